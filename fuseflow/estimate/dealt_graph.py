@@ -13,6 +13,7 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 
 from fuseflow.estimate.batches import as_number
+from fuseflow.estimate.bound import Bound
 from fuseflow.estimate.counted.memo import Uncountable
 from fuseflow.estimate.dealt_flows import dealt_largest
 from fuseflow.estimate.dealt_nodes import DealtNodes, NodeNumbers
@@ -32,7 +33,6 @@ from fuseflow.estimate.pipeline import Pipeline, Stage, stages_behind
 from fuseflow.resources import HeldEntries, Resources
 from fuseflow.samml import nodes as n
 from fuseflow.samml.lane_writers import lane_part
-from fuseflow.samml.nodes import Edge
 from fuseflow.sim.machine.machine import Machine
 from fuseflow.sim.memory.settings import Hbm2Memory
 from fuseflow.transform.stream_levels import Levels
@@ -48,12 +48,19 @@ MOST_NUMBERS = 1 << 19
 """The most numbers of a matrix of all pairs of nodes of many graphs."""
 
 
-class LaneEstimate(NamedTuple):
-    """The expected cycles of a graph in lanes, its firings and its resources."""
+class LaneCost(NamedTuple):
+    """The bounds of a graph in lanes, its firings, which are counted, and what it occupies. `by_arithmetic` says that the graph was not
+    made for it."""
 
-    cycles: float
+    bound: Bound
     firings: float
     resources: Resources
+    by_arithmetic: bool
+
+    @property
+    def cycles(self) -> float:
+        """The cycles that the graph is expected to take."""
+        return float(self.bound.cycles)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -82,32 +89,32 @@ class DealtGraph:
         nodes, ports = DealtNodes(template, serial, levels), DealtPorts(template, serial.counts.array_bytes)
         return cls(template, serial, levels, nodes, ports, DealtResources(template))
 
-    def cost(self, lanes: Mapping[str, int], machine: Machine, depths: Mapping[Edge, int]) -> LaneEstimate:
-        """Return the estimate with so many lanes of each index. Raises `Uncountable` if the counts on one lane do not say it."""
+    def cost(self, lanes: Mapping[str, int], machine: Machine, depth: int | None) -> LaneCost:
+        """Return the cost with so many lanes of each index, and FIFOs of so many slots or those of the machine (None). Raises `Uncountable`
+        if the counts on one lane do not say it."""
         graph = self._graphs_of([lanes], machine)[self._numbers(lanes)]
-        slots = self._slots(machine, depths)
         held = [self._held(each, lanes) for each in self.template.nodes]
-        used = self.resources.of([int(node.lanes) for node in graph.nodes], held, lanes, slots, machine)
-        (cycles,) = self._bounds([graph], [slots], machine)
-        return LaneEstimate(cycles, int(sum(node.firings for node in graph.nodes)), used)
+        used = self.resources.of(held, lanes, depth, machine)
+        (bound,) = self._bounds([graph], [self._slots(machine, depth)], machine)
+        return LaneCost(bound, int(sum(node.firings for node in graph.nodes)), used, True)
 
     def cycles(self, candidates: Sequence[tuple[Mapping[str, int], int | None]], machine: Machine) -> list[float]:
         """Return the cycles alone of many candidates: lanes of each index, and the slots of all FIFOs, or None for those of the machine.
         Raises `Uncountable`."""
         graphs = self._graphs_of([lanes for lanes, _ in candidates], machine)
-        first, count = self._slots(machine, {}), len(self._once("ways", self._ways))
-        slots = {depth: first if depth is None else (float(depth),) * count for _, depth in candidates}
+        slots = {depth: self._slots(machine, depth) for _, depth in candidates}
         size, cycles = max(1, MOST_NUMBERS // len(self.template.nodes) ** 2), list[float]()
         for at in range(0, len(candidates), size):
             chunk = candidates[at : at + size]
             own = [graphs[self._numbers(lanes)] for lanes, _ in chunk]
-            cycles += self._bounds(own, [slots[depth] for _, depth in chunk], machine)
+            bounds = self._bounds(own, [slots[depth] for _, depth in chunk], machine)
+            cycles += [float(bound.cycles) for bound in bounds]
         return cycles
 
-    def _bounds(self, graphs: Sequence[_LaneGraph], slots: Sequence[Slots], machine: Machine) -> list[float]:
-        """Return the cycles of graphs, each with so many slots of its FIFOs."""
+    def _bounds(self, graphs: Sequence[_LaneGraph], slots: Sequence[Slots], machine: Machine) -> list[Bound]:
+        """Return the bounds of graphs, each with so many slots of its FIFOs."""
         loops = self._loops(graphs, slots, machine)
-        return [float(graph.cycles.bound(around, "").cycles) for graph, around in zip(graphs, loops, strict=True)]
+        return [graph.cycles.bound(around, "") for graph, around in zip(graphs, loops, strict=True)]
 
     def _loops(self, graphs: Sequence[_LaneGraph], slots: Sequence[Slots], machine: Machine) -> Sequence[BusyLoops | None]:
         """Return the loops of FIFOs of graphs, which are computed together; None of a graph of which no FIFO is ever full."""
@@ -183,14 +190,14 @@ class DealtGraph:
     def _merges(self) -> frozenset[int]:
         return frozenset(at for at, each in enumerate(self.template.nodes) if isinstance(each.node, n.Merge))
 
-    def _slots(self, machine: Machine, depths: Mapping[Edge, int]) -> Slots:
-        """Return the slots of each FIFO, of which some are stated for the graph on one lane."""
+    def _slots(self, machine: Machine, depth: int | None) -> Slots:
+        """Return the slots of each FIFO, all of which have a stated depth, or that of the machine."""
+        ways = self._once("ways", self._ways)
+        if depth is not None:
+            return (float(depth),) * len(ways)
         first = inf if machine.first_depth is None else float(machine.first_depth)
         merges, merged = self._once("merges", self._merges), inf if machine.fifo_depth == "auto" else first
-        ways = self._once("ways", self._ways)
-        return tuple(
-            float(depths.get(Edge(self.template.nodes[at].serial, k), merged if at in merges else first)) for _, at, k in ways
-        )
+        return tuple(merged if at in merges else first for _, at, _ in ways)
 
     def _load(self, nodes: Sequence[NodeNumbers], ports: Sequence[LanePorts], machine: Machine) -> MemoryLoad:
         counts, memory = self.serial.counts, machine.memory
@@ -274,4 +281,4 @@ def _apart(numbers: NodeNumbers, batch: LaneBatch) -> list[NodeNumbers]:
     return [NodeNumbers(one, *each) for each, one in zip(columns, by_input, strict=True)]
 
 
-__all__ = ["DealtGraph", "LaneEstimate"]
+__all__ = ["DealtGraph", "LaneCost"]

@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from fuseflow.estimate.lane_template import LaneTemplate
-from fuseflow.resources import Resources
+from fuseflow.estimate.lane_template import LaneTemplate, TemplateNode
+from fuseflow.resources import HeldEntries, Resources
 from fuseflow.resources.area import AreaCount, FifoForm, branches, memory_area
 from fuseflow.resources.resource_count import ResourceCount, token_bytes
 from fuseflow.resources.units import unit_kind
@@ -38,15 +38,30 @@ class DealtResources:
     """What a graph in lanes of some indices occupies. What its nodes occupy on the machine of the last call is kept."""
 
     template: LaneTemplate
-    _units: tuple[Machine, list[_Unit]] | None = None
+    _units: tuple[Machine, ResourceCount, list[_Unit]] | None = None
 
-    def of(
-        self, numbers: Sequence[int], held: Sequence[int], lanes: Mapping[str, int], slots: Sequence[float], machine: Machine
+    def at_most(
+        self, held: Mapping[str, HeldEntries], lanes: Mapping[str, int], depth: int | None, machine: Machine
     ) -> Resources:
-        """Return the resources, given how often each node is there, what all of these hold, and the slots of each FIFO."""
+        """Return the resources if each node holds as much in every lane as in one lane, where that is `held`."""
+        count, _ = self._on(machine)
+
+        def most(each: TemplateNode) -> int:
+            if each.serial in held:
+                return held[each.serial].most
+            return count.most_entries(each.node) if count.entry_bits(each.node) else 0
+
+        entries = [most(each) * self.template.lanes(each, lanes) for each in self.template.nodes]
+        return self.of(entries, lanes, depth, machine)
+
+    def of(self, held: Sequence[int], lanes: Mapping[str, int], depth: int | None, machine: Machine) -> Resources:
+        """Return the resources, given what each node holds in all lanes, and the slots of all FIFOs or those of the machine (None)."""
         totals, ports, stream, area = Counter[str](), 0, 0, 0
-        workspace, buffer, fifo, at_fifo = 0, 0, 0.0, 0
-        for each, fixed, number, entries in zip(self.template.nodes, self._on(machine), numbers, held, strict=True):
+        workspace, buffer, fifo, slots = 0, 0, 0, machine.first_depth if depth is None else depth
+        nodes = *self.template.nodes, *self.template.left_out
+        held = *held, *(0 for _ in self.template.left_out)
+        for each, fixed, entries in zip(nodes, self._on(machine)[1], held, strict=True):
+            number = self.template.lanes(each, lanes)
             for name, amount in fixed.lanes.items():
                 totals[name] += amount * number
             stream += fixed.stream * number
@@ -54,28 +69,25 @@ class DealtResources:
             workspace += fixed.entry_bytes * entries
             buffer += fixed.buffer * number
             area += (fixed.area + fixed.branch_area * (lanes[each.lanes_of] if each.lanes_of else fixed.branches)) * number
-            if isinstance(each.node, n.Merge):
-                depth, all_lanes = machine.first_depth or 0, number * lanes[each.lanes_of]
-                fifo += depth * fixed.tokens[0] * all_lanes
-                area += fixed.fifos[0].area(depth) * all_lanes
-                at_fifo += 1
+            if slots is None:
                 continue
-            for width, own in zip(fixed.tokens, fixed.fifos, strict=True):
-                fifo += slots[at_fifo] * width * number
-                area += own.area(int(slots[at_fifo])) * number if machine.first_depth is not None else 0
-                at_fifo += 1
-        bytes_ = None if machine.first_depth is None else int(fifo)
+            inputs = list(zip(fixed.tokens, fixed.fifos, strict=True))
+            for width, own in inputs[:1] * lanes[each.lanes_of] if isinstance(each.node, n.Merge) else inputs:
+                fifo += slots * width * number
+                area += own.area(slots) * number
+        bytes_ = None if slots is None else fifo
         grows = machine.fifo_depth == "auto"
         lanes_of = totals["mul"], totals["add"], totals["special"]
-        total = None if machine.first_depth is None else area + memory_area(workspace + buffer)
+        total = None if slots is None else area + memory_area(workspace + buffer)
         return Resources(*lanes_of, ports, stream, bytes_, workspace, buffer, area=total, fifo_grows=grows)
 
-    def _on(self, machine: Machine) -> list[_Unit]:
-        """Return what each node occupies in one lane on a machine."""
+    def _on(self, machine: Machine) -> tuple[ResourceCount, list[_Unit]]:
+        """Return the graph on a machine, and what each node occupies in one lane."""
         if self._units is None or self._units[0] is not machine:
-            areas = AreaCount(ResourceCount(self.template.graph, machine))
-            self._units = machine, [self._unit(areas, each.node) for each in self.template.nodes]
-        return self._units[1]
+            count, nodes = ResourceCount(self.template.graph, machine), (*self.template.nodes, *self.template.left_out)
+            areas = AreaCount(count)
+            self._units = machine, count, [self._unit(areas, each.node) for each in nodes]
+        return self._units[1:]
 
     def _unit(self, areas: AreaCount, node: n.Primitive) -> _Unit:
         count = areas.count

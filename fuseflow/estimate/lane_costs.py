@@ -4,9 +4,10 @@
     costs.cost({"i": 8}).cycles, costs.cost({"i": 8, "h": 4}).resources.mul
     costs.near([({"i": lanes}, None) for lanes in (2, 4, 8)])
 
-Firings are those of the graph with these lanes, exactly: what a node does in a lane follows from the elements that the lane gets when they
-are dealt in turn. Where lanes are folded, since something is reduced over their index, the graph is made and counted. `near` says for any
-lanes how many cycles to expect without making the graph.
+What a node does in a lane follows from the elements that the lane gets when they are dealt in turn. So resources and firings are those of
+the graph with these lanes, but for the lines that lanes write, which depend on where each begins. Where lanes are folded, since something
+is reduced over their index, or get coordinates that they lack, the graph is made and counted. `near` says for any lanes how many cycles to
+expect without making the graph.
 """
 
 from __future__ import annotations
@@ -17,29 +18,17 @@ from dataclasses import dataclass, field
 
 from fuseflow.errors import ScheduleError
 from fuseflow.estimate.counted.memo import Uncountable
-from fuseflow.estimate.dealt_graph import DealtGraph
+from fuseflow.estimate.dealt_graph import DealtGraph, LaneCost
 from fuseflow.estimate.graph_bounds import GraphBounds
 from fuseflow.estimate.lane_template import LaneTemplate
 from fuseflow.estimate.program import Estimator, EstimatorRegion, TensorKnowledge
 from fuseflow.estimate.program_estimate import RegionEstimate
-from fuseflow.resources import Resources
 from fuseflow.samml import nodes as n
 from fuseflow.samml.nodes import Edge, Graph
 from fuseflow.sim import Machine
 from fuseflow.transform.lane_request import Writers
-from fuseflow.transform.parallelize import parallelize
+from fuseflow.transform.parallelize import NO_STAGES, LaneGraph, parallelize
 from fuseflow.transform.stream_levels import Levels, Loops, stream_levels
-
-
-@dataclass(frozen=True, slots=True)
-class LaneCost:
-    """The expected cycles of a region in lanes, its firings, which are counted, and what its graph occupies. `by_arithmetic` says that the
-    graph was not made for it."""
-
-    cycles: float
-    firings: float
-    resources: Resources
-    by_arithmetic: bool = False
 
 
 @dataclass(slots=True, eq=False)
@@ -60,8 +49,10 @@ class LaneCosts:
     serial: GraphBounds
     levels: Mapping[n.Port, Levels]
     writers: Writers = "once"
+    stages: Mapping[str, str] = field(default_factory=dict)
+    """The stage of each node that is in one."""
+    _templates: dict[tuple[str, ...], LaneTemplate] = field(default_factory=dict)
     _dealt: dict[tuple[str, ...], DealtGraph | None] = field(default_factory=dict)
-    _costs: dict[tuple[tuple[str, int], ...], LaneCost] = field(default_factory=dict)
 
     @classmethod
     def of(
@@ -73,35 +64,25 @@ class LaneCosts:
         machine: Machine,
         knowledge: TensorKnowledge,
         writers: Writers = "once",
+        stages: Mapping[str, str] = NO_STAGES,
     ) -> LaneCosts:
         """Count a region on one lane."""
         knowledge = knowledge.copy()
         bounds, levels = estimator.bounds(graph, knowledge), stream_levels(graph, loops)
-        return cls(estimator, graph, loops, tuple(order), machine, knowledge, bounds, levels, writers)
+        return cls(estimator, graph, loops, tuple(order), machine, knowledge, bounds, levels, writers, stages)
 
-    def cost(self, lanes: Mapping[str, int], depths: Mapping[Edge, int] | None = None) -> LaneCost:
-        """Return the cost with so many lanes of each index; an index that is not there has one. `depths` are those of FIFOs of the graph on
-        one lane, whose copies in lanes are as deep. The others have the depth of the machine.
+    def cost(self, lanes: Mapping[str, int], depth: int | None = None) -> LaneCost:
+        """Return the cost with so many lanes of each index; an index that is not there has one. All FIFOs have so many slots, or those of
+        the machine (None).
 
         Raises `ScheduleError` for lanes that the graph cannot have, as `parallelize` does.
         """
-        key = tuple((index, lanes[index]) for index in self.order if lanes.get(index, 1) > 1)
-        if depths:
-            return self._cost(dict(key), depths)
-        if key not in self._costs:
-            self._costs[key] = self._cost(dict(key), {})
-        return self._costs[key]
-
-    def _cost(self, lanes: Mapping[str, int], depths: Mapping[Edge, int]) -> LaneCost:
-        dealt = self.shape(tuple(lanes))
+        own = {index: lanes[index] for index in self.order if lanes.get(index, 1) > 1}
+        dealt = self.shape(tuple(own))
         if dealt is not None and dealt.template.is_exact:
-            try:
-                made = dealt.cost(lanes, self.machine, depths)
-            except Uncountable:
-                pass
-            else:
-                return LaneCost(made.cycles, made.firings, made.resources, True)
-        return self.made(lanes, depths)
+            with suppress(Uncountable):
+                return dealt.cost(own, self.machine, depth)
+        return self.made(own, depth)
 
     def near(self, candidates: Sequence[tuple[Mapping[str, int], int | None]]) -> list[float | None]:
         """Return about how many cycles the region takes with so many lanes, and FIFOs of so many slots or those of the machine (None), for
@@ -123,27 +104,31 @@ class LaneCosts:
         """Return the graph in lanes of these indices, None if not all of its streams were counted on one lane."""
         if indices not in self._dealt:
             counted = len(self.serial.counts.streams) == len(self.serial.counts.flows)
-            template = LaneTemplate.of(self.graph, self.levels, self.loops, indices, self.writers) if counted else None
-            self._dealt[indices] = None if template is None else DealtGraph.of(template, self.serial, self.levels)
+            self._dealt[indices] = DealtGraph.of(self.template(indices), self.serial, self.levels) if counted else None
         return self._dealt[indices]
 
-    def made(self, lanes: Mapping[str, int], depths: Mapping[Edge, int] | None = None) -> LaneCost:
-        """Return the cost of the graph with these lanes, counted anew."""
+    def template(self, indices: tuple[str, ...]) -> LaneTemplate:
+        """Return the shape of the graph in lanes of these indices, or of one in a stage, as `T.i`. Raises `ScheduleError` for indices that
+        it cannot deal."""
+        if indices not in self._templates:
+            self._templates[indices] = LaneTemplate.of(
+                self.graph, self.levels, self.loops, indices, self.writers, self.stages if "." in "".join(indices) else NO_STAGES
+            )
+        return self._templates[indices]
+
+    def lowered(self, lanes: Mapping[str, int]) -> LaneGraph:
+        """Return the graph with these lanes. Raises `ScheduleError` as `parallelize` does."""
         own = {index: lanes[index] for index in self.order if index in lanes}
-        lowered = parallelize(self.graph, self.loops, own, writers=self.writers)
-        stated = {(edge.node, edge.input): depth for edge, depth in (depths or {}).items()}
-        names = {node.name: node.name.split("/")[0] for node in lowered.graph.nodes}
-        graph = lowered.graph.with_depths(
-            {
-                Edge(node.name, k): stated[names[node.name], k]
-                for node in lowered.graph.nodes
-                for k in range(len(node.inputs))
-                if (names[node.name], k) in stated
-            }
-        )
+        return parallelize(self.graph, self.loops, own, writers=self.writers)
+
+    def made(self, lanes: Mapping[str, int], depth: int | None = None) -> LaneCost:
+        """Return the cost of the graph with these lanes, counted anew."""
+        graph = self.lowered(lanes).graph
+        if depth is not None:
+            graph = graph.with_depths({Edge(node.name, k): depth for node in graph.nodes for k in range(len(node.inputs))})
         region = EstimatorRegion(graph.name, (), graph)
         estimate: RegionEstimate = self.estimator.region(region, self.machine, self.knowledge.copy())
-        return LaneCost(estimate.bound.cycles, estimate.firings, estimate.resources)
+        return LaneCost(estimate.bound, estimate.firings, estimate.resources, False)
 
 
 __all__ = ["LaneCost", "LaneCosts"]

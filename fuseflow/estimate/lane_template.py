@@ -1,11 +1,11 @@
 """The shape of a graph in lanes, whatever their number: which nodes there are once in every lane, and which stream of the graph on one lane
 each of their streams is, dealt to the lanes of which indices.
 
-It is read off the graph with two lanes of every index that is dealt. What gives a lane the coordinates that it lacks of a result that
-lanes write was not counted on one lane, so the shape leaves it out. With lanes that write it is near and not exact. Where something is
-reduced over an index, a tree puts the results of its lanes together. How many nodes the tree has depends on the number of lanes, and what
-each of them does was not counted on one lane. So it stands in the shape as one node of each kind, of whole results, and the shape is near,
-too.
+It is read off the graph with two lanes of every index that is dealt, or that one stage deals, as in `T.i`. What gives a lane the
+coordinates that it lacks of a result that lanes write was not counted on one lane, so the shape leaves it out, and is near and not exact.
+Where something is reduced over an index, a tree puts the results of its lanes together. How many nodes the tree has depends on the number
+of lanes, and what each of them does was not counted on one lane. So it stands in the shape as one node of each kind, of whole results, and
+the shape is near, too.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from fuseflow.estimate.counted.nests import Ints
 from fuseflow.samml import nodes as n
 from fuseflow.samml.lane_writers import LaneWriter
 from fuseflow.transform.lane_request import Writers
-from fuseflow.transform.parallelize import parallelize
+from fuseflow.transform.parallelize import NO_STAGES, parallelize
 from fuseflow.transform.stream_levels import Levels, Loops, common_levels
 
 Lanes = TypeVar("Lanes", int, Ints)
@@ -65,15 +65,26 @@ class LaneTemplate:
     first: Mapping[str, str]
     places: Mapping[str, int]
     """The place of each of `nodes`, by name."""
+    left_out: tuple[TemplateNode, ...]
+    """The nodes that give a lane the coordinates that it lacks, without their streams."""
 
     @classmethod
     def of(
-        cls, serial: n.Graph, levels: Mapping[n.Port, Levels], loops: Loops, indices: Sequence[str], writers: Writers = "once"
+        cls,
+        serial: n.Graph,
+        levels: Mapping[n.Port, Levels],
+        loops: Loops,
+        indices: Sequence[str],
+        writers: Writers = "once",
+        stages: Mapping[str, str] = NO_STAGES,
     ) -> LaneTemplate:
-        """Return the template, given the levels of the streams on one lane. Raises `ScheduleError` as `parallelize` does."""
-        lowered = parallelize(serial, loops, dict.fromkeys(indices, 2), writers=writers)
+        """Return the template, given the levels of the streams on one lane, and the stages of its nodes if one deals an index. Raises
+        `ScheduleError` as `parallelize` does."""
+        of_stages = {(stage, index): 2 for stage, _, index in (name.rpartition(".") for name in indices) if stage}
+        lanes = {_index(name): 1 if "." in name else 2 for name in indices}
+        lowered = parallelize(serial, loops, lanes, stages, of_stages, writers)
         by_name, types = serial.by_name, serial.types()
-        streams, kept = dict[n.Port, DealtStream](), list[TemplateNode]()
+        streams, kept, left_out = dict[n.Port, DealtStream](), list[TemplateNode](), list[TemplateNode]()
         around, folds, first = dict[str, tuple[str, ...]](), dict[str, str](), dict[str, str]()
         carried = dict[n.Port, n.Port]()
         for made in lowered.graph.nodes:
@@ -82,11 +93,13 @@ class LaneTemplate:
             own, first[node.name] = _serial_name(node.name, place), _first_name(node.name, place)
             namesake = by_name.get(own)
             serial_name = own if type(namesake) is type(node) or isinstance(node, LaneWriter) else ""
+            is_first = all(lane == 0 for _, lane in place)
+            around[node.name] = inside = tuple(index for index in indices if index in dict(place))
             if not serial_name and (filled := _filled(made, node)) is not None:
                 carried |= filled
+                left_out += [TemplateNode(made, inside, "", (), ())] if is_first else []
                 continue
             dealt_index = "" if serial_name else _dealt_index(node, indices)
-            around[node.name] = inside = tuple(index for index in indices if index in dict(place))
             inputs = tuple(streams[port] for port in node.inputs)
             if serial_name:
                 lost = [index for index in inside if _is_folded(by_name[own], index, levels, types)]
@@ -101,17 +114,16 @@ class LaneTemplate:
                 left = [index for port in node.inputs for index in around[port.node] if index not in inside]
                 folds[node.name] = left[0] if left else next(folds[port.node] for port in node.inputs if folds[port.node])
             streams |= {n.Port(node.name, k): stream for k, stream in enumerate(outputs)}
-            if all(lane == 0 for _, lane in place):
+            if is_first:
                 folded = "" if dealt_index else folds[node.name]
                 kept.append(TemplateNode(node, inside, serial_name, inputs, outputs, dealt_index, folded))
         places = {each.node.name: at for at, each in enumerate(kept)}
-        return cls(lowered.graph, tuple(indices), tuple(kept), first, places)
+        return cls(lowered.graph, tuple(indices), tuple(kept), first, places, tuple(left_out))
 
     @property
     def is_exact(self) -> bool:
-        """Whether each node stands for as many as there are in the graph, whatever the lanes, and for what these do: the lines that a lane
-        writes depend on which it is."""
-        return not any(node.folded or isinstance(node.node, LaneWriter) for node in self.nodes)
+        """Whether each node stands for as many as there are in the graph, whatever the lanes, and none is left out."""
+        return not self.left_out and not any(node.folded for node in self.nodes)
 
     def lanes(self, node: TemplateNode, counts: Mapping[str, Lanes]) -> Lanes | int:
         """Return how often a node is there, given the lanes of each index, or those of many candidates."""
@@ -123,14 +135,19 @@ class LaneTemplate:
 
 def _serial_name(name: str, place: Sequence[tuple[str, int]]) -> str:
     for index, lane in place:
-        name = name.replace(f"/{index}{lane}", "", 1)
+        name = name.replace(f"/{_index(index)}{lane}", "", 1)
     return name
 
 
 def _first_name(name: str, place: Sequence[tuple[str, int]]) -> str:
     for index, lane in place:
-        name = name.replace(f"/{index}{lane}", f"/{index}0", 1)
+        name = name.replace(f"/{_index(index)}{lane}", f"/{_index(index)}0", 1)
     return name
+
+
+def _index(name: str) -> str:
+    """Return the index of what is dealt: of `i` and of `T.i`, it is `i`."""
+    return name.rpartition(".")[2]
 
 
 def _dealt_index(node: n.Primitive, indices: Sequence[str]) -> str:
@@ -138,7 +155,7 @@ def _dealt_index(node: n.Primitive, indices: Sequence[str]) -> str:
     purpose = {n.Fork: "fork", n.Merge: "merge", n.Align: "align"}.get(type(node))
     if purpose is None:
         return ""
-    named = [index for index in indices if node.name.startswith(f"{purpose}_{index}_")]
+    named = [index for index in indices if node.name.startswith(f"{purpose}_{_index(index)}_")]
     return max(named, key=len, default="")
 
 
@@ -163,7 +180,7 @@ def _is_folded(node: n.Primitive, index: str, levels: Mapping[n.Port, Levels], t
     if node.grain != "fold":
         return False
     shared = common_levels(levels[port] for port in node.inputs)
-    return any(index in names for names in shared[types[node.inputs[0]].depth - 1 :])
+    return any(_index(index) in names for names in shared[types[node.inputs[0]].depth - 1 :])
 
 
 def _dealt_outputs(

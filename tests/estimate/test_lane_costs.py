@@ -14,7 +14,6 @@ from fuseflow.errors import FuseFlowError, ScheduleError
 from fuseflow.estimate.lane_costs import LaneCosts
 from fuseflow.estimate.program import Estimator
 from fuseflow.run.estimator_regions import estimator_regions
-from fuseflow.samml.nodes import Edge
 
 PROGRAM = """
 tensor A[19, 13] csr
@@ -68,19 +67,15 @@ def test_lanes_that_are_exact_are_expected_to_take_what_they_cost():
     region = costs(0)
     plain, shallow, one = region.near([({"i": 5}, None), ({"i": 5}, 4), ({}, None)])
     assert plain == region.cost({"i": 5}).cycles and one == region.cost({}).cycles
-    assert shallow == pytest.approx(region.cost({"i": 5}, depths(region, 4)).cycles)
+    assert shallow == pytest.approx(region.cost({"i": 5}, 4).cycles)
 
 
-def depths(region: LaneCosts, slots: int) -> dict[Edge, int]:
-    return {Edge(node.name, k): slots for node in region.graph.nodes for k in range(len(node.inputs))}
-
-
-def test_deeper_fifos_take_more_bytes_and_no_more_cycles():
-    region = costs(0)
-    accumulate = next(node for node in region.graph.nodes if node.op == "accumulate")
-    plain, deep = region.cost({"i": 4}), region.cost({"i": 4}, {Edge(accumulate.name, 0): 4096})
-    assert plain.resources.fifo is not None and deep.resources.fifo is not None
-    assert deep.resources.fifo == plain.resources.fifo + 4 * (4096 - 64) * 4
+@pytest.mark.parametrize("machine", ["rda", "ideal"])
+@pytest.mark.parametrize("lanes", [{"i": 4}, {"i": 3, "j": 2}, {"k": 3}])
+def test_deeper_fifos_take_the_bytes_of_those_that_are_made_and_no_more_cycles(lanes: dict[str, int], machine: str):
+    region = costs(0, machine=machine)
+    plain, deep = region.cost(lanes), region.cost(lanes, 4096)
+    assert deep.resources == region.made(lanes, 4096).resources
     assert deep.cycles <= plain.cycles
 
 
@@ -107,14 +102,16 @@ def test_lanes_that_a_graph_cannot_have_are_not_known():
 @pytest.mark.parametrize("machine", ["rda", "ideal"])
 @pytest.mark.parametrize("fused", ["none", "full"])
 def test_lanes_that_write_are_expected_to_take_what_they_are_made_to_take(fused: str, machine: str):
-    """What gives a lane the coordinates that it lacks is left out of the shape, so such lanes cost what they are made to cost."""
+    """What gives a lane the coordinates that it lacks is left out of the shape, so such lanes cost what they are made to cost. Others write
+    lines of their own, of which the shape knows about how many there are."""
     for seed in range(3):
         region = costs(seed, fused, machine, "lanes")
         for lanes in (2, 5, 19):
             (near,), made = region.near([({"i": lanes}, None)]), region.made({"i": lanes})
             assert near == pytest.approx(made.cycles, rel=0.15)
             cost = region.cost({"i": lanes})
-            assert (cost.firings, cost.resources) == (made.firings, made.resources)
+            assert cost.resources == made.resources
+            assert cost.firings == pytest.approx(made.firings, rel=1e-3 if cost.by_arithmetic else 0)
 
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -157,5 +154,6 @@ def test_random_lanes_of_models_are_those_that_are_made(draws: Callable[[int], r
             continue
         made = region.made(lanes)
         if cost.by_arithmetic:
-            assert (cost.firings, cost.resources) == (made.firings, made.resources), (region.graph.name, lanes)
+            assert cost.resources == made.resources, (region.graph.name, lanes)
+            assert cost.firings == pytest.approx(made.firings, rel=1e-3), (region.graph.name, lanes)
             assert 0.95 < cost.cycles / made.cycles < 1.05, (region.graph.name, lanes)

@@ -16,6 +16,7 @@ from enum import IntEnum
 from math import inf
 
 from fuseflow.autoscheduler.budget.cheapest_paths import Path, cheapest_paths
+from fuseflow.autoscheduler.budget.costs import LoweredCosts
 from fuseflow.autoscheduler.budget.cut_graph import OrderedRange
 from fuseflow.autoscheduler.budget.deals import LaneModel
 from fuseflow.autoscheduler.budget.decision import Lanes, RegionDecision
@@ -155,7 +156,7 @@ class LaneSpace:
         return max((work[name] / limit for name, limit in self.budget.limits.items() if name in work), default=0.0)
 
     def _promised(self, edge: OrderedRange) -> Iterator[Candidate]:
-        model = LaneModel.of(edge, self.machine)
+        model = LaneModel.of(edge, LoweredCosts(self.machine, self.estimator).lane_costs(edge))
         seen: set[Lanes] = set()
         for depth in DEPTHS:
             for deal in model.deals(self.budget, depth):

@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from math import inf
 from typing import Protocol
 
 from fuseflow.autoscheduler.budget.cut_graph import OrderedRange
-from fuseflow.autoscheduler.budget.decision import Lanes, RegionDecision
+from fuseflow.autoscheduler.budget.decision import RegionDecision
 from fuseflow.autoscheduler.budget.settings import SETTINGS
 from fuseflow.errors import ScheduleError
+from fuseflow.estimate.bound import Bound
 from fuseflow.estimate.lane_costs import LaneCosts
-from fuseflow.estimate.program import Estimator
-from fuseflow.lower.depths import with_depths
-from fuseflow.lower.regions import CompiledRegion, dealt_region
+from fuseflow.estimate.program import Estimator, TensorKnowledge
+from fuseflow.lower.buffers import with_buffers
+from fuseflow.lower.regions import dealt_region
 from fuseflow.resources import Resources
 from fuseflow.run.estimator_regions import estimator_regions
-from fuseflow.schedule import Schedule
 from fuseflow.sim import Machine
 
 
@@ -46,37 +46,37 @@ class CandidateCosts(Protocol):
         nothing is known."""
         ...
 
+    def lane_costs(self, ordered: OrderedRange) -> LaneCosts:
+        """Return what a range costs in lanes, counted in one lane."""
+        ...
+
 
 @dataclass(slots=True)
 class LoweredCosts:
-    """Costs by lowering the region with its lanes and estimating its graph, as the compiled program has it."""
+    """Costs of regions that were lowered in one lane: by arithmetic where that is exact, else of the graph with its lanes."""
 
     machine: Machine
     estimator: Estimator
-    _latest: tuple[OrderedRange, dict[Lanes, CompiledRegion | None]] | None = None
-    """The last range with the regions in lanes that were lowered for it, with the FIFOs of the machine."""
-    _arithmetic: tuple[OrderedRange, LaneCosts] | None = None
-    """The last range whose lanes were looked at by arithmetic."""
+    _latest: tuple[OrderedRange, LaneCosts] | None = None
+    """The last range with its costs in lanes."""
 
     def __call__(self, ordered: OrderedRange, decision: RegionDecision) -> RegionCost | None:
-        region = self._dealt(ordered, decision.lanes)
-        if region is None:
+        try:
+            if decision.has_stages or ordered.is_public:
+                bound, used = self._lowered(ordered, decision)
+            else:
+                bound, _, used, _ = self.lane_costs(ordered).cost(dict(decision.lanes), decision.depth)
+        except ScheduleError:
             return None
-        if decision.depth is not None:
-            schedule = Schedule().depth(region.name, decision.depth)
-            region = replace(region, graph=with_depths(region.graph, region.name, region.places, schedule))
-        copies = ordered.pieces[:-1]
-        knowledge, cycles, least, used = ordered.before.knowledge.copy(), 0.0, 0.0, list[Resources]()
-        for piece in estimator_regions((*copies, region)):
-            estimate = self.estimator.region(piece, self.machine, knowledge)
-            cycles += inf if estimate.bound.stands_still else estimate.bound.cycles
-            least += replace(estimate.bound, fifos=0, imbalance=0).cycles
-            used.append(estimate.resources)
+        copies = ordered.figures[:-1]
+        waits, own = sum(figures.cycles for figures in copies), inf if bound.stands_still else float(bound.cycles)
+        least = float(replace(bound, fifos=0, imbalance=0).cycles)
         self.estimator.memo.forget(SETTINGS.kept_counts)
-        return RegionCost(float(cycles), most(used), float(least))
+        used = Resources.most_of((*(figures.resources for figures in copies), used))
+        return RegionCost(waits + own, used, waits + least)
 
     def near(self, ordered: OrderedRange, decisions: Sequence[RegionDecision]) -> list[float | None]:
-        if not decisions or ordered.pieces[-1].own is not None:
+        if not decisions or ordered.is_public:
             return [None] * len(decisions)
         whole = [decision for decision in decisions if not decision.has_stages]
         cycles = self.lane_costs(ordered).near([(dict(decision.lanes), decision.depth) for decision in whole])
@@ -85,33 +85,30 @@ class LoweredCosts:
         return [known.get(decision) for decision in decisions]
 
     def lane_costs(self, ordered: OrderedRange) -> LaneCosts:
-        """Return what a range costs in lanes, counted in one lane."""
-        if self._arithmetic is None or self._arithmetic[0] is not ordered:
-            region, knowledge = ordered.pieces[-1], ordered.before.knowledge.copy()
-            for piece in estimator_regions(ordered.pieces[:-1]):
-                self.estimator.region(piece, self.machine, knowledge)
-            (known,) = estimator_regions((region,))
-            self.estimator.add_views(known.views_before, knowledge)
-            loops, writers = region.table.loops, ordered.before.lowering.partitioned.schedule.writers
-            costs = LaneCosts.of(self.estimator, region.serial, loops, ordered.order, self.machine, knowledge, writers)
-            self._arithmetic = ordered, costs
-        return self._arithmetic[1]
-
-    def _dealt(self, ordered: OrderedRange, lanes: Lanes) -> CompiledRegion | None:
-        """Return the region of a range in lanes, None if it cannot have them."""
         if self._latest is None or self._latest[0] is not ordered:
-            self._latest = ordered, {(): ordered.pieces[-1]}
-        regions = self._latest[1]
-        if lanes not in regions:
-            region = ordered.pieces[-1]
-            schedule = ordered.lane_schedule(lanes)
-            try:
-                regions[lanes] = dealt_region(ordered.before.lowering, region, schedule)
-            except ScheduleError:
-                regions[lanes] = None
-        return regions[lanes]
+            region, partitioned = ordered.pieces[-1], ordered.before.lowering.partitioned
+            graph = with_buffers(region.serial, partitioned, region.fused)
+            table, writers, knowledge = region.table, partitioned.schedule.writers, self._knowledge(ordered)
+            costs = LaneCosts.of(
+                self.estimator, graph, table.loops, ordered.order, self.machine, knowledge, writers, table.stages
+            )
+            self._latest = ordered, costs
+        return self._latest[1]
 
+    def _knowledge(self, ordered: OrderedRange) -> TensorKnowledge:
+        """Return what the estimate knows before the region of a range runs, behind its copies."""
+        knowledge = ordered.before.knowledge.copy()
+        *copies, region = estimator_regions(ordered.pieces)
+        for piece in copies:
+            self.estimator.region(piece, self.machine, knowledge)
+        self.estimator.add_views(region.views_before, knowledge)
+        return knowledge
 
-def most(used: Iterable[Resources]) -> Resources:
-    """Return the most of each component that one of some regions occupies."""
-    return Resources.most_of(used)
+    def _lowered(self, ordered: OrderedRange, decision: RegionDecision) -> tuple[Bound, Resources]:
+        """Return the bounds and the resources of the graph with its lanes, as the compiled program has it. Raises `ScheduleError` for lanes
+        that it cannot have."""
+        schedule = decision.scheduled(ordered.lane_schedule(()), ordered.pieces[-1].name, is_ordered=False)
+        region = dealt_region(ordered.before.lowering, ordered.pieces[-1], schedule)
+        (piece,) = estimator_regions((replace(region, views_before=()),))
+        estimate = self.estimator.region(piece, self.machine, self._knowledge(ordered))
+        return estimate.bound, estimate.resources

@@ -67,6 +67,11 @@ class OrderedRange:
         """Whether the range has one unit."""
         return self.part[1] - self.part[0] == 1
 
+    @property
+    def is_public(self) -> bool:
+        """Whether the graphs of the range are made of public primitives, of which those in lanes have others than the one in one lane."""
+        return self.before.lowering.partitioned.schedule.primitives == "public"
+
     def lane_schedule(self, lanes: Lanes) -> Schedule:
         """Return a schedule that deals the region of this range to lanes, whose results are written as the program's are."""
         writers = self.before.lowering.partitioned.schedule.writers

@@ -1,6 +1,6 @@
 """The lanes that a region may have, and what they give, without building them.
 
-Graphs with two and with three lanes, built once, say which nodes are copied for an index, and what one more lane adds. From two lanes on,
+The shape of its graph in lanes says which nodes are copied for an index, and what one more lane adds. From two lanes on,
 what a graph occupies is linear in the lanes of each index; the first fork and merge come with the second lane.
 
     amounts(i=8)      = amounts(i=2) + 6 (amounts(i=3) - amounts(i=2))
@@ -23,14 +23,13 @@ from fuseflow.autoscheduler.budget.decision import Lanes
 from fuseflow.autoscheduler.budget.figures import RegionFigures
 from fuseflow.autoscheduler.budget.settings import SETTINGS
 from fuseflow.errors import ScheduleError
-from fuseflow.lower.buffers import with_buffers, without_buffers
-from fuseflow.lower.graphs import scheduled_form
-from fuseflow.lower.lanes import with_lanes, without_lanes
-from fuseflow.resources import COMPONENTS, HeldEntries, graph_resources
+from fuseflow.estimate.dealt_resources import DealtResources
+from fuseflow.estimate.held_entries import held_entries
+from fuseflow.estimate.lane_costs import LaneCosts
+from fuseflow.lower.lanes import without_lanes
+from fuseflow.resources import COMPONENTS, HeldEntries, Resources, graph_resources
 from fuseflow.resources.budget import Budget
 from fuseflow.samml.nodes import Edge
-from fuseflow.sim import Machine
-from fuseflow.transform import LaneGraph
 
 Amounts = npt.NDArray[np.float64]
 """The amount of each of `resources.COMPONENTS`. FIFOs count with one slot each, but in the area, where they have those of the machine."""
@@ -73,25 +72,26 @@ class LaneModel:
     stretch: float
 
     @classmethod
-    def of(cls, ordered: OrderedRange, machine: Machine) -> LaneModel:
-        """Build two and three lanes of each index, and measure what they occupy."""
-        region, (*copies, figures) = ordered.pieces[-1], ordered.figures
-        measure = LaneMeasure(ordered, machine, figures.held)
-        corners: dict[Lanes, Amounts] = {(): measure.amounts(LaneGraph(region.graph, {}, {}))}
-        enclosing: dict[str, set[str]] = {node.name: set() for node in region.graph.nodes}
+    def of(cls, ordered: OrderedRange, costs: LaneCosts) -> LaneModel:
+        """Measure what two and three lanes of each index occupy, given the costs of the range."""
+        (*copies, figures), measure = ordered.figures, LaneMeasure.of(costs)
+        corners, enclosing = measure.corners(()), dict[str, set[str]]()
         for index in ordered.loops:
-            corners |= measure.corners((index,), enclosing)
+            if own := measure.corners((index,)):
+                corners |= own
+                for node in measure.copied((index,)):
+                    enclosing.setdefault(node, set()).add(index)
         sizes = {index: size for index, size in ordered.loops.items() if _twos((index,)) in corners}
         waits = sum(copy.cycles for copy in copies)
         return cls(sizes, corners, _busiest(figures, enclosing), waits, figures.memory, figures.stretch)
 
-    def with_pairs(self, ordered: OrderedRange, machine: Machine, every: bool) -> LaneModel:
+    def with_pairs(self, costs: LaneCosts, every: bool) -> LaneModel:
         """Return the model with two and three lanes of pairs of indices, too: of all pairs, or of those that let expect most."""
-        measure = LaneMeasure(ordered, machine, ordered.figures[-1].held)
+        measure = LaneMeasure.of(costs)
         pairs = list(combinations((index for index, size in self.sizes.items() if size > 1), SETTINGS.max_dealt))
         corners = dict(self.corners)
         for pair in pairs if every else _promising(pairs, self.copied):
-            corners |= measure.corners(pair, {})
+            corners |= measure.corners(pair)
         return replace(self, corners=corners)
 
     @property
@@ -172,49 +172,47 @@ def _twos(indices: tuple[str, ...]) -> Lanes:
 
 @dataclass(frozen=True, slots=True)
 class LaneMeasure:
-    """What the graph of a region occupies with some lanes. `held` is what its nodes hold back in one lane."""
+    """What the graph of a region occupies with some lanes, given its costs. `held` is what its nodes hold back in one lane."""
 
-    ordered: OrderedRange
-    machine: Machine
+    costs: LaneCosts
     held: Mapping[str, HeldEntries]
 
-    def corners(self, indices: tuple[str, ...], enclosing: dict[str, set[str]]) -> dict[Lanes, Amounts]:
-        """Return what two and three lanes of each index occupy, and add the index to the nodes that it alone copies. Nothing is returned
-        for indices that cannot be dealt together."""
-        amounts = dict[Lanes, Amounts]()
-        for counts in product((2, 3), repeat=len(indices)):
-            lanes = tuple(zip(indices, counts, strict=True))
-            dealt = self.dealt(lanes)
-            if dealt is None:
-                return {}
-            amounts[lanes] = self.amounts(dealt)
-            for node, place in dealt.places.items() if len(indices) == 1 else ():
-                enclosing.setdefault(without_lanes(node, place), set()).update(indices)
-        return amounts
+    @classmethod
+    def of(cls, costs: LaneCosts) -> LaneMeasure:
+        return cls(costs, held_entries(costs.serial.counts))
 
-    def dealt(self, lanes: Lanes) -> LaneGraph | None:
-        """Return the graph with some lanes, or None if it cannot have them."""
-        region = self.ordered.pieces[-1]
+    def corners(self, indices: tuple[str, ...]) -> dict[Lanes, Amounts]:
+        """Return what two and three lanes of each index occupy, or of one in a stage. Nothing is returned for indices that cannot be dealt
+        together."""
+        several = [tuple(zip(indices, counts, strict=True)) for counts in product((2, 3), repeat=len(indices))]
         try:
-            return with_lanes(region.serial, region.table, region.fused, self.ordered.lane_schedule(lanes))
+            template = self.costs.template(indices)
+            if len(indices) > 1 and any(node.folded for node in template.nodes):  # a tree of lanes may be dealt again
+                return {lanes: self._amounts(self._made(lanes)) for lanes in several}
         except ScheduleError:
-            return None
+            return {}
+        resources, machine = DealtResources(template), self.costs.machine
+        return {lanes: self._amounts(resources.at_most(self.held, dict(lanes), self._depth, machine)) for lanes in several}
 
-    def copied(self, dealt: LaneGraph) -> set[str]:
-        """Return the nodes of the graph in one lane that are copied."""
-        return {without_lanes(node, place) for node, place in dealt.places.items()} & self.ordered.figures[-1].occupied.keys()
+    def copied(self, indices: tuple[str, ...]) -> set[str]:
+        """Return the nodes of the graph in one lane that are copied for indices that can be dealt."""
+        return {each.serial for each in self.costs.template(indices).nodes if each.indices and each.serial}
 
-    def amounts(self, dealt: LaneGraph) -> Amounts:
-        """Return what a graph occupies, FIFOs with one slot each. What a node holds back is that of the node without lanes."""
-        lowering, region = self.ordered.before.lowering, self.ordered.pieces[-1]
-        form = scheduled_form(lowering, without_buffers(dealt.graph))
-        origins = {node: without_lanes(origin, dealt.places.get(origin, ())) for node, origin in form.origins().items()}
+    def _made(self, lanes: Lanes) -> Resources:
+        """Return what the graph with these lanes occupies. A node holds back what it does without lanes."""
+        made = self.costs.lowered(dict(lanes))
+        origins = {node.name: without_lanes(node.name, made.places.get(node.name, ())) for node in made.graph.nodes}
         held = {name: self.held[origin] for name, origin in origins.items() if origin in self.held}
-        depth = self.machine.first_depth or 1
-        slots = {Edge(node.name, k): depth for node in form.graph.nodes for k in range(len(node.inputs))}
-        graph = with_buffers(form.graph, lowering.partitioned, region.fused)
-        resources = graph_resources(graph, self.machine, held, slots)
-        return np.array([(getattr(resources, name) or 0) / (depth if name == "fifo" else 1) for name in COMPONENTS])
+        slots = {Edge(node.name, k): self._depth for node in made.graph.nodes for k in range(len(node.inputs))}
+        return graph_resources(made.graph, self.costs.machine, held, slots)
+
+    @property
+    def _depth(self) -> int:
+        return self.costs.machine.first_depth or 1
+
+    def _amounts(self, used: Resources) -> Amounts:
+        """Return amounts, FIFOs with one slot each."""
+        return np.array([(getattr(used, name) or 0) / (self._depth if name == "fifo" else 1) for name in COMPONENTS])
 
 
 def _busiest(figures: RegionFigures, enclosing: Mapping[str, set[str]]) -> dict[frozenset[str], float]:

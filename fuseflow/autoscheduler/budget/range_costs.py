@@ -337,7 +337,7 @@ class RangeCosts:
         number = self.kind(edge)
         if number not in self._stage_models:
             indices = edge.loops if self.tried is None else self._model(edge).dealing_most
-            self._stage_models[number] = StageModel.of(edge, self.machine, indices)
+            self._stage_models[number] = StageModel.of(edge, self.costs.lane_costs(edge), indices)
         return self._stage_models[number]
 
     def _deals(self, edge: OrderedRange, budget: Budget, depth: int | None) -> list[Deal]:
@@ -366,8 +366,8 @@ class RangeCosts:
         """Return what lanes give a range, measured for single indices, or for pairs of them, too."""
         key = self.kind(edge), pairs
         if key not in self._models:
-            model = self._model(edge).with_pairs(edge, self.machine, self.tried is None) if pairs else None
-            self._models[key] = LaneModel.of(edge, self.machine) if model is None else model
+            single, costs = self._model(edge) if pairs else None, self.costs.lane_costs(edge)
+            self._models[key] = LaneModel.of(edge, costs) if single is None else single.with_pairs(costs, self.tried is None)
         return self._models[key]
 
 

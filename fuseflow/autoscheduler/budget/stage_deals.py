@@ -16,10 +16,9 @@ from fuseflow.autoscheduler.budget.cut_graph import OrderedRange
 from fuseflow.autoscheduler.budget.deals import Amounts, LaneMeasure, lane_counts
 from fuseflow.autoscheduler.budget.decision import Lanes
 from fuseflow.autoscheduler.budget.selection import Option, SelectionProblem, select
+from fuseflow.estimate.lane_costs import LaneCosts
 from fuseflow.resources import COMPONENTS
 from fuseflow.resources.budget import Budget
-from fuseflow.sim import Machine
-from fuseflow.transform import LaneGraph
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -59,11 +58,10 @@ class StageModel:
     stretch: float
 
     @classmethod
-    def of(cls, ordered: OrderedRange, machine: Machine, indices: Container[str]) -> StageModel:
-        """Measure two and three lanes of these indices in every stage."""
-        region, (*copies, figures) = ordered.pieces[-1], ordered.figures
-        measure = LaneMeasure(ordered, machine, figures.held)
-        base = measure.amounts(LaneGraph(region.graph, {}, {}))
+    def of(cls, ordered: OrderedRange, costs: LaneCosts, indices: Container[str]) -> StageModel:
+        """Measure two and three lanes of these indices in every stage, given the costs of the range."""
+        region, (*copies, figures), measure = ordered.pieces[-1], ordered.figures, LaneMeasure.of(costs)
+        base = measure.corners(())[()]
         stages: dict[str, tuple[StageLanes, ...]] = {}
         floor: dict[str, float] = {}
         for index, size in ordered.loops.items():
@@ -72,15 +70,14 @@ class StageModel:
             copied: set[str] = set()
             dealt: list[StageLanes] = []
             for stage, loops in region.stages.items():
-                loop = f"/{stage}.{index}"
-                graphs = [measure.dealt(((loop, count),)) for count in (2, 3)] if index in loops and size > 1 else []
-                two, three = graphs if graphs else (None, None)
-                if two is None or three is None:
+                own = (f"{stage}.{index}",)
+                amounts = measure.corners(own) if index in loops and size > 1 else {}
+                if not amounts:
                     continue
-                nodes = measure.copied(two)
+                nodes = measure.copied(own) & figures.occupied.keys()
                 copied |= nodes
-                amounts = [measure.amounts(graph) - base for graph in (two, three)]
-                dealt.append(StageLanes(loop, size, max((figures.occupied[n] for n in nodes), default=0.0), *amounts))
+                cycles = max((figures.occupied[n] for n in nodes), default=0.0)
+                dealt.append(StageLanes(f"/{stage}.{index}", size, cycles, *(more - base for more in amounts.values())))
             stages[index] = tuple(dealt)
             floor[index] = max(figures.memory, *(c for node, c in figures.occupied.items() if node not in copied), 0.0)
         return cls(base, stages, floor, sum(copy.cycles for copy in copies), figures.stretch)

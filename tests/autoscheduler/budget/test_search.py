@@ -93,7 +93,7 @@ def test_lanes_by_arithmetic_occupy_what_lanes_that_are_lowered_do(seed: int) ->
     costs, checked = LoweredCosts(RDA, variant.graph.figures.estimator), 0
     edges = [e for s in variant.graph.states() if s.cut < variant.graph.last for e in variant.graph.edges(s) if e.pieces]
     for edge in edges[:: max(1, len(edges) // 6)]:
-        model = LaneModel.of(edge, RDA).with_pairs(edge, RDA, every=True)
+        model = LaneModel.of(edge, costs.lane_costs(edge)).with_pairs(costs.lane_costs(edge), every=True)
         for deal in model.deals(Budget.of({}), 64)[::5]:
             cost = costs(edge, RegionDecision(edge.order, deal.lanes))
             assert cost is not None
@@ -171,7 +171,7 @@ def test_cycles_by_arithmetic_are_near_to_those_of_graphs_that_are_made(seed: in
     _, variant = searched(random_source(200 + seed), RDA)
     costs, ratios = LoweredCosts(RDA, variant.graph.figures.estimator), list[float]()
     for edge in variant.graph.edges(variant.graph.start):
-        for deal in LaneModel.of(edge, RDA).deals(Budget.of({}), 64)[::3] if edge.pieces else ():
+        for deal in LaneModel.of(edge, costs.lane_costs(edge)).deals(Budget.of({}), 64)[::3] if edge.pieces else ():
             decision = RegionDecision(edge.order, deal.lanes)
             (near,), cost = costs.near(edge, [decision]), costs(edge, decision)
             assert cost is not None
