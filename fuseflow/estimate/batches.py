@@ -157,6 +157,3 @@ def as_number(array: Ints) -> Number:
 
 NONE = as_number(np.zeros(1, dtype=np.int64))
 """The number 0 in every batch."""
-
-
-__all__ = ["BatchFlows", "BatchLevel", "as_number", "batch_flow", "batch_levels", "batch_nest", "mapped_flow"]

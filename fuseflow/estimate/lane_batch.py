@@ -142,6 +142,3 @@ def _number(array: Any) -> Number:
     """Return an array of numbers, which computes like one number."""
     number: Number = array
     return number
-
-
-__all__ = ["LaneAxis", "LaneBatch"]

@@ -96,11 +96,6 @@ class Variant:
     published: Schedule
 
     @property
-    def is_published(self) -> bool:
-        """Whether formats, products and buffers are those of the user."""
-        return self.base == self.published
-
-    @property
     def has_formats(self) -> bool:
         """Whether inputs are stored otherwise than the user has them."""
         return (self.base.formats, self.base.blocks) != (self.published.formats, self.published.blocks)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from fuseflow.estimate.counted.nests import EMPTY, FiberLevel, Ints, positions
+from fuseflow.estimate.counted.nests import FiberLevel, Ints, positions
 
 TABLE_SIZE = 1 << 22
 """The largest bound of keys that are told apart by a table, not by a sort, however few they are."""
@@ -111,15 +111,3 @@ def _mix(x: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
     x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     return x ^ (x >> np.uint64(31))
-
-
-__all__ = [
-    "EMPTY",
-    "append_empty_fiber",
-    "deduplicate_fibers",
-    "distinct_keys",
-    "distinct_tuples",
-    "group_positions",
-    "positions",
-    "select_fibers",
-]
