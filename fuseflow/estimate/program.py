@@ -6,10 +6,12 @@ from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 
+from fuseflow.costs import TensorStatistics, measure_statistics
+from fuseflow.costs.statistics import assume_statistics, view_statistics
 from fuseflow.counted_loops import counted
 from fuseflow.einsum.nodes import Program, TensorType
 from fuseflow.errors import UsageError
-from fuseflow.estimate import AssumedOverlap, Assumptions, CountMemo, MeasuredOverlap, TensorStatistics, measure_statistics
+from fuseflow.estimate import AssumedOverlap, Assumptions, CountMemo, MeasuredOverlap
 from fuseflow.estimate.counted.patterns import Pattern, dense_pattern, tensor_pattern, view_pattern
 from fuseflow.estimate.graph_bounds import GraphBounds
 from fuseflow.estimate.graph_counts import count_graph
@@ -17,7 +19,6 @@ from fuseflow.estimate.graph_work import Work
 from fuseflow.estimate.kept_shares import KeptShares
 from fuseflow.estimate.memory_bound import peak_bandwidth
 from fuseflow.estimate.program_estimate import ProgramEstimate, RegionEstimate
-from fuseflow.estimate.statistics import assume_statistics, view_statistics
 from fuseflow.samml.nodes import Edge, Graph
 from fuseflow.sim import Machine
 from fuseflow.sim.configuration import ConfigurationLoad, require_room

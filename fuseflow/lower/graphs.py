@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from fuseflow.estimate import Estimate, TensorStatistics, estimate_graph
+from fuseflow.costs import Estimate, TensorStatistics, estimate_graph
 from fuseflow.fusion import Copy, FusedRegion
 from fuseflow.fusion.tree import Producer, nodes
 from fuseflow.lower.state import LoweringState, Precedent, PricedTable

@@ -12,9 +12,9 @@ from dataclasses import dataclass, field
 from itertools import chain
 from typing import NamedTuple
 
-from fuseflow.estimate import Estimate, TensorStatistics
-from fuseflow.estimate.expected.cost import NodeCost, expected_rank, node_cost, total_cost
-from fuseflow.estimate.expected.stream_shapes import ExpectedStream, output_shapes, result_statistics
+from fuseflow.costs import Estimate, TensorStatistics
+from fuseflow.costs.cost import NodeCost, expected_rank, node_cost, total_cost
+from fuseflow.costs.stream_shapes import ExpectedStream, output_shapes, result_statistics
 from fuseflow.fusion import FusedRegion
 from fuseflow.fusion.order_search import CostBound
 from fuseflow.lower.graphs import readable_statistics, region_graph

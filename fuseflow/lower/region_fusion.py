@@ -9,12 +9,12 @@ from dataclasses import replace
 from functools import cache, partial
 from typing import Protocol
 
+from fuseflow.costs import Estimate
+from fuseflow.costs.cost import expected_rank
 from fuseflow.einsum.indices import substitute_tensors
 from fuseflow.einsum.nodes import Program
 from fuseflow.einsum.places import places_of
 from fuseflow.errors import FusionError, OrdersError, PlacesError
-from fuseflow.estimate import Estimate
-from fuseflow.estimate.expected.cost import expected_rank
 from fuseflow.fusion import FusedRegion, choose_order, inline
 from fuseflow.fusion.copies import name_copies, remove_copy, requires_copy
 from fuseflow.fusion.fuse import MAX_REFUSED_ORDERS, RegionCost, candidate_limit, priced_order

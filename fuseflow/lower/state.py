@@ -6,9 +6,9 @@ import math
 from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
+from fuseflow.costs import Estimate, TensorStatistics, collect_statistics
+from fuseflow.costs.statistics import assume_statistics
 from fuseflow.einsum.nodes import Einsum, TensorType
-from fuseflow.estimate import Estimate, TensorStatistics, collect_statistics
-from fuseflow.estimate.statistics import assume_statistics
 from fuseflow.fusion.fusion_choices import FusionCandidate
 from fuseflow.lower.partition import PartitionedProgram
 from fuseflow.lower.views import TensorView

@@ -9,8 +9,8 @@ from typing import Any, assert_never
 from rich.markup import escape
 from rich.table import Table
 
-from fuseflow.estimate import Estimate
-from fuseflow.estimate.statistics import DEFAULT_DENSITY
+from fuseflow.costs import Estimate
+from fuseflow.costs.statistics import DEFAULT_DENSITY
 from fuseflow.explain.order import OrderReport, inputs_without_data, summarize_loops
 from fuseflow.fusion import FusedRegion
 from fuseflow.fusion.order_rules import OrderCount

@@ -13,9 +13,9 @@ from math import prod
 import numpy as np
 
 from fuseflow.autoscheduler.budget.settings import SETTINGS
+from fuseflow.costs.statistics import stored_statistics
 from fuseflow.einsum.blocks import BlockAxis, block_axes
 from fuseflow.einsum.nodes import Program
-from fuseflow.estimate.statistics import stored_statistics
 from fuseflow.frontend.source import Source
 from fuseflow.schedule import Schedule
 from fuseflow.tensors import Tensor
