@@ -19,7 +19,7 @@ from fuseflow.autoscheduler.budget.freedom import Dealing, Freedom
 from fuseflow.autoscheduler.budget.range_costs import RangeCosts
 from fuseflow.autoscheduler.budget.settings import SETTINGS
 from fuseflow.lower.buffers import read_tensors
-from fuseflow.lower.garbage import collector_rare
+from fuseflow.collection import collection_rare
 from fuseflow.resources.budget import Budget
 from fuseflow.schedule import Schedule
 
@@ -181,7 +181,7 @@ class BudgetSearch:
         """Return how many ranges get lanes at most in one search: those of one program more than what is tried."""
         return (effort or Effort()).ranges + max(len(variant.graph.ranges.units) for variant in self.variants)
 
-    @collector_rare()
+    @collection_rare()
     def cheapest(self, budget: Budget, keep: int, levers: Levers = ALL_LEVERS, effort: Effort | None = None) -> SearchOutcome:
         """Return the `keep` cheapest programs within a budget that differ in what is fused, in the formats or in the products."""
         effort = effort or Effort()
