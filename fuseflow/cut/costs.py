@@ -105,7 +105,7 @@ class PartCosts:
 
     def __call__(self, part: UnitRange) -> float:
         """Return the cycles of a range as one region. They are infinite if it cannot be a region."""
-        return self.cycles(self.ranges.request(part)) if self.is_estimated(part) else math.inf
+        return self.cycles(self.ranges.request(part)) if self.ranges.is_region(part) else math.inf
 
     def of_region(self, einsums: tuple[str, ...]) -> float:
         """Return the cycles of these Einsums as one region. They are infinite if they cannot be one, or are too many to be estimated."""
@@ -129,8 +129,8 @@ class PartCosts:
         sizes: dict[Hashable, int] = {}
         for end in range(1, len(self.units) + 1):
             for start in range(end):
-                if self.is_estimated(part := (start, end)):
-                    sizes[self.key(self.ranges.request(part))] = self._size(part)
+                if self.ranges.is_region(part := (start, end)):
+                    sizes[self.key(self.ranges.request(part))] = len(self.ranges.members(part))
             if sum(sizes.values()) > limit:
                 return False
         return True
@@ -150,19 +150,12 @@ class PartCosts:
                 return True
         return False
 
-    def is_estimated(self, part: UnitRange) -> bool:
-        """Return whether a range is estimated as one region: whether it may be one and is small enough."""
-        return self.ranges.is_region(part)
-
     def key(self, request: RegionRequest) -> Hashable:
         """Return the key of the cost of a region: regions with equal keys take the same cycles."""
         defined = self.partitioned.program.defined
         read = dict.fromkeys(n for e in request.einsums for n in defined[e].operands if n not in request.einsums)
         patterns = (self.knowledge.patterns.get(n) for n in read)
         return fusion_key(self._before(request), request), tuple(p and p.fingerprint for p in patterns)
-
-    def _size(self, part: UnitRange) -> int:
-        return len(self.ranges.members(part))
 
     def _before(self, request: RegionRequest) -> LoweringState:
         """Return the state where a region begins. It has the tensors that the region reads, but not yet its views of them."""
