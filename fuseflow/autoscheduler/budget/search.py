@@ -14,12 +14,11 @@ from typing import TypeAlias
 from fuseflow.autoscheduler.budget.cheapest_paths import Path, cheapest_paths
 from fuseflow.autoscheduler.budget.cut_graph import CutGraph, OrderedRange
 from fuseflow.autoscheduler.budget.deadline import Deadline
-from fuseflow.autoscheduler.budget.decision import RegionDecision
-from fuseflow.autoscheduler.budget.freedom import Dealing, Freedom
+from fuseflow.autoscheduler.budget.decision import Dealing, Freedom, RegionDecision
 from fuseflow.autoscheduler.budget.range_costs import RangeCosts
 from fuseflow.autoscheduler.budget.settings import SETTINGS
-from fuseflow.lower.buffers import read_tensors
 from fuseflow.collection import collection_rare
+from fuseflow.lower.buffers import read_tensors
 from fuseflow.resources.budget import Budget
 from fuseflow.schedule import Schedule
 
