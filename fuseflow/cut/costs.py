@@ -10,8 +10,7 @@ from fuseflow.cut.ranges import LARGEST_REGION, ProgramRanges
 from fuseflow.cut.units import UnitPartition, UnitRange, UnitSequence, layer_units, operator_units, product_units
 from fuseflow.einsum.nodes import Program
 from fuseflow.errors import FusionError, MachineError, ScheduleError
-from fuseflow.estimate.program import Estimator, EstimatorRegion, TensorKnowledge
-from fuseflow.estimate.program_estimate import RegionEstimate
+from fuseflow.estimate.program import Estimator, SharedEstimates, TensorKnowledge
 from fuseflow.fusion.refusal import Refusal, attempt
 from fuseflow.lower.partition import PartitionedProgram, with_associations
 from fuseflow.lower.program import region_requests
@@ -27,27 +26,15 @@ from fuseflow.sim import Machine
 from fuseflow.tensors import Tensor
 
 
-@dataclass(slots=True)
-class RegionEstimates:
-    """Estimates of regions on a machine. Regions that differ in names alone are estimated once."""
+class RegionEstimates(SharedEstimates[float]):
+    """The cycles that regions are expected to take on a machine."""
 
-    estimator: Estimator
-    machine: Machine
-    _first: dict[Hashable, tuple[tuple[str, ...], RegionEstimate]] = field(default_factory=dict)
+    def __init__(self, estimator: Estimator, machine: Machine) -> None:
+        super().__init__(estimator, machine, lambda estimate: estimate.bound.cycles)
 
     def cycles(self, regions: tuple[CompiledRegion, ...], knowledge: TensorKnowledge) -> float:
         """Return the cycles of regions that run one after the other, and add what they write to `knowledge`."""
-        return sum(self._cycles(region, knowledge) for region in estimator_regions(regions))
-
-    def _cycles(self, region: EstimatorRegion, knowledge: TensorKnowledge) -> float:
-        self.estimator.add_views(region.views_before, knowledge)
-        key, (names, _) = self.estimator.key(region.graph, knowledge), self.estimator.shape(region.graph)
-        if key not in self._first:
-            self._first[key] = names, self.estimator.region(region, self.machine, knowledge)
-        first, estimate = self._first[key]
-        knowledge.write(region.graph, estimate.work, dict(zip(first, names, strict=True)))
-        self.estimator.add_views(region.views_after, knowledge)
-        return estimate.bound.cycles
+        return sum(self.add(region, knowledge)[2] for region in estimator_regions(regions))
 
 
 @dataclass(slots=True)
