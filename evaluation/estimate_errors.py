@@ -21,7 +21,7 @@ import click
 from model_runs_table import NAMES
 from store import DATA_DIR, ONLY, ROOT, STORE, like
 
-from fuseflow.estimate import measure_statistics
+from fuseflow.costs import measure_statistics
 from fuseflow.estimate.counted.patterns import tensor_pattern
 from fuseflow.estimate.program import Estimator
 from fuseflow.estimate.program_estimate import ProgramEstimate

@@ -15,11 +15,11 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
+from fuseflow.collection import collection_paused
 from fuseflow.cut.best import lower_cut
 from fuseflow.einsum.nodes import Program
 from fuseflow.frontend.sources import Source, load_model
 from fuseflow.lower.element_types import refuse_wide_tensors
-from fuseflow.lower.garbage import collector_off
 from fuseflow.lower.partition import refuse_auto
 from fuseflow.lower.regions import CompiledRegion
 from fuseflow.planning import planned
@@ -82,7 +82,7 @@ def compile_source(
     refuse_wide_tensors(partitioned.original, source.tensors, machine)
     observe(partitioned.program)
     regions: list[CompiledRegion] = []
-    with collector_off():
+    with collection_paused():
         for region in lowered:
             observe(region)
             regions.append(region)

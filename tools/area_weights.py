@@ -29,7 +29,6 @@ from hardware_models import MODELS
 
 import fuseflow as ff
 from fuseflow.errors import HardwareError
-from fuseflow.hardware.area.gates import GATE_EQUIVALENT, TECHNOLOGY, gate_area
 from fuseflow.hardware.area.kept_cells import KeptCells
 from fuseflow.hardware.area.parts import FIFO, CircuitParts, Part, shallow_slots
 from fuseflow.hardware.area.synthesis import synthesize, version
@@ -41,6 +40,7 @@ from fuseflow.hardware.tools import has_library
 from fuseflow.hardware.units import library_closure
 from fuseflow.ops import OPERATORS, REDUCERS
 from fuseflow.resources.area import branches
+from fuseflow.resources.gates import GATE_EQUIVALENT, TECHNOLOGY, gate_area
 from fuseflow.samml import nodes as n
 from fuseflow.sim import Machine, load_machine
 
@@ -51,7 +51,7 @@ SHALLOW = shallow_slots()
 HEAD = '''\
 """What units take, in gate equivalents: areas of a NAND of two inputs. Made by `tools/area_weights.py`.
 
-The gates are those of {version}, and their areas those of {technology} (fuseflow/hardware/area/gates.py).
+The gates are those of {version}, and their areas those of {technology} (fuseflow/resources/gates.py).
 """
 
 from __future__ import annotations

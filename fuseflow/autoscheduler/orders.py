@@ -10,6 +10,7 @@ from fuseflow.compiler import compile_source
 from fuseflow.cut.costs import RegionEstimates
 from fuseflow.errors import FuseFlowError
 from fuseflow.estimate.program import Estimator, TensorKnowledge
+from fuseflow.fusion.order_sampling import LoopOrder
 from fuseflow.lower.program import region_requests
 from fuseflow.lower.public import lower_for
 from fuseflow.lower.region_fusion import fusion_key
@@ -25,9 +26,6 @@ from fuseflow.tensors import Tensor
 
 MAX_ORDERS = 8
 """How many loop orders of a region, those that the compiler ranks best, are estimated on the machine."""
-
-LoopOrder = tuple[str, ...]
-"""The indices of the loops of a region, outermost first."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import gc
-from collections.abc import Iterator
-from contextlib import contextmanager
 from importlib import import_module
 
 import click
 
 from fuseflow import __version__
 from fuseflow.cli.command import ErrorBoundary, debug_option
+from fuseflow.collection import collection_paused
 
 COMMANDS = {
     "check": "check",
@@ -33,18 +31,6 @@ COMMANDS = {
 """The name of each command, which is that of its module too, and the name of its function in there."""
 
 
-@contextmanager
-def without_collection() -> Iterator[None]:
-    """Collect no garbage inside the block, where modules are imported: there is none, and looking for it takes a tenth of a second."""
-    enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if enabled:
-            gc.enable()
-
-
 class CommandGroup(ErrorBoundary):
     """A group that imports the module of a command when the command is called, or when all are listed."""
 
@@ -54,7 +40,7 @@ class CommandGroup(ErrorBoundary):
     def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
         if name not in COMMANDS:
             return None
-        with without_collection():
+        with collection_paused():
             command = getattr(import_module(f"fuseflow.cli.{name}"), COMMANDS[name])
         assert isinstance(command, click.Command)
         return command

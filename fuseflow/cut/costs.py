@@ -10,8 +10,7 @@ from fuseflow.cut.ranges import LARGEST_REGION, ProgramRanges
 from fuseflow.cut.units import UnitPartition, UnitRange, UnitSequence, layer_units, operator_units, product_units
 from fuseflow.einsum.nodes import Program
 from fuseflow.errors import FusionError, MachineError, ScheduleError
-from fuseflow.estimate.program import Estimator, EstimatorRegion, TensorKnowledge
-from fuseflow.estimate.program_estimate import RegionEstimate
+from fuseflow.estimate.program import Estimator, SharedEstimates, TensorKnowledge
 from fuseflow.fusion.refusal import Refusal, attempt
 from fuseflow.lower.partition import PartitionedProgram, with_associations
 from fuseflow.lower.program import region_requests
@@ -27,27 +26,15 @@ from fuseflow.sim import Machine
 from fuseflow.tensors import Tensor
 
 
-@dataclass(slots=True)
-class RegionEstimates:
-    """Estimates of regions on a machine. Regions that differ in names alone are estimated once."""
+class RegionEstimates(SharedEstimates[float]):
+    """The cycles that regions are expected to take on a machine."""
 
-    estimator: Estimator
-    machine: Machine
-    _first: dict[Hashable, tuple[tuple[str, ...], RegionEstimate]] = field(default_factory=dict)
+    def __init__(self, estimator: Estimator, machine: Machine) -> None:
+        super().__init__(estimator, machine, lambda estimate: estimate.bound.cycles)
 
     def cycles(self, regions: tuple[CompiledRegion, ...], knowledge: TensorKnowledge) -> float:
         """Return the cycles of regions that run one after the other, and add what they write to `knowledge`."""
-        return sum(self._cycles(region, knowledge) for region in estimator_regions(regions))
-
-    def _cycles(self, region: EstimatorRegion, knowledge: TensorKnowledge) -> float:
-        self.estimator.add_views(region.views_before, knowledge)
-        key, (names, _) = self.estimator.key(region.graph, knowledge), self.estimator.shape(region.graph)
-        if key not in self._first:
-            self._first[key] = names, self.estimator.region(region, self.machine, knowledge)
-        first, estimate = self._first[key]
-        knowledge.write(region.graph, estimate.work, dict(zip(first, names, strict=True)))
-        self.estimator.add_views(region.views_after, knowledge)
-        return estimate.bound.cycles
+        return sum(self.add(region, knowledge)[2] for region in estimator_regions(regions))
 
 
 @dataclass(slots=True)
@@ -105,7 +92,7 @@ class PartCosts:
 
     def __call__(self, part: UnitRange) -> float:
         """Return the cycles of a range as one region. They are infinite if it cannot be a region."""
-        return self.cycles(self.ranges.request(part)) if self.is_estimated(part) else math.inf
+        return self.cycles(self.ranges.request(part)) if self.ranges.is_region(part) else math.inf
 
     def of_region(self, einsums: tuple[str, ...]) -> float:
         """Return the cycles of these Einsums as one region. They are infinite if they cannot be one, or are too many to be estimated."""
@@ -129,8 +116,8 @@ class PartCosts:
         sizes: dict[Hashable, int] = {}
         for end in range(1, len(self.units) + 1):
             for start in range(end):
-                if self.is_estimated(part := (start, end)):
-                    sizes[self.key(self.ranges.request(part))] = self._size(part)
+                if self.ranges.is_region(part := (start, end)):
+                    sizes[self.key(self.ranges.request(part))] = len(self.ranges.members(part))
             if sum(sizes.values()) > limit:
                 return False
         return True
@@ -150,19 +137,12 @@ class PartCosts:
                 return True
         return False
 
-    def is_estimated(self, part: UnitRange) -> bool:
-        """Return whether a range is estimated as one region: whether it may be one and is small enough."""
-        return self.ranges.is_region(part)
-
     def key(self, request: RegionRequest) -> Hashable:
         """Return the key of the cost of a region: regions with equal keys take the same cycles."""
         defined = self.partitioned.program.defined
         read = dict.fromkeys(n for e in request.einsums for n in defined[e].operands if n not in request.einsums)
         patterns = (self.knowledge.patterns.get(n) for n in read)
         return fusion_key(self._before(request), request), tuple(p and p.fingerprint for p in patterns)
-
-    def _size(self, part: UnitRange) -> int:
-        return len(self.ranges.members(part))
 
     def _before(self, request: RegionRequest) -> LoweringState:
         """Return the state where a region begins. It has the tensors that the region reads, but not yet its views of them."""

@@ -11,10 +11,10 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
+from fuseflow.costs.statistics import TensorStatistics
 from fuseflow.einsum.nodes import Keep, Program, TensorType
 from fuseflow.errors import UsageError, did_you_mean
 from fuseflow.estimate.overlap import AssumedOverlap, MeasuredOverlap
-from fuseflow.estimate.statistics import TensorStatistics
 from fuseflow.filesystem import read_text
 from fuseflow.selection import Threshold
 

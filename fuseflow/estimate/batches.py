@@ -9,9 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import cast
+from typing import Any, cast
 
 import numpy as np
+import numpy.typing as npt
 
 from fuseflow.estimate.counted.joint_nests import ElementMap, apply_map
 from fuseflow.estimate.counted.memo import CountMemo
@@ -150,13 +151,10 @@ def mapped_flow(flow: Flow, map: ElementMap) -> Flow:
     )
 
 
-def as_number(array: Ints) -> Number:
+def as_number(array: npt.NDArray[Any]) -> Number:
     """Return an array of numbers, which computes like one number."""
     return cast(Number, array)
 
 
 NONE = as_number(np.zeros(1, dtype=np.int64))
 """The number 0 in every batch."""
-
-
-__all__ = ["BatchFlows", "BatchLevel", "as_number", "batch_flow", "batch_levels", "batch_nest", "mapped_flow"]

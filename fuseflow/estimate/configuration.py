@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from itertools import accumulate
 from operator import mul
 
-from fuseflow.estimate.statistics import TensorStatistics
+from fuseflow.costs.statistics import TensorStatistics
 from fuseflow.samml.nodes import Graph, TensorDecl
 from fuseflow.tensors.levels import Level
 from fuseflow.tensors.levels.base import bytes_of

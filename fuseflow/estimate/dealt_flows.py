@@ -58,6 +58,3 @@ def dealt_largest(memo: CountMemo, nest: FiberNest, depth: int, dealt: Sequence[
         np.maximum.at(fibers, outer.level.owner, largest)
         largest = take(fibers, outer.link, 0)
     return LaneDeal.of(memo, nest.chain[dealt[-1].level], dealt).largest(largest)
-
-
-__all__ = ["dealt_counts", "dealt_flow", "dealt_largest"]

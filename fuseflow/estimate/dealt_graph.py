@@ -279,6 +279,3 @@ def _apart(numbers: NodeNumbers, batch: LaneBatch) -> list[NodeNumbers]:
     by_input: Sequence[tuple[Number, ...]] = list(zip(*tokens, strict=True)) if tokens else [()] * len(batch.candidates)
     columns = zip(*(batch.each(number) for number in own), strict=True)
     return [NodeNumbers(one, *each) for each, one in zip(columns, by_input, strict=True)]
-
-
-__all__ = ["DealtGraph", "LaneCost"]

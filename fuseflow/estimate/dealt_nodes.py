@@ -265,6 +265,3 @@ def _joined(numbers: Sequence[Number]) -> Number:
     """Return the numbers of all lanes of several candidates, each an array or one number, as one array."""
     arrays = [one if isinstance(one, np.ndarray) else np.full(1, one) for one in numbers]
     return as_number(np.concatenate(arrays))
-
-
-__all__ = ["DealtNodes", "NodeNumbers", "NodeStreams"]

@@ -164,6 +164,3 @@ class _BusiestFlows(Mapping[n.Port, Flow]):
 
     def __len__(self) -> int:
         return sum(len(each.outputs) for each in self.template.nodes)
-
-
-__all__ = ["DealtPorts"]

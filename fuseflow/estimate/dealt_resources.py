@@ -104,6 +104,3 @@ class DealtResources:
             branches(node),
             tuple(areas.fifo_form(node, k) for k in range(len(node.inputs))),
         )
-
-
-__all__ = ["DealtResources"]

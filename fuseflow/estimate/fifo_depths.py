@@ -131,6 +131,3 @@ def fifo_bytes(graph: Graph, of_node: Sequence[int], loops: FifoLoops) -> tuple[
         for k, port in enumerate(node.inputs):
             total[stage, k] = total.get((stage, k), 0) + token_bytes(graph, port)
     return tuple(total.get((fifo.target, fifo.input), 1) for fifo in loops.fifos)
-
-
-__all__ = ["DepthChoice", "edge_depths", "fifo_bytes"]

@@ -168,6 +168,3 @@ def fewest_batches(shares: Matrix, longest: LongestWays) -> float:
     machine that deepens no FIFO stands still with less than one: what the long way holds back comes after the whole batch."""
     loops = np.isfinite(shares) & np.isfinite(longest.latency) & np.isfinite(longest.batches)
     return float((shares[loops] * longest.batches[loops]).min(initial=np.inf))
-
-
-__all__ = ["BusyLoops", "Fifo", "FifoLoops", "LongestWays", "fewest_batches", "hidden_work", "loop_cycles"]

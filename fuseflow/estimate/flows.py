@@ -11,8 +11,8 @@ from typing import TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from fuseflow.costs.stream_shapes import ExpectedStream
 from fuseflow.estimate.counted.nests import CountedStream
-from fuseflow.estimate.expected.stream_shapes import ExpectedStream
 
 Number = float
 """A count. It is a whole number where it is exact. Many counts may be one array of numbers, which computes like one number."""

@@ -10,6 +10,8 @@ from functools import partial
 from math import prod
 from typing import TypeAlias
 
+from fuseflow.costs.statistics import TensorStatistics, auxiliary_statistics
+from fuseflow.costs.stream_shapes import Overlap, result_statistics
 from fuseflow.estimate.configuration import array_bytes, expected_configuration_bytes
 from fuseflow.estimate.counted.empty_lists import written_nest
 from fuseflow.estimate.counted.memo import CountMemo
@@ -17,11 +19,9 @@ from fuseflow.estimate.counted.nests import CountedStream, ElementCounts
 from fuseflow.estimate.counted.patterns import Pattern, dense_pattern, result_pattern
 from fuseflow.estimate.counted.scan_fibers import Piece
 from fuseflow.estimate.counted.stream_rules import StreamRules, wanted_coordinates
-from fuseflow.estimate.expected.stream_shapes import Overlap, result_statistics
 from fuseflow.estimate.flows import Flow, Number
 from fuseflow.estimate.node_work import elements_read, elements_written, node_flops
 from fuseflow.estimate.pieces import count_pieces
-from fuseflow.estimate.statistics import TensorStatistics, auxiliary_statistics
 from fuseflow.estimate.stream_walk import GraphStreams, StreamWalk, lane_writers, written_levels, written_values
 from fuseflow.samml import nodes as n
 from fuseflow.sim.memory.layout import used_tensors

@@ -267,6 +267,3 @@ class GraphCycles:
             whole = longest * (base / (1 - longest / period) // period)  # such runs are short, and some meet no refresh
             return float(whole / (base + whole)) if base else 0.0
         return longest / period
-
-
-__all__ = ["GraphCycles", "SlowestLoop"]

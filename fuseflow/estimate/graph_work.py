@@ -6,13 +6,13 @@ from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
+from fuseflow.costs.statistics import TensorStatistics
+from fuseflow.costs.stream_shapes import Overlap
 from fuseflow.estimate.counted.memo import CountMemo
 from fuseflow.estimate.counted.patterns import Pattern
-from fuseflow.estimate.expected.stream_shapes import Overlap
 from fuseflow.estimate.flows import Flow, Number
 from fuseflow.estimate.graph_counts import ArrayTraffic, GraphCounts, count_graph
 from fuseflow.estimate.node_work import ProcessFirings, firings
-from fuseflow.estimate.statistics import TensorStatistics
 from fuseflow.samml import nodes as n
 from fuseflow.samml.node import operand_bits
 from fuseflow.sim.machine.comal import readers_of_sums

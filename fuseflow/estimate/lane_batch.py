@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from fuseflow.estimate.batches import as_number
 from fuseflow.estimate.counted.memo import Uncountable
 from fuseflow.estimate.counted.nests import Ints
 from fuseflow.estimate.flows import Flow, Number
@@ -92,12 +93,12 @@ class LaneBatch:
         if not isinstance(numbers, np.ndarray):
             return numbers
         axis = self.axis(indices)
-        return _number(np.maximum.reduceat(numbers, axis.starts)[axis.of_candidate].astype(np.float64))
+        return as_number(np.maximum.reduceat(numbers, axis.starts)[axis.of_candidate].astype(np.float64))
 
     def total(self, numbers: Number, indices: tuple[str, ...]) -> Number:
         """Return the sum of numbers over all lanes of these indices for each candidate."""
         axis = self.axis(indices)
-        return _number(np.add.reduceat(np.broadcast_to(numbers, axis.size), axis.starts)[axis.of_candidate])
+        return as_number(np.add.reduceat(np.broadcast_to(numbers, axis.size), axis.starts)[axis.of_candidate])
 
     def most_of(self, numbers: Number, axes: Iterable[tuple[str, ...]]) -> Number:
         """Return the largest number of all lanes for each candidate, given the axes of which the numbers are on one. Raises `Uncountable`
@@ -136,12 +137,3 @@ class LaneBatch:
         """Return a number for each candidate."""
         numbers_of_all: list[Any] = np.broadcast_to(numbers, len(self.candidates)).tolist()
         return numbers_of_all
-
-
-def _number(array: Any) -> Number:
-    """Return an array of numbers, which computes like one number."""
-    number: Number = array
-    return number
-
-
-__all__ = ["LaneAxis", "LaneBatch"]

@@ -129,6 +129,3 @@ class LaneCosts:
         region = EstimatorRegion(graph.name, (), graph)
         estimate: RegionEstimate = self.estimator.region(region, self.machine, self.knowledge.copy())
         return LaneCost(estimate.bound, estimate.firings, estimate.resources, False)
-
-
-__all__ = ["LaneCost", "LaneCosts"]

@@ -333,6 +333,3 @@ def _offsets(memo: CountMemo, nest: FiberNest, level: int) -> Ints:
 
     result: Ints = memo.once(("offsets", level), (nest,), offsets)
     return result
-
-
-__all__ = ["DealtLevel", "LaneDeal", "shape_of"]

@@ -205,6 +205,3 @@ def _combined_outputs(node: n.Primitive, inputs: Sequence[DealtStream]) -> tuple
             return inputs[0], *inputs[1:at], *inputs[at + 1 :]
         case _:
             raise AssertionError(f"lanes brought {node.op} `{node.name}`")
-
-
-__all__ = ["DealtStream", "LaneTemplate", "TemplateNode"]

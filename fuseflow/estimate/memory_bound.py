@@ -16,7 +16,6 @@ from fuseflow.sim.memory.settings import (
     MemorySettings,
     clock_ratio,
 )
-from fuseflow.sim.memory.timing import HBM2_2000
 
 CHANNEL_BYTES = 32
 """The bytes that a channel of HBM2 moves in one of its cycles."""
@@ -72,11 +71,6 @@ def peak_bandwidth(machine: Machine) -> float:
             return inf
         case unknown:
             assert_never(unknown)
-
-
-def refresh_share(machine: Machine) -> float:
-    """Return the share of the time in which no bank of the memory answers because all channels refresh themselves."""
-    return HBM2_2000.nRFC / HBM2_2000.nREFI if isinstance(machine.memory, Hbm2Memory) else 0.0
 
 
 def request_bytes(memory: MemorySettings) -> int:

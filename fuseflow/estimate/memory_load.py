@@ -313,19 +313,3 @@ def write_wait(load: MemoryLoad, cycles: Number, machine: Machine, writer: Write
     behind = is_open + (opened - is_open) * min(1.0, load.jumps / max(1, load.lines_read))
     weight = {"behind lanes": behind, "alone": alone, "in lanes": lanes}[writer]
     return min(LONGEST_WRITE, idle * exp(min(20.0, weight * load.lines_read / max(1, cycles) * 8 / memory.channels)))
-
-
-__all__ = [
-    "ArrayLoad",
-    "LanePorts",
-    "MemoryLoad",
-    "Writer",
-    "WrittenLines",
-    "alternating_cycles",
-    "first_line_cycles",
-    "preload_cycles",
-    "shared_line_cycles",
-    "transfer_cycles",
-    "uneven_lane_cycles",
-    "write_wait",
-]

@@ -11,10 +11,10 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from fuseflow.costs.stream_shapes import LookupRate, TensorLevel
 from fuseflow.estimate.counted.memo import CountMemo
 from fuseflow.estimate.counted.nests import sum_by_group, take
 from fuseflow.estimate.counted.patterns import Pattern
-from fuseflow.estimate.expected.stream_shapes import LookupRate, TensorLevel
 
 
 @dataclass(frozen=True, slots=True)

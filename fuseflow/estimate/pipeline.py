@@ -206,6 +206,3 @@ def stages_behind(stages: Sequence[Stage], fifos: Sequence[Fifo], merges: frozen
         reads[before] |= reads[at]
     behind = frozenset(at for at in range(len(stages)) if merged[at] and not reads[at])
     return behind if any(isinstance(stages[at].node, n.TensorWriter) for at in behind) else frozenset()
-
-
-__all__ = ["Pipeline", "Stage", "stages_behind"]

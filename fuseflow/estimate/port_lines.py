@@ -425,6 +425,3 @@ class Addresses:
         flow = self.flows[port]
         lacks: Truth = flow.elements < flow.inner * self.bounds[port]
         return lacks
-
-
-__all__ = ["Addresses", "PortLines", "buffered", "node_lines", "read_lines"]

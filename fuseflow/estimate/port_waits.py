@@ -113,6 +113,3 @@ def expected_largest(mean: float, draws: float) -> float:
         term *= mean / count
         below += term
     return largest
-
-
-__all__ = ["answer_cycles", "port_cycles", "queue_cycles", "strided_line_cycles"]

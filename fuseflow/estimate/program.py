@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
+from typing import Generic, TypeVar
 
+from fuseflow.costs import TensorStatistics, measure_statistics
+from fuseflow.costs.statistics import assume_statistics, view_statistics
 from fuseflow.counted_loops import counted
 from fuseflow.einsum.nodes import Program, TensorType
 from fuseflow.errors import UsageError
-from fuseflow.estimate import AssumedOverlap, Assumptions, CountMemo, MeasuredOverlap, TensorStatistics, measure_statistics
+from fuseflow.estimate import AssumedOverlap, Assumptions, CountMemo, MeasuredOverlap
 from fuseflow.estimate.counted.patterns import Pattern, dense_pattern, tensor_pattern, view_pattern
 from fuseflow.estimate.graph_bounds import GraphBounds
 from fuseflow.estimate.graph_counts import count_graph
@@ -17,7 +20,6 @@ from fuseflow.estimate.graph_work import Work
 from fuseflow.estimate.kept_shares import KeptShares
 from fuseflow.estimate.memory_bound import peak_bandwidth
 from fuseflow.estimate.program_estimate import ProgramEstimate, RegionEstimate
-from fuseflow.estimate.statistics import assume_statistics, view_statistics
 from fuseflow.samml.nodes import Edge, Graph
 from fuseflow.sim import Machine
 from fuseflow.sim.configuration import ConfigurationLoad, require_room
@@ -26,6 +28,8 @@ from fuseflow.sim.signature import RegionRepeat, signature
 from fuseflow.sim.untimed import refuse_untimed
 from fuseflow.tensors import Format, Tensor
 from fuseflow.tensors.blocks import stored_in
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,24 +105,15 @@ class Estimator:
     ) -> ProgramEstimate:
         """Estimate a program, region by region. Raises `UsageError` for a sparse input of which nothing is known, and `MachineError` for
         more resident tensors than the machine has room for, and for what it has no times for."""
-        knowledge = self.knowledge(program, tensors)
-        estimates: list[RegionEstimate] = []
-        first: dict[Hashable, tuple[int, tuple[str, ...]]] = {}  # the first region that does the same, and its tensors
+        knowledge, shared = self.knowledge(program, tensors), SharedEstimates[RegionEstimate](self, machine, lambda one: one)
+        estimates: dict[Hashable, RegionEstimate] = {}
         for region in counted(tuple(regions), "estimating regions"):
-            self.add_views(region.views_before, knowledge)
-            names, _ = self.shape(region.graph)
-            key = self.key(region.graph, knowledge)
-            if key not in first:
-                first[key] = len(estimates), names
-                estimates.append(self._region(region, machine, knowledge))
-            at, first_names = first[key]
-            names_here = dict(zip(first_names, names, strict=True))
-            if estimates[at].name != region.name:
-                repeat = RegionRepeat(region.name, region.einsums, names_here)
-                estimates[at] = replace(estimates[at], repeats=(*estimates[at].repeats, repeat))
-            knowledge.write(region.graph, estimates[at].work, names_here)
-            self.add_views(region.views_after, knowledge)
-        return ProgramEstimate(model, data, machine, tuple(estimates), (*notices, *knowledge.kept.notices))
+            key, names, first = shared.add(region, knowledge)
+            known = estimates.setdefault(key, first)
+            if known.name != region.name:
+                repeat = RegionRepeat(region.name, region.einsums, names)
+                estimates[key] = replace(known, repeats=(*known.repeats, repeat))
+        return ProgramEstimate(model, data, machine, tuple(estimates.values()), (*notices, *knowledge.kept.notices))
 
     def knowledge(self, program: Program, tensors: Mapping[str, Tensor]) -> TensorKnowledge:
         """Return what is known before the first region. Raises `UsageError` for a sparse input of which nothing is known."""
@@ -230,3 +225,28 @@ class Estimator:
         return self.memo.once(
             ("stored", str(format), declared.block), (tensor,), lambda: stored_in(tensor, format, declared.block)
         )
+
+
+@dataclass(slots=True)
+class SharedEstimates(Generic[T]):
+    """Estimates of regions on a machine, of each of which is kept what `keep` makes of it. Regions that differ in names alone are estimated
+    once: a model repeats its layers."""
+
+    estimator: Estimator
+    machine: Machine
+    keep: Callable[[RegionEstimate], T]
+    _first: dict[Hashable, tuple[tuple[str, ...], Work, T]] = field(default_factory=dict)
+
+    def add(self, region: EstimatorRegion, knowledge: TensorKnowledge) -> tuple[Hashable, dict[str, str], T]:
+        """Return a key that is equal for regions of one estimate, the tensors of the region by those of the first one that is like it, and
+        what is kept of the estimate; and add what the region writes to `knowledge`."""
+        self.estimator.add_views(region.views_before, knowledge)
+        key, (tensors, _) = self.estimator.key(region.graph, knowledge), self.estimator.shape(region.graph)
+        if key not in self._first:
+            estimate = self.estimator.region(region, self.machine, knowledge.copy())
+            self._first[key] = tensors, estimate.work, self.keep(estimate)
+        first, work, kept = self._first[key]
+        names = dict(zip(first, tensors, strict=True))
+        knowledge.write(region.graph, work, names)
+        self.estimator.add_views(region.views_after, knowledge)
+        return key, names, kept

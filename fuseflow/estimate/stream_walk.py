@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from fuseflow.costs.statistics import TensorStatistics
+from fuseflow.costs.stream_shapes import ExpectedStream, Overlap, expected_comparisons, expected_read, output_shapes
 from fuseflow.estimate.counted.memo import TooMany, Uncountable
 from fuseflow.estimate.counted.nests import CountedStream, ElementCounts, FiberNest
 from fuseflow.estimate.counted.stream_rules import StreamRules
-from fuseflow.estimate.expected.stream_shapes import ExpectedStream, Overlap, expected_comparisons, expected_read, output_shapes
 from fuseflow.estimate.flows import Flow, Number, counted_flow, expected_flow, expected_from_counted
-from fuseflow.estimate.statistics import TensorStatistics
 from fuseflow.samml import nodes as n
 from fuseflow.samml.lane_writers import LaneWriter
 

@@ -8,11 +8,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from fuseflow.costs import TensorStatistics, collect_statistics, expected_traffic
+from fuseflow.costs.stream_shapes import ExpectedStream
 from fuseflow.cut.best import lower_cut
 from fuseflow.einsum.nodes import Program, TensorType
 from fuseflow.errors import FuseFlowError
-from fuseflow.estimate import TensorStatistics, collect_statistics, expected_traffic
-from fuseflow.estimate.expected.stream_shapes import ExpectedStream
 from fuseflow.explain.keeps import KeptResult, kept_results
 from fuseflow.explain.recompute import Instance, expected_streams, instances
 from fuseflow.frontend.sources import Source

@@ -11,8 +11,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import assert_never
 
-from fuseflow.estimate import TensorStatistics, expected_traffic
-from fuseflow.estimate.expected.stream_shapes import ExpectedStream
+from fuseflow.costs import TensorStatistics, expected_traffic
+from fuseflow.costs.stream_shapes import ExpectedStream
 from fuseflow.fusion.tree import Selection, nodes
 from fuseflow.lower.regions import CompiledRegion
 from fuseflow.samml.nodes import Port

@@ -11,9 +11,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
+from fuseflow.costs import TensorStatistics, estimate_graph, stream_shapes
+from fuseflow.costs.stream_shapes import ExpectedStream
 from fuseflow.einsum.nodes import Program
-from fuseflow.estimate import TensorStatistics, estimate_graph, stream_shapes
-from fuseflow.estimate.expected.stream_shapes import ExpectedStream
 from fuseflow.fusion.producers import producer_views
 from fuseflow.fusion.tree import Operation, Producer, free_indices
 from fuseflow.lower.regions import CompiledRegion

@@ -16,7 +16,7 @@ import math
 from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
-from typing import Literal, TypeAlias, overload
+from typing import Literal, TypeAlias
 
 import networkx as nx
 
@@ -57,7 +57,7 @@ from its cheapest. `first` means that the search ended at the first one that was
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class ComparedOrders(Sequence[OrderCandidate]):
+class ComparedOrders:
     """The orders that were compared, the nearest to the program first. Those that the search has not priced to their ends are priced when
     someone looks at them: `price` does it then.
     """
@@ -82,22 +82,8 @@ class ComparedOrders(Sequence[OrderCandidate]):
     def __len__(self) -> int:
         return len(self.orders)
 
-    @overload
-    def __getitem__(self, place: int) -> OrderCandidate: ...
-    @overload
-    def __getitem__(self, place: slice) -> tuple[OrderCandidate, ...]: ...
-    def __getitem__(self, place: int | slice) -> OrderCandidate | tuple[OrderCandidate, ...]:
-        if isinstance(place, slice):
-            return tuple([self.candidate(order) for order in self.orders[place]])
-        return self.candidate(self.orders[place])
-
     def __iter__(self) -> Iterator[OrderCandidate]:
         return map(self.candidate, self.orders)
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, ComparedOrders) and self.orders == other.orders and tuple(self) == tuple(other)
-
-    __hash__ = None  # type: ignore[assignment]
 
 
 @dataclass(frozen=True, slots=True)

@@ -68,14 +68,14 @@ def candidate_orders(graph: nx.DiGraph[str], program_order: Sequence[str], limit
     """Return up to `limit` orders, the nearest to the program first: all of them if they are few, else the nearest and a repeatable sample.
 
     The sample is uniform while the orders can be counted in little time (`SAMPLED_DOWN_SETS`). Beyond that, it sorts by random priorities,
-    which reaches every order but prefers some. A Markov chain would take longer than the rest of compilation.
+    which reaches every order but prefers some.
     """
     few = tuple(islice(enumerate_orders(graph, program_order), limit + 1))
     if len(few) <= limit:
         return few
     rng = random.Random(0)
     sampler = OrderSampler.of(graph, SAMPLED_DOWN_SETS)
-    draw = sampler.draw if sampler.exact else lambda rng: _by_priority(graph, rng)
+    draw = (lambda rng: _by_priority(graph, rng)) if sampler is None else sampler.draw
     chosen = {few[0]}
     for _ in range(4 * limit):
         if len(chosen) < limit:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 
+from fuseflow.costs import Estimate
 from fuseflow.einsum.nodes import Access, Einsum, Program, TensorType
 from fuseflow.errors import FusionError
-from fuseflow.estimate import Estimate
 from fuseflow.fusion import Copy, FusedRegion, choose_order, fuse
 from fuseflow.fusion.copies import requires_copy, stored_copy_name
 from fuseflow.fusion.order_search import CostBound

@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from fuseflow.estimate import Estimate, TensorStatistics, estimate_graph
+from fuseflow.costs import Estimate, TensorStatistics, estimate_graph
 from fuseflow.fusion import Copy, FusedRegion
 from fuseflow.fusion.tree import Producer, nodes
 from fuseflow.lower.state import LoweringState, Precedent, PricedTable
@@ -39,17 +39,15 @@ def region_graph(state: LoweringState, fused: FusedRegion, precedent: Precedent 
     """Return the graph of a region in its order. It is that of its `precedent` under other names, if that has one already. Raises
     `FusionError` if no table can be made in this order.
     """
-    renamed = None if precedent is None else _renamed(precedent, fused)
-    priced = precedent.priced if precedent is not None and precedent.candidate.region is fused else None
-    table = build_table(fused) if renamed is None and priced is None else None
-    nodes = table if priced is None else priced.nodes
-    if renamed is None:
-        assert nodes is not None, "the table was priced, or it was made here"
-        own = emit(nodes)
-    else:
+    table, priced, renamed = None, None, None
+    if precedent is not None and precedent.candidate.region is fused:
+        own, priced = precedent.graph, precedent.priced
+        table = precedent.nodes if isinstance(precedent.nodes, FusionTable) else None
+    elif precedent is not None and (renamed := _renamed(precedent, fused)) is not None:
         own = renamed
-    if precedent is not None and precedent.graph is None:
-        precedent.nodes, precedent.graph = nodes, own
+    else:
+        table = build_table(fused)
+        own = emit(table)
     form = scheduled_form(state, own)
     cost, written = estimated(state, form.graph, fused, priced)
     return RegionGraph(renamed is not None, table, own, form, cost, written)
@@ -58,8 +56,6 @@ def region_graph(state: LoweringState, fused: FusedRegion, precedent: Precedent 
 def _renamed(precedent: Precedent, fused: FusedRegion) -> Graph | None:
     """Return the graph of a region that has other names than its precedent, or None if only its table tells the names of the nodes."""
     region = precedent.candidate.region
-    if precedent.nodes is None or precedent.graph is None:
-        return None
     pairs = list(zip(nodes(*region.trees), nodes(*fused.trees), strict=True))
     labels = {old.label: new.label for old, new in pairs if isinstance(old, Producer) and isinstance(new, Producer)}
     results = {old.name: new.name for old, new in zip(region.results, fused.results, strict=True)}

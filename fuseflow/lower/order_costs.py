@@ -12,9 +12,9 @@ from dataclasses import dataclass, field
 from itertools import chain
 from typing import NamedTuple
 
-from fuseflow.estimate import Estimate, TensorStatistics
-from fuseflow.estimate.expected.cost import NodeCost, expected_rank, node_cost, total_cost
-from fuseflow.estimate.expected.stream_shapes import ExpectedStream, output_shapes, result_statistics
+from fuseflow.costs import Estimate, TensorStatistics
+from fuseflow.costs.cost import NodeCost, expected_rank, node_cost, total_cost
+from fuseflow.costs.stream_shapes import ExpectedStream, output_shapes, result_statistics
 from fuseflow.fusion import FusedRegion
 from fuseflow.fusion.order_search import CostBound
 from fuseflow.lower.graphs import readable_statistics, region_graph
@@ -131,7 +131,7 @@ class PricedCells(Cells):
 
     def _total(self, tensors: Mapping[str, TensorDecl], writes: Sequence[Primitive]) -> Estimate:
         """Return the cost of the table that was filled, which writes its results with these nodes."""
-        ends = [self.node_cost(node, tensors) for node in writes]
+        ends = [self._cost(node, self._inputs(node), [], tensors) for node in writes]
         digits = bin(self.needed(writes))[:1:-1]  # digit n says whether node n is needed
         costs = [self.costs[n] for n in map(int, self.used) if digits[n : n + 1] == "1"]
         costs += ends
@@ -202,10 +202,6 @@ class PricedCells(Cells):
             cost = self._cost(node, inputs, [stream.shape for stream in outputs], self.tensors)
             priced = self.priced[key] = PricedNode(cost, tuple([self._numbered(stream) for stream in outputs]))
         return priced
-
-    def node_cost(self, node: Primitive, tensors: Mapping[str, TensorDecl]) -> NodeCost:
-        """Return the cost of a node that has no outputs."""
-        return self._cost(node, self._inputs(node), [], tensors)
 
     def _inputs(self, node: Primitive) -> list[PricedStream]:
         return [self.streams[self.numbers[port]] for port in node.inputs]

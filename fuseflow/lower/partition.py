@@ -20,7 +20,6 @@ from fuseflow.einsum.verify import Extents, extents
 from fuseflow.errors import ProgramError, ScheduleError, TensorError, did_you_mean
 from fuseflow.lower.blocks import apply_blocks
 from fuseflow.lower.exact_formats import with_exact_formats
-from fuseflow.lower.garbage import collector_off
 from fuseflow.lower.splits import region_splits
 from fuseflow.lower.views import source_of
 from fuseflow.lower.writer_rounding import leave_to_writers
@@ -95,13 +94,6 @@ def partition_program(
         for access in einsum.accesses:
             for index in access.indices:
                 stored_index(index)
-    with collector_off():
-        return _partitioned(program, schedule, regions, splits)
-
-
-def _partitioned(
-    program: Program, schedule: Schedule, regions: tuple[Region, ...] | None, splits: tuple[RegionSplit, ...] | None
-) -> PartitionedProgram:
     program = program if schedule.order_policy == "best" else program.unordered
     typed = declare_formats(TypedProgram.of(with_associations(program, schedule)), schedule)
     typed = typed.rewritten(round_results(typed.source, typed.program.declared))

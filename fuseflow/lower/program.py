@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
+from fuseflow.collection import collection_paused
 from fuseflow.einsum.nodes import Program
 from fuseflow.errors import FusionError, ScheduleError, did_you_mean
 from fuseflow.lower.buffers import refuse_preloads, refuse_unknown_buffers
 from fuseflow.lower.depths import refuse_unknown_depths
-from fuseflow.lower.garbage import collector_off
 from fuseflow.lower.lanes import refuse_unknown_lanes
 from fuseflow.lower.partition import PartitionedProgram, partition_program
 from fuseflow.lower.regions import CompiledRegion, lower_region
@@ -30,7 +30,7 @@ def lower(
     """
     if schedule.leaves_cut:
         schedule = replace(schedule, fuse_regions=("layerwise",))
-    with collector_off():
+    with collection_paused():
         partitioned = partition_program(program, schedule, regions)
         return partitioned.program, tuple(lower_regions(partitioned, tensors))
 
@@ -49,7 +49,7 @@ def lower_regions(
     state = initial_state(partitioned, tensors, memo)
     lowered: list[CompiledRegion] = []
     for request in requests:
-        with collector_off():
+        with collection_paused():
             try:
                 regions, state = lower_region(state, request)
             except FusionError as error:

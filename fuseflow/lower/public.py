@@ -7,10 +7,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
+from fuseflow.collection import collection_paused
 from fuseflow.einsum.nodes import Program
 from fuseflow.errors import FusionError, ScheduleError
 from fuseflow.fusion.refusal import Refusal, attempt
-from fuseflow.lower.garbage import collector_off
 from fuseflow.lower.partition import PartitionedProgram, partition_program
 from fuseflow.lower.program import lower_regions
 from fuseflow.lower.regions import CompiledRegion
@@ -50,7 +50,7 @@ def with_primitives(schedule: Schedule, machine: Machine) -> Schedule:
     )
 
 
-@collector_off()
+@collection_paused()
 def lower_for(
     program: Program,
     schedule: Schedule,

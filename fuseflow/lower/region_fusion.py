@@ -9,12 +9,12 @@ from dataclasses import replace
 from functools import cache, partial
 from typing import Protocol
 
+from fuseflow.costs import Estimate
+from fuseflow.costs.cost import expected_rank
 from fuseflow.einsum.indices import substitute_tensors
 from fuseflow.einsum.nodes import Program
 from fuseflow.einsum.places import places_of
 from fuseflow.errors import FusionError, OrdersError, PlacesError
-from fuseflow.estimate import Estimate
-from fuseflow.estimate.expected.cost import expected_rank
 from fuseflow.fusion import FusedRegion, choose_order, inline
 from fuseflow.fusion.copies import name_copies, remove_copy, requires_copy
 from fuseflow.fusion.fuse import MAX_REFUSED_ORDERS, RegionCost, candidate_limit, priced_order
@@ -31,6 +31,7 @@ from fuseflow.lower.residents import resident_tensors
 from fuseflow.lower.state import LoweringMemo, LoweringState, Precedent, RegionRequest
 from fuseflow.schedule import region_size
 from fuseflow.schedule.entries import KEYWORDS
+from fuseflow.table import build_table, emit
 
 
 class CostRule(Protocol):
@@ -79,7 +80,9 @@ def _fused(state: LoweringState, request: RegionRequest) -> tuple[FusedRegion, P
     costs = OrderCosts(state)
     found = search(fusion_problem(state, request, costs), request.order)
     candidate = require_candidate(_at_orders(state, request, found) if isinstance(found, Refusal) else found)
-    precedents[key] = Precedent(names, candidate, costs.table(candidate.region))
+    priced = costs.table(candidate.region)
+    table = build_table(candidate.region) if priced is None else priced.nodes
+    precedents[key] = Precedent(names, candidate, table, emit(table), priced)
     return candidate.region, precedents[key]
 
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TypeAlias
 
+from fuseflow.costs import Estimate
 from fuseflow.einsum.nodes import TensorType
-from fuseflow.estimate import Estimate
 from fuseflow.fusion import FusedRegion
 from fuseflow.fusion.verify import verify as verify_region
 from fuseflow.lower.buffers import with_buffers, without_buffers

@@ -6,9 +6,9 @@ import math
 from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
+from fuseflow.costs import Estimate, TensorStatistics, collect_statistics
+from fuseflow.costs.statistics import assume_statistics
 from fuseflow.einsum.nodes import Einsum, TensorType
-from fuseflow.estimate import Estimate, TensorStatistics, collect_statistics
-from fuseflow.estimate.statistics import assume_statistics
 from fuseflow.fusion.fusion_choices import FusionCandidate
 from fuseflow.lower.partition import PartitionedProgram
 from fuseflow.lower.views import TensorView
@@ -36,18 +36,18 @@ class PricedTable:
     written_statistics: Mapping[str, TensorStatistics]
 
 
-@dataclass(slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False)
 class Precedent:
     """The outcome of a search for a way to fuse a region, with the names that the region uses: its own, then those of its tensors. A region
-    that differs in names alone has other names in the same places. `priced` is its table, if the search priced it under the names that it
-    has. `nodes` and `graph` are there once the region is lowered.
+    that differs in names alone has other names in the same places. `nodes` are those of its table, which is `priced` if the search priced
+    it under the names that it has, and `graph` is its graph.
     """
 
     names: tuple[str, ...]
     candidate: FusionCandidate
+    nodes: TableNodes
+    graph: Graph
     priced: PricedTable | None = None
-    nodes: TableNodes | None = None
-    graph: Graph | None = None
 
 
 @dataclass(slots=True)

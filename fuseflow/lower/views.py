@@ -7,11 +7,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
+from fuseflow.costs import TensorStatistics
+from fuseflow.costs.statistics import view_statistics
 from fuseflow.einsum.nodes import Access, Einsum, Index, TensorType, index_names
 from fuseflow.einsum.text import show_einsum
 from fuseflow.errors import FusionError
-from fuseflow.estimate import TensorStatistics
-from fuseflow.estimate.statistics import view_statistics
 from fuseflow.tensors import Format, Tensor
 from fuseflow.tensors.view import regroup_format, regroup_tensor
 

@@ -8,9 +8,9 @@ from rich.markup import escape
 from rich.table import Table
 
 from fuseflow.hardware.area.circuit_area import CircuitArea
-from fuseflow.hardware.area.gates import GATE_EQUIVALENT
 from fuseflow.hardware.area.parts import PartKind
 from fuseflow.report.tables import plain_table
+from fuseflow.resources.gates import GATE_EQUIVALENT
 
 KIND_NAMES: dict[PartKind, str] = {
     "primitive": "control",

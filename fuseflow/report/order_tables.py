@@ -9,8 +9,8 @@ from typing import Any, assert_never
 from rich.markup import escape
 from rich.table import Table
 
-from fuseflow.estimate import Estimate
-from fuseflow.estimate.statistics import DEFAULT_DENSITY
+from fuseflow.costs import Estimate
+from fuseflow.costs.statistics import DEFAULT_DENSITY
 from fuseflow.explain.order import OrderReport, inputs_without_data, summarize_loops
 from fuseflow.fusion import FusedRegion
 from fuseflow.fusion.order_rules import OrderCount
@@ -82,7 +82,7 @@ def chosen_because(region: FusedRegion) -> str:
             assert_never(region.compared.extent)
     if refused == len(region.compared) - 1:
         return f"the only one that is not refused ({among})"
-    of = "" if region.compared[0].order == region.order else " of those"
+    of = "" if region.compared.orders[0] == region.order else " of those"
     return f"the nearest to the program{of} within {COST_TOLERANCE - 1:.0%} of the least cost ({among})"
 
 

@@ -12,8 +12,8 @@ from functools import cached_property, lru_cache
 from types import MappingProxyType
 from typing import NamedTuple, assert_never
 
-from fuseflow.hardware.area.gates import GATE_EQUIVALENT, MEMORY_BIT
 from fuseflow.ops import operator
+from fuseflow.resources.gates import GATE_EQUIVALENT, MEMORY_BIT
 from fuseflow.resources.resource_count import ResourceCount, token_bits
 from fuseflow.resources.unit_areas import FIFO, OPERATOR, PORT, SHALLOW_SLOTS
 from fuseflow.resources.units import unit_kind, unit_row

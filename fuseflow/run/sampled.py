@@ -7,9 +7,9 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from fuseflow.costs import measure_statistics
 from fuseflow.einsum.nodes import Program
 from fuseflow.errors import SamplingError
-from fuseflow.estimate import measure_statistics
 from fuseflow.estimate.counted.patterns import tensor_pattern
 from fuseflow.estimate.program import Estimator, TensorKnowledge
 from fuseflow.estimate.program_estimate import RegionEstimate

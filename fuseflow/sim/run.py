@@ -6,12 +6,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from math import inf
 
+from fuseflow.collection import collection_paused
 from fuseflow.errors import GraphError, MachineError, SimulationError, TensorError, did_you_mean
 from fuseflow.samml import tokens
 from fuseflow.samml.auxiliary import auxiliary_tensors
 from fuseflow.samml.nodes import Edge, Graph, Locate, Port, TensorDecl
 from fuseflow.sim.arithmetic import refuse_wide_floats, refuse_wide_values, with_rounded_constants
-from fuseflow.sim.collection import collection_paused
 from fuseflow.sim.configuration import ConfigurationLoad, configuration_bytes, require_room
 from fuseflow.sim.engine_names import Engine
 from fuseflow.sim.machine.machine import Machine

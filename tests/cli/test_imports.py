@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import inspect
 import os
 import subprocess
@@ -19,7 +18,7 @@ from click.testing import CliRunner
 
 import fuseflow as ff
 from fuseflow.cli.deferred import ACTIONS, DECLARED
-from fuseflow.cli.main import main, without_collection
+from fuseflow.cli.main import main
 
 EXAMPLE = Path(__file__).parents[2] / "docs" / "example"
 
@@ -116,13 +115,6 @@ def test_every_declaration_has_what_it_does():
         action = getattr(import_module(ACTIONS + declaration.__module__.removeprefix(DECLARED)), declaration.__name__)
         assert inspect.isfunction(action) and action is not declaration
     assert len(declarations) > 15
-
-
-def test_garbage_is_collected_again_after_a_command_was_imported():
-    assert gc.isenabled()
-    with without_collection():
-        assert not gc.isenabled()
-    assert gc.isenabled()
 
 
 def test_the_names_of_the_package_are_found_when_they_are_used():

@@ -19,9 +19,9 @@ from fuseflow.einsum.parse import parse as parse_einsums
 from fuseflow.energy import PARTS, EnergyCounts, load_event_energies, simulated_counts
 from fuseflow.energy.counts import MemoryBits
 from fuseflow.errors import DeadlockError, EnergyError
-from fuseflow.hardware.area.gates import GATE_EQUIVALENT, MEMORY_BIT
 from fuseflow.resources import simulated_resources
 from fuseflow.resources.area import AreaCount
+from fuseflow.resources.gates import GATE_EQUIVALENT, MEMORY_BIT
 from fuseflow.resources.resource_count import ResourceCount
 from fuseflow.run.compiled import Compiled
 from fuseflow.samml.coordinate_bounds import index_bits, stream_bounds

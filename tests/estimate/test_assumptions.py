@@ -6,12 +6,13 @@ import numpy as np
 import pytest
 
 import fuseflow as ff
+from fuseflow.costs import TensorStatistics
+from fuseflow.costs.stream_shapes import LookupRate
 from fuseflow.einsum.parse import parse
 from fuseflow.errors import FuseFlowError
-from fuseflow.estimate import Assumptions, CountMemo, MeasuredOverlap, TensorStatistics
+from fuseflow.estimate import Assumptions, CountMemo, MeasuredOverlap
 from fuseflow.estimate.assumptions import power_law
 from fuseflow.estimate.counted.patterns import tensor_pattern
-from fuseflow.estimate.expected.stream_shapes import LookupRate
 from fuseflow.estimate.overlap import measure_lookup_rate
 from fuseflow.estimate.program import Estimator
 from fuseflow.tensors import Format, pack

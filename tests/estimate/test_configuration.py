@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from fuseflow.costs.statistics import measure_statistics
 from fuseflow.estimate.configuration import stored_bytes
-from fuseflow.estimate.statistics import measure_statistics
 from fuseflow.samml.nodes import Graph, TensorDecl
 from fuseflow.sim.configuration import configuration_bytes
 from fuseflow.tensors import Format, pack

@@ -12,8 +12,9 @@ from hypothesis import HealthCheck, given, settings
 from random_graphs import random_case
 from random_programs import Case, cases
 
+from fuseflow.costs import measure_statistics
 from fuseflow.errors import FusionError
-from fuseflow.estimate import CountMemo, count_work, measure_statistics
+from fuseflow.estimate import CountMemo, count_work
 from fuseflow.estimate.counted.patterns import tensor_pattern
 from fuseflow.lower.program import lower
 from fuseflow.samml.nodes import Drop, Permute, Select

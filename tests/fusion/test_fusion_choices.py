@@ -10,10 +10,10 @@ from functools import partial
 import pytest
 from residual_program import RESIDUAL
 
+from fuseflow.costs import Estimate
 from fuseflow.einsum.format_inference import infer
 from fuseflow.einsum.parse import parse
 from fuseflow.errors import FusionError
-from fuseflow.estimate import Estimate
 from fuseflow.fusion import FusedRegion, choose_order
 from fuseflow.fusion.fusion_choices import (
     FEW_REPEATS,

@@ -11,7 +11,6 @@ import pytest
 from fuseflow.einsum.parse import parse
 from fuseflow.errors import FusionError
 from fuseflow.lower import public
-from fuseflow.lower.garbage import collector_off
 from fuseflow.lower.program import lower, lower_regions
 from fuseflow.lower.public import lower_for
 from fuseflow.lower.regions import CompiledRegion
@@ -22,15 +21,6 @@ from fuseflow.sim import load_machine
 @pytest.fixture(autouse=True)
 def collecting() -> None:
     gc.enable()
-
-
-def test_the_collector_is_off_inside_and_on_again_behind() -> None:
-    with collector_off():
-        assert not gc.isenabled()
-        with collector_off():
-            assert not gc.isenabled()
-        assert not gc.isenabled()
-    assert gc.isenabled()
 
 
 def test_a_refused_program_leaves_the_collector_on() -> None:

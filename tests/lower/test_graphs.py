@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
+from fuseflow.costs import estimate_graph
 from fuseflow.einsum.parse import parse
-from fuseflow.estimate import estimate_graph
 from fuseflow.lower import graphs
 from fuseflow.lower.program import lower
 from fuseflow.samml.nodes import Graph

@@ -13,9 +13,9 @@ from hypothesis import HealthCheck, given, settings
 from program_levels import compiled
 from random_programs import Case, planned
 
+from fuseflow.costs import Estimate
 from fuseflow.einsum.parse import parse
 from fuseflow.errors import FuseFlowError
-from fuseflow.estimate import Estimate
 from fuseflow.frontend.model_spec import ModelSpec
 from fuseflow.frontend.sources import load
 from fuseflow.fusion import FusedRegion, fusion_choices

@@ -6,12 +6,12 @@ import pytest
 from matvec_graph import MATVEC
 
 import fuseflow as ff
-from fuseflow.hardware.area.gates import GATE_EQUIVALENT, MEMORY_BIT
 from fuseflow.hardware.area.parts import shallow_slots
 from fuseflow.hardware.primitives.remote import REMOTE_RULES
 from fuseflow.ops import OPERATORS, REDUCERS
 from fuseflow.resources import graph_resources
 from fuseflow.resources.area import AreaCount, FifoForm, fifo_area, unit_area
+from fuseflow.resources.gates import GATE_EQUIVALENT, MEMORY_BIT
 from fuseflow.resources.resource_count import ResourceCount
 from fuseflow.resources.unit_areas import OPERATOR, PORT
 from fuseflow.resources.units import UNITS

@@ -10,7 +10,8 @@ import pytest
 from engines import LIMITS, differences, on_engine, on_reference
 from random_graphs import Case
 
-from fuseflow.estimate import CountMemo, count_work, measure_statistics
+from fuseflow.costs import measure_statistics
+from fuseflow.estimate import CountMemo, count_work
 from fuseflow.estimate.counted.patterns import tensor_pattern
 from fuseflow.samml import nodes as n
 from fuseflow.samml.text import parse

@@ -11,12 +11,12 @@ import pytest
 from engines import LIMITS, disagreements
 from lane_written import lane_copy, lines_sent, random_lane_case, written_once
 
+from fuseflow.costs.statistics import measure_statistics
 from fuseflow.errors import GraphError, MachineError
 from fuseflow.estimate import CountMemo
 from fuseflow.estimate.counted.patterns import dense_pattern
 from fuseflow.estimate.graph_counts import count_graph
 from fuseflow.estimate.node_work import firings
-from fuseflow.estimate.statistics import measure_statistics
 from fuseflow.samml import mlir, protobuf
 from fuseflow.samml.lane_writers import LanePart, WriteLaneValues, lane_part
 from fuseflow.samml.text import parse, show

@@ -11,10 +11,10 @@ import torch
 from estimate_exact import check_estimate
 
 import fuseflow as ff
+from fuseflow.costs.statistics import assume_statistics
 from fuseflow.einsum.nodes import TensorType
 from fuseflow.einsum.parse import parse
 from fuseflow.errors import FuseFlowError
-from fuseflow.estimate.statistics import assume_statistics
 from fuseflow.run.compiled import Compiled
 from fuseflow.sim import Machine, load_machine
 from fuseflow.sim.memory.settings import ComalFixedMemory

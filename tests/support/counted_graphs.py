@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from fuseflow.estimate import CountMemo, Work, count_work, measure_statistics
+from fuseflow.costs import measure_statistics
+from fuseflow.estimate import CountMemo, Work, count_work
 from fuseflow.estimate.counted.patterns import Pattern, tensor_pattern
 from fuseflow.samml.nodes import Graph
 from fuseflow.sim import Machine, Simulation, load_machine

@@ -19,8 +19,8 @@ from typing import Any
 import click
 from host import JSON, finish
 
+from fuseflow.costs import measure_statistics
 from fuseflow.einsum.nodes import Program
-from fuseflow.estimate import measure_statistics
 from fuseflow.estimate.counted.patterns import tensor_pattern
 from fuseflow.estimate.program import Estimator
 from fuseflow.frontend.model_spec import ModelSpec

@@ -245,6 +245,3 @@ def with_preloads(schedule: Schedule, ports: Mapping[str, int]) -> Schedule:
     for name, count in ports.items():
         schedule = schedule.preload(name, count)
     return schedule
-
-
-__all__ = ["BufferChoice", "BufferSizes", "BufferVariants", "TensorReuse", "with_preloads", "with_sizes"]

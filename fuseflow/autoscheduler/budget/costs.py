@@ -34,6 +34,18 @@ class RegionCost:
     least: float = 0.0
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class DealtRange:
+    """A range in an order with the lanes that take the fewest cycles within a budget.
+
+    `least` is a bound: no lanes of the range in this order take fewer cycles within the budget.
+    """
+
+    decision: RegionDecision
+    cost: RegionCost
+    least: float
+
+
 class CandidateCosts(Protocol):
     """What a region costs under a decision. Implementations differ in how they come to it, and agree in the numbers."""
 

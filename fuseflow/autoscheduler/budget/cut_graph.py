@@ -11,14 +11,14 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
 from fuseflow.autoscheduler.budget.deadline import Deadline
-from fuseflow.autoscheduler.budget.decision import Lanes, LoopOrder, RegionDecision
+from fuseflow.autoscheduler.budget.decision import Lanes, RegionDecision
 from fuseflow.autoscheduler.budget.figures import RegionFigures
-from fuseflow.autoscheduler.budget.piece_figures import PieceFigures
 from fuseflow.autoscheduler.budget.settings import SETTINGS
 from fuseflow.cut.ranges import ProgramRanges
 from fuseflow.cut.units import UnitRange
 from fuseflow.errors import FuseFlowError
-from fuseflow.estimate.program import Estimator, TensorKnowledge
+from fuseflow.estimate.program import Estimator, SharedEstimates, TensorKnowledge
+from fuseflow.fusion.order_sampling import LoopOrder
 from fuseflow.fusion.refusal import Refusal, attempt
 from fuseflow.lower.region_fusion import fusion_key
 from fuseflow.lower.regions import CompiledRegion, lower_region
@@ -87,7 +87,7 @@ class CutGraph:
     """
 
     ranges: ProgramRanges
-    figures: PieceFigures
+    figures: SharedEstimates[RegionFigures]
     lowering: LoweringState
     """The state before the first region."""
     knowledge: TensorKnowledge
@@ -121,7 +121,8 @@ class CutGraph:
         lowering = initial_state(ranges.partitioned, tensors, memo)
         knowledge = estimator.knowledge(ranges.partitioned.program, tensors)
         at_once = len(ranges.units) <= SETTINGS.few_units
-        return cls(ranges, PieceFigures(estimator, machine), lowering, knowledge, orders, at_once, deadline or Deadline())
+        shared = SharedEstimates(estimator, machine, lambda estimate: RegionFigures.of(estimate, machine))
+        return cls(ranges, shared, lowering, knowledge, orders, at_once, deadline or Deadline())
 
     @property
     def last(self) -> int:
@@ -236,7 +237,9 @@ class CutGraph:
     ) -> OrderedRange:
         """Return a range as it was lowered in an order, estimated in one lane."""
         knowledge = state.knowledge.copy()
-        keys, figures = zip(*[self.figures.add(piece, knowledge) for piece in estimator_regions(pieces)], strict=True)
+        shared = [self.figures.add(piece, knowledge) for piece in estimator_regions(pieces)]
+        keys = tuple(key for key, _, _ in shared)
+        figures = tuple(own.renamed(tuple(piece.graph.by_name)) for piece, (_, _, own) in zip(pieces, shared, strict=True))
         self.figures.estimator.memo.forget(SETTINGS.kept_counts)
         after = self._state(part[1], lowering, knowledge)
         region = pieces[-1]

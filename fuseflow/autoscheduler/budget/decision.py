@@ -1,15 +1,15 @@
-"""What a schedule decides about one region: its loop order, its lanes, and the depth of its FIFOs."""
+"""What a schedule decides about one region: its loop order, its lanes, and the depth of its FIFOs; and what of that may be decided."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from math import prod
+from typing import Literal, TypeAlias, assert_never
 
+from fuseflow.fusion.order_sampling import LoopOrder
 from fuseflow.schedule import Schedule
 
-LoopOrder = tuple[str, ...]
-"""The indices of the loops of a region, outermost first."""
 Lanes = tuple[tuple[str, int], ...]
 """The lanes of indices, outermost first, without those of one lane."""
 
@@ -68,3 +68,32 @@ def lanes_name(region: str, loop: str) -> str:
     ('layer1.i', 'layer1/T1.i')
     """
     return f"{region}{loop}" if loop.startswith("/") else f"{region}.{loop}"
+
+
+Dealing: TypeAlias = Literal["nothing", "regions", "stages"]
+"""What is dealt over lanes: nothing, whole regions, or the stages of a region, too."""
+
+
+@dataclass(frozen=True, slots=True)
+class Freedom:
+    """What may be decided about a region beside its order: what is dealt over lanes, and whether its FIFOs may be deeper.
+
+    A `quick` choice is made among few lanes.
+    """
+
+    dealing: Dealing = "stages"
+    depths: bool = True
+    quick: bool = False
+
+    def allows(self, decision: RegionDecision, depth: int | None) -> bool:
+        """Return whether a decision needs no freedom that is not there. `depth` is that of FIFOs about which nothing is decided."""
+        match self.dealing:
+            case "nothing":
+                lanes = not decision.lanes
+            case "regions":
+                lanes = not decision.has_stages
+            case "stages":
+                lanes = True
+            case unknown:
+                assert_never(unknown)
+        return lanes and (self.depths or decision.depth == depth)

@@ -5,12 +5,13 @@ Ranges that differ in names alone have one number, their *kind*, and what is kno
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from math import inf
 
 from fuseflow.autoscheduler.budget.costs import CandidateCosts, RegionCost
 from fuseflow.autoscheduler.budget.cut_graph import OrderedRange
+from fuseflow.autoscheduler.budget.deals import Deal
 from fuseflow.autoscheduler.budget.decision import Lanes, RegionDecision
 from fuseflow.autoscheduler.budget.fifo_growth import FifoGrowth
 from fuseflow.autoscheduler.budget.settings import SETTINGS
@@ -21,7 +22,7 @@ from fuseflow.resources.budget import Budget
 
 @dataclass(slots=True)
 class DecisionCosts:
-    """The costs of decisions. Each is estimated once, for all ranges of its kind."""
+    """The costs of decisions. Each is estimated once, and compared by arithmetic once, for all ranges of its kind."""
 
     costs: CandidateCosts
     evaluated: int = 0
@@ -31,6 +32,7 @@ class DecisionCosts:
     _ranges: dict[int, OrderedRange] = field(default_factory=dict)
     """The first range of each kind. Decisions are kept in its names."""
     _exact: dict[int, dict[RegionDecision, RegionCost | None]] = field(default_factory=dict)
+    _near: dict[int, dict[RegionDecision, float | None]] = field(default_factory=dict)
     _growth: FifoGrowth = field(default_factory=FifoGrowth)
     _ran: dict[tuple[int, RegionDecision], float] = field(default_factory=dict)
     """The cycles of decisions in runs that took more than was expected."""
@@ -51,17 +53,11 @@ class DecisionCosts:
 
     def named(self, edge: OrderedRange, decision: RegionDecision) -> RegionDecision:
         """Return a decision about the first range of a kind with the names of the stages of another one."""
-        first = self.first(edge)
-        if first is edge or not decision.has_stages:
-            return decision
-        return decision.renamed(dict(zip(first.pieces[-1].stages, edge.pieces[-1].stages, strict=True)))
+        return _renamed(decision, self.first(edge), edge)
 
     def own(self, edge: OrderedRange, decision: RegionDecision) -> RegionDecision:
         """Return a decision about a range with the names of the stages of the first one of its kind."""
-        first = self.first(edge)
-        if first is edge or not decision.has_stages:
-            return decision
-        return decision.renamed(dict(zip(edge.pieces[-1].stages, first.pieces[-1].stages, strict=True)))
+        return _renamed(decision, edge, self.first(edge))
 
     def estimated(self, edge: OrderedRange) -> tuple[RegionDecision, ...]:
         """Return the decisions about a range that were estimated, in the names of the first one of its kind."""
@@ -95,6 +91,28 @@ class DecisionCosts:
             self.evaluated += stuck is None
             exact[decision] = self.costs(edge, decision) if stuck is None else stuck
         return exact[decision]
+
+    def near(self, edge: OrderedRange, decisions: Iterable[RegionDecision]) -> list[float | None]:
+        """Return the cycles that arithmetic expects of a range under each of some decisions, None where nothing is known."""
+        wanted, known = tuple(decisions), self._near.setdefault(self.kind(edge), {})
+        missing = [decision for decision in dict.fromkeys(wanted) if decision not in known]
+        known |= zip(missing, self.costs.near(edge, missing) if missing else (), strict=True)
+        return [known[decision] for decision in wanted]
+
+    def near_in_lanes(self, edge: OrderedRange, deals: Sequence[Deal], depth: int | None) -> list[float | None]:
+        """Return the cycles that arithmetic expects of a range in each of some lanes, with FIFOs of so many slots."""
+        return self.near(edge, (RegionDecision(edge.order, deal.lanes, depth) for deal in deals))
+
+    def compared(self, edge: OrderedRange, deals: Sequence[Deal], depth: int | None) -> list[tuple[float, Deal]]:
+        """Return the lanes that promise most, with the cycles that are expected of them, the fewest first: by arithmetic, or else as the
+        lanes promise. Those that promise more than is expected of others are not among them."""
+        first, compared, fewest = deals[: SETTINGS.max_compared], list[tuple[float, Deal]](), inf
+        for deal, near in zip(first, self.near_in_lanes(edge, first, depth), strict=True):
+            if deal.least > fewest:
+                break
+            compared.append((deal.least if near is None else max(near, deal.least), deal))
+            fewest = min(fewest, inf if near is None else compared[-1][0])
+        return sorted(compared, key=lambda one: (one[0], one[1].rank))
 
     def single(self, edge: OrderedRange, depth: int | None) -> Resources:
         """Return what a range occupies in one lane."""
@@ -135,3 +153,10 @@ class DecisionCosts:
         kinds = {kind for kind, _ in self._ran}
         self._ran.clear()
         return kinds
+
+
+def _renamed(decision: RegionDecision, old: OrderedRange, new: OrderedRange) -> RegionDecision:
+    """Return a decision about a range with the names of the stages of another one of its kind."""
+    if old is new or not decision.has_stages:
+        return decision
+    return decision.renamed(dict(zip(old.pieces[-1].stages, new.pieces[-1].stages, strict=True)))

@@ -7,9 +7,8 @@ from dataclasses import dataclass, replace
 from math import inf
 from typing import TypeAlias
 
-from fuseflow.autoscheduler.budget.costs import RegionCost
+from fuseflow.autoscheduler.budget.costs import DealtRange, RegionCost
 from fuseflow.autoscheduler.budget.cut_graph import OrderedRange
-from fuseflow.autoscheduler.budget.dealt_range import DealtRange
 from fuseflow.autoscheduler.budget.decision import RegionDecision
 from fuseflow.autoscheduler.budget.settings import SETTINGS
 from fuseflow.resources.budget import Budget

@@ -38,8 +38,11 @@ class RegionFigures:
             estimate.resources,
         )
 
-    def renamed(self, names: Mapping[str, str]) -> RegionFigures:
-        """Return the figures of a region whose graph differs from this one in the names of its nodes alone, which `names` gives."""
+    def renamed(self, nodes: tuple[str, ...]) -> RegionFigures:
+        """Return the figures of a region whose graph differs from this one in the names of its nodes alone, which are these."""
+        if nodes == tuple(self.occupied):
+            return self
+        names = dict(zip(self.occupied, nodes, strict=True))
         occupied = {names[node]: cycles for node, cycles in self.occupied.items()}
         return replace(self, occupied=occupied, held={names[node]: held for node, held in self.held.items()})
 

@@ -10,16 +10,13 @@ from dataclasses import dataclass, field, replace
 from math import inf
 from typing import assert_never
 
-from fuseflow.autoscheduler.budget.costs import CandidateCosts, RegionCost
+from fuseflow.autoscheduler.budget.costs import CandidateCosts, DealtRange, RegionCost
 from fuseflow.autoscheduler.budget.cut_graph import OrderedRange
 from fuseflow.autoscheduler.budget.deals import Deal, LaneModel
-from fuseflow.autoscheduler.budget.dealt_range import DealtRange
-from fuseflow.autoscheduler.budget.decision import RegionDecision
+from fuseflow.autoscheduler.budget.decision import Freedom, RegionDecision
 from fuseflow.autoscheduler.budget.decision_costs import DecisionCosts
 from fuseflow.autoscheduler.budget.deeper_fifos import DeeperFifos
-from fuseflow.autoscheduler.budget.freedom import Freedom
 from fuseflow.autoscheduler.budget.lane_trials import LaneTrials
-from fuseflow.autoscheduler.budget.near_cycles import NearCycles
 from fuseflow.autoscheduler.budget.settings import SETTINGS
 from fuseflow.autoscheduler.budget.stage_deals import StageModel
 from fuseflow.autoscheduler.budget.trials import RegionRun
@@ -50,12 +47,10 @@ class RangeCosts:
     _reaches: dict[tuple[int, Budget], float] = field(default_factory=dict)
     decisions: DecisionCosts = field(init=False)
     """What is known of single decisions."""
-    _near: NearCycles = field(init=False)
     _deeper: DeeperFifos = field(init=False)
 
     def __post_init__(self) -> None:
         self.decisions = DecisionCosts(self.costs)
-        self._near = NearCycles(self.costs)
         self._deeper = DeeperFifos(self.machine, self.decisions.fitting, self._expected)
 
     @property
@@ -151,7 +146,7 @@ class RangeCosts:
         if key not in self._reaches:
             depth = None if self.machine.first_depth is None else SETTINGS.deep_fifos[-1]
             deals = self._promising(edge, budget, None)[: SETTINGS.max_compared]
-            near = self._near.of_lanes(key[0], edge, deals, depth)
+            near = self.decisions.near_in_lanes(edge, deals, depth)
             self._reaches[key] = min((0.0 if cycles is None else cycles for cycles in near), default=0.0)
         return self._reaches[key]
 
@@ -268,12 +263,12 @@ class RangeCosts:
         promise. If all lanes that may be the best are wanted, these are all, with what they promise."""
         if self.tried is None or len(deals) == 1:
             return [(deal.least, deal) for deal in deals]
-        return self._near.compared(self.kind(edge), edge, deals, depth)
+        return self.decisions.compared(edge, deals, depth)
 
     def _expected(self, edge: OrderedRange, decisions: list[RegionDecision]) -> list[float | None]:
         """Return about how many cycles a range takes under decisions, by arithmetic. If all lanes that may be the best are wanted, nothing
         is expected."""
-        return [None] * len(decisions) if self.tried is None else self._near.of(self.kind(edge), edge, decisions)
+        return [None] * len(decisions) if self.tried is None else self.decisions.near(edge, decisions)
 
     def _estimate_next(self, edge: OrderedRange, budget: Budget, freedom: Freedom) -> None:
         """Estimate so many lanes of a whole region as are tried where nothing is known by arithmetic."""
@@ -300,7 +295,7 @@ class RangeCosts:
     def _hopeful(self, edge: OrderedRange, decisions: Iterable[RegionDecision], cycles: float) -> list[RegionDecision]:
         """Return the decisions about fewer lanes that may take less than so many cycles, by what they promise and by arithmetic."""
         promising = [decision for decision in decisions if self._least(edge, decision) < SETTINGS.hopeful_lanes * cycles]
-        near = self._near.of(self.kind(edge), edge, promising)
+        near = self.decisions.near(edge, promising)
         return [decision for decision, own in zip(promising, near, strict=True) if own is None or own < cycles]
 
     def _least(self, edge: OrderedRange, decision: RegionDecision) -> float:

@@ -14,12 +14,11 @@ from typing import TypeAlias
 from fuseflow.autoscheduler.budget.cheapest_paths import Path, cheapest_paths
 from fuseflow.autoscheduler.budget.cut_graph import CutGraph, OrderedRange
 from fuseflow.autoscheduler.budget.deadline import Deadline
-from fuseflow.autoscheduler.budget.decision import RegionDecision
-from fuseflow.autoscheduler.budget.freedom import Dealing, Freedom
+from fuseflow.autoscheduler.budget.decision import Dealing, Freedom, RegionDecision
 from fuseflow.autoscheduler.budget.range_costs import RangeCosts
 from fuseflow.autoscheduler.budget.settings import SETTINGS
+from fuseflow.collection import collection_rare
 from fuseflow.lower.buffers import read_tensors
-from fuseflow.lower.garbage import collector_rare
 from fuseflow.resources.budget import Budget
 from fuseflow.schedule import Schedule
 
@@ -94,11 +93,6 @@ class Variant:
     base: Schedule
     graph: CutGraph
     published: Schedule
-
-    @property
-    def is_published(self) -> bool:
-        """Whether formats, products and buffers are those of the user."""
-        return self.base == self.published
 
     @property
     def has_formats(self) -> bool:
@@ -186,7 +180,7 @@ class BudgetSearch:
         """Return how many ranges get lanes at most in one search: those of one program more than what is tried."""
         return (effort or Effort()).ranges + max(len(variant.graph.ranges.units) for variant in self.variants)
 
-    @collector_rare()
+    @collection_rare()
     def cheapest(self, budget: Budget, keep: int, levers: Levers = ALL_LEVERS, effort: Effort | None = None) -> SearchOutcome:
         """Return the `keep` cheapest programs within a budget that differ in what is fused, in the formats or in the products."""
         effort = effort or Effort()

@@ -6,17 +6,16 @@ dimension is one of all dimensions that its index runs over, in dense tensors; o
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from math import prod
-from typing import TypeAlias
 
 import numpy as np
 
 from fuseflow.autoscheduler.budget.settings import SETTINGS
+from fuseflow.costs.statistics import stored_statistics
 from fuseflow.einsum.blocks import BlockAxis, block_axes
 from fuseflow.einsum.nodes import Program
-from fuseflow.estimate.statistics import stored_statistics
 from fuseflow.frontend.source import Source
 from fuseflow.schedule import Schedule
 from fuseflow.tensors import Tensor
@@ -27,9 +26,6 @@ DENSE_ROWS = {"dcsr": "csr", "dcsc": "csc"}
 """The formats of matrices whose outer level is compressed, and the same with a dense one. They are those with these short names."""
 BY_COLUMNS = ("csc", "dcsc")
 """The formats of matrices whose outer level has the columns."""
-
-BlockSizes: TypeAlias = Mapping[str, tuple[int, ...]]
-"""The blocks of inputs, by name."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,9 +7,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from fuseflow.estimate.counted.distinct import deduplicate_fibers, distinct_keys, distinct_tuples, group_positions
+from fuseflow.estimate.counted.distinct import deduplicate_fibers, distinct_tuples, group_positions
 from fuseflow.estimate.counted.memo import CountMemo
 from fuseflow.estimate.counted.nests import EMPTY, ElementNumbers, FiberCopies, FiberLevel, FiberNest, Ints, PerFiber
+from fuseflow.tensors.distinct_keys import distinct_keys
 
 SATURATION_RATIO = 4
 """The elements to merge for each possible coordinate from which on a merge runs in rounds, because most unions are full early."""

@@ -1,4 +1,4 @@
-"""Finding distinct values: of keys, of tuples of small numbers, and of fibers."""
+"""Finding distinct values: of tuples of small numbers, and of fibers."""
 
 from __future__ import annotations
 
@@ -7,24 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from fuseflow.estimate.counted.nests import EMPTY, FiberLevel, Ints, positions
-
-TABLE_SIZE = 1 << 22
-"""The largest bound of keys that are told apart by a table, not by a sort, however few they are."""
-
-
-def distinct_keys(keys: Ints, bound: int) -> tuple[Ints, Ints]:
-    """Return the distinct keys, ascending, and which of them each key is. Keys are at least 0 and below `bound`."""
-    if bound <= max(TABLE_SIZE, 4 * len(keys)):
-        present = np.zeros(bound, dtype=bool)
-        present[keys] = True
-        values = np.flatnonzero(present)
-        rank = np.cumsum(present) - 1
-        return values, rank[keys]
-    if (np.diff(keys) > 0).all():
-        return keys, np.arange(len(keys))
-    values, inverse = np.unique(keys, return_inverse=True)
-    return values, inverse
+from fuseflow.estimate.counted.nests import FiberLevel, Ints, positions
+from fuseflow.tensors.distinct_keys import distinct_keys
 
 
 def distinct_tuples(columns: Sequence[Ints]) -> tuple[list[Ints], Ints]:
@@ -111,15 +95,3 @@ def _mix(x: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
     x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     return x ^ (x >> np.uint64(31))
-
-
-__all__ = [
-    "EMPTY",
-    "append_empty_fiber",
-    "deduplicate_fibers",
-    "distinct_keys",
-    "distinct_tuples",
-    "group_positions",
-    "positions",
-    "select_fibers",
-]

@@ -10,10 +10,11 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from fuseflow.estimate.counted.distinct import deduplicate_fibers, distinct_keys, distinct_tuples, group_positions
+from fuseflow.estimate.counted.distinct import deduplicate_fibers, distinct_tuples, group_positions
 from fuseflow.estimate.counted.joint_nests import apply_map, common_refinement
 from fuseflow.estimate.counted.memo import CountMemo
 from fuseflow.estimate.counted.nests import EMPTY, FiberLevel, FiberNest, Ints, normalize_labels, positions, take
+from fuseflow.tensors.distinct_keys import distinct_keys
 
 
 def fork_nest(memo: CountMemo, nest: FiberNest, lanes: int) -> list[tuple[FiberNest, Ints]]:

@@ -17,12 +17,12 @@ from pathlib import Path
 from typing import Any
 
 from fuseflow.errors import HardwareError
-from fuseflow.hardware.area.gates import SQUARE_MICROMETRES
 from fuseflow.hardware.area.liberty import Liberty
 from fuseflow.hardware.area.parts import CircuitParts, Part
 from fuseflow.hardware.tools import CHANNEL_MEMORY, library_text
 from fuseflow.hardware.top import emit_circuit
 from fuseflow.hardware.verilog import to_verilog
+from fuseflow.resources.gates import SQUARE_MICROMETRES
 
 PROGRAM = "yosys"
 GATES = "NAND,NOR,AND,OR,XOR,XNOR,MUX,AOI3,OAI3"

@@ -11,7 +11,7 @@ from budget_spaces import random_source
 from fuseflow.autoscheduler.budget.budget_schedule import budget_schedule
 from fuseflow.autoscheduler.budget.costs import LoweredCosts
 from fuseflow.autoscheduler.budget.cut_graph import OrderedRange
-from fuseflow.autoscheduler.budget.freedom import Freedom
+from fuseflow.autoscheduler.budget.decision import Freedom
 from fuseflow.autoscheduler.budget.range_costs import RangeCosts
 from fuseflow.autoscheduler.budget.refinement import Refinement
 from fuseflow.autoscheduler.budget.region_transfer import fastest_regions, region_contents

@@ -4,9 +4,10 @@ from dataclasses import replace
 
 import numpy as np
 
+from fuseflow.costs import measure_statistics
+from fuseflow.costs.cost import estimate_graph
 from fuseflow.errors import GraphError
-from fuseflow.estimate import CountMemo, count_work, measure_statistics
-from fuseflow.estimate.expected.cost import estimate_graph
+from fuseflow.estimate import CountMemo, count_work
 from fuseflow.estimate.counted.patterns import tensor_pattern
 from fuseflow.samml import nodes as n
 from fuseflow.samml import protobuf

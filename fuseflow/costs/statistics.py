@@ -11,11 +11,11 @@ import numpy as np
 
 from fuseflow.einsum.nodes import TensorType
 from fuseflow.errors import OverfullError
-from fuseflow.estimate.counted.distinct import distinct_keys
 from fuseflow.samml.auxiliary import is_auxiliary
 from fuseflow.samml.nodes import Graph
 from fuseflow.tensors import Format, Tensor
 from fuseflow.tensors.blocks import block_counts, stored_in
+from fuseflow.tensors.distinct_keys import distinct_keys
 from fuseflow.tensors.levels.base import Ints
 from fuseflow.tensors.pack import entries_in
 

@@ -6,8 +6,8 @@ import numpy as np
 import programs
 import pytest
 
+from fuseflow.costs import TensorStatistics, assume_statistics, estimate_graph, measure_statistics
 from fuseflow.einsum.parse import parse
-from fuseflow.estimate import TensorStatistics, assume_statistics, estimate_graph, measure_statistics
 from fuseflow.lower.program import lower
 from fuseflow.samml.text import parse as graph_of
 from fuseflow.schedule import Schedule

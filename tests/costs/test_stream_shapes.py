@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 from random_graphs import random_case
 
-from fuseflow.estimate import estimate_graph, measure_statistics, stream_shapes
-from fuseflow.estimate.expected.cost import expected_traffic
+from fuseflow.costs import estimate_graph, measure_statistics, stream_shapes
+from fuseflow.costs.cost import expected_traffic
 from fuseflow.samml.nodes import Port
 from fuseflow.samml.text import parse
 from fuseflow.sim import load_machine, simulate

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import NamedTuple, Protocol, assert_never
 
-from fuseflow.estimate.statistics import TensorStatistics, auxiliary_statistics
+from fuseflow.costs.statistics import TensorStatistics, auxiliary_statistics
 from fuseflow.samml.nodes import (
     Accumulate,
     Align,

@@ -7,11 +7,11 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
+from fuseflow.costs import TensorStatistics, collect_statistics, measure_statistics
+from fuseflow.costs.statistics import stored_statistics
 from fuseflow.einsum.nodes import TensorType
 from fuseflow.einsum.parse import parse
 from fuseflow.errors import OverfullError, TensorError
-from fuseflow.estimate import TensorStatistics, collect_statistics, measure_statistics
-from fuseflow.estimate.statistics import stored_statistics
 from fuseflow.lower.partition import partition_program
 from fuseflow.lower.program import lower
 from fuseflow.lower.state import initial_state

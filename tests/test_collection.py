@@ -6,7 +6,7 @@ import gc
 
 import pytest
 
-from fuseflow.sim.collection import collection_paused
+from fuseflow.collection import collection_paused
 
 
 def test_collection_rests_and_goes_on_as_before() -> None:

@@ -1,0 +1,39 @@
+"""Pauses of Python's collector of cyclic garbage while many objects are made that stay.
+
+Lowering makes many small values and hardly any cycles, and so do the layout of a graph with thousands of nodes and the import of modules.
+The collector would look again and again at all objects of the process, those of PyTorch among them, which takes longer than half of the
+lowering itself, and a third of a layout. What is garbage is collected afterwards.
+"""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+RARE = 100_000
+"""After so many values that were made and are still there the collector looks at them. Python's own number is 700."""
+
+
+@contextmanager
+def collection_paused() -> Iterator[None]:
+    """Let the collector rest in a `with` block, or in a function if this is its decorator. It goes on as it was set before."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
+
+
+@contextmanager
+def collection_rare() -> Iterator[None]:
+    """Let the collector look only after many more values were made, and afterwards as often as it did. A search lowers thousands of
+    regions and keeps them, and its counts are large, so that the collector has to look there, too."""
+    before = gc.get_threshold()
+    gc.set_threshold(max(RARE, before[0]), *before[1:])
+    try:
+        yield
+    finally:
+        gc.set_threshold(*before)

@@ -1,0 +1,24 @@
+"""Distinct keys of an array, such as coordinates, and which of them each entry is."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from fuseflow.tensors.levels.base import Ints
+
+TABLE_SIZE = 1 << 22
+"""The largest bound of keys that are told apart by a table, not by a sort, however few they are."""
+
+
+def distinct_keys(keys: Ints, bound: int) -> tuple[Ints, Ints]:
+    """Return the distinct keys, ascending, and which of them each key is. Keys are at least 0 and below `bound`."""
+    if bound <= max(TABLE_SIZE, 4 * len(keys)):
+        present = np.zeros(bound, dtype=bool)
+        present[keys] = True
+        values = np.flatnonzero(present)
+        rank = np.cumsum(present) - 1
+        return values, rank[keys]
+    if (np.diff(keys) > 0).all():
+        return keys, np.arange(len(keys))
+    values, inverse = np.unique(keys, return_inverse=True)
+    return values, inverse
