@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from array import array
-from typing import Any
+from typing import Any, assert_never
 
 import numpy as np
 import numpy.typing as npt
@@ -50,6 +50,7 @@ class Written(Output):
 def written_by(node: n.WriteLevel | n.WriteValues | LaneWriter, context: NodeContext) -> Written:
     """Return the output of a writer, which holds nothing yet."""
     written, positions = context.written[node.tensor], array("q")
+    column: array[Any]
     match node:
         case n.WriteLaneLevel() | n.WriteLaneValues():
             column = written.lanes[node.name] = array("q" if isinstance(node, n.WriteLaneLevel) else "d")
@@ -57,5 +58,7 @@ def written_by(node: n.WriteLevel | n.WriteValues | LaneWriter, context: NodeCon
             column, positions = written.crd[node.level], written.pos[node.level] = array("q"), array("q", [0])
         case n.WriteValues():
             column = written.values = array("d")
+        case unknown:
+            assert_never(unknown)
     is_tiled = isinstance(node, n.WriteValues) and context.declared[node.tensor].tile
     return Written(Tiles(column) if is_tiled else column, positions)
