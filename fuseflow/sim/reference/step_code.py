@@ -51,7 +51,8 @@ class StepCode:
         for name, register in (module.registers | module.noted).items():
             self.add(1, f"register_{name} = {module.starts.get(name, register.initial)}")
         self.add(1, "fire, close, bounded = p.fire, p.close, p.bounded")
-        if any(map(is_alone, module.rules)):
+        self.runs_ahead = any(map(is_alone, module.rules))
+        if self.runs_ahead:
             self.add(1, "backlog, ahead = backlog_of(p), 0")
         self.add(1, "while True:")
         self.decisions(2, module.rules, Facts({}, {}, {}))
@@ -125,7 +126,7 @@ class StepCode:
         if states := (*rule.sets, *rule.notes):
             names, values = zip(*((f"register_{name}", facts.text(state)) for name, state in states), strict=True)
             self.add(depth, f"{', '.join(names)} = {', '.join(values)}")
-        if is_alone(rule):
+        if self.runs_ahead and rule.gives and not rule.closes:
             self.add(
                 depth, "ahead += 1", "if ahead == backlog.limit:", "    ahead = 0", "    if not backlog:", "        yield backlog"
             )
