@@ -44,13 +44,10 @@ ADDITIONS = (
     ),
     Addition("samml/primitives.py", "    | Flatten | SplitLevel", row="    | Scale\n"),
     Addition("sim/engine/kernels/scale.py", snippet="kernel.py"),
-    Addition("sim/engine/kernels/__init__.py", "    scan,\n    select,\n    write,\n)", row="    scale,\n"),
-    Addition("sim/engine/kernels/__init__.py", "scan, select, write\n", row="scale, "),
     Addition("primitives/pointwise.py", "RULES: dict[", snippet="firing.py"),
     Addition("primitives/pointwise.py", "n.Alu: alu}", row="n.Scale: scale, "),
-    Addition("resources/units.py", "        n.Reduce: ", row='        n.Scale: UnitRow("operator", 202),\n'),
 )
-MOST = 6
+MOST = 4
 """Files that a new primitive may touch."""
 
 

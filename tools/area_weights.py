@@ -1,4 +1,4 @@
-"""Makes the tables of areas: of primitives in `fuseflow/resources/units.py`, of operators, ports and FIFOs in `unit_areas.py` there.
+"""Makes the tables of areas: of primitives in their classes, of operators, ports and FIFOs in `fuseflow/resources/unit_areas.py`.
 
     python tools/area_weights.py
 
@@ -45,7 +45,7 @@ from fuseflow.samml import nodes as n
 from fuseflow.sim import Machine, load_machine
 
 ROOT = Path(__file__).resolve().parents[1]
-TABLE, ROWS = (ROOT / "fuseflow" / "resources" / file for file in ("unit_areas.py", "units.py"))
+TABLE, CLASSES = ROOT / "fuseflow" / "resources" / "unit_areas.py", ROOT / "fuseflow" / "samml"
 DEPTHS, WIDTHS, LATENCIES = (2, 4, 8, 64, 512, 4096), (10, 18, 34), (1, 4, 16)
 SHALLOW = shallow_slots()
 HEAD = '''\
@@ -86,29 +86,33 @@ Weights = dict[str, float]
 @click.option(
     "-o", "--output", default=TABLE, show_default=False, type=click.Path(path_type=Path), help="where the table is written"
 )
-@click.option("--rows", default=ROWS, type=click.Path(path_type=Path), help="the table of units, whose areas are written anew")
-def main(least: int, output: Path, rows: Path) -> None:
+@click.option(
+    "--classes", default=CLASSES, type=click.Path(path_type=Path), help="where the classes are whose areas are written anew"
+)
+def main(least: int, output: Path, classes: Path) -> None:
     circuits = {memory: list(model_circuits(memory)) for memory in (False, True)}
     any_parts = CircuitParts.of(circuits[False][0])
     areas = controls(circuits[False], least, [kind.op for kind in RULES], False)
     at_memory = controls(circuits[True], least, [kind.op for kind in REMOTE_RULES], True)
-    rows.write_text(with_areas(rows.read_text(encoding="utf-8"), areas, at_memory), encoding="utf-8")
+    for file in classes.glob("*.py"):
+        file.write_text(with_areas(file.read_text(encoding="utf-8"), areas, at_memory), encoding="utf-8")
     head = HEAD.format(version=version().split(" (")[0], technology=TECHNOLOGY)
     output.write_text(head + written(units(any_parts), ports(circuits[True]), fifos(any_parts)), encoding="utf-8")
 
 
 def with_areas(text: str, areas: Weights, at_memory: Weights) -> str:
-    """The table of units with other areas."""
+    """The text of classes with other areas."""
 
     def row(match: re.Match[str]) -> str:
-        op = getattr(n, match[1]).op
-        area = areas.get("accumulate" if op == "select" else op)
+        area = areas.get("accumulate" if match[2] == "select" else match[2])
         if area is None:
             return match[0]
-        beside = f", {at_memory[op]:g}" if op in at_memory else ""
-        return f'n.{match[1]}: UnitRow("{match[2]}", {area:g}{beside}),'
+        beside = f", {at_memory[match[2]]:g}" if match[2] in at_memory else ""
+        return f"{match[1]}Area({area:g}{beside})"
 
-    return re.sub(r'n\.(\w+): UnitRow\("(\w+)", [^)]*\),', row, text)
+    return re.sub(
+        r'(    op: ClassVar\[str\] = "(\w+)"\n(?:    \w+: ClassVar.*\n)*?    area: ClassVar\[Area\] = )Area\([^)]*\)', row, text
+    )
 
 
 def model_machine(memory: bool) -> Machine:

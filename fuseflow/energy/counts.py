@@ -17,7 +17,6 @@ from fuseflow.resources.area import AreaCount, memory_area
 from fuseflow.resources.graph_resources import HeldEntries
 from fuseflow.resources.resource_count import ResourceCount
 from fuseflow.resources.sram import has_sram_fifo, holds_sram, sram_bits
-from fuseflow.resources.units import unit_kind
 from fuseflow.samml import nodes as n
 from fuseflow.samml.node import operand_bits
 from fuseflow.sim.machine.machine import Machine
@@ -192,7 +191,7 @@ def _operators(graph: n.Graph, values: Mapping[str, Number]) -> Mapping[str, Num
     """Return the applications of operators to single values, by the constant that each takes."""
     types, totals = graph.types(), Counter[str]()
     for node in graph.nodes:
-        if unit_kind(node) != "operator":
+        if not node.operator:
             continue
         tiles = [types[port].tile for port in node.inputs if types[port].kind == "val"]
         bits = operand_bits(node, graph.element_bits)

@@ -11,7 +11,6 @@ from fuseflow.estimate.lane_template import LaneTemplate, TemplateNode
 from fuseflow.resources import HeldEntries, Resources
 from fuseflow.resources.area import AreaCount, FifoForm, branches, memory_area
 from fuseflow.resources.resource_count import ResourceCount, token_bytes
-from fuseflow.resources.units import unit_kind
 from fuseflow.samml import nodes as n
 from fuseflow.sim.machine.machine import Machine
 from fuseflow.tensors.levels.base import bytes_of
@@ -94,7 +93,7 @@ class DealtResources:
         own, bits = count.lanes(node), count.entry_bits(node)
         return _Unit(
             own,
-            unit_kind(node) != "none" and not own,
+            node.role != "source" and not own,
             count.ports(node),
             count.node_buffers.get(node.name, 0),
             count.buffers(node) * bytes_of(1, bits) if bits else 0,

@@ -10,8 +10,8 @@ from typing import Any
 from fuseflow.errors import DeadlockError
 from fuseflow.hardware.circuit import Circuit, Unit, circuit_machine
 from fuseflow.hardware.evaluate import Evaluation
-from fuseflow.hardware.primitives.write import WRITTEN
 from fuseflow.hardware.tokens import show_word, tile_numbers, token_word
+from fuseflow.primitives.write import WRITTEN
 from fuseflow.rules.rules import EMPTY
 from fuseflow.samml import nodes as n
 from fuseflow.samml.auxiliary import auxiliary_tensors

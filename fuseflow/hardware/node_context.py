@@ -12,7 +12,8 @@ from fuseflow.hardware.arithmetic import Arithmetic
 from fuseflow.hardware.tile_array import TileArray, TileOperand
 from fuseflow.hardware.tile_work import fold_work, tile_work
 from fuseflow.hardware.tokens import tile_word
-from fuseflow.rules.context import RuleContext
+from fuseflow.primitives.scan import computed, listed
+from fuseflow.rules.context import Fiber, RuleContext
 from fuseflow.rules.expressions import Expr, const
 from fuseflow.rules.rules import Head, Module
 from fuseflow.samml import nodes as n
@@ -85,6 +86,17 @@ class NodeContext(RuleContext):
             constant, head = self.constant(operand.value), None if operand.constant else next(streams)
             operands.append(TileOperand(constant) if head is None else TileOperand(head.payload, head.is_empty, constant))
         return TileArray(m, self.arithmetic, work, operands, self.timing.interval)
+
+    def fiber(self, m: Module, node: n.Scan | n.Range, ref: Head) -> Fiber:
+        if isinstance(node, n.Range):
+            return computed(m, ref, node.size)
+        level = self.level(node)
+        if level.full and not level.stored:
+            return computed(m, ref, self.size(node))
+        return listed(m, ref.payload, own_references=level.follows or not level.unique)
+
+    def room(self, node: n.WriteLevel | n.WriteValues) -> int:
+        return self.declared[node.tensor].room(node.level if isinstance(node, n.WriteLevel) else -1) or 0
 
     def level(self, node: n.Scan | n.Locate | n.WriteLevel) -> Any:
         """Return the level that a node reads or writes."""

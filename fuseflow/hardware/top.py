@@ -10,8 +10,8 @@ from fuseflow.hardware.channel_bits import kept_bits, runs
 from fuseflow.hardware.circuit import Channel, Circuit
 from fuseflow.hardware.emit import OPERANDS, EmittedUnit, called_units, emit_units, output_line, plain_name, top_name
 from fuseflow.hardware.netlist import ANSWERS, LATE
-from fuseflow.hardware.primitives.write import WRITTEN
 from fuseflow.hardware.top_ports import PORT_MODULE, MemoryTopPort, memory_ports, port_instance
+from fuseflow.primitives.write import WRITTEN
 from fuseflow.rules.expressions import Expr
 from fuseflow.rules.rules import KIND_BITS
 from fuseflow.sim.memory.settings import TimedMemory

@@ -1,11 +1,9 @@
-"""Firing rules of primitives: one file for each family. The reference simulator interprets them, and `fuseflow.hardware` prints them as
-circuits."""
+"""Firing rules of primitives: one file for each family, whose `RULES` are found here. The reference simulator interprets them, and
+`fuseflow.hardware` prints them as circuits."""
 
 from __future__ import annotations
 
-from fuseflow.primitives import align, drop, flatten_split, fork_merge, join, pointwise, reduce, repeat
 from fuseflow.rules.context import Builder
-from fuseflow.samml import nodes as n
+from fuseflow.samml.node import Node, family_rows
 
-_FAMILIES = (align, drop, flatten_split, fork_merge, join, pointwise, reduce, repeat)
-RULES: dict[type[n.Node], Builder] = {kind: build for family in _FAMILIES for kind, build in family.RULES.items()}
+RULES: dict[type[Node], Builder] = family_rows(__name__, __path__)

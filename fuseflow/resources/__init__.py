@@ -1,6 +1,6 @@
 """What a graph occupies on an accelerator: arithmetic lanes, ports of the memory, stream units, and bytes on the chip.
 
-`units` has a row for each primitive, `amounts` the vector, `graph_resources` counts a graph, and `simulated` one that was run.
+`amounts` has the vector, `graph_resources` counts a graph, and `simulated` one that was run.
 """
 
 from fuseflow.resources.amounts import COMPONENTS, Resources

@@ -16,7 +16,6 @@ from fuseflow.ops import operator
 from fuseflow.resources.gates import GATE_EQUIVALENT, MEMORY_BIT
 from fuseflow.resources.resource_count import ResourceCount, token_bits
 from fuseflow.resources.unit_areas import FIFO, OPERATOR, PORT, SHALLOW_SLOTS
-from fuseflow.resources.units import unit_kind, unit_row
 from fuseflow.rules.rules import KIND_BITS
 from fuseflow.samml import nodes as n
 from fuseflow.samml.coordinate_bounds import LEAST_INDEX_BITS, index_bits
@@ -83,17 +82,16 @@ class AreaCount:
         return index_bits(self.count.graph, self.count.bounds)
 
     def control(self, node: n.Primitive) -> int:
-        """Return the area of the rules of a node. Raises `GraphError` for a primitive without a row."""
-        return self._row(node) * branches(node)
+        """Return the area of the rules of a node."""
+        return self._rules(node) * branches(node)
 
     def branch(self, node: n.Primitive) -> int:
         """Return the area of the rules for each branch of a node that deals lanes or joins sides, and 0 for another node."""
-        return self._row(node) if isinstance(node, BRANCHING) else 0
+        return self._rules(node) if isinstance(node, BRANCHING) else 0
 
-    def _row(self, node: n.Primitive) -> int:
-        """Return the row of a node. A node has more rules if it asks a memory that takes time."""
-        row = unit_row(node)
-        return row.at_memory if self.ports(node) else row.area
+    def _rules(self, node: n.Primitive) -> int:
+        """Return the area of one branch. A node has more rules if it asks a memory that takes time."""
+        return node.area.at_memory if self.ports(node) else node.area.at_once
 
     def ports(self, node: n.Primitive) -> int:
         """Return the ports of a node at a memory that takes time."""
@@ -122,7 +120,7 @@ class AreaCount:
         return FifoForm(2 * (KIND_BITS + self.index_bits), 1)
 
     def _arithmetic(self, node: n.Primitive) -> int:
-        if unit_kind(node) != "operator":
+        if not node.operator:
             return 0
         return max(self.count.lanes(node).values(), default=1) * sum(map(unit_area, operator_units(node)))
 

@@ -12,7 +12,6 @@ from typing import NamedTuple
 from fuseflow.resources.amounts import Resources
 from fuseflow.resources.area import AreaCount, memory_area
 from fuseflow.resources.resource_count import ResourceCount, token_bytes
-from fuseflow.resources.units import unit_kind
 from fuseflow.samml import nodes as n
 from fuseflow.sim.machine.machine import Machine
 from fuseflow.tensors.levels.base import bytes_of
@@ -44,7 +43,7 @@ def graph_resources(
     for node in graph.nodes:
         node_lanes = count.lanes(node)
         lanes.update(node_lanes)
-        stream += unit_kind(node) != "none" and not node_lanes
+        stream += node.role != "source" and not node_lanes
         port += count.ports(node)
         area += areas.node(node)
         entry_bits = count.entry_bits(node)

@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from math import prod
-from typing import assert_never
+from types import MappingProxyType
+from typing import Literal, TypeAlias, assert_never
 
-from fuseflow.resources.units import ARITHMETIC, unit_kind
 from fuseflow.samml import nodes as n
 from fuseflow.samml.coordinate_bounds import stream_bounds
 from fuseflow.samml.node import operand_bits
@@ -18,6 +18,14 @@ from fuseflow.sim.memory.buffered_ports import buffered_ports, preloaded_readers
 from fuseflow.sim.memory.settings import TimedMemory
 from fuseflow.tensors.levels.base import WORD_BITS, bytes_of
 from fuseflow.tile_ops import TILE_OPERATORS, flops, work_count
+
+Arithmetic: TypeAlias = Literal["mul", "add", "special"]
+"""The components that are lanes of arithmetic."""
+
+ARITHMETIC: Mapping[str, Arithmetic] = MappingProxyType(
+    {"add": "add", "logic": "add", "mul": "mul", "div": "special", "transcendental": "special"}
+)
+"""The lanes on which the operators of each latency class run. A comparison is a subtraction of which the sign is kept."""
 
 
 @dataclass(frozen=True)  # with places for what is computed once
@@ -39,7 +47,7 @@ class ResourceCount:
         An operator on tiles has as many lanes as elements, or multiply-accumulates, are at work at once: all of them, or the lanes of a
         unit for tiles if these are fewer.
         """
-        if unit_kind(node) != "operator":
+        if not node.operator:
             return {}
         types, is_fold = self.graph.types(), node.grain == "fold"
         tiles = [types[port].tile for port in node.inputs if types[port].kind == "val"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Protocol, TypeAlias
 
 from fuseflow.rules.expressions import Expr
@@ -35,6 +36,19 @@ class Work(Protocol):
 
     def rules(self, late: Mapping[str, Expr]) -> None:
         """Add the rules of the steps that it takes after the firing, of which the last gives the tokens `late`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fiber:
+    """The fiber below a reference: whether it has an element, its first place, the place behind its last one, the place where a scan is,
+    and the coordinate and the reference there."""
+
+    some: Expr
+    first: Expr
+    end: Expr
+    at: Expr
+    crd: Expr
+    ref: Expr
 
 
 class RuleContext(ABC):
@@ -70,6 +84,15 @@ class RuleContext(ABC):
     @abstractmethod
     def compute(self, m: Module, heads: Sequence[Head]) -> Work:
         """Return the operator of the node on its inputs."""
+
+    @abstractmethod
+    def fiber(self, m: Module, node: n.Scan | n.Range, ref: Head) -> Fiber:
+        """Return the fiber below the reference at the head of an input, whose place is that of the register `at` behind the first
+        element."""
+
+    @abstractmethod
+    def room(self, node: n.WriteLevel | n.WriteValues) -> int:
+        """Return the entries up to which a writer fills every fiber of its level, 0 if it does not."""
 
     def input(self, m: Module, k: int) -> Head:
         return m.input(f"in{k}", self.width(self.types[k]))

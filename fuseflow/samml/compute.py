@@ -11,6 +11,7 @@ from fuseflow.samml.declarations import StreamType, TensorDecl
 from fuseflow.samml.node import (
     DEFAULT_UNIT,
     MEMORY_UNIT,
+    Area,
     Grain,
     Node,
     Pointwise,
@@ -34,6 +35,7 @@ class Load(Pointwise, TensorReader):
     op: ClassVar[str] = "load"
     streams: ClassVar[str] = "ref: ref(d) -> val: val(d)"
     role: ClassVar[Role] = "value"
+    area: ClassVar[Area] = Area(77, 556)
 
     sequential: bool = field(default=False, metadata=attribute("flag"))
 
@@ -76,6 +78,7 @@ class Alu(Pointwise):
     op: ClassVar[str] = "alu"
     streams: ClassVar[str] = "streams*: val(d) -> val: val(d)"
     role: ClassVar[Role] = "compute"
+    area: ClassVar[Area] = Area(202)
 
     function: str = field(metadata=attribute("word"))
     operands: tuple[Operand, ...] = field(metadata=attribute("slots"))
@@ -146,6 +149,7 @@ class Reduce(Folding):
     op: ClassVar[str] = "reduce"
     streams: ClassVar[str] = "stream: val(d) -> val: val(d-1)"
     holds_back: ClassVar[bool] = True
+    area: ClassVar[Area] = Area(485)
 
     def check(self, c: NodeCheck) -> Sequence[OutputFacts]:
         c.kinds(self.takes())
@@ -170,6 +174,7 @@ class Accumulate(Folding, Workspace):
 
     op: ClassVar[str] = "accumulate"
     streams: ClassVar[str] = "crd+: crd, stream: val -> out+: crd, val: val"
+    area: ClassVar[Area] = Area(690)
 
     order: int = field(metadata=attribute("integer", keyed=True))
 

@@ -9,7 +9,7 @@ from typing import ClassVar, Literal, TypeVar
 from fuseflow.errors import did_you_mean
 from fuseflow.ops import canonical
 from fuseflow.samml.declarations import UNBOUNDED, StreamType, TensorDecl
-from fuseflow.samml.node import Grain, Node, Role, Workspace, attribute
+from fuseflow.samml.node import Area, Grain, Node, Role, Workspace, attribute
 from fuseflow.samml.node_check import NodeCheck, OutputFacts, show_count
 from fuseflow.selection import MAX_GROUP
 
@@ -29,6 +29,7 @@ class Join(Node):
     streams: ClassVar[str] = "crds*: crd(d), refs*: ref(d), vals*: val(d) -> crd: crd(d), out_refs*: ref(d), out_vals*: val(d)"
     role: ClassVar[Role] = "join"
     grain: ClassVar[Grain] = "fiber"
+    area: ClassVar[Area] = Area(109)
 
     kind: Literal["intersect", "union", "left"] = field(metadata=attribute("word"))
     payloads: tuple[int, ...]
@@ -94,6 +95,7 @@ class Align(Node):
     streams: ClassVar[str] = "old: crd(d), new: crd(d), stream: any -> out: stream"
     role: ClassVar[Role] = "join"
     grain: ClassVar[Grain] = "fiber"
+    area: ClassVar[Area] = Area(266)
 
     def check(self, c: NodeCheck) -> Sequence[OutputFacts]:
         c.kinds(self.takes())
@@ -124,6 +126,7 @@ class Drop(Node):
     streams: ClassVar[str] = "crd+: crd, stream: any -> out+: crd+, out: stream"
     role: ClassVar[Role] = "join"
     grain: ClassVar[Grain] = "fiber"
+    area: ClassVar[Area] = Area(541)
 
     value: float | None = field(default=None, metadata=attribute("number or none", keyed=True))
 
@@ -173,6 +176,7 @@ class Select(Workspace):
     role: ClassVar[Role] = "join"
     grain: ClassVar[Grain] = "fiber"
     beyond_comal: ClassVar[str] = "keeps the largest entries of a tensor"
+    area: ClassVar[Area] = Area(690)
 
     keep: int = field(metadata=attribute("integer", keyed=True))
     every: int = field(metadata=attribute("integer", keyed=True))
@@ -231,6 +235,7 @@ class Flatten(Node):
     streams: ClassVar[str] = "outer: crd(d), inner: crd(d+1) -> crd: crd(d)"
     role: ClassVar[Role] = "join"
     grain: ClassVar[Grain] = "fiber"
+    area: ClassVar[Area] = Area(273)
 
     size: int = field(metadata=attribute("integer"))
 
@@ -269,6 +274,7 @@ class SplitLevel(Node):
     streams: ClassVar[str] = "crd: crd(d) -> outer: crd(d), inner: crd(d+1)"
     role: ClassVar[Role] = "join"
     grain: ClassVar[Grain] = "fiber"
+    area: ClassVar[Area] = Area(178)
 
     size: int = field(metadata=attribute("integer"))
 

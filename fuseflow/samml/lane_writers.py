@@ -12,7 +12,7 @@ from math import prod
 from typing import ClassVar, TypeAlias, assert_never
 
 from fuseflow.samml.declarations import Port, TensorDecl
-from fuseflow.samml.node import attribute
+from fuseflow.samml.node import Area, attribute
 from fuseflow.samml.node_check import NodeCheck, OutputFacts, show_count
 from fuseflow.samml.writers import WriteLevel, WriteValues
 
@@ -25,6 +25,7 @@ class WriteLaneLevel(WriteLevel):
     op: ClassVar[str] = "write_lane"
     beyond_comal: ClassVar[str] = "writes what one lane has of a tensor"
     word: ClassVar[str] = "write"
+    area: ClassVar[Area] = Area(18)
 
     levels: int = field(metadata=attribute("integer", keyed=True))
     lane: int = field(metadata=attribute("integer", keyed=True))
@@ -41,6 +42,7 @@ class WriteLaneValues(WriteValues):
 
     op: ClassVar[str] = "write_lane_values"
     beyond_comal: ClassVar[str] = "writes what one lane has of a tensor"
+    area: ClassVar[Area] = Area(47, 336)
 
     levels: int = field(metadata=attribute("integer", keyed=True))
     lane: int = field(metadata=attribute("integer", keyed=True))

@@ -10,6 +10,7 @@ from fuseflow.samml.declarations import UNBOUNDED, StreamType, TensorDecl
 from fuseflow.samml.node import (
     DEFAULT_UNIT,
     MEMORY_UNIT,
+    Area,
     Grain,
     Node,
     Pointwise,
@@ -34,6 +35,7 @@ class Root(Node):
     role: ClassVar[Role] = "source"
     grain: ClassVar[Grain] = "element"
     gives_parents: ClassVar[bool] = True
+    area: ClassVar[Area] = Area(23)
 
     def check(self, c: NodeCheck) -> Sequence[OutputFacts]:
         c.kinds(self.takes())
@@ -58,6 +60,7 @@ class Scan(TensorReader):
     role: ClassVar[Role] = "level"
     grain: ClassVar[Grain] = "element"
     gives_parents: ClassVar[bool] = True
+    area: ClassVar[Area] = Area(476, 1622)
 
     level: int = field(metadata=attribute("level"))
     sequential: bool = field(default=False, metadata=attribute("flag"))
@@ -103,6 +106,7 @@ class Range(Node):
     streams: ClassVar[str] = "parent: ref(d) -> crd: crd(d+1)"
     role: ClassVar[Role] = "level"
     grain: ClassVar[Grain] = "element"
+    area: ClassVar[Area] = Area(226)
 
     size: int = field(metadata=attribute("integer"))
 
@@ -136,6 +140,7 @@ class Locate(Pointwise, TensorUser):
     op: ClassVar[str] = "locate"
     streams: ClassVar[str] = "crd: crd or ref(d), parent?: ref(d) -> ref: ref(d)"
     role: ClassVar[Role] = "level"
+    area: ClassVar[Area] = Area(116, 773)
 
     level: int = field(metadata=attribute("level"))
 

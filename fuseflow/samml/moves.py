@@ -8,7 +8,7 @@ from typing import ClassVar, TypeVar
 
 from fuseflow.ops import reducer
 from fuseflow.samml.declarations import StreamType, TensorDecl
-from fuseflow.samml.node import Grain, Node, Role, Unit, Workspace, attribute, require_streams
+from fuseflow.samml.node import Area, Grain, Node, Role, Unit, Workspace, attribute, require_streams
 from fuseflow.samml.node_check import NodeCheck, OutputFacts, show_count
 
 L = TypeVar("L")
@@ -23,6 +23,7 @@ class Repeat(Node):
     streams: ClassVar[str] = "stream: any(d-1), signal: any(d) -> out: ref or val(d)"
     role: ClassVar[Role] = "move"
     grain: ClassVar[Grain] = "element"
+    area: ClassVar[Area] = Area(273)
 
     def check(self, c: NodeCheck) -> Sequence[OutputFacts]:
         c.kinds(self.takes())
@@ -51,6 +52,7 @@ class Permute(Workspace):
     role: ClassVar[Role] = "move"
     grain: ClassVar[Grain] = "fiber"
     beyond_comal: ClassVar[str] = "permutes the levels of a tensor"
+    area: ClassVar[Area] = Area(530)
 
     order: tuple[int, ...] = field(metadata=attribute("integers", keyed=True))
 
@@ -96,6 +98,7 @@ class Fork(Node):
     streams: ClassVar[str] = "stream: any -> outs*: stream"
     role: ClassVar[Role] = "lane"
     grain: ClassVar[Grain] = "fiber"
+    area: ClassVar[Area] = Area(26)
 
     lanes: int = field(metadata=attribute("integer"))
 
@@ -129,6 +132,7 @@ class Merge(Node):
     streams: ClassVar[str] = "lanes*: any -> out: lanes"
     role: ClassVar[Role] = "lane"
     grain: ClassVar[Grain] = "fiber"
+    area: ClassVar[Area] = Area(89)
 
     levels: int = field(metadata=attribute("integer", keyed=True))
 

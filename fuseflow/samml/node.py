@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
+from importlib import import_module
+from pkgutil import iter_modules
 from typing import Any, ClassVar, Final, Literal, TypeAlias, TypeVar
 
 from fuseflow.errors import GraphError
@@ -61,6 +63,19 @@ class Unit:
     pipelined: bool = False
 
 
+@dataclass(frozen=True, slots=True)
+class Area:
+    """The area of the rules of a primitive, in gate equivalents. `at_memory` is that of one that asks a memory that takes time. A fork, a
+    merge and a join have as much for each branch.
+
+    The areas are means of what yosys makes of the modules of small models, and of random graphs for what these lack:
+    `tools/area_weights.py` writes them. A `select` has no circuit, and counts like an accumulator.
+    """
+
+    at_once: int
+    at_memory: int = 0
+
+
 DEFAULT_UNIT = Unit()
 MEMORY_UNIT = Unit("memory")
 
@@ -99,6 +114,8 @@ class Node:
     """Whether it emits nothing of a fiber before the fiber has ended."""
     gives_parents: ClassVar[bool] = False
     """Whether its references are as they lie in a level, so that a memory may prefetch what they refer to."""
+    area: ClassVar[Area]
+    """The area of its rules."""
     beyond_comal: ClassVar[str] = ""
     """What the primitive does, if Comal (the simulator whose times machines with `rules: comal` have) has no times for it; else ""."""
 
@@ -259,6 +276,12 @@ def stream_name(node: Node, output: int) -> str:
     """Return the name of an output stream: `A_i.crd`, or the node's own name if it has one output."""
     names = node.port_names()
     return node.name if len(names) == 1 else f"{node.name}.{names[output]}"
+
+
+def family_rows(package: str, path: Iterable[str]) -> dict[type[Node], Any]:
+    """Return what the files of a package have in their tables `RULES`, which have a row for each primitive of one family."""
+    modules = [import_module(f"{package}.{found.name}") for found in iter_modules(path)]
+    return {primitive: row for module in modules for primitive, row in vars(module).get("RULES", {}).items()}
 
 
 def require_entry(table: Mapping[type[Node], T], primitive: type[Node], title: str) -> T:

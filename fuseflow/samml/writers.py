@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import ClassVar
 
 from fuseflow.samml.declarations import show_tile
-from fuseflow.samml.node import TensorWriter, attribute
+from fuseflow.samml.node import Area, TensorWriter, attribute
 from fuseflow.samml.node_check import NodeCheck, OutputFacts
 from fuseflow.tensors.levels import names
 
@@ -19,6 +19,7 @@ class WriteLevel(TensorWriter):
 
     op: ClassVar[str] = "write"
     streams: ClassVar[str] = "crd: crd ->"
+    area: ClassVar[Area] = Area(18, 558)
 
     level: int = field(metadata=attribute("level"))
 
@@ -43,6 +44,7 @@ class WriteValues(TensorWriter):
     op: ClassVar[str] = "write_values"
     streams: ClassVar[str] = "val: val ->"
     word: ClassVar[str] = "write"
+    area: ClassVar[Area] = Area(47, 318)
 
     tensor: str = field(metadata=attribute("values"))
 

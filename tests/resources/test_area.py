@@ -14,7 +14,6 @@ from fuseflow.resources.area import AreaCount, FifoForm, fifo_area, unit_area
 from fuseflow.resources.gates import GATE_EQUIVALENT, MEMORY_BIT
 from fuseflow.resources.resource_count import ResourceCount
 from fuseflow.resources.unit_areas import OPERATOR, PORT
-from fuseflow.resources.units import UNITS
 from fuseflow.samml import nodes as n
 from fuseflow.samml.primitives import NODE_TYPES
 from fuseflow.samml.text import parse
@@ -73,7 +72,7 @@ def test_fifos_of_tiles_are_those_of_their_module() -> None:
 def test_the_area_of_a_graph_is_the_sum_of_its_parts() -> None:
     graph, machine = parse(MATVEC), Machine(name="hand", fifo_depth=64)
     areas = AreaCount(ResourceCount(graph, machine))
-    control = sum(UNITS[type(node)].area for node in graph.nodes)
+    control = sum(node.area.at_once for node in graph.nodes)
     fifos = 10 * fifo_area(8 + 2, 1, 64) + 4 * (fifo_area(34, 1, 64) - fifo_area(10, 1, 64))  # four carry values
     fifos += fifo_area(2, 1, 64) - fifo_area(10, 1, 64)  # what the root gives is the kind of a token alone
     assert areas.index_bits == 8
@@ -84,16 +83,16 @@ def test_a_memory_that_takes_time_adds_ports_and_rules() -> None:
     graph = parse(MATVEC)
     at_once, in_time = (AreaCount(ResourceCount(graph, load_machine(name))) for name in ("ideal", "rda"))
     load, locate = graph.by_name["A_v"], graph.by_name["x_k"]
-    assert at_once.node(load) == UNITS[n.Load].area
-    assert in_time.node(load) > UNITS[n.Load].at_memory + PORT
+    assert at_once.node(load) == n.Load.area.at_once
+    assert in_time.node(load) > n.Load.area.at_memory + PORT
     assert at_once.node(locate) == in_time.node(locate)  # a dense level is not stored
 
 
 def test_two_lanes_have_two_units_and_rules_for_each_lane() -> None:
     graph = parse(LANES)
     areas = AreaCount(ResourceCount(graph, Machine(name="hand", fifo_depth=4)))
-    assert areas.control(graph.by_name["fork_x"]) == 2 * UNITS[n.Fork].area
-    assert areas.control(graph.by_name["out"]) == 2 * UNITS[n.Merge].area
+    assert areas.control(graph.by_name["fork_x"]) == 2 * n.Fork.area.at_once
+    assert areas.control(graph.by_name["out"]) == 2 * n.Merge.area.at_once
 
 
 def test_an_unbounded_fifo_has_no_area() -> None:
@@ -101,6 +100,6 @@ def test_an_unbounded_fifo_has_no_area() -> None:
 
 
 def test_every_primitive_and_operator_has_an_area() -> None:
-    assert all(UNITS[kind].area > 0 for kind in NODE_TYPES)
-    assert all(UNITS[kind].at_memory > UNITS[kind].area for kind in REMOTE_RULES)
+    assert all(kind.area.at_once > 0 for kind in NODE_TYPES)
+    assert all(kind.area.at_memory > kind.area.at_once for kind in REMOTE_RULES)
     assert all(unit_area(name) > 0 for name in (*OPERATORS, *(f"fold_{name}" for name in REDUCERS)))

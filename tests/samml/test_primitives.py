@@ -14,7 +14,7 @@ from fuseflow.samml import nodes as n
 from fuseflow.samml import proto_formats, proto_reader
 from fuseflow.samml import tortilla_pb2 as pb
 from fuseflow.samml.declarations import StreamPattern, stream_patterns
-from fuseflow.samml.node import AttributeType, Grain, Role, require_entry
+from fuseflow.samml.node import Area, AttributeType, Grain, Role, require_entry
 from fuseflow.samml.node_content import with_names
 from fuseflow.sim.engine import kernels
 from fuseflow.sim.engine.kernels import comal as comal_kernels
@@ -35,7 +35,7 @@ def test_tables_have_every_primitive(table: str) -> None:
 
 
 def test_the_rules_of_comal_replace_others() -> None:
-    assert comal_kernels.RULES.keys() <= kernels.RULES.keys()
+    assert comal_kernels.COMAL_RULES.keys() <= kernels.RULES.keys()
     assert comal_rules.RULES.keys() <= build.RULES.keys()
 
 
@@ -50,6 +50,7 @@ def test_facts_are_declared(kind: type[n.Node]) -> None:
     assert kind.op and kind.streams
     assert kind.role in get_args(Role)
     assert kind.grain in get_args(Grain)
+    assert isinstance(kind.area, Area)
     for fact in ("outputs", "carries", "check"):
         assert getattr(kind, fact) is not getattr(n.Node, fact), f"{kind.__name__} does not declare `{fact}`"
     assert all(attribute.type in get_args(AttributeType) for attribute in n.ATTRIBUTES[kind])

@@ -261,7 +261,7 @@ def test_a_writer_that_forgets_a_pad_is_noticed(monkeypatch: pytest.MonkeyPatch)
     program = compiled("nm(2:4)", MACHINES["ideal"])
     right = program.run(engine="fast")
     room = NodeContext.room
-    monkeypatch.setattr(NodeContext, "room", lambda self, tensor, level: max(room(self, tensor, level) - 1, 0))
+    monkeypatch.setattr(NodeContext, "room", lambda self, node: max(room(self, node) - 1, 0))
     wrong = program.run(engine="reference")
     assert [r.simulation.nodes for r in wrong.regions] != [r.simulation.nodes for r in right.regions]
 

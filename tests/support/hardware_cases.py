@@ -25,12 +25,12 @@ from fuseflow.hardware.circuit import Circuit, build_circuit
 from fuseflow.hardware.comparison import differences, simulated
 from fuseflow.hardware.cosimulate import cosimulate, run_circuit
 from fuseflow.hardware.evaluate import Evaluation, evaluate
-from fuseflow.hardware.primitives.write import WRITTEN
 from fuseflow.hardware.python_code import Step
 from fuseflow.hardware.tile_array import ARRAY
 from fuseflow.hardware.tokens import token_word
 from fuseflow.hardware.tools import find_tool
 from fuseflow.hardware.top import emit_circuit
+from fuseflow.primitives.write import WRITTEN
 from fuseflow.rules.rules import EMPTY
 from fuseflow.samml.nodes import Locate, Port, TensorWriter
 from fuseflow.sim.machine.machine import Machine, UnitCycles, UnitIntervals

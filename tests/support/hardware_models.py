@@ -18,7 +18,7 @@ from lane_cases import lane_case
 import fuseflow as ff
 from fuseflow.hardware.cosimulate import Cosimulation
 from fuseflow.hardware.output import save_verilog
-from fuseflow.hardware.primitives.write import WRITTEN
+from fuseflow.primitives.write import WRITTEN
 from fuseflow.rules.rules import EMPTY, VALUE
 from fuseflow.run.compiled import Compiled
 from fuseflow.samml import nodes as n

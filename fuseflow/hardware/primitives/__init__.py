@@ -1,14 +1,10 @@
 """The rules of every primitive that has a circuit: those of `fuseflow.primitives`, and of primitives that read, write, compute or have
-workspaces, one file for each family."""
+workspaces, one file for each family, whose `RULES` are found here."""
 
 from __future__ import annotations
 
 from fuseflow import primitives
-from fuseflow.hardware.primitives import pointwise, scan, workspace, write
 from fuseflow.rules.context import Builder
-from fuseflow.samml import nodes as n
+from fuseflow.samml.node import Node, family_rows
 
-_FAMILIES = (pointwise, scan, workspace, write)
-RULES: dict[type[n.Node], Builder] = primitives.RULES | {
-    kind: build for family in _FAMILIES for kind, build in family.RULES.items()
-}
+RULES: dict[type[Node], Builder] = primitives.RULES | family_rows(__name__, __path__)

@@ -14,7 +14,7 @@ from fuseflow.hardware.node_context import NodeContext
 from fuseflow.hardware.primitives.memory_ports import Extent, elements_in_flight, read_port
 from fuseflow.hardware.primitives.pointwise import PLACE_BITS, KeptLevel, bitmap_reference, bitmap_word, located
 from fuseflow.hardware.primitives.remote_read import RequestLink, asker, request_link, scanned_extent
-from fuseflow.hardware.primitives.scan import gives_elements, listed, walk
+from fuseflow.primitives.scan import gives_elements, listed, walk
 from fuseflow.rules.expressions import YES, Expr, any_of, concat, const
 from fuseflow.rules.rules import EMPTY, Head, Module
 from fuseflow.samml import nodes as n

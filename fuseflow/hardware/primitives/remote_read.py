@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from fuseflow.hardware.node_context import NodeContext
 from fuseflow.hardware.primitives.memory_ports import Extent, ReadPort, elements_in_flight, read_port
-from fuseflow.hardware.primitives.scan import listed, walk
+from fuseflow.primitives.scan import listed, walk
 from fuseflow.rules.expressions import YES, Expr, concat
 from fuseflow.rules.rules import EMPTY, LEAST_WIDTH, Head, Module
 from fuseflow.samml import nodes as n

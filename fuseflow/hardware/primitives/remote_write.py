@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 
 from fuseflow.hardware.node_context import NodeContext
 from fuseflow.hardware.primitives.memory_ports import LanePort, WritePort
-from fuseflow.hardware.primitives.write import WRITTEN
+from fuseflow.primitives.write import WRITTEN
 from fuseflow.rules.expressions import Expr, all_of, count_bits
 from fuseflow.rules.rules import EMPTY, Head, Module
 from fuseflow.samml import nodes as n

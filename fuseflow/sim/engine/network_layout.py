@@ -17,7 +17,7 @@ from fuseflow.sim.arithmetic import node_arithmetic
 from fuseflow.sim.engine.agenda import AGENDA, new_agenda
 from fuseflow.sim.engine.held_entries import EntryList
 from fuseflow.sim.engine.kernels import RULES
-from fuseflow.sim.engine.kernels.comal import RULES as COMAL_RULES
+from fuseflow.sim.engine.kernels.comal import COMAL_RULES
 from fuseflow.sim.engine.kernels.record import recorder
 from fuseflow.sim.engine.node_layout import (
     Array,

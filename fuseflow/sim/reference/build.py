@@ -19,16 +19,14 @@ from fuseflow.sim.reference import (
     interpret,
     permute,
     pointwise,
-    scan,
     select,
-    write,
 )
 from fuseflow.sim.reference.node_context import NodeContext, Rule
 from fuseflow.sim.reference.process import BoundedFifo, DelayedFifo, Fifo, Item, LaggedOutput, Output, Process, make_output
 from fuseflow.sim.reference.remote_memory import RemoteProcesses
 from fuseflow.tensors import Tensor
 
-_FAMILIES = (accumulate, interpret, permute, pointwise, scan, select, write)
+_FAMILIES = (accumulate, interpret, permute, pointwise, select)
 RULES: dict[type[n.Node], Rule] = {kind: rule for family in _FAMILIES for kind, rule in family.RULES.items()}
 
 

@@ -15,7 +15,7 @@ things differ:
   without lists in it. There is no such sum here: who reads it takes a firing more (`readers_of_sums`).
 - **Accumulate** is one process, looks at all its inputs in every step, and gives all entries of a workspace in one firing (`accumulate`).
 - **Drop** of coordinates takes a list a step (`comal_drop`).
-- **Write**: some stops cost nothing (`write_level`, `write_values`).
+- **Write**: some stops cost nothing (`write`).
 - **Tiles** come later than stops, which wait for those before them (`process.LaggedOutput`). The interval of a product also separates stops
   (`alu`).
 
@@ -25,40 +25,44 @@ for align, other drops, fork, merge, flatten and split, for which there is no pu
 
 from __future__ import annotations
 
-from array import array
 from collections.abc import Callable, Generator, Sequence
 from dataclasses import replace
-from functools import partial
 from typing import Any
 
 from fuseflow.float32.arithmetic import folded_function
 from fuseflow.ops import reducer
 from fuseflow.primitives.pointwise import alu as alu_rules
+from fuseflow.primitives.scan import scan as scan_rules
 from fuseflow.rules.context import RuleContext
 from fuseflow.rules.expressions import NO, YES
 from fuseflow.rules.rules import DONE, Module
 from fuseflow.rules.rules import seen_above as levels_above
 from fuseflow.samml import nodes as n
 from fuseflow.samml.tokens import D, N, Stop, stop
-from fuseflow.sim.reference import comal_drop, pointwise, write
+from fuseflow.sim.reference import comal_drop, pointwise
 from fuseflow.sim.reference.functions import alu_function, fold_function
 from fuseflow.sim.reference.interpret import elementwise, interpret
 from fuseflow.sim.reference.nested_streams import seen_above
 from fuseflow.sim.reference.node_context import NodeContext, Rule
-from fuseflow.sim.reference.process import Fifo, Process, Steps, Wait, await_tokens, look_behind, make_output
-from fuseflow.sim.reference.scan import range_by, scan_by, scan_steps
+from fuseflow.sim.reference.process import Fifo, Process, Steps, Wait, await_tokens, make_output
+from fuseflow.sim.reference.token_rules import behind_head
 from fuseflow.sim.reference.workspace import Workspace, count_entries, emit_entries, emit_stop
+from fuseflow.sim.reference.write import Written, written_by
 
 
-def scan(node: n.Scan, context: NodeContext) -> Sequence[Process]:
-    return scan_by(_scan, node, context)
+def scan(node: n.Scan | n.Range, context: NodeContext) -> Sequence[Process]:
+    return interpret(node, context, _scan)
 
 
-def range_(node: n.Range, context: NodeContext) -> Sequence[Process]:
-    return range_by(_scan, node, context)
-
-
-_scan = partial(scan_steps, empty_fires=False)
+def _scan(node: n.Scan | n.Range, context: RuleContext, m: Module) -> None:
+    """The firing that closes an empty fiber takes its reference, too."""
+    scan_rules(node, context, m)
+    ref, behind, outs = m.inputs["in0"], behind_head(m, "in0"), tuple(m.outputs)
+    (empty,) = (rule for rule in m.rules if rule.label == "empty")
+    m.rules.remove(empty)
+    merged, alone = ({out: m.stop(out, 0, high) for out in outs} for high in (behind.high + 1, 0))
+    m.rule("empty with", empty.when & behind.is_stop, [ref, behind], gives=merged, closes=True)
+    m.rule("empty", empty.when & ~behind.is_stop, [ref], [behind], gives=alone, closes=True)
 
 
 def alu(node: n.Alu, context: NodeContext) -> Sequence[Process]:
@@ -86,10 +90,9 @@ def repeat(node: n.Repeat, context: NodeContext) -> Sequence[Process]:
     link = Fifo(signal.edge)
     generator = Process(node, (signal,), (make_output(context.latency, (link,)),), context.interval)
     generator.steps = elementwise(generator, None, _generate)
-    process = Process(node, (x, link), context.outputs, context.interval)
-    process.steps = _repeat(process)
+    processes = interpret(node, replace(context, inputs=(x, link)), _repeat)
     link.writer = generator
-    return generator, process
+    return generator, *processes
 
 
 def _generate(node: Any, context: RuleContext, m: Module) -> None:
@@ -98,48 +101,19 @@ def _generate(node: Any, context: RuleContext, m: Module) -> None:
     m.rule("passes", YES, [source], gives={out: source.token})
 
 
-def _repeat(p: Process) -> Steps:
-    """One firing takes a token of the signal. On a value it looks at x and gives its value; for a stop see `_repeat_stop`."""
-    (x, signal), (out,) = p.inputs, p.outputs
-    while True:
-        visible = yield from await_tokens(0, (signal, x))
-        token, repeated = signal[0][0], x[0][0]
-        if token is D:
-            t = p.close(visible)
-            x.take(t)
-            repeated = D
-        elif token.__class__ is Stop:
-            t = yield from _repeat_stop(p, token, visible)
-            repeated = token
-        elif repeated is D or repeated.__class__ is Stop:
-            raise p.misaligned(repeated, token)
-        else:
-            t = p.fire(visible)
-        signal.take(t)
-        out.push(repeated, t)
-        if token is D:
-            return
-
-
-def _repeat_stop(p: Process, token: Stop, visible: int) -> Generator[Wait, None, int]:
-    """Take what a stop of the signal ends: x itself, if there was a fiber of it, and the stop of x behind it if it closes more. The
-    firing looks at the token of x behind x, stop or not. Returns its cycle."""
-    x, _ = p.inputs
-    expected = seen_above(token, 1) if token.high > 0 else None
-    fiber = token.low == 0
-    if fiber:
-        if x[0][0] is D or x[0][0].__class__ is Stop:
-            raise p.misaligned(x[0][0], token)
-        visible = yield from look_behind(visible, x)
-    following = x[int(fiber)][0]
-    if (following if following.__class__ is Stop else None) is not expected:
-        raise p.misaligned(following, token)
-    t = p.close(visible)
-    if fiber:
-        x.take(t)
-    if expected is not None:
-        x.take(t)
-    return t
+def _repeat(node: n.Repeat, context: RuleContext, m: Module) -> None:
+    """Every firing looks at x, and takes a token of the signal. A stop takes what it ends: x itself, if there was a fiber of it, and the
+    stop of x behind it if it closes more. It looks at the token behind x, stop or not."""
+    (x, signal), (out,) = context.inputs(m), context.outputs(m)
+    behind, above = behind_head(m, x.name), levels_above(signal.low, signal.high, 1)
+    fiber, more, stop_ = signal.is_stop & signal.low.is_(0), signal.high.is_not(0), {out: signal.token}
+    ends, outer = ~x.control & ~behind.is_stop, x.holds_stop(*above)
+    m.rule("value", ~signal.control, [signal], [x], gives={out: x.token}, expects=~x.control)
+    m.rule("stop", fiber & ~more, [x, signal], [behind], gives=stop_, closes=True, expects=ends)
+    both = ~x.control & behind.holds_stop(*above)
+    m.rule("stop of both", fiber & more, [x, behind, signal], gives=stop_, closes=True, expects=both)
+    m.rule("outer stop", signal.is_stop & signal.low.is_not(0), [x, signal], gives=stop_, closes=True, expects=outer)
+    m.rule("done", signal.is_done, [signal, x], gives={out: m.mark(out, DONE)}, closes=True)
 
 
 def reduce(node: n.Reduce, context: NodeContext) -> Sequence[Process]:
@@ -303,17 +277,12 @@ class _Accumulation:
         return crd
 
 
-def write_level(node: n.WriteLevel, context: NodeContext) -> Sequence[Process]:
-    return write.write_level(node, context, partial(_write, stops=True, sums=False))
+def write(node: n.WriteLevel | n.WriteValues, context: NodeContext) -> Sequence[Process]:
+    is_level = isinstance(node, n.WriteLevel)
+    return context.process(_write, written_by(node, context), stops=is_level, sums=not is_level and context.sums)
 
 
-def write_values(node: n.WriteValues, context: NodeContext) -> Sequence[Process]:
-    return write.write_values(node, context, partial(_write, stops=False, sums=context.sums))
-
-
-def _write(
-    p: Process, elements: array[int] | array[float] | write.Tiles, positions: array[int], stops: bool, sums: bool
-) -> Steps:
+def _write(p: Process, written: Written, stops: bool, sums: bool) -> Steps:
     """One firing takes a value, and one takes a stop behind a value if `stops` count. Other stops are taken without a firing, in the first
     cycle that is no earlier than the stop, and the next token may be taken in the same cycle. If the values are `sums`, a firing looks at
     a stop that is not behind a value before."""
@@ -329,14 +298,13 @@ def _write(
             if sums and not behind:
                 p.close(visible)
             source.take(p.close(visible) if stops and behind else _pass(p, visible))
-            if token.low == 0:
-                positions.append(len(elements))
+            written.push(token, 0)
         elif token is D:
             source.take(p.close(visible))
             return
         else:
             source.take(p.fire(visible))
-            elements.append(token)
+            written.push(token, 0)
         behind = token.__class__ is not Stop
 
 
@@ -350,12 +318,12 @@ def _pass(p: Process, visible: int) -> int:
 
 RULES: dict[type[n.Node], Rule] = {
     n.Scan: scan,
-    n.Range: range_,
+    n.Range: scan,
     n.Alu: alu,
     n.Repeat: repeat,
     n.Reduce: reduce,
     n.Accumulate: accumulate,
     n.Drop: comal_drop.drop,
-    n.WriteLevel: write_level,
-    n.WriteValues: write_values,
+    n.WriteLevel: write,
+    n.WriteValues: write,
 }

@@ -4,22 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import inf
-from typing import Any, TypeAlias, assert_never
+from typing import Any, assert_never
 
 from fuseflow.samml.tokens import N
 from fuseflow.sim.memory.layout import ArrayKind
+from fuseflow.sim.reference.process import Process
 from fuseflow.tensors import Tensor
 from fuseflow.tensors.levels.base import Computed, Listed
 
-Fiber: TypeAlias = tuple[Sequence[int], Sequence[int]]
-"""A fiber has coordinates, and the reference of each in the next level."""
-
-EMPTY: Fiber = ((), ())
-
 
 class FiberReader:
-    """A function from a reference to the fiber below it, which is empty for `N`. `requested` counts the elements read of each array, by
-    its kind. References are smaller than `parents`. `end` is the element behind the entries of the fiber that was read last."""
+    """A reader goes to the fiber below a reference, which is empty for `N`, and gives its size. Then it has the coordinates of the fiber,
+    and the reference of each in the next level. `requested` counts the elements read of each array, by its kind. References are smaller
+    than `parents`. `end` is the element behind the entries of the fiber."""
+
+    crds: Sequence[int]
+    refs: Sequence[int]
+    size = end = 0
 
     def __init__(self, tensor: Tensor, level: int) -> None:
         fibers = tensor.levels[level]
@@ -28,20 +29,35 @@ class FiberReader:
         self.entries = tuple(array.kind for array in arrays if array.entry)
         self.requested: dict[ArrayKind, int] = {array.kind: 0 for array in arrays}
         self.look = fibers.look()
-        self.end = 0
         match walk := fibers.walk():
             case Computed() | Listed():
                 self.parents: float = inf if walk.parents is None else walk.parents
             case _:
                 assert_never(walk)
 
-    def __call__(self, ref: Any) -> Fiber:
+    def __call__(self, p: Process, ref: Any) -> int:
+        """Go to the fiber below a reference. Raises `SimulationError` if the tensor has no such reference."""
         if ref is N:
-            return EMPTY
-        crds, refs, entries = self.look(ref)
+            self.crds, self.refs, self.size = (), (), 0
+            return 0
+        if not 0 <= ref < self.parents:
+            raise p.outside()
+        self.crds, self.refs, entries = self.look(ref)
+        self.size = len(self.crds)
         for kind, count in self.scanned:
             self.requested[kind] += count
         for kind in self.entries:
             self.requested[kind] += entries
-        self.end = refs[0] + entries if entries else 0
-        return crds, refs
+        self.end = self.refs[0] + entries if entries else 0
+        return self.size
+
+
+class RangeReader:
+    """The reader of a range, whose fibers all have the coordinates below its size."""
+
+    def __init__(self, size: int) -> None:
+        self.crds = self.refs = range(size)
+        self.size = size
+
+    def __call__(self, p: Process, ref: Any) -> int:
+        return self.size

@@ -10,32 +10,51 @@ from fuseflow.float32.arithmetic import folded_function
 from fuseflow.ops import reducer
 from fuseflow.primitives import RULES as FIRING_RULES
 from fuseflow.primitives.pointwise import alu
+from fuseflow.primitives.scan import scan
 from fuseflow.rules.context import Builder
 from fuseflow.samml import nodes as n
 from fuseflow.samml.node_content import with_names
+from fuseflow.sim.reference.fibers import FiberReader, RangeReader
 from fuseflow.sim.reference.functions import Operators, fold_function
 from fuseflow.sim.reference.node_context import NodeContext, Rule
 from fuseflow.sim.reference.process import Process, Steps
 from fuseflow.sim.reference.step_code import step_function
 from fuseflow.sim.reference.token_rules import TokenContext, TokenModule
+from fuseflow.sim.reference.write import written_by
 from fuseflow.tile_ops import constant_tile
 
 
 def interpret(node: n.Node, context: NodeContext, build: Builder | None = None) -> Sequence[Process]:
     """Return the process of a node that fires by the rules of its primitive, or by those that `build` makes."""
-    functions = {"operators": Operators(context.arithmetic), **_fold(node, context)}
-    shape = TokenContext(context.types, len(context.outputs))
+    functions = {"operators": Operators(context.arithmetic), **_functions(node, context)}
+    writes = isinstance(node, n.WriteLevel | n.WriteValues)
+    shape = TokenContext(context.types, len(context.outputs), context.room(node) if writes else 0)
     steps = _steps(build or FIRING_RULES[type(node)], with_names(node, "", ()), shape, tuple(functions))
-    return context.process(steps, **functions)
+    process = Process(node, context.inputs, (written_by(node, context),) if writes else context.outputs, context.interval)
+    process.steps = steps(process, **functions)
+    if isinstance(node, n.Scan):
+        process.elements = functions["fiber"].requested
+    return [process]
 
 
-def _fold(node: n.Node, context: NodeContext) -> Mapping[str, Any]:
-    """Return what the rules of a reduction call, by name."""
-    if not isinstance(node, n.Reduce):
-        return {}
-    op, (value,) = reducer(node.function), context.types
-    fold, identity = fold_function(op, context), constant_tile(value.tile, op.identity)
-    return {"fold": fold, "identity": identity, "folded": folded_function(context.arithmetic)}
+def _functions(node: n.Node, context: NodeContext) -> Mapping[str, Any]:
+    """Return what the rules of a node call, by name."""
+    match node:
+        case n.Scan():
+            return {"fiber": FiberReader(context.tensors[node.tensor], node.level)}
+        case n.Range():
+            return {"fiber": RangeReader(node.size)}
+        case n.Reduce():
+            op, (value,) = reducer(node.function), context.types
+            fold, identity = fold_function(op, context), constant_tile(value.tile, op.identity)
+            return {"fold": fold, "identity": identity, "folded": folded_function(context.arithmetic)}
+        case _:
+            return {}
+
+
+def walk_steps(p: Process, fiber: FiberReader) -> Steps:
+    """Return the steps of a process that goes through fibers."""
+    return _steps(scan, n.Scan("", (), "", 0), TokenContext((n.StreamType("ref", 0),), 2), ("fiber",))(p, fiber=fiber)
 
 
 def elementwise(p: Process, function: Callable[..., Any] | None, build: Builder = alu) -> Steps:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from fuseflow.float32.arithmetic import Arithmetic
-from fuseflow.samml.nodes import Locate, Node, Scan, StreamType, TensorDecl, WriteLevel
+from fuseflow.samml.nodes import Locate, Node, Scan, StreamType, TensorDecl, WriteLevel, WriteValues
 from fuseflow.sim.machine.machine import Machine
 from fuseflow.sim.machine.timing import NodeTiming
 from fuseflow.sim.outcome.writer_streams import WriterStream
@@ -55,9 +55,9 @@ class NodeContext:
         """Return the level that a node reads or writes."""
         return self.declared[node.tensor].format.levels[node.level]
 
-    def room(self, tensor: str, level: int) -> int:
-        """Return the entries of every fiber of a level that a writer fills up, 0 for another level. Level -1 is the innermost."""
-        return self.declared[tensor].room(level) or 0
+    def room(self, node: WriteLevel | WriteValues) -> int:
+        """Return the entries of every fiber of a level that a writer fills up, 0 for another level."""
+        return self.declared[node.tensor].room(node.level if isinstance(node, WriteLevel) else -1) or 0
 
     def fibers(self, node: Scan | Locate) -> Fibers:
         """Return the fibers that a node reads."""

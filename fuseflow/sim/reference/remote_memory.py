@@ -3,7 +3,6 @@ requests is described in `memory_ports`."""
 
 from __future__ import annotations
 
-from array import array
 from collections.abc import Container, Sequence
 from dataclasses import dataclass
 from math import inf, prod
@@ -16,13 +15,13 @@ from fuseflow.sim.memory.controller import Controller
 from fuseflow.sim.memory.layout import AddressRange as AddressRange
 from fuseflow.sim.memory.layout import ArrayKind, ArrayName
 from fuseflow.sim.reference.fibers import FiberReader
+from fuseflow.sim.reference.interpret import walk_steps
 from fuseflow.sim.reference.memory_ports import DemandPort, LanePort, PrefetchPort, PreloadPort, WritePort
 from fuseflow.sim.reference.node_context import NodeContext, Rule
 from fuseflow.sim.reference.pointwise import kept_references, reference_lookup
 from fuseflow.sim.reference.process import BoundedFifo, Fifo, Output, Process, make_output
 from fuseflow.sim.reference.remote_steps import PortWrite, ReadPort, ask, gate, heads, point, point_kept, respond, walk, write
-from fuseflow.sim.reference.scan import scan_steps
-from fuseflow.sim.reference.write import Tiles, lane_elements
+from fuseflow.sim.reference.write import written_by
 from fuseflow.tensors.levels import Level
 from fuseflow.tensors.levels.base import StoredArray
 from fuseflow.tile_ops import constant_tile
@@ -160,7 +159,7 @@ class RemoteProcesses:
         gates = self._gates(node, chain.tokens, 0, chain.gates, make_output(HANDOFF_CYCLES, (link,)), 1)
         link.writer = gates[-1]
         walker = link.slots.reader = Process(node, (link,), context.outputs, context.interval)
-        walker.steps = scan_steps(walker, fiber, fiber.parents)
+        walker.steps = walk_steps(walker, fiber)
         for process in gates:
             process.helper = True
         return [*chain.processes, *gates, walker]
@@ -246,9 +245,6 @@ class RemoteProcesses:
         return gates
 
     def write_level(self, node: n.WriteLevel, context: NodeContext, level: Level) -> Sequence[Process]:
-        written = context.written[node.tensor]
-        crd = written.crd[node.level] = array("q")
-        pos = written.pos[node.level] = array("q", [0])
         arrays = level.arrays(context.size(node.tensor, node.level))
         entry, closing = None, list[PortWrite]()
         for stored in sorted(arrays, key=lambda stored: stored.entry == 0):
@@ -258,16 +254,14 @@ class RemoteProcesses:
                 entry = port, stored.entry * stored.bits
             if stored.fiber:
                 closing.append((port, stored.fiber * stored.bits))
-        processes = context.process(write, crd, pos, entry, closing, context.room(node.tensor, node.level))
+        processes = context.process(write, written_by(node, context), entry, closing, context.room(node))
         for port, _ in (*([entry] if entry else []), *closing):
             port.sender = processes[0]
         return processes
 
     def write_values(self, node: n.WriteValues, context: NodeContext) -> Sequence[Process]:
-        values = context.written[node.tensor].values = array("d")
-        elements = Tiles(values) if context.declared[node.tensor].tile else values
         port = self._write_port(node, -1, "val")
-        processes = context.process(write, elements, None, (port, port.place.bits), [], context.room(node.tensor, -1))
+        processes = context.process(write, written_by(node, context), (port, port.place.bits), [], context.room(node))
         port.sender = processes[0]
         return processes
 
@@ -275,7 +269,7 @@ class RemoteProcesses:
         name: ArrayName = (node.tensor, -1, "val")
         part = lane_part(node, context.declared[node.tensor])
         port = LanePort(self.controller, self.places[name], node, name, part)
-        processes = context.process(write, lane_elements(node, context), None, (port, port.place.bits), [], 0)
+        processes = context.process(write, written_by(node, context), (port, port.place.bits), [], 0)
         port.sender = processes[0]
         return processes
 

@@ -10,6 +10,7 @@ from fuseflow.samml.tokens import D, N, Stop, stop
 from fuseflow.sim.reference.fibers import FiberReader
 from fuseflow.sim.reference.memory_ports import DemandPort, PrefetchPort, PreloadPort, WritePort
 from fuseflow.sim.reference.process import Fifo, Output, Process, Steps, Wait, await_slots, await_tokens
+from fuseflow.sim.reference.write import Written
 from fuseflow.tensors.levels.base import StoredArray
 
 ReadPort: TypeAlias = DemandPort | PrefetchPort | PreloadPort
@@ -85,12 +86,10 @@ def walk(p: Process, heads: tuple[HeadReader, HeadReader], fiber: FiberReader, p
             if token is D:
                 return
             continue
-        if token is not N and not 0 <= token < fiber.parents:
-            raise p.outside()
-        crds, refs = fiber(token)
+        fiber(p, token)
         pending = True
-        bounds = [*refs, fiber.end] if refs else []
-        for crd, (low, high) in zip(crds, pairwise(bounds), strict=True):
+        bounds = [*fiber.refs, fiber.end] if fiber.size else []
+        for crd, (low, high) in zip(fiber.crds, pairwise(bounds), strict=True):
             free = yield from await_slots(*p.outputs)
             t, request = yield from port.ask(p, port.place.bits * low, port.place.bits * high, visible, free)
             if pending:
@@ -213,9 +212,9 @@ PortWrite: TypeAlias = tuple[WritePort, int]
 """A port that writes, and how many bits it writes at a time."""
 
 
-def write(p: Process, elements: Any, positions: Any, entry: PortWrite | None, closing: Sequence[PortWrite], room: int) -> Steps:
-    """Append every value. A stop that ends a fiber appends the number of values so far, once the fiber has as many as there is room for."""
-    (source,) = p.inputs
+def write(p: Process, written: Written, entry: PortWrite | None, closing: Sequence[PortWrite], room: int) -> Steps:
+    """Write every token. A stop that ends a fiber is written once the fiber has as many values as there is room for."""
+    (source,), elements = p.inputs, written.elements
     begin = 0
     while True:
         while not source:
@@ -229,13 +228,10 @@ def write(p: Process, elements: Any, positions: Any, entry: PortWrite | None, cl
                     assert entry is not None, "a fiber with room has entries"
                     yield from entry[0].put(p, entry[1], visible)
                 begin = len(elements)
-            if token.low == 0 and positions is not None:
-                positions.append(begin)
                 for port, size in closing:
                     t = yield from port.put(p, size, visible)
-                source.take(t if closing else p.close(visible))
-            else:
-                source.take(p.close(visible))
+            source.take(t if closing and token.low == 0 else p.close(visible))
+            written.push(token, 0)
         elif token is D:
             source.take(p.close(visible))
             for port, _ in (*([entry] if entry else []), *closing):
@@ -243,4 +239,4 @@ def write(p: Process, elements: Any, positions: Any, entry: PortWrite | None, cl
             return
         else:
             source.take(p.fire(visible) if entry is None else (yield from entry[0].put(p, entry[1], visible)))
-            elements.append(token)
+            written.push(token, 0)

@@ -43,6 +43,8 @@ def _text(expr: Expr, args: Sequence[str]) -> str:
             return PARTS[expr.name].format(*args)
         case "call":
             return f"{expr.name}({', '.join(args)})" if args else expr.name
+        case "array":
+            return f"fiber.{expr.name}[{args[0]}]"
         case "xor":
             return f"(not {args[0]})"
         case "mux":

@@ -15,9 +15,13 @@ from typing import Any
 from fuseflow.rules.expressions import Expr
 from fuseflow.rules.rules import DONE, Rule
 from fuseflow.samml.tokens import D, N, Stop, is_control, stop
-from fuseflow.sim.reference.process import Steps, await_slots
+from fuseflow.sim.reference.process import Backlog, Steps, await_slots, look_behind
 from fuseflow.sim.reference.rule_facts import ALL_KINDS, Facts, conditions, heads_of, text_of
-from fuseflow.sim.reference.token_rules import TokenModule
+from fuseflow.sim.reference.token_rules import BEHIND, TokenModule
+
+BACKLOG_LIMIT = 1024
+"""The tokens that a process without an input may be ahead of its readers: small enough for the caches, large enough to hide the
+schedule."""
 
 SCOPE: Mapping[str, Any] = {
     "D": D,
@@ -28,6 +32,8 @@ SCOPE: Mapping[str, Any] = {
     "inf": inf,
     "nan": nan,
     "await_slots": await_slots,
+    "look_behind": look_behind,
+    "backlog_of": lambda p: Backlog(p.outputs, BACKLOG_LIMIT),
 }
 """What the text of every function may name."""
 
@@ -44,7 +50,11 @@ class StepCode:
         self.add(1, *(f"push_{name} = {name}.push" for name in module.outputs))
         for name, register in (module.registers | module.noted).items():
             self.add(1, f"register_{name} = {module.starts.get(name, register.initial)}")
-        self.add(1, "fire, close, bounded = p.fire, p.close, p.bounded", "while True:")
+        self.add(1, "fire, close, bounded = p.fire, p.close, p.bounded")
+        self.runs_ahead = any(map(is_alone, module.rules))
+        if self.runs_ahead:
+            self.add(1, "backlog, ahead = backlog_of(p), 0")
+        self.add(1, "while True:")
         self.decisions(2, module.rules, Facts({}, {}, {}))
 
     def add(self, depth: int, *lines: str) -> None:
@@ -60,7 +70,7 @@ class StepCode:
         if otherwise and not chained:
             self.add(depth - 1, "else:")
         for head in awaited:
-            self.add(depth, f"while not {head}:", f"    yield {head}", f"token_{head}, visible_{head} = {head}[0]")
+            self.wait(depth, head)
         facts = replace(facts, seen=facts.seen + awaited)
         if not rules:
             self.misaligned(depth, facts.seen)
@@ -72,6 +82,14 @@ class StepCode:
             self.decisions(inner, rules, facts.learn(asked, True))
             self.decisions(inner, rules, facts.learn(asked, False), otherwise=True)
 
+    def wait(self, depth: int, head: str) -> None:
+        """Add what waits for a head, or for the token behind one."""
+        if head.startswith(BEHIND):
+            name = head.removeprefix(BEHIND)
+            self.add(depth, f"visible_{head} = yield from look_behind(0, {name})", f"token_{head} = {name}[1][0]")
+        else:
+            self.add(depth, f"while not {head}:", f"    yield {head}", f"token_{head}, visible_{head} = {head}[0]")
+
     def question(self, rules: Sequence[Rule], facts: Facts) -> Expr:
         """Return a condition that is not known yet."""
         for rule in rules:
@@ -81,6 +99,10 @@ class StepCode:
         raise ValueError(f"`{self.module.op}` waits for tokens that its rules do not all need")
 
     def misaligned(self, depth: int, heads: Sequence[str]) -> None:
+        """Add the error of tokens with which no rule fires. Without inputs the process has ended."""
+        if not self.module.inputs:
+            self.add(depth, "return")
+            return
         self.add(depth, f"raise p.misaligned({', '.join(f'token_{head}' for head in heads)})")
 
     def firing(self, depth: int, rule: Rule, facts: Facts) -> None:
@@ -99,14 +121,23 @@ class StepCode:
         self.add(depth, *(f"given_{out} = {text}" for out, text in computed))
         gives = [(out, f"given_{out}") if (out, text) in computed else (out, text) for out, text in gives]
         self.add(depth, f"t = {'close' if rule.closes else 'fire'}({visible}{free})")
-        self.add(depth, *(f"take_{head}(t)" for head in rule.takes))
+        self.add(depth, *(f"take_{head.removeprefix(BEHIND)}(t)" for head in rule.takes))
         self.add(depth, *(f"push_{out}({text}, t)" for out, text in gives))
         if states := (*rule.sets, *rule.notes):
             names, values = zip(*((f"register_{name}", facts.text(state)) for name, state in states), strict=True)
             self.add(depth, f"{', '.join(names)} = {', '.join(values)}")
+        if self.runs_ahead and rule.gives and not rule.closes:
+            self.add(
+                depth, "ahead += 1", "if ahead == backlog.limit:", "    ahead = 0", "    if not backlog:", "        yield backlog"
+            )
         kinds = facts.kinds.get(rule.takes[0], ALL_KINDS) if rule.takes else frozenset[int]()
         if DONE in kinds:
             self.add(depth, f"if {facts.text(self.module.inputs[rule.takes[0]].is_done)}:", "    return")
+
+
+def is_alone(rule: Rule) -> bool:
+    """Return whether a rule fires on a value without an input, and so any number of times ahead of its readers."""
+    return not rule.heads and not rule.closes
 
 
 def step_function(module: TokenModule, functions: Iterable[str] = ()) -> Callable[..., Steps]:

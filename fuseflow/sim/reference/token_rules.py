@@ -7,8 +7,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from fuseflow.rules.context import RuleContext
-from fuseflow.rules.expressions import Expr, call
+from fuseflow.primitives.scan import place_of
+from fuseflow.rules.context import Fiber, RuleContext
+from fuseflow.rules.expressions import Expr, call, const
 from fuseflow.rules.rules import DONE, EMPTY, KIND_BITS, STOP, VALUE, Head, Module
 from fuseflow.samml import nodes as n
 
@@ -64,6 +65,15 @@ class TokenModule(Module):
         return head.token
 
 
+BEHIND = "behind_"
+"""The name of the token behind the head of an input begins so."""
+
+
+def behind_head(m: Module, name: str) -> Head:
+    """Return the token behind the head of an input, which comes once that is there."""
+    return m.head(BEHIND + name, WIDTH)
+
+
 class TokenFold:
     """A reduction whose steps are functions of the process: `identity`, `fold`, and `folded` of what was folded."""
 
@@ -91,10 +101,11 @@ class TokenWork:
 
 @dataclass(frozen=True, slots=True)
 class TokenContext(RuleContext):
-    """The context of a node whose rules are interpreted. `outs` is the number of its outputs."""
+    """The context of a node whose rules are interpreted. `outs` is the number of its outputs, and `filled` the room of a writer."""
 
     types: tuple[n.StreamType, ...]
     outs: int
+    filled: int = 0
 
     def width(self, type_: n.StreamType) -> int:
         return WIDTH
@@ -110,6 +121,20 @@ class TokenContext(RuleContext):
 
     def holds(self, truth: Expr) -> Expr:
         return call("bool", 1, truth)
+
+    def fiber(self, m: Module, node: n.Scan | n.Range, ref: Head) -> Fiber:
+        at = place_of(m, const(0, WIDTH))
+        size = call("fiber", WIDTH, call("p", WIDTH), ref.token)
+        return Fiber(
+            size.is_not(0),
+            const(0, WIDTH),
+            call("fiber.size", WIDTH),
+            at,
+            *(m.array(name, at, WIDTH) for name in ("crds", "refs")),
+        )
+
+    def room(self, node: n.WriteLevel | n.WriteValues) -> int:
+        return self.filled
 
     def compute(self, m: Module, heads: Sequence[Head]) -> TokenWork:
         return TokenWork(heads)

@@ -11,7 +11,7 @@ import pytest
 from fuseflow.samml.nodes import Graph
 from fuseflow.sim import load_machine, simulate
 from fuseflow.sim.reference import run as schedule
-from fuseflow.sim.reference import scan
+from fuseflow.sim.reference import step_code
 from fuseflow.sim.reference.build import build_network
 from fuseflow.tensors import Tensor, pack
 
@@ -31,7 +31,7 @@ def test_how_far_scans_run_ahead_changes_nothing(name: str, limit: int, monkeypa
     graph = dataflow.graph(name)
     tensors = dataflow.inputs(graph, np.random.default_rng(4), 0.8)
     expected = simulate(graph, tensors, IDEAL, record=True)
-    monkeypatch.setattr(scan, "BACKLOG_LIMIT", limit)
+    monkeypatch.setattr(step_code, "BACKLOG_LIMIT", limit)
     found = simulate(graph, tensors, IDEAL, record=True)
     assert found.nodes == expected.nodes
     dataflow.same_streams(found, expected)
@@ -39,7 +39,7 @@ def test_how_far_scans_run_ahead_changes_nothing(name: str, limit: int, monkeypa
 
 def test_streams_are_not_held_as_a_whole(monkeypatch: pytest.MonkeyPatch) -> None:
     graph, tensors = square("outer_product", 30)
-    monkeypatch.setattr(scan, "BACKLOG_LIMIT", 16)
+    monkeypatch.setattr(step_code, "BACKLOG_LIMIT", 16)
     monkeypatch.setattr(schedule, "SWEEPS_PER_REPORT", 1)
     network = build_network(graph, tensors, IDEAL)
     backlogs: list[int] = []
@@ -53,9 +53,9 @@ def test_streams_are_not_held_as_a_whole(monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 def test_a_row_longer_than_the_limit_is_held_where_it_must_be() -> None:
-    graph, tensors = square("normalized", 2 * scan.BACKLOG_LIMIT)
-    matrix = np.zeros((2 * scan.BACKLOG_LIMIT,) * 2)
+    graph, tensors = square("normalized", 2 * step_code.BACKLOG_LIMIT)
+    matrix = np.zeros((2 * step_code.BACKLOG_LIMIT,) * 2)
     matrix[0] = 1.0
     tensors["A"] = pack(matrix, graph.declared["A"].format)
     result = simulate(graph, tensors, IDEAL)
-    np.testing.assert_array_equal(result.outputs["Y"].to_dense(), matrix / (2 * scan.BACKLOG_LIMIT))
+    np.testing.assert_array_equal(result.outputs["Y"].to_dense(), matrix / (2 * step_code.BACKLOG_LIMIT))

@@ -320,7 +320,7 @@ def run_write_values(address: int) -> int:
         s.behind = 0
 
 
-RULES: dict[type[n.Node], LayoutRule] = {
+COMAL_RULES: dict[type[n.Node], LayoutRule] = {
     n.Scan: scan,
     n.Range: range_,
     n.Repeat: repeat,

@@ -5,6 +5,7 @@ class Scale(Pointwise):
     op: ClassVar[str] = "scale"
     streams: ClassVar[str] = "stream: val(d) -> val: val(d)"
     role: ClassVar[Role] = "compute"
+    area: ClassVar[Area] = Area(202)
 
     factor: float = field(metadata=attribute("number"))
 

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Protocol
 
-from fuseflow.hardware.node_context import NodeContext
-from fuseflow.rules.context import Builder
+from fuseflow.rules.context import Builder, Fiber, RuleContext
 from fuseflow.rules.expressions import YES, Expr, const, mux
 from fuseflow.rules.rules import DONE, Head, Module
 from fuseflow.samml import nodes as n
@@ -16,39 +14,17 @@ IDLE, WITHIN, BEHIND = range(3)
 """The states of a scan: between fibers, within one, and behind the last element of one."""
 
 
-@dataclass(frozen=True, slots=True)
-class Fiber:
-    """The fiber below a reference: whether it has an element, its first place, the place behind its last one, the place where the scan is,
-    and the coordinate and the reference there."""
-
-    some: Expr
-    first: Expr
-    end: Expr
-    at: Expr
-    crd: Expr
-    ref: Expr
-
-
-def root(node: n.Root, context: NodeContext, m: Module) -> None:
+def root(node: n.Root, context: RuleContext, m: Module) -> None:
     (out,) = context.outputs(m)
     step = m.register("step", 2)
-    m.rule("reference", step.is_(0), gives={out: m.value(out, const(0, context.index))}, sets={"step": 1})
+    m.rule("reference", step.is_(0), gives={out: m.value(out, const(0, m.outputs[out]))}, sets={"step": 1})
     m.rule("done", step.is_(1), gives={out: m.mark(out, DONE)}, sets={"step": 2}, closes=True)
 
 
-def scan(node: n.Scan, context: NodeContext, m: Module) -> None:
-    level, ref, outs = context.level(node), context.input(m, 0), context.outputs(m)
-    if level.full and not level.stored:
-        fiber = _computed(m, ref, context.size(node))
-    else:
-        fiber = listed(m, ref.payload, own_references=level.follows or not level.unique)
-    walk(m, ref, outs, fiber, ref.is_value, gives_elements(m, outs, fiber))
-
-
-def range_(node: n.Range, context: NodeContext, m: Module) -> None:
+def scan(node: n.Scan | n.Range, context: RuleContext, m: Module) -> None:
     ref, outs = context.input(m, 0), context.outputs(m)
-    fiber = _computed(m, ref, node.size)
-    walk(m, ref, outs, fiber, ~ref.control, gives_elements(m, outs, fiber))
+    fiber = context.fiber(m, node, ref)
+    walk(m, ref, outs, fiber, ~ref.control if isinstance(node, n.Range) else ref.is_value, gives_elements(m, outs, fiber))
 
 
 def place_of(m: Module, first: Expr) -> Expr:
@@ -56,7 +32,7 @@ def place_of(m: Module, first: Expr) -> Expr:
     return mux(m.register("state", 2).is_(IDLE), first, m.register("at", first.width))
 
 
-def _computed(m: Module, ref: Head, size: int) -> Fiber:
+def computed(m: Module, ref: Head, size: int) -> Fiber:
     """Below reference r are the coordinates 0 to size - 1, with the references r * size + coordinate."""
     start, end = const(0, ref.width), const(size, ref.width)
     crd = place_of(m, start)
@@ -123,8 +99,9 @@ def walk(
     m.rule("done", idle & ref.is_done, [ref], gives={out: m.mark(out, DONE) for out in outs}, closes=True, on=on)
     merged = {out: m.stop(out, 0, ref.high + 1) for out in outs}
     alone = {out: m.stop(out, 0, 0) for out in outs}
-    m.rule("closes with", behind & ref.is_stop, [ref], gives=merged, sets={"state": IDLE}, closes=True, on=on)
-    m.rule("closes", behind & ~ref.is_stop, looks=[ref], gives=alone, sets={"state": IDLE}, closes=True, on=on)
+    ends, idle_again = behind & ref.is_stop, {"state": IDLE}
+    m.rule("closes with", ends, [ref], gives=merged, sets=idle_again, closes=True, on=on, expects=ref.low.is_(0))
+    m.rule("closes", behind & ~ref.is_stop, looks=[ref], gives=alone, sets=idle_again, closes=True, on=on)
 
 
-RULES: dict[type[n.Node], Builder] = {n.Root: root, n.Scan: scan, n.Range: range_}
+RULES: dict[type[n.Node], Builder] = {n.Root: root, n.Scan: scan, n.Range: scan}
