@@ -27,10 +27,12 @@ from fuseflow.tile_ops import constant_tile
 def interpret(node: n.Node, context: NodeContext, build: Builder | None = None) -> Sequence[Process]:
     """Return the process of a node that fires by the rules of its primitive, or by those that `build` makes."""
     functions = {"operators": Operators(context.arithmetic), **_functions(node, context)}
-    writes = isinstance(node, n.WriteLevel | n.WriteValues)
-    shape = TokenContext(context.types, len(context.outputs), context.room(node) if writes else 0)
+    outputs, room = context.outputs, 0
+    if isinstance(node, n.WriteLevel | n.WriteValues):
+        outputs, room = (written_by(node, context),), context.room(node)
+    shape = TokenContext(context.types, len(context.outputs), room)
     steps = _steps(build or FIRING_RULES[type(node)], with_names(node, "", ()), shape, tuple(functions))
-    process = Process(node, context.inputs, (written_by(node, context),) if writes else context.outputs, context.interval)
+    process = Process(node, context.inputs, outputs, context.interval)
     process.steps = steps(process, **functions)
     if isinstance(node, n.Scan):
         process.elements = functions["fiber"].requested

@@ -18,7 +18,7 @@ from fuseflow.sim.reference.process import Output
 class Tiles:
     """An array to which tiles are appended row by row."""
 
-    def __init__(self, values: array[float]) -> None:
+    def __init__(self, values: array[Any]) -> None:
         self.values = values
         self.count = 0
 
