@@ -31,10 +31,10 @@ from fuseflow.autoscheduler.budget.cut_graph import OrderedRange
 from fuseflow.autoscheduler.budget.deals import LaneModel
 from fuseflow.autoscheduler.budget.decision import RegionDecision
 from fuseflow.autoscheduler.budget.variants import VariantFactory
+from fuseflow.collection import collection_rare
 from fuseflow.estimate.program import Estimator
 from fuseflow.frontend.model_spec import ModelSpec
 from fuseflow.frontend.sources import load
-from fuseflow.lower.garbage import collector_rare
 from fuseflow.resources.budget import Budget
 from fuseflow.schedule import Schedule
 from fuseflow.sim import load_machine
@@ -95,7 +95,7 @@ def measure(region: OrderedRange, budget: str, most: int, repeats: int) -> dict[
     lanes = lanes_of(region, budget, most)
     deeper = [RegionDecision(region.order, one.lanes, depth) for one in lanes for depth in DEPTHS]
     sets = {tuple(index for index, _ in one.lanes) for one in lanes}
-    with collector_rare():
+    with collection_rare():
         rows = [repetition(region, lanes, deeper) for _ in range(repeats)]
     count, shapes, first, second = (statistics.median(column) for column in zip(*rows, strict=True))
     known = len(lanes) + len(deeper)
