@@ -18,7 +18,7 @@ from typing import Any
 
 import click
 from pictures import blank_figure, legend, save
-from store import AGAIN, LIMIT, LIST, ONLY, ROOT, STORE, TABLE, Ran, left, like, load, run_apart, work
+from store import AGAIN, LIMIT, LIST, ONLY, ROOT, STORE, TABLE, left, like, load, run_apart, work
 
 MACHINES = ("ideal", "rda")
 FACTORS = (1, 2, 4, 8, 16, 32, 64)
@@ -93,37 +93,29 @@ def points(machines: Iterable[str], data: str, heads: int) -> Iterator[Point]:
 
 def run(point: Point, limit: float) -> Row:
     ran = run_apart(point.command(), limit)
-    if ran.result is None:
-        return Row(point.key, asdict(point), **ran.lost())
-    return measured(point, ran, ran.result)
+    return Row(point.key, asdict(point), **ran.ended(), **(measured(ran.result) if ran.result else {}))
 
 
-def measured(point: Point, ran: Ran, result: dict[str, Any]) -> Row:
+def measured(result: dict[str, Any]) -> dict[str, Any]:
     (region,) = result["regions"]
     found = region["statistics"]
     busiest = max(found["nodes"], key=lambda node: node["occupied"])
     firings = {index: [lane["firings"] for lane in lanes] for index, lanes in found["lanes"].items()}
     memory = found["memory"] or {}
-    return Row(
-        point.key,
-        asdict(point),
-        "done" if ran.passed else "failed",
-        ran.seconds,
-        ran.peak_mb,
-        cycles=result["cycles"],
-        nodes=region["nodes"],
-        firings=region["firings"],
-        bound=region["roofline"]["bound"],
-        busiest=busiest["name"],
-        busy=busiest["occupied"],
-        spread={index: round(max(counts) * len(counts) / sum(counts), 4) for index, counts in firings.items()},
-        moved=memory.get("bytes_per_cycle", 0.0),
-        peak=memory.get("peak_bytes_per_cycle", 0.0),
-        slots=sum(region["depths"].values()),
-        max_rel_error=result["check"]["max_rel_error"] if result["check"] else 0.0,
-        simulate_seconds=result["seconds"]["simulate"],
-        error="" if ran.passed else ran.said[-2000:],
-    )
+    return {
+        "cycles": result["cycles"],
+        "nodes": region["nodes"],
+        "firings": region["firings"],
+        "bound": region["roofline"]["bound"],
+        "busiest": busiest["name"],
+        "busy": busiest["occupied"],
+        "spread": {index: round(max(counts) * len(counts) / sum(counts), 4) for index, counts in firings.items()},
+        "moved": memory.get("bytes_per_cycle", 0.0),
+        "peak": memory.get("peak_bytes_per_cycle", 0.0),
+        "slots": sum(region["depths"].values()),
+        "max_rel_error": result["check"]["max_rel_error"] if result["check"] else 0.0,
+        "simulate_seconds": result["seconds"]["simulate"],
+    }
 
 
 # What is shown ---------------------------------------------------------------------------------------------------------------

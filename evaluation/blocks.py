@@ -20,7 +20,7 @@ from typing import Any
 import click
 from claims import markdown
 from pictures import blank_figure, save
-from store import AGAIN, LIMIT, ONLY, ROOT, STORE, TABLE, Ran, left, like, load, run_apart, work
+from store import AGAIN, LIMIT, ONLY, ROOT, STORE, TABLE, left, like, load, run_apart, work
 
 MACHINES = ("ideal", "rda")
 SIZES = (16, 32, 64)
@@ -83,28 +83,20 @@ def points(machines: Iterable[str], heads: int) -> Iterator[Point]:
 
 def run(point: Point, limit: float) -> Row:
     ran = run_apart(point.command(), limit)
-    if ran.result is None:
-        return Row(point.key, asdict(point), **ran.lost())
-    return measured(point, ran, ran.result)
+    return Row(point.key, asdict(point), **ran.ended(), **(measured(ran.result) if ran.result else {}))
 
 
-def measured(point: Point, ran: Ran, result: dict[str, Any]) -> Row:
+def measured(result: dict[str, Any]) -> dict[str, Any]:
     memory = [region["statistics"]["memory"] for region in result["regions"] if region["statistics"]["memory"]]
-    return Row(
-        point.key,
-        asdict(point),
-        "done" if ran.passed else "failed",
-        ran.seconds,
-        ran.peak_mb,
-        cycles=result["cycles"],
-        firings=sum(region["firings"] for region in result["regions"]),
-        flops=result["flops"],
-        requested=result["bytes"]["read"] + result["bytes"]["write"],
-        moved=sum(found["read_bytes"] + found["written_bytes"] for found in memory),
-        bound=sum(region["roofline"]["bound"] for region in result["regions"]),
-        max_rel_error=result["check"]["max_rel_error"] if result["check"] else 0.0,
-        error="" if ran.passed else ran.said[-2000:],
-    )
+    return {
+        "cycles": result["cycles"],
+        "firings": sum(region["firings"] for region in result["regions"]),
+        "flops": result["flops"],
+        "requested": result["bytes"]["read"] + result["bytes"]["write"],
+        "moved": sum(found["read_bytes"] + found["written_bytes"] for found in memory),
+        "bound": sum(region["roofline"]["bound"] for region in result["regions"]),
+        "max_rel_error": result["check"]["max_rel_error"] if result["check"] else 0.0,
+    }
 
 
 # What is shown ---------------------------------------------------------------------------------------------------------------

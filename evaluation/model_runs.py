@@ -109,15 +109,12 @@ def wanted(point: Point, only: tuple[str, ...]) -> bool:
 def run(point: Point, data_dir: Path | None, limit: float) -> Row:
     """Run a point in a process of its own, which is ended at the limit."""
     ran = run_apart(point.command(data_dir), limit)
-    about = (point.key, asdict(point))
-    result = ran.result
+    about, result = (point.key, asdict(point)), ran.result
     if result is None:
-        return Row(*about, **ran.lost())
+        return Row(*about, **ran.ended())
     return Row(
         *about,
-        "done" if ran.passed else "failed",
-        ran.seconds,
-        ran.peak_mb,
+        **ran.ended(),
         cycles=result["cycles"],
         flops=result["flops"],
         bytes_read=result["bytes"]["read"],
@@ -126,7 +123,6 @@ def run(point: Point, data_dir: Path | None, limit: float) -> Row:
         check=result["check"],
         notices=result["notices"],
         simulate_seconds=result["seconds"]["simulate"],
-        error="" if ran.passed else ran.said[-2000:],
         arrays=by_array(result["bytes"]["by_tensor"]),
     )
 

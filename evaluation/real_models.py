@@ -69,10 +69,8 @@ def run(point: Point, limit: float) -> Row:
     """Run a point in a process of its own, which is ended at the limit."""
     ran = run_apart(point.command, limit)
     if ran.result is None:
-        lost = ran.lost()
-        return Row(
-            point.key, **{**lost, "error": lost["error"].splitlines()[-1]}
-        )  # the last line of a traceback says what happened
+        ended = ran.ended()  # the last line of a traceback says what happened
+        return Row(point.key, **{**ended, "error": ended["error"].splitlines()[-1]})
     if "refused" in ran.result:
         return Row(point.key, "refused", ran.seconds, ran.peak_mb, error=ran.result["refused"])
     state = "done" if ran.result.get("passed", True) else "wrong"

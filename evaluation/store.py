@@ -133,10 +133,13 @@ class Ran:
         check = self.result and self.result["check"]
         return self.status == 0 and bool(check and check["passed"])
 
-    def lost(self) -> dict[str, Any]:
-        """What the row of a command without a result says: `limit` or `failed`, and why."""
-        said = f"took more than {self.limit:g} s" if self.late else self.said[-2000:] or f"exit status {self.status}"
-        return {"state": "limit" if self.late else "failed", "seconds": self.seconds, "peak_mb": self.peak_mb, "error": said}
+    def ended(self) -> dict[str, Any]:
+        """What the row of every command says: `done`, `limit` or `failed`, what it took, and why it is not done."""
+        state = "done" if self.passed else "limit" if self.late else "failed"
+        said = self.said[-2000:]
+        if self.result is None:
+            said = f"took more than {self.limit:g} s" if self.late else said or f"exit status {self.status}"
+        return {"state": state, "seconds": self.seconds, "peak_mb": self.peak_mb, "error": "" if self.passed else said}
 
 
 def run_apart(command: Sequence[str], limit: float) -> Ran:

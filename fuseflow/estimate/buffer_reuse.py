@@ -117,8 +117,8 @@ def lines_at_once(refs: Flow, loops: Sequence[Loop], lines: Number, window: int)
 
 
 def lines_in_turn(refs: Flow, loops: Sequence[Loop], lines: Number) -> Number:
-    """Return how many lines of an innermost list lie one behind the other, as those of a whole dimension do, up to as many as lie in
-    different bank groups; 1 where coordinates are chosen anyhow."""
+    """Return how many lines of an innermost list lie one behind the other, up to as many as lie in different bank groups: the lines of a
+    whole dimension, and where coordinates are chosen anyhow the lines of one reference."""
     inner = loops[-1] if loops else None
     if inner is None:
         return 1.0

@@ -127,3 +127,16 @@ def test_a_sum_over_all_holds_up_what_is_computed_a_second_time_for_it():
         machine = load_machine("ideal").model_copy(update={"fifo_depth": depth})
         compiled = ff.compile(parse(text), tensors=tensors, machine=machine, schedule=ff.Schedule.fuse("full"))
         assert compiled.estimate().cycles == pytest.approx(compiled.run(check=False).cycles, rel=0.05)
+
+
+@pytest.mark.parametrize("block", [(8, 1), (1, 8), (2, 2)])
+def test_blocks_of_several_lines_are_not_single_lines_far_apart(block: tuple[int, int]):
+    """A block of A is a run of lines in different bank groups, and whole rows of Y are written at once, to rows of the memory that are
+    open."""
+    rows, columns = block
+    inputs = f"tensor A[256, 256] dense block 32x{rows}\ntensor B[256, 256] csr block {rows}x{columns}"
+    program = parse(f"{inputs}\nY[i, j] = sum(k) A[i, k] * B[k, j]\noutput Y")
+    rng = np.random.default_rng(0)
+    tensors = {"A": rng.random((256, 256)), "B": rng.random((256, 256)) * (rng.random((256, 256)) < 0.1)}
+    compiled = ff.compile(program, tensors=tensors, schedule=ff.Schedule.fuse("full").par(i=2), machine="rda")
+    assert compiled.estimate().cycles == pytest.approx(compiled.run(check=False).cycles, rel=0.1)

@@ -50,8 +50,12 @@ def _functions(node: n.Node, context: NodeContext) -> Mapping[str, Any]:
             op, (value,) = reducer(node.function), context.types
             fold, identity = fold_function(op, context), constant_tile(value.tile, op.identity)
             return {"fold": fold, "identity": identity, "folded": folded_function(context.arithmetic)}
-        case _:
+        case n.Root() | n.Repeat() | n.Join() | n.Align() | n.Drop() | n.Fork() | n.Merge() | n.Flatten() | n.SplitLevel():
             return {}
+        case n.Pointwise() | n.TensorWriter():
+            return {}
+        case unknown:
+            raise AssertionError(f"{unknown.op} `{unknown.name}` fires by rules, but what these call is not stated")
 
 
 def walk_steps(p: Process, fiber: FiberReader) -> Steps:
