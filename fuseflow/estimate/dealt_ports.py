@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from fuseflow.estimate.addresses import Addresses
 from fuseflow.estimate.batches import as_number
 from fuseflow.estimate.counted.memo import Uncountable
 from fuseflow.estimate.dealt_nodes import NodeStreams
@@ -16,7 +17,6 @@ from fuseflow.estimate.lane_template import LaneTemplate, TemplateNode
 from fuseflow.estimate.memory_bound import request_bytes
 from fuseflow.estimate.memory_load import LanePorts
 from fuseflow.estimate.port_lines import (
-    Addresses,
     ArrayPlace,
     PortLines,
     ReaderNode,
