@@ -14,7 +14,9 @@ if TYPE_CHECKING:
 
 
 def _request(trace: Path | None, trace_window: str | None) -> TraceRequest | None:
-    from fuseflow.cli.trace_request import trace_request  # `--help` does without
+    if trace is None and trace_window is None:
+        return None
+    from fuseflow.cli.trace_request import trace_request  # takes long to load, and a run without a trace does without
 
     return trace_request(trace, trace_window)
 

@@ -33,11 +33,9 @@ class TraceRequest:
         return trace_line(tracer.regions, str(self.file))
 
 
-def trace_request(file: Path | None, window: str | None) -> TraceRequest | None:
+def trace_request(file: Path | None, window: str | None) -> TraceRequest:
     if file is None:
-        if window is not None:
-            raise UsageError("`--trace-window` without `--trace`", hint="name the file: `--trace t.json.gz`")
-        return None
+        raise UsageError("`--trace-window` without `--trace`", hint="name the file: `--trace t.json.gz`")
     if not file.name.endswith((".json", ".json.gz")):
         raise UsageError(
             f"`--trace {file}` is no name of a trace", hint="it ends in .json.gz, or in .json to be left uncompressed"

@@ -13,7 +13,6 @@ from fuseflow.errors import UsageError, did_you_mean
 from fuseflow.filesystem import json_text, list_files, replace_directory
 from fuseflow.frontend.sources import Source
 from fuseflow.fusion import text as fusion_text
-from fuseflow.hardware.output import circuit_text
 from fuseflow.lower.regions import CompiledRegion
 from fuseflow.run.directory import MANIFEST, SELECTIONS
 from fuseflow.run.manifest import manifest, write_artifact
@@ -97,7 +96,7 @@ def emit_stage(source: Source, program: Program, regions: Sequence[CompiledRegio
         return _program_mlir(program)
     shows = {name: show for name, (_, show) in REGION_STAGES.items()} | {
         "table-mlir": _table_mlir,
-        CIRCUITS: lambda r: circuit_text(r.graph, machine),
+        CIRCUITS: lambda r: _circuit_text(r, machine),
     }
     if stage not in shows:
         raise UsageError(f"unknown stage `{stage}`", hint=did_you_mean(stage, SHOWN))
@@ -109,6 +108,12 @@ def emit_stage(source: Source, program: Program, regions: Sequence[CompiledRegio
         )
     between = MLIR_SEPARATOR if stage in ("mlir", "table-mlir", CIRCUITS) else "\n"
     return shown[0] if len(shown) == 1 else between.join(str(s) for s in shown)
+
+
+def _circuit_text(region: CompiledRegion, machine: Machine) -> str:
+    from fuseflow.hardware.output import circuit_text  # takes long to load, and a run does without
+
+    return circuit_text(region.graph, machine)
 
 
 def save_program(

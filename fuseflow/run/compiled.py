@@ -21,7 +21,6 @@ from fuseflow.estimate.counted.memo import MOST_PIECES, CountMemo
 from fuseflow.estimate.program import Estimator
 from fuseflow.estimate.program_estimate import ProgramEstimate
 from fuseflow.frontend.sources import Source
-from fuseflow.hardware.output import save_verilog
 from fuseflow.lower.buffers import buffer_notices, preload_notices
 from fuseflow.lower.lane_results import writer_notices
 from fuseflow.lower.partition import PartitionedProgram, partition_program
@@ -39,7 +38,6 @@ from fuseflow.run.mostly_zero import mostly_zero_notice
 from fuseflow.run.narrow_types import narrow_notice
 from fuseflow.run.not_finite import not_finite_notice
 from fuseflow.run.result import Result, Seconds
-from fuseflow.run.sampled import SampledRegions
 from fuseflow.run.sampled_result import SampledResult
 from fuseflow.run.scheduled_linalg import scheduled_linalg
 from fuseflow.run.settings import Settings
@@ -127,6 +125,8 @@ class Compiled:
         A directory that was written this way and holds nothing else is replaced. Raises `FileError` for any other directory, and
         `HardwareError` if a region has no circuit on this machine, or `pycde` is not installed.
         """
+        from fuseflow.hardware.output import save_verilog  # takes long to load, and a run does without
+
         save_verilog(directory, [region.graph for region in self.regions], self.machine)
 
     @property
@@ -293,6 +293,8 @@ class Compiled:
         dedup: bool,
     ) -> SampledResult:
         """Run region after region by samples, and check the values of the interpreter."""
+        from fuseflow.run.sampled import SampledRegions  # takes long to load, and a whole run does without
+
         start = time.perf_counter()
         read = {*(name for region in self.regions for name in region.graph.inputs), *(v.source for v in self._views())}
         run = SampledRegions(

@@ -11,13 +11,12 @@ from fuseflow.errors import UsageError, did_you_mean
 from fuseflow.samml.nodes import Edge, Graph
 from fuseflow.samml.verify import verify
 from fuseflow.sim.engine_names import ENGINES, Engine
+from fuseflow.sim.firing_limit import FiringLimitError
 from fuseflow.sim.machine.machine import Machine
 from fuseflow.sim.memory.controller import ControllerFactory
 from fuseflow.sim.memory.settings import IdealMemory
 from fuseflow.sim.outcome.deadlock import Deadlock
 from fuseflow.sim.outcome.statistics import Outcome
-from fuseflow.sim.reference.execute import execute as execute_reference
-from fuseflow.sim.reference.run import FiringLimitError
 from fuseflow.tensors import Tensor
 
 REFERENCE_FIRINGS = 100_000
@@ -61,6 +60,8 @@ def run_graph(
         limit = None if engine == "reference" else reference_firings(graph, machine)
         entries = sum(tensors[name].stored for name in graph.inputs)
         if limit is None or max(expected, FIRINGS_PER_ENTRY * entries) <= limit:
+            from fuseflow.sim.reference.execute import execute as execute_reference  # large graphs never need it
+
             with suppress(FiringLimitError):
                 outcome = execute_reference(graph, tensors, machine, progress, record, limit, attach)
                 return outcome if isinstance(outcome, Outcome) else _advised(outcome, fast, {}), "reference"

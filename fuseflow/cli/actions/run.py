@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from fuseflow.cli.common import console, print_notices, print_pieces
 from fuseflow.cli.energy import EnergyRequest, print_energy
@@ -11,10 +12,8 @@ from fuseflow.cli.request import ProgramRequest, ScheduledProgram
 from fuseflow.cli.result_output import ResultOutput, print_result
 from fuseflow.cli.stage_dump import StageDump
 from fuseflow.cli.target import Target
-from fuseflow.cli.trace_request import TraceRequest
 from fuseflow.compiler import compile_source
 from fuseflow.errors import CheckError, FuseFlowError, UsageError
-from fuseflow.explain.cycles import explain_cycles
 from fuseflow.explain.slow_cut import long_run_notice
 from fuseflow.filesystem import json_text
 from fuseflow.report.cycle_tables import CYCLES_FILE, cycles_json
@@ -28,6 +27,9 @@ from fuseflow.run.compiled import Compiled
 from fuseflow.run.execution import ProgressCallback
 from fuseflow.sampling.sample import Sample, parse_sample
 from fuseflow.schedule import Schedule
+
+if TYPE_CHECKING:
+    from fuseflow.cli.trace_request import TraceRequest
 
 
 def run(
@@ -95,6 +97,8 @@ def _in_vain(compiled: Compiled) -> tuple[str, ...]:
 
 def _explained(scheduled: ScheduledProgram, target: Target, progress: ProgressCallback | None) -> dict[str, str]:
     """Return the file that says what the cycles of a run go into, and what would take fewer."""
+    from fuseflow.explain.cycles import explain_cycles  # takes long to load, and a run that is not explained does without
+
     report = explain_cycles(scheduled.compiled, target.engine, progress, with_stalls=True)
     return {CYCLES_FILE: json_text(cycles_json(report))}
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import time
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from fuseflow.cli.common import print_notices
 from fuseflow.cli.progress import firings_bar, working
 from fuseflow.cli.result_output import ResultOutput, print_result
 from fuseflow.cli.target import Target
-from fuseflow.cli.trace_request import TraceRequest
 from fuseflow.resources import simulated_resources
 from fuseflow.run.manifest import save_run
 from fuseflow.run.not_finite import not_finite_notice
@@ -18,6 +18,9 @@ from fuseflow.run.result import RegionResult, Result, Seconds
 from fuseflow.run.settings import Settings
 from fuseflow.samml.files import load_graph, merge_tiles
 from fuseflow.sim import simulate as run_graph
+
+if TYPE_CHECKING:
+    from fuseflow.cli.trace_request import TraceRequest
 
 
 def simulate(

@@ -4,14 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from fuseflow.sim.firing_limit import FiringLimitError
 from fuseflow.sim.reference.build import Network
 from fuseflow.sim.reference.process import Backlog, Process, Slots
 
 SWEEPS_PER_REPORT = 16  # sweeps between two looks at the firings
-
-
-class FiringLimitError(Exception):
-    """A run passed its limit of firings."""
 
 
 def run_network(
