@@ -14,6 +14,7 @@ from torch import nn
 from fuseflow.errors import SparsityError
 from fuseflow.sparsity.application import sparse_copy, sparsify
 from fuseflow.sparsity.formats import storage_class
+from fuseflow.sparsity.fx_names import own_name
 from fuseflow.sparsity.layouts.dense import Dense, DenseTensor, Masked, MaskedSparseTensor
 from fuseflow.sparsity.layouts.layout import Layout
 from fuseflow.sparsity.layouts.listing import as_layout
@@ -83,7 +84,8 @@ class SparsityBuilder:
         external_sparsifier: Any = None,
         out_format: Any = Dense,
     ) -> None:
-        """Make what the model computes under the names of a pattern sparse. `fuseflow.sparsity.model_names` lists these names."""
+        """Make what the model computes under the names of a pattern sparse. `fuseflow.sparsity.model_names` lists these names. A name that
+        `torch.fx` gives to a node of a module, as in STen, is taken, too."""
         self._set(self._intermediates, name, _output_format(inline_sparsifier, tmp_format, external_sparsifier, out_format))
 
     def set_interm_grad(
@@ -110,17 +112,22 @@ class SparsityBuilder:
 
     def get_sparse_model(self, model: M) -> M:
         """Return a sparse copy of a model. Its parameters have the names and the `state_dict` that they had."""
-        return sparse_copy(model, self.spec())
+        return sparse_copy(model, self._spec_of(model))
 
     def sparsify_model_inplace(self, model: M) -> M:
         """Make a model itself sparse and return it."""
-        sparsify(model, self.spec())
+        sparsify(model, self._spec_of(model))
         return model
 
     def sparsify_model_and_optimizer_inplace(self, model: M, optimizer: torch.optim.Optimizer) -> tuple[M, torch.optim.Optimizer]:
         """Make a model sparse, and let its optimizer hold the masks after each step; see `attach`. Return both."""
-        attach(model, self.spec(), optimizer)
+        attach(model, self._spec_of(model), optimizer)
         return model, optimizer
+
+    def _spec_of(self, model: nn.Module) -> SparseSpec:
+        """Return the rules as a spec, in which intermediates of a model have our names."""
+        spec = self.spec()
+        return replace(spec, intermediates=tuple((own_name(model, name), entry) for name, entry in spec.intermediates))
 
     def _set(self, entries: dict[str, Any], name: str, entry: Any) -> None:
         if not isinstance(name, str):
