@@ -1,7 +1,7 @@
-"""What happens in a graph that takes energy: operators, bits through FIFOs and workspaces, gates that switch, and what the DRAM does.
+"""The events of a graph that take energy: operators, bits through FIFOs and workspaces, gates that switch, accesses to the DRAM.
 
-The counts are added up from those of nodes and FIFOs, which a simulation has and an estimate expects. Nothing is counted for the energy
-alone, so asking for it changes no run.
+The counts are sums over nodes and FIFOs, which a simulation counts and an estimate expects. Nothing is counted for the energy
+alone, so a run is the same with and without it.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ from fuseflow.tile_ops import TILE_OPERATORS, work_count
 Number = float
 """A count. It is a whole number where it is exact."""
 READS_AND_WRITES: Mapping[type[n.Node], int] = {n.Accumulate: 1, n.Permute: 0, n.Select: 0}
-"""How often a workspace reads an entry when it takes a value: an accumulator adds to what is there."""
+"""How many entries a workspace reads when it takes a value. An accumulator reads one, to which it adds the value."""
 
 
 @dataclass(frozen=True, slots=True)
 class MemoryBits:
-    """Bits that are written to memories on the chip and read from them: to small ones, and to SRAM."""
+    """Bits that are written to memories on the chip and read from them: small memories, and SRAM."""
 
     written: Number = 0
     read: Number = 0
@@ -56,13 +56,13 @@ class MemoryBits:
 
 @dataclass(frozen=True, slots=True)
 class EnergyCounts:
-    """The events of a graph, the parts of them that are expected and not counted, and what is left out.
+    """The events of a graph. `expected` are the parts that no run counted, and `notices` say which events are left out.
 
     `operators` are applications to single values, by the constant of the table that they take (`mul`, `add_16`). `fifos` are the bits of
-    all tokens that went through FIFOs, `written` and `read` alike, and `workspaces` those of entries; lines of reuse buffers are among the
-    latter. `switching` are the gates of the rules of nodes, each as often as its node fired. `activations` are the rows that the DRAM
-    opened, `dram_bits` the bits that it moved, and `refreshes` how often its channels refresh all banks in the time of the run, as a mean.
-    `leaking` are the gates of the circuit, and `leaking_bits` its bits of SRAM, each times the nanoseconds of the run.
+    all tokens that went through FIFOs, `written` and `read` alike, `workspaces` the bits of entries and of lines of reuse
+    buffers. `switching` are the gates of the rules of nodes, each as often as its node fired. `activations` are the rows that the
+    DRAM opened, `dram_bits` the bits that it moved, and `refreshes` how often its channels refresh all banks in the run, as a
+    mean. `leaking` are the gates of the circuit, and `leaking_bits` its bits of SRAM, each times the nanoseconds of the run.
     """
 
     operators: Mapping[str, Number]
@@ -80,8 +80,8 @@ class EnergyCounts:
 
 @dataclass(frozen=True, slots=True)
 class NodeEvents:
-    """What the nodes of a graph did: the firings of each, the values that each operator was applied to, and the tokens that went through
-    each FIFO."""
+    """The events of the nodes of a graph: the firings of each, the values that each operator was applied to, and the tokens that
+    went through each FIFO."""
 
     firings: Mapping[str, Number]
     values: Mapping[str, Number]
@@ -90,8 +90,8 @@ class NodeEvents:
 
 @dataclass(frozen=True, slots=True)
 class DramEvents:
-    """What the DRAM did: rows that it opened, and bits that it moved. The bits of lines that it gave to reuse buffers are `buffered`, and
-    `hits` are those of lines that were read there instead; what is preloaded, and read on the chip, is among them."""
+    """Rows that the DRAM opened, and bits that it moved. `buffered` are bits that it gave to reuse buffers, or preloaded, and
+    `hits` are bits that were read there instead of from the DRAM."""
 
     activations: Number
     bits: Number
@@ -100,7 +100,7 @@ class DramEvents:
 
 
 class TrafficRow(Protocol):
-    """What was requested from one array of a tensor, or is expected to be."""
+    """The bytes that were requested from one array of a tensor, or that an estimate expects."""
 
     @property
     def tensor(self) -> str: ...
@@ -113,8 +113,8 @@ class TrafficRow(Protocol):
 
 
 def with_preloads(dram: DramEvents, graph: n.Graph, traffic: Iterable[TrafficRow]) -> DramEvents:
-    """Return the events with those of preloaded tensors: each node that keeps one is given all of it, and reads there what it
-    needs. A node that reads the tensor in order reads all of it once, from the memory."""
+    """Return the events with the events of preloaded tensors. A node that keeps such a tensor gets all of it once, and reads it
+    on the chip. A node that reads the tensor in order reads all of it once, from the memory."""
     kept = preloaded_readers(graph)
     if not kept:
         return dram
@@ -136,8 +136,8 @@ def energy_counts(
     slots: Mapping[n.Edge, int] | None = None,
     expected: frozenset[str] = frozenset(),
 ) -> EnergyCounts:
-    """Return the events of a graph that ran for so many cycles. `area` is that of its circuit, or None if a FIFO has no bound; then nothing
-    leaks. `held` and `slots` are those of its `graph_resources`. Raises `EnergyError` for a machine with `rules: comal`."""
+    """Return the events of a graph that ran for `cycles`. `area` is the area of its circuit, or None if a FIFO has no bound; then
+    nothing leaks. `held` and `slots` are as in `graph_resources`. Raises `EnergyError` for a machine with `rules: comal`."""
     require_energy(machine)
     areas = AreaCount(ResourceCount(graph, machine))
     buffers = MemoryBits.of(dram.buffered, dram.hits, is_sram=True)
@@ -170,7 +170,7 @@ def require_energy(machine: Machine) -> None:
 
 
 def _refreshes(machine: Machine, cycles: Number) -> Number:
-    """Return how often the channels of HBM2 refresh all banks in so many cycles, as a mean. Other memories are not refreshed."""
+    """Return how often the channels of HBM2 refresh all banks in `cycles`, as a mean. Other memories are not refreshed."""
     if not isinstance(machine.memory, Hbm2Memory):
         return 0
     memory_cycles = cycles * machine.memory.clock_ghz / machine.clock_ghz

@@ -10,7 +10,7 @@ from fuseflow.energy.counts import EnergyCounts, MemoryBits, Number
 from fuseflow.energy.event_energies import EventEnergies
 
 Part: TypeAlias = Literal["operators", "fifos", "control", "workspaces", "dram", "leakage"]
-"""What takes energy."""
+"""A part of the hardware that takes energy."""
 PARTS: tuple[Part, ...] = get_args(Part)
 SCHEMA = 1
 """The schema of `energy.json`."""
@@ -20,7 +20,7 @@ NANOWATT_NANOSECOND = 1e-6
 
 @dataclass(frozen=True, slots=True)
 class EnergyItem:
-    """So many events of one kind, and what they take in picojoules. `constant` names the kind in the table, as `mul` or `activation`."""
+    """The `count` of events of one kind, and their energy in picojoules. `constant` is the name of the kind in the table."""
 
     part: Part
     constant: str
@@ -40,7 +40,7 @@ class RegionEnergy:
 
     @classmethod
     def of(cls, name: str, times: int, cycles: Number, counts: EnergyCounts, energies: EventEnergies) -> RegionEnergy:
-        """Return what the events of a region take."""
+        """Return the energy of the events of a region."""
         return cls(name, times, cycles, tuple(_items(counts, energies)), counts.expected)
 
     @property
@@ -48,7 +48,7 @@ class RegionEnergy:
         return sum(item.energy for item in self.items)
 
     def of_part(self, part: Part) -> float:
-        """Return what a part takes, in picojoules."""
+        """Return the energy of a part, in picojoules."""
         return sum(item.energy for item in self.items if item.part == part)
 
 
@@ -73,7 +73,7 @@ class ProgramEnergy:
         return sum(region.times * region.total for region in self.regions)
 
     def of_part(self, part: Part) -> float:
-        """Return what a part takes in all regions, in picojoules."""
+        """Return the energy of a part in all regions, in picojoules."""
         return sum(region.times * region.of_part(part) for region in self.regions)
 
     @property
@@ -127,7 +127,7 @@ def _plain(energy: float) -> float:
 
 
 def _items(counts: EnergyCounts, energies: EventEnergies) -> Iterable[EnergyItem]:
-    """Return the items of a region. Events that there were none of have one, too, except for operators."""
+    """Yield the items of a region. Kinds of events with a count of 0 have an item, too, except for operators."""
     for name, number in counts.operators.items():
         yield EnergyItem("operators", name, number, number * getattr(energies.operators, name).value)
     events: tuple[_Event, ...] = (
@@ -147,7 +147,7 @@ def _items(counts: EnergyCounts, energies: EventEnergies) -> Iterable[EnergyItem
 
 
 _Event: TypeAlias = tuple[Part, str, Number, float]
-"""Events of a kind: the part and the constant, how many there were, and the share of the constant that one takes."""
+"""Events of one kind: the part, the constant, the number of events, and the share of the constant that one event takes."""
 
 
 def _memory_events(part: Part, bits: MemoryBits) -> tuple[_Event, ...]:

@@ -1,7 +1,7 @@
-"""The energies of events, as a file states them: what an addition, a bit through a FIFO or an opened row of the DRAM takes.
+"""The energies of events, as a file states them: of an addition, a bit through a FIFO, or an opened row of the DRAM.
 
-The file that comes with the package is `energy.yaml`. A file of the user has the same keys. What is missing, negative or unknown is an
-error with its line.
+The file that comes with the package is `energy.yaml`. A file of the user has the same keys. A missing or unknown key, or a
+negative number, is an error with its line.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ Text = Annotated[str, StringConstraints(strict=True, strip_whitespace=True, min_
 
 
 class EventEnergy(_Strict):
-    """The energy of one event, with its source. The unit is that of its part: picojoules, or nanowatts for what leaks."""
+    """The energy of one event, with its source. The unit is picojoules, or nanowatts for leakage."""
 
     value: Annotated[float, BeforeValidator(_energy)]
     mark: Mark
@@ -49,7 +49,7 @@ class EventEnergy(_Strict):
 
 
 class OperatorEnergies(_Strict):
-    """What an operator takes, by the class of its unit; `add_16` is an addition of numbers of up to 16 bits."""
+    """The energy of an operator, by the class of its unit; `add_16` is an addition of numbers of up to 16 bits."""
 
     technology: Text
     add: EventEnergy
@@ -64,7 +64,7 @@ class OperatorEnergies(_Strict):
 
 
 class AccessEnergies(_Strict):
-    """What a bit takes that is written or read, in a memory of up to 64 words, and in SRAM."""
+    """The energy of a bit that is written or read, in a memory of up to 64 words, and in SRAM."""
 
     technology: Text
     write: EventEnergy
@@ -74,7 +74,7 @@ class AccessEnergies(_Strict):
 
 
 class ControlEnergies(_Strict):
-    """What a gate takes that switches, and the share of the gates of a node that switch when it fires."""
+    """The energy of a gate that switches, and the share of the gates of a node that switch when it fires."""
 
     technology: Text
     gate: EventEnergy
@@ -82,7 +82,7 @@ class ControlEnergies(_Strict):
 
 
 class DramEnergies(_Strict):
-    """What an opened row takes, a bit that is moved, and a refresh of all banks of a channel."""
+    """The energy of an opened row, of a bit that is moved, and of a refresh of all banks of a channel."""
 
     technology: Text
     activation: EventEnergy
@@ -93,7 +93,7 @@ class DramEnergies(_Strict):
 
 
 class LeakageEnergies(_Strict):
-    """What a gate leaks, and a bit of SRAM."""
+    """The power that a gate leaks, and the power that a bit of SRAM leaks."""
 
     technology: Text
     gate: EventEnergy

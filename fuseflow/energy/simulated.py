@@ -1,4 +1,4 @@
-"""The events of a graph that was simulated, all of which the simulators count anyway."""
+"""The events of a graph that was simulated. The simulators count all of them, whether or not the energy is wanted."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from fuseflow.sim.memory.settings import IdealMemory
 
 
 def simulated_counts(graph: Graph, machine: Machine, simulation: Simulation, resources: Resources) -> EnergyCounts:
-    """Return the events of a run, given what its graph occupied. Raises `EnergyError` for a machine with `rules: comal`."""
+    """Return the events of a run with the resources of its graph. Raises `EnergyError` for a machine with `rules: comal`."""
     events = NodeEvents(
         {node.name: node.firings for node in simulation.nodes},
         simulation.values,
@@ -25,8 +25,8 @@ def simulated_counts(graph: Graph, machine: Machine, simulation: Simulation, res
 
 
 def dram_events(machine: Machine, simulation: Simulation) -> DramEvents:
-    """Return what the DRAM did in a run: what moved on its buses, or the elements that were asked for where the memory answers at once.
-    What is loaded into the configuration before is moved, too. A reuse buffer keeps the lines that its port fetches."""
+    """Return the events of the DRAM in a run: the bits on its buses, or of requested elements where the memory answers at once.
+    Bits that are loaded into the configuration count, too. A reuse buffer keeps the lines that its port fetches."""
     memory = simulation.memory
     if memory is None or isinstance(machine.memory, IdealMemory):
         return DramEvents(0, 8 * (sum(row.bytes for row in simulation.traffic) + simulation.config_bytes))

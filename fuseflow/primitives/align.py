@@ -8,7 +8,7 @@ from fuseflow.rules.rules import DONE, Head, Module
 from fuseflow.samml import nodes as n
 
 COMPARING, CARRYING, LOSING = range(3)
-"""What the node does: it compares coordinates, carries a subtree, or takes one that has no place."""
+"""The states of the node: it compares coordinates, carries a subtree, or takes one that has no place."""
 
 
 def align(node: n.Align, context: RuleContext, m: Module) -> None:

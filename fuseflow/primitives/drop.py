@@ -42,7 +42,7 @@ def _values(m: Module, nest: EnclosingStreams, crd: Head, val: Head, gone: Expr,
 def _keep(
     m: Module, nest: EnclosingStreams, opening: Opening, emitted: int, stays: Expr, crd: Head, val: Head, outs: list[str]
 ) -> None:
-    """The rule of a value that stays, while so many open coordinates were given: it gives the others, too."""
+    """Add the rule of a value that stays when `emitted` open coordinates were given before: it gives the others, too."""
     tokens = [*(m.value(out, c) for out, c in zip(outs, nest.coordinates(opening), strict=False)), crd.token, val.token]
     gives = dict(list(zip(outs, tokens, strict=True))[emitted:])
     when = stays & m.register("emitted", nest.open.width).is_(emitted)

@@ -28,7 +28,7 @@ def scan(node: n.Scan | n.Range, context: RuleContext, m: Module) -> None:
 
 
 def place_of(m: Module, first: Expr) -> Expr:
-    """Return the place of the scan, which is that of the first element while it is idle."""
+    """Return the place of the scan. While it is idle, this is the place of the first element."""
     return mux(m.register("state", 2).is_(IDLE), first, m.register("at", first.width))
 
 
@@ -57,7 +57,7 @@ class ElementRules(Protocol):
 
 
 def gives_elements(m: Module, outs: Sequence[str], fiber: Fiber) -> ElementRules:
-    """Return what adds a rule that gives the coordinate and the reference at the place of the scan."""
+    """Return a function that adds a rule that gives the coordinate and the reference at the place of the scan."""
     parts = (fiber.crd, fiber.ref)[: len(outs)]
     element = {out: m.value(out, part) for out, part in zip(outs, parts, strict=True)}
 

@@ -8,11 +8,11 @@ from fuseflow.rules.rules import EMPTY, Module
 from fuseflow.samml import nodes as n
 
 WRITTEN = "memory"
-"""The output at which a writer gives what it takes."""
+"""The output at which a writer gives the tokens that it takes."""
 
 
 def write(node: n.WriteLevel | n.WriteValues, context: RuleContext, m: Module) -> None:
-    """What is taken goes to the output `memory`, which always has room; a pad is `N` there."""
+    """Every token that is taken goes to the output `memory`, which always has room; a pad is `N` there."""
     x, room = context.input(m, 0), context.room(node)
     memory = m.output(WRITTEN, x.width)
     ends = x.is_stop & x.low.is_(0)

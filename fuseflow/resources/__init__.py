@@ -1,6 +1,6 @@
-"""What a graph occupies on an accelerator: arithmetic lanes, ports of the memory, stream units, and bytes on the chip.
+"""The resources that a graph takes on an accelerator: arithmetic lanes, ports of the memory, stream units, and bytes on the chip.
 
-`amounts` has the vector, `graph_resources` counts a graph, and `simulated` one that was run.
+`amounts` has the vector, `graph_resources` counts it for a graph, and `simulated` for a graph that was run.
 """
 
 from fuseflow.resources.amounts import COMPONENTS, Resources

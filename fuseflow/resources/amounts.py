@@ -9,16 +9,16 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class Resources:
-    """What a graph occupies. A region has the whole accelerator while it runs, so the resources of regions do not add up.
+    """The resources of a graph. A region has the whole accelerator while it runs, so the resources of regions do not add up.
 
     `mul`, `add` and `special` are lanes of floating-point arithmetic: multipliers, adders (they subtract and compare, too), and units for
     division, roots and transcendental functions. `port` is the number of ports of the memory, one for each array that a node reads or
     writes. `stream` is the number of units that compute nothing. `fifo` is the bytes of all FIFOs, or None if a FIFO is unbounded.
-    `workspace` is the bytes that nodes hold back, and `buffer` those of reuse buffers. `area` is that of the circuit in gate equivalents,
-    from the table of what units take, or None if a FIFO is unbounded.
+    `workspace` is the bytes that nodes hold back, and `buffer` the bytes of reuse buffers. `area` is the area of the circuit in
+    gate equivalents, from the table of areas of units, or None if a FIFO is unbounded.
 
-    `fifo_grows` says that a run may deepen FIFOs: `fifo` and `area` are then the least. `workspace_bound` says that nobody counted what is
-    held back: `workspace` is then the most that it can be.
+    `fifo_grows` says that a run may deepen FIFOs: `fifo` and `area` are then the least. `workspace_bound` says that nobody
+    counted the entries that are held back: `workspace` is then the most that it can be.
     """
 
     mul: int = 0

@@ -1,7 +1,7 @@
-"""The area of a graph as a circuit, in gate equivalents, from the table of what units take. No synthesis is needed for it.
+"""The area of a graph as a circuit, in gate equivalents, from the table of areas of units. No synthesis is needed for it.
 
-For example, a multiplier of 32 bits takes as much as 6,566 NAND gates, and the FIFO of 8 slots before it 2,921. `fuseflow area` makes the
-gates of a graph; the table has means of what it made of small models, so both agree within some percent.
+For example, a multiplier of 32 bits takes as much as 6,566 NAND gates, and the FIFO of 8 slots before it 2,921. `fuseflow area`
+makes the gates of a graph. The table has means of areas that it found for small models, so both agree within some percent.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ CLASS_UNIT: Mapping[str, str] = MappingProxyType(
 """The operator whose unit stands for each latency class."""
 
 BRANCHING = n.Fork | n.Merge | n.Join
-"""The primitives whose rules are as many as their branches."""
+"""The primitives that have their rules once for each branch."""
 
 SHALLOW_TILES = 2
 """The most slots of a FIFO of tiles that are flip-flops."""
@@ -48,7 +48,7 @@ class FifoForm(NamedTuple):
     shallow: int = SHALLOW_SLOTS
 
     def area(self, depth: int) -> int:
-        """Return the area of so many slots."""
+        """Return the area of a FIFO of `depth` slots."""
         return fifo_area(self.width, self.latency, depth, self.shallow)
 
 
@@ -69,7 +69,7 @@ def branches(node: n.Primitive) -> int:
             assert_never(unknown)
 
 
-@dataclass(frozen=True)  # with places for what is computed once
+@dataclass(frozen=True)  # with places for values that are computed once
 class AreaCount:
     """The areas of the nodes and the FIFOs of a graph on a machine, each a whole number of gate equivalents."""
 
@@ -107,8 +107,8 @@ class AreaCount:
         return self.link_form.area(slots) if slots else 0
 
     def link_slots(self, node: n.Primitive) -> int:
-        """Return the slots of the link from the process of a reader that asks a port to the one that waits for its answers, which has room
-        for the elements of all lines without an answer. They are 0 where nothing waits."""
+        """Return the slots of the link in a reader, from the process that asks a port to the process that waits for answers. The
+        link has room for the elements of all lines without an answer. The number is 0 where nothing waits."""
         memory = self.count.machine.memory
         if isinstance(memory, IdealMemory) or not isinstance(node, n.TensorReader):
             return 0
@@ -125,7 +125,7 @@ class AreaCount:
         return max(self.count.lanes(node).values(), default=1) * sum(map(unit_area, operator_units(node)))
 
     def token_bits(self, port: n.Port) -> int:
-        """Return the bits of a token of a stream, with those that say what it is."""
+        """Return the bits of a token of a stream, with the bits of its kind."""
         is_value = self.count.graph.types()[port].kind == "val"
         return KIND_BITS + (token_bits(self.count.graph, port) if is_value else self.index_bits)
 
@@ -138,7 +138,7 @@ class AreaCount:
         return FifoForm(self._kept_bits(reader, k), self._latency(writer))
 
     def _latency(self, node: n.Primitive) -> int:
-        """Return the cycles from what a node reads to what it gives."""
+        """Return the cycles from a token that a node reads to the token that it gives."""
         if node.name not in self._latencies:
             graph, types = self.count.graph, self.count.graph.types()
             tiles = [types[read].tile for read in node.inputs if types[read].kind == "val"]
@@ -146,8 +146,8 @@ class AreaCount:
         return self._latencies[node.name]
 
     def _kept_bits(self, reader: n.Node, k: int) -> int:
-        """Return the bits of a token that the FIFO at an input keeps. References of a root are all zero, and of the
-        stream that tells a repeat how often, it looks at kinds and levels alone."""
+        """Return the bits of a token that the FIFO at an input keeps. References of a root are all zero, so their kind is enough.
+        A repeat looks only at kinds and levels of the stream that says how often."""
         graph, port = self.count.graph, reader.inputs[k]
         if isinstance(graph.by_name[port.node], n.Root):
             return KIND_BITS
@@ -156,14 +156,14 @@ class AreaCount:
         return self.token_bits(port)
 
     def fifo(self, edge: n.Edge, depth: int) -> int:
-        """Return the area of the FIFO of an edge if it has so many slots."""
+        """Return the area of the FIFO of an edge if it has `depth` slots."""
         return self.fifo_form(self.count.graph.by_name[edge.node], edge.input).area(depth)
 
 
 @lru_cache(maxsize=4096)
 def fifo_area(width: int, latency: int, depth: int, shallow: int = SHALLOW_SLOTS) -> int:
-    """Return the area of a FIFO of so many bits and slots, with the registers of the latency before it. Up to `shallow` slots are
-    flip-flops, and more lie in a memory.
+    """Return the area of a FIFO of `depth` slots of `width` bits, with the registers of the latency before it. Up to `shallow`
+    slots are flip-flops, and more lie in a memory.
 
     >>> fifo_area(34, 1, 8) > fifo_area(34, 1, 16)
     True
@@ -175,12 +175,12 @@ def fifo_area(width: int, latency: int, depth: int, shallow: int = SHALLOW_SLOTS
 
 
 def memory_area(size: float) -> int:
-    """Return the area of so many bytes of memory on the chip."""
+    """Return the area of `size` bytes of memory on the chip."""
     return round(8 * size * BIT)
 
 
 def unit_area(name: str) -> int:
-    """Return the area of the unit of an operator. One that was never synthesized is as large as that which stands for its class."""
+    """Return the area of the unit of an operator. If it was never synthesized, the unit of its class stands for it."""
     return OPERATOR[name if name in OPERATOR else CLASS_UNIT[operator(name).unit]]
 
 

@@ -41,7 +41,7 @@ class Budget:
 
     @classmethod
     def parse(cls, text: str) -> Budget:
-        """Read components with their limits, and names of budgets, of which later ones win: `small,mul=32`.
+        """Read a list of limits of components and names of budgets. Later entries win: `small,mul=32`.
 
         Raises `UsageError` for an unknown component, one that is given twice, and a limit that is no number above zero.
         """
@@ -75,12 +75,12 @@ class Budget:
         return Budget._ordered({**self.limits, component: limit})
 
     def exceeded(self, resources: Resources) -> dict[str, int | None]:
-        """Return the components of which some resources have more than the budget: none if they fit. None is a FIFO without bound."""
+        """Return the components that exceed the budget, with their amounts. An amount of None stands for a FIFO without bound."""
         used = {name: getattr(resources, name) for name in self.limits}
         return {name: value for name, value in used.items() if value is None or value > self.limits[name]}
 
     def shares(self, resources: Resources) -> dict[str, float]:
-        """Return what share of each limit some resources take; it is infinite for a FIFO without bound."""
+        """Return the share of each limit that some resources take; it is infinite for a FIFO without bound."""
         used = {name: getattr(resources, name) for name in self.limits}
         return {name: float("inf") if value is None else value / self.limits[name] for name, value in used.items()}
 

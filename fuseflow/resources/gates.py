@@ -1,4 +1,4 @@
-"""What gates and bits of memory take, in gate equivalents: the areas of a NAND of two inputs.
+"""The areas of gates and of bits of memory, and the gate equivalent: the area of a NAND of two inputs.
 
 The areas are those of the smallest cells of the Nangate 45 nm Open Cell Library, in square micrometres: the width times the height of each
 macro in `NangateOpenCellLibrary.macro.lef`, of the platform nangate45 of OpenROAD-flow-scripts. For example, `DFF_X1` is 3.23 x 1.4.

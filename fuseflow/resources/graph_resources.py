@@ -30,11 +30,11 @@ def graph_resources(
     held: Mapping[str, HeldEntries],
     slots: Mapping[n.Edge, int] | None = None,
 ) -> Resources:
-    """Return what a verified graph occupies on a machine.
+    """Return the resources that a verified graph occupies on a machine.
 
-    `held` are the entries that nodes hold at once; for a node that is not there, it is the product of all coordinates that its levels can
-    have. `slots` are the depths that a run gave its FIFOs, or the most slots that were in use where they are unbounded. Without them the
-    depths are those of the graph and of the machine.
+    `held` has the most entries that each node holds at once. For a node that is not in it, that is the product of the sizes of
+    its levels. `slots` are the depths that a run gave its FIFOs, or the most slots that were in use where they are unbounded.
+    Without `slots`, the graph and the machine say the depths.
     """
     count = ResourceCount(graph, machine)
     areas, area = AreaCount(count), 0

@@ -1,4 +1,4 @@
-"""What nodes and FIFOs of a graph occupy on a machine, one by one: lanes, ports, and bytes."""
+"""The lanes, ports and bytes that each node and each FIFO of a graph occupies on a machine."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ Arithmetic: TypeAlias = Literal["mul", "add", "special"]
 ARITHMETIC: Mapping[str, Arithmetic] = MappingProxyType(
     {"add": "add", "logic": "add", "mul": "mul", "div": "special", "transcendental": "special"}
 )
-"""The lanes on which the operators of each latency class run. A comparison is a subtraction of which the sign is kept."""
+"""The lanes on which the operators of each latency class run. A comparison is a subtraction that keeps only the sign."""
 
 
-@dataclass(frozen=True)  # with places for what is computed once
+@dataclass(frozen=True)  # with places for values that are computed once
 class ResourceCount:
-    """A graph on a machine, of which nodes and FIFOs are counted. Coordinates and references have 32 bits."""
+    """The nodes and FIFOs of a graph on a machine, with their resources. Coordinates and references have 32 bits."""
 
     graph: n.Graph
     machine: Machine
@@ -96,13 +96,13 @@ class ResourceCount:
         return WORD_BITS * coordinates + token_bits(self.graph, node.inputs[-1])
 
     def buffers(self, node: n.Node) -> int:
-        """Return how many buffers a node has for what it holds back: two that alternate, or one that is filled once."""
+        """Return the number of buffers for the entries that a node holds back: two that alternate, or one that is filled once."""
         is_alternating = isinstance(node, n.Workspace) and self.machine.rules != "comal"
         return 2 if is_alternating else 1
 
     @cached_property
     def preloaded(self) -> Mapping[str, int]:
-        """The bytes that each node keeps of a preloaded tensor, for those that read one."""
+        """The bytes of a preloaded tensor that each node keeps, for the nodes that keep one."""
         return preloaded_readers(self.graph)
 
     @cached_property
@@ -112,7 +112,7 @@ class ResourceCount:
 
     @cached_property
     def node_buffers(self) -> Mapping[str, int]:
-        """The bytes of the reuse buffers of each node that has any, and those that it keeps of what is preloaded. There are none where the
+        """The bytes of the reuse buffers of each node, and of the preloaded tensors that it keeps. There are none where the
         memory answers at once."""
         memory, sizes = self.machine.memory, Counter[str]()
         if isinstance(memory, TimedMemory):
@@ -123,7 +123,7 @@ class ResourceCount:
         return sizes
 
     def buffer_bytes(self) -> int:
-        """Return the bytes of all reuse buffers, and of what is preloaded."""
+        """Return the bytes of all reuse buffers, and of all preloaded tensors."""
         return sum(self.node_buffers.values())
 
     def most_entries(self, node: n.Primitive) -> int:
@@ -147,7 +147,7 @@ class ResourceCount:
 
 
 def token_bits(graph: n.Graph, port: n.Port) -> int:
-    """Return the bits of an element of a stream. What tells an element from a stop is not counted."""
+    """Return the bits of an element of a stream. The bits that tell an element from a stop are not counted."""
     type = graph.types()[port]
     return graph.element_bits[port] * prod(type.tile) if type.kind == "val" else WORD_BITS
 

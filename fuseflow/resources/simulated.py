@@ -1,4 +1,4 @@
-"""The resources of a graph that was simulated: what nodes held back, and how deep its FIFOs were, is known then."""
+"""The resources of a graph that was simulated. The entries that its nodes held back and the depths of its FIFOs are known."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from fuseflow.sim import Machine, Simulation
 
 
 def simulated_resources(graph: Graph, machine: Machine, simulation: Simulation) -> Resources:
-    """Return what a graph occupied in a run."""
+    """Return the resources that a graph occupied in a run."""
     return graph_resources(graph, machine, simulated_entries(simulation), simulated_slots(graph, machine, simulation))
 
 
@@ -20,9 +20,8 @@ def simulated_entries(simulation: Simulation) -> dict[str, HeldEntries]:
 
 
 def simulated_slots(graph: Graph, machine: Machine, simulation: Simulation) -> dict[Edge, int]:
-    """Return the slots of each FIFO in a run. An unbounded one counts with the most that were in use at once: with as many, the run is the
-    same.
-    """
+    """Return the slots of each FIFO in a run. An unbounded FIFO counts with the most slots that were in use at once: at that
+    depth, the run is the same."""
     depth = machine.first_depth
     slots = {Edge(edge.node, edge.input): edge.peak if depth is None else depth for edge in simulation.edges}
     return {**slots, **dict(graph.depths), **simulation.depths}

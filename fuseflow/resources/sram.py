@@ -1,4 +1,4 @@
-"""Which memories on the chip are SRAM: those of more than 64 words. Smaller ones are made of gates, or are register files."""
+"""The memories on the chip that are SRAM: all of more than 64 words. Smaller ones are made of gates, or are register files."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ def has_sram_fifo(areas: AreaCount, edge: n.Edge) -> bool:
 
 
 def sram_bits(areas: AreaCount, held: Mapping[str, HeldEntries], slots: Mapping[n.Edge, int] | None) -> int:
-    """Return the bits of all memories of a graph that are SRAM: workspaces, reuse buffers and what is preloaded, FIFOs, and the links of
-    ports. `held` and `slots` are those of `graph_resources`."""
+    """Return the bits of all memories of a graph that are SRAM: workspaces, reuse buffers, preloaded tensors, FIFOs, and the
+    links of ports. `held` and `slots` are as in `graph_resources`."""
     count = areas.count
     bits = 8 * count.buffer_bytes()
     for node in count.graph.nodes:

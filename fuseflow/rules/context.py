@@ -1,4 +1,4 @@
-"""What the rules of a node need to know of the graph around it, and of the numbers that its streams carry."""
+"""The facts that the rules of a node need about the graph around it, and about the numbers that its streams carry."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from fuseflow.samml import nodes as n
 
 
 class Fold(Protocol):
-    """A reduction that folds a value in each firing. `begun` are the registers after that, `total` is what was folded so far, and
-    `emptied` are the registers once that is given."""
+    """A reduction that folds a value in each firing. `begun` are the registers after the firing, `total` is the result so far,
+    and `emptied` are the registers after the total was given."""
 
     begun: dict[str, Expr | int]
 
@@ -29,13 +29,13 @@ class Fold(Protocol):
 
 
 class Work(Protocol):
-    """An operator on the operands of a firing. `begun` are the registers after that, and `result` is what it gives."""
+    """An operator on the operands of a firing. `begun` are the registers after the firing, and `result` is the result."""
 
     begun: dict[str, Expr | int]
     result: Expr
 
     def rules(self, late: Mapping[str, Expr]) -> None:
-        """Add the rules of the steps that it takes after the firing, of which the last gives the tokens `late`."""
+        """Add the rules of the steps that it takes after the firing. The last step gives the tokens `late`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,8 +52,8 @@ class Fiber:
 
 
 class RuleContext(ABC):
-    """The context of one node, whose inputs have `types`. Where its rules are interpreted a number is a number, and in a circuit it is a
-    word."""
+    """The context of one node, whose inputs have `types`. Values are plain numbers where rules are interpreted, and words in a
+    circuit."""
 
     types: tuple[n.StreamType, ...]
 
@@ -87,12 +87,12 @@ class RuleContext(ABC):
 
     @abstractmethod
     def fiber(self, m: Module, node: n.Scan | n.Range, ref: Head) -> Fiber:
-        """Return the fiber below the reference at the head of an input, whose place is that of the register `at` behind the first
-        element."""
+        """Return the fiber below the reference at the head of an input. The register `at` has the place in the fiber from its
+        second element on."""
 
     @abstractmethod
     def room(self, node: n.WriteLevel | n.WriteValues) -> int:
-        """Return the entries up to which a writer fills every fiber of its level, 0 if it does not."""
+        """Return the number of entries to which a writer pads every fiber of its level, or 0 if it does not pad."""
 
     def input(self, m: Module, k: int) -> Head:
         return m.input(f"in{k}", self.width(self.types[k]))

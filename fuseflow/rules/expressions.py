@@ -1,6 +1,6 @@
 """Combinational expressions: what a rule computes from registers, tokens and memories within one cycle.
 
-An expression is an unsigned number of so many bits. Its operations are those of the `comb` dialect of CIRCT, with the same meaning:
+An expression is an unsigned number of `width` bits. Operations have the same meaning as in the `comb` dialect of CIRCT:
 
 >>> low, high = const(3, 4), const(2, 4)
 >>> (concat(high, low).width, (low < high).width)
@@ -17,14 +17,14 @@ Operation: TypeAlias = Literal[
     "const", "token", "register", "array", "memory", "call", "and", "or", "xor", "add", "sub", "mul", "divu", "modu", "shl", "shru",
     "eq", "ne", "ult", "ule", "mux", "extract", "concat", "answers", "port", "wire",
 ]  # fmt: skip
-"""`token` is the head of an input, `register` the value of one, `array` and `memory` read one at an address in the same cycle, and `call`
-is a combinational unit that is written in SystemVerilog. `answers` counts those of a port at the memory that are visible. A `port` is an
+"""`token` is the head of an input, `register` the value of a register, `array` and `memory` read a word at an address in the same
+cycle, and `call` is a combinational unit in SystemVerilog. `answers` counts the visible answers of a memory port. A `port` is an
 input of a module that is no token, and a `wire` names its operand; rules have neither. All others are operations of `comb`."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Expr:
-    """An expression of `width` bits. `name` is that of the input, the register, the array, the memory or the unit, and `number` the
+    """An expression of `width` bits. `name` names the input, the register, the array, the memory or the unit, and `number` is the
     value of a constant or the lowest bit of an extract."""
 
     op: Operation
@@ -90,7 +90,7 @@ class Expr:
         return self if (low, width) == (0, self.width) else Expr("extract", (self,), width, number=low)
 
     def fit(self, width: int) -> Expr:
-        """Return the number in so many bits: with zeros before it, or without its highest bits."""
+        """Return the number in `width` bits: with zeros before it, or without its highest bits."""
         return concat(const(0, width - self.width), self) if width > self.width else self.bits(0, width)
 
 
@@ -117,7 +117,7 @@ def concat(*parts: Expr) -> Expr:
 
 
 def call(unit: str, width: int, *args: Expr) -> Expr:
-    """Return what a combinational unit gives for its operands."""
+    """Return the result of a combinational unit for its operands."""
     return Expr("call", args, width, unit)
 
 

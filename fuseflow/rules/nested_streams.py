@@ -11,7 +11,7 @@ from fuseflow.rules.rules import Head, Module, seen_above
 
 @dataclass(frozen=True, slots=True)
 class Opening:
-    """Coordinates that one firing takes: those of the levels `first` to `levels` - 1, while `first` are open."""
+    """The coordinates of the levels `first` to `levels` - 1, which one firing takes while `first` coordinates are open."""
 
     first: int
     levels: int
@@ -31,7 +31,7 @@ class Opening:
 
 @dataclass(frozen=True, slots=True)
 class Ending:
-    """What an inner stop takes of the outer streams if it ends lists in so many of them. `still_open` are the coordinates that are open
+    """The stops of outer streams that an inner stop takes if it ends lists in `ended` of them. `still_open` coordinates are open
     then, and `expects` says that these streams have the same stop."""
 
     ended: int
@@ -54,19 +54,19 @@ class EnclosingStreams:
         self.held = [m.register(f"crd{k}", head.width) for k, head in enumerate(heads)]
 
     def openings(self) -> Iterator[Opening]:
-        """Return what a firing on an inner value takes, for each number of coordinates that may be open."""
+        """Yield the coordinates that a firing on an inner value takes, for each number of coordinates that may be open."""
         for first in range(self.depth + 1):
             yield self._opening(first, self.depth, self.open.is_(first))
 
     def childless(self, inner: Head) -> Iterator[Opening]:
-        """Return what the firing takes before an inner stop that ends an empty list of a coordinate that was not taken."""
+        """Yield the coordinates that a firing takes before an inner stop that ends an empty list below a coordinate not taken."""
         for levels in range(1, self.depth + 1):
             for first in range(levels):
                 when = inner.is_stop & inner.low.is_(self.depth - levels) & self.open.is_(first)
                 yield self._opening(first, levels, when)
 
     def is_childless(self, inner: Head) -> Expr:
-        """Return whether an inner stop ends such a list."""
+        """Return whether an inner stop ends an empty list below a coordinate that was not taken."""
         wide = inner.low.width + 1
         return inner.is_stop & (self.open.fit(wide) + inner.low.fit(wide) < self.depth)
 
@@ -85,7 +85,7 @@ class EnclosingStreams:
         return [mux(self.open <= k, head.payload, held) for k, (head, held) in enumerate(zip(self.heads, self.held, strict=True))]
 
     def endings(self, inner: Head) -> Iterator[Ending]:
-        """Return what an inner stop takes of the outer streams, for each number of them in which it ends a list."""
+        """Yield the stops of outer streams that an inner stop takes, for each number of outer streams in which it ends a list."""
         for ended in range(self.depth + 1):
             last = ended == self.depth
             when = inner.is_stop & (~(inner.high < ended) if last else inner.high.is_(ended))

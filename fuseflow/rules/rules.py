@@ -1,6 +1,6 @@
 """A primitive as firing rules, which are guarded actions.
 
-A rule says when it may fire, which tokens it takes or only looks at, what it gives on which outputs, and what its registers hold then. It
+A rule says when it may fire, which tokens it takes or looks at, which tokens it gives, and what its registers hold then. It
 fires in the first cycle in which its guard holds, every head that it takes or looks at is visible, every output that it gives has room
 in all of its readers, and the interval of its process is over. That is `T(n)` of docs/streams.md. For example, a `load` has the rule
 
@@ -27,7 +27,7 @@ LEVEL_BITS = LEAST_INDEX_BITS // 2
 MOST_LEVELS = 1 << LEVEL_BITS
 """The depth that streams in hardware may have."""
 LEAST_WIDTH = LEAST_INDEX_BITS
-"""The bits of a payload at least: those of both levels of a stop."""
+"""The least bits of a payload: as many as both levels of a stop have."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -130,8 +130,8 @@ class Rule:
     that gives the token of this one. `late` are tokens for outputs whose last token took its slot before it was computed: they take its
     place, before it is visible.
 
-    Streams that differ in structure are an error of the simulator, and circuits do not check that: `expects` is what holds of the heads
-    otherwise, and `notes` are registers that only these conditions read. `refuses` is a head that must not be `N`."""
+    Streams that differ in structure are an error of the simulator; circuits do not check that. `expects` holds of heads of equal
+    structure, and `notes` are registers that only these conditions read. `refuses` is a head that must not be `N`."""
 
     label: str
     on: str
@@ -160,10 +160,10 @@ class Rule:
 
 
 class Module:
-    """The rules of a node with its inputs, outputs, registers, memories and arrays. Arrays are read only, and lie outside. `interval` are
-    the cycles from one firing on a value to the next, and `intervals` those of processes that differ. `links` join processes of the node,
-    and `ports` are those at a memory that takes time, by the kind of their array. `helpers` are processes that ask the memory for another
-    one: their firings are not the node's. A level of a stop has `level_bits` bits."""
+    """The rules of a node with its inputs, outputs, registers, memories and arrays. Arrays are read only, and lie outside.
+    `interval` is the cycles from one firing on a value to the next, and `intervals` has the intervals of processes that differ.
+    `links` join processes of the node. `ports` at a memory that takes time are named by the kind of array. `helpers` are
+    processes that ask the memory for another process; their firings do not count. A level of a stop has `level_bits` bits."""
 
     head: ClassVar[type[Head]] = Head
     level_bits: ClassVar[int] = LEVEL_BITS
@@ -223,7 +223,7 @@ class Module:
 
     @property
     def streams(self) -> tuple[str, ...]:
-        """The outputs that leave the node as streams: those that are neither links nor requests."""
+        """The outputs that leave the node as streams: all that are neither links nor requests."""
         inner = {link.output for link in self.links} | {port.request for port in self.ports.values()}
         return tuple(out for out in self.outputs if out not in inner)
 
