@@ -20,13 +20,13 @@ def stream_bounds(graph: n.Graph) -> dict[n.Port, int]:
 
 
 LEAST_INDEX_BITS, MOST_INDEX_BITS = 8, 32
-"""The bits of a coordinate or a reference in a circuit: those of two levels of a stop at least, and those of a word in accelerator memory
-at most."""
+"""The least and the most bits of a coordinate or a reference in a circuit. The least hold the two levels of a stop, the most are
+a word in accelerator memory."""
 
 
 def index_bits(graph: n.Graph, bounds: Mapping[n.Port, int]) -> int:
-    """Return the bits of coordinates and references in the circuit of a graph: those of the largest tensor that has an entry for each
-    coordinate."""
+    """Return the bits of coordinates and references in the circuit of a graph: enough to number the entries of its largest
+    tensor, if every coordinate has an entry."""
     return min(max((LEAST_INDEX_BITS, *(count.bit_length() for count in _counts(graph, bounds)))), MOST_INDEX_BITS)
 
 

@@ -1,4 +1,4 @@
-"""What a graph declares beside its nodes: the streams between them, by port and type, and the tensors that they read and write."""
+"""The declarations of a graph beside its nodes: the streams by port and type, and the tensors that nodes read and write."""
 
 from __future__ import annotations
 
@@ -115,7 +115,7 @@ class TensorDecl:
         return self
 
     def level_tensor(self, level: int) -> str:
-        """Return the name of the tensor of which a level is scanned: another one where it is one of its outermost levels."""
+        """Return the name of the tensor whose level is scanned. It is another tensor if the level is shared with it (`outer`)."""
         return self.outer[0] if self.outer is not None and level < self.outer[1] else self.name
 
     @property

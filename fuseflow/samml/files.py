@@ -136,7 +136,7 @@ def _dimensions(decl: TensorDecl, entry: TensorEntry, named: Sequence[str]) -> t
 
 
 def _of_file(entry: TensorEntry, dims: Sequence[str]) -> tuple[str, ...]:
-    """Return the names of the dimensions of an entry's file, given those of the tensor."""
+    """Return the names of the dimensions of an entry's file, given the names of the tensor's dimensions."""
     file = entry.lists.get("indices", tuple(dims))
     if sorted(file) != sorted(dims):
         raise FileError(f"`indices` are [{', '.join(file)}], those of the tensor [{', '.join(dims)}]")
@@ -163,7 +163,7 @@ def _content(decl: TensorDecl, entry: TensorEntry, dims: Sequence[str], block: B
 def _fibertree(decl: TensorDecl, entry: TensorEntry, axes: Sequence[int], block: Block) -> Tensor:
     """Return a tensor from a folder of fibertrees, with its dimensions as declared. `axes` says where they are in the folder.
 
-    Nothing is packed again, so that what is not stored has the declared implicit value, and the padding of tiles stays as it is.
+    Nothing is packed again. So values that are not stored have the declared implicit value, and the padding of tiles stays.
     """
     format = replace(decl.format, order=tuple(axes[d] for d in decl.format.order))
     inside = tuple(block[axes.index(k)] for k in range(len(axes))) if block else ()
@@ -214,7 +214,7 @@ def _packed(array: ArrayOrSparse, decl: TensorDecl, block: Block, padded: bool) 
 
 
 def merge_tiles(tensor: Tensor) -> Tensor:
-    """Return the tensor whose elements are those of the tiles, padding included.
+    """Return the tensor of the single elements of all tiles, padding included.
 
     Tiles of a tensor that does not have one or two dimensions become two dimensions of their own.
     """

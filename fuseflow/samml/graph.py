@@ -37,7 +37,7 @@ class GraphStructure:
     key: Hashable
 
 
-@dataclass(frozen=True)  # with a place for what is computed once
+@dataclass(frozen=True)  # with a place for values that are computed once
 class Graph:
     """A dataflow graph, its nodes in an order in which every input is defined before it is used.
 
@@ -124,7 +124,7 @@ class Graph:
 
     @cached_property
     def element_bits(self) -> Mapping[Port, int]:
-        """The bits of the elements of every stream of values: those of the tensor that it is read from, or of the widest operand."""
+        """The bits of an element of every stream of values: as many as in the tensor that is read, or in the widest operand."""
         bits: dict[Port, int] = {}
         for node in self.nodes:
             made = self.declared[node.tensor].element_bits if isinstance(node, TensorReader) else operand_bits(node, bits)
@@ -134,7 +134,7 @@ class Graph:
 
     @cached_property
     def precisions(self) -> Mapping[Port, Precision]:
-        """The precision of the numbers of every stream of values: that of the tensor that it is read from, or what an operator gives."""
+        """The precision of the numbers of every stream of values, which the tensor that is read or the operator gives."""
         precisions: dict[Port, Precision] = {}
         for node in self.nodes:
             if isinstance(node, TensorReader):
@@ -148,7 +148,7 @@ class Graph:
         return precisions
 
     def computing_precision(self, node: Primitive) -> Precision:
-        """Return the precision in which a node computes: the widest of what it reads, as its operator has it."""
+        """Return the precision in which a node computes: the widest precision of its inputs, as its operator computes it."""
         if isinstance(node, Alu):
             return computing_precision(node.function, *_operand_precisions(node, self.precisions))
         return widest([self.precisions[port] for port in node.inputs if port in self.precisions])
@@ -163,7 +163,7 @@ class Graph:
 
 
 def _operand_precisions(node: Alu, precisions: Mapping[Port, Precision]) -> tuple[list[Precision], list[float | None]]:
-    """Return the precisions of the operands of an operator, and the values of those that are constants."""
+    """Return the precisions of the operands of an operator, and for each operand its value, or None if it is no constant."""
     streams = iter(node.inputs)
     constants = [operand.value if operand.constant else None for operand in node.operands]
     return [precisions[next(streams)] if c is None else precision_of_number(c) for c in constants], constants

@@ -35,7 +35,7 @@ class Join(Node):
     payloads: tuple[int, ...]
 
     def sides(self) -> tuple[tuple[int, tuple[int, ...]], ...]:
-        """Return, for each side, the input position of its coordinates and those of its payloads."""
+        """Return, for each side, the input position of its coordinates and the input positions of its payloads."""
         sides, at = [], 0
         for count in self.payloads:
             sides.append((at, tuple(range(at + 1, at + 1 + count))))

@@ -1,4 +1,4 @@
-"""The primitives that write what one lane has of a dense tensor.
+"""The primitives that write one lane's part of a dense tensor.
 
 Where a result is written once, its lanes are merged first, and one writer takes one value in a cycle. A dense tensor has all
 coordinates. So where each value goes is known before any is computed, and each lane can write its own.
@@ -53,7 +53,7 @@ class WriteLaneValues(WriteValues):
 
 
 LaneWriter: TypeAlias = WriteLaneLevel | WriteLaneValues
-"""A writer of what one lane has of a dense tensor."""
+"""A writer of one lane's part of a dense tensor."""
 
 
 def _check_lane(node: LaneWriter, c: NodeCheck, outputs: Sequence[OutputFacts]) -> Sequence[OutputFacts]:
@@ -96,7 +96,7 @@ class LanePart:
 
 
 def lane_part(node: LaneWriter, tensor: TensorDecl) -> LanePart:
-    """Return the places that a writer has in what it writes: in the coordinates of its level, or in the values."""
+    """Return the places at which a writer writes: in the coordinates of its level, or in the values."""
     innermost = node.level if isinstance(node, WriteLaneLevel) else tensor.format.rank - 1
     return LanePart(node.lane, node.lanes, prod(tensor.size(p) for p in range(innermost - node.levels + 1, innermost + 1)))
 
@@ -104,7 +104,7 @@ def lane_part(node: LaneWriter, tensor: TensorDecl) -> LanePart:
 def lane_writer(
     node: WriteLevel | WriteValues, name: str, inputs: tuple[Port, ...], levels: int, lane: int, lanes: int
 ) -> LaneWriter:
-    """Return the node `name` that writes what one lane has of what a node writes."""
+    """Return the node `name` that writes one lane's part of the output of the given writer."""
     match node:
         case WriteLevel():
             return WriteLaneLevel(name, inputs, node.tensor, node.level, levels, lane, lanes)

@@ -1,6 +1,6 @@
 """Tensor declarations and nodes as operations of the `samml` dialect, and back; `mlir` makes a graph of them.
 
-The operands and results of a node stand in its own order, except those of a join, which the dialect groups by kind.
+The operands and results of a node stand in its own order. Only a join is an exception: the dialect groups its streams by kind.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ OUTPUT = "samml.output"
 PLACEMENTS = {"samml.resident": ("resident", ""), "samml.buffer": ("buffer", "bytes"), "samml.preload": ("preload", "ports")}
 """The operations that say how a declared tensor is read: the field of the tensor that each sets, and the attribute that says how much."""
 _NAMED_BY = {TENSOR: "name"} | dict.fromkeys((OUTPUT, *PLACEMENTS), "tensor") | dict.fromkeys(OPERATIONS, "node")
-"""The attribute of each operation that names what the operation is about."""
+"""The attribute of each operation that names its tensor or its node."""
 
 
 # To MLIR --------------------------------------------------------------------------------------------------------------------
@@ -98,7 +98,7 @@ def _level_segments(name: str, taken_levels: int, given_levels: int) -> dict[str
 
 
 def read_tensors(operations: Sequence[m.Operation]) -> tuple[n.TensorDecl, ...]:
-    """Return the tensors that the operations among these declare, with what others among them say of their placement."""
+    """Return the tensors that some of these operations declare, with the placement that others of them give to the tensors."""
     declared = [_read_tensor(op) for op in operations if op.name == TENSOR]
     names = [decl.name for decl in declared]
     placements: dict[tuple[str, str], m.Operation] = {}
@@ -140,7 +140,7 @@ def read_node(op: m.Operation) -> n.Primitive:
 
 
 def check_types(op: m.Operation, node: n.Node, types: Mapping[n.Port, n.StreamType]) -> None:
-    """Refuse an operation whose results are not those that its node makes."""
+    """Refuse an operation whose results are not the streams that its node makes."""
     outputs = [n.Port(node.name, k) for k in range(len(node.port_names()))]
     if len(outputs) != len(op.results):
         op.refuse(f"has {len(op.results)} results; node `{node.name}` makes {len(outputs)} streams")
@@ -153,7 +153,7 @@ def check_types(op: m.Operation, node: n.Node, types: Mapping[n.Port, n.StreamTy
 
 
 def locate_error(error: GraphError, operations: Sequence[m.Operation], head: m.Operation) -> GraphError:
-    """Return an error of a whole graph or table with the place of the node or tensor that it names, or else that of the graph itself."""
+    """Return an error of a graph or table with the place of the node or tensor that it names, or else the place of the graph."""
     places = {op.string(_NAMED_BY[op.name]): op.place for op in operations if op.name in _NAMED_BY}
     _, *names = re.findall(r"`([^`]+)`", error.message) or [""]  # the first is the graph's own
     error.span = error.span or next((places[name] for name in names if name in places), head.place)
@@ -161,7 +161,7 @@ def locate_error(error: GraphError, operations: Sequence[m.Operation], head: m.O
 
 
 def _port(value: ir.Value, reader: m.Operation) -> n.Port:
-    """Return the stream that a value stands for. Results of a join are grouped, so their number is not that of the output."""
+    """Return the stream that a value stands for. Results of a join are grouped, so they are in another order than outputs."""
     maker = m.Operation(value.owner.operation, reader.module)
     if maker.name not in OPERATIONS:
         reader.refuse(f"reads a result of `{maker.name}`, which is no primitive")

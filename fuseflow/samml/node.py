@@ -1,4 +1,4 @@
-"""What every primitive declares.
+"""The facts that every primitive declares.
 
 A primitive is a class of `primitives`. Whatever the rest of the compiler must know of it stands there once, as xDSL's operations declare
 their traits: as a base class (`Pointwise`, `Workspace`, `TensorReader`, `TensorWriter`), as a class attribute, or as a small method.
@@ -80,12 +80,12 @@ DEFAULT_UNIT = Unit()
 MEMORY_UNIT = Unit("memory")
 
 Grain: TypeAlias = Literal["element", "fiber", "fold", "tensor"]
-"""What a node must see as a whole, so that lanes cannot share it: an element, a fiber, a fiber that it folds in any grouping, or the
-whole tensor."""
+"""The part of a stream that a node must see as a whole, so that lanes cannot share it: an element, a fiber, a fiber that it folds
+in any grouping, or the whole tensor."""
 
 Role: TypeAlias = Literal["source", "level", "value", "join", "move", "lane", "compute", "write"]
-"""What a node is for: it starts the streams, gives coordinates or references of a level, reads values, brings coordinates together or
-takes them apart, puts elements elsewhere, deals lanes, computes, or writes."""
+"""The purpose of a node: it starts the streams, gives coordinates or references of a level, reads values, brings coordinates
+together or takes them apart, puts elements elsewhere, deals lanes, computes, or writes."""
 
 
 # Nodes ----------------------------------------------------------------------------------------------------------------------
@@ -109,21 +109,21 @@ class Node:
     role: ClassVar[Role]
     """The purpose of the primitive, which drawings and reports show."""
     grain: ClassVar[Grain]
-    """What the primitive must see as a whole."""
+    """The part of a stream that the primitive must see as a whole."""
     holds_back: ClassVar[bool] = False
     """Whether it emits nothing of a fiber before the fiber has ended."""
     gives_parents: ClassVar[bool] = False
-    """Whether its references are as they lie in a level, so that a memory may prefetch what they refer to."""
+    """Whether its references come in the order of a level, so that a memory may prefetch the data at them."""
     area: ClassVar[Area]
     """The area of its rules."""
     beyond_comal: ClassVar[str] = ""
-    """What the primitive does, if Comal (the simulator whose times machines with `rules: comal` have) has no times for it; else ""."""
+    """The work of the primitive, if the simulator Comal, whose times `rules: comal` has, has no times for it; else ""."""
 
     name: str
     inputs: tuple[Port, ...]
 
     def check(self, c: NodeCheck) -> Sequence[OutputFacts]:
-        """Return what is known of the outputs. Refuse by `c` what the stream contract (docs/streams.md) does not allow."""
+        """Return the facts of the outputs. Refuse by `c` a node that the stream contract (docs/streams.md) does not allow."""
         raise NotImplementedError(f"primitive `{self.op}` does not say what a well-formed one is")
 
     # Streams ----------------------------------------------------------------------------------------------------------------
@@ -135,7 +135,7 @@ class Node:
         return input_kinds(self.streams)
 
     def outputs(self, inputs: Sequence[StreamType]) -> tuple[StreamType, ...]:
-        """Return the types of the outputs, given those of the inputs, which `verify` has checked."""
+        """Return the types of the outputs, given the types of the inputs, which `verify` has checked."""
         raise NotImplementedError(f"primitive `{self.op}` does not declare its outputs")
 
     def typed(self, inputs: Sequence[StreamType], tensors: Mapping[str, TensorDecl]) -> tuple[StreamType, ...]:
@@ -152,19 +152,19 @@ class Node:
         raise NotImplementedError(f"primitive `{self.op}` does not declare what it carries")
 
     def bounds(self, inputs: Sequence[int], tensors: Mapping[str, TensorDecl]) -> tuple[int, ...]:
-        """Return an exclusive upper bound of the coordinates of each output, given those of the inputs. The bound of a full level is its
-        size."""
+        """Return an exclusive upper bound of the coordinates of each output, given the bounds of the inputs. The bound of a full
+        level is its size."""
         return tuple(max([inputs[k] for k in carried]) if carried else UNBOUNDED for carried in self.carries())
 
     def nested(self, around: tuple[T, ...], depth: int, own: T, mixed: T) -> tuple[T, ...]:
         """Return labels for the levels of the deepest output, outermost first; the other outputs have the outer ones of these levels.
 
-        `around` labels the levels of the inputs, and `depth` is that of the first input. `own` is the label of a level that this node
-        makes, and `mixed` that of a level made of two levels or of a part of one."""
+        `around` labels the levels of the inputs, and `depth` is the depth of the first input. `own` is the label of a level that
+        this node makes, and `mixed` the label of a level made of two levels or of a part of one."""
         return around
 
     def watched(self, inputs: int) -> Sequence[int]:
-        """Return those of the `inputs` inputs at which every firing looks, whether or not it takes a token from them."""
+        """Return the inputs, out of `inputs`, at which every firing looks, whether or not it takes a token from them."""
         return ()
 
     # Work -------------------------------------------------------------------------------------------------------------------
@@ -180,12 +180,12 @@ class Node:
 
     @property
     def rounds(self) -> bool:
-        """Whether what the operator makes of 32-bit floats may have more digits than such a float."""
+        """Whether the result of the operator on 32-bit floats may have more digits than such a float."""
         return bool(self.operator)
 
     @property
     def by_value(self) -> bool:
-        """Whether values, and not coordinates alone, decide how often the node fires and what it passes on."""
+        """Whether values, and not coordinates alone, decide how often the node fires and which tokens it passes on."""
         return False
 
 
@@ -224,11 +224,11 @@ class TensorUser(Node):
     tensor: str = field(metadata=attribute("tensor"))
 
     def uses_storage(self, tensors: Mapping[str, TensorDecl]) -> bool:
-        """Return whether the node reads or writes what is stored of the tensor, wherever that lies."""
+        """Return whether the node reads or writes stored data of the tensor, wherever they lie."""
         return True
 
     def asks_memory(self, tensors: Mapping[str, TensorDecl]) -> bool:
-        """Return whether what the node reads or writes of the tensor lies in the memory, and not in the configuration."""
+        """Return whether the data that the node reads or writes lie in the memory, and not in the configuration."""
         return self.uses_storage(tensors) and not tensors[self.tensor].resident
 
 
@@ -255,8 +255,8 @@ class TensorWriter(TensorUser):
 
 
 def operand_bits(node: Node, bits: Mapping[Port, int]) -> int:
-    """Return the bits of the elements of the widest stream of values that a node reads, or 32 if it reads none. `bits` are those of the
-    elements of streams of values."""
+    """Return the bits of the elements of the widest stream of values that a node reads, or 32 if it reads none. `bits` has the
+    bits of the elements of streams of values."""
     return max([bits[port] for port in node.inputs if port in bits], default=32) if bits else 32
 
 
@@ -279,7 +279,7 @@ def stream_name(node: Node, output: int) -> str:
 
 
 def family_rows(package: str, path: Iterable[str]) -> dict[type[Node], Any]:
-    """Return what the files of a package have in their tables `RULES`, which have a row for each primitive of one family."""
+    """Return the rows of the tables `RULES` in the files of a package. Each table has a row for each primitive of one family."""
     modules = [import_module(f"{package}.{found.name}") for found in iter_modules(path)]
     return {primitive: row for module in modules for primitive, row in vars(module).get("RULES", {}).items()}
 

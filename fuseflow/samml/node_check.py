@@ -1,4 +1,4 @@
-"""What the check of a primitive takes and returns: facts of streams, and the refusals that primitives share."""
+"""The input and the result of the check of a primitive: facts of streams, and the refusals that primitives share."""
 
 from __future__ import annotations
 
@@ -149,7 +149,7 @@ class NodeCheck:
         return tensor
 
     def position(self, tensor: str, level: int) -> Position:
-        """Return what references into a level index. They follow from the levels above, which may be those of another tensor."""
+        """Return the position that references into a level index. It names another tensor if the level above belongs to that."""
         return Position(self.tensors[tensor].level_tensor(level - 1), level)
 
     def indexes(self, k: int, tensor: str, level: int) -> None:
@@ -163,7 +163,7 @@ class NodeCheck:
             self.refuse(f"{self.stream(k)} holds {holds}; this node takes references into {wanted}")
 
     def inside(self, k: int, size: int, limit: str) -> None:
-        """Refuse coordinates that are not provably below the size of what they address."""
+        """Refuse coordinates that are not provably below the size of the level that they address."""
         if self.inputs[k].bound > size:
             self.refuse(
                 f"{self.stream(k)} holds coordinates below {self.inputs[k].bound}; {limit} is {size}",
@@ -183,7 +183,7 @@ class NodeCheck:
         self.aligned(last - 1, last)
 
     def reaches(self, depth: int) -> None:
-        """Refuse a first input of another depth than what it is written to has levels."""
+        """Refuse a first input whose depth is not the number of levels that it is written to."""
         self._depth(0, self.inputs[0].type, depth)
 
     def sized(self, size: int) -> None:

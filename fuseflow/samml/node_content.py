@@ -1,4 +1,4 @@
-"""What a node says apart from its names: nodes that say the same compute the same, cost the same, or are the same but for names."""
+"""The content of a node without its names: nodes of equal content compute the same, cost the same, or are equal but for names."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def work(node: Node) -> Hashable:
 
 
 def settings(node: Node) -> Hashable:
-    """Return all of a node but the names that it has or uses: its own, those of its inputs, and that of its tensor."""
+    """Return all of a node but names: its own name, the names of its inputs, and the name of its tensor."""
     primitive: Any = type(node)
     read = _settings_of(primitive)
     return primitive, None if read is None else read(node)

@@ -1,6 +1,6 @@
 """One module to import the graph and every primitive from.
 
-`node` says what a primitive declares, and `primitives` defines the classes.
+`node` has the facts that a primitive declares, and `primitives` defines the classes.
 """
 
 from fuseflow.samml.declarations import Kind as Kind

@@ -1,4 +1,4 @@
-"""The primitives: all node types, whose classes stand in files by what they are for (`node` lists the facts of a class).
+"""The primitives: all node types, whose classes stand in files by their purpose (`node` lists the facts of a class).
 
 The meaning of every primitive is in the project's stream contract (docs/streams.md), its time in `fuseflow.sim.reference`;
 `fuseflow.sim.engine` is the same, fast. docs/extending.md says how to add one.

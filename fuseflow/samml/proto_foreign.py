@@ -1,12 +1,12 @@
-"""Completion of another tool's graph, which declares no tensors and does not say what its locates address and its writes store.
+"""Completion of another tool's graph, which declares no tensors, nor the levels that its locates address and its writes store.
 
 Tensors are declared as they are stored: dimension p is storage level p, so a matrix that is stored by columns is declared transposed.
-Level formats come from the lookups and writes; a level that is only located is dense. The size of a dimension is that of its index
-in `sizes` if it is there, else what a write says, else 0 for unknown.
+Level formats come from the lookups and writes; a level that is only located is dense. The size of a dimension is the size of its
+index in `sizes` if it is there, else the size that a write says, else 0 for unknown.
 
-Arrays that are `blocked` hold square tiles, as large as their `stream_shape`. What operations do then follows from the tiles that reach
-them: MUL of two is the matrix product, all else is element by element, and a reduction by ADDSUM adds up the rows of its sum, too. There
-the other tool repeats the column to a tile; here it stays one, which operators take for that.
+Arrays that are `blocked` hold square tiles, as large as their `stream_shape`. The meaning of an operation then follows from the
+tiles that reach it: MUL of two is the matrix product, all else is element by element, and a reduction by ADDSUM adds up the rows
+of its sum, too. There the other tool repeats the column to a tile; here it stays one, which operators take for that.
 """
 
 from __future__ import annotations
@@ -104,7 +104,7 @@ class ForeignGraph:
         return {tensor: tuple(level.index for level in self.usages(tensor)) for tensor in sorted(self.levels)}
 
     def usages(self, tensor: str) -> list[LevelUsage]:
-        """Return what is known of each storage level of a tensor, outermost first."""
+        """Return the known facts of each storage level of a tensor, outermost first."""
         levels = self.levels[tensor]
         return [levels.get(p, LevelUsage()) for p in range(max(levels, default=-1) + 1)]
 
@@ -123,7 +123,7 @@ class ForeignGraph:
         self.refuse(node, "nothing reads the references that it locates")
 
     def look(self, node: n.Node) -> None:
-        """Record what a node tells about the level that it reads or writes."""
+        """Record the facts that a node tells about the level that it reads or writes."""
         message: Any = self.messages.get(node.name)
         if isinstance(node, n.Scan):
             self.note(node.tensor, node.level, LevelUsage(message.format, message.index))

@@ -1,4 +1,4 @@
-"""What the protobuf message of a primitive looks like, for the writer and the reader (`proto_formats` has the table)."""
+"""The form of the protobuf message of a primitive, for the writer and the reader (`proto_formats` has the table)."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class WireFormat:
     complete: Callable[[Any, str, Any, tuple[n.Port, ...]], Mapping[str, Any]] = lambda reader, name, message, inputs: {}
 
     def beyond_public(self, writer: Any, node: n.Primitive) -> str:
-        """Return what readers of the public schema cannot do that a node does."""
+        """Return the part of a node's work that readers of the public schema cannot do."""
         if self.beyond is not None:
             return self.beyond(writer, node)
         return f"have no {node.op}" if OPERATIONS[self.operation].number >= FIRST_OWN else ""

@@ -1,4 +1,4 @@
-"""The table of the protobuf messages of primitives, with what readers of the public schema will miss in ours.
+"""The table of the protobuf messages of primitives, with the work that readers of the public schema cannot do.
 
 Where a public message can say what a node means, that message says it; extension fields hold the rest, so that our own reader loses
 nothing. A primitive without a row travels as a message `Primitive`, its attributes as the text form writes them. So a new primitive needs
@@ -365,7 +365,7 @@ UNKNOWN = WireFormat("primitive", n.Root, (), ("outputs",), complete=_refuse_unk
 
 
 def node_format(w: ProtoWriter, node: n.Primitive) -> WireFormat | None:
-    """Return the format of the message of a node, or None if the message of another node says what this one does."""
+    """Return the format of the message of a node, or None if the message of another node says all of it."""
     match node:
         case n.Join() if w.public.passing.get(located(node)) is node:
             return None  # the message of the locate says it

@@ -1,7 +1,7 @@
 """The reader of a protobuf message, ours or another tool's, as nodes of a graph (`proto` has the API).
 
 Broadcasts become fan-out and repeat signals the streams that they are made from; operations may stand in any order. A public `Locate`
-also passes its inputs on: where those outputs are read, a join with one side stands for that (it takes as long).
+also passes its inputs on. Where these outputs are read, a join with one side stands for them, which takes as long.
 """
 
 from __future__ import annotations
@@ -175,7 +175,7 @@ class ProtoReader:
 
 
 def _checked(graph: str, nodes: list[n.Primitive]) -> list[n.Primitive]:
-    """Refuse streams that their node does not make, as those of a joiner with more outputs than inputs, or a wrong `signal`."""
+    """Refuse streams that their node does not make, as if a joiner has more outputs than inputs, or a `signal` is wrong."""
     output_counts = {node.name: len(node.port_names()) for node in nodes}
     for node in nodes:
         for port in node.inputs:
@@ -187,7 +187,7 @@ def _checked(graph: str, nodes: list[n.Primitive]) -> list[n.Primitive]:
 
 
 def declared_graph(name: str, message: pb.ComalGraph, nodes: tuple[n.Primitive, ...]) -> n.Graph:
-    """Return the graph of `nodes` with what the extension fields of a message declare."""
+    """Return the graph of `nodes` with the declarations in the extension fields of a message."""
     return n.Graph(
         name,
         tuple(map(_declared_tensor, message.tensors)),

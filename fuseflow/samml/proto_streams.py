@@ -1,8 +1,8 @@
 """The streams of an operation of a protobuf message, by the paths of the fields that hold them.
 
-A path names a field, or a choice (a `oneof`), of which the member for the kind of stream is meant. A field of that message stands behind a
-dot. A repeated field holds all streams that the other paths leave, in their order, or from the last to the first if `~` stands before the
-path.
+A path names a field, or a choice (a `oneof`), which stands for its member for the kind of stream. A field of that message stands
+behind a dot. A repeated field holds all streams that the other paths leave, in their order, or from the last to the first if `~`
+stands before the path.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ def stream_key(stream: StreamMessage) -> StreamKey:
 
 
 def member(message: Any, name: str, kind: Kind | None = None) -> Any:
-    """Return a field of a message. If the name is that of a choice, the field is the member for a `kind` of stream, else the one that is
-    set, else the first."""
+    """Return a field of a message. If the name belongs to a choice, the field is the member for a `kind` of stream, else the
+    member that is set, else the first."""
     choice = message.DESCRIPTOR.oneofs_by_name.get(name)
     if choice is None:
         return getattr(message, name)

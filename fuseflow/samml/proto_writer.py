@@ -1,4 +1,4 @@
-"""The message of a graph under construction, with its operations, their streams, and warnings of what public readers will miss."""
+"""The message of a graph under construction, with its operations, their streams, and warnings of gaps of public readers."""
 
 from __future__ import annotations
 

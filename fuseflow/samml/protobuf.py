@@ -45,7 +45,7 @@ def compatibility(graph: n.Graph, facts: Mapping[n.Port, StreamFacts] | None = N
 def from_proto(data: bytes, sizes: Mapping[str, int] | None = None) -> n.Graph:
     """Return the graph in a binary `ComalGraph`, ours or another tool's.
 
-    Graphs of other tools do not declare tensors: see `proto_foreign` for what is declared instead. `sizes` gives the sizes of their
+    Graphs of other tools declare no tensors: see `proto_foreign` for the declarations made then. `sizes` gives the sizes of their
     indices. Raises `GraphError`, naming the operation, if something in it is not executed here, or the graph does not verify.
     """
     return _graph(_parsed(data), sizes or {})

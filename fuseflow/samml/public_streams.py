@@ -1,7 +1,7 @@
 """Which streams each node of a graph reads once the graph is said in the public schema.
 
 The public messages do not take every stream where our nodes do: a repeat is signalled by references or values, a locate passes
-references on, a join has its coordinates beside every payload. What writes the schema asks here, and so does who counts broadcasts.
+references on, a join has its coordinates beside every payload. Writers of the schema and counts of broadcasts ask here.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ class PublicStreams:
         return passed
 
     def passes_on(self, locate: n.Node | None, join: n.Join) -> TypeGuard[n.Locate]:
-        """Return whether the join gives what the public message of the locate passes on: its coordinates, and references beside them."""
+        """Return whether the join gives the coordinates and references that the public message of the locate passes on."""
         return (
             isinstance(locate, n.Locate)
             and (join.kind, join.payloads) == ("intersect", (1,))
@@ -80,11 +80,11 @@ class PublicStreams:
 
 
 THROUGH = ".through"
-"""Ends the name of the join that passes on what the locate of the name before it reads, as the public locate does itself."""
+"""The suffix to the name of a locate that names the join that passes on its inputs, as the public locate does itself."""
 
 
 def located(join: n.Join) -> str:
-    """Return the name that the locate of a join has if the join passes on what it reads."""
+    """Return the name of the locate whose inputs a join passes on, if it is such a join."""
     return join.name.removesuffix(THROUGH)
 
 

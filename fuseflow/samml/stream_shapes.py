@@ -11,9 +11,9 @@ from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 
 LOCAL = frozenset({"full", "accumulate", "permute", "union", "intersect", "flatten", "split"})
-"""The origins that say of each list what it holds, given the lists of other structures at the same place. So they hold for the part of a
-structure that one lane has as for the whole. A scan, a drop and a select do not: they are known by their node, which is another one in
-every lane. Dealing in turn is not local, since the turn runs on from list to list."""
+"""The origins that define the content of each list by the lists of other structures at the same place. So they hold for one
+lane's part of a structure as for the whole. A scan, a drop and a select are not local: their node is part of their origin, and
+every lane has another node. Dealing in turn is not local, since the turn runs on from list to list."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -60,7 +60,7 @@ class StreamShape:
         return levels >= 0 and self.ancestor(levels) is other
 
     def ancestor(self, levels: int) -> StreamShape | None:
-        """Return the structure `levels` levels up, or None if there are not so many levels."""
+        """Return the structure `levels` levels up, or None if there are fewer levels."""
         shape: StreamShape | None = self
         for _ in range(levels):
             shape = shape.parent if shape else None
@@ -81,7 +81,7 @@ class StreamShapes:
         self._shapes: dict[tuple[StreamShape, tuple[Hashable, ...]], StreamShape] = {}
         self._aligned: dict[tuple[StreamShape, StreamShape, StreamShape], StreamShape] = {}
         self._undealt: dict[tuple[StreamShape, StreamShape], StreamShape | None] = {}
-        """The structures of which lanes have parts, by the part and what the lane was dealt; None where the part does not tell."""
+        """The whole structure by the part of a lane and the structure dealt to the lane; None where the part does not tell."""
 
     def below(self, parent: StreamShape, *origin: Hashable) -> StreamShape:
         """Return the structure one level below `parent`. Equal origins below equal parents are the same structure."""
@@ -102,9 +102,9 @@ class StreamShapes:
         return self.below(parent, "full", size)
 
     def joined(self, kind: str, sides: Sequence[StreamShape], bounds: Sequence[int]) -> StreamShape:
-        """Return the structure of a join of sides with one parent, whose coordinates are below `bounds`. It is that of one side if this
-        side provably has all coordinates of the join: the first for `left`, one that holds the others for a union, one that the others
-        hold for an intersection."""
+        """Return the structure of a join of sides with one parent, whose coordinates are below `bounds`. It is the structure of
+        one side if this side provably has all coordinates of the join: of the first for `left`, of a side that holds the others
+        for a union, of a side that the others hold for an intersection."""
         if kind == "left":
             return sides[0]
         limits: dict[StreamShape, int] = {}
@@ -131,7 +131,7 @@ class StreamShapes:
             known = len(self._numbers)
             part = (self._dealt(shape, old, new) if dealt else None) or self._carried(shape, old, new)
             if dealt and self._undealt.get((part, new)) is None:
-                self._undealt[part, new] = shape  # what all lanes have says what the whole is, however a lane came by its part
+                self._undealt[part, new] = shape  # the parts of all lanes define the whole, however a lane came by its part
             self._aligned[key] = self._derived(part, known, "align", shape, old, new)
         return self._aligned[key]
 
@@ -163,8 +163,8 @@ class StreamShapes:
         return None
 
     def _gathered(self, lanes: Sequence[StreamShape], dealt: Sequence[StreamShape], known: int) -> StreamShape:
-        """Return the structure of which each lane has the part below what was `dealt` to it. Of this structure and those above it, only the
-        first `known` are of other streams."""
+        """Return the whole structure, given each lane's part of it below the structure that was `dealt` to the lane. The first
+        `known` structures belong to other streams."""
         parts = {self._undealt_shape(lane, at) for lane, at in zip(lanes, dealt, strict=True)}
         if len(parts) == 1 and (whole := parts.pop()) is not None:
             levels = lanes[0].depth - dealt[0].depth
@@ -175,7 +175,7 @@ class StreamShapes:
         return self.below(above, "merge", *lanes)
 
     def _undealt_shape(self, shape: StreamShape, dealt: StreamShape) -> StreamShape | None:
-        """Return the structure of which a lane has the part `shape`, or None if the lane does not tell. `dealt` is what it was dealt."""
+        """Return the whole structure for a lane's part `shape`, or None if the part does not tell. `dealt` went to the lane."""
         key = shape, dealt
         if key not in self._undealt:
             self._undealt[key] = self._whole_of(shape, dealt)
@@ -214,8 +214,8 @@ def _above(shape: StreamShape, levels: int) -> StreamShape:
 
 
 def _mapped(origin: tuple[Hashable, ...], part: Callable[[StreamShape], StreamShape | None]) -> tuple[Hashable, ...] | None:
-    """Return an origin with other structures in the place of those that it names. It is None if one has no other, or the origin is not
-    local."""
+    """Return an origin in which `part` replaces each structure that it names. The result is None if `part` gives None for one of
+    them, or the origin is not local."""
     if origin[0] not in LOCAL:
         return None
     mapped: list[Hashable] = []
@@ -240,8 +240,8 @@ def holds(outer: StreamShape, inner: StreamShape, bound: int) -> bool:
 
 
 def lists_are_full_or_empty(shape: StreamShape | None) -> bool:
-    """Return whether each list of a structure provably has all coordinates of its dimension, or none: as behind a sum in a workspace, whose
-    lists have what all lists of another structure have."""
+    """Return whether each list of a structure provably has all coordinates of its dimension, or none: as behind a sum in a
+    workspace, whose lists have the coordinates of all lists of another structure."""
     match shape:
         case StreamShape(origin=("full", _)):
             return True

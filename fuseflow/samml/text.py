@@ -18,10 +18,10 @@
     write_val = write(sum_k) y.vals
 
 One node a line: its name, its primitive with the streams it reads, its attributes. A stream is `node.port`, or `node` if the
-node makes one stream. Sides of a join are separated by `;`. A slot of an alu is `N->x`, the next stream with its implicit
-value, or a number. After the nodes: `fiber_fifo node[input]` and `depth node[input] 64`. The line of a tensor that lies in
-the configuration of the accelerator ends with `resident`; that of one whose ports have reuse buffers with `buffer 65536`,
-and that of one that is preloaded with `preload 8`.
+node makes one stream. Sides of a join are separated by `;`. A slot of an alu is `N->x`, the next stream with its implicit value,
+or a number. After the nodes: `fiber_fifo node[input]` and `depth node[input] 64`. The line of a tensor ends with `resident` if it
+lies in the configuration of the accelerator, with `buffer 65536` if its ports have reuse buffers, and with `preload 8` if it is
+preloaded.
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ def _show_node(node: n.Node, by_name: Mapping[str, n.Node]) -> str:
 
 
 def parse(text: str, file: str = "<text>") -> n.Graph:
-    """Read the text form. Raises `GraphError` with the line; what a well-formed text means is for `verify` to judge."""
+    """Read the text form. Raises `GraphError` with the line; whether the graph is valid is for `verify` to judge."""
     reader = _Reader()
     for number, line in enumerate(text.splitlines(), 1):
         statement = line.partition("#")[0].strip() if not line.startswith("graph ") else line.strip()

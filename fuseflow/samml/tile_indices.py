@@ -1,4 +1,4 @@
-"""The indices that the tiles of a graph run over, given those of the tensors that it reads."""
+"""The indices that the tiles of a graph run over, given the indices of the tensors that it reads."""
 
 from __future__ import annotations
 

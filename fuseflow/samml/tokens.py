@@ -1,4 +1,4 @@
-"""Tokens: how a nested list becomes a stream, and back (`encode`, `decode`), and what a well-formed stream is (`check`).
+"""Tokens: how a nested list becomes a stream, and back (`encode`, `decode`), and when a stream is well-formed (`check`).
 
 A stream of depth d linearizes a d-deep nested list. A stop says which levels it closes, lowest and highest, level 0 being the
 innermost; an element is a coordinate, a reference or a number; `N` stands for an absent payload; `D` ends the stream.

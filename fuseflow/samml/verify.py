@@ -28,7 +28,7 @@ NAME = re.compile(r"[^\s()\[\],;#=]+")
 
 
 def verify(graph: n.Graph) -> Mapping[n.Port, StreamFacts]:
-    """Return what is known of every stream. Raises `GraphError`, naming graph, node and input, unless the graph is well-formed."""
+    """Return the facts of every stream. Raises `GraphError`, naming graph, node and input, unless the graph is well-formed."""
     if not graph.name or graph.name != graph.name.strip() or set(graph.name) & {"\n", "#"}:
         raise GraphError(f"the graph's name {graph.name!r} is empty or has a line break, a `#` or spaces around it")
     if not graph.nodes:
@@ -61,7 +61,7 @@ class StreamProver:
         return self._context.shapes.derivations
 
     def visit(self, node: n.Primitive) -> None:
-        """Add what is known of the outputs of a node. Raises `GraphError` if the node may not read what it reads."""
+        """Add the facts of the outputs of a node. Raises `GraphError` if the node may not read its inputs."""
         context, facts = self._context, self.facts
         check = NodeCheck(context, node.name, node.op, node.inputs, [facts[port] for port in node.inputs if port in facts])
         if type(node) not in n.ATTRIBUTES:
@@ -86,7 +86,7 @@ class StreamProver:
 
 
 def proved(graph: n.Graph) -> StreamProver:
-    """Return a walk that has been through all nodes. Raises `GraphError` at the first node that may not read what it reads."""
+    """Return a prover that has visited all nodes. Raises `GraphError` at the first node that may not read its inputs."""
     prover = StreamProver(graph)
     for node in graph.nodes:
         prover.visit(node)
@@ -94,7 +94,7 @@ def proved(graph: n.Graph) -> StreamProver:
 
 
 def stream_facts(graph: n.Graph) -> dict[n.Port, StreamFacts]:
-    """Return what is known of every stream. Raises `GraphError` at the first node that may not read what it reads."""
+    """Return the facts of every stream. Raises `GraphError` at the first node that may not read its inputs."""
     return proved(graph).facts
 
 
@@ -218,8 +218,8 @@ def _verify_outputs(graph: n.Graph, prover: StreamProver) -> None:
 
 
 def _written_shape(graph: n.Graph, prover: StreamProver, writers: Sequence[Writer], part: str) -> StreamShape:
-    """Return the shape that the writers of a part of an output write together. Refuse several, unless they are those of all lanes of one
-    fork, in order."""
+    """Return the shape that the writers of a part of an output write together. Refuse several writers, unless they are the
+    writers of all lanes of one fork, in order."""
     first, shapes = writers[0], [prover.facts[node.inputs[0]].shape for node in writers]
     if not isinstance(first, LaneWriter):
         if len(writers) > 1:
