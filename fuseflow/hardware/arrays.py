@@ -1,8 +1,8 @@
-"""The arrays that a circuit reads: what the tensors of a run put at each port of a node that reads one.
+"""The arrays that a circuit reads: the data of tensors at each port of a node that reads one.
 
-Every level is read in one of two forms (`fuseflow.tensors.levels.base.Walk`). What is computed has no arrays. What is listed has `low` and
-`high`, where the entries below a reference begin and end, the coordinates `crds`, and `refs` if a reference is not the place of its
-coordinate. `next` are the places behind runs of equal coordinates.
+Every level is read in one of two forms (`fuseflow.tensors.levels.base.Walk`). A computed level has no arrays. A listed level has
+`low` and `high`, where the entries below a reference begin and end, the coordinates `crds`, and `refs` if a reference is not the
+place of its coordinate. `next` are the places behind runs of equal coordinates.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The lines of arrays that have come to the ports of a circuit, in a testbench: an element is undefined until its line was answered.
 
-So a circuit that ends with the right tokens has read its tensors through its ports alone. What lies in no array of the memory, such as the
-ends of runs of equal coordinates, is there from the start.
+So a circuit that ends with the right tokens has read its tensors through its ports alone. Data in no array of the memory, such as
+the ends of runs of equal coordinates, are there from the start.
 """
 
 from __future__ import annotations

@@ -62,7 +62,7 @@ def bench_memory(
 
 
 def _stalls(count: int, stalls: int | None) -> tuple[list[str], tuple[str, ...]]:
-    """Return the declarations of what says which ports are ready, and its steps. A port changes in one of four cycles."""
+    """Return the declarations of the wires that say which ports are ready, and steps. A port changes in one of four cycles."""
     if stalls is None:
         return [f"wire [{count - 1}:0] {READY} = {{{count}{{1'b1}}}};"], ()
     parts = [f"reg [{count - 1}:0] {READY} = 0;", f"reg [31:0] chance = {stalls & 0xFFFFFFFF};", "integer stalled;"]
@@ -147,7 +147,7 @@ class MemoryServer:
         self.run, self.window = run, run.lookahead
 
     def serve(self, requests: IO[str], answers: IO[str]) -> None:
-        """Answer what a testbench writes, until it ends. Lines of its simulator are passed over."""
+        """Answer the requests that a testbench writes, until it ends. Lines of its simulator are passed over."""
         for line in requests:
             kind, *numbers = line.split()
             if kind == "R" and len(numbers) == 3:

@@ -16,7 +16,7 @@ from fuseflow.rules.expressions import Expr
 
 
 def kept_bits(circuit: Circuit, netlists: Mapping[str, Netlist]) -> dict[Channel, int]:
-    """Return a mask of the bits that each channel of a circuit keeps. `netlists` are those of its units, by node."""
+    """Return a mask of the bits that each channel of a circuit keeps. `netlists` has the netlists of its units, by node."""
     given = given_bits(circuit, netlists)
     read = {node: read_bits(parts) for node, parts in netlists.items()}
     return {c: given[c.writer, c.output] & read[c.reader].get(c.input, 0) for c in circuit.channels}
@@ -37,8 +37,8 @@ def read_bits(parts: Netlist) -> dict[str, int]:
 
 
 def given_bits(circuit: Circuit, netlists: Mapping[str, Netlist]) -> dict[tuple[str, str], int]:
-    """Return a mask of the bits of each output that may be one. What no run can set is found by steps from the start, in which registers
-    have their first values and no token was given, until nothing is added."""
+    """Return a mask of the bits of each output that may be one. The search starts with the first values of registers and no
+    tokens. It adds the bits that can be set from there, until nothing is added."""
     given = {(c.writer, c.output): 0 for c in circuit.channels}
     readers: dict[tuple[str, str], list[Channel]] = {}
     for channel in circuit.channels:
@@ -72,7 +72,7 @@ def _settled(parts: Netlist, inputs: Mapping[str, int], registers: dict[str, int
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Ones:
-    """The bits of expressions that may be one, by those of the inputs and the registers of a module."""
+    """The bits of expressions that may be one, given the bits of inputs and registers that may be one."""
 
     inputs: Mapping[str, int]
     registers: Mapping[str, int]
@@ -124,7 +124,7 @@ def _joined(parts: Iterable[Expr], masks: Iterable[int]) -> int:
 
 
 def _operands_first(expr: Expr, known: Mapping[int, int]) -> Iterator[Expr]:
-    """Return what is not known of an expression, each after its operands."""
+    """Yield the parts of an expression that are not known, each after its operands."""
     waiting = [expr]
     while waiting:
         part = waiting[-1]

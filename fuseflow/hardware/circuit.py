@@ -31,7 +31,7 @@ MOST_TILE_BITS = 1 << 17
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Unit:
-    """A node in a circuit: its rules, and the latency of what it gives."""
+    """A node in a circuit: its rules, and the latency of its outputs."""
 
     node: n.Node
     module: Module
@@ -41,7 +41,7 @@ class Unit:
 @dataclass(frozen=True, slots=True)
 class Channel:
     """A channel from an output of a node to an input of one. `depth` is None for a FIFO without bound. `edge` is None inside a node. Tokens
-    that lie `in_place` are in their slots while they are on their way: those of tiles, and those that are computed late."""
+    that lie `in_place` are in their slots while they are on their way: tiles, and tokens that are computed late."""
 
     writer: str
     output: str
@@ -71,7 +71,7 @@ class Circuit:
     index: int
 
     def bounded(self, depths: Mapping[n.Edge, int], links: Mapping[str, int]) -> Circuit:
-        """Return the circuit with these depths of the channels that have no bound; `links` are those inside of nodes, by node."""
+        """Return the circuit with these depths of channels without a bound; `links` has the depths inside nodes, by node."""
 
         def depth(channel: Channel) -> int | None:
             if channel.depth is not None:

@@ -29,8 +29,8 @@ from fuseflow.tensors import Tensor
 
 @dataclass(frozen=True, slots=True)
 class Simulated:
-    """What the simulator says of a graph. `graph` has the depths that the machine chose, and `slots` are depths with which FIFOs that have
-    no bound do the same. `waiting` has the nodes that a deadlock leaves."""
+    """The simulator's run of a graph. `graph` has the depths that the machine chose, and `slots` are depths with which FIFOs
+    without a bound behave the same. `waiting` has the nodes that a deadlock leaves."""
 
     graph: n.Graph
     cycles: int
@@ -68,8 +68,8 @@ def simulated(graph: n.Graph, tensors: Mapping[str, Tensor], machine: Machine, e
 
 
 def _stuck(graph: n.Graph, tensors: Mapping[str, Tensor], machine: Machine) -> Simulated:
-    """Return what a graph did before its deadlock. A node waits if it has not ended. What fetches ahead for one may wait for ever, if
-    nothing needs its last lines."""
+    """Return the run of a graph up to its deadlock. A node waits if it has not ended. A process that fetches ahead may wait for
+    ever, if nothing needs its last lines."""
     runnable = with_rounded_constants(graph, machine)
     controller = machine.controller()
     network = build_network(runnable, {**auxiliary_tensors(graph), **tensors}, machine, record=True, controller=controller)
@@ -102,14 +102,14 @@ class Difference:
 
 
 def first_difference(circuit: Circuit, expected: Simulated, actual: Evaluation) -> Difference | None:
-    """Return the earliest token that differs, or else firings that do, or else who waits at the end; None if nothing differs. Of one
-    cycle that of the first node in the graph is returned."""
+    """Return the earliest token that differs, or else firings that do, or else who waits at the end; None if nothing differs. Of
+    several in one cycle, the difference at the first node in the graph is returned."""
     tokens = min(_token_differences(circuit, expected, actual), key=lambda difference: difference.cycle, default=None)
     return tokens or next(_other_differences(expected, actual), None)
 
 
 def differences(circuit: Circuit, expected: Simulated, actual: Evaluation) -> Iterator[Difference]:
-    """Return the first difference of every stream, then those of the firings of nodes, and of who waits at the end."""
+    """Yield the first difference of every stream, then differences in the firings of nodes, and in who waits at the end."""
     yield from _token_differences(circuit, expected, actual)
     yield from _other_differences(expected, actual)
 
@@ -183,7 +183,7 @@ def _stream_difference(circuit: Circuit, unit: Unit, k: int, stream: Recording, 
 
 
 def _number_of(circuit: Circuit, width: int) -> Callable[[int], Any]:
-    """Return what shows a payload of so many bits: a number, or the numbers of a tile."""
+    """Return a function that shows a payload of `width` bits: as a number, or as the numbers of a tile."""
     arithmetic = circuit.arithmetic
     if width < arithmetic.width:
         return int

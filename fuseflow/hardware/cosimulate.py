@@ -24,16 +24,16 @@ from fuseflow.sim.run import Simulation
 from fuseflow.tensors import Tensor
 
 PATIENCE, GRACE = 2, 1000
-"""A circuit may take so many times the cycles of the simulator, and so many more, before it counts as one that does not end."""
+"""A circuit may take `PATIENCE` times the cycles of the simulator, and `GRACE` more, before it counts as endless."""
 
 
 @dataclass(frozen=True, slots=True)
 class Cosimulation:
-    """What a circuit and the simulator said of one graph.
+    """The runs of a circuit and the simulator on one graph.
 
-    `tokens` is the number of tokens that were compared. `waiting` has the nodes that a deadlock leaves in both, and `hanging` those that
-    wait in the circuit alone. No synthesizer takes the units `simulation_only`. `simulation` is None after a deadlock, and `evaluation` has
-    all that the circuit did.
+    `tokens` is the number of tokens that were compared. `waiting` has the nodes that a deadlock leaves in both, and `hanging` the
+    nodes that wait in the circuit alone. No synthesizer takes the units `simulation_only`. `simulation` is None after a deadlock,
+    and `evaluation` has the run of the circuit.
     """
 
     name: str
@@ -65,7 +65,7 @@ def cosimulate(
     Raises `HardwareError` if there is no circuit or no such tool. A circuit that hangs where the simulator ends is a difference.
     """
     program = find_tool(tool)
-    circuit = build_circuit(graph, machine)  # what has no circuit is refused before anything runs
+    circuit = build_circuit(graph, machine)  # a graph without a circuit is refused before anything runs
     if program is not None:
         require_units(circuit)
     start = time.perf_counter()

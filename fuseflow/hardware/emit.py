@@ -77,7 +77,7 @@ def module_body(parts: Netlist) -> str:
 
 
 def output_line(values: Sequence[tuple[str, int]]) -> str:
-    """Return the operation that gives the outputs of a module: values with their bits, of which there may be none."""
+    """Return the operation that gives the outputs of a module: values with their bits. There may be none."""
     if not values:
         return "hw.output"
     return f"hw.output {', '.join(value for value, _ in values)} : {', '.join(f'i{width}' for _, width in values)}"

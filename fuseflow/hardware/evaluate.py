@@ -1,10 +1,10 @@
-"""Evaluation of a circuit in Python, cycle by cycle. It needs no tool, and defines what the printed circuit must do.
+"""Evaluation of a circuit in Python, cycle by cycle. It needs no tool, and defines how the printed circuit must behave.
 
 A cycle has two phases. First every unit looks at the heads of its channels, at their room and at its registers, and says what fires. Then
-tokens move and registers change. So the order of units does not matter, as in hardware. Units at which nothing has changed are not asked.
+tokens move and registers change. So the order of units does not matter, as in hardware. Units without changes are skipped.
 
-A memory that takes time is that of the simulators. It goes on by windows of its look-ahead: what is not known at a cycle is seen no earlier
-than that many cycles later.
+A memory that takes time is the memory of the simulators. It goes on by windows of its look-ahead: an answer that is unknown at a
+cycle is seen after that many cycles at the earliest.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ from fuseflow.tensors import Tensor
 
 @dataclass(slots=True)
 class Evaluation:
-    """What a circuit did. `tokens` has the words that each output of a node gave, and `given` the cycles of the firings that gave them;
-    `fired` has the cycles of all firings of a node but those that ask for others. `requests` has what each port of a node asked of the
-    memory, and `waiting` are the nodes that have not come to their end."""
+    """The run of a circuit. `tokens` has the words that each output of a node gave, and `given` the cycles of the firings that
+    gave them; `fired` has the cycles of all firings of a node, without helpers. `requests` has the requests of each port of a
+    node to the memory, and `waiting` are the nodes that have not come to their end."""
 
     cycles: int = 0
     tokens: dict[tuple[str, str], list[int]] = field(default_factory=dict)
@@ -55,8 +55,8 @@ class _Lane:
 
 @dataclass(frozen=True, slots=True)
 class _Moves:
-    """What a rule moves: the places of the inputs that it takes, of its outputs, registers and memories, of the outputs whose tokens come
-    late, and of its process. The process may fire again `pause` cycles later, and its firings count if it `counts`."""
+    """Effects of a rule: the places of inputs that it takes, of its outputs, registers and memories, of the outputs whose tokens
+    come late, and of its process. The process may fire again `pause` cycles later, and its firings count if it `counts`."""
 
     takes: tuple[int, ...]
     gives: tuple[int, ...]
@@ -110,7 +110,7 @@ class _Site:
         self.given = [result.given.setdefault((name, out), []) for out in module.outputs]
 
     def ask(self, cycle: int) -> list[Firing]:
-        """Return what the unit fires in a cycle."""
+        """Return the firings of the unit in a cycle."""
         heads = [lane.tokens[0][0] if lane.tokens and lane.tokens[0][1] <= cycle else None for lane in self.inputs.values()]
         rooms = [all(lane.slots is None or lane.slots > 0 for lane in lanes) for lanes in self.outputs]
         answers = [port.answers(cycle) for port in self.ports]
@@ -126,7 +126,7 @@ class _Site:
 
 
 def waiting_nodes(circuit: Circuit, result: Evaluation) -> tuple[str, ...]:
-    """Return the nodes that have not given `D` on all of their outputs. Those that write give it to the memory."""
+    """Return the nodes that have not given `D` on all of their outputs. Writers give it to the memory."""
 
     def ended(unit: Unit) -> bool:
         outputs = [(result.tokens[unit.node.name, out], unit.module.outputs[out]) for out in unit.module.streams]
@@ -194,7 +194,7 @@ class _Run:
         return self.result
 
     def _answered(self) -> bool:
-        """Let the memory go on as far as what happens next allows, and return whether anything does."""
+        """Let the memory go on as far as the next event allows, and return whether there is an event."""
         while self.memory.goes_on(self.calendar[0][0] if self.calendar else None):
             for number, visible in self.memory.answers():
                 self.wake(visible, self.sites[number])

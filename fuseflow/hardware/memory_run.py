@@ -1,6 +1,6 @@
 """The memory behind a circuit that runs: the model of the simulators, asked by the ports of the circuit.
 
-A port counts the answers that it sees. A request is answered after those before it, so the count says which ones are.
+A port counts the answers that it sees. Requests are answered in their order, so the count says which requests are answered.
 """
 
 from __future__ import annotations
@@ -91,14 +91,14 @@ class MemoryRun:
         port.requests.append((cycle, address))
 
     def advance(self, cycle: int) -> None:
-        """Let the memory go on to a cycle, before which everything was asked."""
+        """Let the memory go on to a cycle. All earlier requests are known."""
         assert self.controller is not None
         self.controller.memory.advance(cycle)
         for _ in self.answers():
             pass
 
     def goes_on(self, until: int | None) -> bool:
-        """Let the memory go on by a window, if it has anything to answer and if nothing is asked before the end of that. `until` is the
+        """Let the memory go on by a window, if it has anything to answer and if no request comes before its end. `until` is the
         cycle in which the circuit may fire next, or None."""
         if self.controller is None:
             return False

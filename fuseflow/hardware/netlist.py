@@ -17,12 +17,12 @@ ANSWERS = "answers"
 """The input of a module that counts the answers of a port that reads, behind the kind of the array."""
 
 LATE = "late"
-"""The output of a module that says that the data are those of the last token, behind the name of the stream."""
+"""The suffix of the output that says that the data belong to the last token. It stands behind the name of the stream."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class WritePort:
-    """What is written to a memory: whether, where and what."""
+    """A write to a memory: whether it happens, its address, and its data."""
 
     enable: Expr
     address: Expr
@@ -45,7 +45,7 @@ class Netlist:
         return bool(self.registers or self.memories)
 
     def roots(self) -> Iterator[Expr]:
-        """Return outputs, next states, and what is written to memories."""
+        """Yield outputs, next states, and the parts of writes to memories."""
         yield from self.outputs.values()
         yield from (state for _, state in self.registers.values())
         for _, port in self.memories.values():
@@ -157,7 +157,7 @@ def _addresses(roots: Iterable[Expr]) -> dict[str, Expr]:
 
 
 def expressions(roots: Iterable[Expr]) -> Iterator[Expr]:
-    """Return every expression of which others are made, each one once."""
+    """Yield these expressions and all of their operands, each one once."""
     waiting, visited = list(roots), set[int]()
     while waiting:
         expr = waiting.pop()

@@ -1,4 +1,4 @@
-"""What the rules of a node need to know of the graph around it: the widths of its streams, bounds of coordinates, and its tensor."""
+"""The facts that the rules of a node need about its graph: the widths of streams, bounds of coordinates, and its tensor."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ MOST_KEYS = 4096
 
 @dataclass(frozen=True, slots=True)
 class NodeContext(RuleContext):
-    """The context of one node. `types` and `bounds` are those of its inputs: what they carry, and an exclusive bound of their
-    coordinates. Coordinates and references have `index` bits. `timing` is that of the node on the machine, and `handover` the depth of its
-    link between two processes with workspaces. `memory` is None where the arrays answer at once, and `in_order` says that the node reads
-    its arrays from the first element to the last."""
+    """The context of one node. `types` are the types of its inputs, and `bounds` exclusive bounds of their coordinates.
+    Coordinates and references have `index` bits. `timing` is the timing of the node on the machine, and `handover` the depth of
+    its link between two processes with workspaces. `memory` is None where the arrays answer at once, and `in_order` says that the
+    node reads its arrays from the first element to the last."""
 
     node: n.Node
     types: tuple[n.StreamType, ...]

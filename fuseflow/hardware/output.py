@@ -1,4 +1,4 @@
-"""What users get of a circuit: its MLIR text, or a directory of SystemVerilog with a list of its files."""
+"""The output for users of a circuit: its MLIR text, or a directory of SystemVerilog with a list of its files."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from fuseflow.samml import nodes as n
 from fuseflow.sim.machine.machine import Machine
 
 MANIFEST = "circuit.json"
-"""The file that says what a directory of SystemVerilog is."""
+"""The file that describes a directory of SystemVerilog."""
 FILE_LIST = "files.f"
 """The sources in the order in which tools read them: `verilator -f files.f`, `iverilog -c files.f`."""
 LINK_DEPTH = 16
@@ -68,7 +68,7 @@ def save_verilog(directory: str | Path, graphs: Sequence[n.Graph], machine: Mach
 
 
 def _region(circuit: Circuit, top: Top, file: str, units: tuple[str, ...]) -> dict[str, object]:
-    """Return what the manifest says of a region. `simulation_only` are the units that no synthesizer takes."""
+    """Return the entry of a region in the manifest. `simulation_only` are the units that no synthesizer takes."""
     return {
         "name": circuit.graph.name,
         "top": top.name,
@@ -82,5 +82,5 @@ def _region(circuit: Circuit, top: Top, file: str, units: tuple[str, ...]) -> di
 
 
 def _port(port: MemoryTopPort) -> dict[str, object]:
-    """Return what the manifest says of a port at the memory. Its wires begin with `wires`."""
+    """Return the entry of a port at the memory in the manifest. Its wires begin with `wires`."""
     return {"wires": port.name, "node": port.node, "array": port.kind, "writes": port.write, "number": port.number}

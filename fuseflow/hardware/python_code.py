@@ -1,7 +1,7 @@
-"""The rules of a module as a Python function, which says what fires in a cycle.
+"""The rules of a module as a Python function, which says which rules fire in a cycle.
 
 The function is printed from the expressions of the rules, as `emit` prints them for CIRCT, and then compiled. Nothing that a user wrote is
-part of its text: names in it are those of the module's own inputs, registers and arrays.
+part of its text: its names are the names of the module's own inputs, registers and arrays.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from fuseflow.rules.expressions import Expr
 from fuseflow.rules.rules import Module
 
 Firing: TypeAlias = tuple[int, tuple[int, ...], tuple[int, ...], tuple[tuple[int, int], ...], tuple[int, ...]]
-"""What a rule does: its number, the tokens that it gives, the states that it sets, the addresses and words that it stores, and the tokens
-that take the place of those given before."""
+"""A firing of a rule: its number, the tokens that it gives, the states that it sets, the addresses and words that it stores, and
+the tokens that take the place of those given before."""
 
 Step: TypeAlias = Callable[[Any, Any, Any, Any, Any, Any, Any], list[Firing]]
 """A function of the heads (None where none is visible), the room of each output, whether the interval of each process is over, the
-registers, the memories, the arrays, and the answers of each port. It returns what fires."""
+registers, the memories, the arrays, and the answers of each port. It returns the firings."""
 
 INFIX = {
     "and": "&",
@@ -100,7 +100,7 @@ class Places:
 
 
 class Block:
-    """Lines that compute expressions, each one once. `names` has the variable of each expression, by what it says."""
+    """Lines that compute expressions, each one once. `names` has the variable of each expression, by its text."""
 
     def __init__(self, places: Places, names: dict[str, str], lines: list[str], indent: str) -> None:
         self.places, self.names, self.lines, self.indent = places, names, lines, indent

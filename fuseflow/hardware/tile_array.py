@@ -1,9 +1,9 @@
 """Arrays of units: an operator on tiles that takes several cycles, with as many units as its items need in each of them.
 
 The firing that takes the operands does the first step, on the tokens themselves, and keeps them. A helping process does the other steps,
-one in each cycle. The elements of the result go around in a row of registers: each step takes those at its front and puts what it makes of
-them at its end. So units have fixed places in the row, whatever the size of a tile. Which elements of the operands they get is chosen by
-the number of the step.
+one in each cycle. The elements of the result go around in a row of registers: each step takes elements at its front and puts the
+results at its end. So units have fixed places in the row, whatever the size of a tile. Which elements of the operands they get is
+chosen by the number of the step.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ class TileOperand:
 
 
 class TileArray:
-    """The array for some work in at most `cycles` cycles. `start` are the elements of the result before the first step. Without it they are
-    those that the work before left, if the array `keeps` them, or the identity of the work. Where there was nothing, which `fresh` says in
-    the first firing, an item puts what it reads.
+    """The array for some work in at most `cycles` cycles. `start` has the elements of the result before the first step. Without
+    it they are left by the work before, if the array `keeps` them, or are the identity of the work. Where there was nothing, as
+    `fresh` says in the first firing, an item puts the element that it reads.
 
     `begun` are the registers after the first firing, and `result` is the result in the last step. An array with a single `steps` has no
     process of its own: its result is there in the firing."""
@@ -76,7 +76,7 @@ class TileArray:
 
     @property
     def emptied(self) -> dict[str, Expr | int]:
-        """The registers of an array that keeps its result, once that is given: those at the start."""
+        """The registers of an array that keeps its result, once the result is given: as at the start."""
         return {name: self.m.registers[name].initial for name in self._elements(self.aligned)}
 
     def kept(self, name: str, value: Expr) -> Expr:

@@ -1,4 +1,4 @@
-"""What each operator on tiles does, item by item: a table that an array of units works off.
+"""The work of each operator on tiles, item by item: a table that an array of units works off.
 
 An item reads one element of each operand and changes one element of the result. Items come in an order in which neighbours change different
 elements, and each element has its items in the order in which the simulators add up or fold. So a product runs over k outside of rows and
@@ -18,13 +18,13 @@ from fuseflow.rules.expressions import Expr
 from fuseflow.tile_ops import TILE_FOLDS, TileShape, broadcast_shape
 
 Combine: TypeAlias = Callable[[Expr, Sequence[Expr]], Expr]
-"""What an item makes of an element of the result, and of the elements that it reads."""
+"""The function of an item, of an element of the result and of the elements that the item reads."""
 
 
 @dataclass(frozen=True, slots=True)
 class TileWork:
     """The `items` of an operator, in their order: item w changes element w % `results` of the result. `reads` says for each operand which
-    of its elements an item reads. Elements begin with `identity`, or as nothing. What `moves` elements needs no unit."""
+    of its elements an item reads. Elements begin with `identity`, or as nothing. Work that `moves` elements needs no unit."""
 
     results: int
     items: int
@@ -39,7 +39,7 @@ Row: TypeAlias = Callable[[Arithmetic, Sequence[TileShape]], TileWork]
 
 
 def tile_work(function: str, arithmetic: Arithmetic, tiles: Sequence[TileShape]) -> TileWork | None:
-    """Return the work of an operator on operands of these shapes, of which () is a scalar. None if it has no circuit."""
+    """Return the work of an operator on operands of these shapes, or None if it has no circuit. The shape () is a scalar."""
     if function in OPERATORS or function in COMBINERS:
         return _elementwise(function, arithmetic, tiles)
     row = TILE_WORK.get(function)

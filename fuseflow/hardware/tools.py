@@ -22,7 +22,7 @@ DELAY = "ff_delay.sv"
 """The latency of a channel, and of a memory that takes a fixed time."""
 PORT = "ff_port.sv"
 MEMORY_PARTS = "ff_fixed_memory.sv", "ff_arrivals.sv", "ff_line_rom.sv"
-"""Of a testbench with a memory that takes time: what a port sees of one of a fixed time, and arrays whose lines arrive."""
+"""Files of a testbench whose memory takes time: a port's view of a memory of fixed time, and arrays whose lines arrive."""
 WIDE_UNITS = "ff_f64.sv"
 """The units of 64-bit floats, which are for simulation only."""
 ARRAY = "ff_rom.sv"
@@ -110,7 +110,7 @@ def has_library(name: str) -> bool:
 
 
 Serve: TypeAlias = Callable[[IO[str], IO[str]], None]
-"""Reads what a program writes, and answers it, until it ends."""
+"""A function that reads the requests of a program, and answers them, until it ends."""
 
 
 def run_tool(tool: Tool, folder: Path, sources: Sequence[str], waves: bool, serve: Serve | None = None) -> None:

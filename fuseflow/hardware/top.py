@@ -29,7 +29,7 @@ MEMORY_READS = 2
 
 @dataclass(frozen=True, slots=True)
 class TopPort:
-    """A port of the top module. `node` and `name` are those of the array, or of the stream that is written."""
+    """A port of the top module. `node` and `name` tell the array, or the stream that is written."""
 
     port: str
     node: str
@@ -40,7 +40,7 @@ class TopPort:
 @dataclass(frozen=True, slots=True, eq=False)
 class Top:
     """A printed circuit: its MLIR text, the modules of its nodes, and its ports. Of each array there are an address and the data, of each
-    stream that is written whether there is a token, and the token. `ports` are those at a memory that takes time."""
+    stream that is written whether there is a token, and the token. `ports` are at a memory that takes time."""
 
     text: str
     name: str
@@ -178,7 +178,7 @@ class _Wires:
         self.lines.append(f'  {", ".join(results.values())} = hw.instance "{me}" @{unit.module}({", ".join(given)}) -> ({made})')
 
     def _inputs(self, unit: EmittedUnit) -> Iterator[tuple[str, str]]:
-        """Return what is at each input port of the instance of a node."""
+        """Yield each input port of the instance of a node, and the wire at it."""
         node, me = unit.node, instance_name(unit.node)
         streams = self.streams[node]
         for port, width in unit.netlist.inputs:
@@ -243,7 +243,7 @@ class _Wires:
         self._joined(name, pieces)
 
     def _joined(self, name: str, pieces: list[tuple[str, int]]) -> None:
-        """Print a word of some pieces, of which the first is the lowest."""
+        """Print a word of some pieces. The first piece is the lowest."""
         names, types = ", ".join(piece for piece, _ in reversed(pieces)), ", ".join(f"i{width}" for _, width in reversed(pieces))
         self.lines.append(f"  {name} = comb.concat {names} : {types}")
 

@@ -91,7 +91,7 @@ def memory_ports(circuit: Circuit, instances: Iterable[str]) -> list[MemoryTopPo
 
 
 def port_instance(port: MemoryTopPort, memory: TimedMemory) -> str:
-    """Return the line of MLIR of a port. What the node gives and gets are `NAME_request_valid`, `NAME_request_data`, `NAME_request_room`
+    """Return the line of MLIR of a port. The wires of the node are `NAME_request_valid`, `NAME_request_data`, `NAME_request_room`
     and `NAME_answers`."""
     name, width = port.name, port.lines + KIND_BITS
     shift = memory.line.bit_length() - 1

@@ -13,7 +13,7 @@ from fuseflow.hardware.tools import CHANNEL_MEMORY, DELAY, PORT, WIDE_UNITS, has
 from fuseflow.hardware.top import Top
 
 _INSIDE = re.compile(rf"\b(?:ff_f32_\w+|{'|'.join(file.removesuffix('.sv') for file in (CHANNEL_MEMORY, DELAY))})\b")
-"""The modules of which others have instances."""
+"""The modules that others have instances of."""
 
 
 def simulation_units(circuit: Circuit, top: Top) -> tuple[str, ...]:
@@ -25,7 +25,7 @@ def simulation_units(circuit: Circuit, top: Top) -> tuple[str, ...]:
 
 
 def library_sources(top: Top) -> list[str]:
-    """Return the files of the folder `sv` that a circuit needs: those of its channels, its memories, the units that it calls, and the
+    """Return the files of the folder `sv` that a circuit needs: for its channels, its memories, the units that it calls, and the
     units inside of these. Raises `HardwareError` if a unit is not written in SystemVerilog."""
     reads = {len(memory_reads) for unit in top.units for memory_reads in unit.netlist.reads().values()}
     streams = [*dict.fromkeys(channel.module for channel in top.channels), *([PORT.removesuffix(".sv")] if top.ports else [])]
@@ -34,8 +34,8 @@ def library_sources(top: Top) -> list[str]:
 
 
 def library_closure(modules: Iterable[str]) -> list[str]:
-    """Return the files of the folder `sv` that have some modules and those inside of them, sorted. Raises `HardwareError` if one is not
-    written in SystemVerilog."""
+    """Return the files of the folder `sv` that have some modules and the modules inside of them, sorted. Raises `HardwareError`
+    if one is not written in SystemVerilog."""
     files: dict[str, None] = {}
     waiting = list(modules)
     while waiting:

@@ -1,6 +1,6 @@
 """SystemVerilog from the MLIR text of a circuit, by CIRCT. This is the only file that needs `pycde`, the extra `hardware`.
 
-The MLIR of `pycde` lives in one process with that of `torch_mlir`.
+The MLIR of `pycde` lives in one process with the MLIR of `torch_mlir`.
 """
 
 from __future__ import annotations

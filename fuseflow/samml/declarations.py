@@ -138,7 +138,7 @@ class TensorDecl:
         return self.shape[self.format.order[level]]
 
     def is_single(self, level: int) -> bool:
-        """Return whether a storage level has one coordinate in each of its fibers. References below it are those above it."""
+        """Return whether each fiber of a storage level has one coordinate. Then references below it equal those above it."""
         return self.format.levels[level].full and self.size(level) == 1
 
     @property

@@ -153,7 +153,7 @@ class NodeCheck:
         return Position(self.tensors[tensor].level_tensor(level - 1), level)
 
     def indexes(self, k: int, tensor: str, level: int) -> None:
-        """Refuse references that index something else. Those into a full level of one coordinate are those into what is below it."""
+        """Refuse references that index something else. Below a full level of one coordinate, references are the same."""
         position, declared, above = self.inputs[k].position, self.tensors[tensor], level
         while above and position != self.position(tensor, above) and declared.is_single(above - 1):
             above -= 1

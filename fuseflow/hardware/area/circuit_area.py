@@ -17,7 +17,7 @@ from fuseflow.resources.gates import FLIP_FLOP, GATE_EQUIVALENT, MEMORY_BIT, TEC
 
 @dataclass(frozen=True, slots=True)
 class PartArea:
-    """The area of one part and the number of them. `flip_flops` are those of one, and `bits` those of a memory."""
+    """The area of one part and the number of them. `flip_flops` is the number in one part, and `bits` the bits of a memory."""
 
     part: Part
     count: int
@@ -80,7 +80,7 @@ class CircuitArea:
 
 
 def circuit_areas(circuits: Sequence[Circuit], liberty: Liberty | None = None) -> Iterator[CircuitArea]:
-    """Return the area of each circuit. What was not synthesized before is synthesized, and kept.
+    """Return the area of each circuit. Parts that were not synthesized before are synthesized, and their cells are kept.
 
     Raises `HardwareError` if yosys is not there, if it refuses something, or if a FIFO has no bound.
     """

@@ -1,6 +1,6 @@
 """Cells that were synthesized before, kept by the text of the part: no module is synthesized twice.
 
-The files are private: what others could write is not read, and a damaged file counts as none.
+The files are private: a file that others could write is not read, and a damaged file counts as none.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A library of cells that the user has, in the Liberty format: a bounded text, of which yosys reads the cells and their areas."""
+"""A library of cells that the user has, in the Liberty format: a bounded text. Yosys reads the cells and their areas."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ _AREA = re.compile(r"\barea\s*:\s*\"?([0-9.eE+-]+)\"?\s*;")
 
 @dataclass(frozen=True, slots=True)
 class Liberty:
-    """The text of a library with at least a cell that has an area and a flip-flop. `name` is what the library calls itself.
-    `flip_flops` are the names of such cells."""
+    """The text of a library with at least a cell that has an area and a flip-flop. `name` is the name that the library gives
+    itself. `flip_flops` are the names of such cells."""
 
     path: Path
     name: str

@@ -1,4 +1,4 @@
-"""The parts of which a circuit is made: modules of nodes, channels, units of arithmetic, and memories. Equal parts are one."""
+"""The parts of a circuit: modules of nodes, channels, units of arithmetic, and memories. Equal parts are one."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from fuseflow.hardware.units import library_closure
 from fuseflow.sim.memory.settings import TimedMemory
 
 PartKind: TypeAlias = Literal["primitive", "fifo", "unit", "port", "memory"]
-"""What a part is for: the control of a node, a FIFO, a unit of arithmetic, a port at the memory, or a memory on the chip. Workspaces and
-deep FIFOs have one."""
+"""The kind of a part: the control of a node, a FIFO, a unit of arithmetic, a port at the memory, or a memory on the chip.
+Workspaces and deep FIFOs have one."""
 
 FIFO, MEMORY = (file.removesuffix(".sv") for file in (CHANNEL, CHANNEL_MEMORY))
 _INSTANCE = re.compile(r'hw\.instance "[^"]*" @(\w+)(?:<([^>]*)>)?\(')
@@ -44,14 +44,14 @@ class Part:
 
     @property
     def files(self) -> tuple[str, ...]:
-        """The files of the folder `sv` that say what it is; of a module of a node, those of which it has instances."""
+        """The files of the folder `sv` that define the part, or for a module of a node, the files of its instances."""
         if self.kind == "primitive":
             return tuple(sorted({file for part, _ in instances(self.body) for file in part.files}))
         return tuple(library_closure([self.module]))
 
 
 def instances(body: str) -> Iterator[tuple[Part, int]]:
-    """Return the units and memories of which the module of a node has instances, and how many of each."""
+    """Yield the units and memories that have instances in the module of a node, each with the number of instances."""
     counts = Counter((match[1], match[2] or "") for match in _INSTANCE.finditer(body))
     for (module, text), count in counts.items():
         parameters = tuple((name, int(value)) for name, value in _PARAMETER.findall(text))
@@ -126,7 +126,7 @@ def shallow_slots(module: str = FIFO) -> int:
 
 
 def _port(instance: str) -> Part:
-    """Return the part of a port, of which the number makes no difference."""
+    """Return the part of a port. Ports that differ only in their number are the same part."""
     match = _INSTANCE.search(instance)
     assert match is not None and match[2] is not None, "a port is an instance with parameters"
     values = {name: int(value) for name, value in _PARAMETER.findall(match[2])}

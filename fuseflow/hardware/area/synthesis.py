@@ -29,25 +29,25 @@ GATES = "NAND,NOR,AND,OR,XOR,XNOR,MUX,AOI3,OAI3"
 """The gates that logic becomes, besides the inverter. Each has a row in the table of areas."""
 REWRITE = "balance;rewrite;refactor;balance;rewrite;rewrite,-z;balance;refactor,-z;rewrite,-z;balance"
 OPTIMIZE = f"+strash;ifraig;{REWRITE};ifraig;dc2;strash;dch,-f;map,-a"
-"""What `abc` does with the logic. Its own script takes minutes for a divider, and this one seconds."""
+"""The script of `abc` for the logic. Its own script takes minutes for a divider, and this one seconds."""
 CIRCUIT = "circuit.sv"
 LIBERTY = "cells.lib"
 CELLS = "a library needs an inverter, gates, and a flip-flop without reset that is clocked by a rising edge"
 """The hint where a library lacks cells."""
 SECONDS = 600
-"""After so long a synthesis is given up."""
+"""A synthesis that takes more seconds is given up."""
 PROBE = "module probe(input c, input a, input b, output reg q);\n  always @(posedge c) q <= a & b;\nendmodule\n"
 PROBE_SECONDS, BYTES_A_SECOND, PROBE_KILOBYTES = 2, 1 << 20, 1 << 20
-"""What the first use of a library may take of a processor, and of memory, with so many seconds more for a large one."""
+"""The limits of the first use of a library: seconds of a processor, bytes for each further second, and kilobytes of memory."""
 STEPS = "proc\nflatten\nsynth -run coarse: -noabc -nordff\ndfflegalize -cell $_DFF_P_ x\nsimplemap"
-"""What makes simple gates and flip-flops of a module. Read ports of memories get no registers of their own."""
+"""The steps that make simple gates and flip-flops of a module. Read ports of memories get no registers of their own."""
 
 _COUNT = re.compile(r"^ {5,}(\$?[\w$\\.=]+) +(\d+)$", re.MULTILINE)
 _AREA = re.compile(r"Chip area for (?:top )?module .*: ([\d.e+]+)$", re.MULTILINE)
 
 
 def version() -> str:
-    """Return what yosys says that it is. Raises `HardwareError` if it is not there."""
+    """Return the version that yosys prints. Raises `HardwareError` if yosys is not there."""
     if shutil.which(PROGRAM) is None:
         raise HardwareError(
             f"areas are those of gates that `{PROGRAM}` makes, and it is not there",
@@ -59,7 +59,7 @@ def version() -> str:
 
 @dataclass(frozen=True, slots=True)
 class Cells:
-    """The cells of one part, by their name in yosys. `area` is what they take in the unit of a library, and None for generic gates."""
+    """The cells of one part, by their name in yosys. `area` is their area in the unit of a library, or None for generic gates."""
 
     counts: Mapping[str, int]
     area: float | None = None
@@ -71,7 +71,7 @@ class Cells:
 def synthesize(parts: CircuitParts, missing: Sequence[Part], liberty: Liberty | None = None) -> dict[Part, Cells]:
     """Return the cells of some parts of a circuit that are no memories. Raises `HardwareError` if yosys refuses one.
 
-    Each has a yosys of its own, since what one makes of a module depends on what it read before.
+    Each part has a yosys of its own, since the result for a module depends on the modules that yosys read before.
     """
     if not missing:
         return {}

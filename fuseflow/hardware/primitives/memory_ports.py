@@ -1,5 +1,5 @@
-"""The ports of a node at a memory that takes time: rules that ask for lines, and what says that a line is there. They are those of
-`fuseflow.sim.reference.memory_ports`, and their requests are in the same cycles.
+"""The ports of a node at a memory that takes time: rules that ask for lines, and conditions that a line is there. They make the
+same requests in the same cycles as `fuseflow.sim.reference.memory_ports`.
 
 A request is the number of a line in the array of the port. It is a token of an output that has as much room as requests may be without an
 answer. A process that waits for an answer compares the number of answers that its port had with the number that it needs.
@@ -19,14 +19,14 @@ from fuseflow.samml.lane_writers import LanePart
 from fuseflow.sim.memory.settings import TimedMemory
 
 Gives = Callable[[Expr], Mapping[str, Expr]]
-"""The tokens of the last firing that asks, by the number of answers that brings the last line of what it asks for."""
+"""The tokens of the last firing that asks. The argument is the number of answers with which the last line is there."""
 
 LINES = "_lines"
-"""The array of a port that reads ahead, behind the kind: one number, of the lines that there are."""
+"""The suffix of the array of a port that reads ahead, behind the kind. It has one element, the number of lines."""
 
 
 def elements_in_flight(memory: TimedMemory, bits: int) -> int:
-    """Return how many elements of so many bits a port holds for its node: those of all lines that may be on their way."""
+    """Return how many elements of `bits` bits a port holds for its node: all elements of the lines that may be on their way."""
     return memory.outstanding * max(8 * memory.line // bits, 1)
 
 
@@ -41,8 +41,8 @@ class Bits:
 
 @dataclass(frozen=True, slots=True)
 class Extent:
-    """What a port is asked for, in an array of elements of `bits` bits: at once `size` bits, or any number where that is None, from a
-    multiple of `stride` on. The factors of that have `index` bits."""
+    """The bits that a port is asked for at once, in an array of elements of `bits` bits: `size` bits, or any number if it is
+    None, from a multiple of `stride` on. The factor of `stride` has `index` bits."""
 
     bits: int
     stride: int
@@ -66,7 +66,7 @@ class Extent:
         return Bits(number.fit(self.width) * self.stride, behind.fit(self.width) * self.stride - 1, True)
 
     def most_lines(self, memory: TimedMemory) -> int:
-        """The most lines in which the bits lie that are asked for at once."""
+        """The most lines that hold the bits asked for at once."""
         return 1 << self.width if self.size is None else (self.size - 1) // (8 * memory.line) + 2
 
 
@@ -107,12 +107,12 @@ class ReadPort(ABC):
 
     @abstractmethod
     def is_answered(self, needed: Expr) -> Expr:
-        """Return whether the port had so many answers."""
+        """Return whether the port had `needed` answers."""
 
 
 class DemandPort(ReadPort):
-    """A port that reads the lines that its asker names. A register holds the number behind the last one, and bits in the same line ask for
-    nothing. `issued` counts the requests."""
+    """A port that reads the lines that its asker names. A register holds the number behind the last line, and bits in that line
+    need no request. `issued` counts the requests."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -125,8 +125,8 @@ class DemandPort(ReadPort):
     def ask(
         self, label: str, when: Expr, bits: Bits, takes: Sequence[Head], gives: Gives, sets: Mapping[str, Expr | int], on: str
     ) -> None:
-        """Add the rules of a process that asks for bits: one firing for each line that is new, of which the last takes and gives, and one
-        if none is."""
+        """Add the rules of a process that asks for bits: one firing for each new line, and one firing if no line is new. The last
+        one takes and gives."""
         m, kind = self.m, self.kind
         first, last = self.line(bits.low), self.line(bits.last)
         known = (first + 1).is_(self.behind)
@@ -144,13 +144,13 @@ class DemandPort(ReadPort):
         m.rule(label, when & at.is_(last), takes, gives=given, sets={**sets, **after, **issued}, on=on)
 
     def is_answered(self, needed: Expr) -> Expr:
-        """Both counts go around, and differ by less than half of what they hold."""
+        """Both counts wrap around, and differ by less than half of their range."""
         return (self.answers - needed).bits(needed.width - 1, 1).is_(0)
 
 
 class PrefetchPort(ReadPort):
     """A port that reads a whole array in order, ahead of its asker. A process of its own asks for line n in the cycle after line
-    n - `prefetch` was needed. `touched` counts the lines that were, and `fetched` those that were asked for."""
+    n - `prefetch` was needed. `touched` counts the lines that were needed, and `fetched` the lines that were requested."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -167,7 +167,7 @@ class PrefetchPort(ReadPort):
     def ask(
         self, label: str, when: Expr, bits: Bits, takes: Sequence[Head], gives: Gives, sets: Mapping[str, Expr | int], on: str
     ) -> None:
-        """Add the rule of a process that needs bits, which are asked for by another one."""
+        """Add the rule of a process that needs bits, which another process asks for."""
         behind = self.line(bits.last) + 1
         touched = mux(self.touched < behind, behind, self.touched)
         self.m.rule(label, when, takes, gives=gives(behind), sets={**sets, f"{self.kind}_touched": touched}, on=on)
@@ -185,8 +185,8 @@ def read_port(context: NodeContext, m: Module, kind: str, extent: Extent) -> Rea
 
 @dataclass(frozen=True, slots=True)
 class Advance:
-    """What a firing that writes does at its port: so many lines are `full` then, or left. `sets` are registers after it, and `line` is the
-    number of the last line where any are sent."""
+    """The effects of a firing that writes on its port: `full` lines are full then, or left. `sets` are registers after it, and
+    `line` is the number of the last line if any are sent."""
 
     full: Expr
     sets: Mapping[str, Expr | int]
@@ -194,12 +194,12 @@ class Advance:
 
 
 class WritePort:
-    """A port that writes an array from its start. `fill` are the bits in its last line, and `line` is the number of that. A line is sent
-    once it is full. A firing writes `size` bits, with which `most` lines are full at most."""
+    """A port that writes an array from its start. `fill` are the bits in its last line, and `line` is the number of this line. A
+    line is sent once it is full. A firing writes `size` bits, with which `most` lines are full at most."""
 
     def __init__(self, context: NodeContext, m: Module, kind: str, size: int, filled: int = 0, gap: int = 0) -> None:
-        """Make a port that writes `size` bits at a time. At the start there are `filled` bits, and `gap` bits of others may follow what is
-        written."""
+        """Make a port that writes `size` bits at a time. At the start there are `filled` bits, and `gap` bits of other lanes may
+        follow the written ones."""
         assert context.memory is not None
         self.m, self.kind, self.size, self.gap = m, kind, size, gap
         self.line_bits = 8 * context.memory.line
@@ -226,8 +226,8 @@ class WritePort:
         gives: Mapping[str, Expr],
         sets: Mapping[str, Expr | int],
     ) -> None:
-        """Add the rules of a firing that writes: one firing for each line that is full then, of which the last takes and gives, or one
-        where none is. `sent` counts those before it."""
+        """Add the rules of a firing that writes: one firing for each line that is full then, or one firing if none is. The last
+        one takes and gives. `sent` counts the lines sent before."""
         m, width = self.m, count_bits(self.most + 1)
         total = self.fill.fit(self.shift + width) + self.size
         sent = m.register(f"{self.kind}_sent", width) if self.most > 1 else const(0, width)

@@ -60,7 +60,7 @@ def _locate_kept(context: NodeContext, m: Module, crd: Head, out: str, size: int
 
 
 class KeptLevel:
-    """The coordinates of a level that is kept: it is `loading` while some are missing. `sets` and `stores` are what keeps the next one."""
+    """The coordinates of a level that is kept: it is `loading` while some are missing. `sets` and `stores` keep the next one."""
 
     def __init__(self, context: NodeContext, m: Module, size: int) -> None:
         context.require_keys(size, (size,))

@@ -1,4 +1,4 @@
-"""Which nodes ask a memory that takes time, and their rules there. What is not stored, and a resident tensor, need no memory."""
+"""The nodes that ask a memory that takes time, and their rules there. Computed levels and resident tensors need no memory."""
 
 from __future__ import annotations
 

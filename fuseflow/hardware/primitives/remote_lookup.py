@@ -61,8 +61,8 @@ def locate(node: n.Locate, context: NodeContext, m: Module) -> None:
 
 
 def kept_locate(node: n.Locate, context: NodeContext, m: Module, entries: StoredArray) -> None:
-    """A locate that keeps its level. First it asks for all coordinates, with nothing beside them, and keeps what comes; then it looks
-    tokens up, with nothing to ask for."""
+    """A locate that keeps its level. First it asks for all coordinates, with no tokens beside them, and keeps them; then it looks
+    tokens up, without requests."""
     crd, index, extent = context.input(m, 0), context.index, Extent(entries.bits, entries.bits, entries.bits, context.index)
     (out,) = context.outputs(m)
     elements, targets = _links(context, m, [extent], index, crd.width)
@@ -80,8 +80,8 @@ def kept_locate(node: n.Locate, context: NodeContext, m: Module, entries: Stored
 
 
 def _links(context: NodeContext, m: Module, extents: Sequence[Extent], element: int, target: int) -> tuple[Head, Head]:
-    """Declare the links behind the process that says which elements are asked for: one for these, and one for what the node makes of
-    them. The first has as many slots as the second, whose tokens leave later."""
+    """Declare the links behind the process that says which elements are asked for: one for these elements, and one for the tokens
+    that the node makes of them. The first has as many slots as the second, whose tokens leave later."""
     m.helpers.add(POINT)
     m.intervals[POINT] = 1
     depth = _held(context, extents)
@@ -94,7 +94,7 @@ def _control(m: Module, heads: Sequence[Head], ready: Expr = YES) -> None:
 
 
 def _held(context: NodeContext, extents: Sequence[Extent]) -> int:
-    """Return how many tokens may be on their way to the last process: those whose elements the ports hold."""
+    """Return how many tokens may be on their way to the last process: as many as the elements that each port holds."""
     assert context.memory is not None
     sizes = [extent.size for extent in extents if extent.size is not None]
     return min(elements_in_flight(context.memory, size) for size in sizes)

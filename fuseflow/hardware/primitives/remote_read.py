@@ -1,7 +1,7 @@
 """Load and scan at a memory that takes time: an asker, which follows the inputs and asks for lines, and a responder, which gives the
 node's output once the answer is there. The link between them holds a token, and the number of answers that it waits for.
 
-Their processes are those of `fuseflow.sim.reference.remote_memory`.
+Their processes are the same as in `fuseflow.sim.reference.remote_memory`.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class RequestLink:
 
 
 def request_link(context: NodeContext, m: Module, port: ReadPort, name: str, beside: int = 0) -> RequestLink:
-    """Declare the link behind an asker of a port, with so many bits beside the answers. It is given at the output `NAME_out`."""
+    """Declare the link behind an asker of a port, with `beside` bits next to the answers. Its output is `NAME_out`."""
     assert context.memory is not None
     depth = elements_in_flight(context.memory, port.extent.bits)
     head = m.link(f"{name}_out", name, max(port.answers.width + beside, LEAST_WIDTH), depth)
@@ -50,7 +50,7 @@ def asker(
     m: Module, port: ReadPort, head: Head, element: Expr, on: str, numbered: Mapping[str, Expr | None], plain: Sequence[str] = ()
 ) -> None:
     """Add a helping process that asks for one element, or some, for every token of an input. The outputs `numbered` get the number of
-    answers that they wait for, with what goes with it; the outputs `plain` get the token as it is."""
+    answers that they wait for, with the bits beside it; the outputs `plain` get the token as it is."""
     m.helpers.add(on)
     m.intervals[on] = 1
     outs = (*numbered, *plain)
@@ -66,7 +66,7 @@ def asker(
 
 
 def scanned_extent(stored: StoredArray, index: int) -> Extent:
-    """Return what a scan asks for at a reference."""
+    """Return the bits that a scan asks for at a reference."""
     return Extent(stored.bits, stored.bits * stored.fiber, stored.bits * stored.scanned, index)
 
 
@@ -104,8 +104,8 @@ def walked_scan(node: n.Scan, context: NodeContext, m: Module, entries: StoredAr
 
 
 def _walker(m: Module, port: ReadPort, source: Head, ref: Expr, ready: Expr, repeats: bool) -> None:
-    """The process that goes through a fiber and asks for its coordinates. Those of a level whose coordinates repeat are asked for up to
-    the next one that differs, or the end of the fiber."""
+    """Add the process that goes through a fiber and asks for its coordinates. In a level whose coordinates repeat, it asks up to
+    the next coordinate that differs, or the end of the fiber."""
     on, out = "walk", "walked_out"
     m.helpers.add(on)
     m.intervals[on] = 1

@@ -1,4 +1,4 @@
-"""Write at a memory that takes time: what is written is sent line by line, and the node goes on once a line is sent.
+"""Write at a memory that takes time: elements are sent line by line, and the node goes on once a line is sent.
 
 After `D` it sends the lines that it began, one in each firing.
 """
@@ -17,7 +17,7 @@ from fuseflow.samml.lane_writers import lane_part
 
 
 def write_level(node: n.WriteLevel, context: NodeContext, m: Module) -> None:
-    """The elements of an entry are written with it, and those of a fiber at its end."""
+    """The elements of an entry are written with it, and the elements of a fiber at its end."""
     arrays = context.level(node).arrays(context.size(node))
     entry, closing = None, list[WritePort]()
     x = context.input(m, 0)

@@ -43,7 +43,7 @@ class Keys:
 
     @property
     def count(self) -> int:
-        """The number of keys, of which some may be of no coordinates."""
+        """The number of keys. Some keys may stand for no coordinates."""
         return max(self.bounds[0], 1) << sum(self.widths[1:])
 
     def key(self, coordinates: list[Expr]) -> Expr:
@@ -127,7 +127,7 @@ class _FillProcess:
         self.array.rules(stores=[self.stored])
 
     def claim(self, filled: dict[str, Expr | int]) -> dict[str, Expr | int]:
-        """Return the registers after a firing with which these are those of the buffers."""
+        """Return the registers after a firing that leaves the registers `filled` of the buffers."""
         return {**filled, "claimed": self.claimed + self.claims.fit(self.claimed.width)}
 
     def value(self, when: Expr, heads: list[Head], sets: dict[str, Expr | int], label: str) -> None:
@@ -179,8 +179,8 @@ class _EmitProcess:
         m.rule("emits done", link.is_done, [link], gives=done, closes=True, on=EMIT)
 
     def entry(self, some: Expr, same: int) -> None:
-        """The rules of an entry whose outermost `same` coordinates around the innermost one are those of the last entry: its own, and
-        that of the stop before it."""
+        """Add the rules of an entry whose outermost `same` coordinates around the innermost one equal those of the last entry:
+        for the entry, and for the stop before it."""
         m, outs, coordinates = self.m, self.outs, self.keys.coordinates(self.key)
         equal = [a.is_(b) for a, b in zip(coordinates, self.keys.coordinates(self.last), strict=True)]
         here = self.begun & all_of(equal[:same])

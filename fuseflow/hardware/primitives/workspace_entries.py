@@ -41,8 +41,8 @@ class NextEntry:
 
 
 class Entries:
-    """The entries of two buffers with so many keys, of `width` bits. Their registers are `full0` and `full1`. Of the buffer that is emptied
-    `sent` says which bits of its register are done with, and `given` which entries of the word in work were given."""
+    """The entries of two buffers with `count` keys of `width` bits. Their registers are `full0` and `full1`. For the buffer that
+    is emptied, `sent` says which bits of its register are done, and `given` which entries of the word in work were given."""
 
     def __init__(self, m: Module, count: int, width: int) -> None:
         self.m, self.split, self.width = m, count > WORD, width
@@ -54,7 +54,7 @@ class Entries:
             self.given = m.register(GIVEN, WORD)
 
     def put(self, fill: Expr, work: Expr, key: Expr) -> Insertion:
-        """Return what putting a value does. A buffer that is not in `work` holds nothing at first."""
+        """Return the effects of putting a value. A buffer that is not in `work` holds nothing at first."""
         full = mux(work, mux(fill, self.full[1], self.full[0]), const(0, self.places))
         place = self._place(key)
         was, stores = (full & _bit(place, self.places)).is_not(0), tuple[Store, ...]()
@@ -92,5 +92,5 @@ class Entries:
 
 
 def _bit(place: Expr, width: int) -> Expr:
-    """Return a number of so many bits with one bit set."""
+    """Return a number of `width` bits with the bit at `place` set."""
     return const(1, width) << place.fit(width) if width > 1 else YES
