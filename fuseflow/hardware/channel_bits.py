@@ -1,4 +1,4 @@
-"""The bits of tokens that a channel has to keep: those that its writer may set and its reader looks at. All others are zero at the reader.
+"""The bits of tokens that a channel must keep: its writer may set them, and its reader looks at them. Other bits are zero there.
 
 For example, the references that `root` gives are zero, so its channels keep the kind of a token alone. A `repeat` looks at the kind and the
 levels of the tokens that say how often, and not at their coordinates.

@@ -86,7 +86,7 @@ def _stuck(graph: n.Graph, tensors: Mapping[str, Tensor], machine: Machine) -> S
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """What differs first: in a stream, the token with its number, or else the firings of a node. Either side may have nothing there.
+    """The first difference: a token of a stream with its number, or else firings of a node. Either side may have nothing there.
 
     `cycle` is the earlier of the cycles of both sides.
     """

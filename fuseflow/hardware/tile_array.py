@@ -90,7 +90,7 @@ class TileArray:
     def rules(
         self, late: Mapping[str, Expr] | None = None, sets: Mapping[str, Expr | int] | None = None, stores: Sequence[Store] = ()
     ) -> None:
-        """Add the rules of the steps behind the first one. The last one gives the tokens `late`, and sets and stores what it says."""
+        """Add the rules of the steps behind the first one. The last one gives the tokens `late`, with `sets` and `stores`."""
         if self.steps == 1:
             return
         self.m.helpers.add(ARRAY)

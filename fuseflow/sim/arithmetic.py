@@ -1,5 +1,5 @@
-"""In which arithmetic the nodes of a graph compute on a machine, and what 32-bit floats ask of a graph: elements that such floats hold, and
-constants that are such floats."""
+"""The arithmetic in which the nodes of a graph compute on a machine. For 32-bit floats, elements and constants of a graph must
+fit such floats."""
 
 from __future__ import annotations
 
@@ -143,7 +143,7 @@ def _number_attributes(primitive: type[n.Primitive]) -> tuple[str, ...]:
 
 
 def _with_rounded_constants(node: n.Primitive) -> n.Primitive:
-    """Return a node whose numbers are 32-bit floats: those of its operands, and its attributes."""
+    """Return a node with the numbers of its operands and of its attributes rounded to 32-bit floats."""
     numbers: dict[str, Any] = {name: rounded(value) for name, value in _attributes(node).items()}
     if isinstance(node, n.Alu):
         numbers["operands"] = tuple(replace(operand, value=rounded(operand.value)) for operand in node.operands)

@@ -20,15 +20,15 @@ from fuseflow.tensors.levels.base import bytes_of
 
 @dataclass(frozen=True, slots=True)
 class ConfigurationLoad:
-    """What the memory loads into the configuration before a region runs, or before each of several regions: bytes, and the cycles that
-    this takes at least. They are not among the cycles of a run."""
+    """The load from the memory into the configuration before a region, or before each of several: its bytes, and its least number
+    of cycles. They are not among the cycles of a run."""
 
     bytes: int = 0
     cycles: int = 0
 
     @classmethod
     def at(cls, peak: Fraction | float, size: int) -> ConfigurationLoad:
-        """Return the load of so many bytes by a memory that moves `peak` bytes in a cycle, or infinitely many.
+        """Return the load of `size` bytes by a memory that moves `peak` bytes in a cycle, or infinitely many.
 
         >>> from math import inf
         >>> ConfigurationLoad.at(Fraction(32), 100).cycles, ConfigurationLoad.at(inf, 100).cycles
@@ -38,7 +38,7 @@ class ConfigurationLoad:
 
     @classmethod
     def total(cls, loads: Iterable[tuple[int, ConfigurationLoad]]) -> ConfigurationLoad:
-        """Return the sum of loads, each so many times."""
+        """Return the sum of loads, each counted as often as the number before it."""
         loads = tuple(loads)
         return cls(sum(times * load.bytes for times, load in loads), sum(times * load.cycles for times, load in loads))
 

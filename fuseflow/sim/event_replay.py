@@ -74,7 +74,7 @@ def find_stalls(
     simulation: Simulation,
     progress: Callable[[int], None] | None = None,
 ) -> Stalls:
-    """Return what every node of a simulation of a graph did and waited for, over time."""
+    """Return the stalls of a simulation of a graph: the work and the waits of every node over time."""
     sink, ending = replay(graph, tensors, machine, simulation, progress)(StallSink)
     assert isinstance(sink, StallSink)
     return sink.stalls(ending.cycles)

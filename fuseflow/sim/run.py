@@ -37,13 +37,13 @@ from fuseflow.tensors import DTYPES, Tensor
 
 @dataclass(frozen=True, slots=True)
 class Simulation:
-    """A simulation is a finished run: what it computed, in how many cycles, and what that took.
+    """A simulation is a finished run: its outputs, its cycles, and its statistics.
 
-    `tokens` is the number of tokens of all streams that are read. `operators` are the FLOPs by operator: those of the operator table,
-    and one for each value that a reduction folds. `depths` are the depths of the FIFOs that a machine with `fifo_depth: auto` had to
-    deepen; a graph that states them runs in the same way at once. `engine` is the simulator that ran. `memory` is None on a machine
-    whose memory answers at once, and `streams` is empty unless the run was asked to record them. `config_bytes` are those of the resident
-    tensors, which are in the configuration before the run begins. `kept` is the number of coordinates that each node keeps that looks
+    `tokens` is the number of tokens of all streams that are read. `operators` are the FLOPs by operator, with one for each value
+    that a reduction folds. `depths` are the depths of the FIFOs that a machine with `fifo_depth: auto` had to deepen; a graph
+    that states them runs in the same way at once. `engine` is the simulator that ran. `memory` is None on a machine whose memory
+    answers at once, and `streams` is empty unless the run was asked to record them. `config_bytes` are the bytes of resident
+    tensors, in the configuration before the run begins. `kept` is the number of coordinates that each node keeps that looks
     coordinates up in a level which it has read before. `values` is the number of values that each node with an operator applied it to.
     """
 
@@ -64,7 +64,7 @@ class Simulation:
 
     @property
     def config(self) -> ConfigurationLoad:
-        """What the memory loads into the configuration before the run."""
+        """The load from the memory into the configuration before the run."""
         return ConfigurationLoad.at(inf if self.memory is None else self.memory.peak, self.config_bytes)
 
     @property
@@ -106,7 +106,7 @@ def simulate(
     `engine` names the simulator, `reference` or `fast`, which give the same results; `auto` takes the reference for small runs. `expected`
     are the firings of an estimate, if there is one, by which `auto` knows long runs at once.
     `progress` is called now and then with the number of firings so far. With `check` every stream is verified after the run, and with
-    `record` all streams are returned. The memory is that of the machine, or one that `attach` makes. Raises `GraphError` if the engine
+    `record` all streams are returned. The memory is the machine's, or one that `attach` makes. Raises `GraphError` if the engine
     gets a graph that does not verify, `MachineError` if the machine does not model what the graph asks for or has no room for its
     resident tensors, `TensorError` if a tensor is missing or is not what the graph declares, `DeadlockError` if no node can move before
     the end, and `SimulationError` if the streams do not fit together.

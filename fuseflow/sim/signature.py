@@ -21,8 +21,8 @@ from fuseflow.tensors import Tensor
 
 @dataclass(frozen=True, slots=True)
 class RegionRepeat:
-    """A region with the same signature as an earlier one. `tensors` maps the names of the earlier region's tensors to those of this
-    region."""
+    """A region with the same signature as an earlier one. `tensors` maps the names of the earlier region's tensors to the names
+    in this region."""
 
     name: str
     einsums: tuple[str, ...]

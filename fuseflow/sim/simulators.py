@@ -41,9 +41,9 @@ def run_graph(
     verified: bool = False,
 ) -> tuple[Outcome | Deadlock, Engine]:
     """Run a verified graph, and return its outcome and the simulator that ran it. Both simulators give the same outcome. `auto` begins
-    on the reference, unless more than `reference_firings` are `expected`, and starts again on the engine if the run takes more than those.
-    The memory is that of the machine, or one that `attach` makes. A graph that is `verified`, but for its depths, is not verified again by
-    the engine. Raises `UsageError` for an unknown engine."""
+    on the reference, unless more than `reference_firings` are `expected`, and starts again on the engine if the run takes more.
+    The memory is the machine's, or one that `attach` makes. A graph that is `verified`, but for its depths, is not verified again
+    by the engine. Raises `UsageError` for an unknown engine."""
     if engine not in ENGINES:
         raise UsageError(f"unknown engine `{engine}`", hint=did_you_mean(engine, ENGINES))
 
@@ -51,7 +51,7 @@ def run_graph(
 
     def fast(depths: Mapping[Edge, int]) -> Outcome | Deadlock:
         if not verified:
-            verify(graph)  # kernels trust in what that proves
+            verify(graph)  # kernels trust in facts that it proves
         from fuseflow.sim.engine.execute import execute  # loads the compiler, which small graphs never need
 
         return execute(graph.with_depths(depths), tensors, machine, progress, record, attach=attach)
@@ -69,7 +69,7 @@ def run_graph(
 
 
 def _rising(progress: Callable[[int], None]) -> Callable[[int], None]:
-    """Return the progress without numbers below earlier ones: a run that starts again on the engine repeats what was reported."""
+    """Return the progress without numbers below earlier ones: a run that starts again on the engine repeats reported numbers."""
     last = -1
 
     def report(firings: int) -> None:
@@ -92,7 +92,7 @@ def _advised(
     deadlock: Deadlock, fast: Callable[[Mapping[Edge, int]], Outcome | Deadlock], depths: Mapping[Edge, int]
 ) -> Deadlock:
     """Return a deadlock whose advice is computed on the engine where the reference takes too long. A graph that is soon stuck may run
-    long once it is not. `depths` are those of the stuck run that differ from the depths in the graph."""
+    long once it is not. `depths` has the depths of the stuck run that differ from the graph."""
 
     def smallest_depth(edges: Sequence[Edge]) -> int | None:
         try:

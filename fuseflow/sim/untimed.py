@@ -1,4 +1,4 @@
-"""What a machine has no times for, so that a graph can neither run on it nor be estimated for it."""
+"""The operations without times on a machine: a graph with them can neither run on it nor be estimated for it."""
 
 from __future__ import annotations
 

@@ -104,7 +104,7 @@ def _chain(
     context: NodeContext, m: Module, head: Head, arrays: Sequence[StoredArray], extents: Sequence[Extent], behind: bool
 ) -> tuple[list[RequestLink], Head | None]:
     """Add askers, one behind the other, that each ask for the elements of an array. Returns for each the link to its gate, and with
-    `behind` the tokens behind the last one. There are never more of those than in the link to the gate, since that is read later."""
+    `behind` the tokens behind the last one. Never more of these tokens wait than in the link to the gate, which is read later."""
     requests: list[RequestLink] = []
     for k, (stored, extent) in enumerate(zip(arrays, extents, strict=True)):
         port = read_port(context, m, stored.kind, extent)

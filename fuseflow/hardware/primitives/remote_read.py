@@ -20,7 +20,7 @@ from fuseflow.tensors.levels.base import StoredArray
 
 @dataclass(frozen=True, slots=True)
 class RequestLink:
-    """The link behind an asker, of so many slots, and its head: a value is an element that was asked for. `beside` bits go with it."""
+    """The link of `depth` slots behind an asker, and its head: a value is a requested element, and `beside` bits go with it."""
 
     head: Head
     port: ReadPort

@@ -1,8 +1,8 @@
 """The agenda says which parts of a network may have something to do. Most wait most of the time, and those are not visited.
 
 A part is due at first, and whenever a neighbour has fired: one that reads what it writes, writes what it reads, or belongs to the
-same node. A part that waits for an answer of the memory is due once the memory has advanced. One that waits for what no firing
-tells (its other half, room) stays due.
+same node. A part that waits for an answer of the memory is due once the memory has advanced. A part stays due if no firing tells
+of the end of its wait (its other half, room).
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from fuseflow.sim.native.records import Record, address, get_int, inline, set_in
 
 AGENDA = Record(
     "count words "  # parts, and words of the sets of them
-    "due answers held "  # sets: those to be visited; that wait for an answer; that wait for the engine
+    "due answers held "  # sets of parts: to be visited; that wait for an answer; that wait for the engine
     "first neighbours "  # where the neighbours of each part are; a word of these sets and the neighbours in it, as pairs
     "defers "  # whether the memory advances while only those are visited that decide about requests
-    "askers asking "  # what is known of each part that may make requests, and their number
+    "askers asking "  # the known facts of each part that may make requests, and their number
     "outlooks path"  # of each part, after its last visit; the steps of a walk (`horizon.py`)
 )
 ASKER = Record("part bound source delay moves port request")
@@ -29,22 +29,22 @@ ASKER = Record("part bound source delay moves port request")
 part that waits for that answer, how much later than it the asker fires at least, its moves until then, and the port and the
 number of the request."""
 OUTLOOK = Record("ready awaited delay moves since")
-"""The cycle before which a part certainly does not fire, which part has to fire before it does, how much later its firing is then at
-least; the moves of the part, which are the visits in which it fired; and those of the awaited part when this one was looked at last. In
-place of the awaited part stand the negative numbers below. An agenda that does not defer has none of this."""
+"""The cycle before which a part certainly does not fire, the awaited part that has to fire before it, and the least delay between
+both firings; the moves of the part, which are the visits in which it fired; and the moves of the awaited part when this part was
+looked at last. In place of the awaited part stand the negative numbers below. An agenda that does not defer has none of this."""
 STEP = Record("part bound delay")
 """A step of a walk: a part, a bound of the asker's next firing, and how much later than the part the asker fires at least."""
 agenda_at, asker_at, outlook_at, step_at = AGENDA.at, ASKER.at, OUTLOOK.at, STEP.at
 ASKER_SIZE, OUTLOOK_SIZE, STEP_SIZE = ASKER.size, OUTLOOK.size, STEP.size
 NEVER, REPLY, ENGINE = -1, -2, -3
-"""What a part waits for in place of another: nothing, as it has ended; a reply of the memory; the engine, or it was not visited."""
+"""Marks in place of an awaited part: the part has ended; it waits for a reply of the memory; or for the engine or a visit."""
 UNKNOWN = -1
-"""This stands in place of the source of an asker of which nothing is known."""
+"""This stands in place of the source of an asker whose wait is not known."""
 
 
 def new_agenda(neighbours: Sequence[Sequence[int]], askers: Sequence[int], defers: bool, arrays: dict[int, Array]) -> Array:
-    """Return an agenda for parts with these neighbours, of whom `askers` may make requests. If it `defers`, all parts that decide about
-    no request are visited later. The arrays that it refers to are put into `arrays` by their addresses."""
+    """Return an agenda for parts with these neighbours, where `askers` may make requests. If it `defers`, all parts that decide
+    about no request are visited later. The arrays that it refers to are put into `arrays` by their addresses."""
     count = len(neighbours)
     agenda, words = AGENDA.array(1), word_count(count)
     fields: dict[str, Array] = {name: np.zeros(words, dtype=np.int64) for name in ("due", "answers", "held")}
@@ -91,6 +91,6 @@ def wake_neighbours(a: Any, part: int) -> None:
 
 @inline
 def wake_answered(a: Any) -> None:
-    """Make those parts due that wait for an answer, after the memory has advanced. They wait for it until they are visited."""
+    """Make the parts due that wait for an answer, after the memory has advanced. They wait for it until they are visited."""
     for k in range(a.words):
         set_int(a.due, k, get_int(a.due, k) | get_int(a.answers, k))

@@ -93,8 +93,8 @@ def make(names: list[str]) -> None:
 
 
 def make_all(jobs: int) -> int:
-    """Compile all kernels that are not there yet, a share of them in each of so many processes, and return the number of all. Kernels of
-    other sources are removed."""
+    """Compile all kernels that are not there yet, a share of them in each of `jobs` processes, and return the number of all.
+    Kernels of other sources are removed."""
     digest_by_name = {name: source_digest(*kernel) for name, kernel in all_kernels().items()}
     missing = sorted(name for name, digest in digest_by_name.items() if not is_made(digest))
     if missing:

@@ -1,5 +1,5 @@
-"""The engine does for kernels what they cannot do: make room. Rings, histories and workspaces grow, and full buffers of writers
-are emptied."""
+"""The engine makes room for kernels, which cannot do so themselves. Rings, histories and workspaces grow, and full buffers of
+writers are emptied."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ class PartOutput:
 
 
 def serve(layout: NetworkLayout, part_output: PartOutput, until: int) -> bool:
-    """Do what the stuck parts wait for the engine to do, and return whether there was anything. Streams grow only if nothing else
-    helps, and then only the last one whose part may fire by cycle `until`: those before it are full because it is."""
+    """Serve the stuck parts that wait for the engine, and return whether there was any. Streams grow only if nothing else helps,
+    and then only the last one whose part may fire by cycle `until`: the streams before it are full because it is."""
     waits = layout.nodes["waits"]
     served = False
     for p in np.flatnonzero(waits == GROW).tolist():
@@ -50,7 +50,7 @@ def serve(layout: NetworkLayout, part_output: PartOutput, until: int) -> bool:
 
 
 def collect_all(layout: NetworkLayout, part_output: PartOutput) -> None:
-    """Collect what is left in the buffers of all writers and recorders."""
+    """Collect the tokens that are left in the buffers of all writers and recorders."""
     for p, owner in enumerate(layout.owners):
         if owner is None or isinstance(owner, n.TensorWriter):
             _grow_or_collect(layout, p, part_output)
@@ -67,7 +67,7 @@ def stream_numbers(layout: NetworkLayout, parts: Array, outputs: Array) -> Array
 
 
 def _grow_or_collect(layout: NetworkLayout, p: int, part_output: PartOutput) -> None:
-    """Grow the workspace that a part fills, or collect what a writer or recorder has in its buffers."""
+    """Grow the workspace that a part fills, or collect the tokens in the buffers of a writer or recorder."""
     state = layout.parts[p].state[0]
     owner = layout.owners[p]
     if isinstance(owner, n.Workspace):

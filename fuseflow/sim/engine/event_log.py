@@ -48,7 +48,7 @@ EVENT_CAPACITY = 1 << 17
 """This is the number of events between two drains. Where one round of the loop makes more, the run begins again with more room."""
 
 CHECK_INTERVAL = 4096
-"""After so many firings, the run looks whether events are to be drained."""
+"""The number of firings after which the run looks whether events are to be drained."""
 
 
 class EventOverflow(Exception):
@@ -119,7 +119,7 @@ class EventCollector:
         self.settle = functions.compiled(settle_all, SWEEP)
         ports = () if controller is None else tuple(controller.ports)
         if controller is not None and sink.tokens:
-            for port in range(len(ports)):  # so that what was answered is still there at the next drain
+            for port in range(len(ports)):  # so that answered requests are still there at the next drain
                 while controller.memory.ports[port]["mask"] < 4 * controller.outstanding:
                     controller.memory.make_room(port)
         names = [owner.name for owner in layout.owners if owner is not None]

@@ -1,4 +1,4 @@
-"""The engine as a simulator runs a graph and returns what every simulator returns."""
+"""The engine as a simulator: it runs a graph, and its outcome has the same form as of every simulator."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ from fuseflow.sim.outcome.statistics import Outcome
 from fuseflow.tensors import Tensor
 
 BUDGET = 50_000_000
-"""So many firings are made between two calls of `progress`."""
+"""The number of firings between two calls of `progress`."""
 FURTHER, AT_LEAST = 4, 1 << 20
-"""A stuck run with deeper FIFOs is followed for so many times the firings until then, and at least so many, to find the next deadlock.
-If one comes later, the run that then begins anew finds it."""
+"""A stuck run with deeper FIFOs is followed for `FURTHER` times the firings until then, and at least `AT_LEAST` firings, to find
+the next deadlock. If one comes later, the run that then begins anew finds it."""
 NEAR = 128
-"""So many depths beyond that of a stuck run are tried one by one. Then steps double."""
+"""The number of depths beyond the depth of a stuck run that are tried one by one. Then steps double."""
 ATTEMPTS = 1024
-"""A step that clears a deadlock is divided into about so many smaller ones."""
+"""A step that clears a deadlock is divided into about this number of smaller ones."""
 DEFAULT_LIMITS = Limits()
 """These are the limits of a run that states none."""
 
@@ -68,8 +68,8 @@ def _deadlock(
     depths: Mapping[n.Edge, int],
     progress: Callable[[int], None] | None,
 ) -> Deadlock:
-    """Return the deadlock of a stuck run. `depths` are those that the run was given beyond its graph; `lay_out_again` lays the
-    graph out with such depths from the start."""
+    """Return the deadlock of a stuck run. `depths` are the depths that the run was given beyond its graph; `lay_out_again` lays
+    the graph out with such depths from the start."""
 
     def run_deepened(larger_depths: Mapping[n.Edge, int]) -> Deadlock | None:
         _forget_cycles(layout)
@@ -168,7 +168,7 @@ def first_clearing_depth(
     """Return the first of some growing depths of the FIFOs `edges`, all equally deep and the others unchanged, with which the graph runs
     to its end, or None if there is none. The run continues from its state, at the start or stuck.
 
-    The FIFOs get the next depth whenever the graph is stuck on one of them. What was computed stays possible, since a deeper FIFO
+    The FIFOs get the next depth whenever the graph is stuck on one of them. Tokens so far stay possible, since a deeper FIFO
     allows all that a shallower one does; its cycles are not used.
     """
     part_output = PartOutput()

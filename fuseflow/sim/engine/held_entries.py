@@ -1,8 +1,8 @@
 """A list of entries that a node holds back, in the order in which they came: values with their coordinates. It can be cut down to the
 entries of largest magnitude.
 
-Coordinates stand level by level, each level in an array of its own. `fresh` says of each entry which coordinates are its own: those from
-that level on; the outer ones are those of the entry before it.
+Coordinates stand level by level, each level in an array of its own. `fresh` is for each entry the level from which on coordinates
+are its own; the outer ones are the same as in the entry before it.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from fuseflow.sim.native.records import Record, address, get_int, inline, outlin
 
 HELD = Record(
     "fresh crds values magnitudes used limit levels"
-)  # addresses; entries in use, and room for so many; levels of coordinates
+)  # addresses; entries in use, and the number there is room for; levels of coordinates
 held_at = HELD.at
 
 MAGNITUDE_BITS = 0x7FFF_FFFF_FFFF_FFFF  # of a float64: all but its sign
@@ -38,8 +38,8 @@ def coordinates_at(h: Any, level: int) -> int:
 
 @outline
 def keep_largest(h: Any, count: int) -> None:
-    """Leave the `count` entries of largest magnitude in the list, in their order; of equal ones the first. What is fresh in an entry that
-    leaves is fresh in the next one that stays."""
+    """Leave the `count` entries of largest magnitude in the list, in their order; of equal ones the first. Coordinates that are
+    fresh in an entry that leaves are fresh in the next one that stays."""
     total = h.used
     if total <= count:
         return

@@ -1,13 +1,13 @@
-"""The horizon is the cycle to which the memory may advance: before it, no part makes a request that is not known. Only what decides
-that is visited. All else is visited later, and then runs through many windows at once.
+"""The horizon is the cycle to which the memory may advance: before it, no part makes a request that is not known. Only parts that
+decide about it are visited. Others are visited later, and then run through many windows at once.
 
 A part that is blocked waits for one thing: a token, a slot, an answer, its other half. Its next firing needs that, so it comes no
-earlier than the next firing of the part that gives it, plus what the stream between them takes. Nor does it come before the cycle in
-which the part itself is ready. So a walk from an asker along what is awaited, whose every step adds to the delay, gives a bound of
-the asker's next firing: the latest of the cycles in which the parts on the way are ready, each plus the delay so far. The walk
+earlier than the next firing of the part that gives it, plus the stream's latency. Nor does it come before the cycle in
+which the part itself is ready. So a walk from an asker along the awaited parts, whose every step adds to the delay, gives a bound
+of the asker's next firing: the latest of the cycles in which the parts on the way are ready, each plus the delay so far. The walk
 
 - ends when the bound reaches the horizon,
-- visits a part that may have what it waits for, and goes on from there, so that the part has fired up to the horizon before others are
+- visits a part that may go on now, and goes on from there, so that the part has fired up to the horizon before others are
   visited that wait for it,
 - ends at an answer that is not known: it is visible no earlier than `horizon`, since no window is longer than the look-ahead of the
   memory,
@@ -67,7 +67,7 @@ def meet_horizon(nodes: int, a: Any, horizon: int) -> int:
 
 @inline
 def forget_bounds(nodes: int, a: Any) -> None:
-    """Forget what is known about requests and firings, after the engine changed something."""
+    """Forget all bounds of requests and firings, after the engine changed something."""
     for k in range(a.asking):
         asker = asker_at(a.askers + ASKER_SIZE * k)
         asker.bound, asker.source = 0, UNKNOWN
@@ -87,8 +87,8 @@ def _waits_as_before(a: Any, asker: Any) -> bool:
 
 @inline
 def _walk(nodes: int, a: Any, asker: Any, horizon: int) -> int:
-    """Walk from an asker along what is awaited until its bound reaches the horizon, and note the bound. Return the number of firings
-    on the way, FAULTY or UNSURE."""
+    """Walk from an asker along the awaited parts until its bound reaches the horizon, and note the bound. Return the number of
+    firings on the way, FAULTY or UNSURE."""
     fired, depth, start = 0, 0, step_at(a.path)
     asker.source = UNKNOWN
     start.part, start.bound, start.delay = asker.part, 0, 0

@@ -24,13 +24,13 @@ STATUS_COUNT = 8
 
 @inline
 def visit_due_parts(nodes: int, a: Any, at_memory: bool) -> int:
-    """Visit every part once that is due, and run it as far as it gets. Return the number of firings, or FAULTY. Only a loop at a memory
-    asks what parts wait for."""
+    """Visit every part once that is due, and run it as far as it gets. Return the number of firings, or FAULTY. Only a loop at a
+    memory notes the waits of parts."""
     fired = 0
     for k in range(a.words):
         bit = -1
         while True:
-            bit = next_in_word(get_int(a.due, k), bit)  # those that become due on the way too
+            bit = next_in_word(get_int(a.due, k), bit)  # also parts that become due on the way
             if bit < 0:
                 break
             part = (k << SHIFT) + bit
@@ -66,8 +66,8 @@ def sweep(nodes: int, agenda: int, budget: int) -> int:
 
 def sweep_at_memory(nodes: int, agenda: int, budget: int, memory: int, advance: int, step: int) -> int:
     """Sweep as `sweep` does, and let the memory advance by up to `step` cycles whenever nothing moves. In between, let it advance
-    as often as no part needs to move but those that decide about requests. STUCK also means that nothing is requested. HELD means
-    that the engine must make room for what happens up to a cycle before the memory may advance; SHORT means that the memory needs
+    as often as only parts that decide about requests need to move. STUCK also means that nothing is requested. HELD means that
+    the engine must make room for the events up to a cycle before the memory may advance; SHORT means that the memory needs
     room to advance to a cycle."""
     a = agenda_at(agenda)
     wake_all(a)
@@ -117,7 +117,7 @@ def sweep_at_memory(nodes: int, agenda: int, budget: int, memory: int, advance: 
 
 @inline
 def next_turn(memory: int) -> int:
-    """Return the cycle from which the memory advances, past those in which it idles, or FOREVER if nothing is requested."""
+    """Return the cycle from which the memory advances, past the cycles in which it idles, or FOREVER if nothing is requested."""
     m, due = memory_at(memory), next_request(memory)
     if m.open > 0:
         return int(m.now)

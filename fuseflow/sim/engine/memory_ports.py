@@ -18,10 +18,10 @@ REQUESTER = Record(
     "outstanding "  # requests without an answer, at most
     "banks bank "  # of an array that is preloaded: its ports, one behind the other from `port` on; which of them this one is
     "lines ahead touched needed "  # of an array that is fetched ahead: the cycle in which each of its first lines was needed
-    "line next request "  # last asked for; to be sent next of what was begun, or -1; that answers what was read last
+    "line next request "  # last asked for; next to be sent of the begun lines, or -1; that answers the last read
     "free wanted "  # when a request without an answer more is allowed; the first whose answer is still looked at
     "length filled "  # of an array that is written: bits
-    "run left gap begun"  # of one that lanes write: entries of a run; those left of it; bits between runs; whether a line is begun
+    "run left gap begun"  # if lanes write: entries of a run; entries left of it; bits between runs; whether a line is begun
 )
 """Places in an array are counted in bits, for an element may be smaller than a byte. Lines are whole bytes, so a line with the bits of an
 element has the bytes in which it lies."""
@@ -75,7 +75,7 @@ def answered_port(r: Any) -> int:
 
 @inline
 def answered_request(r: Any, port: int) -> int:
-    """Return the number of the request of this port that was answered with what was looked at last."""
+    """Return the number of the request of this port whose answer was looked at last."""
     request: int = r.wanted if r.banks == 0 else (r.wanted - (port - r.port) // PORT_SIZE) // r.banks
     return request
 
@@ -150,8 +150,8 @@ def send(node: Any, r: Any, first: int, last: int, visible_at: int, free: int, w
 
 @inline
 def touch_lines(r: Any, line: int, t: int) -> None:
-    """Note the cycle in which a line of an array that is fetched ahead is needed, and those before it. Nobody asks for those of a preloaded
-    array."""
+    """Note the cycle in which a line of an array that is fetched ahead, and all lines before it, are needed. Lines of a preloaded
+    array need no note."""
     while r.banks == 0 and r.needed <= line:
         set_int(r.touched, r.needed, t)
         r.needed += 1
@@ -220,7 +220,7 @@ def elements_before_full(r: Any) -> int:
 
 @inline
 def write_elements(r: Any, k: int) -> None:
-    """Note that k elements were written, none of which fills a line or ends a run of a lane."""
+    """Note that k elements were written. None of them fills a line or ends a run of a lane."""
     r.filled += r.size * k
     r.left -= k
     r.begun = 1

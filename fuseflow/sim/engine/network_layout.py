@@ -44,18 +44,18 @@ from fuseflow.sim.native.records import address
 from fuseflow.tensors import Tensor
 
 LAPS = 8
-"""The ring of the computed elements of a stream holds so many times what its FIFOs hold: tokens that are produced together lie in one
-piece, so the ring is cut where it begins again."""
+"""The ring of the computed elements of a stream holds `LAPS` times as much as its FIFOs: tokens that are produced together lie in
+one piece, so the ring is cut where it begins again."""
 LEAST_RING, ALL_RINGS = 64, 1 << 15
-"""The smallest ring has so many entries, and in a graph of few streams its part of so many of all rings, if limits allow it. One that is
-smaller is so often full, or cut where it begins again, that kernels take more and smaller steps."""
+"""The least entries of a ring, and the entries that the rings of a graph of few streams share, if limits allow it. A smaller ring
+is so often full, or cut where it begins again, that kernels take more and smaller steps."""
 PAGE = 4096
 """The bytes of a page of memory."""
 
 
 @dataclass(frozen=True, slots=True)
 class StreamReader:
-    """Input `input` of part `part`, which reads stream number `stream`. `edge` is None for those inside a node and for recorders."""
+    """Input `input` of part `part`, which reads stream number `stream`. `edge` is None inside a node and for recorders."""
 
     stream: int
     part: int
@@ -167,8 +167,8 @@ def _number(layout: NetworkLayout) -> None:
 
 
 def _neighbours(layout: NetworkLayout) -> list[list[int]]:
-    """Return, for each part, those whose firings may let it go on: the parts at the other ends of its streams, and those of the
-    same node."""
+    """Return, for each part, the parts whose firings may let it go on: the parts at the other ends of its streams, and the parts
+    of the same node."""
     neighbours: list[set[int]] = [set() for _ in layout.parts]
     for reader in layout.edges:
         writer = layout.writer_of[reader.stream]
@@ -221,8 +221,8 @@ def _starts(sizes: Array) -> Array:
 
 
 def _zeroed(dtype: npt.DTypeLike, sizes: Sequence[int]) -> tuple[list[Array], Array]:
-    """Return a zeroed array of each of these sizes, and their addresses. Those of less than a page are pieces of one array, since
-    thousands of them are made sooner than as many arrays. A larger one is on its own, so its memory is taken where it is written."""
+    """Return a zeroed array of each of these sizes, and their addresses. Arrays of less than a page are pieces of one array,
+    since one array is made sooner than thousands. A larger array is on its own, so its memory is taken where it is written."""
     own = np.dtype(dtype).itemsize * np.array(sizes, np.int64) >= PAGE
     shared_sizes = np.where(own, 0, sizes)
     shared, starts = np.zeros(max(int(shared_sizes.sum()), 1), dtype), _starts(shared_sizes)
@@ -263,8 +263,8 @@ def _least_ring(layout: NetworkLayout) -> int:
 
 
 def _ring_size(limit: int, least: int, needed: Sequence[int | None]) -> int:
-    """Return the size of a ring, a power of two up to the limit. It holds at least so many entries, and as many as needed for each of its
-    bounded readers, of whose number None is said for an unbounded one."""
+    """Return the size of a ring, a power of two up to the limit. It holds at least `least` entries, and as many as `needed` says
+    for each of its bounded readers. An unbounded reader has None there."""
     counts = [count for count in needed if count is not None]
     if len(counts) < len(needed) or not counts:
         return limit

@@ -1,5 +1,5 @@
-"""A layout rule turns a node into the parts that run it, with their state and the arrays they use. This module has what the rules
-are made of."""
+"""A layout rule turns a node into the parts that run it, with their state and the arrays they use. This module has the pieces of
+the rules."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ Array: TypeAlias = npt.NDArray[Any]
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Sizes that bound the engine's memory and the length of its steps. Results do not depend on them: what is too small grows."""
+    """Sizes that bound the engine's memory and the length of its steps. Results do not depend on them: small buffers grow."""
 
     runs: int = 256  # in the ring of a stream
     elements: int = 1 << 14  # computed, in the ring of a stream; of tiles, their words
@@ -36,14 +36,14 @@ class Limits:
     burst: int = 1 << 40  # firings in one piece
     writer_elements: int = 1 << 16  # elements that a writer gathers before they are moved away; of tiles, their words
     blocks: int = 64  # of a workspace
-    windows: int = 3  # of a memory: a graph whose FIFOs hold no more than what is produced in so many leaves no part for later
+    windows: int = 3  # of a memory: a graph whose FIFOs hold no more than the tokens of this many leaves no part for later
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Link:
-    """A link is a stream inside a node, between two of its parts, or one that nobody reads. `latency` is None where it is that of
-    the node. `stored` says whether elements are stored in the stream's own ring, if its part does that at all. `depth` is the
-    number of slots of its reader, None for an unbounded one."""
+    """A link is a stream inside a node, between two of its parts, or one that nobody reads. `latency` is None where it is the
+    latency of the node. `stored` says whether elements are stored in the stream's own ring, if its part does that at all. `depth`
+    is the number of slots of its reader, None for an unbounded one."""
 
     latency: int | None = None
     stored: bool = True
@@ -70,7 +70,7 @@ class Part:
     """A part is one kernel with its state: a node, or one of the two halves of an accumulator, or on `comal` of a repeat.
     `computes` says whether it may store elements of its own in the ring of an output. `first` is the input of the node that its
     first input is. A `helper` works on behalf of another part, and its firings are not the node's. `asks` says whether its firings may
-    request something of the memory. A part that `emits` gives what another part of the node folded."""
+    request something of the memory. A part that `emits` gives values that another part of the node folded."""
 
     kernel: Function
     state: Array
@@ -85,8 +85,8 @@ class Part:
 
 @dataclass(slots=True)
 class NodeLayout:
-    """The layout of one node of the graph on a machine. It computes in an `arithmetic`. `types` are those of its inputs, `arrays` holds
-    the arrays that kernels find by address, `tables` the workspaces of each node."""
+    """The layout of one node of the graph on a machine. It computes in an `arithmetic`. `types` are the types of its inputs,
+    `arrays` holds the arrays that kernels find by address, `tables` the workspaces of each node."""
 
     node: Node
     machine: Machine
@@ -155,13 +155,13 @@ class NodeLayout:
         return self.constant_element(tile, value) if word_count(tile) > 1 else 0
 
     def workspaces(self, count: int, space: int, width: int = 1) -> int:
-        """Return the address of so many workspaces for `space` possible keys and values of `width` words."""
+        """Return the address of `count` workspaces for `space` possible keys and values of `width` words."""
         records = WORKSPACE.array(count)
         self.tables[self.node.name] = [WorkspaceTable(records[k : k + 1], space, self.limits.blocks, width) for k in range(count)]
         return self.array(records)
 
     def entry_lists(self, count: int, levels: int) -> int:
-        """Return the address of so many lists of entries with `levels` coordinates."""
+        """Return the address of `count` lists of entries with `levels` coordinates."""
         records = HELD.array(count)
         self.tables[self.node.name] = [EntryList(records[k : k + 1], levels, self.limits.blocks) for k in range(count)]
         return self.array(records)

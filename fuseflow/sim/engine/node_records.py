@@ -27,13 +27,13 @@ NODE = Record(
     "firings closings first last starved blocked waited "
     "waits fault "
     "asked_port request "  # where it waits for an answer: which request of which port
-    "tracer"  # address of what notes its firings; 0: nothing does
+    "tracer"  # address of the record that notes its firings; 0: none
 )
 TRACED = Record("note")
 """This is the start of a tracer (`tracer.py`), with the address of the function that notes firings."""
 node_at, traced_at = NODE.at, TRACED.at
 
-# What a node waits for: an input; a slot of an output; or a service of the engine or its other half
+# The wait of a node: for an input; for a slot of an output; or for a service of the engine or its other half
 NOTHING, INPUT, OUTPUT, BUFFER, GROW = 0, 1 << 10, 2 << 10, 3 << 10, 4 << 10
 ANSWER, TOUCH, ROOM = 5 << 10, 6 << 10, 7 << 10  # of the memory: an answer; that a line is needed; room for requests
 ENDED = 8 << 10
@@ -143,7 +143,7 @@ def close(node: Any, visible_at: int, free: int) -> int:
 
 @inline
 def _account(node: Any, t: int, visible_at: int) -> None:
-    """Count the cycles since the last firing: those until the last token looked at was visible are starved, the rest blocked."""
+    """Count the cycles since the last firing: cycles until the last token looked at was visible are starved, the rest blocked."""
     gap = t - node.last - 1
     if gap > 0:
         if node.firings == 0:

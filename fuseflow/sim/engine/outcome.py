@@ -1,5 +1,5 @@
-"""This module collects what the engine returns when it stops: statistics, written elements, recorded streams, or which part waits
-for which."""
+"""This module collects the results of the engine when it stops: statistics, written elements, recorded streams, or which part
+waits for which."""
 
 from __future__ import annotations
 
@@ -191,8 +191,8 @@ def describe_deadlock(
 def _awaited(
     layout: NetworkLayout, p: int, wait: int, first_reader: int, full: Mapping[int, int]
 ) -> tuple[deadlock.AwaitedResource, int]:
-    """Return what a stuck part waits for, and the part that would have to fire first. `first_reader` is the number of the reader at its
-    first input, `full` what `full_readers` returns."""
+    """Return the resource that a stuck part waits for, and the part that would have to fire first. `first_reader` is the number
+    of the reader at its first input, `full` the result of `full_readers`."""
     if INPUT <= wait < OUTPUT:
         reader = layout.edges[first_reader + wait - INPUT]
         writer = layout.writer_of[reader.stream]
@@ -207,7 +207,7 @@ def _awaited(
             return deadlock.AwaitedWorkspace(), layout.edges[r].part
         return deadlock.AwaitedSlot(edge, int(layout.readers[r]["depth"])), layout.edges[r].part
     if wait == TOUCH:
-        return deadlock.AwaitedWorkspace(), p - 1  # who asks for what is fetched ahead
+        return deadlock.AwaitedWorkspace(), p - 1  # the part that fetches ahead
     return deadlock.AwaitedWorkspace(), p + 1
 
 

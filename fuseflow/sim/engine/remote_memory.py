@@ -32,7 +32,7 @@ from fuseflow.tensors.levels import Level
 from fuseflow.tensors.levels.base import Kind, Listed, StoredArray
 
 LINK_LATENCY = 1
-"""A token takes so many cycles from the firing of an asker until its responder sees it."""
+"""The cycles of a token from the firing of an asker until its responder sees it."""
 
 
 class RemoteLayout:
@@ -43,7 +43,7 @@ class RemoteLayout:
         self, controller: Controller, spans: Mapping[Name, AddressRange], sequential: set[str], preloaded: Container[str]
     ) -> None:
         """Store the controller and the address range of every array. `sequential` names the nodes that read their arrays from the
-        first element to the last, and `preloaded` those that read a preloaded tensor in any other way."""
+        first element to the last, and `preloaded` the nodes that read a preloaded tensor in any other way."""
         self.controller, self.spans, self.sequential, self.preloaded = controller, spans, sequential, preloaded
         self.preloads: dict[str, int] = {}  # the first port of each tensor that is preloaded
         self.requesters: list[tuple[Array, int]] = []
@@ -172,7 +172,7 @@ class RemoteLayout:
         return requester
 
     def _pieces(self, pieces: Sequence[Array], inputs: tuple[StreamKey, ...]) -> tuple[list[Part], Link, list[Link]]:
-        """Return parts in series, each of which asks for a piece of an array at every token; the link of tokens behind the last;
+        """Return parts in series, which each ask for a piece of an array at every token; the link of tokens behind the last;
         and the link of requests of each."""
         parts: list[Part] = []
         requests: list[Link] = []

@@ -31,18 +31,18 @@ POPS = Record("first time step")
 STREAM = Record(
     "ring mask tail pushed latency lag given "  # runs; `lag`: how much later values come than stops, `given`: when the last one did (comal)
     "scratch capacity bytes limited "  # computed elements; `limited`: whether they wrap
-    "readers count bounded blocked free "  # addresses of the readers, whether any has a depth; what `room` found
+    "readers count bounded blocked free "  # addresses of the readers, whether any has a depth; the result of `room`
     "known_tail known_pushed "  # up to where there is room for runs and elements, as far as was looked
     "writer"  # number of the part
 )
 READER = Record(
-    "stream ring mask head until offset delay latency "  # place in the ring; `until`: runs that were seen; `delay`: what fan-out adds
+    "stream ring mask head until offset delay latency "  # place in the ring; `until`: runs that were seen; `delay`: of fan-out
     "depth popped history history_mask noted slot_cursor peak_cursor peak reach stalled "  # `reach`: see `take`
     "several "  # whether it takes more than one token in some cycle
     "part"  # number of the part that reads
 )
 
-AHEAD = 8  # runs between the fetch of what is referred to and its use
+AHEAD = 8  # runs between the fetch of an element that is referred to and its use
 
 FULL_RING = MANY  # `blocked` of a stream whose ring is full: a limit of the engine, not of the model
 
@@ -143,7 +143,7 @@ def word_in(run: Any, i: int) -> int:
 
 @inline
 def upcoming_word(reader: Any) -> int:
-    """Return the first word of a run some way behind the one at the head, or 0. What it refers to can be prefetched."""
+    """Return the first word of a run some way behind the one at the head, or 0. Its element can be prefetched."""
     if reader.head + AHEAD >= reader.until:
         return 0
     return word_in(run_at(reader.ring + RUN_SIZE * ((reader.head + AHEAD) & reader.mask)), 0)
@@ -356,8 +356,8 @@ def _is_unfinished(stream: Any) -> bool:
 
 @inline
 def scratch_address(stream: Any) -> int:
-    """Return the address of the next token's element in the ring of computed elements. `room` counts only what is contiguous from
-    there."""
+    """Return the address of the next token's element in the ring of computed elements. `room` counts only contiguous elements
+    from there."""
     return stream.scratch + stream.bytes * (stream.pushed & (stream.capacity - 1))
 
 
@@ -369,7 +369,7 @@ def element_address(reader: Any) -> int:
 
 @inline
 def copy(into: int, start: int, words: int) -> None:
-    """Copy so many words from one address to another."""
+    """Copy `words` words from one address to another."""
     for i in range(words):
         set_int(into, i, get_int(start, i))
 

@@ -1,9 +1,9 @@
-"""A tracer notes every firing of a part with what it waited for last, and the tokens that it took and gave.
+"""A tracer notes every firing of a part with its cause, and the tokens that it took and gave.
 
-A kernel calls `note_firings` through its node (`node_records.fire`), in traced runs only. What made the firing as late as it is
+A kernel calls `note_firings` through its node (`node_records.fire`), in traced runs only. The cause of the cycle of a firing
 follows from the heads of the inputs, which are not taken yet, and from the pops that free the slots. Several inputs may be the
-cause. Then those decide that the firing took, or that it always looks at; `_settle` sees them at the next firing, or after the
-run.
+cause. Then the inputs decide that the firing took from, or that it always looks at; `_settle` sees them at the next firing, or
+after the run.
 """
 
 from __future__ import annotations
@@ -32,17 +32,17 @@ from fuseflow.sim.native.records import Record, get_int, inline, set_int
 TRACER = Record(
     "note "  # address of the function: `node_records.fire` calls it
     "node part buffer "
-    "marks candidates "  # by input, then by output: tokens so far; whether, and how, it may be what a firing waited for
+    "marks candidates "  # by input, then by output: tokens so far; whether, and how, it may be the cause of a firing
     "relays closings "  # by output: the track of stops that wait for values, or 0; firings on stops so far
     "always unless turns "  # by input: whether every firing looks at it, if input `unless` - 1 is not taken; whether it is a merge
     "behind "  # whether the token behind the head may be looked at
-    "fetches answers sends positions "  # requesters: of what is fetched ahead, whose answer is awaited, through which lines are sent
+    "fetches answers sends positions "  # requesters: that fetch ahead, whose answer is awaited, through which lines are sent
     "passed "  # the cycle from which a token was there that was taken without a firing
     "time span "  # of the last firings
     "entry pending"  # addresses of the last event that may grow, of one whose cause is not settled; 0: none
 )
 EVENT_BUFFER = Record("events count limit lost start end flows")
-"""The buffer of events of all tracers. `lost` counts events for which there was no room. Only those in cycles `start` to `end`
+"""The buffer of events of all tracers. `lost` counts events for which there was no room. Only events in cycles `start` to `end`
 are noted; `flows` says whether tokens are noted, too."""
 EVENT = Record("part time count step cause detail back due")
 """An event is a row of firings of a part. With `part` POP or PUSH it is instead `count` tokens taken from the reader, or given to
@@ -204,7 +204,7 @@ def _credit(requester: int, event: Any, free: int) -> None:
 
 @inline
 def _settle(tracer: Any, node: Any, buffer: Any) -> None:
-    """Note what the last firings took and gave, and which of several candidates they waited for."""
+    """Note the tokens that the last firings took and gave, and which of several candidates they waited for."""
     if tracer.pending != 0:
         event = event_at(tracer.pending)
         if event.cause == TOKEN:
@@ -288,7 +288,7 @@ def _last_input(tracer: Any, node: Any) -> int:
 
 @inline
 def _filled_reader(tracer: Any, node: Any) -> int:
-    """Return the address of the reader of the first output, of those with the last slot, that got a token."""
+    """Return the address of the reader of the first output that got a token, out of the outputs with the last slot."""
     reader_address = 0
     for q in range(node.ports - 1, -1, -1):
         candidate = get_int(tracer.candidates, node.arity + q)

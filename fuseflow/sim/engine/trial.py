@@ -1,8 +1,8 @@
-"""A trial finds out what would become of a run in a copy of the process: the run goes on in the copy, and the original stays as
+"""A trial finds out how a run would go on, in a copy of the process: the run goes on in the copy, and the original stays as
 it is.
 
 The state of a run is arrays that refer to each other by address. A forked process has them at the same addresses, and copies only
-what it changes.
+the pages that it changes.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ class TrialFailure(Exception):
 
 
 def run_in_copy(attempt: Callable[[Callable[[int], None]], int | None]) -> int | None:
-    """Return what `attempt` returns in a copy of the process. `attempt` gets a function to call now and then, which ends the copy
-    if the original has ended. Raise `TrialFailure` if the copy ends without an answer."""
+    """Return the result of `attempt` in a copy of the process. `attempt` gets a function to call now and then, which ends the
+    copy if the original has ended. Raise `TrialFailure` if the copy ends without an answer."""
     read_end, write_end = os.pipe()
     parent = os.getpid()
     with FORKING, warnings.catch_warnings():

@@ -33,7 +33,7 @@ FAULTY = -1
 
 @inline
 def visit(nodes: int, a: Any, part: int) -> int:
-    """Run a part as far as it gets, and note what it waits for then. Return the number of its firings, or FAULTY."""
+    """Run a part as far as it gets, and note its wait then. Return the number of its firings, or FAULTY."""
     node = node_at(nodes + NODE_SIZE * part)
     waited = node.waits
     made = run_part(nodes, a, part)
@@ -44,7 +44,7 @@ def visit(nodes: int, a: Any, part: int) -> int:
 
 @inline
 def visit_alone(nodes: int, a: Any, part: int) -> int:
-    """Do what `visit` does, but for deciding which parts are due. All of them are, before those are visited that are."""
+    """Visit a part, but do not decide which parts are due. All parts become due before due parts are visited."""
     node = node_at(nodes + NODE_SIZE * part)
     made = run_kernel(nodes + NODE_SIZE * part)
     if made != FAULTY:
@@ -80,7 +80,7 @@ def run_kernel(address: int) -> int:
 
 @inline
 def still_waits(node: Any) -> bool:
-    """Return whether what a part waits for has certainly not happened; only what is quickly checked is checked."""
+    """Return whether the end of a part's wait has certainly not come; only quick checks are made."""
     wait = node.waits
     if INPUT <= wait < OUTPUT:
         return bool(tokens_left(source(node, wait - INPUT)) == 0)
@@ -93,8 +93,8 @@ def still_waits(node: Any) -> bool:
 
 @inline
 def _note_wait(a: Any, node: Any, part: int, waited: int, made: int) -> None:
-    """Note what a part waits for: the engine, or which other part, or an answer. `waited` is what it waited for before its visit, in which
-    it made so many firings."""
+    """Note the wait of a part: for the engine, for another part, or for an answer. `waited` is its wait before its visit, in
+    which it `made` that number of firings."""
     stuck = needs_engine(node)
     if stuck:
         add(a.held, part)
@@ -121,7 +121,7 @@ def note_moves(a: Any, outlook: Any) -> None:
 
 @inline
 def may_go_on(a: Any, outlook: Any) -> bool:
-    """Return whether what a part waits for may have happened since it was looked at last."""
+    """Return whether the wait of a part may have ended since it was looked at last."""
     if outlook.awaited < 0:
         return bool(outlook.awaited == REPLY)
     return bool(outlook_at(a.outlooks + OUTLOOK_SIZE * outlook.awaited).moves != outlook.since)
@@ -129,7 +129,7 @@ def may_go_on(a: Any, outlook: Any) -> bool:
 
 @inline
 def _awaited(node: Any, part: int) -> tuple[int, int]:
-    """Return the part that has to fire before a part does, or what stands in its place, and how much later that is at least."""
+    """Return the part that has to fire before a part does, or a mark in its place, and the least delay between firings."""
     wait = node.waits
     if INPUT <= wait < OUTPUT:
         stream = stream_at(source(node, wait - INPUT).stream)
@@ -138,7 +138,7 @@ def _awaited(node: Any, part: int) -> tuple[int, int]:
         stream = target(node, wait - OUTPUT)
         return reader_at(get_int(stream.readers, stream.blocked)).part, 1
     if wait == TOUCH:
-        return part - 1, 1  # who asks for what is fetched ahead
+        return part - 1, 1  # the part that fetches ahead
     if wait == BUFFER:
         return part + 1, 0  # who empties it
     if wait == ANSWER:

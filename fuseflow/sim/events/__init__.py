@@ -1,1 +1,1 @@
-"""What happened in a run, firing by firing: what each waited for last, the critical path through them, and a timeline."""
+"""The events of a run, firing by firing: the cause of each firing, the critical path through them, and a timeline."""

@@ -35,10 +35,10 @@ BINS = 4096
 class PathStep:
     """The cycles of the path that are due to one node.
 
-    The cycles of kind `work` lie between one of its firings and the next, and those of kind `latency` between a firing and the cycle
-    from which its tokens are visible. Those of kind `full` are due to the depth of the FIFO `edge`, from which the node reads: they pass
-    until a slot is free that the node emptied, or they are cycles of a loop through the FIFO (see `fifo_loops.py`). Those of kind
-    `memory` lie between a request and its answer, at `port`. `times` is how often that happened, and 0 for work.
+    Cycles of kind `work` lie between one of its firings and the next, and cycles of kind `latency` between a firing and the cycle
+    from which its tokens are visible. Cycles of kind `full` are due to the depth of the FIFO `edge`, from which the node reads:
+    they pass until a slot is free that the node emptied, or they are cycles of a loop through the FIFO (see `fifo_loops.py`).
+    Cycles of kind `memory` lie between a request and its answer, at `port`. `times` is how often that happened, and 0 for work.
     """
 
     node: str

@@ -2,9 +2,9 @@
 
 A firing that waits for a slot leads the path to the reader that freed the slot. If the path comes back from there to an earlier firing of
 the same track, it went around a loop: the track gave what the reader waited for, so it was held up by the FIFO and not by the pace of the
-reader. In some cycles of the loop the track had all that it needed but a slot. A deeper FIFO takes these cycles away, so they are counted
-for the FIFO, and not for what the path did in them. A path that does not come back followed a slow reader, and nothing is counted. Neither
-is it if the path comes back to the reader first: that one waited for its own earlier firings, and not for the writer.
+reader. In some cycles of the loop the track had all that it needed but a slot. A deeper FIFO takes these cycles away, so they
+count for the FIFO, and not for the path's steps. A path that does not come back followed a slow reader, and nothing is counted.
+Neither is it if the path comes back to the reader first: that one waited for its own earlier firings, and not for the writer.
 
 If several full FIFOs follow each other, so that the reader of one waits for a slot of the next, the last one is the one that is too
 shallow. An inner loop counts before one around it.
@@ -27,7 +27,7 @@ Claims: TypeAlias = "dict[tuple[Departure, int], int]"
 
 @dataclass(slots=True, eq=False)
 class Departure:
-    """A firing of `track` from which the path left through a full FIFO. `label` is that of the FIFO that is too shallow. Steps from
+    """A firing of `track` from which the path left through a full FIFO. `label` names the FIFO that is too shallow. Steps from
     `begin` on follow it. `claims` are of steps of earlier windows that follow it and no later departure. `due` is the cycle from which the
     track was held before its first firing that is later than the window."""
 
@@ -94,7 +94,7 @@ class FifoLoops:
         self.chained.clear()
 
     def _close(self, k: int) -> None:
-        """Count the cycles of the loop that goes back to a departure, and forget those in it."""
+        """Count the cycles of the loop that goes back to a departure, and forget the departures in it."""
         loop = self.departures[k]
         cycles = self._claims(k, loop.begin, len(self.steps))
         for inner in self.departures[k:]:

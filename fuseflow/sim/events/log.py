@@ -1,4 +1,4 @@
-"""The event log: what a simulator reports of a run, firing by firing. It has the cause of each firing, the tokens that are pushed and
+"""The event log: a simulator's report of a run, firing by firing. It has the cause of each firing, the tokens that are pushed and
 popped, and the answers of the memory. Every simulator reports the same events, but each may pack several firings into one row in its
 own way."""
 
@@ -17,7 +17,7 @@ Ints: TypeAlias = npt.NDArray[np.int64]
 
 TRACK, TIME, COUNT, STEP, CAUSE, SOURCE, BACK, DETAIL, DUE = range(9)
 """The columns of an event. A row stands for `count` firings of a track that are `step` cycles apart. The first happens in cycle `time`
-because of `cause` (see `causes.py`), which is what the track `source` did in cycle `back`; the others wait for the one before.
+because of `cause` (see `causes.py`), which is an event of the track `source` in cycle `back`; the others wait for the one before.
 `detail` is the position of the edge in `edges` if the cause is a token or a slot, the port if it is an answer, and -1 inside a node. `due`
 is the cycle in which the first firing would have happened if every slot that it fills had been free: it is before `time` if only a slot
 was missing."""
@@ -30,9 +30,9 @@ NEVER = 1 << 60
 
 @dataclass(frozen=True, slots=True)
 class Track:
-    """A track is a sequence of firings: those of a node, or those of one of its processes if it has several at the same time (`role`). A
-    `helper` asks the memory, and its firings do not count as those of the node. A `relay` has no firings; it stands for stops that
-    wait for the values before them (of tiles, on machines with `rules: comal`)."""
+    """A track is a sequence of firings: of a node, or of one of its processes if it has several at the same time (`role`). A
+    `helper` asks the memory, and its firings do not count as firings of the node. A `relay` has no firings; it stands for stops
+    that wait for the values before them (of tiles, on machines with `rules: comal`)."""
 
     node: str
     role: str = ""
@@ -63,8 +63,8 @@ class CycleSpan:
 
 @dataclass(frozen=True, slots=True)
 class LastEvent:
-    """The last event of a run: a firing of `track` in `cycle`, or, if it has a `port`, the answer to what `track` requested in cycle
-    `request_cycle`. The run takes `tail` cycles more."""
+    """The last event of a run: a firing of `track` in `cycle`, or, if it has a `port`, the answer to the request of `track` in
+    cycle `request_cycle`. The run takes `tail` cycles more."""
 
     track: int
     cycle: int
@@ -78,8 +78,8 @@ class LastEvent:
 
 
 class Sink(Protocol):
-    """A sink listens to a run. The rows of one track, or of one edge and direction, come in the order of time; those of others come at
-    any time."""
+    """A sink listens to a run. The rows of one track, or of one edge and direction, come in the order of time; rows of others
+    come at any time."""
 
     tokens: bool
     """Whether the sink also wants to hear of tokens and answers."""

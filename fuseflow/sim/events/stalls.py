@@ -1,4 +1,4 @@
-"""The stalls of a run over time: in how many cycles of each window every node worked, and for what it waited in the others."""
+"""The stalls of a run over time: the cycles of each window in which a node worked, and the causes of waits in the others."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ WINDOWS = 96
 """The largest number of windows."""
 
 STATES = ("busy", "starved", "memory", "blocked")
-"""What a node does in a cycle: it works, or it waits for a token, for an answer of the memory, or for anything else,
+"""The states of a node in a cycle: it works, or it waits for a token, for an answer of the memory, or for anything else,
 such as room in a FIFO or another process of its own."""
 _STATE_OF_CAUSE = {START: 1, OWN: 0, INSIDE: 3, TOKEN: 1, MEMORY: 2, SLOT: 3}
 
@@ -24,8 +24,8 @@ _STATE_OF_CAUSE = {START: 1, OWN: 0, INSIDE: 3, TOKEN: 1, MEMORY: 2, SLOT: 3}
 class Stalls:
     """The stalls of a run in windows of `window` cycles.
 
-    `nodes` has, for each node, the cycles in each state (the rows, as in `STATES`) and window (the columns). Those of a node with several
-    processes are added up; `processes` has their number.
+    `nodes` has, for each node, the cycles in each state (the rows, as in `STATES`) and window (the columns). The cycles of
+    several processes of a node are added up; `processes` has their number.
     """
 
     window: int
@@ -34,8 +34,8 @@ class Stalls:
 
 
 class StallSink:
-    """A sink that counts, for every track, the cycles in each state in each window. The cycles between two firings go to what the later one
-    waited for last."""
+    """A sink that counts, for every track, the cycles in each state in each window. The cycles between two firings count for the
+    cause of the later one."""
 
     tokens = False
     topology: Topology
@@ -76,7 +76,7 @@ class StallSink:
     def answers(self, port: Ints, cycle: Ints, size: Ints, write: Ints) -> None: ...
 
     def stalls(self, cycles: int) -> Stalls:
-        """Return the stalls of a run of so many cycles. Helpers, which ask the memory for a node, are left out."""
+        """Return the stalls of a run of `cycles` cycles. Helpers, which ask the memory for a node, are left out."""
         used = -(-cycles // self.bins.width)
         counts = self.bins.counts.reshape(len(self.topology.tracks), len(STATES), -1)[:, :, :used]
         nodes: dict[str, Ints] = {}

@@ -9,7 +9,7 @@ StepKind: TypeAlias = Literal["work", "latency", "full", "memory"]
 
 
 class StepLabel(NamedTuple):
-    """What the cycles of a step are due to: a track, in one kind of step, at an edge if it is a FIFO, or at a port of the memory."""
+    """The cause of the cycles of a step: a track, in one kind of step, at an edge if it is a FIFO, or at a port of the memory."""
 
     track: int
     kind: StepKind
@@ -29,6 +29,6 @@ class StepTotals:
         self.times[label] += times
 
     def move(self, cycles: int, label: StepLabel, other: StepLabel) -> None:
-        """Count cycles of one label as those of another."""
+        """Count cycles of one label as cycles of the `other` label."""
         self.cycles[label] -= cycles
         self.cycles[other] += cycles

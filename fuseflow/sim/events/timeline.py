@@ -156,7 +156,7 @@ class Timeline:
             yield number, *_changes(cycles, self.before[number] + np.cumsum(changes))
 
     def rates(self) -> Iterator[tuple[str, int, Ints]]:
-        """Yield the bytes that the memory read, and those that it wrote, in each window, with the width of the windows in cycles."""
+        """Yield the bytes that the memory read, and the bytes it wrote, by window, with the width of the windows in cycles."""
         for name, counts in zip(("read", "written"), self.moved_bytes.counts, strict=True):
             yield name, self.moved_bytes.width, counts
 

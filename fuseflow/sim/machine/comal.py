@@ -13,7 +13,7 @@ from fuseflow.sim.outcome.statistics import NodeStatistics
 from fuseflow.tile_ops import TileShape
 
 ENDING_OPS = (n.Root.op, n.WriteValues.op)
-"""The operations whose firing on the token `D` takes a cycle. That of all other operations takes none."""
+"""The operations whose firing on the token `D` takes a cycle. The firing of all other operations on `D` takes none."""
 
 
 def region_cycles(nodes: Iterable[NodeStatistics]) -> int:
@@ -25,7 +25,7 @@ def region_cycles(nodes: Iterable[NodeStatistics]) -> int:
 def broadcast_delays(graph: n.Graph) -> dict[n.Edge, int]:
     """Return for each edge the number of broadcasts that a token passes on its way to that reader.
 
-    They are those of the graph as `fuseflow.samml` writes it in the public schema, which is what the public simulator runs.
+    The broadcasts are counted in the graph that `fuseflow.samml` writes in the public schema, for the public simulator to run.
     """
     return PublicStreams(graph, stream_facts(graph)).broadcasts()
 

@@ -1,5 +1,5 @@
 """Machines are read from YAML: those that ship with the package, the user's own files, and single settings on top. An unknown key is an
-error. A file may name a machine as its `base`, and has only what differs."""
+error. A file may name a machine as its `base`, and has only the settings that differ."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def machine_names() -> tuple[str, ...]:
 
 
 def machine_summaries() -> dict[str, str]:
-    """Return what each machine is that ships with the package, by its name: the comment above its file."""
+    """Return a summary of each machine that ships with the package, by its name: the comment above its file."""
     return {name: _shipped_text(name).partition("\n")[0].removeprefix("# ") for name in machine_names()}
 
 
@@ -78,7 +78,7 @@ def with_settings(machine: Machine, settings: Mapping[str, Setting]) -> Machine:
     for key, value in sorted(settings.items(), key=lambda setting: setting[0] not in MEMORY_KEYS):
         if key in MEMORY_KEYS:
             if value != values["memory"]["model"]:
-                values["memory"] = {"model": value}  # what is left of it are the settings of another model
+                values["memory"] = {"model": value}  # the rest of the table has settings of another model
             continue
         *above, last = key.split(".")
         inside: Any = values
@@ -97,7 +97,7 @@ def read_machine(text: str, file: str = "<text>") -> Machine:
 
 
 def _read(text: str, file: str, above: tuple[Path, ...]) -> Machine:
-    """Return a machine from YAML text. `above` are the files whose base it is, of which none may be a base again."""
+    """Return a machine from YAML text. `above` are the files whose base it is. None of them may be a base again."""
     data = read_yaml(text, file, MachineError)
     content = data.content
     if not isinstance(content, dict):
@@ -139,7 +139,7 @@ def _base(name: object, file: Path, above: tuple[Path, ...]) -> Machine:
 
 
 def _merged(base: Machine, own: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the values of a base with those of a file in their place. Tables are merged, but settings of another memory go."""
+    """Return the values of a base, replaced by a file's values. Tables are merged, but settings of another memory go."""
     values = base.model_dump()
     for key, value in own.items():
         inside: Any = values.get(key)
@@ -177,7 +177,7 @@ def _refused(first: Any, keys: list[str], span: Span | None) -> MachineError:
 
 
 def _nearest(keys: list[str], error: Any) -> str:
-    """Return a hint to what an unknown key might have been: a key of another memory model, or one that is spelled like it."""
+    """Return a hint to the key that an unknown key might mean: a key of another memory model, or one that is spelled like it."""
     if len(keys) == 1:
         return did_you_mean(keys[-1], (*Machine.model_fields, "base"))
     if keys[0] == "lanes":

@@ -88,8 +88,8 @@ class UnitCycles(_Strict):
 
 
 class UnitIntervals(UnitCycles):
-    """The cycles from one firing on a value to the next, of each kind of unit. `fold` is that of a reduction, which adds each value to
-    what the last addition gave. A reduction without a number of its own starts a value every cycle, whatever the default is."""
+    """The cycles from one firing on a value to the next, of each kind of unit. `fold` is the interval of a reduction, which adds
+    each value to the last sum. A reduction without a number of its own starts a value every cycle, whatever the default is."""
 
     fold: Count | None = None
 
@@ -128,7 +128,7 @@ class Lanes(_Strict):
         return tuple(str(field.alias) for field in cls.model_fields.values())
 
     def of(self, bits: int) -> int:
-        """Return the elements of so many bits, or of the next wider width. Those of 64 bits count as those of 32.
+        """Return the elements of `bits` bits, or of the next wider width. Elements of 64 bits count like elements of 32.
 
         >>> Lanes().of(8), Lanes().of(12), Lanes().of(64)
         (4, 2, 1)
@@ -142,24 +142,24 @@ CONFIG_BYTES = 65_536
 
 
 MachineArithmetic: TypeAlias = Literal["element", "f64", "f32"]
-"""In which floats a machine computes: in those of the elements, as PyTorch does; in 64 bits; or in 32 bits, as a circuit does."""
+"""The floats in which a machine computes: the type of the elements, as in PyTorch; 64 bits; or 32 bits, as in a circuit."""
 
 SELDOM = ("arithmetic", "handover_depth", "lanes", "config_bytes")
 """The settings that most machines leave as they are."""
 
 
 class Machine(_Strict):
-    """A machine is what a graph runs on.
+    """A machine runs graphs: its settings decide their cycles.
 
-    `rules` chooses the meaning of time: `dataflow` is that of docs/streams.md, and `comal` that of the public Comal simulator.
-    `arithmetic` says in which floats operators and reductions compute: those of the type of their `element`s, `f64`, or `f32`, in which a
-    circuit does. `latency` is the number
-    of cycles from a firing until its tokens are visible, and `interval` the number of cycles between two firings on values. `fifo_depth`
-    is the number of slots of every FIFO for which the graph gives no depth. None means unbounded, and `auto` begins with
-    `fifo_depth_start` and takes more where the graph would deadlock. `handover_depth` is the number of slots between the two processes of
-    a node with workspaces, or None. `tile_macs` is the number of multiply-accumulates on tiles in a cycle, and `lanes` says how many
-    elements of fewer bits take the place of one of 32. `config_bytes` is the number of bytes that the resident tensors of a region may
-    have. The settings of `memory` are described in `fuseflow.sim.memory.settings`.
+    `rules` chooses the meaning of time: `dataflow` is defined in docs/streams.md, and `comal` by the public Comal simulator.
+    `arithmetic` says in which floats operators and reductions compute: the type of their `element`s, `f64`, or `f32`, as in a
+    circuit. `latency` is the number of cycles from a firing until its tokens are visible, and `interval` the number of cycles
+    between two firings on values. `fifo_depth` is the number of slots of every FIFO for which the graph gives no depth. None
+    means unbounded, and `auto` begins with `fifo_depth_start` and takes more where the graph would deadlock. `handover_depth` is
+    the number of slots between the two processes of a node with workspaces, or None. `tile_macs` is the number of
+    multiply-accumulates on tiles in a cycle, and `lanes` says how many elements of fewer bits take the place of one of 32.
+    `config_bytes` is the number of bytes that the resident tensors of a region may have. The settings of `memory` are described
+    in `fuseflow.sim.memory.settings`.
     """
 
     name: str
@@ -192,8 +192,8 @@ class Machine(_Strict):
 
     @property
     def settings(self) -> dict[str, Any]:
-        """All settings but the name, as plain values that a file could state. Those of `SELDOM` are there if they are not the usual
-        ones."""
+        """All settings but the name, as plain values that a file could state. Settings in `SELDOM` are left out if they have
+        their usual value."""
         units = {key: getattr(self, key).model_dump(exclude_none=True) for key in ("latency", "interval")}
         usual = {key for key in SELDOM if getattr(self, key) == type(self).model_fields[key].default}
         return {**self.model_dump(exclude={"name", *usual}), **units}

@@ -13,8 +13,8 @@ from fuseflow.tile_ops import TileShape, work_count
 
 
 class NodeTiming(NamedTuple):
-    """The cycles of a node: its `latency`, its `interval` between firings on values, and the interval of a process that only gives what
-    another one folded (`emission`), which is the same where nothing is folded."""
+    """The cycles of a node: its `latency`, its `interval` between firings on values, and the interval of a process that only
+    gives values that another one folded (`emission`). It equals `interval` if nothing is folded."""
 
     latency: int
     interval: int

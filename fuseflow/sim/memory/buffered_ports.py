@@ -1,4 +1,4 @@
-"""Which ports of a graph have a reuse buffer, and how many lines it holds; and which nodes read what is preloaded.
+"""Which ports of a graph have a reuse buffer, and how many lines it holds; and which nodes read preloaded tensors.
 
 A tensor with a `buffer` gives one to each port that reads an array of it where it is asked to. A port that reads its whole array in
 order, and a locate that reads its level once, ask for no line again: they have none.

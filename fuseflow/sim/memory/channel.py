@@ -45,8 +45,8 @@ PC = Record(
     "act_1 act_2 act_3"  # cycles of the last ACTs
 )
 WAITING = Record("end all hits hit_banks row_banks")
-"""A queue: the place behind the last request; sets of places: all requests, and those of open rows; sets of banks: those with requests of
-their open row, and those for which a row command can be issued. A bank whose row was opened for a request that is still to be served gets
+"""A queue: the place behind the last request; sets of places: all requests, and requests to open rows; sets of banks: with
+requests to their open row, and ready for a row command. A bank whose row was opened for a request that is still to be served gets
 no row command."""
 TRANSACTION = Record(
     "next "  # slot, in the FIFO or among the free ones

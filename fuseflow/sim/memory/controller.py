@@ -18,7 +18,7 @@ from fuseflow.tensors import Tensor
 
 
 class MemoryDevice(Protocol):
-    """What simulators need of the class `fuseflow.sim.memory.memory.Memory`."""
+    """The attributes that simulators need of the class `fuseflow.sim.memory.memory.Memory`."""
 
     ports: Any
     state: Any
@@ -92,7 +92,7 @@ class Controller:
         return len(self.ports) - 1
 
     def elements_in_flight(self, bits: int) -> int:
-        """Return how many elements of so many bits a port holds for its node: those of all lines that may be on their way."""
+        """Return how many elements of `bits` bits a port holds for its node: all elements of lines that may be on their way."""
         return self.outstanding * max(8 * self.line // bits, 1)
 
     @property
@@ -103,7 +103,7 @@ class Controller:
     def advance(self) -> bool:
         """Let the memory go on when no process can go on without an answer. Returns False if nothing is requested.
 
-        What is requested later depends on an answer that is not known yet, and that answer is visible `lookahead` cycles later at the
+        All later requests depend on an answer that is not known yet, and this answer is visible after `lookahead` cycles at the
         earliest.
         """
         state = self.memory.ports

@@ -1,6 +1,6 @@
 """A memory that answers every request after a fixed number of cycles, whatever its address and however many there are.
 
-It is what a circuit without a model of DRAM has behind its ports (`fuseflow/hardware/sv/ff_fixed_memory.sv`).
+A circuit without a model of DRAM has such a memory behind its ports (`fuseflow/hardware/sv/ff_fixed_memory.sv`).
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ fixed_at = FIXED.at
 
 
 def advance_fixed(memory: int, until: int) -> int:
-    """Answer what arrives before cycle `until`. Returns 0, or LATE if a request is older than the last window."""
+    """Answer the requests that arrive before cycle `until`. Returns 0, or LATE if a request is older than the last window."""
     if start_sending(memory, until) == LATE:
         return LATE
     latency = fixed_at(memory_at(memory).model).latency

@@ -25,7 +25,7 @@ from fuseflow.sim.memory.waiting_requests import queue_length
 from fuseflow.sim.native.records import Record, get_int, inline
 
 HBM2 = Record("channels count places")
-"""The state of the model: the address of the addresses of the channels and their number, and that of the tables of the mapping."""
+"""The state of the model: the address of the channels' addresses, their number, and the address of the mapping's tables."""
 hbm2_at = HBM2.at
 UNIT_BITS = 5  # of the bytes of a transaction
 PLACE_BITS = 21  # of row and bank in a packed place
@@ -83,7 +83,7 @@ def packed_place(places: int, unit: int) -> int:
 
 @inline
 def advance_channel(channel: int, end: int) -> None:
-    """Run a channel to memory cycle `end`. What arrives at `end` or later may be enqueued afterwards."""
+    """Run a channel to memory cycle `end`. Requests that arrive at `end` or later may be enqueued afterwards."""
     c = channel_at(channel)
     pass_idle(channel, end)
     while c.clock < end:
@@ -115,7 +115,7 @@ def pass_idle(channel: int, end: int) -> None:
 
 @inline
 def next_event(channel: int) -> int:
-    """Return the next cycle in which anything can happen. Nothing does in those before."""
+    """Return the next cycle in which anything can happen. Nothing happens in the cycles before it."""
     c = channel_at(channel)
     cycle: int = min(c.column_wake, c.row_wake, c.next_refresh)
     if c.first >= 0:

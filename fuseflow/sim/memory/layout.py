@@ -1,5 +1,5 @@
 """The memory layout of a region. Its arrays lie in one address space, in the order in which the nodes name their tensors, and each
-begins at a multiple of a line. So what a tensor is called does not matter. A resident tensor does not lie in the memory.
+begins at a multiple of a line. So the name of a tensor does not matter. A resident tensor does not lie in the memory.
 
 Inputs lie one behind the other. Nobody knows how long the arrays of a result will be, so these share the rest of the memory evenly.
 """

@@ -1,7 +1,7 @@
 """Address mappings choose, from the bits of a byte address, its channel, bank and row.
 
 A mapping is data: the fields of an address from bit 0 upwards, then the fields that are xor-ed with others. So each is linear over bits.
-Moves, each of which takes a run of bits to its place, say what a mapping does; compiled code looks places up in tables. A new mapping is
+Moves, which each take a run of bits to its place, make up a mapping; compiled code looks places up in tables. A new mapping is
 an `AddressMapping` in `MAPPINGS`. `RoBaRaCoCh` and `MOP4CLXOR` are Ramulator's (see `timing`), with channels interleaved by 64 bytes;
 `BGint_xor` is fuseflow's.
 """
@@ -33,8 +33,8 @@ FIELD_OFFSETS = {"bank": 0, "group": 2, "pc": 4, "row": 5, "channel": 21}
 
 DIGIT_BITS = 6
 DIGIT, DIGITS = 1 << DIGIT_BITS, 5
-"""Tables have a row for each of so many digits of the number of a transaction, which is its address in `TRANSACTION` bytes. That is enough
-for the largest capacity."""
+"""Tables have a row for each of the `DIGITS` digits of a transaction's number, which is its address in `TRANSACTION` bytes. That
+is enough for the largest capacity."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,8 +140,8 @@ def _bits(mapping: AddressMapping, channels: int) -> Iterator[tuple[int, int]]:
 
 
 def place_tables(mapping: AddressMapping, channels: int) -> Ints:
-    """Return, for every digit of the number of a transaction, a table of the packed places of its values. A mapping is linear, so the place
-    of a transaction is the xor of those of its digits."""
+    """Return, for every digit of the number of a transaction, a table of the packed places of its values. A mapping is linear, so
+    the place of a transaction is the xor of the places of its digits."""
     values = np.arange(DIGIT) << DIGIT_BITS * np.arange(DIGITS)[:, None]
     return pack_places(mapping, channels, values * TRANSACTION)
 

@@ -47,7 +47,7 @@ class Memory:
         self.rings: list[npt.NDArray[Any]] = [REQUEST.array(INITIAL_RING) for _ in range(ports)]
         self.ports = PORT.array(ports)
         self.ports["due"] = FOREVER
-        # Views of one field each: what is asked at every request is read from a record in five times the time.
+        # Views of one field each: reading a field from a record takes five times as long, and these are read at every request.
         self._issued, self._masks, self._timeless = self.ports["issued"], self.ports["mask"], self.ports["timeless"]
         self._visible = [ring["visible"] for ring in self.rings]
         for k in range(ports):
@@ -82,7 +82,7 @@ class Memory:
         return self.model.lookahead
 
     def add_buffer(self, port: int, lines: int) -> None:
-        """Give a port that has requested nothing a reuse buffer of so many lines, one at least. All its requests must have one size."""
+        """Give a port without requests a reuse buffer of `lines` lines, one at least. All its requests must have one size."""
         places, buffer = PLACE.array(lines), BUFFER.array(1)
         buckets = np.full(1 << (lines - 1).bit_length(), NONE, np.int64)
         buffer["size"], buffer["mask"], buffer["newest"], buffer["oldest"] = lines, len(buckets) - 1, NONE, NONE
@@ -98,7 +98,7 @@ class Memory:
         return int(number)
 
     def issue_all(self, port: int, addresses: Ints, sizes: Ints | int, writes: Ints | int, cycles: Ints) -> None:
-        """Make many requests at once, in order. The effect is that of `issue` for each."""
+        """Make many requests at once, in order. The effect is the same as of `issue` for each."""
         p, n = self.ports[port], len(cycles)
         assert p["buffer"] == 0, "lines are looked up one after the other"
         assert n and cycles[0] >= self.cycle and (np.diff(cycles) >= 0).all() and np.min(sizes) > 0
@@ -164,11 +164,11 @@ class Memory:
         return self._port_address + PORT_SIZE * k
 
     def statistics(self) -> tuple[PortStatistics, ...]:
-        """Return the statistics of each port. Those of the channels are the model's."""
+        """Return the statistics of each port. The model has the statistics of the channels."""
         return tuple(_statistics(p, self.model.transaction) for p in self.ports)
 
     def report(self, ports: Sequence[MemoryPort], places: Mapping[ArrayName, AddressRange]) -> MemoryStatistics:
-        """Return the statistics of a run. `ports` says what the ports were for, and `places` where the arrays lie."""
+        """Return the statistics of a run. `ports` describes the ports, and `places` says where the arrays lie."""
         port_statistics = self.statistics()
         reads = [k for k, port in enumerate(ports) if port.direction == "read"]
         latency, count = (int(total) for total in (self.ports["latency"][reads].sum(), _moved(self.ports[reads]).sum()))

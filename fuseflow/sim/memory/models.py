@@ -29,7 +29,7 @@ POOL = 256
 
 
 class MemoryModel(Protocol):
-    """A memory model is what stands behind the ports.
+    """A memory model stands behind the ports and answers their requests.
 
     `advance` is its kernel, which takes the address of the memory and a cycle. It returns 0, LATE, or the number to call `grow` with
     before it is called again. An answer that is not known at a cycle is visible `lookahead` cycles later at the earliest. `clock` is the
@@ -53,7 +53,7 @@ class MemoryModel(Protocol):
 
 
 class FixedLatency:
-    """A memory that answers every request so many cycles later. Each of its ports can move a line in every cycle."""
+    """A memory that answers every request `latency` cycles later. Each of its ports can move a line in every cycle."""
 
     name, advance, delay, clock = "fixed", staticmethod(advance_fixed), 0, Fraction(1)
 

@@ -1,12 +1,12 @@
-"""The ports of a memory: what the nodes of a graph, or a trace, request of it, and when that is answered. They are the same for every
-model.
+"""The ports of a memory: the requests of the nodes of a graph, or of a trace, and the cycles of their answers. They are the same
+for every model.
 
 A port is a ring of requests in the order of issue. `issue` appends one, `next_port` (`sending.py`) gives the requests to a model in the
-order in which they arrive, and `settle` makes answers visible, in order. All are plain functions of addresses, for kernels to call. Cycles
-at ports are those of the accelerator; a memory with another clock converts them in `arrival` and `settle`.
+order in which they arrive, and `settle` makes answers visible, in order. All are plain functions of addresses, for kernels to
+call. Cycles at ports are cycles of the accelerator; a memory with another clock converts them in `arrival` and `settle`.
 
-A port that reads may have a reuse buffer (`reuse_buffer.py`). What is in it is not sent: its answer comes `HIT_CYCLES` later, or with the
-answer before it if that comes later.
+A port that reads may have a reuse buffer (`reuse_buffer.py`). A request for a line in it is not sent: its answer comes
+`HIT_CYCLES` later, or with the answer before it if that comes later.
 """
 
 from __future__ import annotations
@@ -136,7 +136,7 @@ def finish(port: int, number: int, accepted: int, done: int) -> None:
 
 @inline
 def settle(memory: int, until: int) -> None:
-    """End the window, and make answers visible, those of each port in the order of issue. A port sees the answer of a read no earlier
+    """End the window, and make answers visible, for each port in the order of issue. A port sees the answer of a read no earlier
     than `delay` cycles after its acceptance, and that a write is done `delay` cycles after it is. So nothing becomes visible that was
     not decided one window before."""
     m = memory_at(memory)

@@ -1,4 +1,4 @@
-"""What happens to a transaction before and after its commands: its arrival in the FIFO, its acceptance by the controller, and its
+"""The steps of a transaction before and after its commands: its arrival in the FIFO, its acceptance by the controller, and its
 completion."""
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from fuseflow.sim.native.records import get_int, inline, outline, prefetch, trai
 
 @inline
 def enqueue(channel: int, arrival: int, unit: int, place: int, write: int, port: int, request: int) -> None:
-    """Put a transaction behind those in the FIFO. The pool must have room."""
+    """Put a transaction at the end of the FIFO. The pool must have room."""
     c = channel_at(channel)
     slot = c.free
     t = transaction_of(channel, slot)
@@ -45,7 +45,7 @@ def enqueue(channel: int, arrival: int, unit: int, place: int, write: int, port:
 
 @inline
 def accept(channel: int) -> None:
-    """Accept what has arrived, in order, until a queue is full. Then all transactions behind it wait, too."""
+    """Accept the transactions that have arrived, in order, until a queue is full. Then all transactions behind it wait, too."""
     c = channel_at(channel)
     while c.first >= 0:
         slot = c.first

@@ -20,14 +20,14 @@ def columns(channel: int, queue: int) -> int:
 
 @inline
 def postpone(cycles: int, bank: int, cycle: int) -> None:
-    """Let the next command of a bank come no earlier than a cycle. `cycles` is the address of those of the banks."""
+    """Let the next command of a bank come no earlier than a cycle. `cycles` is the address of the cycles of the banks."""
     set_int(cycles, bank, max(get_int(cycles, bank), cycle))
 
 
 @inline
 def postpone_pc(cycles: int, bank: int, own: int, near: int, far: int) -> None:
-    """Let the next command of a bank come no earlier than the cycle `own`, those of the others in its group no earlier than `near`, and
-    those of the other banks of its pseudo channel no earlier than `far`. What holds for other banks also holds for nearer ones."""
+    """Let the next command of a bank come no earlier than the cycle `own`, of other banks in its group no earlier than `near`,
+    and of other banks of its pseudo channel no earlier than `far`. A bound for farther banks also holds for nearer ones."""
     near = max(near, far)
     raise_pc(cycles + 8 * (bank & -FAR), bank & (FAR - 1), max(own, near), near, far)
 

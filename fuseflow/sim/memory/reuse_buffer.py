@@ -3,8 +3,8 @@ line replaced.
 
 Lines are looked up, and given their places, in the order of the requests of the port. So which of them are hits follows from that order
 alone, and not from when the memory answers. Answers come in the same order: each is written to its place, or read from it, in its turn,
-and what a place holds then is what was looked up (Igehy, Eldridge and Proudfoot, "Prefetching in a Texture Cache Architecture", 1998,
-has such a buffer for textures).
+and a place then holds the line that was looked up (Igehy, Eldridge and Proudfoot, "Prefetching in a Texture Cache Architecture",
+1998, has such a buffer for textures).
 
 A buffer is a table of places in the order of their use, and of buckets by which a line is found.
 """

@@ -99,7 +99,7 @@ def _activate(channel: int, entry: int) -> None:
 
 @inline
 def refresh_slot(channel: int) -> None:
-    """Issue the next command of the pending refreshes, those of PC 0 first: PREab while a bank is open, and then REFab."""
+    """Issue the next command of the pending refreshes, of PC 0 first: PREab while a bank is open, and then REFab."""
     c = channel_at(channel)
     clock, after = c.clock, timing_at(c.timing)
     bank = (PCS - c.refreshes) * FAR

@@ -14,7 +14,7 @@ Direction: TypeAlias = Literal["read", "write"]
 
 @dataclass(frozen=True, slots=True)
 class MemoryPort:
-    """What a port is for: one array of a node, read or written. `buffer` is the number of lines of its reuse buffer, if it has one."""
+    """A port's use: one array of a node, read or written. `buffer` is the number of lines of its reuse buffer, if it has one."""
 
     node: str
     tensor: str
@@ -25,9 +25,9 @@ class MemoryPort:
 
 @dataclass(frozen=True, slots=True)
 class PortStatistics:
-    """The statistics of one port. `asked_bytes` are the bytes of its requests, `moved_bytes` those of their transactions, and `latency`
-    is the mean number of cycles from issue to answer. `hits` are the requests for lines in its reuse buffer: they move nothing, and their
-    cycles are not in the mean."""
+    """The statistics of one port. `asked_bytes` are the bytes of its requests, `moved_bytes` the bytes of their transactions, and
+    `latency` is the mean number of cycles from issue to answer. `hits` are the requests for lines in its reuse buffer: they move
+    nothing, and their cycles are not in the mean."""
 
     requests: int
     transactions: int
@@ -76,7 +76,7 @@ class ChannelStatistics:
 
 @dataclass(frozen=True, slots=True)
 class MemoryStatistics:
-    """The memory statistics of a run, in cycles of the machine. Those of the channels are in cycles of the memory.
+    """The memory statistics of a run, in cycles of the machine. Statistics of channels are in cycles of the memory.
 
     `peak` is the number of bytes that can be moved in a cycle, and `clock` the number of memory cycles in one. `places` says where the
     arrays lie. `ports` are in the order of the nodes. `read_latency` is the mean number of cycles from the request of a line to its
@@ -93,7 +93,7 @@ class MemoryStatistics:
     read_latency_p99: int
 
     def moved_bytes(self, direction: Direction | None = None) -> int:
-        """Return the bytes of all transactions, or of those that read or write."""
+        """Return the bytes of all transactions, or of the transactions in one direction."""
         return sum(statistics.moved_bytes for port, statistics in self.ports if direction in (None, port.direction))
 
     @property
@@ -108,7 +108,7 @@ class MemoryStatistics:
 
     @property
     def bus_bytes(self) -> int:
-        """The bytes that moved on the data buses. What a queued write answers or absorbs does not."""
+        """The bytes that moved on the data buses. Requests that a queued write answers or absorbs do not count."""
         return sum(channel.moved_bytes for channel in self.channels) if self.channels else self.moved_bytes()
 
     def total(self, field: str) -> int:

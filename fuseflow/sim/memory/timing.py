@@ -1,6 +1,6 @@
 """The timing of an HBM2 device, and the distances between commands that follow from it. All are in cycles of the memory clock, 1 ns.
 
-The constants are those of Ramulator 2.1 (SAFARI Research Group, ETH Zurich and Carnegie Mellon University; MIT licence), with the
+The constants come from Ramulator 2.1 (SAFARI Research Group, ETH Zurich and Carnegie Mellon University; MIT licence), with the
 organisation `HBM2_8Gb` and the timing `HBM2_2000Mbps`. Vendors differ in FAW, CCD and RFC, and so do other simulators.
 """
 
@@ -9,8 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass, fields
 
 ROW_BUS = 2
-"""The cycles that an ACT takes on the row bus. The ACT counts from the second of them, so distances from an ACT grow by one, and those
-to an ACT shrink by one."""
+"""The cycles that an ACT takes on the row bus. The ACT counts from the second cycle, so distances from an ACT grow by one, and
+distances to an ACT shrink by one."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,8 +1,8 @@
 """The requests that wait in a channel: a read queue and a write queue.
 
-A request has a place in its queue, higher than those of all older ones, until it leaves. Sets of places are bits of a word. Of each
-bank a queue has the set of its requests, and the first that a column command and a row command would serve. So a slot finds the oldest
-request among those of the banks that are ready, and looks at no other.
+A request has a place in its queue, higher than the places of all older ones, until it leaves. Sets of places are bits of a word.
+Of each bank a queue has the set of its requests, and the first that a column command and a row command would serve. So a slot
+finds the oldest request to a bank that is ready, and looks at no other.
 """
 
 from __future__ import annotations
@@ -66,14 +66,14 @@ def queue_length(channel: int, queue: int) -> int:
 
 @inline
 def first_hit(channel: int, queue: int, banks: int) -> int:
-    """Return the place of the oldest request for an open row of these banks, of which each has one."""
+    """Return the place of the oldest request for an open row of these banks. Each bank has such a request."""
     position: int = least_int32(queue_address(channel, queue) + FIRST_HITS, banks)
     return position
 
 
 @inline
 def first_other(channel: int, queue: int, banks: int) -> int:
-    """Return the place of the oldest request for a row that is not open, of these banks, of which each has one."""
+    """Return the place of the oldest request for a row that is not open in these banks. Each bank has such a request."""
     position: int = least_int32(queue_address(channel, queue) + FIRST_OTHERS, banks)
     return position
 
@@ -148,7 +148,7 @@ def _close_gaps(channel: int, queue: int) -> None:
 
 @inline
 def note_opened(channel: int, place: int) -> None:
-    """Note that a row was opened for a request. Others of the row can be served, and no row command is for those of the bank."""
+    """Note that a row was opened for a request. All its requests can be served, and others of the bank get no row command."""
     bank = place & 31
     for queue in range(READS, WRITES + 1):
         q, mine = waiting_of(channel, queue), of_bank(channel, queue, bank)
@@ -173,7 +173,7 @@ def note_closed(channel: int, bank: int) -> None:
 
 @inline
 def note_unpinned(channel: int, bank: int) -> None:
-    """Note that the request was served for which the row of a bank was opened. Those of other rows may have it closed."""
+    """Note that the request was served for which the row of a bank was opened. Requests for other rows may close the row now."""
     for queue in range(READS, WRITES + 1):
         if of_bank(channel, queue, bank) != 0:
             note_requests(channel, queue, bank)

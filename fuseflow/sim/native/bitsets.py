@@ -42,7 +42,7 @@ def next_in_word(word: int, after: int) -> int:
 
 @inline
 def next_member(members: int, words: int, start: int) -> int:
-    """Return the first member of a set of so many words that is `start` or more, or -1 if there is none."""
+    """Return the first member of a set of `words` words that is `start` or more, or -1 if there is none."""
     k = start >> SHIFT
     bit = next_in_word(get_int(members, k), (start & BITS - 1) - 1)
     while bit < 0:

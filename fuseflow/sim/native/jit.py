@@ -1,8 +1,8 @@
 """This module finds the machine code of kernels: made ahead of time, kept by an earlier run, or compiled now.
 
 Kernels are called by address, from the loop over nodes and from one another, so a graph needs no compilation of its own. Object code is
-looked up by the digest of the sources of a kernel (`sources.py`), first among those that are part of the package, then in the user's cache.
-Only where both have none is numba imported.
+looked up by the digest of the sources of a kernel (`sources.py`), first in the object code of the package, then in the user's
+cache. Only where both have none is numba imported.
 """
 
 from __future__ import annotations
@@ -39,8 +39,8 @@ def specialize(template: Function, name: str, **meanings: Function) -> Function:
 
 
 class Library:
-    """A library finds kernels by name and by address, and has those compiled that no store has. `made_ahead` has the kernels of the
-    package, the best first, and `own` those that this user's runs compiled."""
+    """A library finds kernels by name and by address, and compiles the kernels that no store has. `made_ahead` has the kernels of
+    the package, the best first, and `own` those that this user's runs compiled."""
 
     def __init__(self, made_ahead: tuple[ObjectStore, ...] | None = None, own: ObjectStore | None = None) -> None:
         self.made_ahead = package_stores() if made_ahead is None else made_ahead
@@ -105,13 +105,13 @@ class Library:
 
 
 def is_same_code(kept: str, wanted: str) -> bool:
-    """Return whether two bytecode digests may be of the same code: those of different versions of Python cannot be compared."""
+    """Return whether two bytecode digests may be of the same code: digests of different versions of Python cannot be compared."""
     return kept == wanted or kept.partition(" ")[0] != wanted.partition(" ")[0]
 
 
 @cache
 def library() -> Library:
-    """Return the library of this process; what one graph had compiled is there for the next."""
+    """Return the library of this process; kernels that one graph had compiled are there for the next."""
     return Library()
 
 

@@ -8,7 +8,7 @@ import llvmlite.binding as llvm
 
 
 def target_machine(cpu: str, features: str = "") -> llvm.TargetMachine:
-    """Return what LLVM needs to make code for a processor that is then loaded into a process."""
+    """Return the description with which LLVM makes code for a processor, to be loaded into a process."""
     _initialize()
     target = llvm.Target.from_default_triple()
     return target.create_target_machine(cpu=cpu, features=features, opt=3, reloc="static", codemodel="jitdefault", jit=True)

@@ -50,7 +50,7 @@ HELPER_OPTIONS: dict[str, Any] = {"no_cpython_wrapper": True, "no_cfunc_wrapper"
 C_LIBRARY = re.compile(
     r"llvm\..*|mem(cpy|set|move)|(a?(sin|cos|tan)h?|atan2|exp|expm1|log|log1p|log2|log10|pow|sqrt|erfc?|fabs|floor|ceil|fmod)f?"
 )
-"""What object code may refer to: every process has these."""
+"""The symbols that object code may refer to: every process has them."""
 
 
 _known_instructions: dict[Instruction, None] = {}
@@ -127,8 +127,8 @@ def _plain_type(context: Any, numba_type: Any) -> Any:
 
 def _hide_all_but(module: llvm.ModuleRef, symbol: str, function: Function) -> None:
     """Make all definitions but one private to the module, and remove what nothing uses. The names of the others, which numba counts up,
-    become those of their places, so that equal kernels have equal object files. Raise `KernelError` if what remains needs more than the
-    C library."""
+    become the names of their places, so that equal kernels have equal object files. Raise `KernelError` if what remains needs
+    more than the C library."""
     for item in _contents(module):
         if not item.is_declaration and item.name != symbol:
             item.linkage = "internal"
@@ -162,7 +162,7 @@ def _numba_type(scalar: Scalar | None) -> Any:
 
 
 def _register(function: Function) -> None:
-    """Tell numba of all helpers and instructions of a kernel of which it does not know."""
+    """Tell numba of all helpers and instructions of a kernel that it does not know yet."""
     parts = parts_of(function)
     for instruction in parts.instructions:
         if instruction not in _known_instructions:
@@ -288,7 +288,7 @@ def _raise(count: int, group: int, context: Any, builder: Any, signature: Any, v
 
 
 def _lanes(builder: Any, kind: Any, count: int, address: Any) -> Any:
-    """Return the pointer to so many numbers at an address, as one vector."""
+    """Return the pointer to `count` numbers at an address, as one vector."""
     return builder.inttoptr(address, ir.VectorType(kind, count).as_pointer())
 
 

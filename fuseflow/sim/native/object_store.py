@@ -38,7 +38,7 @@ class ObjectCode:
 
     @classmethod
     def from_bytes(cls, data: bytes) -> ObjectCode | None:
-        """Return the kernel in the contents of a file, or None if they are not what was written."""
+        """Return the kernel in the contents of a file, or None if the file has changed since it was written."""
         checksum, _, body = data.partition(b"\n")
         if hashlib.sha256(body).hexdigest().encode() != checksum:
             return None
@@ -53,8 +53,8 @@ def symbol_of(digest: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class ObjectStore:
-    """A folder of kernels for one kind of processor. Those of a `private` one were written by this user's earlier runs, and must be
-    theirs alone; others are part of the package, and as trusted as its modules beside them."""
+    """A folder of kernels for one kind of processor. The kernels of a `private` store were written by this user's earlier runs,
+    and must belong to the user; others are part of the package, and as trusted as its modules beside them."""
 
     folder: Path
     private: bool

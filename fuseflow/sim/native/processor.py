@@ -12,7 +12,7 @@ FEATURES_BY_LEVEL = {
     "x86-64-v3": ("avx", "avx2", "bmi", "bmi2", "f16c", "fma", "lzcnt", "movbe"),
     "x86-64-v2": ("cx16", "popcnt", "sse3", "sse4.1", "sse4.2", "ssse3"),
 }
-"""What a processor of each level has beyond those of the levels after it, in the words of LLVM. The best level is first."""
+"""The features of a processor of each level beyond the levels after it, in the words of LLVM. The best level is first."""
 OPTIMIZED_LEVEL = "x86-64-v3"
 """The level whose costs decide how loops are written with vectors. The code for other levels differs from it in the instructions."""
 

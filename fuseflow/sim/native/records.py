@@ -110,8 +110,8 @@ class AtMost:
 
 @dataclass(frozen=True, slots=True, weakref_slot=True, eq=False)
 class Least:
-    """The least of those of the `LANES` numbers at an address whose places are in a set, or the largest number of the type if it is
-    empty."""
+    """The least of the numbers, out of `LANES` at an address, whose places are in a set, or the largest number of the type if it
+    is empty."""
 
     scalar: Literal["int64", "int32"]
 
@@ -122,9 +122,9 @@ class Least:
 
 @dataclass(frozen=True, slots=True, weakref_slot=True, eq=False)
 class Raise:
-    """Let each of the first `count` integers at an address be at least a limit: `own` is that of the one at a place, `near` that of the
-    others in its group of `group`, and `far` that of all others. The three are stored at once, for a vector that is loaded soon behind a
-    store of a part of it takes long."""
+    """Let each of the first `count` integers at an address be at least a limit: `own` for the integer at a place, `near` for the
+    others in its group of `group`, and `far` for all others. The three are stored at once, for a vector that is loaded soon
+    behind a store of a part of it takes long."""
 
     count: int
     group: int
@@ -159,7 +159,7 @@ LINE = 64
 
 
 def whole_lines(size: int) -> int:
-    """Return the bytes of the cache lines in which so many bytes fit."""
+    """Return the bytes of the cache lines in which `size` bytes fit."""
     return -(-size // LINE) * LINE
 
 
@@ -172,8 +172,8 @@ def zeros(count: int, dtype: npt.DTypeLike) -> npt.NDArray[Any]:
 
 
 class Record:
-    """A record type has 64-bit fields, which are integers, except those in `floats`. `at(address)` returns the record there, by
-    reference."""
+    """A record type has 64-bit fields, which are integers, except the fields in `floats`. `at(address)` returns the record there,
+    by reference."""
 
     def __init__(self, fields: str, floats: str = "") -> None:
         scalars: list[tuple[str, Scalar]] = [(name, "int64") for name in fields.split()]
@@ -189,7 +189,7 @@ class Record:
         return int(self.dtype.fields[field][1])
 
     def array(self, count: int) -> npt.NDArray[Any]:
-        """Return an array of so many zeroed records, which starts with a cache line."""
+        """Return an array of `count` zeroed records, which starts with a cache line."""
         return zeros(count, self.dtype)
 
 

@@ -1,4 +1,4 @@
-"""Signatures say what kernels take and return, and a kernel calls another function of a known signature by its address."""
+"""Signatures are types of arguments and results. A kernel calls another function of a known signature by its address."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Function = Callable[..., Any]
 
 @dataclass(frozen=True, slots=True)
 class Signature:
-    """The types of the arguments of a function, and of what it returns (None: nothing)."""
+    """The types of the arguments of a function, and of its result (None: it has no result)."""
 
     result: Scalar | None
     arguments: tuple[Scalar, ...]
@@ -27,7 +27,7 @@ class Signature:
 
 
 def integers(count: int) -> Signature:
-    """Return the signature of a function of so many integers that returns an integer."""
+    """Return the signature of a function of `count` integers that returns an integer."""
     word: Scalar = "int64"
     return Signature(word, (word,) * count)
 
@@ -59,7 +59,7 @@ _plain_functions: list[Function] = []
 
 
 def plain_address(function: Function) -> int:
-    """Return what stands for the address of a function that is not compiled."""
+    """Return the number that stands for the address of a function that is not compiled."""
     if function not in _plain_functions:
         _plain_functions.append(function)
     return _plain_functions.index(function)

@@ -1,4 +1,4 @@
-"""This module says what a kernel is made of, and gives that a digest, under which its object code is kept.
+"""This module finds the sources of a kernel, and gives them a digest, under which the object code is kept.
 
 A kernel is its function and all helpers that it calls, directly or not, with the numbers and records that these name. The digest has the
 bytes of the files that define those functions, and no paths: equal sources have equal digests, wherever they are.
@@ -22,9 +22,9 @@ from fuseflow.sim.native.records import AtMost, BitLength, Least, Load, Pointer,
 from fuseflow.sim.native.signatures import Call, Function, Signature
 
 Instruction: TypeAlias = Pointer | Load | Store | Prefetch | TrailingZeros | BitLength | AtMost | Least | Raise | Call
-"""What Python lacks and compiled code has in one instruction or two."""
+"""Operations that Python lacks and compiled code has in one instruction or two."""
 COMPILER_FILES = ("machine_code.py", "numba_compiler.py", "records.py", "signatures.py")
-"""What these files say decides about the object code of all kernels."""
+"""The files whose text decides about the object code of all kernels."""
 _NOTHING = object()
 INSTRUCTIONS = (Pointer, Load, Store, Prefetch, TrailingZeros, BitLength, AtMost, Least, Raise, Call)
 
@@ -45,8 +45,8 @@ class Parts:
 
 
 def parts_of(function: Function) -> Parts:
-    """Return what a kernel is made of. Raise `KernelError` if it names anything but functions, instructions, numbers, texts, modules
-    outside of fuseflow and what Python has built in."""
+    """Return the parts of a kernel. Raise `KernelError` if it names anything but functions, instructions, numbers, texts, modules
+    outside of fuseflow and built-in names of Python."""
     assert isinstance(function, FunctionType)
     parts, waiting = Parts(), [function]
     while waiting:
@@ -96,7 +96,7 @@ def _title(function: FunctionType) -> str:
 
 
 def _named_values(function: FunctionType) -> Iterator[tuple[str, object]]:
-    """Return what the names of a function refer to: those outside of it, and those in modules of fuseflow that it names."""
+    """Yield the values of the names that a function uses: names outside of it, and names in modules of fuseflow that it names."""
     names = sorted({name for code in _codes(function.__code__) for name in code.co_names})
     for name in names:
         value = function.__globals__.get(name, _NOTHING)
@@ -126,7 +126,7 @@ def _is_constant(value: object) -> bool:
 
 
 def _refuse_if_used(function: FunctionType, name: str, value: object) -> None:
-    """Raise `KernelError` if the function uses the value. A name may also be that of an attribute, which means something else."""
+    """Raise `KernelError` if the function uses the value. A name may also name an attribute, which means something else."""
     loads = (step for code in _codes(function.__code__) for step in dis.get_instructions(code))
     if name in function.__code__.co_freevars or any(step.opname == "LOAD_GLOBAL" and step.argval == name for step in loads):
         raise KernelError(

@@ -53,12 +53,12 @@ class WaitingProcess:
 class Deadlock:
     """A deadlock is a run in which no firing is possible before its end.
 
-    `waiting` lists all processes that have not ended, in graph order, and `nodes` says what every node had done; it is empty in a run that
-    went on with deeper FIFOs, whose cycles say nothing. `smallest_depth` takes an edge, or several that are equally deep, and returns the
-    smallest depth with which the graph runs to its end while all others are unchanged, or None if there is none of at most about
-    `MOST_SLOTS`. `deepened` goes on with deeper FIFOs, once, and returns the next deadlock, or None if the run comes to its end or far
-    beyond where it was stuck. That is where the run would be stuck if the FIFOs had been as deep from the start: what nodes compute depends
-    on no cycle, so it does not matter who waited when. The cycles of that run are not used.
+    `waiting` lists all processes that have not ended, in graph order, and `nodes` has the statistics of every node; it is empty
+    in a run that went on with deeper FIFOs, whose cycles say nothing. `smallest_depth` takes an edge, or several that are equally
+    deep, and returns the smallest depth with which the graph runs to its end while all others are unchanged, or None if there is
+    none of at most about `MOST_SLOTS`. `deepened` goes on with deeper FIFOs, once, and returns the next deadlock, or None if the
+    run comes to its end or far beyond where it was stuck. That is where the run would be stuck if the FIFOs had been as deep from
+    the start: what nodes compute depends on no cycle, so it does not matter who waited when. The cycles of that run are not used.
     """
 
     waiting: tuple[WaitingProcess, ...]
@@ -77,8 +77,8 @@ class Remedy:
 
 
 def deadlock_error(deadlock: Deadlock, graph: Graph) -> SimulationError:
-    """Return the error that says what waits for what. It is a `DeadlockError` with the remedy if FIFOs are full, and else a
-    `SimulationError` about streams that end apart."""
+    """Return the error that says which process waits for which. It is a `DeadlockError` with the remedy if FIFOs are full, and
+    else a `SimulationError` about streams that end apart."""
     cycle = _cycle(deadlock.waiting)
     last = max(node.last for node in deadlock.nodes)
     if not _full(cycle):
@@ -93,9 +93,9 @@ def deadlock_error(deadlock: Deadlock, graph: Graph) -> SimulationError:
 
 
 def find_remedy(deadlock: Deadlock, graph: Graph, copies: Mapping[Edge, Sequence[Edge]] | None = None) -> Remedy | None:
-    """Return the full FIFO, among those that wait for each other, that clears the deadlock with the smallest depth. Of equal ones it is
-    the first in graph order, and None if no FIFO alone clears it. `copies` maps a FIFO to all FIFOs that get the same depth; without
-    it each FIFO is deepened alone."""
+    """Return the full FIFO, among those that wait for each other, that clears the deadlock with the smallest depth. Of equal
+    FIFOs the first in graph order counts. Return None if no FIFO alone clears it. `copies` maps a FIFO to all FIFOs that get the
+    same depth; without it each FIFO is deepened alone."""
     order = {edge: k for k, edge in enumerate(edges(graph))}
     remedies = []
     visited: set[Edge] = set()
@@ -111,14 +111,14 @@ def find_remedy(deadlock: Deadlock, graph: Graph, copies: Mapping[Edge, Sequence
 
 
 def sufficient_depths(deadlock: Deadlock, graph: Graph, copies: Mapping[Edge, tuple[Edge, ...]]) -> dict[Edge, int]:
-    """Return what `fifo_depth: auto` does about a deadlock: FIFOs with depths, powers of two, at which the graph runs to its end.
+    """Return depths with which `fifo_depth: auto` clears a deadlock: powers of two, at which the graph runs to its end.
 
     A FIFO that alone is full gets the next power of two, as often as the graph gets stuck on it. If several are full and wait for each
-    other, that of the remedy gets the power of two that clears the deadlock. If none alone does, all get the next power of two, and the
-    graph then deadlocks later or at another FIFO. A softmax is such a case: its values and its repeated maximum wait for each other in
-    FIFOs that each hold a fiber. `copies` maps each FIFO to itself and its copies in other lanes, which are equally deep. Raises the
-    error of `deadlock_error` if the graph is not stuck on a FIFO. If it is not after it got deeper FIFOs, these are returned: a run
-    with them from the start ends in an error with its own cycles.
+    other, the FIFO of the remedy gets the power of two that clears the deadlock. If none alone does, all get the next power of
+    two, and the graph then deadlocks later or at another FIFO. A softmax is such a case: its values and its repeated maximum wait
+    for each other in FIFOs that each hold a fiber. `copies` maps each FIFO to itself and its copies in other lanes, which are
+    equally deep. Raises the error of `deadlock_error` if the graph is not stuck on a FIFO. If it is not after it got deeper
+    FIFOs, these are returned: a run with them from the start ends in an error with its own cycles.
     """
     depths: dict[Edge, int] = {}
     stuck: Deadlock | None = deadlock
@@ -161,7 +161,7 @@ def _reason(waiting: WaitingProcess) -> str:
 
 
 def _advice(remedy: Remedy | None, full: Sequence[AwaitedSlot], stated: Set[Edge]) -> str:
-    """Return what clears a deadlock of `full` FIFOs. The depths of those that are `stated` are those of the schedule or the graph, not of
+    """Return the advice that clears a deadlock of `full` FIFOs. The schedule or the graph has the depths of `stated` FIFOs, not
     the machine."""
     if remedy is not None:
         where = f"input {remedy.edge.input} of `{remedy.edge.node}`"

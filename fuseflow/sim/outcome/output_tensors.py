@@ -43,7 +43,7 @@ def round_to_dtype(decl: TensorDecl, values: npt.NDArray[Any], coordinates: Call
     to the nearest. A narrow integer type saturates.
 
     Raises `SimulationError` if a value is outside the range of a wide integer dtype, or so large that it may have been rounded on the
-    way, and for NaN in an integer dtype. `coordinates` gives those of the values, where they have some."""
+    way, and for NaN in an integer dtype. `coordinates` gives the coordinates of the values, where they have some."""
     dtype = DTYPES[decl.dtype]
     if not dtype.is_integer:
         return dtype.hold(values)
@@ -83,7 +83,7 @@ def _levels(decl: TensorDecl, written: WriterStream) -> tuple[tuple[Fibers, ...]
     there, in order.
 
     That is so below compressed levels, and below dense levels that were written in full. Their references, which are as many as the
-    values, are never made. Below levels that pad it is not, since the entries of the writer stand among those that were received.
+    values, are never made. Below levels that pad it is not, since pads of the writer stand among the received entries.
     """
     refs: Ints | None = None
     parents = 1

@@ -20,8 +20,8 @@ ARRAY_KINDS: tuple[ArrayKind, ...] = ("pos", "crd", "val")
 
 @dataclass(frozen=True, slots=True)
 class NodeStatistics:
-    """What a node did: how often it fired, in which cycles first and last (-1 if it never did), and why it did not fire in the other
-    cycles until then.
+    """The statistics of a node: how often it fired, in which cycles first and last (-1 if it never did), and why it did not fire
+    in other cycles.
 
     A node is starved in cycles in which it waits for a token, and always before its first firing. It has waited in cycles in which only
     an answer of the memory was missing. (A scan that waits for positions and for coordinates at once counts both, up to all cycles
@@ -137,8 +137,8 @@ def edges(graph: n.Graph) -> tuple[n.Edge, ...]:
 
 
 def flops_by_operator(graph: n.Graph, values: Mapping[str, int]) -> dict[str, int]:
-    """Return the FLOPs by the name of the function, sorted: those of the operator table, and one for each value that a reduction folds.
-    Functions without FLOPs are left out."""
+    """Return the FLOPs by the name of the function, sorted: as in the operator table, and one for each value that a reduction
+    folds. Functions without FLOPs are left out."""
     flop_counts: Counter[str] = Counter()
     types = graph.types()
     for node in graph.nodes:
@@ -151,7 +151,7 @@ def flops_by_operator(graph: n.Graph, values: Mapping[str, int]) -> dict[str, in
 
 
 def traffic(graph: n.Graph, outcome: Outcome, outputs: Mapping[str, Tensor]) -> tuple[Traffic, ...]:
-    """Return what was read and written of every array in memory, in tensor order. `outputs` are the assembled output tensors."""
+    """Return the bytes read and written of every array in memory, in tensor order. `outputs` are the assembled output tensors."""
     by_name, declared = graph.by_name, graph.declared
     read: Counter[ArrayName] = Counter()
     for (name, kind), count in outcome.elements.items():

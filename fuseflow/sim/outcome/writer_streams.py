@@ -28,11 +28,11 @@ class WriterStream:
     pos: dict[int, Column] = field(default_factory=dict)
     values: Column = field(default_factory=lambda: array("d"))
     lanes: dict[str, Column] = field(default_factory=dict)
-    """What each writer of a lane received, by the name of its node."""
+    """The entries that each writer of a lane received, by the name of its node."""
 
 
 def with_lanes_gathered(graph: Graph, written: Mapping[str, WriterStream]) -> Mapping[str, WriterStream]:
-    """Return the streams of each output, with what the writers of lanes received in the places where one writer would have received it.
+    """Return the streams of each output, with the entries of all lanes in the places where one writer would have received them.
 
     Raises `SimulationError` if a lane did not receive as many entries as there are for it.
     """

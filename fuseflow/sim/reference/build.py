@@ -32,7 +32,7 @@ RULES: dict[type[n.Node], Rule] = {kind: rule for family in _FAMILIES for kind, 
 
 @dataclass(slots=True)
 class Network:
-    """A network has processes in graph order, and holds what they will have written and counted."""
+    """A network has processes in graph order, and holds the results that they write and count."""
 
     processes: list[Process] = field(default_factory=list)
     fifos: dict[n.Edge, Fifo] = field(default_factory=dict)

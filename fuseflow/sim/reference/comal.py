@@ -19,8 +19,8 @@ things differ:
 - **Tiles** come later than stops, which wait for those before them (`process.LaggedOutput`). The interval of a product also separates stops
   (`alu`).
 
-All other rules are those of the other modules. This holds for root, join of all kinds, locate, load and operators on scalars. It also holds
-for align, other drops, fork, merge, flatten and split, for which there is no published cycle count to compare with.
+All other rules are as in the other modules. This holds for root, join of all kinds, locate, load and operators on scalars. It
+also holds for align, other drops, fork, merge, flatten and split, for which there is no published cycle count to compare with.
 """
 
 from __future__ import annotations
@@ -102,8 +102,8 @@ def _generate(node: Any, context: RuleContext, m: Module) -> None:
 
 
 def _repeat(node: n.Repeat, context: RuleContext, m: Module) -> None:
-    """Every firing looks at x, and takes a token of the signal. A stop takes what it ends: x itself, if there was a fiber of it, and the
-    stop of x behind it if it closes more. It looks at the token behind x, stop or not."""
+    """Every firing looks at x, and takes a token of the signal. A stop takes the tokens that it ends: x itself, if there was a
+    fiber of it, and the stop of x behind it if it closes more. It looks at the token behind x, stop or not."""
     (x, signal), (out,) = context.inputs(m), context.outputs(m)
     behind, above = behind_head(m, x.name), levels_above(signal.low, signal.high, 1)
     fiber, more, stop_ = signal.is_stop & signal.low.is_(0), signal.high.is_not(0), {out: signal.token}
@@ -166,12 +166,12 @@ class _Accumulation:
     """Every firing looks at the next token of every input. It takes one of these:
 
     - a value, with its coordinate;
-    - a stop of the values, with that of their coordinates, and the outer coordinate whose list ends;
+    - a stop of the values, with the stop of their coordinates, and the outer coordinate whose list ends;
     - a stop of a stream between, with the outer coordinate whose list ends;
-    - a stop of the reduced coordinates. It gives everything that was folded, with the stop behind it, as tokens of one time.
+    - a stop of the reduced coordinates. It gives all folded values, with the stop behind them, as tokens of one time.
 
-    The last of these also takes what the inner streams have for the next group of reduced coordinates, if that is empty. Then it looks at
-    the next reduced coordinate, too, which may delay the next firing.
+    The last of these also takes the stops of the inner streams for the next group of reduced coordinates, if it is empty. Then it
+    looks at the next reduced coordinate, too, which may delay the next firing.
     """
 
     def __init__(self, process: Process, burst: _Burst, fold: Callable[[Any, Any], Any], folded: Callable[[Any], Any]) -> None:
@@ -227,7 +227,7 @@ class _Accumulation:
             empty = False
 
     def flush(self, token: Stop, empty: bool) -> Generator[Wait, None, Stop | None]:
-        """Take a stop of the reduced coordinates, and what the inner streams have for them if that was not taken before (`empty`). Returns
+        """Take a stop of the reduced coordinates, and the inner streams' stops for them unless taken before (`empty`). Returns
         the stop of the next group if it is empty, which is taken from the inner streams."""
         p, work = self.process, self.work
         self.burst.at = t = p.close((yield from await_tokens(0, p.inputs)))
@@ -248,7 +248,7 @@ class _Accumulation:
         return following
 
     def take_inner(self, token: Stop, t: int) -> None:
-        """Take a stop of the values, with that of their coordinates, and of the streams between if there is no list in these."""
+        """Take a stop of the values and of their coordinates, and of the streams between if there is no list in these."""
         for level in range(max(self.depth - token.low, 1), self.depth):
             self.take_outer(level, token, t)
         self.take(self.crd, token, t)

@@ -1,4 +1,4 @@
-"""Description of a network that is stuck: which process waits for what from which other process, and how deep one FIFO would have to be."""
+"""Description of a stuck network: which process waits for which token or slot, and how deep one FIFO would have to be."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def describe_deadlock(
 
 
 def waiting_processes(stuck: Sequence[Process]) -> tuple[WaitingProcess, ...]:
-    """Return what each of the processes that cannot move waits for."""
+    """Return each process that cannot move, with the resource that it waits for."""
     place = {id(process): k for k, process in enumerate(stuck)}
     return tuple(WaitingProcess(process.node.name, *_awaited(process, place)) for process in stuck)
 
@@ -51,7 +51,7 @@ def smallest_depth(edges: Sequence[Edge], network: Network, run: Callable[..., l
     """Return the smallest depth of FIFOs that are equally deep, others unchanged, with which the network runs to its end, or None if
     there is none.
 
-    The network is used up. Its cycles have no meaning, because a slot that is added may be filled before what happened last.
+    The network is used up. Its cycles have no meaning, because an added slot may be filled before the last event.
     """
     _forget_cycles(network)
     growing = [slots for edge in edges if (slots := network.fifos[edge].slots) is not None]

@@ -26,8 +26,8 @@ from fuseflow.tensors import Tensor
 
 
 class CausedCycle(int):
-    """A cycle that knows its cause. Of equal cycles that of a token is the larger one, then that of the first input or output, so that a
-    comparison finds the cause that counts."""
+    """A cycle that knows its cause. Of equal cycles the cycle of a token is the larger one, then the cycle of the first input or
+    output, so that a comparison finds the cause that counts."""
 
     cause: int
     source: int
@@ -42,7 +42,7 @@ class CausedCycle(int):
 
 
 def cycle_with_cause(cycle: int, cause: int, source: int, back: int, detail: int, rank: tuple[int, ...]) -> CausedCycle:
-    """Return a cycle with its cause; the values are those of the columns of an event in `events/log.py`."""
+    """Return a cycle with its cause; the values are as in the columns of an event in `events/log.py`."""
     caused = CausedCycle(cycle)
     caused.cause, caused.source, caused.back, caused.detail, caused.rank = cause, source, back, detail, rank
     return caused
@@ -142,7 +142,7 @@ TRACED: dict[type, type] = {kind: _traced(kind) for kind in (Fifo, BoundedFifo, 
 
 
 class Listener:
-    """A listener is attached to a network before it runs. It replaces its processes, FIFOs and slots by ones that report what they do."""
+    """A listener is attached to a network before it runs. It replaces processes, FIFOs and slots by ones that report events."""
 
     def __init__(self, network: Network, edges: Sequence[n.Edge]) -> None:
         self.network = network

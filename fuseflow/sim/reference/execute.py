@@ -47,7 +47,7 @@ def execute(
         )
     nodes = network_statistics(network)
     acknowledged = -1 if controller is None else controller.acknowledged()
-    firsts = [processes[0] for processes in network.nodes()]  # those that read the inputs of their node
+    firsts = [processes[0] for processes in network.nodes()]  # they read the inputs of their node
     return Outcome(
         cycles=region_cycles(nodes) if machine.rules == "comal" else 1 + max(acknowledged, *(node.last for node in nodes)),
         nodes=nodes,

@@ -25,7 +25,7 @@ from fuseflow.tile_ops import constant_tile
 
 
 def interpret(node: n.Node, context: NodeContext, build: Builder | None = None) -> Sequence[Process]:
-    """Return the process of a node that fires by the rules of its primitive, or by those that `build` makes."""
+    """Return the process of a node that fires by the rules of its primitive, or by the rules that `build` makes."""
     functions = {"operators": Operators(context.arithmetic), **_functions(node, context)}
     outputs, room = context.outputs, 0
     if isinstance(node, n.WriteLevel | n.WriteValues):
@@ -40,7 +40,7 @@ def interpret(node: n.Node, context: NodeContext, build: Builder | None = None) 
 
 
 def _functions(node: n.Node, context: NodeContext) -> Mapping[str, Any]:
-    """Return what the rules of a node call, by name."""
+    """Return the functions that the rules of a node call, by name."""
     match node:
         case n.Scan():
             return {"fiber": FiberReader(context.tensors[node.tensor], node.level)}

@@ -1,7 +1,7 @@
-"""The ports of a node at the memory: what it requests and when, and what it waits for. There is one port for each array of a node.
+"""The ports of a node at the memory: its requests, and its waits for answers. There is one port for each array of a node.
 
 A node that reads is two processes. The asker follows the inputs and sends at most one line a cycle. Consecutive elements in one line are
-one request, and request n waits for the answer of request n - K. What it has requested goes to the responder through a link that holds
+one request, and request n waits for the answer of request n - K. Its requests go to the responder through a link that holds
 the elements of K lines. The responder waits for the answer and gives the node's output. A port that reads a whole array in order does
 not wait to be told: its lines are fetched ahead by a process of their own, and line n is fetched when line n - D is first needed. A
 preloaded array has ports of its own, which read all of it from the start on, and its readers wait for their lines. A node that writes
@@ -175,7 +175,7 @@ class PrefetchPort(RequestPort):
 
 
 class PreloadPort:
-    """Ports that read a whole array once, in order, for all nodes that read it. Line n is asked for by port n mod P, as soon as that may,
+    """Ports that read a whole array once, in order, for all nodes that read it. Port n mod P asks for line n, as soon as it may,
     and is there once all lines before it are, too."""
 
     def __init__(self, controller: Controller, place: AddressRange, node: Node, array: ArrayName, count: int) -> None:

@@ -19,9 +19,8 @@ from fuseflow.tensors.levels import Fibers, Level
 
 @dataclass(frozen=True, slots=True)
 class NodeContext:
-    """The context of one node in the network that is being built. `types` are the types of its input streams, `arithmetic` is that in
-    which it computes, and `timing` is that of the
-    node on the machine."""
+    """The context of one node in the network that is being built. `types` are the types of its input streams, it computes in
+    `arithmetic`, and `timing` is the timing of the node on the machine."""
 
     node: Node
     inputs: tuple[Fifo, ...]
@@ -38,7 +37,7 @@ class NodeContext:
 
     @property
     def latency(self) -> int:
-        """The cycles from a firing until what it gives is visible."""
+        """The cycles from a firing until its tokens are visible."""
         return self.timing.latency
 
     @property

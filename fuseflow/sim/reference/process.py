@@ -1,7 +1,7 @@
 """Time: FIFOs whose tokens and slots carry cycles, and the firings of a process. The rules of time are in this file only.
 
 A process is a generator. It looks at the heads of its input FIFOs, and calls `fire` (or `close`) for the cycle of its next firing. It
-takes and pushes tokens at that cycle, and yields what it waits for when a head or a slot is missing. When a firing happens follows from
+takes and pushes tokens at that cycle, and yields a missing head or slot to wait for it. The cycle of a firing follows from
 
     T(n) = max(T(n-1) + II, the visible cycle of every token looked at, the cycle from which every needed slot is free)
 
@@ -196,7 +196,7 @@ class Condition(Protocol):
 
 
 Wait: TypeAlias = Fifo | Slots | Condition
-"""What a process waits for, which is true when it is there."""
+"""The thing that a process waits for, which is true when it is there."""
 Steps: TypeAlias = Generator[Wait, None, None]
 
 

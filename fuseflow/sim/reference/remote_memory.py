@@ -1,5 +1,5 @@
-"""Scan, locate, load and write with a memory that takes time. Their meaning is that of `scan`, `pointwise` and `write`; how they make
-requests is described in `memory_ports`."""
+"""Scan, locate, load and write with a memory that takes time. Their meaning is the same as in `scan`, `pointwise` and `write`;
+`memory_ports` describes their requests."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ class RemoteProcesses:
         preloaded: Container[str],
     ) -> None:
         """Make a builder. `sequential` has the names of the nodes that read their arrays from the first element to the last, and
-        `preloaded` those that read a preloaded tensor in any other way."""
+        `preloaded` the names of nodes that read a preloaded tensor in another way."""
         self.controller, self.places, self.sequential, self.preloaded = controller, places, sequential, preloaded
         self.preloads: dict[str, PreloadPort] = {}
 

@@ -1,4 +1,4 @@
-"""The firings of the processes that read and write at a memory that takes time: requests, answers, and what goes between them."""
+"""The firings of the processes that read and write at a memory that takes time: requests, answers, and tokens between."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ def walk(p: Process, heads: tuple[HeadReader, HeadReader], fiber: FiberReader, p
 
 
 def respond(p: Process, port: ReadPort, values: Callable[[Any], tuple[Any, ...]]) -> Steps:
-    """Give what was requested once it is there, with one firing for each token."""
+    """Give the requested elements once they are there, with one firing for each token."""
     (link,) = p.inputs
     outputs: tuple[Output, ...] = p.outputs
     while True:
@@ -182,8 +182,8 @@ def point_kept(p: Process, entries: int, reference: Callable[[Any], Any]) -> Ste
 
 
 def gate(p: Process, port: ReadPort, part: int | None, kept: int = 0) -> Steps:
-    """Let every token through once what was requested with it is there, but for the first `kept`, which end here. The token is the element
-    `part` of a pair, or comes alone if `part` is None."""
+    """Let every token through once the element requested with it is there. The first `kept` tokens end here. The token is the
+    element `part` of a pair, or comes alone if `part` is None."""
     (tokens, requests), (out,) = p.inputs, p.outputs
     while True:
         visible = yield from await_tokens(0, p.inputs)

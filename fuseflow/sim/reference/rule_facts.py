@@ -1,4 +1,4 @@
-"""Conditions of firing rules as Python text, and what is known of them at a place in a program."""
+"""Conditions of firing rules as Python text, and the facts about them that are known at a place in a program."""
 
 from __future__ import annotations
 
@@ -59,8 +59,8 @@ def _text(expr: Expr, args: Sequence[str]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """What holds at a place in the tree: the kinds that a token may have, the numbers that expressions are, and conditions, by their text.
-    `seen` are the heads that are there."""
+    """The facts at a place in the tree: the kinds that a token may have, the numbers that expressions are, and conditions, by
+    their text. `seen` are the heads that are there."""
 
     kinds: Mapping[str, frozenset[int]]
     numbers: Mapping[str, int]
@@ -90,7 +90,7 @@ class Facts:
         return self.texts.get(text_of(expr))
 
     def text(self, expr: Expr) -> str:
-        """Return an expression as text, without what is known of it."""
+        """Return an expression as text, simplified by the known facts."""
         known = self.decide(expr) if expr.width == 1 else None
         match expr:
             case _ if known is not None:
@@ -124,7 +124,7 @@ class Facts:
 
 
 def opposite(expr: Expr) -> Expr | None:
-    """Return the condition of which this one says that it does not hold, if it is such a one."""
+    """Return the condition that this one negates, or None if it is no negation."""
     if expr.op == "xor":
         return expr.args[0]
     return Expr("eq", expr.args, 1) if expr.op == "ne" else None

@@ -17,11 +17,11 @@ def run_network(
     growing: Sequence[Slots] = (),
     limit: int | None = None,
 ) -> list[Process]:
-    """Run a network to its end, and return the processes that are stuck, of which there are none unless the network deadlocks. Raises
+    """Run a network to its end, and return the processes that are stuck. There are none unless the network deadlocks. Raises
     `FiringLimitError` soon after `limit` firings.
 
-    `growing` are slots that all get one more whenever the network is stuck on one of them. What was computed stays valid, since a deeper
-    FIFO allows all that a shallower one does; so the slots added are the fewest with which the network ends.
+    `growing` are slots that all get one more whenever the network is stuck on one of them. Computed tokens stay valid, since a
+    deeper FIFO allows all that a shallower one does; so the slots added are the fewest with which the network ends.
     """
     live = list(network.processes)
     sweeps = 0

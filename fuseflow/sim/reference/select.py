@@ -20,7 +20,7 @@ from fuseflow.sim.reference.workspace import await_buffer, emit_stop, fill_stop,
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A value with its coordinates, outermost first. Those from level `fresh` on are not those of the entry before it."""
+    """A value with its coordinates, outermost first. The outer ones, above level `fresh`, are as in the entry before."""
 
     fresh: int
     crds: tuple[int, ...]
@@ -34,7 +34,7 @@ def select(node: n.Select, context: NodeContext) -> Sequence[Process]:
 
 
 def keep_largest(entries: Sequence[Entry], count: int) -> list[Entry]:
-    """Return the entries of largest magnitude, in their order. The coordinates of those that leave are fresh where they were needed."""
+    """Return the entries of largest magnitude, in order. Fresh coordinates of an entry that leaves are fresh in the next."""
     chosen: list[Entry] = []
     fresh = 0
     for entry, stays in zip(entries, largest([entry.value for entry in entries], count), strict=True):
@@ -53,7 +53,7 @@ class _Fill:
         *outer, self.crd, self.val = process.inputs
         self.nest = EnclosingStreams(process, outer)
         self.entries: list[Entry] | None = None  # of the fiber or the group that is open
-        self.fresh = 0  # the outermost level whose coordinate is not that of the last entry
+        self.fresh = 0  # the outermost level whose coordinate differs from the last entry's
         process.most_held = 0
 
     def steps(self) -> Steps:

@@ -1,8 +1,8 @@
 """The steps of a process as a Python function, which is printed from its firing rules and then compiled.
 
 Rules become a tree of decisions. A decision waits for the heads that every rule below it takes or looks at, and then asks one condition of
-a rule. So no process waits for a token that its firing does not need, and what is asked is asked once. Of what a
-user wrote, only numbers are part of the text.
+a rule. So no process waits for a token that its firing does not need, and each condition is asked once. Only numbers of a user's
+program are part of the text.
 """
 
 from __future__ import annotations
@@ -35,11 +35,11 @@ SCOPE: Mapping[str, Any] = {
     "look_behind": look_behind,
     "backlog_of": lambda p: Backlog(p.outputs, BACKLOG_LIMIT),
 }
-"""What the text of every function may name."""
+"""The names that the text of every function may use."""
 
 
 class StepCode:
-    """The lines of the function of a module with one process. It is called with the process and what its rules call."""
+    """The lines of the function of a module with one process. Its arguments are the process and the functions that rules call."""
 
     def __init__(self, module: TokenModule, functions: Iterable[str]) -> None:
         self.module = module
@@ -61,7 +61,7 @@ class StepCode:
         self.lines += [f"{'    ' * depth}{line}" for line in lines]
 
     def decisions(self, depth: int, rules: Sequence[Rule], facts: Facts, otherwise: bool = False) -> None:
-        """Add what finds the one of some rules that fires, where `otherwise` says that it stands behind an `else`."""
+        """Add the code that finds the one of some rules that fires. `otherwise` says that it stands behind an `else`."""
         holds = {rule: facts.decide(rule.when) for rule in rules}
         decided = [rule for rule in rules if holds[rule]][:1]
         rules = decided or [rule for rule in rules if holds[rule] is None]
@@ -83,7 +83,7 @@ class StepCode:
             self.decisions(inner, rules, facts.learn(asked, False), otherwise=True)
 
     def wait(self, depth: int, head: str) -> None:
-        """Add what waits for a head, or for the token behind one."""
+        """Add the code that waits for a head, or for the token behind one."""
         if head.startswith(BEHIND):
             name = head.removeprefix(BEHIND)
             self.add(depth, f"visible_{head} = yield from look_behind(0, {name})", f"token_{head} = {name}[1][0]")
@@ -106,7 +106,7 @@ class StepCode:
         self.add(depth, f"raise p.misaligned({', '.join(f'token_{head}' for head in heads)})")
 
     def firing(self, depth: int, rule: Rule, facts: Facts) -> None:
-        """Add what a rule does."""
+        """Add the code of the effects of a rule."""
         if facts.decide(rule.expects) is not True:
             self.add(depth, f"if not {facts.text(rule.expects)}:")
             self.misaligned(depth + 1, rule.heads)

@@ -1,4 +1,4 @@
-"""Firing rules on tokens: the same rules as those of circuits, whose tokens are words. Here a value is whatever a stream carries, and
+"""Firing rules on tokens: the same rules as in circuits, whose tokens are words. Here a value is whatever a stream carries, and
 levels and coordinates are numbers without bounds."""
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ KINDS = {
 
 
 class TokenHead(Head):
-    """A head whose parts are asked of a token by their names."""
+    """A head whose parts are calls, by their names, on a token."""
 
     def parts(self, token: Expr) -> dict[str, Expr]:
         numbers = {"payload": WIDTH, "low": LEVEL_WIDTH, "high": LEVEL_WIDTH, "place": WIDTH}
@@ -39,7 +39,7 @@ class TokenHead(Head):
 
 
 class TokenModule(Module):
-    """A module whose rules give tokens. `starts` are what registers hold at the start that are no numbers of rules."""
+    """A module whose rules give tokens. `starts` has the first contents of registers that hold no numbers of rules."""
 
     head: ClassVar[type[Head]] = TokenHead
     level_bits: ClassVar[int] = LEVEL_WIDTH
@@ -75,7 +75,7 @@ def behind_head(m: Module, name: str) -> Head:
 
 
 class TokenFold:
-    """A reduction whose steps are functions of the process: `identity`, `fold`, and `folded` of what was folded."""
+    """A reduction whose steps are functions of the process: `identity`, `fold`, and `folded` for the result."""
 
     def __init__(self, m: TokenModule, x: Expr) -> None:
         total = m.register("total", WIDTH)

@@ -181,13 +181,13 @@ def _emit(p: Process, lowered: int, buffers: Slots, folded: Callable[[Any], Any]
 
 
 def count_entries(p: Process, work: Workspace) -> None:
-    """Count the entries of a workspace of which all were given."""
+    """Count the entries of a workspace that was given as a whole."""
     p.most_held = max(p.most_held or 0, sum(map(len, work.values())))
 
 
 def emit_entries(p: Process, work: Workspace, visible: int, folded: Callable[[Any], Any]) -> Steps:
-    """Give the entries of a workspace in the order of their coordinates, with the stops between them. `folded` gives what is given of a
-    value."""
+    """Give the entries of a workspace in the order of their coordinates, with the stops between them. `folded` makes the token
+    from a folded value."""
     *outer, crd, val = p.outputs
     fire, push_crd, push_val, bounded = p.fire, crd.push, val.push, p.bounded
     last: tuple[int, ...] | None = None
@@ -207,7 +207,7 @@ def emit_entries(p: Process, work: Workspace, visible: int, folded: Callable[[An
 
 
 def emit_stop(p: Process, token: Stop, visible: int) -> Generator[Wait, None, int]:
-    """Give a stop of the innermost streams, and of each outer stream of which it ends a list. Returns its cycle."""
+    """Give a stop of the innermost streams, and of each outer stream in which it ends a list. Returns its cycle."""
     *crds, val = p.outputs
     stops = [(out, seen_above(token, above)) for above, out in enumerate(reversed(crds)) if token.high >= above]
     t = p.close(visible, (yield from await_slots(val, *(out for out, _ in stops))))

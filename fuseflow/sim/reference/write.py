@@ -1,4 +1,4 @@
-"""What writers write: the stream of a writer ends in arrays."""
+"""The rules of writers: the stream of a writer ends in arrays."""
 
 from __future__ import annotations
 

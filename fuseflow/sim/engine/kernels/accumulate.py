@@ -92,7 +92,7 @@ def accumulate(node: n.Accumulate, layout: NodeLayout) -> list[Part]:
 
 
 def accumulate_state(node: n.Accumulate, layout: NodeLayout, buffers: int) -> Array:
-    """Return the record of an accumulate with so many empty workspaces."""
+    """Return the record of an accumulate with `buffers` empty workspaces."""
     state = workspace_state(layout, node.inputs[1:-1], buffers)
     state["fold_into"] = layout.library.address(fold_into(node.function, layout.arithmetic), FOLD_INTO)
     state["rounds"] = layout.arithmetic == "rounded"
@@ -106,7 +106,7 @@ def fill_and_emit(fill: Function, state: Array, layout: NodeLayout, emit: Functi
 
 
 def workspace_state(layout: NodeLayout, levels: Sequence[n.Port], buffers: int) -> Array:
-    """Return the record of a node with so many empty workspaces. `levels` are the streams whose coordinates are keys, in the
+    """Return the record of a node with `buffers` empty workspaces. `levels` are the streams whose coordinates are keys, in the
     order of the keys."""
     sizes = [layout.bounds[port] for port in levels]
     row = -(-sizes[-1] // BLOCK)
@@ -357,7 +357,7 @@ def _emit_entries(node: Any, s: Any, w: Any, visible_at: int) -> bool:
 
 @inline
 def end_workspace(s: Any) -> None:
-    """Count the entries of a workspace of which all were given."""
+    """Count the entries of a workspace that was given as a whole."""
     s.most, s.held = max(s.most, s.held), 0
 
 

@@ -25,8 +25,8 @@ from fuseflow.sim.engine.stream_rings import (
 from fuseflow.sim.native.records import Record, inline
 
 ALIGN = Record("levels phase held below")
-"""`levels` says how many levels x is deeper, `phase` what is being done. `held` is the lowest level of the stop that ends the
-last subtree in the output, which waits for the next coordinate of `new` to tell how far up it reaches (-1: there is none).
+"""`levels` says how many levels x is deeper, `phase` is one of the phases below. `held` is the lowest level of the stop that ends
+the last subtree in the output, which waits for the next coordinate of `new` to tell how far up it reaches (-1: there is none).
 `below` says whether `old` had a coordinate since the last stop; if not, the end of x's list is no subtree's."""
 COMPARING, CARRYING, LOSING = 0, 1, 2
 """These are the phases: coordinates are compared, a subtree is carried to the output, or one is lost."""

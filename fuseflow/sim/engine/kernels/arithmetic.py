@@ -29,12 +29,12 @@ def operator_function(name: str, arithmetic: Arithmetic) -> Function:
 
 
 def step_function(name: str, arithmetic: Arithmetic) -> Function:
-    """Return the step of a reduction on numbers. In `f32` its result is rounded once. Where what is folded is `rounded`, no step is."""
+    """Return the step of a reduction on numbers. In `f32` its result is rounded once. In `rounded` no step is rounded."""
     return _rounding(reducer(name).scalar, _rounded_binary, f"step_{name}", of_steps(arithmetic))
 
 
 def of_steps(arithmetic: Arithmetic) -> Arithmetic:
-    """Return the arithmetic of the steps of a reduction: what is `rounded` in the end is folded in 64 bits."""
+    """Return the arithmetic of the steps of a reduction: a result that is `rounded` in the end is folded in 64 bits."""
     return "f64" if arithmetic == "rounded" else arithmetic
 
 
@@ -63,7 +63,7 @@ nearest = rounded if COMPILED else rounded_in_python
 
 @inline
 def round_values(at: int, count: int) -> None:
-    """Round so many numbers at an address to 32-bit floats."""
+    """Round `count` numbers at an address to 32-bit floats."""
     for i in range(count):
         set_float(at, i, nearest(get_float(at, i)))
 

@@ -1,4 +1,4 @@
-"""These kernels ask a memory that takes time for what lies at references, or ahead for all lines of an array (docs/memory.md).
+"""These kernels ask a memory that takes time for the data at references, or ahead for all lines of an array (docs/memory.md).
 
 They pass two streams on through links: the tokens, and with each the number of the request that answers it (an `N` has none).
 """
@@ -27,7 +27,7 @@ from fuseflow.sim.native.records import get_int, inline
 
 
 def run_ask(address: int) -> int:
-    """Fire once for each reference, and once for every further line of what lies there."""
+    """Fire once for each reference, and once for every further line of the data there."""
     node = node_at(address)
     r = requester_at(node.state)
     ref, link, requests = source(node, 0), target(node, 0), target(node, 1)
@@ -111,8 +111,8 @@ def run_fetch(address: int) -> int:
 
 
 def run_preload(address: int) -> int:
-    """Ask through one of several ports for its lines of an array that is preloaded: for line n if n is the number of the port among them,
-    and for every line that comes so many lines later."""
+    """Ask through one of several ports for its lines of a preloaded array: for line n if n is the number of the port among them,
+    and for every `banks`-th line behind it."""
     node = node_at(address)
     r = requester_at(node.state)
     p = port_at(r.port)

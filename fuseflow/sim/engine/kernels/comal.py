@@ -83,7 +83,7 @@ def _joint(parts: list[Part]) -> list[Part]:
 
 
 def repeat(node: n.Repeat, layout: NodeLayout) -> list[Part]:
-    """Return two parts in series, of which the first reads the signal, the node's input 1."""
+    """Return two parts in series. The first reads the signal, the node's input 1."""
     (x, signal), link, width = node.inputs, Link(), word_count(layout.types[0].tile)
     (part,) = layout.part(run_repeat, layout.state(REPEAT, words=width), computes=width > 1)
     return [replace(part, kernel=run_generator, inputs=(signal,), outputs=(link,), first=1), replace(part, inputs=(x, link))]
@@ -155,8 +155,8 @@ def run_repeat(address: int) -> int:
 
 @inline
 def _stop_of_x(node: Any, x: Any, word: int, visible_at: int) -> int:
-    """Take what a stop of the signal ends: x itself, if there was a fiber of it, and the stop of x behind it if it closes more.
-    The firing looks at the token behind x, whether it is a stop or not. Return the cycle, or WAIT."""
+    """Take the tokens that a stop of the signal ends: x itself, if there was a fiber of it, and the stop of x behind it if it
+    closes more. The firing looks at the token behind x, whether it is a stop or not. Return the cycle, or WAIT."""
     has_fiber = low_of(word) == 0
     following = head_run(x).word if is_control(x) else ELEMENT
     if has_fiber:

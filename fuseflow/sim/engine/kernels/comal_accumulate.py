@@ -65,7 +65,7 @@ from fuseflow.sim.native.records import get_int, inline
 state_at = ACCUMULATE.at
 IDLE, INNER, OUTER, FLUSH, GIVE = range(5)
 """These are the phases of working a stop of the values off. There is none; its own token is next, or the outer stops that it is
-part of, down to `level`; the one of the reduced coordinates is next; what was folded is on its way out."""
+part of, down to `level`; the stop of the reduced coordinates is next; the folded values are on their way out."""
 
 
 def accumulate(node: n.Accumulate, layout: NodeLayout) -> list[Part]:
@@ -198,7 +198,7 @@ def _give_workspace(node: Any, s: Any, w: Any, word: int) -> bool:
 
 @inline
 def _look_for_empty(node: Any, s: Any, nest: Any) -> bool:
-    """If the next group of reduced coordinates is empty, take what the inner streams have for it, and look at the next reduced
+    """If the next group of reduced coordinates is empty, take its stops of the inner streams, and look at the next reduced
     coordinate. Return False if that is not there yet."""
     val = source(node, s.order + 1)
     s.phase = IDLE
@@ -219,7 +219,7 @@ def _look_for_empty(node: Any, s: Any, nest: Any) -> bool:
 
 @inline
 def _take_inner(node: Any, nest: Any, word: int, t: int) -> None:
-    """Take a stop of the values, with that of their coordinates, and of the streams between if there is no list in these."""
+    """Take a stop of the values and of their coordinates, and of the streams between if there is no list in these."""
     for level in range(max(nest.depth - low_of(word), 1), nest.depth):
         _take_outer(node, nest, level, word, t)
     for q in range(nest.depth, nest.depth + 2):

@@ -1,6 +1,6 @@
 """On the `comal` machine a `drop` that looks at coordinates alone takes a list a step, as in the public Comal simulator.
 
-The inner coordinates leave as soon as they come, in any number a cycle. So their times are not those of firings.
+The inner coordinates leave as soon as they come, in any number a cycle. So their times are not the times of firings.
 """
 
 from __future__ import annotations
@@ -47,9 +47,9 @@ from fuseflow.sim.engine.stream_rings import (
 from fuseflow.sim.native.records import Record, inline
 
 COORDINATE_DROP = Record("reached filled held kept due")
-"""`reached` is the cycle of the last inner token of the list, and `filled` whether it had any. `held` is the cycle, plus 1, of the
-end of a list that divides the coordinates so far from those that may follow. `kept` says whether the list of the outer coordinates
-has any left, and `due` is the inner stop, plus 1, that ended it."""
+"""`reached` is the cycle of the last inner token of the list, and `filled` whether it had any. `held` is the cycle, plus 1, of
+the end of a list that divides the coordinates so far from any that may follow. `kept` says whether the list of the outer
+coordinates has any left, and `due` is the inner stop, plus 1, that ended it."""
 state_at = COORDINATE_DROP.at
 INNER = (1, 2)
 """The inner coordinates are both the second and the third input, and output."""

@@ -1,4 +1,4 @@
-"""What takes no time on the `comal` machine: a look at a token without a firing."""
+"""A step that takes no time on the `comal` machine: a look at a token without a firing."""
 
 from __future__ import annotations
 

@@ -8,8 +8,8 @@ from fuseflow.sim.engine.stream_rings import CONTROL, DONE, REPEATED, head_run, 
 from fuseflow.sim.native.records import Record
 
 GATE = Record("array asked entries kept")
-"""`array` is the requester of a gate; `asked` counts the tokens that requested something. The first `entries` tokens end here, and
-`kept` counts those that did."""
+"""`array` is the requester of a gate; `asked` counts the tokens that requested something. The first `entries` tokens end here,
+and `kept` counts the tokens that ended."""
 state_at = GATE.at
 
 

@@ -41,8 +41,8 @@ from fuseflow.sim.engine.stream_rings import (
 from fuseflow.sim.native.records import Record, get_int, inline, set_int
 
 JOIN = Record("left any_side sides side_of ports heads")
-"""The state says whether coordinates of side 0 (`left`), or of any side, are emitted, else those of all sides. It has the side of
-each input, and the output that its payload goes to (0: the input brings coordinates), and the heads of the sides."""
+"""The state says whether coordinates of side 0 (`left`), or of any side, are emitted, else coordinates on all sides. It has the
+side of each input, and the output that its payload goes to (0: the input brings coordinates), and the heads of the sides."""
 state_at = JOIN.at
 
 

@@ -102,7 +102,7 @@ def load_scalars(node: Any, s: Any, run: Any, first: int, k: int, out: Any, fill
     if run.kind == AFFINE:
         r = run.word + first
         if r < 0 or r + k > s.count:
-            node.firings += max(s.count - r, 0) if r >= 0 else 0  # those before the fault
+            node.firings += max(s.count - r, 0) if r >= 0 else 0  # firings before the fault
             node.fault = OUTSIDE
             return WAIT, 0
         if s.single == 0:

@@ -155,8 +155,8 @@ def run_locate_kept(address: int) -> int:
 
 @inline
 def look_up_coordinate(node: Any, s: Any, crd: Any, ref: Any) -> tuple[int, int]:
-    """Return what a locate gives for the next tokens: the kind of a run, and its word. For a reference (`SCRATCH`), the word is
-    the number itself."""
+    """Return the result of a locate for the next tokens: the kind of a run, and its word. For a reference (`SCRATCH`), the word
+    is the number itself."""
     run, parents = head_run(crd), head_run(ref)
     alone = node.arity == 1
     if run.kind == CONTROL or (not alone and parents.kind == CONTROL):

@@ -1,4 +1,4 @@
-"""At a memory that takes time, this part of a `locate` in a stored level says what to ask for (docs/memory.md)."""
+"""At a memory that takes time, this part of a `locate` in a stored level says which elements to ask for (docs/memory.md)."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ from fuseflow.sim.native.records import set_int
 
 
 def run_point(address: int) -> int:
-    """Fire once for each token. Give the element of the level's arrays that tells of the coordinate, and beside it what a locate
-    gives."""
+    """Fire once for each token. Give the element of the level's arrays that tells of the coordinate, and beside it the result of
+    a locate."""
     node = node_at(address)
     s = stored_at(node.state)
     crd, ref, elements, out = source(node, 0), source(node, node.arity - 1), target(node, 0), target(node, 1)

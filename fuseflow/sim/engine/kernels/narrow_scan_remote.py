@@ -1,8 +1,8 @@
 """At a memory that takes time, this part of a `scan` gives the coordinates of a level that keeps them in 32 bits.
 
 Kernels read words of 64 bits. A level that is widened as a whole takes 8 bytes an entry, twice as much as it does itself. So the
-coordinates stay as they are, and those that are given are widened: into the ring of the stream, which holds a few times what its FIFOs
-hold.
+coordinates stay as they are, and only given coordinates are widened: into the ring of the stream, which holds a few times as much
+as its FIFOs.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
-"""The primitive `permute` gives the entries of a tensor with its levels in another order. Its parts are those of an accumulate,
-with another way to place values.
+"""The primitive `permute` gives the entries of a tensor with its levels in another order. It has the parts of an accumulate, with
+another way to place values.
 
 The key of an entry is linear in its coordinates. Each coordinate has a weight in the number of the row (all output levels but the
 last), and one in the column, which is 1 for the level that becomes the last and else 0.

@@ -1,4 +1,4 @@
-"""Operators are compiled functions of arrays, each found by its address. This module makes them, and has what all alus do with
+"""Operators are compiled functions of arrays, each found by its address. This module makes them, and has the steps of all alus on
 aligned inputs."""
 
 from __future__ import annotations

@@ -19,7 +19,7 @@ state_at = RECORD.at
 def recorder(port: Port, tile: TileShape, limit: int, arrays: dict[int, Array]) -> Part:
     """Return a part that reads the stream and keeps kind, visible cycle and word or words of every token."""
     limit = element_capacity(limit, tile)
-    tokens, state = np.empty((limit, 2 + word_count(tile)), np.int64), RECORD.array(1)  # only what is counted is read
+    tokens, state = np.empty((limit, 2 + word_count(tile)), np.int64), RECORD.array(1)  # only counted tokens are read
     arrays[address(tokens)] = tokens
     state["tokens"], state["limit"], state["words"] = address(tokens), limit, word_count(tile)
     return Part(run_record, state, (port,), ())

@@ -35,7 +35,7 @@ from fuseflow.sim.native.signatures import FOLD, FOLD_INTO, Function, call_fold,
 
 REDUCE = Record("fold pending words tile rounds", floats="value identity")
 """`pending` is the stop that is still to be sent, plus 1. `tile` is the address of the value so far, if it is a tile (`words`
-above 1). `rounds` says whether what is given is rounded to a 32-bit float."""
+above 1). `rounds` says whether the result is rounded to a 32-bit float."""
 state_at = REDUCE.at
 VALUE = REDUCE.offset("value")
 

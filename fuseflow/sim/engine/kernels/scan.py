@@ -155,7 +155,7 @@ def _close_fiber(node: Any, s: Any, visible_at: int) -> bool:
 
 @inline
 def _push_elements(node: Any, s: Any, k: int, t: int) -> None:
-    """Give the next k coordinates of the fiber, and the references to what is below them."""
+    """Give the next k coordinates of the fiber, and the references below them."""
     crds, refs = target(node, 0), target(node, 1)
     if s.lows == 0:
         push(crds, AFFINE, s.next, k, t)

@@ -41,8 +41,8 @@ from fuseflow.sim.engine.stream_rings import (
 from fuseflow.sim.native.records import Record, get_int, inline, prefetch
 
 REMOTE_SCAN = Record(f"{scan.FIELDS} stops stop visible_at pos crd")
-"""To the state of a scan this adds the end of each fiber in the array of coordinates (`stops`) and that of the open one (`stop`),
-the cycle in which its reference and the answer are visible, and the requesters of positions and coordinates."""
+"""To the state of a scan this adds the end of each fiber in the array of coordinates (`stops`) and the end of the open fiber
+(`stop`), the cycle in which its reference and the answer are visible, and the requesters of positions and coordinates."""
 scan_at = REMOTE_SCAN.at
 
 

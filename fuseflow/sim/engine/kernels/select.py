@@ -1,9 +1,9 @@
 """The primitive `select` leaves of each fiber, or of each group of its coordinates, the entries of largest magnitude. It has two parts and
 two buffers, as an accumulate.
 
-The part `fill` holds the entries of a fiber or of a group in a list. The part `emit` cuts the list down and gives what is left while `fill`
-works on the next. The link between them has the stops that ended fibers, as in an accumulate, and GROUP_END for a group that another one
-follows in its fiber.
+The part `fill` holds the entries of a fiber or of a group in a list. The part `emit` cuts the list down and gives the rest while
+`fill` works on the next. The link between them has the stops that ended fibers, as in an accumulate, and GROUP_END for a group
+that another one follows in its fiber.
 """
 
 from __future__ import annotations
@@ -143,7 +143,7 @@ def run_fill_entries(address: int) -> int:
 
 @inline
 def _count_in_group(crd: Any, end: int, k: int) -> int:
-    """Return how many of the next k coordinates, of which the first is, are below the end of its group."""
+    """Return how many of the next k coordinates are below the end of the group of the first."""
     run = head_run(crd)
     if run.kind == AFFINE:
         return min(k, end - run.word - crd.offset)

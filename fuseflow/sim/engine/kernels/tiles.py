@@ -43,7 +43,7 @@ TILES = Record(
     "input0 input1 input2 value0 value1 value2 stride0 stride1 stride2 step0 step1 step2 size0 size1 size2"
 )  # fmt: skip
 """`calls` says how often the operator is called for a token (0: once for all tokens), and `count` for how many results. Each
-operand slot has the input that feeds it, the address of its constant or of what `N` stands for, and the words from one value of a
+operand slot has the input that feeds it, the address of its constant or of its value for `N`, and the words from one value of a
 call to the next (`stride`) and from one call to the next (`step`). `size` is the number of words of a token, of the result and of
 each operand."""
 SHAPE = Record("rows inner columns down across buffer", floats="identity")
@@ -167,7 +167,7 @@ def run_alu_on_tiles(address: int) -> int:
 
 @inline
 def _operand(node: Any, q: int, value: int, stride: int, step: int, size: int) -> tuple[int, int, int, int]:
-    """Return the address of an operand's next values, their stride, and the bytes to those of the next call and of the next
+    """Return the address of an operand's next values, their stride, and the bytes to the values of the next call and of the next
     token."""
     if q == NO_INPUT:
         return value, 0, 0, 0
@@ -220,7 +220,7 @@ def _product(out: int, k: int, a: int, sa: int, b: int, sb: int, shape: int, _: 
 
 @inline
 def _transpose_into(into: int, start: int, rows: int, columns: int) -> None:
-    """Write the transpose, of so many rows and columns, of the tile at `start`."""
+    """Write the transpose, with `rows` rows and `columns` columns, of the tile at `start`."""
     for i in range(rows):
         for j in range(columns):
             set_float(into, columns * i + j, get_float(start, rows * j + i))

@@ -13,8 +13,8 @@ from fuseflow.sim.engine.stream_rings import CONTROL, DONE, EMPTY, head_run, low
 from fuseflow.sim.native.records import Record, get_int, inline
 
 REMOTE_WRITE = Record(f"{write.FIELDS} array ports closing next level phase")
-"""To the state of a write this adds the requester of what is written with every element (0: nothing), an array of the requesters
-of what is written at the end of a fiber, their number, the next of them, whether coordinates are written, and the phase."""
+"""To the state of a write this adds the requester of the array written with every element (0: none), an array of the requesters
+of arrays written at the end of a fiber, their number, the next of them, whether coordinates are written, and the phase."""
 state_at = REMOTE_WRITE.at
 TAKING, FLUSHING, ENDING = 0, 1, 2
 
@@ -124,7 +124,7 @@ def _room(node: Any, s: Any, r: Any, k: int) -> int:
 
 @inline
 def _write(node: Any, r: Any, k: int, visible_at: int) -> int:
-    """Fire to write so many elements. Return the cycle of the first firing, or of the last where an element takes several, or
+    """Fire to write k elements. Return the cycle of the first firing, or of the last where an element takes several, or
     WAIT if it may not be written yet."""
     if elements_before_full(r) == 0:
         return write_element(node, r, visible_at)
