@@ -44,7 +44,7 @@ class ArrayLines:
         return self.circuit.machine.memory.line
 
     def of(self, port: TopPort) -> ArrivingArray | None:
-        """Return what the array of a node is in the memory; None if it is not there as the node reads it."""
+        """Return the array of a node as it lies in the memory; None if it is not there as the node reads it."""
         kind, first = PLACES.get(port.name, ("", 0))
         reads = self.ports.get((port.node, kind))
         if reads is None or not self._is_listed(self.nodes[port.node]):
@@ -54,7 +54,7 @@ class ArrayLines:
         return ArrivingArray(parameters, f"arrived_{reads.name}")
 
     def parts(self) -> Iterator[str]:
-        """Return what follows the requests and answers of each port that reads."""
+        """Return the code that follows the requests and answers of each port that reads."""
         for port in self.ports.values():
             count, shift = self._count(port), self.line.bit_length() - 1
             address, offset = port.outputs["address"][0], f"offset_{port.name}"

@@ -1,4 +1,4 @@
-"""The memory of a testbench: what stands behind the ports of a circuit, and what is printed of them.
+"""The memory of a testbench: the model behind the ports of a circuit, and the trace of the ports.
 
 A memory of a fixed latency is SystemVerilog. Any other one is the model of the simulators, in the process that started the testbench. The
 testbench writes its requests to its standard output, a line `R port cycle address` for each. It goes on for a window of the look-ahead of

@@ -1,4 +1,4 @@
-"""Co-simulation: a graph runs in the simulator and as a circuit, on the same tensors, and all of what they do is compared."""
+"""Co-simulation: a graph runs in the simulator and as a circuit, on the same tensors, and tokens and firings are compared."""
 
 from __future__ import annotations
 

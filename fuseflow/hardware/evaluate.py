@@ -1,10 +1,10 @@
 """Evaluation of a circuit in Python, cycle by cycle. It needs no tool, and defines how the printed circuit must behave.
 
-A cycle has two phases. First every unit looks at the heads of its channels, room and at its registers, and picks rules to fire.
-Then tokens move and registers change. So the order of units does not matter, as in hardware. Units without changes are skipped.
+A cycle has two phases. First every unit looks at its heads, its room and its registers, and picks rules to fire. Then tokens move
+and registers change. So the order of units does not matter, as in hardware. Units without changes are skipped.
 
 A memory that takes time is the memory of the simulators. It goes on by windows of its look-ahead: an answer that is unknown at a
-cycle is seen after that many cycles at the earliest.
+cycle is seen one look-ahead later at the earliest.
 """
 
 from __future__ import annotations

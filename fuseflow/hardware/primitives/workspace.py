@@ -179,8 +179,8 @@ class _EmitProcess:
         m.rule("emits done", link.is_done, [link], gives=done, closes=True, on=EMIT)
 
     def entry(self, some: Expr, same: int) -> None:
-        """Add the rules of an entry whose outermost `same` coordinates around the innermost one equal those of the last entry:
-        for the entry, and for the stop before it."""
+        """Add the rules of an entry whose outermost `same` coordinates around the innermost one are as in the last entry: for the
+        entry, and for the stop before it."""
         m, outs, coordinates = self.m, self.outs, self.keys.coordinates(self.key)
         equal = [a.is_(b) for a, b in zip(coordinates, self.keys.coordinates(self.last), strict=True)]
         here = self.begun & all_of(equal[:same])

@@ -26,7 +26,7 @@ NODE = Record(
     "interval pause burst ready "  # `pause`: the interval after a stop; `burst`: most firings in one piece
     "firings closings first last starved blocked waited "
     "waits fault "
-    "asked_port request "  # where it waits for an answer: which request of which port
+    "asked_port request "  # where it waits for an answer: the port and its request
     "tracer"  # address of the record that notes its firings; 0: none
 )
 TRACED = Record("note")

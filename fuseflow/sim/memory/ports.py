@@ -37,7 +37,7 @@ PORT = Record(
     "part "  # transactions of it that were sent nevertheless
     "last "  # cycle of the last answer
     "timeless "  # requests are answered at once: nobody looks at cycles
-    "number unsent finished "  # of the port; sets of ports: that have a request to send; of which one finished in this window
+    "number unsent finished "  # of the port; sets of ports: with a request to send; with a request finished in this window
     "bytes transactions latency "  # asked for; moved; from issue to answer, summed over what was moved
     "buffer hits"  # address of the reuse buffer, or 0; requests for lines in it
 )
@@ -45,12 +45,12 @@ MEMORY = Record(
     "ports count "
     "now "  # the end of the last window
     "open "  # requests that were sent and are not answered
-    "words unsent finished "  # sets of ports, of so many words, as in `PORT`
+    "words unsent finished "  # sets of ports, of `words` words, as in `PORT`
     "senders cycles cycle index next "  # whose requests are being sent: see `sending.py`
     "numerator denominator "  # memory cycles in accelerator cycles
     "delay "  # from acceptance, or the end of a write, to the earliest answer
     "model "  # address of the model's own state
-    "latencies"  # histogram of those of reads
+    "latencies"  # histogram of the latencies of reads
 )
 REQUEST_SIZE, PORT_SIZE = REQUEST.size, PORT.size
 FULL, LATE = -1, -1

@@ -80,7 +80,7 @@ def first_other(channel: int, queue: int, banks: int) -> int:
 
 @inline
 def note_requests(channel: int, queue: int, bank: int) -> None:
-    """Note which requests of a bank are the first, and what they need, after these or the bank changed."""
+    """Note the first requests of a bank, and the commands they need, after the requests or the bank changed."""
     address = queue_address(channel, queue)
     q, member, mine = waiting_at(address), 1 << bank, of_bank(channel, queue, bank)
     hits = mine & q.hits

@@ -152,7 +152,7 @@ class PrefetchPort(RequestPort):
         while len(self.touched) <= last:
             self.touched.append(t)
         return t, last
-        yield  # a generator like that of `DemandPort`
+        yield  # a generator, as in `DemandPort`
 
     def fetch(self, node: Node) -> Process:
         """Return the process that reads ahead."""
@@ -186,7 +186,7 @@ class PreloadPort:
     def ask(self, p: Process, low: int, high: int, visible: int, free: int) -> Generator[Wait, None, tuple[int, int]]:
         """Fire `p`, which needs bits `low` to `high` of the array. Returns the cycle of the firing, and the line that has the last bit."""
         return p.fire(visible, free), (high - 1) // self.banks[0].line_bits
-        yield  # a generator like that of `DemandPort`
+        yield  # a generator, as in `DemandPort`
 
     def answer(self, line: int) -> PreloadAnswer:
         """Return the condition that a line is there."""

@@ -32,7 +32,7 @@ HANDOFF_CYCLES = 1
 
 @dataclass(frozen=True, slots=True)
 class FiberPiece:
-    """What is requested for every token: `size` bits of an array, at a multiple of `stride`."""
+    """The bits requested for every token: `size` bits of an array, at a multiple of `stride`."""
 
     array: StoredArray
     stride: int
