@@ -151,7 +151,7 @@ def flops_by_operator(graph: n.Graph, values: Mapping[str, int]) -> dict[str, in
 
 
 def traffic(graph: n.Graph, outcome: Outcome, outputs: Mapping[str, Tensor]) -> tuple[Traffic, ...]:
-    """Return the bytes read and written of every array in memory, in tensor order. `outputs` are the assembled output tensors."""
+    """Return the reads and writes of every array in memory, in tensor order. `outputs` are the assembled output tensors."""
     by_name, declared = graph.by_name, graph.declared
     read: Counter[ArrayName] = Counter()
     for (name, kind), count in outcome.elements.items():
