@@ -11,7 +11,7 @@ from store import complete
 
 if TYPE_CHECKING:
     from fuseflow.einsum.nodes import Program
-    from fuseflow.plan.weights import BlockWeights
+    from fuseflow.plan.block_weights import BlockWeights
     from fuseflow.tensors import Tensor
 
 
@@ -74,6 +74,6 @@ def cycles(machine: str, program: Program, arrays: Mapping[str, Any], lanes: int
 
 @cache
 def _weights() -> BlockWeights[str]:
-    from fuseflow.plan.weights import BlockWeights
+    from fuseflow.plan.block_weights import BlockWeights
 
     return BlockWeights(cycles)

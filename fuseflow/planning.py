@@ -13,9 +13,9 @@ from fuseflow.errors import NarrowTypesWarning, PlanError, did_you_mean
 from fuseflow.frontend.source import Source
 from fuseflow.lower.exact_formats import with_exact_formats
 from fuseflow.lower.public import lower_for
+from fuseflow.plan.block_weights import Arrays, BlockWeights
 from fuseflow.plan.form import Form
 from fuseflow.plan.quantization import Metric, Quantization, QuantizationSearch
-from fuseflow.plan.weights import Arrays, BlockWeights
 from fuseflow.run.compiled import Compiled
 from fuseflow.run.narrow_types import WHY, gains
 from fuseflow.schedule import Schedule

@@ -34,7 +34,7 @@ SLOW = {
         ("import fuseflow.frontend.sources", {"ruamel.yaml", "pydantic"}),
         ("import fuseflow.tensors.array_files, fuseflow.tensors.tensor_listing", {"ruamel.yaml", "pydantic"}),
         ("import fuseflow.sparsity.energies, fuseflow.sparsity.grouped.masks, fuseflow.sparsity.grouped.layout", set()),
-        ("import fuseflow.plan.plan, fuseflow.plan.weights", {"ruamel.yaml", "pydantic"}),
+        ("import fuseflow.plan.plan, fuseflow.plan.block_weights", {"ruamel.yaml", "pydantic"}),
         ("import fuseflow.attributes", set()),
         ("import fuseflow.autoscheduler.budget.budget_schedule", {"ruamel.yaml", "pydantic", "networkx", "rich"}),
         ("import fuseflow.compiler, fuseflow.run.compiled", {"ruamel.yaml", "pydantic", "networkx", "rich"}),

@@ -8,9 +8,9 @@ import fuseflow as ff
 from fuseflow.einsum.nodes import Program
 from fuseflow.einsum.verify import verify
 from fuseflow.errors import PlanError
+from fuseflow.plan.block_weights import Arrays, BlockWeights, full_product
 from fuseflow.plan.form import Form
 from fuseflow.plan.plan import Plan
-from fuseflow.plan.weights import Arrays, BlockWeights, full_product
 
 WANTED = {
     "ideal": {"1x1": 8.04, "4x4": 16.1, "8x8": 64.3, "16x16": 256.8, "32x32": 1027.8, "32x1": 32.2, "1x32": 33.0},
