@@ -17,9 +17,9 @@ from fuseflow.tensors.levels.base import StoredArray, bytes_of
 from fuseflow.tile_ops import TileShape
 
 OVERLAPPED_SHARE = 0.9
-"""The share of the work outside the busiest node that is assumed to happen at the same time."""
+"""The share of the work outside of the busiest node that is assumed to overlap with the work of that node."""
 BANDWIDTH = 256
-"""The bytes that a memory moves in a cycle: those of eight channels of HBM2 at 1 GHz."""
+"""The bytes that a memory moves in a cycle: the peak of eight channels of HBM2 at 1 GHz."""
 
 TILE_MACS = 256
 """The multiply-accumulates on tiles in a cycle."""
@@ -29,12 +29,12 @@ TILE_LANES = Lanes()
 Mover: TypeAlias = Scan | Locate | Load | WriteLevel | WriteValues
 """A node that moves bytes of a tensor."""
 MOVERS: Final = (Scan, Locate, Load, WriteLevel, WriteValues)
-"""The classes of these, as a tuple: a union that is written where it is asked for would be made again for every node."""
+"""The classes of `Mover` as a tuple, made once: a union that is written inside of `isinstance` is made again for every node."""
 
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """The expected cost of a graph. `cycles` are those of the busiest node, which fires at most once a cycle."""
+    """The expected cost of a graph. `cycles` is how long its busiest node works: a node fires at most once a cycle."""
 
     cycles: float
     firings: float
@@ -54,8 +54,8 @@ class Estimate:
 
 
 def expected_rank(cycles: float, firings: float, bytes: float) -> float:
-    """Return the larger bound of the cycles of a graph, those of its busiest node or those of the memory, with the work that does not
-    overlap with it.
+    """Return the expected cycles of a graph: the cycles of its busiest node or of its memory traffic, whichever are more, and the
+    share of the other work that does not overlap with them.
     """
     moving = bytes / BANDWIDTH
     bound = max(cycles, moving)
@@ -63,7 +63,7 @@ def expected_rank(cycles: float, firings: float, bytes: float) -> float:
 
 
 def estimate_graph(graph: Graph, statistics: Mapping[str, TensorStatistics]) -> tuple[Estimate, dict[str, TensorStatistics]]:
-    """Estimate the cost of `graph` and the statistics of the tensors that it writes, given the statistics of those that it reads."""
+    """Estimate the cost of `graph`, and the statistics of its results from the statistics of the tensors that it reads."""
     shapes, types = stream_shapes(graph, statistics), graph.types()
     written: dict[str, dict[int, ExpectedStream]] = {name: {} for name in graph.outputs}  # a scalar has no levels
     costs = []
@@ -81,7 +81,7 @@ def estimate_graph(graph: Graph, statistics: Mapping[str, TensorStatistics]) -> 
 
 
 class NodeCost(NamedTuple):
-    """The expected cost of a node. `cycles` are those that it is busy, and `bytes` those that it moves of `tensor`, if it uses one."""
+    """The expected cost of a node. It is busy for `cycles`, and moves `bytes` of `tensor`, which is empty if it moves none."""
 
     cycles: float
     firings: float
@@ -99,8 +99,8 @@ def node_cost(
     declared: Mapping[str, TensorDecl],
     statistics: Mapping[str, TensorStatistics],
 ) -> NodeCost:
-    """Return the expected cost of a node on its streams, whose `inputs` have these tiles, and elements of `bits` bits at most.
-    `statistics` are those of what is read."""
+    """Return the expected cost of a node with these `inputs` and `outputs`. The elements of its inputs are `tiles`, and have at
+    most `bits` bits. `statistics` has the statistics of the tensors that it reads."""
     inputs = _filled_up(node, inputs, declared)
     kept = expected_read(node, outputs[0], statistics) if isinstance(node, Locate) and node.keeps(declared) else 0.0
     firings = _firings(node, inputs, outputs) + kept
@@ -113,7 +113,7 @@ def node_cost(
 
 
 def total_cost(costs: Iterable[NodeCost], tensors: Iterable[str]) -> Estimate:
-    """Return the cost of a graph of which the nodes have these costs, and which uses these tensors."""
+    """Return the cost of a graph whose nodes have these costs, and which uses these tensors."""
     busiest = total = flops = 0.0
     bytes_by_tensor = dict.fromkeys(tensors, 0.0)
     for node in costs:
@@ -159,7 +159,7 @@ def _streams(node: Node, shapes: Mapping[Port, ExpectedStream]) -> tuple[list[Ex
 
 
 def _filled_up(node: Node, inputs: list[ExpectedStream], declared: Mapping[str, TensorDecl]) -> list[ExpectedStream]:
-    """Return the inputs of a node, those of a writer that fills up its fibers with the entries that it adds."""
+    """Return the inputs of a node. The input of a writer that fills up its fibers includes the entries that it adds."""
     if not isinstance(node, (WriteLevel, WriteValues)):
         return inputs
     room = declared[node.tensor].room(node.level if isinstance(node, WriteLevel) else -1)
@@ -175,7 +175,7 @@ def _firings(node: Node, inputs: list[ExpectedStream], outputs: list[ExpectedStr
 
 
 def _interval(node: Node, tiles: list[TileShape], bits: int) -> float:
-    """Return the cycles from one firing of an operator to the next, which are those that the work on a tile takes."""
+    """Return the cycles from one firing of an operator to the next: the cycles that its units work on a tile, and at least 1."""
     work = prod(tiles[-1]) if node.grain == "fold" else tile_ops.work_count(node.operator, tiles)
     return max(1.0, work / (TILE_MACS * TILE_LANES.of(bits)))
 

@@ -20,7 +20,7 @@ from fuseflow.tensors.levels.base import Ints
 from fuseflow.tensors.pack import entries_in
 
 DEFAULT_DENSITY = 0.1
-"""The share of stored coordinates that is assumed of a compressed level of which nothing is known."""
+"""The share of its coordinates that a compressed level is assumed to store if nothing is known of it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +94,7 @@ def stored_statistics(tensor: Tensor, declared: TensorType) -> TensorStatistics:
 
 
 def _counted_statistics(sizes: tuple[int, ...], counts: Sequence[int]) -> TensorStatistics:
-    """Return the statistics of a tensor with so many coordinates on each level, in all fibers together."""
+    """Return the statistics of a tensor whose level p has size `sizes[p]` and stores `counts[p]` coordinates in all fibers."""
     fanouts = (count / parents if parents else 0.0 for parents, count in pairwise((1, *counts)))
     return TensorStatistics(sizes, tuple(fanouts))
 
@@ -123,7 +123,7 @@ def auxiliary_statistics(graph: Graph) -> dict[str, TensorStatistics]:
 
 
 def collect_statistics(types: Mapping[str, TensorType], tensors: Mapping[str, Tensor]) -> dict[str, TensorStatistics]:
-    """Return the statistics of tensors of these types by name, measured where there is data, which may come in any format, and assumed
+    """Return the statistics of tensors of these types by name. They are measured where there is data, in any format, and assumed
     elsewhere. Raises `TensorError` for data that has no room in its format."""
     statistics = {}
     for name, declared in types.items():

@@ -1,7 +1,7 @@
 """The expected shapes of the streams of a graph, from tensor statistics alone: how many elements there are at each nesting depth.
 
-Every primitive maps the shapes of its inputs to those of its outputs. Coordinates are taken as independent and uniform, so a join of
-densities p and q keeps p*q of the coordinates (intersect), or 1-(1-p)(1-q) (union).
+Every primitive maps the shapes of its inputs to the shapes of its outputs. Coordinates are taken as independent and uniform, so a
+join of densities p and q keeps p*q of the coordinates (intersect), or 1-(1-p)(1-q) (union).
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class Overlap(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class LookupRate:
-    """`rate` is the share of the coordinates looked up that are stored, `fanout` the mean number of elements below one of those."""
+    """`rate` is the share of looked-up coordinates that are found, `fanout` the mean number of elements below each of these."""
 
     rate: float
     fanout: float
@@ -66,9 +66,9 @@ class ExpectedStream(NamedTuple):
     """The expected shape of a stream.
 
     It has `counts[d]` elements at nesting depth d+1. `size` is the size of the innermost dimension, 0 where it does not matter.
-    `present` is the share of elements that are not `N`. `origins` are the sparse levels from which the coordinates behind the elements
-    come: how often a coordinate occurs there says how often it occurs in the stream. If these are coordinates that were looked up, `among`
-    is the density of those among which they are, else 0.
+    `present` is the share of elements that are not `N`. `origins` are the sparse levels from which the coordinates behind the
+    elements come: how often a coordinate occurs there says how often it occurs in the stream. If they are the coordinates that a
+    lookup found, `among` is the density of all coordinates that were looked up, else 0.
     """
 
     counts: tuple[float, ...] = ()
@@ -108,7 +108,7 @@ class ExpectedStream(NamedTuple):
         return ExpectedStream((*self.counts[:-1], elements), self.size)
 
     def holding(self, present: float, origins: tuple[TensorLevel, ...] = ()) -> ExpectedStream:
-        """Return a stream of the same lists that holds other elements, of which the share `present` is not `N`."""
+        """Return a stream of the same lists that holds other elements. The share `present` of them is not `N`."""
         return ExpectedStream(self.counts, self.size, present, origins, self.among)
 
     @property
@@ -118,7 +118,7 @@ class ExpectedStream(NamedTuple):
 
 
 def stream_shapes(graph: Graph, statistics: Mapping[str, TensorStatistics]) -> dict[Port, ExpectedStream]:
-    """Return the expected shape of every stream of `graph`; `statistics` are those of the tensors that it reads."""
+    """Return the expected shape of every stream of `graph`, given the statistics of the tensors that it reads."""
     shapes: dict[Port, ExpectedStream] = {}
     statistics = {**statistics, **auxiliary_statistics(graph)}
     for node in graph.nodes:
@@ -193,12 +193,12 @@ def expected_comparisons(node: Node, inputs: list[ExpectedStream]) -> float:
 
 
 def expected_read(node: Node, output: ExpectedStream, statistics: Mapping[str, TensorStatistics]) -> float:
-    """Return how many coordinates a node is expected to read to make a stream: those of its lists, or those of a level that it keeps."""
+    """Return how many coordinates a node is expected to read for a stream: its elements, or the level that a locate keeps."""
     return statistics[node.tensor].fanouts[node.level] if isinstance(node, Locate) else output.elements
 
 
 def _merge(node: Merge, lane: ExpectedStream) -> ExpectedStream:
-    """Return the shape of a merge of lanes that all have the shape of the first, from the level that is dealt to lanes on."""
+    """Return the shape of merged lanes of the shape `lane`. From the dealt level inwards it has the elements of all lanes."""
     dealt = len(lane.counts) - 1 - node.levels
     return lane._replace(counts=(*lane.counts[:dealt], *(count * node.lanes for count in lane.counts[dealt:])))
 
@@ -220,7 +220,7 @@ def _density(stats: TensorStatistics, level: int) -> float:
 
 
 def _rates(node: Join, inputs: list[ExpectedStream], overlap: Overlap | None) -> list[float]:
-    """Return for each side the share of all coordinates that it has, or of the coordinates of the first side, if `overlap` knows it."""
+    """Return the density of each side: its share of all coordinates, or of those of the first side if `overlap` knows it."""
     sides = [inputs[crd] for crd, _ in node.sides()]
     rates = [side.density / side.among if side.among and node.kind == "intersect" else side.density for side in sides]
     if overlap is None or node.kind == "union":
@@ -291,7 +291,7 @@ def _drop(inputs: list[ExpectedStream]) -> list[ExpectedStream]:
 
 
 def _select(node: Select, inputs: list[ExpectedStream]) -> list[ExpectedStream]:
-    """Return the outputs. Each fiber of crd_0, or each group of its coordinates, gives the entries that it has, but no more than are kept.
+    """Return the outputs. Each fiber of crd_0, or each group of its coordinates, gives its entries, `node.keep` at most.
 
     Which entries these are does not depend on where they are. So an outer coordinate stays unless all entries below it leave.
     """

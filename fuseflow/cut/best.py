@@ -1,7 +1,7 @@
-"""The cut that is taken where nobody says what is fused: the one of which the fewest cycles are expected.
+"""The cut that is taken where nobody says what is fused: the cut with the fewest expected cycles.
 
-Nothing is simulated. Four cuts are compared by estimate: no fusion; the regions of `layerwise` and those of `full`, but for those that are
-expected to take longer than their operators one by one; and regions that grow as long as that pays.
+Nothing is simulated. Four cuts are compared by estimate: no fusion; the regions of `layerwise`; the regions of `full`, each only
+if it is expected to be faster than its operators one by one; and regions that grow as long as that pays.
 """
 
 from __future__ import annotations
@@ -41,12 +41,12 @@ class Cut:
 def lower_cut(
     program: Program, schedule: Schedule, machine: Machine, tensors: Mapping[str, Tensor]
 ) -> tuple[Schedule, PartitionedProgram, Iterable[CompiledRegion]]:
-    """Return the schedule, the program in its regions, and these, lowered one by one, as `lower_for` does. Where the schedule leaves the
-    regions to the compiler (`fuse: best`), they are those that are expected to take the fewest cycles, and the schedule names them. They
-    are those of `layerwise` where the program states its regions itself, and where the schedule has splits, stand-ins for intermediates, or
-    names of these regions.
+    """Return the schedule, the program in its regions, and these regions, lowered one by one as `lower_for` does. Where the
+    schedule leaves the regions to the compiler (`fuse: best`), the cut with the fewest expected cycles is taken, and the returned
+    schedule names its regions. The regions of `layerwise` are taken instead where the program states its regions itself, and
+    where the schedule has splits, stand-ins for intermediates, or names of regions of `layerwise`.
 
-    A cut that cannot be lowered is passed over. If none can, the error is that of the operators one by one.
+    A cut that cannot be lowered is passed over. If none can be lowered, the error of lowering the operators one by one is raised.
     """
     if schedule.leaves_cut and _has_regions_of_layers(program, schedule):
         schedule = replace(schedule, fuse_regions=("layerwise",))
@@ -70,10 +70,10 @@ def lower_cut(
 def _lower_best(
     program: Program, schedule: Schedule, machine: Machine, tensors: Mapping[str, Tensor]
 ) -> tuple[Schedule, PartitionedProgram, Iterable[CompiledRegion]]:
-    """Return the cut of which the fewest cycles are expected, of those that can be lowered, as `lower_cut` does.
+    """Return the cut with the fewest expected cycles among the cuts that can be lowered, in the form of `lower_cut`.
 
-    What is expected of a cut is the sum over its regions, each beside operators one by one. Lowered as a whole, a region may read tensors
-    that are stored otherwise, so the cut is estimated once more, and the next ones are tried that promise less than that.
+    The first estimate of a cut is the sum over its regions, each lowered among operators that run one by one. Lowered as a whole,
+    a region may read tensors that are stored otherwise. So the whole is estimated again, and then cuts that promise less.
     """
     memo = LoweringMemo()
     costs = prepare_costs(program, schedule, machine, tensors, Estimator(assume_unknown=True), memo)
@@ -94,7 +94,7 @@ def _lower_best(
 
 
 def _has_regions_of_layers(program: Program, schedule: Schedule) -> bool:
-    """Return whether what is written in a program or in its schedule is about the regions of `layerwise`."""
+    """Return whether a program states its regions, or its schedule is written for the regions of `layerwise`."""
     if has_regions(program) or schedule.splits or schedule.intermediates == "dense":
         return True
     program = with_associations(program, schedule)
@@ -103,14 +103,14 @@ def _has_regions_of_layers(program: Program, schedule: Schedule) -> bool:
 
 
 def simple_cuts(schedule: Schedule) -> Iterator[Cut]:
-    """Yield the cuts that are tried in this order where no cycles are expected, since an operator cannot run alone, or its time is not
+    """Yield the cuts to try, in order, where no cycles can be expected: an operator cannot be lowered alone, or its time is not
     known."""
     for name in ("none", "layerwise", "full"):
         yield Cut(name, replace(schedule, fuse_regions=(name,)))
 
 
 def expected_cuts(costs: PartCosts) -> Iterator[Cut]:
-    """Yield the cuts that are compared, the simplest first. Where the schedule names regions, there are none of modules."""
+    """Yield the cuts that are compared, the simplest first: without `layerwise` and `full` where the schedule names regions."""
     yield Cut("none", costs.schedule, sum(costs.alone.values()))
     if costs.schedule.fuse_regions == ("none",):
         for granularity in ("layerwise", "full"):
@@ -156,7 +156,7 @@ class _OperatorDivider:
         return f"{self.home[einsums[0]].first}-{self.home[einsums[-1]].last}"
 
     def is_divisible(self, einsums: tuple[str, ...]) -> bool:
-        """Return whether these Einsums are of several operators."""
+        """Return whether these Einsums belong to more than one operator."""
         return len({self.home[e].first for e in einsums}) > 1
 
     def halves(self, einsums: tuple[str, ...]) -> tuple[tuple[str, ...], tuple[str, ...]]:

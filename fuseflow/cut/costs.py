@@ -112,7 +112,7 @@ class PartCosts:
         return self._cycles[key]
 
     def fits(self, limit: int) -> bool:
-        """Return whether all regions to estimate have at most `limit` Einsums, each counted in every region that holds it."""
+        """Return whether the regions to estimate have at most `limit` Einsums in all. An Einsum counts once for each region."""
         sizes: dict[Hashable, int] = {}
         for end in range(1, len(self.units) + 1):
             for start in range(end):
@@ -123,8 +123,8 @@ class PartCosts:
         return True
 
     def refine(self, limit: int) -> bool:
-        """Cut between the finest units of which all regions are few enough to estimate: operators, products or layers. Return whether there
-        are any."""
+        """Take the finest units whose regions are few enough to estimate: operators, products or layers. Return whether there are
+        such units."""
         finest = self.units
         levels: tuple[Callable[[], UnitSequence], ...] = (
             lambda: finest,
@@ -173,11 +173,11 @@ class PartCosts:
     def estimated_whole(
         self, partitioned: PartitionedProgram, tensors: Mapping[str, Tensor], regions: tuple[CompiledRegion, ...]
     ) -> float:
-        """Return the cycles of a program in other regions, as it was lowered."""
+        """Return the cycles of the whole program as it was lowered into these regions."""
         return self.estimates.cycles(regions, self.estimates.estimator.knowledge(partitioned.program, tensors))
 
     def scheduled(self, partition: UnitPartition) -> Schedule:
-        """Return the schedule of a partition. Regions that run so without being named are not named."""
+        """Return the schedule of a partition. Regions of one operator are not named."""
         return self.units.scheduled(self.schedule, partition)
 
 
@@ -189,9 +189,9 @@ def prepare_costs(
     estimator: Estimator,
     memo: LoweringMemo | None = None,
 ) -> PartCosts | None:
-    """Return the costs of the ranges of a program that is cut between all operators, but for the regions that the schedule names. None if
-    one of them cannot be lowered, or if what it takes is not known. Raises `FusionError`, `MachineError` or `ScheduleError` for that, if
-    the schedule names any."""
+    """Return the costs of the ranges of a program that is cut between all operators, but for the regions that the schedule names.
+    None if an operator cannot be lowered, or if its cycles are not known. If the schedule names regions, `FusionError`,
+    `MachineError` or `ScheduleError` is raised instead."""
     named = section_regions(with_associations(program, schedule), schedule)
     alone = replace(schedule, fuse_regions=named or ("none",))
     try:
@@ -216,7 +216,7 @@ def section_regions(program: Program, schedule: Schedule) -> tuple[str, ...]:
 
 
 def names_in_sections(schedule: Schedule) -> tuple[str, ...]:
-    """Return what a schedule has orders, lanes, depths and splits for, and its own regions. An index of all regions names none."""
+    """Return the names that have orders, lanes, depths or splits in a schedule, and its regions. An index of all has none."""
     names = [
         *(name for name, _ in schedule.regions),
         *(name for name, _ in schedule.orders),
@@ -228,5 +228,5 @@ def names_in_sections(schedule: Schedule) -> tuple[str, ...]:
 
 
 def is_part(program: Program, schedule: Schedule, name: str) -> bool:
-    """Return whether a name is that of a region of the schedule, or of a module or an Einsum of the program."""
+    """Return whether the schedule has a region of this name, or the program a module or an Einsum."""
     return name in dict(schedule.regions) or name in program.defined or name in module_paths(program)

@@ -8,9 +8,9 @@ from fuseflow.cut.units import UnitPartition, UnitRange
 
 
 def greedy_partition(count: int, cost: Callable[[UnitRange], float]) -> tuple[float, UnitPartition]:
-    """Return a partition of `count` units with the sum of its costs. From the first unit on, a range takes in what follows, as long as the
-    longer range costs no more than the range and those units apart: one unit, then two, four and so on; and where that does not pay, half
-    as many, down to one. So the costs of some 2 log2(n) ranges are asked for a range of n units.
+    """Return a partition of `count` units and the sum of its costs. From the first unit on, a range takes in the next units, as
+    long as the longer range costs no more than the range and those units apart. It takes in one unit, then two, four and so on;
+    where that does not pay, half as many, down to one. So a range of n units asks for about 2 log2(n) costs of ranges.
 
     >>> greedy_partition(3, lambda part: {1: 2.0, 2: 3.0, 3: 9.0}[part[1] - part[0]])
     (5.0, ((0, 2), (2, 3)))

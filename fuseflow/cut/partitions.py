@@ -10,7 +10,7 @@ from fuseflow.cut.units import UnitPartition, UnitRange
 
 
 def cheapest_partitions(count: int, cost: Callable[[UnitRange], float], keep: int) -> tuple[tuple[float, UnitPartition], ...]:
-    """Return the `keep` partitions of `count` units with the least sum of `cost`, best first; of equal ones those of fewer regions.
+    """Return the `keep` partitions of `count` units with the least sum of `cost`, best first, equal ones by fewer regions.
 
     Each prefix of one of the best partitions is one of the best of its length, so `keep` of each length suffice. A range that cannot be
     a region has an infinite cost.

@@ -15,7 +15,7 @@ LARGEST_REGION = 32
 """The most Einsums of a region that is estimated to find partitions. Larger regions take seconds each."""
 
 
-@dataclass  # with places for what is computed once
+@dataclass  # without slots: cached properties are stored in the instance
 class ProgramRanges:
     """The ranges of `units` of a program that is partitioned into single operators."""
 
@@ -64,8 +64,8 @@ class ProgramRanges:
         return self.units.legal(part) and (part[1] - part[0] == 1 or len(self.members(part)) <= LARGEST_REGION)
 
     def _computed_in(self, members: Sequence[str]) -> tuple[str, ...]:
-        """Return the Einsums that a region of these computes: all but those that only name an output again whose Einsum is elsewhere, since
-        every partition computes them where their operand is."""
+        """Return the Einsums that a region of these Einsums computes. An Einsum that only gives an output another name is left
+        out if the Einsum of that output is elsewhere: every partition computes it in the region of its operand."""
         defined, renames = self.partitioned.program.defined, self.partitioned.reshapes.renames
         computed: list[str] = []
         for name in members:

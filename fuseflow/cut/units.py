@@ -1,6 +1,6 @@
 """The units of a program: sequences of operators that no cut separates, in an order in which they can run.
 
-Every range of units can run as one region, because what stands before it never needs its results. So a partition of the program is a
+Every range of units can run as one region, because no unit before it needs its results. So a partition of the program is a
 sequence of cuts between units.
 """
 
@@ -110,7 +110,7 @@ def operator_units(partitioned: PartitionedProgram) -> UnitSequence:
             continue
         units.append(ProgramUnit(region.name, region.name, (*leading, *region.einsums), alone=alone))
         leading = ()
-    if leading:  # the program only sees its inputs in other dimensions
+    if leading:  # all Einsums of the program are reshapes that vanish
         units.append(ProgramUnit(leading[0], leading[-1], leading))
     return UnitSequence("operators", tuple(units))
 

@@ -6,11 +6,11 @@ A unit is some coordinates in a row, so that a row that is taken has its own nei
 or where like rows stand together, FIFOs even them out as they do in the loop. Units are put in the order of their weights, and cut into
 strata of equal numbers. A replicate has one unit of each stratum, so it has light, middling and heavy ones as the loop has them.
 
-Heavy units are in classes of their own, each of which has replicates of its own. They may take another number of cycles by their weight
-than light ones do. In one random program that was 9 % less, and four of five replicates had none that was heavy enough to tell.
+Heavy units are in classes of their own, and each class has its own replicates. They may take more or fewer cycles per weight than
+light ones. In one random program they took 9 % less, and four of five replicates had no unit that was heavy enough to show it.
 
-All units of a stratum are equally likely. With probabilities by weight each would have to be counted by the cycles that it takes
-itself, and a run of many has one number for all of them.
+All units of a stratum are equally likely. With probabilities by weight, the cycles of every single unit would be needed, and a
+run of many units has one number for all of them.
 """
 
 from __future__ import annotations
@@ -27,22 +27,22 @@ Weights = npt.NDArray[np.float64]
 LEAST_SIZE = 12
 """The fewest units of a replicate of units that are not heavy."""
 LEAST_HEAVY = 8
-"""The fewest units of a replicate of heavy ones. A few of these are long enough, and take the most time of all that is run."""
+"""The fewest units of a replicate of heavy units. A few are long enough, and they take most of the time of a sample."""
 CLASS_SPAN = 4
-"""The heaviest unit of a class weighs about so many times as much as the lightest."""
+"""The heaviest unit of a class weighs about this many times as much as the lightest."""
 HEAVY = 3
-"""Units that are heavier than so many average ones are in a class of their own."""
+"""Units that are heavier than this many average ones are in classes of their own."""
 
 
 ROOM = 3
-"""A class of heavy units has at least so many times what the first replicates take. Of fewer, most would be run, and of the heaviest ones:
-20 of 235,868 rows once took half of the time of a sample."""
+"""A class of heavy units has at least this many times the units that the first replicates take. Of a smaller class most units
+would be run, and these are the heaviest: 20 of 235,868 rows once took half of the time of a sample."""
 
 
 @dataclass(frozen=True, slots=True)
 class Position:
-    """Where and when a run stands in that of the whole loop, each from 0 to 1: the `place` of its data among all, and how much of the time
-    from one refresh to the next is over when it begins."""
+    """Where and when a run stands in the run of the whole loop, each from 0 to 1. `place` is where its data lie among all data.
+    `phase` is the part of the time from one refresh to the next that is over when it begins."""
 
     place: float = 0.0
     phase: float = 0.0
@@ -84,7 +84,7 @@ class UnitClass:
 class SampleDesign:
     """A design: the units that are always taken, and the `classes` of the others. The first unit is in none of them: it is run by itself.
 
-    `weights` are those of the coordinates, of which `unit` make a unit, and so many are its `warmup`.
+    `weights` has the weight of each coordinate. A unit has `unit` coordinates, and `warmup` coordinates run before it.
     """
 
     weights: Weights
@@ -105,7 +105,7 @@ class SampleDesign:
 
     @property
     def certain(self) -> ReplicateRows:
-        """The units that are always taken, where they lie among all in the mean: a single one lies where it is."""
+        """The units that are always taken, at the mean place of their rows in the loop."""
         rows = self.coordinates(self.certain_units)
         return self._measured(self.certain_units, Position(float(rows.mean()) / len(self.weights) if len(rows) else 0.0))
 
@@ -115,13 +115,13 @@ class SampleDesign:
         return rows[rows < len(self.weights)].astype(np.int64)
 
     def replicate(self, drawn: UnitClass, number: int) -> ReplicateRows:
-        """Return a replicate of a class: of each stratum the unit of this number."""
+        """Return a replicate of a class: the unit with this number in each stratum."""
         rng = np.random.default_rng([drawn.entropy, number])
         taken = np.array([stratum[number] for stratum in drawn.strata], dtype=np.int64)
         return self._measured(taken, Position(*rng.random(2).tolist()))
 
     def _measured(self, units: Ints, position: Position) -> ReplicateRows:
-        """Return these units behind the rows before them. A row of a unit is no warmup of the next one."""
+        """Return these units behind the rows before them. A row of one unit is not also warmup of the next unit."""
         rows = self.coordinates(units)
         before = (units[:, None] * self.unit - np.arange(1, self.warmup + 1)).reshape(-1)
         warmup = np.setdiff1d(before[before >= 0], rows)
@@ -132,7 +132,7 @@ class SampleDesign:
         return float(self.weights[coordinates].sum())
 
     def share(self, replicates: int) -> float:
-        """Return the share of the work that so many replicates are expected to run, with the coordinates that are always taken."""
+        """Return the expected share of the work in `replicates` replicates of each class and the units that are always taken."""
         certain, before = self.certain, 2 * self.warmup * float(self.weights.mean())
         work = self.weight(self.first) + self.weight(certain.rows) + self.weight(certain.warmup)
         for drawn in self.classes:
@@ -142,12 +142,12 @@ class SampleDesign:
 
 
 def design_sample(weights: Weights, size: int, unit: int, warmup: int, replicates: int, rng: np.random.Generator) -> SampleDesign:
-    """Return the design of a sample whose replicates have units of so many coordinates, which weigh as much as `size` average ones, and
-    so many coordinates of `warmup` before each of them.
+    """Return the design of a sample. A unit has `unit` coordinates, and `warmup` coordinates run before it. The units of a
+    replicate weigh as much as `size` average units.
 
-    Units that weigh more than half of what an average one of the sample stands for are always taken: no other could replace them. A class
-    has units down to a quarter of its heaviest one, or further down if these are too few, and the last one all that are not heavy. Heavy
-    units are as many as weigh so much, but not fewer than `LEAST_HEAVY`.
+    A unit that weighs more than half of what an average sampled unit stands for is always taken: no other could replace it. A
+    class has units down to a quarter of the weight of its heaviest one, or further down if these are too few. The last class has
+    all units that are not heavy. A replicate of heavy units has as many units as weigh that much, and at least `LEAST_HEAVY`.
     """
     of_units = np.add.reduceat(weights, np.arange(0, len(weights), unit))
     average, bound = float(of_units.mean()), float(of_units.sum()) / (2 * size * replicates)
@@ -161,7 +161,7 @@ def design_sample(weights: Weights, size: int, unit: int, warmup: int, replicate
         below = int(np.searchsorted(of_units[rest], bound, side="right")) if is_heavy else 0
         least = LEAST_HEAVY if is_heavy else LEAST_SIZE
         if below > 0 and len(rest) - below < ROOM * replicates * least:
-            continue  # they are a class with those of the next quarter
+            continue  # too few: they join the units of the next quarter
         units, rest = rest[below:], rest[:below]
         count = max(least, math.ceil(size * average * len(units) / float(of_units[units].sum())))
         strata = np.array_split(units, min(count, max(1, len(units) // replicates)))

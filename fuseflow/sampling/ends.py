@@ -18,19 +18,19 @@ from fuseflow.sim.memory.timing import HBM2_2000
 
 @dataclass(frozen=True, slots=True)
 class EndUncertainty:
-    """The cycles between the two ends of where a run may be: `each` replicate by itself, and those that are `common` to all of them, as
-    the data of each begin with a new line."""
+    """How many cycles lie between the least and the largest time that a run may have. `each` is the part that differs from
+    replicate to replicate, and `common` the part that all share, as the data of each begin with a new line."""
 
     each: float
     common: float
 
     def variance(self, replicates: int) -> float:
-        """Return the variance of the mean of so many replicates, if everything between the two ends is equally likely."""
+        """Return the variance of the mean of `replicates` replicates, if all times between the two ends are equally likely."""
         return (self.each**2 / replicates + self.common**2) / 12
 
 
 def end_uncertainty(machine: Machine, arrays: int) -> EndUncertainty:
-    """Return the uncertainty of runs through so many arrays: what a FIFO holds and a pause for refresh in each, and lines in all."""
+    """Return the uncertainty of runs: a full FIFO and a pause for refresh in each run, and a line of each array."""
     slack, memory = float(machine.first_depth or 0), machine.memory
     if isinstance(memory, IdealMemory):
         return EndUncertainty(slack, 0.0)

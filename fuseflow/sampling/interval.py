@@ -2,15 +2,15 @@
 
     T(S) = a + the cycles of the units in S      a: the fill of the pipeline, its drain, and what is computed once
 
-Each replicate S is run, and a quarter of its units by themselves. The difference has no `a`: it is what the other units take in a pipeline
-that is full. An average unit is read off the line through the replicates, cycles a unit by weight a unit (the regression estimator): where
-cycles are in proportion to weights the line goes through all of them, and where they are not the interval says so. The further the average
-weight is from the weights of the replicates, the wider the interval: so heavy units that no replicate has are not forgotten.
+Each replicate S is run, and the rows before its units also by themselves. The difference has no `a`: it is the time of the units
+in a full pipeline. The cycles of an average unit are read off a line through the replicates, cycles of a unit over weight of a
+unit (the regression estimator). Where cycles are in proportion to weights, the line goes through all replicates; elsewhere the
+interval is wider. It is also wider if the average weight is far from their weights, so that heavy units count.
 
-Replicates differ in all that is random in one: its units, where its data lie in the memory, and when the memory refreshes itself. So the
-scatter about the line has all of it. What happens so seldom that no replicate may see it is added (`ends`), and so is a little that
-replicates agree on and that is wrong all the same (`SYSTEMATIC`). Coordinates that are always
-taken lie in one place, too: they are as uncertain as replicates of the same length are.
+Replicates differ in everything that is random in one: its units, where its data lie in the memory, and when the memory refreshes
+itself. So the scatter about the line contains all of it. Two terms are added: rare events that no replicate may see (`ends`), and
+a small error that all replicates may share (`SYSTEMATIC`). Coordinates that are always taken lie in one place, too: they are as
+uncertain as replicates of the same length.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ import numpy.typing as npt
 from fuseflow.sampling.ends import EndUncertainty
 
 SYSTEMATIC = 0.003
-"""The half of an interval, as a share of what is sampled, that no scatter shows. Replicates may agree better than they are right: one
-unit of each stratum is no measure of what changes within a stratum, and a pipeline is not quite full after its first rows."""
+"""The part of half an interval not seen in scatter, as a share of the cycles. Replicates may agree better than they are right:
+one unit of each stratum is no measure of what changes within a stratum, and a pipeline is not quite full after its first rows."""
 
 Floats = npt.NDArray[np.float64]
 
@@ -74,8 +74,8 @@ class SampledCycles:
 
 
 def sampled_sum(parts: Sequence[tuple[int, SampledCycles]], exact: int, confidence: float) -> SampledCycles:
-    """Return the sum of sampled numbers, each so many times, and an exact one. Different samples are independent, so their intervals add
-    up like the sides of a right angle.
+    """Return the sum of sampled numbers, each with the times that it counts, and an exact number. Different samples are
+    independent, so their intervals add up like the sides of a right angle.
 
     >>> print(sampled_sum([(1, SampledCycles(100, 3, 0.95)), (2, SampledCycles(50, 2, 0.95))], 10, 0.95))
     ~210 ± 5
@@ -86,8 +86,8 @@ def sampled_sum(parts: Sequence[tuple[int, SampledCycles]], exact: int, confiden
 
 @dataclass(frozen=True, slots=True)
 class MeasuredReplicate:
-    """The cycles of a replicate, and those of its `warmup` by itself. `weight` is that of its units, which are so many, and
-    `warmup_weight` that of the rows before them."""
+    """The cycles of a replicate, and the cycles of its `warmup` by itself. `weight` is the weight of its `units` units, and
+    `warmup_weight` the weight of the rows before them."""
 
     cycles: int
     warmup: int
@@ -108,7 +108,7 @@ class MeasuredReplicate:
 
 @dataclass(frozen=True, slots=True)
 class ClassReplicates:
-    """The `measured` replicates of a class of so many `units`, which weigh `weight`."""
+    """The `measured` replicates of a class, with the number of all `units` of the class and their `weight`."""
 
     measured: Sequence[MeasuredReplicate]
     weight: float
@@ -130,7 +130,7 @@ class Replicates:
     def interval(self, confidence: float) -> SampledCycles:
         """Return the cycles of all coordinates, with the interval of this confidence by Student's t."""
         parts, once = [_class_estimate(c, self.ends) for c in self.classes], float(self.first)
-        if self.certain is not None:  # as many replicates of the heaviest class as it is long
+        if self.certain is not None:  # as uncertain as replicates of the heaviest class that take as long
             once += self.certain.steady
             like = self.certain.steady / max(1.0, float(np.mean([m.steady for m in self.classes[0].measured])))
             parts[0] = replace(parts[0], variance=parts[0].variance + like * _replicate_variance(self.classes[0]))
@@ -151,7 +151,7 @@ def _quantile(confidence: float, freedom: float) -> float:
 
 @dataclass(frozen=True, slots=True)
 class _Estimate:
-    """Some cycles with their variance, by so many degrees of freedom. Those of a sum are Welch's and Satterthwaite's."""
+    """Cycles with their variance and its degrees of freedom. A sum has the degrees of freedom of Welch and Satterthwaite."""
 
     cycles: float
     variance: float
@@ -183,7 +183,7 @@ def _unit_costs(drawn: ClassReplicates) -> tuple[Floats, Floats]:
 
 @dataclass(frozen=True, slots=True)
 class _Line:
-    """A line through measured points by least squares, with the variance of a point about it, by so many degrees of freedom."""
+    """A line by least squares. `scatter` is the variance of a measured point about it, with `freedom` degrees of freedom."""
 
     center: float
     height: float

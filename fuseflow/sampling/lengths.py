@@ -1,6 +1,6 @@
 """How long a replicate must be, so that what its memory keeps from one coordinate to the next is a small part of it.
 
-A replicate begins with a memory that has answered nothing. Three things are another way in the middle of a loop:
+A replicate begins with a memory that has answered nothing. Three things are different in the middle of a loop:
 
     refresh    streams that ran ahead of each other hide a part of a pause, and they run ahead only after some pauses
     held       a port has lines of the tensors that are read whole, up to its limit, and asks for none of them again
@@ -27,12 +27,12 @@ from fuseflow.tensors import Tensor
 from fuseflow.tensors.levels.base import bytes_of
 
 REFRESHES = 30
-"""The fewest pauses for refresh in a replicate. With one, replicates of attention were 4 % too slow. With five or fifteen, those of a layer
-with rows of 35 cycles were 3 or 2 % too fast, with thirty 0.2 % too slow."""
+"""The fewest pauses for refresh in a replicate. With one, replicates of attention were 4 % too slow. With five or fifteen,
+replicates of a layer with rows of 35 cycles were 3 or 2 % too fast, with thirty 0.2 % too slow."""
 FILLS = 10
-"""A replicate is at least so many times as long as its ports take to fill."""
+"""A replicate takes at least this many times as long as its ports take to fill."""
 WALKED = 2
-"""The fewest lines of its longest array of which a replicate has the coordinates."""
+"""A replicate has the coordinates of at least this many lines of its longest array."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,10 +2,10 @@
 
     32 rows of 24 entries, 32 rows of 2, 32 of 24, ...     where a row is long, its product is the slowest stage; where not, what follows
 
-FIFOs hold rows that are in flight. So a stage that is slow in one row catches up in the next ones, in which another stage is slow. Rows
-that are sampled therefore have the rows of the loop before them, in their order, and what these take is not measured. They are some
-times as many as FIFOs hold: if a stage is faster than the one behind it by a share of x, it takes 1 / x times as many to fill the FIFOs
-between both.
+FIFOs hold rows that are in flight. So a stage that is slow in one row catches up in the next ones, in which another stage is
+slow. Rows that are sampled therefore have the rows of the loop before them, in their order, and the time of these rows is not
+measured. There are several times as many of them as FIFOs hold: a stage that is faster than the next one by a share of x takes 1
+/ x times as many rows to fill the FIFOs between both.
 """
 
 from __future__ import annotations
@@ -19,23 +19,23 @@ from fuseflow.samml.nodes import Graph
 from fuseflow.sampling.weights import IndexWeights
 
 RARELY = 0.01
-"""A stage that is the slowest in rows of so small a share of all weight is never looked at."""
+"""A stage is not looked at if the rows in which it is the slowest have at most this share of all weight."""
 WASHOUT = 5
-"""So many times as many rows as FIFOs hold are before those that are measured. With once as many, rows whose number of entries rises and
-falls slowly were 4.5 % too fast, with two and a half times as many 0.2 %."""
+"""This many times as many rows as FIFOs hold run before the measured rows. With once as many, rows whose number of entries rises
+and falls slowly were 4.5 % too fast, with two and a half times as many 0.2 %."""
 
 
 def least_warmup(held: float) -> int:
-    """Return how many rows are before those that are measured, where FIFOs hold so many."""
+    """Return how many rows run before the measured rows, where FIFOs hold `held` rows."""
     return max(1, ceil(WASHOUT * held))
 
 
 def rows_in_fifos(graph: Graph, loop: IndexWeights, depth: int) -> float:
-    """Return how many rows of a loop FIFOs hold between stages that take turns in being the slowest, if the deepest FIFO has so many
-    slots. `graph` is that of one lane.
+    """Return how many rows of a loop FIFOs hold between stages that take turns in being the slowest. The deepest FIFO has `depth`
+    slots. `graph` is the graph of one lane.
 
-    A FIFO holds as many rows as its tokens are of, and those on a path between two stages add up. The path that holds the fewest keeps the
-    stages together.
+    A FIFO holds the rows to which its tokens belong, and the rows of the FIFOs on a path between two stages add up. The path that
+    holds the fewest rows keeps the stages together.
     """
     network: nx.Graph[str] = nx.Graph()
     for node in graph.nodes:

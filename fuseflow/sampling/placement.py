@@ -1,10 +1,10 @@
-"""The memory of a restricted region: its arrays lie in the places of those of the region itself.
+"""The memory of a restricted region: its arrays lie in the places of the arrays of the whole region.
 
-Which banks arrays share, and whether they meet in one at the same time, follows from where they are read and written, and that changes
-slowly on the way through them. In one random attention all of the first fifth took 2.7 % less time than an average fifth. So the rows of a
-replicate lie in a random part of the place of their matrix, and those of all matrices in the same part. A tensor that is read whole and
-restricted lies in one place. The memory also refreshes itself at another time in each replicate: those whose rows are all alike would all
-see one refresh more than their share, or one less.
+Which banks arrays share, and whether they meet in one at the same time, follows from where they are read and written. That
+changes slowly on the way through them: in one random attention, the whole first fifth took 2.7 % less time than an average fifth.
+So the rows of a replicate lie in a random part of the place of their matrix, which is the same part for all matrices. A tensor
+that is read both whole and restricted lies in one place. The memory also refreshes itself at another time in each replicate.
+Otherwise replicates of equal rows would all see one refresh more than their share, or one less.
 """
 
 from __future__ import annotations
@@ -33,13 +33,13 @@ class RestrictedArrays:
 
 @dataclass
 class PlacedController(Controller):
-    """A controller whose arrays lie in the places that a graph has for `whole` ones."""
+    """A controller whose arrays lie in the places of the `whole` arrays of the unrestricted graph."""
 
     whole: Mapping[ArrayName, AddressRange] = field(default_factory=dict)
     restricted: RestrictedArrays = field(default_factory=RestrictedArrays)
 
     def lay_out(self, graph: Graph, tensors: Mapping[str, Tensor]) -> dict[ArrayName, AddressRange]:
-        """Give every array of a graph its place in that of the array that it is a part of."""
+        """Give every array of a graph its place inside of the place of the whole array that it is a part of."""
         own = super().lay_out(graph, tensors)
         self.places = {array: replace(place, base=self._base(array, place)) for array, place in own.items()}
         return self.places
@@ -66,7 +66,7 @@ class PlacedController(Controller):
 
 
 def placed(graph: Graph, read: Mapping[str, Tensor], machine: Machine, restricted: RestrictedArrays) -> ControllerFactory:
-    """Return what makes the memory of a restriction of `graph`, which reads `read` when it is whole."""
+    """Return a function that makes the memory of a restriction of `graph`. The whole graph reads the tensors `read`."""
 
     def attach() -> Controller | None:
         controller = machine.controller()
@@ -80,7 +80,7 @@ def placed(graph: Graph, read: Mapping[str, Tensor], machine: Machine, restricte
 
 
 def expected_bytes(graph: Graph, results: Mapping[str, Tensor], share: float) -> dict[ArrayName, int]:
-    """Return how many bytes a region is expected to write to each of its arrays, given what this share of its coordinates wrote."""
+    """Return the bytes that a region is expected to write to each array, given the results of this share of its coordinates."""
     return {
         array: round(array_elements(results[name], array) * width / share)
         for name in graph.outputs

@@ -1,4 +1,4 @@
-"""A region as it is sampled: what is run at which coordinates, what is counted, and what is interpreted."""
+"""The sampler of regions: it counts the weights of the coordinates of a loop, and runs the region at some of them."""
 
 from __future__ import annotations
 
@@ -50,8 +50,8 @@ class RegionSampler:
     ) -> SampledRun | None:
         """Return a sample of a region, or None if it is to be run as it is: if it is short, or if too much of it would be needed.
 
-        `patterns` are those of the tensors that it reads, and `stream` tells its random choices from those of other regions. Raises
-        `SamplingError` for a long region that cannot be sampled.
+        `patterns` has the patterns of the tensors that it reads. The random choices of regions with different `stream` are
+        independent. Raises `SamplingError` for a long region that cannot be sampled.
         """
         why = refusal(region) or values_refusal(region) or self._lanes_refusal(region)
         if why is None and coordinate_count(region.fused) > 0:
@@ -72,7 +72,7 @@ class RegionSampler:
         return None
 
     def _lanes_refusal(self, region: CompiledRegion) -> str | None:
-        """Return why a part of a region is no measure of it, in words that follow its name; None if it is."""
+        """Return why the lanes of a region forbid a sample, in words that follow its name; None if they do not."""
         fused = region.fused
         if not fused.order or not region.einsums or self.sample.fraction == 1:
             return None
@@ -85,7 +85,7 @@ class RegionSampler:
 
     @property
     def shortest_sampled(self) -> float:
-        """The cycles of the shortest region of which replicates that are long enough are a share that is small enough."""
+        """The cycles of the shortest region that is sampled: replicates would be too large a share of a shorter one."""
         return self.sample.replicates * self.sample.shortest / LARGEST_SHARE
 
     def _runner(self, region: CompiledRegion, read: Mapping[str, Tensor], progress: Callable[[int], None] | None) -> RowRunner:
@@ -112,7 +112,7 @@ def _deepest(graph: Graph, machine: Machine) -> int:
 
 
 def _restricted_arrays(region: CompiledRegion) -> int:
-    """Return how many arrays a region has in memory of which a sample reads or writes a part."""
+    """Return how many arrays in memory a sample of a region reads or writes in part."""
     index, graph = sampled_index(region.fused), region.graph
     names = {view.tensor for view in region.fused.views if index in view.indices} | set(graph.outputs)
     tensors = (graph.declared[name] for name in names if name in graph.declared)

@@ -21,29 +21,29 @@ PILOT_SHARE = 1 / 20
 UNITS = 32
 """The number of units of a replicate that has enough coordinates."""
 MEASURED = 2 / 3
-"""The share of a unit in itself and the rows before it."""
+"""The share of a unit in the rows of the unit and the rows before it together."""
 STEADINESS = 10
-"""A replicate is at least so many times as long as fill and drain, so that most of it runs with a pipeline that is full."""
+"""A replicate is at least this many times as long as fill and drain, so that most of it runs with a full pipeline."""
 
 GROWTH = 1.25
-"""By how much replicates become longer that turned out to be too short."""
+"""Replicates that turned out to be too short become longer by this factor."""
 
 LEAST_STEP, LARGEST_STEP = 1.5, 2.0
-"""By how much the number of replicates grows from one look to the next."""
+"""The least and the largest factor by which the number of replicates grows from one look to the next."""
 MARGIN = 1.1
-"""How many times the replicates are taken that the last interval asks for: the next look is at a larger confidence."""
+"""The factor on the number of replicates that the last interval asks for: the next look is at a larger confidence."""
 
 RowRunner = Callable[[Ints, Position], Simulation]
 """A function that runs a region at some coordinates of its outermost index."""
 RowOutputs = tuple[Ints, Mapping[str, Tensor]]
-"""Some coordinates, and the results at these as they were simulated."""
+"""Some coordinates, and the simulated results at these coordinates."""
 
 
 @dataclass(frozen=True, slots=True)
 class RegionSample:
-    """The sampled cycles of a region: how many of its `coordinates` were `taken`, how many of them always, in how many replicates.
+    """The sampled cycles of a region. Of its `coordinates`, `taken` were run in all `replicates`; `certain` are always taken.
 
-    `share` is that of the work.
+    `share` is the share of the work that was run.
     """
 
     cycles: SampledCycles
@@ -56,7 +56,7 @@ class RegionSample:
 
 @dataclass(frozen=True, slots=True)
 class SampledRun:
-    """A sample, and what its runs computed."""
+    """A sample, and the results that its runs computed."""
 
     sample: RegionSample
     outputs: tuple[RowOutputs, ...]
@@ -75,8 +75,8 @@ def sample_region(
 ) -> SampledRun | None:
     """Return the sampled cycles of a region, or None if so large a share would be needed that all of it is to be run instead.
 
-    Before each unit are at least `least_warmup` coordinates, and a replicate has at least so many `coordinates`. A run may be off because
-    of where it `ends`. `stream` tells the random choices of one region from those of the next.
+    At least `least_warmup` coordinates run before each unit, and a replicate has at least `coordinates` coordinates. `ends` says
+    by how many cycles a run may be off because of where it ends. `stream` seeds the random choices.
     """
     if sample.fraction == 1:
         return sample_whole(weights, run, sample.confidence)
@@ -121,22 +121,22 @@ class _Measurement:
         self.replicates = [[] for _ in self.design.classes]
 
     def affordable(self, count: int) -> bool:
-        """Return whether there are so many replicates, and whether they are a small enough share of the work."""
+        """Return whether each class has `count` replicates, and whether they are a small enough share of the work."""
         return self.design.replicates >= count and self.design.share(count) <= LARGEST_SHARE
 
     def measured(self, drawn: int, count: int) -> list[MeasuredReplicate]:
-        """Return so many replicates of a class. Those that were not run yet are run."""
+        """Return the first `count` replicates of a class. The ones that were not run yet are run."""
         known = self.replicates[drawn]
         for number in range(len(known), count):
             known.append(self._measured(self.design.replicate(self.design.classes[drawn], number)))
         return known[:count]
 
     def largest_constant(self, count: int) -> float:
-        """Return the largest constant of so many replicates of the lightest class."""
+        """Return the largest constant of the first `count` replicates of the lightest class."""
         return max(m.constant for m in self.measured(-1, count))
 
     def heavy_constant(self, count: int) -> float:
-        """Return the constant of the heavy class that has the largest. Replicates that started with light units only may have none.
+        """Return the largest mean constant of the first `count` replicates of a heavy class. It is 0 if there is no heavy class.
 
         A single heavy replicate does not tell: it is long, and a small part of it is as much as a whole constant.
         """
@@ -156,7 +156,7 @@ class _Measurement:
         return simulation.cycles
 
     def interval(self, count: int, confidence: float) -> SampledCycles:
-        """Return the cycles of the region by so many replicates of each class."""
+        """Return the cycles of the region by the first `count` replicates of each class."""
         design, classes = self.design, list[ClassReplicates]()
         for number, drawn in enumerate(design.classes):
             units = drawn.units
@@ -178,7 +178,7 @@ class _Measurement:
 
 
 def _with_error(replicates: _Measurement, size: int, sample: Sample, rng: np.random.Generator) -> SampledRun | None:
-    """Return the sample with as many replicates as the error takes: so many as the width of one interval says, until it holds.
+    """Return the sample with as many replicates as the error needs: each interval tells how many are next, until it holds.
 
     Whoever looks several times until the error holds is lucky too often. So the first look may be wrong with half of the probability that
     the confidence leaves, the next with a quarter, and so on: all looks together with no more than it leaves.
@@ -196,7 +196,7 @@ def _with_error(replicates: _Measurement, size: int, sample: Sample, rng: np.ran
         count = most if most >= LEAST_STEP * count else wanted
         if (
             replicates.design.replicates < count
-        ):  # of some class all were taken: more of its units are always taken, and others fewer
+        ):  # a class has too few: a new design always takes more of the units
             known = replicates.design
             design = design_sample(known.weights, size, known.unit, known.warmup, count, rng)
             replicates = _Measurement(design, replicates.run, replicates.ends)

@@ -2,8 +2,8 @@
 
     Y[i, j] = sum(k) A[i, k] * X[k, j], order i,k,j, rows 1 and 3     the same graph, with two rows of A, all of X, and two rows of Y
 
-Every access with that index reads the sampled coordinates only; every other access reads the whole tensor, also of the same tensor. So the
-extents of the graph shrink and nothing else changes.
+Every access with that index reads the sampled coordinates only; every other access reads the whole tensor, even if it is the same
+tensor. So the extents of the graph shrink and nothing else changes.
 """
 
 from __future__ import annotations
@@ -41,14 +41,14 @@ class RestrictedTensor:
 class RestrictedRegion:
     """A region with fewer coordinates of its sampled index.
 
-    `tensors` says of what it reads how it follows from the tensors in memory, by name.
+    `tensors` says, by name, how a tensor that it reads is made from a tensor in memory.
     """
 
     fused: FusedRegion
     tensors: Mapping[str, RestrictedTensor]
 
     def read(self, names: Iterable[str], memory: Mapping[str, Tensor], coordinates: Ints) -> dict[str, Tensor]:
-        """Return the tensors of these names that the region reads, given those in memory."""
+        """Return the tensors of these names that the region reads, given the tensors in memory."""
         read: dict[str, Tensor] = {}
         for name in names:
             origin = self.tensors.get(name)
@@ -89,7 +89,7 @@ def refusal(region: CompiledRegion) -> str | None:
 
 
 def restrict_region(fused: FusedRegion, count: int) -> RestrictedRegion:
-    """Return a region with its sampled index restricted to so many coordinates, or blocks of coordinates where it runs over blocks."""
+    """Return a region with its sampled index restricted to `count` coordinates, or blocks of them where it runs over blocks."""
     index = sampled_index(fused)
     size = _restricted_extent(fused, count)
     modes = {view: tuple(d for d, v in enumerate(view.indices) if v == index) for view in fused.views}
@@ -124,7 +124,7 @@ def _levels_above(declared: TensorType, modes: Iterable[int]) -> int:
 
 
 def restriction_name(tensor: str, modes: Iterable[int], taken: Container[str]) -> str:
-    """Return the name of a tensor that is restricted along some modes, beside the whole tensor: one that no `taken` name is.
+    """Return the name of a tensor that is restricted along some modes, beside the whole tensor. It is none of the `taken` names.
 
     >>> restriction_name("A", (0,), {"A", "A.restricted_0"})
     'A.restricted_0_'
@@ -136,7 +136,7 @@ def restriction_name(tensor: str, modes: Iterable[int], taken: Container[str]) -
 
 
 def _restricted_extent(fused: FusedRegion, count: int) -> int:
-    """Return the extent of so many coordinates. All of them have the extent of the region, of which the last block may not be full."""
+    """Return the extent of `count` coordinates or blocks. All have the extent of the region: its last block may not be full."""
     index = sampled_index(fused)
     return fused.sizes[index] if count == coordinate_count(fused) else count * fused.blocks.get(index, 1)
 
@@ -169,7 +169,7 @@ def _reduction(tree: Tree) -> Reduction:
 
 
 def restricted_graph(region: CompiledRegion, restricted: RestrictedRegion, schedule: Schedule) -> Graph:
-    """Return the graph of a restricted region: that of the region, with smaller extents.
+    """Return the graph of a restricted region: the graph of the region with smaller extents.
 
     Raises `SamplingError` if the compiler makes another graph for the smaller extents.
     """
@@ -190,8 +190,8 @@ def restricted_graph(region: CompiledRegion, restricted: RestrictedRegion, sched
 
 
 def _with_depths_of(graph: Graph, other: Graph) -> Graph:
-    """Return a graph with the depths that the FIFOs in the same places of another one have. That both have the same places is verified
-    later."""
+    """Return a graph with FIFOs as deep as the FIFOs in the same places of another graph. That both have the same places is
+    verified later."""
     place = {node.name: n for n, node in enumerate(other.nodes)}
     depths = {(place[edge.node], edge.input): depth for edge, depth in other.depths}
     return graph.with_depths({Edge(graph.nodes[at].name, k): depth for (at, k), depth in depths.items() if at < len(graph.nodes)})

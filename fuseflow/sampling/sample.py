@@ -16,9 +16,9 @@ SHORTEST_REPLICATE = 200_000
 class Sample:
     """A sample of every region of a program.
 
-    It has a `fraction` of the work, or so much of it that the half of the interval of `confidence` is at most `error` of the cycles. All
-    random choices follow from the `seed`. `replicates` is the number of disjoint parts that the interval is computed from, each of
-    `shortest` cycles at least.
+    It has a `fraction` of the work, or as much of it as is needed so that half of the interval of `confidence` is at most `error`
+    of the cycles. All random choices follow from the `seed`. `replicates` is the number of disjoint parts that the interval is
+    computed from, each of `shortest` cycles at least.
 
     >>> Sample(error=0.01).text, Sample(fraction=0.02).text
     ('error=1%', '2%')

@@ -1,5 +1,5 @@
-"""The index of a region of which some coordinates are run: the outermost one that is long enough, and along which each coordinate is
-computed alone. So it is free in every result, and no `keep` compares its coordinates.
+"""The index of a region that is sampled, so that some of its coordinates are run: the outermost index that is long enough, and
+along which each coordinate is computed alone. So it is free in every result, and no `keep` compares its coordinates.
 
 attention, order b,h,i,j,d    one sequence, 12 heads, 1,024 rows i    sampled: i, in each of the 12 heads
 """
@@ -12,7 +12,7 @@ from fuseflow.fusion.region import FusedRegion
 from fuseflow.fusion.tree import reductions, selections
 
 FEWEST_COORDINATES = 67
-"""The fewest coordinates of which five replicates of four are no more than 30 %."""
+"""The fewest coordinates of a sampled index: five replicates of four coordinates are at most 30 % of them."""
 MOST_STARTS = 1024
 """How often the loops around a sampled index may begin it anew. Each time its pipeline is filled and drained, whatever the sample is."""
 SHORT_STARTS = 64
@@ -20,7 +20,7 @@ SHORT_STARTS = 64
 
 
 def sampled_index(fused: FusedRegion) -> str:
-    """Return the index of which coordinates are sampled. It is the outermost index where no other is long enough."""
+    """Return the index whose coordinates are sampled. It is the outermost index where no other is long enough."""
     joined = {index for node in reductions(*fused.trees) for index in node.over}
     joined |= {index for node in selections(*fused.trees) for index in node.over}
     starts = 1
@@ -36,7 +36,7 @@ def sampled_index(fused: FusedRegion) -> str:
 
 
 def replicate_lengthening(fused: FusedRegion) -> int:
-    """Return how many times longer than asked replicates are, so that there is as much between two starts as there is in others."""
+    """Return the factor by which replicates are longer than asked, so that starts are no more frequent than elsewhere."""
     around = fused.order[: fused.order.index(sampled_index(fused))]
     return -(-math.prod(index_coordinates(fused, index) for index in around) // SHORT_STARTS)
 

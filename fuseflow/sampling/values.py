@@ -44,8 +44,8 @@ def values_refusal(region: CompiledRegion) -> str | None:
 def interpret_results(
     region: CompiledRegion, memory: Mapping[str, Tensor], patterns: Mapping[str, Pattern], wide: bool = False
 ) -> dict[str, Tensor]:
-    """Return the results of a region as it would store them. `patterns` says where, for each result whose streams could be counted. All is
-    computed in 64 bits if it is `wide`.
+    """Return the results of a region as it would store them. `patterns` says where values are stored, for each result whose
+    streams could be counted. With `wide`, all is computed in 64 bits.
 
     A result whose zeros are dropped stores what is not zero. Raises `SamplingError` for any other result without a pattern.
     """
@@ -69,7 +69,7 @@ def interpret_results(
 
 
 def _unknown_places(region: CompiledRegion, name: str) -> SamplingError:
-    """Return the error for a result of which nobody knows where it is stored."""
+    """Return the error for a result whose places of values are not known before it is computed."""
     kept = [selection.label for selection in selections(*region.fused.trees)]
     why = f"`{kept[0]}` keeps entries by their values" if kept else "it is too large to be counted"
     return SamplingError(
@@ -79,9 +79,9 @@ def _unknown_places(region: CompiledRegion, name: str) -> SamplingError:
 
 
 def _piece_bounds(region: CompiledRegion, memory: Mapping[str, Tensor], patterns: Mapping[str, Pattern]) -> list[int]:
-    """Return the coordinates of the sampled index between which the interpreter works at a time. What it holds of a piece is then a small
-    part of a large region. There are none for a region that is one piece: a small one, one without such an index, one with blocks, and one
-    of which a result is not stored row by row."""
+    """Return the bounds of the pieces of the sampled index that the interpreter works on one after the other, so that it holds a
+    small part of a large region at a time. There are none for a region that is one piece: a small one, one that cannot be
+    sampled, one with blocks, and one with a result that is not stored row by row."""
     fused = region.fused
     if fused.blocks or refusal(region) is not None:
         return []
@@ -113,8 +113,8 @@ def _stored(region: CompiledRegion, result: RegionOutput, computed: Operand, pat
 def interpret_rows(
     region: CompiledRegion, memory: Mapping[str, Tensor], rows: Ints, wide: bool = False
 ) -> dict[str, npt.NDArray[np.generic]]:
-    """Return the results of a region without blocks at some coordinates of its sampled index, as dense arrays. What does not have that
-    index is computed as a whole, but nothing that is as long as a result."""
+    """Return the results of a region without blocks at some coordinates of its sampled index, as dense arrays. Operands without
+    that index are computed as a whole, but nothing that is as long as a result."""
     computed = _evaluated_rows(region, memory, rows, {}, wide)
     types = {r.name: DTYPES[region.graph.declared[r.name].dtype] for r in region.fused.results}
     return {name: type.hold(_dense(computed[name])) for name, type in types.items()}
@@ -123,7 +123,7 @@ def interpret_rows(
 def _evaluated_rows(
     region: CompiledRegion, memory: Mapping[str, Tensor], rows: Ints, whole: dict[str, Operand], wide: bool
 ) -> dict[str, Operand]:
-    """Return the results of a region at some coordinates of its sampled index. Operands that do not have it are put into `whole`."""
+    """Return the results of a region at some coordinates of its sampled index. Operands without it are kept in `whole`."""
     restricted = restrict_region(region.fused, len(rows))
     program = as_program(restricted.fused)
     names = [t.name for t in program.inputs]
@@ -134,7 +134,7 @@ def _evaluated_rows(
 
 
 def _evaluated(program: Program, read: Mapping[str, Tensor], operands: Mapping[str, Operand], wide: bool) -> dict[str, Operand]:
-    """Return the outputs of a program on what it reads: tensors, and `operands` that were made of others before."""
+    """Return the outputs of a program, given the tensors that it reads, and `operands` that were made of other tensors before."""
     return evaluate_operands(program, {**operands, **_operands(program, read)}, outputs_only=True, wide=wide)
 
 

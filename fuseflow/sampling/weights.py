@@ -1,10 +1,10 @@
-"""What each coordinate of a sampled index takes: the cycles of its stages, and its weight, which is its slowest stage fiber by fiber.
+"""The cycles of each stage at each coordinate of a sampled index, and its weight: the slowest stage, fiber by fiber.
 
     row i of A X, order i,k,j     for each k of row i of A, the elements of row k of X; or 1 if there is nothing; and 1 for the stop behind
 
-A dataflow graph is a pipeline whose FIFOs hold a part of a fiber, so that each fiber takes as long as its slowest stage. The weight of an
-element is therefore the largest of the weights of the lists below it, and that of a list the sum over its elements. Lists that are equal
-are held once (`estimate.counted`), and so is their weight.
+A dataflow graph is a pipeline whose FIFOs hold a part of a fiber, so that each fiber takes as long as its slowest stage. The
+weight of an element is therefore the largest of the weights of the lists below it, and the weight of a list is the sum over its
+elements. Equal lists are held once (`estimate.counted`), and so is their weight.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ Weights = npt.NDArray[np.float64]
 class IndexWeights:
     """The weight of each coordinate of an index, the cycles of each of the `stages` there, and the streams that each stage has.
 
-    `tokens` says how many a stream has in a row, which is one coordinate in one turn of the loops around it, in the mean.
+    `tokens` is the mean number of tokens of a stream in a row. A row is one coordinate in one turn of the loops around it.
     """
 
     weights: Weights
@@ -45,9 +45,9 @@ class IndexWeights:
 def index_weights(
     table: FusionTable, index: str, coordinates: int, patterns: Mapping[str, Pattern], machine: Machine, memo: CountMemo
 ) -> IndexWeights:
-    """Return the weight of each of the coordinates of an index of a region: all that it takes in the loops around that index.
+    """Return the weights of the coordinates of an index of a region. A weight adds up all turns of the loops around that index.
 
-    `patterns` are those of what the region reads.
+    `patterns` has the patterns of the tensors that the region reads.
     """
     graph = emit(table)
     levels, intervals = stream_levels(graph, table.loops), _intervals(graph, machine)
@@ -66,7 +66,7 @@ def index_weights(
 
 
 def _intervals(graph: Graph, machine: Machine) -> Mapping[Port, int]:
-    """Return the cycles between two tokens of each stream of a graph: those of the node that makes or takes them more slowly."""
+    """Return the cycles between two tokens of each stream of a graph, by the slower of the nodes that make or take them."""
     types, intervals = graph.types(), dict[Port, int]()
     for node in graph.nodes:
         tiles = [types[port].tile for port in node.inputs if types[port].kind == "val"]
@@ -81,7 +81,7 @@ def _intervals(graph: Graph, machine: Machine) -> Mapping[Port, int]:
 
 @dataclass(slots=True)
 class _StageTree:
-    """The lists of the streams of a region, each below the lists that it is nested in. `cycles` are those of one element, by list.
+    """The lists of the streams of a region, each below the lists that it is nested in. `cycles` is for one element.
 
     `sampled` are the lists whose elements are coordinates of the sampled index.
     """
@@ -91,7 +91,7 @@ class _StageTree:
     sampled: dict[FiberNest, None] = field(default_factory=dict)
 
     def add(self, innermost: FiberNest, cycles: int, depth: int) -> None:
-        """Add the lists of a stream, whose innermost elements take so many cycles each, and which has the sampled index at this depth."""
+        """Add the lists of a stream that has the sampled index at this depth, and whose innermost elements take `cycles` each."""
         self.sampled[innermost.chain[depth]] = None
         for nest in innermost.chain:
             if nest not in self.cycles:
@@ -100,7 +100,7 @@ class _StageTree:
         self.cycles[innermost] = max(cycles, self.cycles[innermost])
 
     def coordinate_weights(self, coordinates: int) -> Weights:
-        """Return the weight of each coordinate of the sampled index, all its elements together; 1 for one that no stream has."""
+        """Return the weight of each coordinate of the sampled index, all its elements together; 1 if no stream has it."""
         weights = np.ones(coordinates)
         for nest in self.sampled:
             cycles = nest.element_times * self._elements(nest)
@@ -108,7 +108,7 @@ class _StageTree:
         return weights
 
     def _elements(self, nest: FiberNest) -> Weights:
-        """Return the weight of each element of a list: the largest of those of the lists below it."""
+        """Return the weight of each element of a list: the largest weight of a list below it."""
         weights = np.full(len(nest.level.crd), float(self.cycles[nest]))
         for below in self.inside.get(nest, []):
             lists = self._lists(below)
