@@ -69,12 +69,12 @@ def autoschedule(
 ) -> ScheduleChoice | BudgetChoice:
     """Choose what a schedule leaves to `auto`. Without a schedule, `Schedule.fuse("auto")` is taken.
 
-    The parameters are those of `fuseflow.compile`, and `top`: how many of the best candidates by estimate are simulated, 0 for none. With
-    a `sample`, they are sampled; plans and orders are chosen by their estimates then.
+    The other parameters are as in `fuseflow.compile`. `top` is how many of the best candidates by estimate are simulated, 0 for
+    none. With a `sample`, they are sampled, and plans and orders are chosen by estimate.
 
-    With a `budget`, such as `{"mul": 64, "fifo": "1MB"}`, `"small,mul=32"` or a `Budget`, all is chosen that takes the fewest cycles while
-    no region takes more than that: what is fused, loop orders, lanes, and what `allow` names besides, such as `("formats",)`. `pareto`
-    names resources over which the curve of cycles is wanted. The search stops after `limit` seconds, with what it has then.
+    With a `budget`, such as `{"mul": 64, "fifo": "1MB"}`, `"small,mul=32"` or a `Budget`, the schedule with the fewest cycles is
+    chosen whose regions stay within it: which operators are fused, loop orders, lanes, and what `allow` names, such as
+    `("formats",)`. `pareto` names resources for which a curve of cycles is wanted. The search stops after `limit` seconds.
 
     >>> import fuseflow as ff
     >>> choice = ff.autoschedule("models/paper/gcn.py", data="karate", machine="ideal")   # doctest: +SKIP

@@ -1,4 +1,4 @@
-"""The choice of what a schedule leaves to `auto`: what is fused, in which parts operands are stored, and in which loop orders.
+"""The choice of what a schedule leaves to `auto`: the regions, the parts in which operands are stored, and the loop orders.
 
 Candidates are chosen by estimate, and the best of them are compared in the simulator.
 """
@@ -34,12 +34,12 @@ from fuseflow.sim import Engine, Machine
 KEPT_PARTITIONS = 6
 """How many of the cheapest partitions by the sum of their parts are estimated as a whole."""
 MAX_EINSUMS = 1_200
-"""The most Einsums of all regions together that are estimated to find those. Where there are more, fewer places may be cut."""
+"""The most Einsums of all regions together that are estimated to find them. Where there are more, fewer places may be cut."""
 GRANULARITIES = ("layerwise", "full", "none")
 """The partitions that are always among the candidates, and are simulated, too."""
 FAR = 8
-"""A partition is not simulated whose estimate is more than this many times the fewest cycles that were simulated. Of models in `tests/zoo`,
-estimates are at most 7.6 times the cycles; no other models were tried."""
+"""A partition is not simulated if its estimate is more than this many times the fewest simulated cycles. For models in
+`tests/zoo`, estimates are at most 7.6 times the cycles; no other models were tried."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +62,7 @@ class PartitionTrial:
 
     @property
     def confirmed(self) -> float | None:
-        """The cycles by which partitions are compared: those of a simulation, or of the middle of an interval. None without either."""
+        """The cycles by which partitions are compared: simulated ones, or the middle of an interval. None without either."""
         return self.cycles if self.sampled is None else self.sampled.estimate
 
     def to_json(self) -> dict[str, Any]:
@@ -81,9 +81,9 @@ class PartitionTrial:
 
 @dataclass(frozen=True, slots=True)
 class ScheduleChoice:
-    """What `auto` chose: `compiled` is the program with a schedule that says so in full.
+    """The choice of `auto`: `compiled` is the program with the schedule that was chosen, in full.
 
-    `partitions`, `plans` and `orders` are what was considered.
+    `partitions`, `plans` and `orders` are the candidates that were considered.
 
     `cut` names the units between which the program may be cut: `operators`, `products`
     or `layers`; it is empty if the schedule says what is fused. `units` is how many units there are, and `ranges` how many regions were
@@ -159,10 +159,10 @@ def choose_schedule(
 
     With a `sample`, candidates are sampled instead of simulated.
 
-    `estimator` gives the estimates. Without one, and without simulations, statistics are assumed for inputs without data.
-    Raises `ScheduleError` for a schedule that leaves nothing to choose, and `FusionError` or `ScheduleError` for regions that it names and
-    that cannot be. Raises `UsageError` for inputs without data if something is to be simulated. If all candidates fail, the error of the
-    first is raised.
+    `estimator` gives the estimates. Without one, and without simulations, statistics are assumed for inputs without data. Raises
+    `ScheduleError` for a schedule that leaves nothing to choose, and `FusionError` or `ScheduleError` for regions that it names
+    and that cannot be formed. Raises `UsageError` for inputs without data if something is to be simulated. If all candidates
+    fail, the error of the first is raised.
     """
     check_open_schedule(schedule, top)
     source = with_open_orders(source, schedule)
@@ -225,7 +225,7 @@ class _ScheduleSearch:
         return replace(self.schedule, order_policy=policy, plan=Plan() if self.schedule.plan.auto else self.schedule.plan)
 
     def partition(self) -> ScheduleChoice:
-        """Return the best of the partitions that are expected to be cheapest and of what `layerwise`, `full` and `none` do."""
+        """Return the best of the partitions with the fewest expected cycles, and of `layerwise`, `full` and `none`."""
         costs = self._costs()
         trials, programs = self._estimated(costs)
         if not programs:
@@ -251,7 +251,7 @@ class _ScheduleSearch:
         )
 
     def _is_simulated(self, trial: PartitionTrial, before: Sequence[PartitionTrial]) -> bool:
-        """Return whether a partition is simulated after those `before` it: the best by estimate are, and those that need no search."""
+        """Return whether a partition is simulated after some `before` it: the best by estimate are, and near `GRANULARITIES`."""
         confirmed = [t.confirmed for t in before if t.confirmed is not None]
         if trial.estimate is None or not self.top:
             return False
@@ -306,7 +306,7 @@ class _ScheduleSearch:
                 yield PartitionTrial(" | ".join(fused) or "none", costs.scheduled(partition))
 
     def _estimated(self, costs: PartCosts | None) -> tuple[list[PartitionTrial], dict[Schedule, Compiled]]:
-        """Return all candidates with the programs of those that compile. The cheapest is first, and those that are refused are last."""
+        """Return all candidates, and the programs of those that compile. The cheapest is first, and refused ones are last."""
         trials, programs, partitions = list[PartitionTrial](), dict[Schedule, Compiled](), set[frozenset[tuple[str, ...]]]()
         for trial in self._candidates(costs):
             try:
@@ -325,7 +325,7 @@ class _ScheduleSearch:
         return trials, programs
 
     def _error(self, schedule: Schedule) -> FuseFlowError | None:
-        """Return the error for which a schedule is refused; None if it compiles."""
+        """Return the error by which a schedule is refused; None if it compiles."""
         try:
             compile_source(self.source, schedule, self.machine)
         except FuseFlowError as error:
@@ -334,5 +334,5 @@ class _ScheduleSearch:
 
 
 def _orders_by_region(compiled: Compiled) -> dict[str, tuple[tuple[str, ...], ...]]:
-    """Return the order of each region as the only one."""
+    """Return the loop orders of each region: one, which it has."""
     return {region.name: (region.fused.order,) for region in compiled.regions}

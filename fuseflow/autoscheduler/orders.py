@@ -1,4 +1,4 @@
-"""The choice of the loop order of every region, one after the other: of the cheapest by estimate the fastest in the simulator."""
+"""The choice of the loop order of every region, one after the other: the cheapest orders by estimate are simulated."""
 
 from __future__ import annotations
 
@@ -25,15 +25,15 @@ from fuseflow.sim import Engine
 from fuseflow.tensors import Tensor
 
 MAX_ORDERS = 8
-"""How many loop orders of a region, those that the compiler ranks best, are estimated on the machine."""
+"""How many loop orders of a region are estimated on the machine: the ones that the compiler ranks best."""
 
 
 @dataclass(frozen=True, slots=True)
 class OrderTrial:
     """A loop order of a region that was considered.
 
-    `estimate` and `cycles` are those of the region together with its copies. `cycles` is None if the order was not simulated. `refused`
-    says why it cannot be run; it is empty if it can.
+    `estimate` and `cycles` are for the region together with its copies. `cycles` is None if the order was not simulated.
+    `refused` says why it cannot be run; it is empty if it can.
     """
 
     region: str
@@ -84,8 +84,8 @@ class OrderSearch:
     ) -> tuple[LoopOrder, Sequence[OrderTrial]]:
         """Return the order that is chosen for a region, and the orders that were considered.
 
-        The order is () if there is nothing to choose. A region that differs from an earlier one in names alone takes the order of that one,
-        and nothing is considered for it.
+        The order is () if there is nothing to choose. A region that differs from an earlier one in names alone takes the order of
+        the earlier one, and nothing is considered for it.
         """
         key = fusion_key(state, request)
         (plain,) = (region for region in lower_region(state, request)[0] if region.einsums)

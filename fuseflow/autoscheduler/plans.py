@@ -1,7 +1,7 @@
-"""The choice of a plan: in which parts each sparse operand of a product is stored, at equal numbers of product units.
+"""The choice of a plan: the parts in which each sparse operand of a product is stored, at equal numbers of product units.
 
-Candidates are estimated one operand after the other, and the best of them are simulated, "no change" always among them. Two parts run on
-two units at a time. So a single format is compared on two lanes: what more units would bring to anything is no gain of the plan.
+Candidates are estimated one operand after the other, and the best of them are simulated, "no change" always among them. Two parts
+run on two units at a time. So a single format is compared on two lanes: the gain of a second unit is not a gain of the plan.
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ ELEMENTS = "elements"
 NM = ("nm(2:4)", "nm(1:2)")
 """The forms of at most n entries in m coordinates."""
 BESIDE_ELEMENTS = ("8x8", "16x16", "32x32", *NM)
-"""The formats that are always tried as one of two parts: they may hold most of an operand well that they hold badly as a whole."""
+"""The formats that are always tried as one of two parts: they may suit most of an operand, but not all of it."""
 CLOSE, CLOSE_RUNS = 1.05, 4
-"""Trials with an estimate of at most so many times the best are simulated, too: at most so many times as many as the caller asks for."""
+"""Trials whose estimates are at most `CLOSE` times the best are simulated, too, at most `CLOSE_RUNS` times the wanted ones."""
 FAR = 1.15
-"""Of each size of blocks, the best trial is simulated, too, if its estimate is at most so many times the best: estimates err alike for
-blocks of one size, and differently for others."""
+"""For each size of blocks, the best trial is simulated, too, if its estimate is at most this many times the best one: estimates
+err alike for blocks of one size, and differently for others."""
 LIKELY = 5
 """How many of the best formats for the whole operand are tried as a part of it."""
 
@@ -46,8 +46,8 @@ LIKELY = 5
 class PlanTrial:
     """A plan that was considered, as part of a schedule that may deal lanes beside it.
 
-    `forms` are those of the parts of an operand, which takes as many product units as it has parts, times the `lanes`. Without forms it
-    stays as it is. `cycles` is None if it was not simulated, and `refused` says why it cannot be compiled or run.
+    `forms` has the form of each part of an operand, which takes as many product units as it has parts, times the `lanes`. Without
+    forms it stays as it is. `cycles` is None if it was not simulated, and `refused` says why it cannot be compiled or run.
     """
 
     operand: str
@@ -61,7 +61,7 @@ class PlanTrial:
 
     @property
     def name(self) -> str:
-        """What the operand becomes: `32x32 and elements`, or `4x4, 2 lanes`."""
+        """The parts and lanes of the operand as text: `32x32 and elements`, or `4x4, 2 lanes`."""
         kept = "as it is" if self.operand else "no change"
         return (" and ".join(self.forms) or kept) + (f", {self.lanes} lanes" if self.lanes > 1 else "")
 
@@ -91,7 +91,7 @@ class PlanTrial:
 
 @dataclass(frozen=True, slots=True)
 class PlanSearch:
-    """What is needed to compare plans of a program on a machine."""
+    """A search among the plans of a program on a machine."""
 
     source: Source
     machine: Machine
@@ -101,7 +101,7 @@ class PlanSearch:
     cache: SimulationCache
 
     def choose(self, schedule: Schedule) -> tuple[Schedule, tuple[PlanTrial, ...]]:
-        """Return the schedule with the best plan, and what was considered. It is never slower than the schedule without a plan."""
+        """Return the schedule with the best plan, and all trials. It is never slower than the schedule without a plan."""
         base = self._estimated(PlanTrial("", (), replace(schedule, plan=Plan())))
         if base.refused:
             return base.schedule, (replace(base, chosen=True),)
@@ -136,7 +136,7 @@ class PlanSearch:
         return schedule.par(**{f"{region}.{rows[0]}": UNITS})
 
     def _estimated(self, trial: PlanTrial) -> PlanTrial:
-        """Return a trial with its estimate, or with why there is none. Its plan has the weights that it lacked."""
+        """Return a trial with its estimate, or with the reason why there is none. Its plan has the weights that it lacked."""
         try:
             compiled = self._compiled(trial.schedule)
             return replace(trial, schedule=compiled.schedule, estimate=compiled.estimate(self.estimator).cycles)
@@ -144,7 +144,7 @@ class PlanSearch:
             return replace(trial, refused=error.message)
 
     def _confirmed(self, base: PlanTrial, trials: list[PlanTrial]) -> tuple[Schedule, tuple[PlanTrial, ...]]:
-        """Simulate the best trials of each number of parts by estimate, because it errs differently for them, and choose among all."""
+        """Simulate the trials with the best estimates for each number of parts, as estimates err differently for these."""
         ranked = sorted((trial for trial in trials if not trial.refused), key=_expected)
         if self.top:
             likely = [t for parts in range(1 + UNITS) for t in self._likely([t for t in ranked if len(t.forms) == parts])]

@@ -15,9 +15,9 @@ from fuseflow.tensors import Tensor
 class SimulationCache:
     """A function that runs graphs as `sim.simulate` does, and keeps the simulations.
 
-    A graph that reads tensors of the same patterns takes the same cycles, because no node but a `drop` decides by a value which tokens
-    there are. The values may differ by rounding, if another schedule computed them; the outputs are then those of the first run. With
-    `exact`, a simulation is reused only if the values that the graph reads are equal, too.
+    A graph that reads tensors of the same patterns takes the same cycles, because no node but a `drop` decides by a value which
+    tokens there are. The values may differ by rounding, if another schedule computed them; the outputs are then the outputs of
+    the first run. With `exact`, a simulation is reused only if the values that the graph reads are equal, too.
     """
 
     exact: bool = False

@@ -1,4 +1,4 @@
-"""How much of a search is left at most: the candidates that its steps may still try."""
+"""The rest of a search: how many candidates its steps may still try."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import TypeAlias
 
 SearchProgress: TypeAlias = Callable[[str, int], None]
-"""A function that is told what a search tries next, and how many candidates are left behind it at most."""
+"""A function that is told what a search tries next, and how many candidates may follow it."""
 
 
 @dataclass(slots=True)
@@ -20,12 +20,12 @@ class Agenda:
     _step: str = ""
 
     def expect(self, step: str, most: int) -> None:
-        """Let a step try so many candidates at most."""
+        """Let a step try `most` candidates at most."""
         self._left[step] = most
 
     @contextmanager
     def step(self, name: str) -> Iterator[None]:
-        """Count what is tried in the block as candidates of a step, of which none are left behind it."""
+        """Count the candidates that are tried in the block for a step. After the block, the step has none left."""
         before, self._step = self._step, name
         try:
             yield

@@ -1,4 +1,4 @@
-"""The choice of all that a schedule decides, within a budget: searched by estimate, and the best confirmed by simulation."""
+"""The choice of a whole schedule within a budget: candidates are searched by estimate, and the best are simulated."""
 
 from __future__ import annotations
 
@@ -59,11 +59,11 @@ def budget_schedule(
     run: RunSchedules | None = None,
     progress: SearchProgress = lambda text, left: None,
 ) -> BudgetChoice:
-    """Choose what is fused, the orders, the lanes and, if it is allowed, the formats of a loaded program, within a budget.
+    """Choose regions, loop orders, lanes and, if they are allowed, formats of a loaded program, within a budget.
 
-    The schedule says what holds for every candidate: formats, blocks, settings of lowering. `run` simulates schedules; without it they
-    are simulated in this process. `progress` is told each candidate, and how many are left at most. Raises `ScheduleError` for a schedule
-    that has decided what is to be chosen, and `UsageError` where nothing has room, for inputs without data, and without OR-Tools.
+    The schedule has the settings of every candidate: formats, blocks, settings of lowering. `run` simulates schedules; without it
+    they are simulated in this process. `progress` is told each candidate, and how many may follow. Raises `ScheduleError` for a
+    schedule that states a part of the choice, and `UsageError` where nothing has room, and without data or OR-Tools.
     """
     require_or_tools()
     refuse_decided(schedule)
@@ -80,7 +80,7 @@ def budget_schedule(
     factory = VariantFactory(source, machine, estimator, base, deadline)
     published = factory(base)
     if published is None:
-        compile_source(source, base, machine)  # which says what cannot run alone
+        compile_source(source, base, machine)  # which raises the error of an operator that cannot run alone
         raise UsageError(
             f"`{source.name}` has too many operators to search", hint="schedule a part of it, or choose by `--fuse auto`"
         )
@@ -123,7 +123,7 @@ class _Chooser:
         return self.factory.deadline
 
     def choose(self) -> BudgetChoice:
-        """Search, simulate the best, and say what each lever gave."""
+        """Search, simulate the best programs, and estimate what they take without each lever."""
         variants = VariantSearch(self.factory, self.published, self.request.allow, self._quick, self.agenda.trying)
         self._plan(variants)
         with self.agenda.step("unfused"):
@@ -206,8 +206,8 @@ class _Chooser:
         return replace(replace(self.search, deadline=Deadline()).cheapest(self.budget, 1, NO_LEVERS), is_complete=False)
 
     def _with_buffers(self, best: SearchOutcome) -> SearchOutcome:
-        """Return the cheapest programs if tensors may have reuse buffers, or be preloaded, too: first those that leave the memory least to
-        do, for the lanes that this lets be of use, and then no larger ones than are of use beside these lanes."""
+        """Return the cheapest programs if tensors may have reuse buffers or preloads, too. First come the ones that leave the
+        memory least to do, so that more lanes are of use. Then buffers become no larger than is of use beside these lanes."""
         variants = self.buffers
         has_buffers, has_preloads = "buffers" in self.request.allow, "preloads" in self.request.allow
         first = (variants.of_least_traffic,) * has_buffers + (variants.of_preloads,) * has_preloads
@@ -224,8 +224,8 @@ class _Chooser:
         return best
 
     def _with_turned_inputs(self, best: SearchOutcome, variants: VariantSearch) -> SearchOutcome:
-        """Return the cheapest programs if large inputs may be stored by their other dimension, too, with preloads of what is looked up
-        then. Formats are chosen before preloads are. So those were left whose orders look up another operand again and again."""
+        """Return the cheapest programs if large inputs may also be stored by their other dimension, with preloads of the operands
+        that are looked up then. Formats are chosen before preloads, so formats that need such lookups were passed over."""
         if "preloads" not in self.request.allow or not best.programs:
             return best
         limit = SETTINGS.hopeful_variant * best.programs[0].cycles
@@ -254,7 +254,7 @@ class _Chooser:
         return outcome.programs[0] if outcome.programs else None
 
     def _trials(self, best: SearchOutcome, unfused: SearchOutcome) -> list[Trial]:
-        """Return the programs as schedules that were compiled and estimated as a whole. Those that exceed the budget are refused."""
+        """Return the programs as schedules that were compiled and estimated. Schedules that exceed the budget are refused."""
         trials = {trial.schedule: trial for trial in (self.estimates.of_program(p, True) for p in unfused.programs)}
         for program in best.programs:
             trial = self.estimates.of_program(program, False)
@@ -263,11 +263,11 @@ class _Chooser:
 
     @property
     def _levers_to_leave(self) -> tuple[str, ...]:
-        """The levers that were there, and are taken away one after the other."""
+        """The levers of the search, which are taken away one after the other."""
         return tuple(name for name, allowed in LEVERS.items() if not allowed or allowed in self.request.allow)
 
     def _levers(self) -> Iterable[Lever]:
-        """Yield what is expected without each lever. A search that was stopped takes none away."""
+        """Yield the cycles that are expected without each lever. A search that was stopped takes none away."""
         for name in self._levers_to_leave:
             if self.deadline.passed:
                 return
@@ -279,7 +279,7 @@ class _Chooser:
         return self.budget.limits.get(component, PARETO_START.get(component, 16 * 1024**2))
 
     def _pareto(self, component: str) -> list[ParetoPoint]:
-        """Return the curve of cycles over a component: half of what the last point takes is the limit of the next."""
+        """Return the curve of cycles over a component. The limit of each point is half of what the point before it takes."""
         limit = self._curve_start(component)
         points: list[ParetoPoint] = []
         while limit >= 1 and not self.deadline.passed:
@@ -307,7 +307,7 @@ class _Chooser:
         return {**shares, "memory": memory / cycles}
 
     def _no_room(self, best: SearchOutcome) -> UsageError:
-        """Return the error that says what the smallest regions take more of than there is."""
+        """Return the error that names the components of which even the smallest regions take more than the budget has."""
         least: dict[str, int] = {}
         unbounded: set[str] = set()
         for state in self.published.graph.states(fused=False):

@@ -1,12 +1,12 @@
-"""Reuse buffers and preloads for a program whose other decisions are made: for the tensors whose lines are asked for again and again, as
-small as they are of use.
+"""Reuse buffers and preloads for a program whose other decisions are made: for the tensors whose lines are requested again and
+again, and as small as is of use.
 
 Every such tensor has a buffer of its largest array at first. Then one after the other gets the smallest buffer with which the program is
 expected to take about as few cycles, and smaller ones until all have room in the budget. For example, rows of a weight that are chosen
 anew for every row of a graph need the whole weight, and rows that are read twice one behind the other need a buffer of one row.
 
-Or all of these that are stored dense are preloaded. What a buffer saves depends on the others and is known from an estimate of all of them
-alone, so this is no problem for CP-SAT, which needs a cost for each size.
+Or all of these tensors that are stored dense are preloaded. The cycles that a buffer saves depend on the other buffers, and only
+an estimate of all together tells them. So this is no problem for CP-SAT, which needs a cost for each size.
 """
 
 from __future__ import annotations
@@ -40,13 +40,13 @@ from fuseflow.tensors import DTYPES
 BufferSizes: TypeAlias = Mapping[str, int]
 """The bytes of the buffers of each port that reads a tensor."""
 Cost: TypeAlias = Callable[[ProgramEstimate], float]
-"""What is to become little, in cycles."""
+"""The cycles of an estimate that buffers are to reduce."""
 
 
 @dataclass(slots=True)
 class TensorReuse:
-    """A tensor of which `again` bytes are asked for beyond one reading, and the bytes of its `whole` largest array. `alike` are the tensors
-    that regions which differ in names alone read in its place, the tensor itself first."""
+    """A tensor that is read more than once: `again` bytes are requested beyond one reading, and its largest array has `whole`
+    bytes. `alike` are the tensors that regions of the same kind read in its place, with the tensor itself first."""
 
     alike: dict[str, None] = field(default_factory=dict)
     again: int = 0
@@ -72,11 +72,11 @@ class BufferChoice:
 
     @cached_property
     def partitioned(self) -> PartitionedProgram:
-        """The program as it was cut into regions, which knows how the user names what they read."""
+        """The program as it was cut into regions, with the names that the user gives to the tensors that they read."""
         return partition_program(self.compiled.source.program, self.compiled.schedule)
 
     def of_fewest_cycles(self) -> BufferSizes:
-        """Return the sizes of the smallest buffers with which the program takes few cycles, those of the schedule left out."""
+        """Return the sizes of the smallest buffers with which the program takes few cycles, beside those of the schedule."""
         return self._sizes(lambda estimate: estimate.cycles)
 
     def of_least_traffic(self) -> BufferSizes:
@@ -98,7 +98,7 @@ class BufferChoice:
         plain, least = of({}), of(sizes)
         if least >= SETTINGS.gain * plain:
             return {}
-        for name in reversed(sizes):  # those of which least is asked for again become smaller first
+        for name in reversed(sizes):  # tensors with the fewest repeated bytes become smaller first
             smaller = self._ladders[name][:-1]
             at = bisect_left(smaller, True, key=lambda size: of({**sizes, name: size}) <= least / SETTINGS.gain)
             sizes[name] = smaller[at] if at < len(smaller) else sizes[name]
@@ -107,8 +107,8 @@ class BufferChoice:
         return self._of_all(sizes) if of(sizes) < SETTINGS.gain * plain else {}
 
     def preloads(self, ports: int) -> BufferSizes:
-        """Return by how many ports tensors are preloaded, of at most so many each: those that are stored dense and have room, and small
-        inputs, which another way to cut the program may look up."""
+        """Return by how many ports, at most `ports`, each tensor is preloaded. Tensors are preloaded that are stored dense and
+        have room, and small inputs, which another way to cut the program may look up."""
         room, memory = self.budget.limits.get("buffer", inf), self.compiled.machine.memory
         if not isinstance(memory, TimedMemory):
             return {}
@@ -119,7 +119,7 @@ class BufferChoice:
         return {name: min(ports, -(-size // line)) for name, size in sizes.items()}
 
     def _small_inputs(self) -> dict[str, int]:
-        """Return the bytes of the inputs that are small, and stored dense, but for those of which the schedule says something."""
+        """Return the bytes of the inputs that are small, stored dense, and not named by the schedule."""
         schedule, names = self.compiled.schedule, self.partitioned.user_names
         stated = {*dict(schedule.buffers), *dict(schedule.preloads), *schedule.resident}
         known = {t.name for t in self.partitioned.source.inputs}
@@ -132,7 +132,7 @@ class BufferChoice:
 
     @cached_property
     def _tensors(self) -> Mapping[str, TensorReuse]:
-        """The tensors of which most bytes are asked for again, by the first of their names."""
+        """The tensors of which most bytes are requested again, by the first of their names."""
         schedule, kept = self.compiled.schedule, dict[str, TensorReuse]()
         stated = {**dict(schedule.buffers), **dict(schedule.preloads)}
         graphs = {region.name: region.graph for region in self.compiled.regions}
@@ -183,21 +183,21 @@ class BufferChoice:
         return self.estimator.estimate(regions, compiled.program, compiled.source.tensors, compiled.machine)
 
     def _of_all(self, sizes: BufferSizes) -> BufferSizes:
-        """Return the sizes of the tensors that are alike, too, and of those that have a buffer alone."""
+        """Return the sizes for every tensor that has a buffer, and for the tensors that are alike."""
         return {name: size for first, size in sizes.items() if size for name in self._tensors[first].alike}
 
 
 @dataclass(frozen=True, slots=True)
 class BufferVariants:
-    """What makes variants with reuse buffers, of programs of other variants."""
+    """A factory of variants with reuse buffers or preloads, which are made of programs of other variants."""
 
     factory: VariantFactory
     published: Variant
     budget: Budget
 
     def of_least_traffic(self, program: DealtPath) -> tuple[Variant, ...]:
-        """Return the variants in which the memory has little to do for a program: with buffers that have room in its lanes, and with larger
-        ones that have room in one lane. They leave it to a search how many lanes there are then."""
+        """Return the variants in which the memory has little to do for a program: with buffers that have room in its lanes, and
+        with larger ones that have room in one lane. A search decides later how many lanes there are."""
         lanes = program.schedule
         chosen = [self._choice(schedule).of_least_traffic() for schedule in (lanes, replace(lanes, parallel=()))]
         return self._variants(program, chosen)
@@ -207,8 +207,8 @@ class BufferVariants:
         return self._variants(program, [self._choice(program.schedule).of_fewest_cycles()])
 
     def of_preloads(self, program: DealtPath) -> tuple[Variant, ...]:
-        """Return the variants in which operands of a program are preloaded that are looked up again and again. They leave it to a search
-        how many lanes there are then."""
+        """Return the variants that preload the operands which a program looks up again and again. A search decides later how many
+        lanes there are."""
         choice = self._choice(replace(program.schedule, parallel=()))
         base = replace(program.variant.base, buffers=self.published.base.buffers)
         schedules = dict.fromkeys(with_preloads(base, choice.preloads(ports)) for ports in SETTINGS.preload_ports)
@@ -216,7 +216,7 @@ class BufferVariants:
         return tuple(variant for variant in variants if variant is not None)
 
     def preloads_of_use(self, schedule: Schedule) -> Schedule:
-        """Return a schedule without the preloads that are of no use in its lanes, as those of tensors that it reads once."""
+        """Return a schedule without the preloads that are of no use in its lanes, such as of tensors that it reads once."""
         own = self.published.base.preloads
         wanted = self._choice(replace(schedule, preloads=own)).preloads(ports=1)
         kept = tuple(entry for entry in schedule.preloads if entry in own or entry[0] in wanted)

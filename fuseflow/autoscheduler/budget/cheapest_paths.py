@@ -1,7 +1,7 @@
 """The cheapest programs: paths through a graph of cuts, by dynamic programming over its states.
 
-The costs of regions add up, and each region has the whole budget, since one runs after the other. So every part of a cheapest path is a
-cheapest one between its ends, and cuts are no choices that share something, for which a solver would be needed.
+The costs of regions add up, and each region has the whole budget, since one runs after the other. So every part of a cheapest
+path is a cheapest one between its ends, and cuts share no resource, for which a solver would be needed.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from fuseflow.autoscheduler.budget.cut_graph import CutGraph, CutState, OrderedR
 from fuseflow.cut.units import UnitPartition
 
 EdgeCost = Callable[[OrderedRange], float]
-"""The cycles of a range; infinite for one that no program may have."""
+"""The cycles of a range. They are infinite if no program may have it."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -42,9 +42,9 @@ class Path:
 
 
 def cheapest_paths(graph: CutGraph, cost: EdgeCost, keep: int, fused: bool = True) -> tuple[Path, ...]:
-    """Return the `keep` cheapest paths to the last cut that differ in their partitions, the best first. Infinite ones are left out. Without
-    `fused`, every range is one unit. At each cut, longer ranges begin at no more states than the graph says, those that are reached in the
-    fewest cycles."""
+    """Return the `keep` cheapest paths to the last cut that differ in their partitions, the best first. Infinite ones are left
+    out. Without `fused`, every range is one unit. At each cut, longer ranges begin only at the `graph.most_states` states that
+    are reached in the fewest cycles."""
     arrived = defaultdict[int, dict[CutState, list[Path]]](dict)
     arrived[0][graph.start] = [Path(0.0)]
     for cut in range(graph.last):

@@ -1,4 +1,4 @@
-"""What was chosen under a budget, and how far it is from what no schedule could beat."""
+"""The schedule that was chosen under a budget, and how far it is from a bound that no schedule beats."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from fuseflow.sim import Engine
 
 @dataclass(frozen=True, slots=True)
 class Lever:
-    """What one kind of decisions gave: `without` it, so many cycles are expected, infinite if nothing fits then."""
+    """The value of one kind of decisions: `without` is how many cycles are expected without it, infinite if nothing fits then."""
 
     name: str
     without: float
@@ -26,14 +26,14 @@ class Lever:
 
 @dataclass(frozen=True, slots=True)
 class ParetoPoint:
-    """A schedule than which none is faster with as little of some components. `limits` are the limits under which it was found."""
+    """A schedule that no other beats in cycles with as little of some components. It was found under these `limits`."""
 
     limits: Mapping[str, int]
     trial: Trial
 
     @property
     def cycles(self) -> float:
-        """The cycles of the simulation, or those that are expected where there is none."""
+        """The simulated cycles, or the expected cycles where there is no simulation."""
         return self.trial.estimate if self.trial.cycles is None else self.trial.cycles
 
     def to_json(self) -> dict[str, Any]:
@@ -45,10 +45,10 @@ class ParetoPoint:
 class BudgetChoice:
     """The schedule with the fewest cycles within a budget.
 
-    `trials` are the schedules that were considered as a whole, the best first. No schedule of those that were searched is expected to take
-    fewer cycles than `bound`; it is `relaxed` if all lanes of arithmetic that the budget has, or the memory, were always busy. `busy` are
-    the shares of the time in which the arithmetic of the budget and the memory are at work, by name. `stopped` says that a limit of time
-    ended the search. `searched` is how many regions in an order there are, and `lowered` how many lanes of them were estimated.
+    `trials` are the schedules that were considered as a whole, the best first. No schedule that was searched is expected to take
+    fewer cycles than `bound`. `relaxed` is the bound if all arithmetic, or the memory, were always busy. `busy` are the shares of
+    the time in which the arithmetic of the budget and the memory are at work, by name. `stopped` says that a limit of time ended
+    the search. `searched` counts the regions in each of their orders, and `lowered` the choices of lanes that were estimated.
     """
 
     compiled: Compiled
@@ -78,23 +78,23 @@ class BudgetChoice:
 
     @property
     def unfused(self) -> Trial | None:
-        """Single operators in the formats of the user, under the same budget; None if they have no room."""
+        """The trial of single operators in the formats of the user, under the same budget; None if they have no room."""
         return next((trial for trial in self.trials if trial.is_unfused), None)
 
     @property
     def expected(self) -> float:
-        """The fewest cycles that are expected of a schedule that has room, with which those without a lever compare. What was chosen may be
-        expected to take more, if it took fewer in the simulator."""
+        """The fewest cycles that are expected of a schedule that has room: the cycles without a lever are compared with them. The
+        chosen schedule may be expected to take more, if it took fewer in the simulator."""
         return min(trial.estimate for trial in self.trials if trial.chosen or not trial.refused)
 
     @property
     def gap(self) -> float:
-        """How many times the bound the chosen schedule is expected to take."""
+        """The expected cycles of the chosen schedule divided by the bound."""
         return self.chosen.estimate / self.bound if self.bound else 1.0
 
     @property
     def to_roofline(self) -> float:
-        """How many times the time in which something is always busy the chosen graph takes."""
+        """The time of the chosen schedule divided by the time in which its busiest resource is busy."""
         return 1 / most_busy if (most_busy := max(self.busy.values(), default=0.0)) else float("inf")
 
     def run(
@@ -110,7 +110,7 @@ class BudgetChoice:
         return self.compiled.run(progress, check, engine, dedup, watch, self.cache.exactly(), jobs=jobs)
 
     def to_json(self) -> dict[str, Any]:
-        """Return what was considered and what was chosen, as plain values."""
+        """Return the candidates and the choice as plain values."""
         return {
             "machine": self.compiled.machine.name,
             "budget": self.budget.to_json(),
@@ -130,7 +130,7 @@ class BudgetChoice:
 
 
 def undominated(points: Sequence[ParetoPoint], component: str) -> list[ParetoPoint]:
-    """Return the points than which no other has both fewer cycles and less of a component, the largest first."""
+    """Return the points that no other point beats in cycles and in a component, the largest first."""
 
     def place(point: ParetoPoint) -> tuple[float, float]:
         return point.cycles, getattr(point.trial.resources, component) or 0

@@ -1,4 +1,4 @@
-"""The cost of a region under a decision: its cycles by estimate, and what its graph occupies."""
+"""The cost of a region under a decision: its cycles by estimate, and the resources of its graph."""
 
 from __future__ import annotations
 
@@ -47,25 +47,25 @@ class DealtRange:
 
 
 class CandidateCosts(Protocol):
-    """What a region costs under a decision. Implementations differ in how they come to it, and agree in the numbers."""
+    """The costs of regions under decisions. Implementations compute them in different ways, and agree in the numbers."""
 
     def __call__(self, ordered: OrderedRange, decision: RegionDecision) -> RegionCost | None:
-        """Return the cost of a region that stands in one lane, as it is with other lanes and depths. None if it cannot have these."""
+        """Return the cost of a region of one lane with the lanes and depths of a decision; None if it cannot have them."""
         ...
 
     def near(self, ordered: OrderedRange, decisions: Sequence[RegionDecision]) -> list[float | None]:
-        """Return about how many cycles a region takes under each of some decisions, for much less than their costs take. None where
-        nothing is known."""
+        """Return about how many cycles a region takes under each decision. This is much cheaper than to compute the costs. None
+        where nothing is known."""
         ...
 
     def lane_costs(self, ordered: OrderedRange) -> LaneCosts:
-        """Return what a range costs in lanes, counted in one lane."""
+        """Return the costs of a range in lanes, which are computed from its graph in one lane."""
         ...
 
 
 @dataclass(slots=True)
 class LoweredCosts:
-    """Costs of regions that were lowered in one lane: by arithmetic where that is exact, else of the graph with its lanes."""
+    """Costs of regions that were lowered in one lane: by arithmetic where that is exact, else from the graph with its lanes."""
 
     machine: Machine
     estimator: Estimator
@@ -108,7 +108,7 @@ class LoweredCosts:
         return self._latest[1]
 
     def _knowledge(self, ordered: OrderedRange) -> TensorKnowledge:
-        """Return what the estimate knows before the region of a range runs, behind its copies."""
+        """Return what the estimate knows of tensors after the copies of a range ran, and before its region runs."""
         knowledge = ordered.before.knowledge.copy()
         *copies, region = estimator_regions(ordered.pieces)
         for piece in copies:

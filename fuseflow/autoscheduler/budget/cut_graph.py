@@ -1,4 +1,4 @@
-"""The ranges of a program as edges of a graph whose nodes are cuts, each with what lies in memory there.
+"""The ranges of a program as edges of a graph whose nodes are cuts, each with the tensors that lie in memory there.
 
 A cut between two units is one node for every set of formats and orders in which the tensors that cross it may be stored. An edge is a
 range of units as one region in one loop order. A path from the first node to the last is a program.
@@ -32,7 +32,7 @@ from fuseflow.tensors import Tensor
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CutState:
-    """A cut with what lies in memory there. `signature` is equal for states from which everything goes on alike."""
+    """A cut with the tensors that lie in memory there. Behind states of equal `signature`, everything costs the same."""
 
     cut: int
     signature: Hashable
@@ -44,10 +44,10 @@ class CutState:
 class OrderedRange:
     """A range of units as one region in one order and one lane, which leads from a state to another.
 
-    `pieces` are the copies that the region reads, and the region. They are empty if nothing of the range is read. `figures` are those of
-    the pieces. `rank` numbers the orders of a range, the one that the compiler ranks best first, and `loops` are the sizes of its indices.
-    `key` is equal for ranges that cost the same in any lanes: those whose graphs differ in names alone, on tensors with the same patterns.
-    `best_ranked` is the range in the order that ranks best, None if it is this one.
+    `pieces` are the copies that the region reads, and the region. They are empty if nothing of the range is read. `figures` has
+    the figures of each piece. `rank` numbers the orders of a range, the one that the compiler ranks best first, and `loops` are
+    the sizes of its indices. `key` is equal for ranges that cost the same in any lanes: their graphs differ in names alone, and
+    their tensors have the same patterns. `best_ranked` is the range in the order that ranks best, None if it is this one.
     """
 
     part: UnitRange
@@ -69,21 +69,21 @@ class OrderedRange:
 
     @property
     def is_public(self) -> bool:
-        """Whether the graphs of the range are made of public primitives, of which those in lanes have others than the one in one lane."""
+        """Whether the range is made of public primitives. Its graphs in lanes then have other primitives than in one lane."""
         return self.before.lowering.partitioned.schedule.primitives == "public"
 
     def lane_schedule(self, lanes: Lanes) -> Schedule:
-        """Return a schedule that deals the region of this range to lanes, whose results are written as the program's are."""
+        """Return a schedule that deals the region of this range to lanes, with the writers of the program."""
         writers = self.before.lowering.partitioned.schedule.writers
         return RegionDecision((), lanes).scheduled(replace(Schedule(), writers=writers), self.pieces[-1].name, is_ordered=False)
 
 
 @dataclass(slots=True)
 class CutGraph:
-    """The graph of all ranges. Edges of a state are lowered and estimated when they are asked for, and kept.
+    """The graph of all ranges. The edges of a state are lowered and estimated when they are first needed, and kept.
 
-    A range is there in the order that the compiler ranks best, and in `orders` of them once it is *widened*. With
-    `orders_at_once`, all ranges are.
+    A range has one edge in the order that the compiler ranks best, and edges in up to `orders` orders once it is *widened*. With
+    `orders_at_once`, all ranges are widened at once.
     """
 
     ranges: ProgramRanges
@@ -95,15 +95,15 @@ class CutGraph:
     orders: int = SETTINGS.max_orders
     orders_at_once: bool = False
     deadline: Deadline = field(default_factory=Deadline)
-    """When it has passed, states have single units in one order behind them, and nothing else."""
+    """When it has passed, only single units in one order begin at a state."""
     _single: dict[int, tuple[OrderedRange, ...]] = field(default_factory=dict)
     _longer: dict[int, tuple[OrderedRange, ...]] = field(default_factory=dict)
     _plain: dict[OrderedRange, CompiledRegion] = field(default_factory=dict)
-    """The ranges in the order that ranks best that were not widened yet, each as the compiler fused it."""
+    """The ranges that were not widened yet, in the order that ranks best, each as the compiler fused it."""
     _best: dict[Hashable, tuple[LoopOrder, ...]] = field(default_factory=dict)
     """The orders of ranges that are considered. Ranges that differ in names alone have the same."""
     _needed: dict[int, frozenset[str]] = field(default_factory=dict)
-    """The tensors that are read behind a cut, and those that they are views of."""
+    """The tensors that are read behind a cut, and the tensors of which they are views."""
     _states: dict[tuple[int, Hashable], CutState] = field(default_factory=dict)
 
     @classmethod
@@ -117,7 +117,7 @@ class CutGraph:
         deadline: Deadline | None = None,
         memo: LoweringMemo | None = None,
     ) -> CutGraph:
-        """Prepare the graph of a program that is partitioned into single operators. `memo` has what was decided in other formats."""
+        """Prepare the graph of a program that is partitioned into single operators. `memo` is of other formats."""
         lowering = initial_state(ranges.partitioned, tensors, memo)
         knowledge = estimator.knowledge(ranges.partitioned.program, tensors)
         at_once = len(ranges.units) <= SETTINGS.few_units
@@ -131,7 +131,7 @@ class CutGraph:
 
     @property
     def most_states(self) -> int:
-        """At how many states of a cut longer ranges begin."""
+        """The number of states of a cut at which longer ranges begin."""
         return max(1, SETTINGS.many_states // self.last)
 
     @property
@@ -145,7 +145,7 @@ class CutGraph:
         return self._state(0, self.lowering, self.knowledge)
 
     def edges(self, state: CutState, fused: bool = True) -> tuple[OrderedRange, ...]:
-        """Return the ranges that begin at a state, short ones first; without `fused`, those of one unit alone."""
+        """Return the ranges that begin at a state, short ones first; without `fused`, only ranges of one unit."""
         if id(state) not in self._single:
             self._single[id(state)] = tuple(self._from(state, state.cut + 1, state.cut + 1))
         if fused and id(state) not in self._longer:
@@ -153,7 +153,7 @@ class CutGraph:
         return self._single[id(state)] + (self._longer[id(state)] if fused else ())
 
     def widen(self, edge: OrderedRange) -> bool:
-        """Add the other orders of a range. Return whether there are any that were not there yet."""
+        """Add the other orders of a range. Return whether any order is new."""
         plain = self._plain.pop(edge, None)
         if plain is None:
             return False
@@ -163,7 +163,7 @@ class CutGraph:
         return bool(more)
 
     def is_widened(self, edge: OrderedRange) -> bool:
-        """Return whether a range is there in all its orders."""
+        """Return whether a range has an edge in all its orders."""
         return edge not in self._plain
 
     def _from(self, state: CutState, first: int, last: int) -> Iterator[OrderedRange]:
@@ -202,7 +202,7 @@ class CutGraph:
             self._plain[first] = lowered[0][-1]
 
     def _other_orders(self, edge: OrderedRange, plain: CompiledRegion) -> Iterator[OrderedRange]:
-        """Yield a range in its other orders, but for those whose loops have the names of another way to fuse it."""
+        """Yield a range in its other orders. Orders whose loops have the names of another way to fuse it are left out."""
         request = self.ranges.request(edge.part)
         key = edge.key, fusion_key(edge.before.lowering, request)
         if key not in self._best:
@@ -214,8 +214,8 @@ class CutGraph:
                     yield replace(self._edge(edge.before, edge.part, request, *lowered, rank=rank), best_ranked=edge)
 
     def _best_orders(self, plain: CompiledRegion) -> tuple[LoopOrder, ...]:
-        """Return the orders of a region that are considered, the one that ranks best first. Of those that differ in loops of one coordinate
-        alone, it is the one that ranks best."""
+        """Return the orders of a region that are considered, the one that ranks best first. Of orders that differ only in loops
+        of one coordinate, the one that ranks best is considered."""
         ranked = sorted(
             (c for c in plain.fused.compared if c.cost is not None), key=lambda c: (c.order != plain.fused.order, c.rank)
         )
@@ -248,7 +248,7 @@ class CutGraph:
         return OrderedRange(part, request.name, state, after, pieces, figures, region.fused.order, rank, sizes, key)
 
     def _state(self, cut: int, lowering: LoweringState, knowledge: TensorKnowledge) -> CutState:
-        """Return the state at a cut in which only what is read behind it is kept."""
+        """Return the state at a cut with only the tensors that are read behind it."""
         alive = self._alive(cut, lowering)
         formats = {name: knowledge.formats[name] for name in alive if name in knowledge.formats}
         facts = (

@@ -14,7 +14,7 @@ class Deadline:
 
     @classmethod
     def after(cls, seconds: float | None) -> Deadline:
-        """Return the moment in so many seconds."""
+        """Return the moment in this number of seconds, or never without one."""
         return cls(None if seconds is None else time.monotonic() + seconds)
 
     @property

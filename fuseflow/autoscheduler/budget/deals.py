@@ -1,7 +1,7 @@
-"""The lanes that a region may have, and what they give, without building them.
+"""The lanes that a region may have, and the resources and cycles that they take, without building their graphs.
 
-The shape of its graph in lanes says which nodes are copied for an index, and what one more lane adds. From two lanes on,
-what a graph occupies is linear in the lanes of each index; the first fork and merge come with the second lane.
+The shape of its graph in lanes says which nodes are copied for an index, and what one more lane adds. From two lanes on, the
+resources of a graph are linear in the lanes of each index; the first fork and merge come with the second lane.
 
     amounts(i=8)      = amounts(i=2) + 6 (amounts(i=3) - amounts(i=2))
     amounts(i=8, k=4) = the same in i, of amounts(i=2, k=4) and amounts(i=3, k=4), and each of these in k
@@ -32,12 +32,12 @@ from fuseflow.resources.budget import Budget
 from fuseflow.samml.nodes import Edge
 
 Amounts = npt.NDArray[np.float64]
-"""The amount of each of `resources.COMPONENTS`. FIFOs count with one slot each, but in the area, where they have those of the machine."""
+"""The amount of each of `resources.COMPONENTS`. FIFOs count with one slot each, but in the area with the slots of the machine."""
 
 
 @dataclass(frozen=True, slots=True)
 class Deal:
-    """Lanes of a region, with what its graph occupies, and the cycles that the region takes at least in so many lanes."""
+    """Lanes of a region, with the amounts of resources of its graph, and the `least` cycles that it takes in these lanes."""
 
     lanes: Lanes
     amounts: Amounts
@@ -56,12 +56,11 @@ class Deal:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LaneModel:
-    """What lanes give one region.
+    """The resources and cycles of one region in lanes.
 
-    `sizes` are those of the indices that can be dealt. `corners` are the amounts of few lanes. `copied` has the cycles of the
-    busiest node that is copied for a set of indices, and no others. `copies` and
-    `memory` are cycles that lanes do not shorten, and `stretch` what all cycles
-    are multiplied by because the memory refreshes itself.
+    `sizes` has the size of each index that can be dealt. `corners` has the amounts of few lanes. `copied` has the cycles of the
+    busiest node that is copied for exactly a set of indices. `copies` and `memory` are cycles that lanes do not shorten, and
+    `stretch` what all cycles are multiplied by because the memory refreshes itself.
     """
 
     sizes: Mapping[str, int]
@@ -86,7 +85,7 @@ class LaneModel:
         return cls(sizes, corners, _busiest(figures, enclosing), waits, figures.memory, figures.stretch)
 
     def with_pairs(self, costs: LaneCosts, every: bool) -> LaneModel:
-        """Return the model with two and three lanes of pairs of indices, too: of all pairs, or of those that let expect most."""
+        """Return the model with two and three lanes of pairs of indices, too: of all pairs, or of the most promising ones."""
         measure = LaneMeasure.of(costs)
         pairs = list(combinations((index for index, size in self.sizes.items() if size > 1), SETTINGS.max_dealt))
         corners = dict(self.corners)
@@ -100,7 +99,7 @@ class LaneModel:
         return max(self.copied, key=lambda indices: self.copied[indices])
 
     def deals(self, budget: Budget, depth: int | None) -> list[Deal]:
-        """Return the lanes that fit into a budget with FIFOs of so many slots, the fastest first. Without a depth, FIFOs are unbounded."""
+        """Return the lanes that fit into a budget with FIFOs of `depth` slots, the fastest first; None is unbounded FIFOs."""
         dealt = dict.fromkeys(tuple(index for index, _ in lanes) for lanes in self.corners)
         choices = (self._deals_of(indices, budget, depth) for indices in dealt)
         return sorted((deal for deals in choices for deal in deals), key=lambda deal: deal.rank)
@@ -114,7 +113,7 @@ class LaneModel:
                 yield Deal(lanes, amounts, self.least(lanes))
 
     def amounts(self, lanes: Lanes) -> Amounts:
-        """Return what the graph occupies with these lanes, FIFOs with one slot each."""
+        """Return the amounts of the graph with these lanes, FIFOs with one slot each."""
         at = self.corners.get(lanes)
         if at is not None:
             return at
@@ -131,7 +130,7 @@ class LaneModel:
 
 
 def fits(amounts: Amounts, budget: Budget, depth: int | None) -> bool:
-    """Return whether amounts are within a budget, with FIFOs of so many slots, or unbounded ones."""
+    """Return whether amounts are within a budget, with FIFOs of `depth` slots, or unbounded ones."""
     slots = inf if depth is None else depth
     used = dict(zip(COMPONENTS, amounts, strict=True))
     used["fifo"] *= slots
@@ -152,10 +151,10 @@ def lane_counts(size: int) -> tuple[int, ...]:
 
 
 def _promising(pairs: list[tuple[str, ...]], copied: Mapping[frozenset[str], float]) -> list[tuple[str, ...]]:
-    """Return the pairs of indices that let expect most, and more than one of them does.
+    """Return the pairs of indices that promise most, and more than one index alone.
 
-    Two indices let expect more than one if both deal the busiest node, or if each deals nodes that the other leaves alone: those that leave
-    least alone come first.
+    Two indices promise more than one if both deal the busiest node, or if each deals nodes that the other leaves alone. Pairs
+    that leave the least work alone come first.
     """
 
     def left(*indices: str) -> float:
@@ -172,7 +171,7 @@ def _twos(indices: tuple[str, ...]) -> Lanes:
 
 @dataclass(frozen=True, slots=True)
 class LaneMeasure:
-    """What the graph of a region occupies with some lanes, given its costs. `held` is what its nodes hold back in one lane."""
+    """The amounts of resources of a region in lanes, given its costs. `held` has the entries that nodes hold back in one lane."""
 
     costs: LaneCosts
     held: Mapping[str, HeldEntries]
@@ -182,8 +181,8 @@ class LaneMeasure:
         return cls(costs, held_entries(costs.serial.counts))
 
     def corners(self, indices: tuple[str, ...]) -> dict[Lanes, Amounts]:
-        """Return what two and three lanes of each index occupy, or of one in a stage. Nothing is returned for indices that cannot be dealt
-        together."""
+        """Return the amounts for two and three lanes of each index, or of an index in a stage. There are none for indices that
+        cannot be dealt together."""
         several = [tuple(zip(indices, counts, strict=True)) for counts in product((2, 3), repeat=len(indices))]
         try:
             template = self.costs.template(indices)
@@ -199,7 +198,7 @@ class LaneMeasure:
         return {each.serial for each in self.costs.template(indices).nodes if each.indices and each.serial}
 
     def _made(self, lanes: Lanes) -> Resources:
-        """Return what the graph with these lanes occupies. A node holds back what it does without lanes."""
+        """Return the resources of the graph with these lanes. A node holds back as many entries as without lanes."""
         made = self.costs.lowered(dict(lanes))
         origins = {node.name: without_lanes(node.name, made.places.get(node.name, ())) for node in made.graph.nodes}
         held = {name: self.held[origin] for name, origin in origins.items() if origin in self.held}

@@ -1,4 +1,4 @@
-"""What a schedule decides about one region: its loop order, its lanes, and the depth of its FIFOs; and what of that may be decided."""
+"""The decisions of a schedule about a region: its loop order, its lanes, and the depth of its FIFOs; and which are free."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from fuseflow.fusion.order_sampling import LoopOrder
 from fuseflow.schedule import Schedule
 
 Lanes = tuple[tuple[str, int], ...]
-"""The lanes of indices, outermost first, without those of one lane."""
+"""The number of lanes of each index, outermost first, without indices in one lane."""
 
 
 @dataclass(frozen=True, slots=True)
 class RegionDecision:
     """The loop order of a region, its lanes, and the slots of all its FIFOs.
 
-    Lanes are those of an index, `i`, or of an index in one stage of the region, `/T1.i`. Those of one lane are left out.
-    Without a depth the FIFOs are those of the machine.
+    An index in lanes is named `i`, or `/T1.i` in one stage of the region. Indices in one lane are left out. Without a depth,
+    FIFOs have the slots of the machine.
     """
 
     order: LoopOrder
@@ -28,7 +28,7 @@ class RegionDecision:
 
     @property
     def width(self) -> int:
-        """The lanes that the innermost nodes run in."""
+        """The number of lanes in which the innermost nodes run."""
         return prod(count for _, count in self.lanes)
 
     @property
@@ -46,7 +46,7 @@ class RegionDecision:
         return [loop for loop, _ in self.lanes] == [loop for loop, _ in other.lanes]
 
     def renamed(self, stages: Mapping[str, str]) -> RegionDecision:
-        """Return the decision for a region whose stages have other names, given these by the old ones."""
+        """Return the decision for a region whose stages have other names. `stages` maps old names to new ones."""
 
         def name(loop: str) -> str:
             stage, _, index = loop[1:].rpartition(".")
@@ -71,12 +71,12 @@ def lanes_name(region: str, loop: str) -> str:
 
 
 Dealing: TypeAlias = Literal["nothing", "regions", "stages"]
-"""What is dealt over lanes: nothing, whole regions, or the stages of a region, too."""
+"""The parts of a program that are dealt over lanes: nothing, whole regions, or the stages of a region, too."""
 
 
 @dataclass(frozen=True, slots=True)
 class Freedom:
-    """What may be decided about a region beside its order: what is dealt over lanes, and whether its FIFOs may be deeper.
+    """The free decisions about a region beside its order: what is dealt over lanes, and whether its FIFOs may be deeper.
 
     A `quick` choice is made among few lanes.
     """
@@ -86,7 +86,7 @@ class Freedom:
     quick: bool = False
 
     def allows(self, decision: RegionDecision, depth: int | None) -> bool:
-        """Return whether a decision needs no freedom that is not there. `depth` is that of FIFOs about which nothing is decided."""
+        """Return whether a decision stays within this freedom. `depth` is the depth of FIFOs about which nothing is decided."""
         match self.dealing:
             case "nothing":
                 lanes = not decision.lanes

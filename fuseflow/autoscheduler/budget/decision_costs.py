@@ -1,6 +1,6 @@
-"""The costs of decisions about ranges: what the estimate says of each, and what runs showed of it since.
+"""The costs of decisions about ranges, by the estimate, and corrected by runs.
 
-Ranges that differ in names alone have one number, their *kind*, and what is known of one of them is known of all.
+Ranges that differ in names alone have one number, their *kind*. The costs of one of them are the costs of all.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class DecisionCosts:
     """The decisions with which a program did not run to its end."""
 
     def kind(self, edge: OrderedRange) -> int:
-        """Return the number of a range in an order. Those that differ in names alone have the same."""
+        """Return the number of a range in an order. Ranges that differ in names alone have the same number."""
         if edge not in self._number_of:
             number = self._numbers.setdefault(edge.key, len(self._numbers))
             self._number_of[edge] = number
@@ -48,11 +48,11 @@ class DecisionCosts:
         return self._number_of[edge]
 
     def first(self, edge: OrderedRange) -> OrderedRange:
-        """Return the range of the kind of another one with whose names decisions are kept."""
+        """Return the first range of the kind of a range. Decisions are kept in its names."""
         return self._ranges[self.kind(edge)]
 
     def named(self, edge: OrderedRange, decision: RegionDecision) -> RegionDecision:
-        """Return a decision about the first range of a kind with the names of the stages of another one."""
+        """Return a decision about the first range of a kind, with the names of the stages of another range."""
         return _renamed(decision, self.first(edge), edge)
 
     def own(self, edge: OrderedRange, decision: RegionDecision) -> RegionDecision:
@@ -64,8 +64,8 @@ class DecisionCosts:
         return tuple(self._exact.get(self.kind(edge), {}))
 
     def fitting(self, edge: OrderedRange, decision: RegionDecision, budget: Budget) -> RegionCost | None:
-        """Return the cost of a decision as far as it is known, None if the region cannot have it within the budget, or stands still with
-        it."""
+        """Return the cost of a decision, with what runs showed. None if the region cannot have it within the budget, or stands
+        still with it."""
         cost = None if (self.kind(edge), decision) in self._stuck else self.cost(edge, decision)
         if cost is not None:
             cycles = self._ran.get((self.kind(edge), decision), cost.cycles)
@@ -73,13 +73,13 @@ class DecisionCosts:
         return None if cost is None or cost.cycles == inf or budget.exceeded(cost.resources) else cost
 
     def stands_still(self, edge: OrderedRange, lanes: Lanes, depth: int | None) -> bool:
-        """Return whether a range is expected to stand still in some lanes with FIFOs of so many slots."""
+        """Return whether a range is expected to stand still in some lanes with FIFOs of `depth` slots."""
         cost = self.cost(edge, RegionDecision(edge.order, lanes, depth))
         return cost is not None and cost.cycles == inf
 
     def cost(self, edge: OrderedRange, decision: RegionDecision) -> RegionCost | None:
-        """Return the cost of a decision as the estimate says it, None if the region cannot have it. It is that of a stand-still if deeper
-        FIFOs stand still."""
+        """Return the estimated cost of a decision, None if the region cannot have it. If it stands still with deeper FIFOs, their
+        cost is returned."""
         exact = self._exact.setdefault(self.kind(edge), {})
         if decision not in exact:
             deeper = (
@@ -100,12 +100,12 @@ class DecisionCosts:
         return [known[decision] for decision in wanted]
 
     def near_in_lanes(self, edge: OrderedRange, deals: Sequence[Deal], depth: int | None) -> list[float | None]:
-        """Return the cycles that arithmetic expects of a range in each of some lanes, with FIFOs of so many slots."""
+        """Return the cycles that arithmetic expects of a range in each of some lanes, with FIFOs of `depth` slots."""
         return self.near(edge, (RegionDecision(edge.order, deal.lanes, depth) for deal in deals))
 
     def compared(self, edge: OrderedRange, deals: Sequence[Deal], depth: int | None) -> list[tuple[float, Deal]]:
-        """Return the lanes that promise most, with the cycles that are expected of them, the fewest first: by arithmetic, or else as the
-        lanes promise. Those that promise more than is expected of others are not among them."""
+        """Return the most promising lanes with their expected cycles, the fewest first: by arithmetic, or else their `least`
+        cycles. Lanes whose least cycles are more than others are expected to take are left out."""
         first, compared, fewest = deals[: SETTINGS.max_compared], list[tuple[float, Deal]](), inf
         for deal, near in zip(first, self.near_in_lanes(edge, first, depth), strict=True):
             if deal.least > fewest:
@@ -115,7 +115,7 @@ class DecisionCosts:
         return sorted(compared, key=lambda one: (one[0], one[1].rank))
 
     def single(self, edge: OrderedRange, depth: int | None) -> Resources:
-        """Return what a range occupies in one lane."""
+        """Return the resources of a range in one lane."""
         decision = RegionDecision(edge.order, (), depth)
         if depth is None:
             used = Resources.most_of(figures.resources for figures in edge.figures)
@@ -126,8 +126,8 @@ class DecisionCosts:
         return self._growth.grown(self.kind(edge), decision, used)
 
     def keep_run(self, edge: OrderedRange, decision: RegionDecision, run: RegionRun) -> bool:
-        """Keep the cycles of a range in a run, and how many bytes of FIFOs it had at the end. Return whether either is more than was known
-        of its kind."""
+        """Keep the cycles of a range in a run, and how many bytes of FIFOs it had at the end. Return whether either is more than
+        was known."""
         kind, own, fifo = self.kind(edge), self.own(edge, decision), run.fifo
         cost = self.cost(self.first(edge), own)
         if cost is None:
@@ -140,8 +140,8 @@ class DecisionCosts:
         return slower or grown
 
     def keep_stuck(self, edge: OrderedRange, decision: RegionDecision) -> bool:
-        """Keep that a program did not run to its end with this decision, if it says how deep FIFOs are. It is made no more, nor are
-        shallower FIFOs with the same lanes. Return whether it says so."""
+        """Keep that a program did not run to its end with this decision, if it states the depth of FIFOs. Then neither it nor
+        shallower FIFOs with the same lanes are chosen again. Return whether it states a depth."""
         kind, own = self.kind(edge), self.own(edge, decision)
         if own.depth is None:
             return False
@@ -149,7 +149,7 @@ class DecisionCosts:
         return True
 
     def forget_cycles(self) -> set[int]:
-        """Let all decisions be expected to take what the estimate says, whatever runs showed. Return the kinds of which this is new."""
+        """Forget the cycles that runs showed, so that the estimates count. Return the kinds that had such cycles."""
         kinds = {kind for kind, _ in self._ran}
         self._ran.clear()
         return kinds

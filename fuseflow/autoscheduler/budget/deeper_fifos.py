@@ -1,4 +1,4 @@
-"""Deeper FIFOs of a range whose lanes were chosen: the least slots that give what the deepest ones give."""
+"""Deeper FIFOs of a range whose lanes were chosen: the fewest slots that gain as much as the deepest ones."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ DecisionCycles: TypeAlias = Callable[[OrderedRange, list[RegionDecision]], list[
 
 @dataclass(frozen=True, slots=True)
 class DeeperFifos:
-    """The choice among deeper FIFOs on a machine, by what they cost, and by what arithmetic says of them before."""
+    """The choice among deeper FIFOs on a machine. Arithmetic ranks them first, and then their costs are estimated."""
 
     machine: Machine
     fitting: FittingCost
     near: DecisionCycles
 
     def best(self, edge: OrderedRange, budget: Budget, dealt: DealtRange | None) -> DealtRange | None:
-        """Return a range with the deepest FIFOs that have room, if that takes fewer cycles: the least slots that give them."""
+        """Return a range with the deepest FIFOs that have room, if it takes fewer cycles with them."""
         if dealt is None or self.machine.first_depth is None or self.machine.rules == "comal":
             return dealt
         if dealt.cost.least >= SETTINGS.gain * dealt.cost.cycles:
@@ -55,8 +55,8 @@ class DeeperFifos:
         return dealt
 
     def _known(self, edge: OrderedRange, budget: Budget, dealt: DealtRange) -> list[RegionDecision] | None:
-        """Return a decision with deeper and deeper FIFOs, each of which by arithmetic gives something beside the one before it, and has
-        room. None if arithmetic does not know."""
+        """Return a decision with deeper and deeper FIFOs. Each has room, and by arithmetic takes fewer cycles than the one before
+        it. None if arithmetic does not know."""
         deeper, fewest = list[RegionDecision](), dealt.cost.cycles
         decisions = [replace(dealt.decision, depth=depth) for depth in SETTINGS.deep_fifos]
         for decision, depth, near in zip(decisions, SETTINGS.deep_fifos, self.near(edge, decisions), strict=True):
@@ -67,6 +67,6 @@ class DeeperFifos:
         return deeper
 
     def _has_room(self, dealt: DealtRange, depth: int, budget: Budget) -> bool:
-        """Return whether a range is likely to have room with FIFOs of so many slots, given what those that it has take."""
+        """Return whether a range is likely to have room with FIFOs of `depth` slots, given the bytes of the FIFOs that it has."""
         slots, used = dealt.decision.depth or self.machine.first_depth, dealt.cost.resources.fifo
         return slots is None or used is None or used * depth / slots <= budget.limits.get("fifo", inf)

@@ -1,7 +1,7 @@
-"""How much deeper FIFOs became in runs than graphs state, and what that lets expect of other lanes.
+"""How much deeper FIFOs became in runs than graphs state, and how deep they are expected to become with other lanes.
 
-A run deepens FIFOs where a graph would deadlock, and those in front of a merge of lanes as far as a lane gets ahead. An estimate does not
-know how far. But one run of a region says it: two lanes that wait for their turn with 1 MB let expect 2 MB of four.
+A run deepens FIFOs where a graph would deadlock, and those in front of a merge of lanes as far as a lane gets ahead. An estimate
+does not know how far. But one run of a region says it: if two lanes wait for their turn with 1 MB, four do with 2 MB.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ class FifoGrowth:
     _bytes: dict[int, dict[RegionDecision, int]] = field(default_factory=dict)
 
     def keep(self, kind: int, decision: RegionDecision, growth: int) -> bool:
-        """Keep the bytes of a run, and return whether that is something new: that FIFOs grew, or not as much as expected."""
+        """Keep the bytes by which a run deepened FIFOs, and return whether they differ from what was expected."""
         is_new = growth != self.expected(kind, decision)
         self._bytes.setdefault(kind, {})[decision] = growth
         return is_new
 
     def expected(self, kind: int, decision: RegionDecision) -> int:
-        """Return the bytes by which a run would deepen FIFOs: those of the run with lanes of the same loops whose number is nearest, for
-        each of its lanes. There are none if no such run is known."""
+        """Return the bytes by which a run would deepen FIFOs, in proportion to its lanes. They are known from the run with lanes
+        of the same loops whose number is nearest, and 0 without such a run."""
         runs = self._bytes.get(kind, {})
         if decision in runs:
             return runs[decision]
@@ -37,7 +37,7 @@ class FifoGrowth:
         return runs[nearest] * decision.width // nearest.width
 
     def grown(self, kind: int, decision: RegionDecision, resources: Resources) -> Resources:
-        """Return what a range occupies with the FIFOs that a run is expected to give it."""
+        """Return the resources of a range with the FIFOs that a run is expected to give it."""
         growth = self.expected(kind, decision)
         if not growth or resources.fifo is None:
             return resources

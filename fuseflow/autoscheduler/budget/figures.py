@@ -1,4 +1,4 @@
-"""What a search keeps of the estimate of a region in one lane: a few numbers of each node, and nothing that was counted for them."""
+"""The figures that a search keeps of the estimate of a region in one lane: a few numbers of each node."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from fuseflow.sim import Machine
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RegionFigures:
-    """The figures of a region. `memory` are the cycles in which the memory moves its bytes, and `stretch` is what all cycles are multiplied
-    by because the memory refreshes itself. `occupied` are the cycles of every node, `held` the entries that nodes hold back, and `work` the
-    cycles that all lanes of arithmetic are busy together, by component."""
+    """The figures of a region. `memory` is how many cycles the memory moves its bytes. All cycles are multiplied by `stretch`,
+    because the memory refreshes itself. `occupied` has the cycles of every node, `held` the entries that nodes hold back, and
+    `work`, by component, the cycles that all lanes of arithmetic are busy together."""
 
     cycles: float
     memory: float
@@ -39,7 +39,7 @@ class RegionFigures:
         )
 
     def renamed(self, nodes: tuple[str, ...]) -> RegionFigures:
-        """Return the figures of a region whose graph differs from this one in the names of its nodes alone, which are these."""
+        """Return the figures of a region whose graph differs from this one only in the names of its nodes, which are `nodes`."""
         if nodes == tuple(self.occupied):
             return self
         names = dict(zip(self.occupied, nodes, strict=True))

@@ -1,4 +1,4 @@
-"""Which lanes of a range are worth a graph: those that are expected to take the fewest cycles first, until no others promise less.
+"""The lanes of a range that get a graph, the fewest expected cycles first, until no others promise less.
 
 lanes   expected   its graph
 i=16    1,000      1,030      the first
@@ -19,9 +19,9 @@ from fuseflow.autoscheduler.budget.settings import SETTINGS
 
 @dataclass(slots=True)
 class LaneTrials:
-    """The lanes of a range with the cycles that are expected of them, of which the first so many were `compared` by arithmetic.
+    """The lanes of a range with their expected cycles. The first `compared` of them were compared by arithmetic.
 
-    At most `tried` are made whose graphs have room. None stands for all that may be the best.
+    At most `tried` graphs that have room are made. None stands for all that may be the best.
     """
 
     candidates: list[tuple[float, Deal]]
@@ -36,7 +36,7 @@ class LaneTrials:
     """How many lanes of the same indices stood still."""
 
     def __iter__(self) -> Iterator[Deal]:
-        """Yield lanes that are to be made. What comes of each has to be kept before the next one."""
+        """Yield lanes whose graphs are to be made. The cost of each has to be kept (`keep`) before the next one."""
         while self._looked < len(self.candidates):
             cycles, deal = self.candidates[self._looked]
             if self.best is not None and (self._is_enough or self._likely(cycles) >= self.best[1].cycles):
@@ -46,7 +46,7 @@ class LaneTrials:
             self._looked += 1
 
     def keep(self, deal: Deal, cost: RegionCost | None, stands_still: bool) -> None:
-        """Keep what the graph with some lanes costs; None if it has no room, or stands still."""
+        """Keep the cost of the graph with some lanes; None if it has no room, or stands still."""
         self._still[deal.indices] += stands_still
         if cost is None:
             return
@@ -58,7 +58,7 @@ class LaneTrials:
 
     @property
     def least_left(self) -> float:
-        """What those lanes promise at least that were not made, although they may be the best. Infinite if there are none."""
+        """The least cycles of the lanes that were not made, although they may be the best. Infinite if there are none."""
         assert self.best is not None
         left = self.candidates[self._looked :]
         return min((deal.least for cycles, deal in left if cycles < self.best[1].cycles), default=inf)
@@ -68,6 +68,6 @@ class LaneTrials:
         return self.tried is not None and (self._number >= self.tried or self._looked >= SETTINGS.looks_per_try * self.tried)
 
     def _likely(self, cycles: float) -> float:
-        """Return what lanes are likely to take. Where arithmetic was right about those that were made, others are to promise a gain."""
+        """Return the cycles that lanes are likely to take. Where arithmetic was right so far, others must promise a gain."""
         is_right = self.tried is not None and self._number > 0 and self._error < SETTINGS.right and self._looked < self.compared
         return cycles / SETTINGS.gain if is_right else cycles

@@ -1,4 +1,4 @@
-"""What the ranges of a program cost under a budget: first a bound, then the cycles with the lanes that take the fewest.
+"""The costs of the ranges of a program under a budget: first a bound, then the cycles with the best lanes.
 
 A bound is `max(work / lanes, bytes / bandwidth)`: no lanes make the arithmetic of a region less, or its bytes.
 """
@@ -27,7 +27,7 @@ from fuseflow.sim import Machine
 
 @dataclass(slots=True)
 class RangeCosts:
-    """The costs of ranges. Whatever was computed for one budget serves the next, and for one range all that differ in names alone.
+    """The costs of ranges. Results for one budget serve the next, and results for one range serve all that differ in names alone.
 
     `tried` is how many lanes of a range are lowered; None stands for all that may be the best.
     """
@@ -41,12 +41,12 @@ class RangeCosts:
     _dealt: dict[tuple[int, Budget, Freedom], DealtRange | None] = field(default_factory=dict)
     _nearest: dict[tuple[Budget, Freedom], float] = field(default_factory=dict)
     _stage_gains: dict[tuple[Budget, Freedom], float] = field(default_factory=dict)
-    """The least share of the cycles with lanes of whole regions that lanes of stages left of a range."""
+    """The least ratio of the cycles of a range with lanes of stages to its cycles with lanes of the whole region."""
     _arithmetic_gains: dict[Budget, float] = field(default_factory=dict)
-    """The least share of the cycles that arithmetic expects which a range took."""
+    """The least ratio of the cycles of a range to the cycles that arithmetic expects."""
     _reaches: dict[tuple[int, Budget], float] = field(default_factory=dict)
     decisions: DecisionCosts = field(init=False)
-    """What is known of single decisions."""
+    """The costs of single decisions."""
     _deeper: DeeperFifos = field(init=False)
 
     def __post_init__(self) -> None:
@@ -59,7 +59,7 @@ class RangeCosts:
         return self.decisions.evaluated
 
     def kind(self, edge: OrderedRange) -> int:
-        """Return the number of a range in an order. Those that differ in names alone have the same."""
+        """Return the number of a range in an order. Ranges that differ in names alone have the same number."""
         return self.decisions.kind(edge)
 
     def relaxed(self, edge: OrderedRange, budget: Budget) -> float:
@@ -76,9 +76,9 @@ class RangeCosts:
     def expected(self, edge: OrderedRange, budget: Budget, freedom: Freedom) -> float:
         """Return the cycles that a range is expected to take before all of its lanes are chosen.
 
-        At first that is its bound, taken as many times as the range takes its own that came nearest to it so far; then what arithmetic
-        says of its most promising lanes. If lanes of the whole region were chosen, it is expected to gain by lanes of its stages what the
-        range gained that gained most.
+        At first it is the bound, times the least ratio of cycles to bound that any range had so far. Then it is what arithmetic
+        expects of the most promising lanes. Once lanes of the whole region are chosen, lanes of its stages are expected to gain
+        as much as they gained in the range that gained most.
         """
         bound, key, whole = self.relaxed(edge, budget), (budget, freedom), replace(freedom, dealing="regions")
         if freedom.dealing == "stages" and self.known(edge, budget, whole):
@@ -93,8 +93,9 @@ class RangeCosts:
         return not edge.pieces or (self.kind(edge), budget, freedom) in self._dealt
 
     def refine(self, edge: OrderedRange, budget: Budget, freedom: Freedom) -> bool:
-        """Learn more of a range each time: what arithmetic says of its lanes, then lanes of the whole region, then those of its stages. If
-        all lanes that may be the best are wanted, they are chosen at once. Return whether it had no lanes and has some now."""
+        """Learn more of a range each time: what arithmetic says of its lanes, then lanes of the whole region, then lanes of its
+        stages. If all lanes that may be the best are wanted, they are chosen at once. Return whether these are its first.
+        """
         whole = replace(freedom, dealing="regions")
         if self.tried is None or freedom.dealing == "nothing":
             self.best(edge, budget, freedom)
@@ -151,8 +152,8 @@ class RangeCosts:
         return self._reaches[key]
 
     def fitting(self, edge: OrderedRange, budget: Budget, freedom: Freedom) -> list[tuple[RegionDecision, RegionCost]]:
-        """Return the decisions about a range that were estimated and have room, of those for which there is the freedom. If the lanes
-        of the range were chosen, those that arithmetic ranks next are estimated, too."""
+        """Return the decisions about a range that were estimated, have room, and are within the freedom. If the lanes of the
+        range were chosen, the lanes that arithmetic ranks next are estimated, too."""
         if edge.pieces and self.known(edge, budget, freedom):
             self._estimate_next(self.decisions.first(edge), budget, freedom)
         return [
@@ -163,8 +164,8 @@ class RangeCosts:
         ]
 
     def keep_run(self, edge: OrderedRange, decision: RegionDecision, run: RegionRun) -> None:
-        """Keep what a run showed of a range. If it took more than was known, its lanes are chosen again, and so are those of all that are
-        the same but for names."""
+        """Keep the cycles and FIFOs of a range in a run. If they are more than was known, the lanes of all ranges of its kind are
+        chosen again."""
         if self.decisions.keep_run(edge, decision, run):
             self._forget(self.kind(edge))
 
@@ -174,7 +175,7 @@ class RangeCosts:
             self._forget(self.kind(edge))
 
     def forget_cycles(self) -> None:
-        """Let all ranges be expected to take what the estimate says, whatever runs showed."""
+        """Forget the cycles that runs showed, so that all ranges are expected to take what the estimate says."""
         for kind in self.decisions.forget_cycles():
             self._forget(kind)
 
@@ -189,7 +190,7 @@ class RangeCosts:
         return SETTINGS.bounded_fifos if unbounded and "fifo" in budget.limits else None
 
     def _compare(self, edge: OrderedRange, budget: Budget, freedom: Freedom, dealt: DealtRange | None) -> None:
-        """Keep how near ranges come to their bounds, where not all that may be the best is wanted."""
+        """Keep how near ranges come to their bounds, unless all lanes that may be the best are wanted."""
         bound, key = self.relaxed(edge, budget), (budget, freedom)
         if self.tried is None or dealt is None or not bound:
             return
@@ -206,8 +207,8 @@ class RangeCosts:
             self._nearest[staged] = min(self._nearest.get(staged, inf), self._nearest[key])
 
     def _depths(self, edge: OrderedRange, budget: Budget) -> list[int | None]:
-        """Return the slots of FIFOs, None for those of the machine, with which a range has room in one lane: fewer where these take much of
-        the budget."""
+        """Return the slots of FIFOs with which a range has room in one lane, None for the slots of the machine. Fewer slots are
+        among them where the FIFOs of the machine take much of the budget."""
         first = self.depth(budget)
         used, limit = self.decisions.single(edge, first), budget.limits.get("fifo")
         depths = [] if budget.exceeded(used) else [first]
@@ -223,7 +224,7 @@ class RangeCosts:
         return next((dealt for dealt in deeper if dealt is not None), None)
 
     def _dealt_over(self, edge: OrderedRange, budget: Budget, freedom: Freedom, depth: int | None) -> DealtRange | None:
-        """Return a range with its best lanes, with FIFOs of so many slots."""
+        """Return a range with its best lanes, with FIFOs of `depth` slots."""
         key = self.kind(edge), budget, replace(freedom, depths=False), depth
         if key not in self._dealt_at:
             match freedom.dealing:
@@ -259,8 +260,8 @@ class RangeCosts:
         return DealtRange(*best, min(bound, best[1].cycles))
 
     def _compared(self, edge: OrderedRange, deals: list[Deal], depth: int | None) -> list[tuple[float, Deal]]:
-        """Return some of the lanes, with the cycles that are expected of them, the fewest first: by arithmetic, or else as the lanes
-        promise. If all lanes that may be the best are wanted, these are all, with what they promise."""
+        """Return some of the lanes with their expected cycles, the fewest first: by arithmetic, or else their least cycles. If
+        all lanes that may be the best are wanted, all are returned with their least cycles."""
         if self.tried is None or len(deals) == 1:
             return [(deal.least, deal) for deal in deals]
         return self.decisions.compared(edge, deals, depth)
@@ -271,7 +272,7 @@ class RangeCosts:
         return [None] * len(decisions) if self.tried is None else self.decisions.near(edge, decisions)
 
     def _estimate_next(self, edge: OrderedRange, budget: Budget, freedom: Freedom) -> None:
-        """Estimate so many lanes of a whole region as are tried where nothing is known by arithmetic."""
+        """Estimate the `tried` best-ranked lanes of a whole region."""
         if self.tried is None or freedom.dealing == "nothing":
             return
         for depth in self._depths(edge, budget) if freedom.depths else [self.depth(budget)]:
@@ -281,8 +282,8 @@ class RangeCosts:
     def _narrowed(
         self, edge: OrderedRange, budget: Budget, best: tuple[RegionDecision, RegionCost], most: float = inf
     ) -> tuple[RegionDecision, RegionCost]:
-        """Return the best of some lanes and of fewer and fewer: many ports get less of the memory than a few. Those that promise more than
-        `most` cycles are not looked at."""
+        """Return the best of some lanes and of fewer and fewer: many ports get less of the memory than a few. Lanes that promise
+        more than `most` cycles are left out."""
         while True:
             cycles = min(most, best[1].cycles)
             narrower = self._hopeful(edge, _halves(best[0]), cycles)
@@ -293,13 +294,13 @@ class RangeCosts:
             best = min(faster, key=lambda one: one[1].cycles)
 
     def _hopeful(self, edge: OrderedRange, decisions: Iterable[RegionDecision], cycles: float) -> list[RegionDecision]:
-        """Return the decisions about fewer lanes that may take less than so many cycles, by what they promise and by arithmetic."""
+        """Return the decisions about fewer lanes that may take fewer than `cycles`, by their least cycles and by arithmetic."""
         promising = [decision for decision in decisions if self._least(edge, decision) < SETTINGS.hopeful_lanes * cycles]
         near = self.decisions.near(edge, promising)
         return [decision for decision, own in zip(promising, near, strict=True) if own is None or own < cycles]
 
     def _least(self, edge: OrderedRange, decision: RegionDecision) -> float:
-        """Return what lanes of a whole region, or of its stages, promise."""
+        """Return the least cycles of lanes of a whole region, or of its stages."""
         model = self._stages(edge) if decision.has_stages else self._model(edge)
         return model.least(decision.lanes)
 
@@ -336,8 +337,8 @@ class RangeCosts:
         return self._stage_models[number]
 
     def _deals(self, edge: OrderedRange, budget: Budget, depth: int | None) -> list[Deal]:
-        """Return the lanes of a range that fit. Those of two indices are among them where those of one leave something to gain, or where
-        the best of these stand still."""
+        """Return the lanes of a range that fit. Lanes of two indices are among them where lanes of one index leave something to
+        gain, or where the best of these stand still."""
         deals = self._promising(edge, budget, depth)
         if self.tried is None or not deals or max(len(deal.lanes) for deal in deals) > 1:
             return deals
@@ -346,7 +347,7 @@ class RangeCosts:
         return self._model(edge, pairs=True).deals(budget, self._slots(depth))
 
     def _promising(self, edge: OrderedRange, budget: Budget, depth: int | None) -> list[Deal]:
-        """Return the lanes of one index that fit, or also those of two where these leave something to gain or all are wanted."""
+        """Return the lanes of one index that fit, and of two where lanes of one leave something to gain or all are wanted."""
         if self.tried is not None:
             deals = self._model(edge).deals(budget, self._slots(depth))
             if deals and deals[0].least <= SETTINGS.near_bound * self.relaxed(edge, budget):
@@ -354,11 +355,11 @@ class RangeCosts:
         return self._model(edge, pairs=True).deals(budget, self._slots(depth))
 
     def _slots(self, depth: int | None) -> int | None:
-        """Return the slots of FIFOs of a stated depth, or those of the machine."""
+        """Return the stated slots of FIFOs, or the slots of the machine."""
         return self.machine.first_depth if depth is None else depth
 
     def _model(self, edge: OrderedRange, *, pairs: bool = False) -> LaneModel:
-        """Return what lanes give a range, measured for single indices, or for pairs of them, too."""
+        """Return the resources and cycles of a range in lanes of single indices, or of pairs of them, too."""
         key = self.kind(edge), pairs
         if key not in self._models:
             single, costs = self._model(edge) if pairs else None, self.costs.lane_costs(edge)
@@ -367,7 +368,7 @@ class RangeCosts:
 
 
 def _halves(decision: RegionDecision) -> Iterator[RegionDecision]:
-    """Yield the decision with half of all lanes, and with half of those of each loop alone."""
+    """Yield the decision with half of all lanes, and with half of the lanes of each loop alone."""
     lanes = decision.lanes
     some = [range(len(lanes)), *([n] for n in range(len(lanes)) if len(lanes) > 1)]
     for halved in some:

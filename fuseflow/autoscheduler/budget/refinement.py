@@ -1,7 +1,7 @@
 """Other decisions about the regions of a program that ran.
 
-Regions run one after the other. So the cycles of a program are the sum of those of its regions, and one simulation says what one decision
-about every region takes. For example, two simulations of a program of three regions say which of two decisions is the faster in each.
+Regions run one after the other. So the cycles of a program are the sum of the cycles of its regions, and one run tests one
+decision about each. For example, two simulations of a program of three regions tell which of two decisions is faster in each.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from fuseflow.resources.budget import Budget
 
 @dataclass(frozen=True, slots=True)
 class RangeDecision:
-    """A range in an order, with a decision about it and what is expected then."""
+    """A range in an order, with a decision about it and its expected cost."""
 
     edge: OrderedRange
     decision: RegionDecision
@@ -29,9 +29,9 @@ class RangeDecision:
 
 @dataclass(slots=True)
 class Refinement:
-    """A program that was simulated, with other decisions about its regions, of which those that are expected to be fastest come first.
+    """A program that was simulated, with other decisions about its regions, the ones that are expected to be fastest first.
 
-    What is expected of them stays as it was before they were simulated.
+    Their expected costs stay as they were before they were simulated.
     """
 
     program: DealtPath
@@ -44,7 +44,7 @@ class Refinement:
         """Choose lanes of the regions in their other orders, as far as these are expected to take fewer cycles than were `taken`. `trying`
         is told each, and says whether there is time for it.
 
-        A search has all orders of the program that it expects to be the fastest alone, and another one may be fastest in the simulator.
+        A search has all orders only for the program that it expects to be the fastest. In the simulator another one may be.
         """
         for edge, _ in self.program.decisions if self.levers.orders else ():
             self.program.variant.graph.widen(edge)
@@ -55,14 +55,14 @@ class Refinement:
                     self.costs.best(other, self.budget, self.levers.freedom)
 
     def others(self, number: int) -> Iterator[DealtPath]:
-        """Yield at most so many programs, each with a decision about every region that none before had, as far as there are any."""
+        """Yield at most `number` programs, each with a new decision about every region, as far as there are any."""
         choices = [self._others(edge, decision) for edge, decision in self.program.decisions]
         for place in range(min(number, max(map(len, choices), default=0))):
             yield self._with([of_region[place] if place < len(of_region) else None for of_region in choices])
 
     def dealt_otherwise(self, taken: Mapping[str, int]) -> DealtPath:
-        """Return the program with lanes of another index of each region for which there is one, in an order in which that was expected to
-        take fewer cycles than were `taken`."""
+        """Return the program with each region dealt over another index than before, where there is one. It is taken in an order
+        in which fewer cycles were expected than were `taken`."""
         chosen = []
         for edge, decision in self.program.decisions:
             others = (
@@ -72,7 +72,7 @@ class Refinement:
         return self._with(chosen)
 
     def _with(self, chosen: Sequence[RangeDecision | None]) -> DealtPath:
-        """Return the program with these decisions about its regions. Where there is none, it is the one that it has."""
+        """Return the program with these decisions about its regions. Where there is none, the region keeps its own."""
         decisions = zip(self.program.decisions, chosen, strict=True)
         return replace(self.program, decisions=tuple(own if one is None else (one.edge, one.decision) for own, one in decisions))
 
@@ -98,6 +98,6 @@ class Refinement:
         return self._choices[id(edge)]
 
     def _alike(self, edge: OrderedRange) -> list[OrderedRange]:
-        """Return the orders of a range behind which everything goes on as behind this one."""
+        """Return the edges of a range in all orders that lead to the same state as this one."""
         edges = self.program.variant.graph.edges(edge.before, fused=not edge.is_single)
         return [other for other in edges if other.part == edge.part and other.after is edge.after and self.levers.allow(other)]

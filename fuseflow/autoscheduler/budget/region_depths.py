@@ -1,8 +1,8 @@
 """Other depths of the FIFOs of the regions of a program whose other decisions are made.
 
-The estimate knows which FIFOs hold a graph up all the time. What it does not know is how long others keep a region going while the memory
-refreshes itself, or answers late; and that ports which run further ahead of each other may open more rows of HBM2. So deeper FIFOs are
-simulated, and so are those of the machine where the estimate chose deeper ones.
+The estimate knows which FIFOs hold a graph up all the time. It does not know how long other FIFOs keep a region going while the
+memory refreshes itself, or answers late. It also does not know that ports which run further ahead of each other may open more
+rows of HBM2. So deeper FIFOs are simulated, and FIFOs of the machine where the estimate chose deeper ones.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from fuseflow.schedule import Schedule
 
 @dataclass(frozen=True, slots=True)
 class RegionDepth:
-    """So many slots of all FIFOs of a region of which the schedule states no others, or those of the machine (None)."""
+    """The slots of all FIFOs of a region for which the schedule states no others; None for the slots of the machine."""
 
     region: str
     slots: int | None
@@ -34,8 +34,8 @@ class RegionDepth:
 def region_depths(
     program: Compiled, budget: Budget, estimator: Estimator, compiled: Callable[[Schedule], Compiled]
 ) -> Iterator[tuple[RegionDepth, ...]]:
-    """Yield, for each region, the two deepest FIFOs that have room in a budget, and are deeper than those that it has; for one that has
-    deeper ones than the machine gives it, those of the machine first. `compiled` compiles the same program under another schedule."""
+    """Yield, for each region, the two deepest FIFOs that have room in a budget and are deeper than its own. If its own are deeper
+    than the machine's, the machine's come first. `compiled` compiles the same program under another schedule."""
     first, stated = program.machine.first_depth, dict(program.schedule.depths)
     if first is None or program.machine.rules == "comal":
         return

@@ -1,7 +1,7 @@
-"""Regions of a program that are taken from other schedules of it, and which of those that ran are the fastest.
+"""Regions of a program that are taken from other schedules of it: of all regions that ran, the fastest ones.
 
-Regions run one after the other, so the cycles of a program are the sum of those of its regions. For example, if one schedule has the faster
-first region and another one the faster second, a third one takes each from where it was faster.
+Regions run one after the other, so the cycles of a program are the sum of the cycles of its regions. For example, if one schedule
+has the faster first region and another one the faster second, a third one takes each from where it was faster.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class RegionTransfer:
-    """A region as another schedule of the same program has it: its loop order, its lanes, the depths of its FIFOs, the splits of its
-    Einsums, and the reuse buffers and preloads of the tensors that no other region reads, `own`."""
+    """A region as another schedule of the same program has it: its loop order, its lanes, the depths of its FIFOs, the splits of
+    its Einsums, and the reuse buffers and preloads of the tensors that only this region reads, `own`."""
 
     region: str
     einsums: frozenset[str]
@@ -33,7 +33,7 @@ class RegionTransfer:
     origin: Schedule
 
     def added(self, schedule: Schedule) -> Schedule:
-        """Return a schedule with the region as the other one has it."""
+        """Return a schedule with the entries that the other schedule has for the region."""
         origin = self.origin
         return replace(
             schedule,
@@ -47,14 +47,14 @@ class RegionTransfer:
 
 
 def _moved(entries: Entries[T], origin: Entries[T], is_own: Callable[[str], bool]) -> Entries[T]:
-    """Return entries of which those of one's own are those of an origin."""
+    """Return entries, where the ones whose names are own (`is_own`) come from an origin."""
     return (*(e for e in entries if not is_own(e[0])), *(e for e in origin if is_own(e[0])))
 
 
 @dataclass(frozen=True, slots=True)
 class RegionContents:
-    """What a region of a program computes, and reads: its Einsums, the tensors that no other region reads, its `own`, and those that it
-    `shares` with others, as a schedule names them."""
+    """The Einsums of a region, the tensors that no other region reads, its `own`, and the `shared` tensors that others read, too,
+    as a schedule names them."""
 
     einsums: frozenset[str]
     own: frozenset[str]
@@ -66,7 +66,7 @@ class RegionContents:
 
 
 def region_contents(program: Compiled) -> dict[str, RegionContents]:
-    """Return what each region of a program computes, and reads."""
+    """Return the Einsums and the tensors of each region of a program."""
     partitioned = partition_program(program.source.program, program.schedule)
     read = {region.name: frozenset(read_tensors(partitioned, [region.graph])) for region in program.regions}
     readers = Counter(tensor for tensors in read.values() for tensor in tensors)
@@ -83,10 +83,10 @@ def region_contents(program: Compiled) -> dict[str, RegionContents]:
 def fastest_regions(
     best: Trial, others: Sequence[Trial], contents: Mapping[str, RegionContents], fifo: float
 ) -> Iterator[RegionTransfer]:
-    """Yield the regions that took fewer cycles in other trials than in the best one, each from where it took the fewest.
+    """Yield the regions that took fewer cycles in other trials than in the best one, each from its fastest trial.
 
-    `contents` are those of the regions of the best trial. Another trial counts for a region if it says the same of all that is no single
-    region, and of the tensors that it shares. A run in which FIFOs became deeper than `fifo` bytes counts for none.
+    `contents` has the contents of each region of the best trial. Another trial counts for a region if its schedule says the same
+    outside of single regions, and of the tensors that the region shares. A run whose FIFOs grew beyond `fifo` bytes does not.
     """
     for region, ran in (best.regions or {}).items():
         shared = contents[region].shared
@@ -104,7 +104,7 @@ def fastest_regions(
 
 
 def _around(schedule: Schedule, region: str, shared: frozenset[str]) -> tuple[tuple[str, ...] | None, Schedule]:
-    """Return the members of a region, and what a schedule says beside how regions run, as far as it matters for this one."""
+    """Return the members of a region, and the entries of a schedule that are not about other regions alone."""
     rest = replace(
         schedule,
         fuse_regions=("none",),

@@ -1,6 +1,6 @@
-"""Changes of the regions of a program that ran, each of which is tried in the simulator, and what is the fastest of all that ran.
+"""Changes of the regions of a program that ran. Each is tried in the simulator, and the fastest regions are put together.
 
-Regions run one after the other. So one simulation of a program says of a change of each region whether the region is faster with it.
+Regions run one after the other. So one simulation tells, for one change of each region, whether the region is faster with it.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from fuseflow.schedule.entries import split_lanes
 
 @dataclass(frozen=True, slots=True)
 class RegionTrials:
-    """The changes of the regions of one program, and of those that were made of it."""
+    """The trials of changes of the regions of one program, and of the programs that were made of it."""
 
     request: BudgetRequest
     simulations: TrialSimulations
@@ -52,7 +52,7 @@ class RegionTrials:
 
     @staticmethod
     def most(request: BudgetRequest, ranges: int) -> int:
-        """Return how many candidates are tried at most for a program of so many ranges: lanes of their other orders, and simulations."""
+        """Return how many candidates a program of `ranges` ranges has at most: lanes of their other orders, and simulations."""
         lanes = ranges * SETTINGS.max_orders if request.top > 1 else 0
         fewer_preloads = "preloads" in request.allow
         runs = 2 * SETTINGS.change_rounds * (1 + fewer_preloads) if SPLITS in request.allow else 0
@@ -88,7 +88,7 @@ class RegionTrials:
         return not self.deadline.passed
 
     def _put_together(self, done: Sequence[Trial]) -> list[Trial]:
-        """Return the simulation of the best of some trials with each region as it was fastest in any of them, if none of them is that."""
+        """Return the simulation of the best of some trials with each region as it was fastest in any of them, if that is new."""
         best = best_trial(done)
         if best is None or self.deadline.passed:
             return []
@@ -97,8 +97,8 @@ class RegionTrials:
         return self._with(best, tuple(transfers), "the fastest of each region", {trial.schedule for trial in done})
 
     def _without_idle_preloads(self, done: Sequence[Trial]) -> list[Trial]:
-        """Return the simulation of the best of some trials without the preloads that are of no use in its lanes, if it has any: the lanes
-        of a search are others than those for which it preloads."""
+        """Return the simulation of the best of some trials without the preloads that are of no use in its lanes, if it has any: a
+        search chooses other lanes than the ones for which it preloads."""
         first = best_trial(done)
         if "preloads" not in self.request.allow or first is None or self.deadline.passed:
             return []
@@ -108,8 +108,8 @@ class RegionTrials:
         return [self.simulations.of_change(first, schedule, "fewer preloads")]
 
     def _in_runs(self, done: Sequence[Trial]) -> list[Trial]:
-        """Return the simulations of the best of some trials with lanes that take runs of rows, if these are allowed: of the indices that it
-        deals, and of others that are expected to be faster than it was."""
+        """Return the simulations of the best of some trials with lanes that take runs of rows, if these are allowed: lanes of the
+        indices that it deals, and of other indices that are expected to be faster."""
         first = best_trial(done)
         if first is None or SPLITS not in self.request.allow or self.deadline.passed:
             return []
@@ -118,7 +118,7 @@ class RegionTrials:
         return tried + self._changed(first, tuple(self._other_runs(first)), "other lanes in runs")
 
     def _other_runs(self, first: Trial) -> Iterator[tuple[RegionTransfer, ...]]:
-        """Yield, for each region of which lanes of another index are expected to be faster than it was, these with runs of rows."""
+        """Yield, for each region that is expected to be faster in lanes of another index, these lanes with runs of rows."""
         dealt, lanes = self.refinement.dealt_otherwise(first.taken).schedule, dict(first.schedule.parallel)
         others = {split_lanes(name)[0] for name, count in dealt.parallel if name not in lanes}
         contents = region_contents(self.estimates.compiled(first.schedule))
@@ -130,7 +130,7 @@ class RegionTrials:
             yield tuple(contents[o.region].transfer(o.region, o.added(schedule)) for o in options if o.region in others)
 
     def _deeper(self, done: Sequence[Trial]) -> list[Trial]:
-        """Return the simulations of the best of some trials with FIFOs that are as deep as there is room for."""
+        """Return the simulations of the best of some trials with FIFOs as deep as the budget has room for."""
         first = best_trial(done)
         if first is None or self.deadline.passed:
             return []
@@ -144,7 +144,7 @@ class RegionTrials:
         return [trial for changes in rounds(options) for trial in self._with(first, changes, how, {first.schedule})]
 
     def _with(self, first: Trial, changes: Sequence[RegionChange], how: str, known: Container[Schedule]) -> list[Trial]:
-        """Return the simulation of a trial with those of some changes that its regions can have, unless its schedule is known."""
+        """Return the simulation of a trial with all changes with which it compiles, unless its schedule is known."""
         schedule = first.schedule
         for each in changes:
             try:

@@ -1,4 +1,4 @@
-"""What is asked of a search within a budget, and which schedules leave nothing to ask."""
+"""The request for a search within a budget, and which schedules leave nothing to search."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from fuseflow.schedule import Schedule
 
 @dataclass(frozen=True, slots=True)
 class BudgetRequest:
-    """What is asked for: a budget, components of which a curve is wanted, what else may be decided, how many programs are simulated, and
-    the seconds after which the search stops with what it has."""
+    """A request for a search: a budget, components for which a curve is wanted, what else may be decided, how many programs are
+    simulated, and the seconds after which the search stops with its results so far."""
 
     budget: Budget
     pareto: tuple[str, ...] = ()
@@ -36,7 +36,7 @@ class BudgetRequest:
 
 
 def refuse_decided(schedule: Schedule) -> None:
-    """Raise `ScheduleError` for a schedule that says what a search under a budget is to choose."""
+    """Raise `ScheduleError` for a schedule that decides something that a search under a budget is to choose."""
     sections = {
         "par": [name for name, _ in schedule.parallel],
         "order": [name for name, _ in schedule.orders],

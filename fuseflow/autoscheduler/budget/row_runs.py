@@ -1,7 +1,7 @@
 """Lanes that take runs of rows instead of single ones, for a program whose other decisions are made.
 
-The estimate does not tell them apart from lanes of single rows, which take as many firings. What they change is who shares lines of the
-memory, and which lane has how much to do. So they are simulated.
+The estimate does not tell them apart from lanes of single rows, which take as many firings. They change which lanes share lines
+of the memory, and how much each lane has to do. So they are simulated.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from fuseflow.schedule.entries import split_lanes
 
 @dataclass(frozen=True, slots=True)
 class RowRuns:
-    """Lanes of an index of a region take runs of `size` rows: the loop is split in two, `target` (`T1.i`), and the outer one is dealt.
-    `order` is that of the region before."""
+    """Lanes of an index of a region take runs of `size` rows: the loop is split in two, `target` (`T1.i`), and the outer one is
+    dealt. `order` is the loop order of the region before the split."""
 
     region: str
     index: str
@@ -31,7 +31,7 @@ class RowRuns:
     order: tuple[str, ...]
 
     def added(self, schedule: Schedule) -> Schedule:
-        """Return a schedule with these runs beside what it says."""
+        """Return a schedule with these runs."""
         outer, inner = f"{self.index}0", f"{self.index}1"
         lanes = f"{self.region}.{self.index}"
         parallel = tuple((f"{self.region}.{outer}" if name == lanes else name, count) for name, count in schedule.parallel)

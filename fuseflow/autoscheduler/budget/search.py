@@ -1,7 +1,7 @@
-"""The search for the cheapest programs within a budget: paths that bounds let hope for are costed until the best ones are known.
+"""The search for the cheapest programs within a budget: paths with promising bounds are costed until the best are known.
 
-A range costs a bound until its lanes are chosen. If no range of the cheapest path is a mere bound, nothing is cheaper. Otherwise the
-lanes of those that are get chosen, and the cheapest path is looked for again.
+A range costs a bound until its lanes are chosen. If all ranges of the cheapest path have lanes, no path is cheaper. Otherwise
+lanes are chosen for its other ranges, and the cheapest path is looked for again.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ from fuseflow.schedule import Schedule
 
 @dataclass(frozen=True, slots=True)
 class Levers:
-    """What a search may decide.
+    """The kinds of decisions that a search may make.
 
-    A lever that is not there is as without it: single operators, the orders that the compiler ranks best, lanes of whole regions alone, one
-    lane, FIFOs of the machine, and the formats, the products, the reuse buffers and the preloads of the schedule.
+    Without a lever, in this order, there are: single operators, the orders that the compiler ranks best, lanes of whole regions
+    only, one lane, FIFOs of the machine, and the formats, products, reuse buffers and preloads of the schedule.
     """
 
     fusion: bool = True
@@ -41,11 +41,11 @@ class Levers:
     buffers: bool = True
     preloads: bool = True
     quick: bool = False
-    """Whether a few lanes of each range are enough for a first idea."""
+    """Whether a few lanes of each range are enough, for a first estimate."""
 
     @property
     def freedom(self) -> Freedom:
-        """What may be decided about each region beside its order."""
+        """The free decisions about each region beside its order."""
         dealing: Dealing = "nothing" if not self.lanes else "stages" if self.stages else "regions"
         return Freedom(dealing, self.depths, self.quick)
 
@@ -54,11 +54,11 @@ class Levers:
         return replace(self, **{lever: False})
 
     def allow(self, edge: OrderedRange) -> bool:
-        """Return whether a range in an order needs no lever that is not there."""
+        """Return whether a range in an order needs no lever that is missing."""
         return (self.fusion or edge.is_single) and (self.orders or edge.rank == 0)
 
     def allow_variant(self, variant: Variant) -> bool:
-        """Return whether a variant needs no lever that is not there."""
+        """Return whether a variant needs no lever that is missing."""
         needed = (
             (self.formats, variant.has_formats),
             (self.association, variant.has_association),
@@ -70,8 +70,8 @@ class Levers:
 
 @dataclass(frozen=True, slots=True)
 class Effort:
-    """How much is tried: lanes of so many `ranges`, and programs that are expected to take fewer cycles than a `limit`. A `quick` search
-    tries few lanes, and one order of each range."""
+    """The effort of a search: how many `ranges` get lanes, and up to which `limit` of expected cycles programs are of interest. A
+    `quick` search tries few lanes, and one order of each range."""
 
     ranges: int = SETTINGS.max_ranges
     limit: float = inf
@@ -80,15 +80,15 @@ class Effort:
 
 ALL_LEVERS = Levers()
 UNFUSED = Levers(fusion=False, formats=False, association=False, buffers=False, preloads=False)
-"""What unfused programs in the formats of the schedule may decide: lanes and orders, within the same budget."""
+"""The free decisions of unfused programs in the formats of the schedule: lanes and orders, within the same budget."""
 NO_LEVERS = replace(UNFUSED, orders=False, lanes=False)
-"""Unfused programs in one lane: what is there at once."""
+"""No free decisions: unfused programs in one lane, which need no search."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Variant:
-    """A program with the formats of its inputs, the order of its products, the reuse buffers and the preloads settled: the schedule that
-    says so, and the graph of its ranges. `published` is the schedule of the user, which settles them otherwise."""
+    """A program with the formats of its inputs, the order of its products, the reuse buffers and the preloads settled: the
+    schedule `base` that states them, and the graph of its ranges. `published` is the schedule of the user."""
 
     base: Schedule
     graph: CutGraph
@@ -115,7 +115,7 @@ class Variant:
         return self.base.preloads != self.published.preloads
 
     def scheduled(self, program: DealtPath) -> Schedule:
-        """Return the schedule of a program: what is fused, and every decision about a region."""
+        """Return the schedule of a program: its regions, and every decision about a region."""
         units = self.graph.ranges.units
         schedule = units.scheduled(self._without_idle_entries(program), program.path.partition)
         for edge, decision in program.decisions:
@@ -123,8 +123,8 @@ class Variant:
         return schedule
 
     def _without_idle_entries(self, program: DealtPath) -> Schedule:
-        """Return the schedule without the buffers and preloads that were chosen of tensors which no region of a program reads from
-        memory."""
+        """Return the schedule without the chosen buffers and preloads of tensors that no region of a program reads from memory.
+        """
         if not (self.has_buffers or self.has_preloads):
             return self.base
         graphs = [piece.graph for edge in program.path.edges for piece in edge.pieces]
@@ -136,7 +136,7 @@ class Variant:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class DealtPath:
-    """A program whose lanes were chosen, with the cycles that are expected of it."""
+    """A program whose lanes were chosen, with its expected cycles."""
 
     variant: Variant
     path: Path
@@ -154,7 +154,7 @@ class DealtPath:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SearchOutcome:
-    """The cheapest programs, the best first, and a bound: no program of those that were searched takes fewer cycles.
+    """The cheapest programs, the best first, and a bound: no program that was searched takes fewer cycles.
 
     `is_complete` says that no lanes were left that might be better. `relaxed` is the bound where all lanes of arithmetic and the memory are
     always busy.
@@ -168,21 +168,21 @@ class SearchOutcome:
 
 @dataclass(slots=True)
 class BudgetSearch:
-    """A search among variants of a program. What was computed for one budget and some levers serves the next."""
+    """A search among variants of a program. Costs that were computed for one budget and some levers serve the next search."""
 
     variants: tuple[Variant, ...]
     costs: RangeCosts
     deadline: Deadline = field(default_factory=Deadline)
     trying: Callable[[str], None] = lambda text: None
-    """It is told which range gets lanes."""
+    """A function that is told which range gets lanes."""
 
     def most_ranges(self, effort: Effort | None = None) -> int:
-        """Return how many ranges get lanes at most in one search: those of one program more than what is tried."""
+        """Return how many ranges get lanes at most in one search: the ranges of the effort, and of one more program."""
         return (effort or Effort()).ranges + max(len(variant.graph.ranges.units) for variant in self.variants)
 
     @collection_rare()
     def cheapest(self, budget: Budget, keep: int, levers: Levers = ALL_LEVERS, effort: Effort | None = None) -> SearchOutcome:
-        """Return the `keep` cheapest programs within a budget that differ in what is fused, in the formats or in the products."""
+        """Return the `keep` cheapest programs within a budget that differ in their regions, formats or products."""
         effort = effort or Effort()
         levers = replace(levers, quick=effort.quick)
         variants = [v for v in self.variants if levers.allow_variant(v)]
@@ -223,7 +223,7 @@ class BudgetSearch:
         return [edge for edge in edges if expected[edge] >= SETTINGS.large_range * max(expected.values())]
 
     def relaxed(self, budget: Budget, levers: Levers = ALL_LEVERS) -> float:
-        """Return what no program takes less than, because its lanes of arithmetic or its memory are always busy then."""
+        """Return a bound on the cycles of all programs: the time in which the arithmetic or the memory is always busy."""
         variants = [v for v in self.variants if levers.allow_variant(v)]
         return _first(self._cheapest(variants, budget, 1, levers, lambda edge, *_: self.costs.relaxed(edge, budget)))
 
@@ -245,7 +245,7 @@ class BudgetSearch:
         return self.costs.known(edge, budget, levers.freedom)
 
     def _optimistic(self, edge: OrderedRange, budget: Budget, levers: Levers) -> float:
-        """Return the cycles of a range whose lanes were chosen, else those that its bound lets expect."""
+        """Return the cycles of a range whose lanes were chosen, and of others the cycles that are expected by their bounds."""
         known = self._is_known(edge, budget, levers)
         return self._pessimistic(edge, budget, levers) if known else self.costs.expected(edge, budget, levers.freedom)
 
@@ -255,7 +255,7 @@ class BudgetSearch:
         return inf if dealt is None else dealt.cost.cycles
 
     def _bound(self, edge: OrderedRange, budget: Budget, levers: Levers) -> float:
-        """Return what no lanes of a range take less than."""
+        """Return a bound on the cycles of a range in any lanes."""
         if not self._is_known(edge, budget, levers):
             return self.costs.relaxed(edge, budget)
         dealt = self.costs.best(edge, budget, levers.freedom)

@@ -1,8 +1,8 @@
 """One option from each of several groups that share a budget: the slowest of those chosen is to be as fast as possible.
 
-The lanes of the stages of a region are such groups: each stage takes `work / lanes` cycles, all stages run at once, and their lanes
-add up. Of choices that are equally fast, the one with the least sum of places is taken, and of these the first. So there is one best
-choice, whatever release of the solver looks for it.
+The lanes of the stages of a region are such groups: each stage takes `work / lanes` cycles, all stages run at once, and their
+lanes add up. Of choices that are equally fast, the one with the least sum of places is taken, and of these the first. So there is
+one best choice, and all releases of the solver find it.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import numpy as np
 from fuseflow.cp_sat import CpSatProblem, Objective
 
 Amounts: TypeAlias = tuple[int, ...]
-"""What is taken of each component of the budget."""
+"""The amount of each component of the budget."""
 Selection: TypeAlias = tuple[int, ...]
 """The place of the option that is taken of each group."""
 
@@ -31,7 +31,7 @@ class Option:
 
 @dataclass(frozen=True, slots=True)
 class SelectionProblem:
-    """Groups of options, the ones that are preferred first, and what all of them together may take at most."""
+    """Groups of options, preferred ones first, and the limits of the sums of the amounts of the selected options."""
 
     groups: tuple[tuple[Option, ...], ...]
     limits: Amounts
@@ -48,8 +48,8 @@ class SelectionProblem:
 
 
 def select(problem: SelectionProblem) -> Selection | None:
-    """Return the best selection, or None if none is within the limits. CP-SAT is asked if the limits matter; with more work than it is
-    allowed, it returns the best selection that it found."""
+    """Return the best selection, or None if none is within the limits. CP-SAT is used if the limits matter. If it reaches its own
+    limit of work, it returns the best selection so far."""
     if not all(problem.groups):
         return None
     fastest = problem.fastest()

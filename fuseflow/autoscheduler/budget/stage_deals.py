@@ -1,4 +1,4 @@
-"""Lanes of the stages of a region: each stage gets lanes by its work, so that all of them take about as long, within one budget.
+"""Lanes of the stages of a region: each stage gets lanes by its work, so that all take about equally long, within a budget.
 
 The stages run at the same time, and the slowest decides. What each adds to the graph is measured with two and three lanes of that stage,
 and adds up over the stages; stages with equally many lanes share forks and merges, so it may be less.
@@ -23,8 +23,8 @@ from fuseflow.resources.budget import Budget
 
 @dataclass(frozen=True, slots=True, eq=False)
 class StageLanes:
-    """A stage that can be dealt over an index. `cycles` are those of the busiest node that is copied for it, and `two` and `three` what so
-    many lanes add to the graph."""
+    """A stage that can be dealt over an index. `cycles` is how long its busiest copied node works, and `two` and `three` are the
+    amounts that two and three lanes add to the graph."""
 
     loop: str
     size: int
@@ -33,7 +33,7 @@ class StageLanes:
     three: Amounts
 
     def options(self, floor: float) -> list[tuple[int, Option]]:
-        """Return the numbers of lanes that make the stage faster than `floor` or as fast, with what each adds: few lanes first."""
+        """Return the numbers of lanes up to the first that makes the stage as fast as `floor`, and the amounts that they add."""
         options: list[tuple[int, Option]] = []
         for count in lane_counts(self.size):
             more = self.two + (count - 2) * (self.three - self.two) if count > 1 else np.zeros(len(COMPONENTS))
@@ -47,8 +47,8 @@ class StageLanes:
 class StageModel:
     """The stages of a region that can be dealt over each index, and what the graph occupies in one lane.
 
-    `floor` has, by index, the cycles that no lanes of it shorten: of the nodes outside all stages, and of the memory. `copies` are the
-    cycles of the copies that the region reads, and `stretch` is what its own are multiplied by because the memory refreshes itself.
+    `floor` has, by index, the cycles that its lanes do not shorten: of the nodes outside all stages, and of the memory. `copies`
+    are the cycles of the copies that the region reads. `stretch` multiplies its own cycles for refreshes of the memory.
     """
 
     base: Amounts
@@ -83,8 +83,8 @@ class StageModel:
         return cls(base, stages, floor, sum(copy.cycles for copy in copies), figures.stretch)
 
     def lanes(self, budget: Budget, slots: float) -> list[Lanes]:
-        """Return, for each index that several stages have, the lanes of the stages that make the slowest as fast as the budget allows.
-        FIFOs have so many slots."""
+        """Return, for each index that several stages have, the lanes of the stages that make the slowest as fast as the budget
+        allows. FIFOs have `slots` slots."""
         scale = np.array([slots if name == "fifo" else 1.0 for name in COMPONENTS])
         limited = [n for n, name in enumerate(COMPONENTS) if name in budget.limits]
         room = [

@@ -1,7 +1,7 @@
 """The ways in which the inputs of a program may be stored: their formats, and blocks of their dimensions.
 
-Neither changes what a program computes, but which zeros it multiplies, and how many values one operator takes at once. A block of a
-dimension is one of all dimensions that its index runs over, in dense tensors; or in sparse ones whose entries come in such blocks.
+Neither changes the results of a program, but which zeros it multiplies, and how many values one operator takes at once. A
+dimension is in blocks together with all dimensions that its index runs over: dense ones, or sparse ones with such entries.
 """
 
 from __future__ import annotations
@@ -23,22 +23,22 @@ from fuseflow.tensors import Tensor
 MATRIX_FORMATS = ("dense", "csr", "csc", "dcsr")
 """The formats that an input of two dimensions may have."""
 DENSE_ROWS = {"dcsr": "csr", "dcsc": "csc"}
-"""The formats of matrices whose outer level is compressed, and the same with a dense one. They are those with these short names."""
+"""The formats of matrices whose outer level is compressed, and the same formats with a dense one, by short names."""
 BY_COLUMNS = ("csc", "dcsc")
 """The formats of matrices whose outer level has the columns."""
 
 
 @dataclass(frozen=True, slots=True)
 class Blocking:
-    """Blocks of so many values along dimensions of inputs, and which inputs are stored dense for that."""
+    """Blocks of `size` values along dimensions of inputs, and which inputs are stored dense for that."""
 
     axis: BlockAxis
     size: int
     dense: tuple[str, ...]
 
     def scheduled(self, schedule: Schedule, program: Program) -> Schedule:
-        """Return the schedule with these blocks beside those that it has. It stays as it is where a tensor would be in blocks along more
-        dimensions than can be."""
+        """Return the schedule with these blocks, too. It stays as it is where a tensor would be in blocks along too many
+        dimensions."""
         blocks: dict[str, list[int]] = {name: list(sizes) for name, sizes in schedule.blocks}
         for name, position in self.axis.dimensions:
             sizes = blocks.setdefault(name, [1] * len(program.declared[name].shape))
@@ -53,8 +53,8 @@ class Blocking:
 
 
 def other_kinds(source: Source, base: Schedule) -> dict[str, tuple[str, ...]]:
-    """Return, as `input_formats` does, one format of each kind that an input does not have: dense, compressed by rows, and for a large
-    compressed input the one that begins with its other dimension, in which other orders of loops read it."""
+    """Return, as `input_formats` does, one format of each kind that an input does not have: dense, compressed by rows, and for a
+    large compressed input the format that begins with its other dimension, which other loop orders read."""
     kinds = {}
     for name, (own, *others) in input_formats(source, base).items():
         wanted = ["dense" if _is_sparse(source, name) else "csr"]
@@ -65,8 +65,8 @@ def other_kinds(source: Source, base: Schedule) -> dict[str, tuple[str, ...]]:
 
 
 def turned_formats(source: Source, base: Schedule, current: Schedule) -> Iterator[tuple[str, str]]:
-    """Yield for each large compressed input the format by rows, or by columns, that it has not under a current schedule. What the schedule
-    `base` names stays as it is."""
+    """Yield, for each large compressed input, the format by rows or by columns that it does not have under a current schedule.
+    Inputs that the schedule `base` names stay as they are."""
     now = dict(current.formats)
     for name, formats in input_formats(source, base).items():
         declared = source.program.declared[name].format
@@ -77,8 +77,8 @@ def turned_formats(source: Source, base: Schedule, current: Schedule) -> Iterato
 
 
 def listed_rows(source: Source, base: Schedule) -> dict[str, str]:
-    """Return the same formats with a dense outer level for inputs whose outer level is compressed and lists most of its coordinates. Then
-    no list of them is read, and a locate need not keep it. What the schedule names stays as it is."""
+    """Return formats with a dense outer level for inputs whose outer level is compressed and lists most of its coordinates. Then
+    no list of coordinates is read, and a locate need not keep it. Inputs that the schedule names stay as they are."""
     decided = {name for name, _ in (*base.formats, *base.blocks)}
     formats = {}
     for declared in source.program.inputs:
@@ -91,8 +91,8 @@ def listed_rows(source: Source, base: Schedule) -> dict[str, str]:
 
 
 def input_formats(source: Source, base: Schedule) -> dict[str, tuple[str, ...]]:
-    """Return the formats of each input of two dimensions, first "" for that which it has; the largest inputs first. What the schedule names
-    stays as it is."""
+    """Return the formats of each input of two dimensions, first "" for its own format; the largest inputs first. Inputs that the
+    schedule names have no other format."""
     program = source.program
     names = [t.name for t in program.inputs if len(t.shape) == 2 and not t.block]
     names.sort(key=lambda name: (-prod(program.declared[name].shape), name))
@@ -113,9 +113,9 @@ def stored_share(tensor: Tensor) -> float:
 
 
 def blockings(source: Source, program: Program, base: Schedule) -> tuple[Blocking, ...]:
-    """Return the blocks in which dimensions of inputs may be, one size for each. `program` is that of the source without reshapes.
+    """Return the blocks in which dimensions of inputs may be, one size for each. `program` is without reshapes.
 
-    Dimensions of inputs of which the schedule names the format or the blocks stay as they are.
+    If the schedule names the format or the blocks of an input, its dimensions stay as they are.
     """
     decided = {name for name, _ in (*base.formats, *base.blocks)}
     choices = []
@@ -142,7 +142,7 @@ def _size(source: Source, axis: BlockAxis) -> int:
 
 
 def _comes_in_blocks(source: Source, axis: BlockAxis, name: str, size: int) -> bool:
-    """Return whether the entries of an input come in blocks of so many values along some dimensions."""
+    """Return whether the entries of an input come in blocks of `size` values along some dimensions."""
     tensor = source.tensors[name]
     along = {position for tensor_name, position in axis.dimensions if tensor_name == name}
     coordinates, values = tensor.entries()

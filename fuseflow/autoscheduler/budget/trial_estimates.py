@@ -1,4 +1,4 @@
-"""What is expected of whole programs of a search: compiled, estimated and weighed against the budget."""
+"""The estimates of whole programs of a search, which are compiled, estimated and compared with the budget."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class TrialEstimates:
     estimator: Estimator
     _programs: dict[Schedule, DealtPath] = field(default_factory=dict)
     _fastest: tuple[float, Schedule, Compiled] | None = None
-    """The fewest cycles that are expected of a program, its schedule, and the program, which is likely to be chosen."""
+    """The program with the fewest expected cycles, which is likely to be chosen: these cycles, its schedule, and the program."""
 
     def of_program(self, program: DealtPath, is_unfused: bool) -> Trial:
         """Return a program of a search as a trial. One that exceeds the budget is refused."""
@@ -65,7 +65,7 @@ class TrialEstimates:
 
 
 def program_name(program: DealtPath) -> str:
-    """Return the regions that fuse something, and formats that are not those of the user."""
+    """Return the regions that fuse something, and what the variant changes in the schedule of the user, as text."""
     units = program.variant.graph.ranges.units
     fused = [units.name(part) for part in program.path.partition if units.parts(part) > 1]
     changes = variant_changes(program.variant.published, program.variant.base)

@@ -16,7 +16,7 @@ from fuseflow.schedule import Schedule
 
 @dataclass(frozen=True, slots=True)
 class TrialSimulations:
-    """What simulates trials, as far as there is time until a deadline. What it shows of the ranges of a search enters their costs."""
+    """A simulator of trials, as long as a deadline has not passed. The runs of the ranges of a search enter their costs."""
 
     estimates: TrialEstimates
     costs: RangeCosts

@@ -1,4 +1,4 @@
-"""Programs that were considered as a whole: what is expected of them, and what a simulation showed."""
+"""Programs that were considered as a whole: their expected cycles, and the results of their simulations."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from fuseflow.sim import Engine, Machine
 
 @dataclass(frozen=True, slots=True)
 class RegionRun:
-    """What a simulation of a region showed: its cycles, and the bytes of all its FIFOs in the end, None if one had no bound or nobody
-    kept them."""
+    """The result of a simulation of a region: its cycles, and the bytes of all its FIFOs in the end. None if one had no bound, or
+    they were not kept."""
 
     cycles: int
     fifo: int | None = None
@@ -28,9 +28,9 @@ class RegionRun:
 
 @dataclass(frozen=True, slots=True)
 class TrialRun:
-    """What a simulation of a schedule showed: its cycles, and the most of each component that a region occupied, None for a FIFO without
-    bound. `regions` are those of each region, by name. `error` says why there is no simulation, and `stuck` is the region that stood
-    still, empty if none did."""
+    """The result of a simulation of a schedule: its cycles, and the most of each component that a region occupied, None for a
+    FIFO without bound. `regions` has the result of each region, by name. `error` says why there is no simulation, and `stuck` is
+    the region that stood still, empty if none did."""
 
     cycles: int | None = None
     occupied: Mapping[str, int | None] | None = None
@@ -47,9 +47,9 @@ RunSchedules: TypeAlias = Callable[[Sequence[Schedule]], Sequence[TrialRun]]
 class Trial:
     """A schedule that was considered.
 
-    `name` lists the regions that fuse something. `estimate` are the cycles that are expected, and `resources` the most that a region
-    occupies. `cycles` are those of a simulation, and `regions` what it showed of each region; they are None without one. `refused` says
-    why the schedule is not taken. `is_unfused` says that it has single operators in the formats of the user.
+    `name` lists the regions that fuse something. `estimate` is how many cycles are expected, and `resources` the most that a
+    region occupies. `cycles` and `regions` are the results of a simulation, as a whole and of each region; they are None without
+    one. `refused` says why the schedule is not taken. `is_unfused` says that it has single operators in the formats of the user.
     """
 
     name: str
@@ -69,8 +69,8 @@ class Trial:
 
     @property
     def rank(self) -> tuple[bool, bool, float, float, float, str]:
-        """The place among trials: those that ran are best, those that are refused worst, and within each class fewer cycles are better.
-        Of two that take as many, the one with the smaller FIFOs is."""
+        """The place among trials: trials that ran are best, refused ones are worst, and within each class fewer cycles are
+        better. Of two with equally many cycles, the one with the smaller FIFOs is better."""
         known, fifo = self.estimate if self.cycles is None else self.cycles, self.resources.fifo
         return (
             bool(self.refused),
@@ -120,7 +120,7 @@ def excess_text(over: Mapping[str, int | None], budget: Budget, verb: str = "it 
 
 @dataclass(frozen=True, slots=True)
 class SimulateHere:
-    """A function that simulates schedules of a loaded program in this process, and keeps what they share."""
+    """A function that simulates schedules of a loaded program in this process, and keeps the simulations that they share."""
 
     source: Source
     machine: Machine

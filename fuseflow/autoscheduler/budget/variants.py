@@ -1,8 +1,8 @@
 """The formats, blocks and orders of products that a program may have, each as a program of its own to cut.
 
-All of them are tried for small programs. Others begin with what the user has, and change one thing after the other: the format of an input,
-the order of a chain of products, the blocks of a dimension. A change stays if the program is expected to take fewer cycles with it. Then
-everything is looked at once more: with blocks, another order of products may be the better one.
+All of them are tried for small programs. Others begin with the schedule of the user, and change one thing after the other: the
+format of an input, the order of a chain of products, the blocks of a dimension. A change stays if the program is expected to take
+fewer cycles with it. Then everything is tried once more: with blocks, another order of products may be better.
 """
 
 from __future__ import annotations
@@ -40,12 +40,12 @@ VariantCost = Callable[[Variant, float], float]
 InputFormats = Callable[[Source, Schedule], dict[str, tuple[str, ...]]]
 """The formats that inputs may have, by name."""
 Change = Callable[[Schedule], Schedule]
-"""A change of a schedule, which leaves what it does not name."""
+"""A change of a schedule, which leaves other entries as they are."""
 
 
 @dataclass(frozen=True, slots=True)
 class VariantFactory:
-    """What makes variants of a program on a machine. What was fused in one variant is fused in all of them."""
+    """A factory of variants of a program on a machine. Regions that were fused in one variant are not fused again in others."""
 
     source: Source
     machine: Machine
@@ -67,19 +67,19 @@ class VariantFactory:
 
 @dataclass(slots=True)
 class VariantSearch:
-    """The search for the best variants of a program. `allow` has what may be changed beside what the user has: `formats`, `reassociate`."""
+    """The search for the best variants of a program. `allow` names what may be changed: `formats`, `reassociate`."""
 
     factory: VariantFactory
     published: Variant
     allow: frozenset[str]
     cost: VariantCost
     trying: Callable[[str], None] = lambda text: None
-    """It is told which variant comes next."""
+    """A function that is told which variant comes next."""
     _variants: dict[Schedule, Variant | None] = field(default_factory=dict)
     _costs: dict[Schedule, float] = field(default_factory=dict)
 
     def best(self) -> tuple[Variant, ...]:
-        """Return the variant of the user first, and those that are to be searched in full."""
+        """Return the variant of the user first, and then the variants that are to be searched in full."""
         self._variants[self.published.base] = self.published
         if self._tries_all:
             for changes in product(*self._steps(input_formats)):
@@ -101,8 +101,8 @@ class VariantSearch:
         return combined <= SETTINGS.max_combined and len(self.published.graph.ranges.units) <= SETTINGS.few_units
 
     def turned(self, best: Variant) -> Iterator[Variant]:
-        """Yield the variants in which one large compressed input of the best one is stored by its other dimension, without the buffers and
-        preloads that were chosen for it. Other orders of loops read them."""
+        """Yield the variants in which one large compressed input of the best variant is stored by its other dimension, which
+        other loop orders read. They have none of the buffers and preloads that were chosen for the best one."""
         plain = replace(best.base, buffers=self.published.base.buffers, preloads=self.published.base.preloads)
         formats = turned_formats(self.factory.source, self.published.base, best.base) if "formats" in self.allow else ()
         for name, format in formats:
@@ -111,7 +111,7 @@ class VariantSearch:
                 yield variant
 
     def _descend(self, steps: list[list[Change]]) -> None:
-        """Make the best change of each step, those of the other steps as they are, until none is left that is better."""
+        """Make the best change of each step, with the other steps as they are, until no change is better."""
         chosen = [0] * len(steps)
         for _ in range(SETTINGS.variant_rounds):
             before = list(chosen)
@@ -126,12 +126,12 @@ class VariantSearch:
                 break
 
     def _descent(self) -> list[list[Change]]:
-        """Return the changes of which one is made at each step, where not all combinations are tried: last all outer levels at once."""
+        """Return the options of each step, where not all combinations are tried: the last step is all outer levels at once."""
         rows = listed_rows(self.factory.source, self.published.base) if "formats" in self.allow else {}
         return [*self._steps(other_kinds), *([[_unchanged, _formatted_else(rows)]] if rows else ())]
 
     def _steps(self, formats_of: InputFormats) -> Iterator[list[Change]]:
-        """Yield the changes of which one is made at each step, the first of them none."""
+        """Yield the options of each step, of which one is taken. The first option is no change."""
         source, base = self.factory.source, self.published.base
         if "formats" in self.allow:
             for name, formats in formats_of(source, base).items():
@@ -144,7 +144,7 @@ class VariantSearch:
                 yield [_unchanged, _blocked(blocking, source.program)]
 
     def _kept(self) -> tuple[Variant, ...]:
-        """Return the variant of the user, the best ones, and the best ones that leave formats, or products, as the user has them."""
+        """Return the variant of the user, the best ones, and the best ones with the formats, or the products, of the user."""
         ranked = sorted((s for s in self._costs if self._costs[s] < inf), key=lambda s: (self._costs[s], s.to_yaml()))
         variants = [variant for schedule in ranked if (variant := self._variants[schedule]) is not None]
         kept = [self.published, *variants[: SETTINGS.kept_variants]]
@@ -163,7 +163,7 @@ class VariantSearch:
             self.trying(_changes_text(self.published.base, schedule))
             try:
                 self._variants[schedule] = self.factory(schedule)
-            except FuseFlowError:  # the operators do not run so
+            except FuseFlowError:  # an operator cannot be lowered in these formats
                 self._variants[schedule] = None
         return self._variants.get(schedule)
 
@@ -196,12 +196,12 @@ def _changed(schedule: Schedule, changes: Iterable[Change]) -> Schedule:
 
 
 def _changes_text(before: Schedule, schedule: Schedule) -> str:
-    """Return what differs between schedules, as a line of progress."""
+    """Return the differences between schedules as a line of progress."""
     return ", ".join(variant_changes(before, schedule)) or "as it is"
 
 
 def variant_changes(before: Schedule, schedule: Schedule) -> list[str]:
-    """Return the formats, the blocks, the products, the reuse buffers and the preloads of a schedule that another one has not."""
+    """Return the formats, blocks, products, reuse buffers and preloads of a schedule that another one does not have."""
     formats = [f"{name} {text}" for name, text in schedule.formats if (name, text) not in before.formats]
     blocks = [f"{name} {'x'.join(map(str, sizes))}" for name, sizes in schedule.blocks if (name, sizes) not in before.blocks]
     products = [f"{name} = {chain}" for name, chain in schedule.associations if (name, chain) not in before.associations]
