@@ -117,7 +117,7 @@ class OrderSearch:
             try:
                 pieces, _ = lower_region(state, replace(request, order=candidate.order))
             except FuseFlowError:
-                continue  # the names of its loops are those of another way to fuse the region
+                continue  # its loops have the names of another way to fuse the region
             regions_by_order[candidate.order] = pieces
             cycles = self.estimates.cycles(pieces, knowledge.copy())
             trials.append(OrderTrial(request.name, candidate.order, cycles))

@@ -1,4 +1,4 @@
-"""The estimate: what a graph does and how many cycles that takes, without a simulation.
+"""The estimate of the work of a graph and of the cycles that it takes, without a simulation.
 
 Work is counted exactly from the coordinates that tensors store (`counted`), or expected from their statistics (`fuseflow.costs`).
 """

@@ -19,14 +19,14 @@ from fuseflow.filesystem import read_text
 from fuseflow.selection import Threshold
 
 STATISTIC_KEYS = ("density", "stored", "degree", "neighbours", "kept")
-"""The statistics that can be stated of a tensor. `kept` is that of a result."""
+"""The statistics that can be stated of a tensor. `kept` is stated of a result."""
 Degrees = npt.NDArray[np.float64]
 """Numbers of stored entries of rows."""
 
 
 @dataclass(frozen=True, slots=True)
 class Assumption:
-    """What a user stated of one tensor.
+    """The statistics that a user stated of one tensor.
 
     `density` is the share of elements that are stored, `stored` their number. `degree` is `uniform`, `regular`, `powerlaw:ALPHA`, or the
     number of stored entries of each row. `neighbours` is the number of stored entries of a row, averaged over the rows that the stored
@@ -42,7 +42,7 @@ class Assumption:
 
 @dataclass(frozen=True, slots=True)
 class Assumptions:
-    """What a user stated: assumptions by tensor, and for pairs of tensors the share of the coordinates of one that the other has."""
+    """The statistics that a user stated, by tensor, and for pairs of tensors the share of coordinates of one in the other."""
 
     tensors: Mapping[str, Assumption] = field(default_factory=dict)
     rates: Mapping[tuple[str, str], float] = field(default_factory=dict)
@@ -51,7 +51,7 @@ class Assumptions:
 
     @classmethod
     def parse(cls, specs: Iterable[str]) -> Assumptions:
-        """Parse the arguments of `--stats`. Raises `UsageError` for what is not a statistic."""
+        """Parse the arguments of `--stats`. Raises `UsageError` for anything else."""
         tensors: dict[str, Assumption] = {}
         rates: dict[tuple[str, str], float] = {}
         for spec in specs:
@@ -79,8 +79,8 @@ class Assumptions:
         return cls(tensors, rates)
 
     def check(self, program: Program) -> None:
-        """Raise `UsageError` for a tensor that the program does not read, for one that is stored dense, and for a result of which values do
-        not decide how much is kept."""
+        """Raise `UsageError` for a tensor that the program does not read, for one that is stored dense, and for the kept share of
+        a result whose entries are not kept by value."""
         inputs = {t.name: t for t in program.inputs}
         stated = {name: assumption for name, assumption in self.tensors.items() if assumption != Assumption(kept=assumption.kept)}
         self._check_kept(program)
@@ -108,7 +108,7 @@ class Assumptions:
 
     @property
     def kept(self) -> dict[str, float]:
-        """The shares that keeps by value leave of their results."""
+        """The shares of entries that keeps by value leave, by result."""
         return {name: stated.kept for name, stated in self.tensors.items() if stated.kept is not None}
 
     def statistics(self, declared: TensorType) -> TensorStatistics | None:
@@ -230,8 +230,8 @@ def _degree_distribution(name: str, stated: Assumption, rows: int, columns: int,
 def power_law(exponent: float, rows: int, columns: int, total: float) -> tuple[Degrees, Degrees]:
     """Return the degrees 1, 2, ... of a power law, and how many rows are expected to have each.
 
-    The probability of degree d is proportional to (d + shift)^-exponent, up to the degree that one row is expected to exceed. The shift
-    follows from the mean degree; where no shift gives so small a mean, rows without entries do.
+    The probability of degree d is proportional to (d + shift)^-exponent, up to the degree that one row is expected to exceed. The
+    shift follows from the mean degree; where no shift gives so small a mean, some rows have no entries.
     """
     if not rows or not columns or not total:
         return np.zeros(1), np.array([float(rows)])

@@ -35,8 +35,8 @@ from fuseflow.samml.verify import stream_facts
 class BatchLevel:
     """A level of batches: the elements at `depth` of the streams that have `shape` above them.
 
-    `around` is the next level of batches outwards, None at the root. `workspaces` hold one batch each in a buffer, and `nodes` are the
-    nodes that work inside of these batches, but not inside of those of a deeper level.
+    `around` is the next level of batches outwards, None at the root. `workspaces` hold one batch each in a buffer, and `nodes`
+    are the nodes that work inside of these batches, but not inside of batches of a deeper level.
     """
 
     shape: StreamShape
@@ -106,13 +106,13 @@ def batch_flow(memo: CountMemo, stream: CountedStream, depth: int) -> Flow:
 
 @dataclass(slots=True)
 class BatchFlows:
-    """The flows of the streams of one graph inside of batches: most streams are those of several ports."""
+    """The flows of the streams of one graph inside of batches, each computed once: several ports share most streams."""
 
     memo: CountMemo
     _flows: dict[tuple[int, int], Flow] = field(default_factory=dict)
 
     def of(self, stream: CountedStream, depth: int) -> Flow:
-        """Return the flow of a stream, which is kept elsewhere, inside of each batch at `depth`."""
+        """Return the flow of a stream inside of each batch at `depth`. The caller keeps the stream alive."""
         key = id(stream), depth
         if key not in self._flows:
             self._flows[key] = batch_flow(self.memo, stream, depth)
@@ -138,7 +138,7 @@ def list_sums(nest: FiberNest | None, depth: int) -> tuple[tuple[Number, ...], t
 
 
 def mapped_flow(flow: Flow, map: ElementMap) -> Flow:
-    """Return the flow inside of batches that `map` maps to those of `flow`."""
+    """Return the flow inside of finer batches, which `map` maps to the batches of `flow`."""
     if map is None:
         return flow
 

@@ -1,9 +1,9 @@
 """The cycles of a graph: the bounds, and the cycles that are expected from them together.
 
-The *compute* bound is the cycles that the busiest node takes for its firings; no run takes fewer. The *imbalance* is how much longer the
-largest stages of all batches take than that node. The *FIFO* bound is the loop of FIFOs that takes longest. The *memory* bound is what
-moving all lines takes. The *control* bound is the time that nodes wait for their first tokens, and the time that is left after their last:
-latencies along the graph, and whole workspaces where a reduction emits nothing before its fiber ends.
+The *compute* bound is the cycles that the busiest node takes for its firings; no run takes fewer. The *imbalance* is how much
+longer the largest stages of all batches take than that node. The *FIFO* bound is the loop of FIFOs that takes longest. The
+*memory* bound is the cycles in which the memory moves all lines. The *control* bound is the time before the first tokens of nodes
+and after their last: latencies along the graph, and whole workspaces where a reduction emits nothing before its fiber ends.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ Limit = Literal["compute", "imbalance", "FIFOs", "control", "memory"]
 class Bound:
     """The bounds of a graph, in cycles.
 
-    `node` is the busiest node. `fifo` says between which nodes the ways lie that the FIFOs hold up most, and `lanes` are the cycles of the
-    busiest node that is not behind the lanes. `answers` is how long the busiest port waits for answers of the memory, and `crowded` how
-    long ports wait for lines that many of them want at once, or for writes that come behind all reads. `behind` is the work that is left
-    behind the lanes when these are done. `refresh` is the share of the time for which the graph stands still because the
-    memory refreshes itself. `stands_still` says that it is expected to come to no end, because its FIFOs have too few slots.
+    `node` is the busiest node. `fifo` names the nodes between which FIFOs hold the graph up most, and `lanes` has the cycles of
+    the busiest node that is not behind the lanes. `answers` is how long the busiest port waits for answers of the memory, and
+    `crowded` how long ports wait for lines that many of them want at once, or for writes that come behind all reads. `behind` is
+    the work that is left behind the lanes when these are done. `refresh` is the share of the time for which the graph stands
+    still because the memory refreshes itself. `stands_still` says that it is expected never to end: FIFOs lack slots.
     """
 
     compute: Number
@@ -55,7 +55,7 @@ class Bound:
 
     @property
     def waits(self) -> Number:
-        """The cycles that moving all lines takes, or waiting for those of one port or one array if that is longer."""
+        """The cycles in which the memory moves all lines, or in which one port or array waits for its lines if these are more."""
         return max(self.memory, self.answers, self.crowded)
 
     @property

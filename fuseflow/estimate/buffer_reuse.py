@@ -1,9 +1,9 @@
-"""What a reuse buffer saves a port: the share of its lines that are asked for again while they are still in the buffer.
+"""The saving of a reuse buffer at a port: the share of its lines that are requested again while they are still in the buffer.
 
-The loops around a look-up decide. In `for k, i, j`, the rows of `W[k, j]` are read again for each i, one after the other: a buffer that
-holds a row leaves one reading of each. In `for i, k, j`, each i reads rows of its own choice: only a buffer of the whole array leaves one
-reading, and one of half the array finds every second line, since the rows of the next i may be any. In `for j, k`, a line has the elements
-of many j: a buffer of as many lines as there are k leaves one reading, too.
+The loops around a look-up decide. In `for k, i, j`, the rows of `W[k, j]` are read again for each i, one after the other: a
+buffer that holds a row leaves one reading of each. In `for i, k, j`, each i reads rows of its own choice: only a buffer of the
+whole array leaves one reading. A buffer of half the array finds every second line, since the rows of the next i may be any. In
+`for j, k`, a line has the elements of many j: a buffer of as many lines as there are k leaves one reading, too.
 
 The buffer keeps the lines that were used last, so a line is found if fewer others were asked for since. Rows that are chosen are taken as
 chosen at random.
@@ -33,7 +33,7 @@ class OwnLoop:
 
     @property
     def is_apart(self) -> bool:
-        """Whether there are lines between those of one reference and those of the next."""
+        """Whether other lines lie between the lines of one reference and the lines of the next one."""
         return self.stride > max(1.0, self.run)
 
     @property
@@ -42,7 +42,7 @@ class OwnLoop:
         return max(1.0, self.size * min(1.0, self.stride))
 
     def met(self, turns: float) -> float:
-        """Return how many of these lines are met in so many turns, each of another coordinate."""
+        """Return how many of these lines are met in `turns` turns, each of another coordinate."""
         if self.stride >= 1 or self.size <= 1:
             return turns
         share = min(1.0, turns / self.size)
@@ -51,14 +51,14 @@ class OwnLoop:
 
 
 Loop: TypeAlias = OwnLoop | None
-"""A loop around a look-up. None stands for one in whose turns the same is looked up again, or another choice of the same."""
+"""A loop around a look-up. None is a loop that looks up the same in each turn, or chooses anew among the same."""
 
 
 def fetched_share(refs: Flow, loops: Sequence[Loop], lines: Number, each: float, array_lines: float, capacity: int) -> float:
     """Return the share of `lines` that a buffer of `capacity` lines does not have.
 
-    `refs` are the references that are looked up, and `loops` the loops around them, one for each depth, outermost first. `each` reference
-    leads to so many lines, of the `array_lines` of the array.
+    `refs` are the references that are looked up, and `loops` the loops around them, one for each depth, outermost first. A
+    reference leads to `each` lines, of the `array_lines` of the array.
     """
     if not refs.depth or not refs.inner_filled or capacity <= 0 or lines <= 0:
         return 1.0
@@ -86,7 +86,7 @@ def fetched_share(refs: Flow, loops: Sequence[Loop], lines: Number, each: float,
 
 
 def new_line_share(refs: Flow, loops: Sequence[Loop], lines: Number) -> Number:
-    """Return the share of `lines` that are not those of the list before, where a line has several lists of references.
+    """Return the share of `lines` that the list before did not have, where a line has the elements of several lists.
 
     Example: rows of 32 bytes that are looked up one after the other, element by element, share lines of 64 bytes, and half are left.
     """
@@ -99,7 +99,7 @@ def new_line_share(refs: Flow, loops: Sequence[Loop], lines: Number) -> Number:
 
 
 def lines_at_once(refs: Flow, loops: Sequence[Loop], lines: Number, window: int) -> tuple[Number, Number]:
-    """Return how many different lines there are among `window` ones that are asked for one after the other, and the share of one list.
+    """Return how many different lines are among `window` lines that are requested in a row, and which share belongs to one list.
 
     Example: `B[k, j]` is looked up in `for i, j, k` for the 6 coordinates k of a row of A. A line has the elements of 16 columns j, so the
     same 6 lines are asked for 16 times, and 32 lines in a row are of 6 different ones, or of 12 where others follow.
@@ -110,15 +110,15 @@ def lines_at_once(refs: Flow, loops: Sequence[Loop], lines: Number, window: int)
     reach, outer, alike = float(window), loops[-2] if len(loops) > 1 else None, 1.0
     if outer is not None:
         alike = largest((1.0, least((_turns(refs), _turns(refs) / outer.lines))))
-    elif len(loops) > 1:  # another choice of the same
+    elif len(loops) > 1:  # chosen anew among the same
         reach = loops[-1].lines
     lists = 1 + (largest((1.0, window / asked)) - 1) / alike
     return least((window, reach, asked * lists)), 1 / (1 + window / (asked * alike))
 
 
 def lines_in_turn(refs: Flow, loops: Sequence[Loop], lines: Number) -> Number:
-    """Return how many lines of an innermost list lie one behind the other, up to as many as lie in different bank groups: the lines of a
-    whole dimension, and where coordinates are chosen anyhow the lines of one reference."""
+    """Return how many lines of an innermost list lie one behind the other, up to as many as lie in different bank groups: the
+    lines of a whole dimension, or of one reference where coordinates are chosen in any order."""
     inner = loops[-1] if loops else None
     if inner is None:
         return 1.0
@@ -133,7 +133,7 @@ def _turns(refs: Flow) -> Number:
 
 
 def _again(fetched: float, distinct: float, reach: float, turns: float, capacity: int) -> float:
-    """Return the lines that are fetched when `distinct` lines, chosen anew among `reach` in each turn, are asked for in so many turns."""
+    """Return the lines that are fetched when each of `turns` turns requests `distinct` lines, chosen anew among `reach`."""
     if capacity >= reach:
         return min(fetched * turns, _union(distinct, reach, turns))
     if capacity < distinct:
@@ -143,7 +143,7 @@ def _again(fetched: float, distinct: float, reach: float, turns: float, capacity
 
 
 def _union(distinct: float, reach: float, turns: float) -> float:
-    """Return how many lines are asked for at all when `distinct` of `reach` are, in so many turns."""
+    """Return how many different lines are requested if each of `turns` turns requests `distinct` of `reach` lines."""
     if distinct >= reach:
         return reach
     return min(reach, reach * -expm1(turns * log1p(-distinct / reach)))

@@ -36,7 +36,7 @@ def array_bytes(decl: TensorDecl, statistics: TensorStatistics) -> dict[tuple[in
 
 
 def _last_follower(levels: Sequence[Level], p: int) -> int:
-    """Return the level whose entries are those of level p, one for one, and are told apart: coordinates of level p may repeat."""
+    """Return the last level that follows level p, one entry for one: coordinates of level p may repeat."""
     while p + 1 < len(levels) and levels[p + 1].follows:
         p += 1
     return p

@@ -1,4 +1,4 @@
-"""The flows of streams in lanes, from their counted lists: which elements each lane gets, and sums of what is below them."""
+"""The flows of streams in lanes, from their counted lists: which elements each lane gets, and sums of the numbers below them."""
 
 from __future__ import annotations
 

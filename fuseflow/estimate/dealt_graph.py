@@ -1,6 +1,6 @@
 """A graph in lanes by arithmetic: the firings, cycles and resources of every node in every lane, from the lists counted on one lane.
 
-Many candidates are computed at once, as arrays: what all lanes of all candidates do. The cycles of each are then put together one by one.
+Many candidates are computed at once, as arrays of the numbers of all their lanes. The cycles of each are then added up.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from fuseflow.sim.memory.settings import Hbm2Memory
 from fuseflow.transform.stream_levels import Levels
 
 MOST_KEPT = 256
-"""Of how many candidates the graphs are kept for other depths of FIFOs."""
+"""For how many candidates the graphs are kept, to be used with other depths of FIFOs."""
 
 LaneNumbers: TypeAlias = tuple[int, ...]
 """The lanes of each dealt index."""
@@ -49,8 +49,8 @@ MOST_NUMBERS = 1 << 19
 
 
 class LaneCost(NamedTuple):
-    """The bounds of a graph in lanes, its firings, which are counted, and what it occupies. `by_arithmetic` says that the graph was not
-    made for it."""
+    """The bounds of a graph in lanes, its counted firings, and its resources. `by_arithmetic` says that the graph in lanes was
+    not made for them."""
 
     bound: Bound
     firings: float
@@ -65,7 +65,7 @@ class LaneCost(NamedTuple):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _LaneGraph:
-    """The graph of a candidate, whatever the depths of its FIFOs: what its nodes do, and their cycles on a machine."""
+    """The graph of a candidate, whatever the depths of its FIFOs: the numbers of its nodes, and their cycles on a machine."""
 
     nodes: Sequence[NodeNumbers]
     cycles: GraphCycles
@@ -73,7 +73,7 @@ class _LaneGraph:
 
 @dataclass(slots=True, eq=False)
 class DealtGraph:
-    """A graph in lanes of some indices, whatever their number. `levels` are those of the streams of the graph on one lane."""
+    """A graph in lanes of some indices, whatever their number. `levels` is about the streams on one lane."""
 
     template: LaneTemplate
     serial: GraphBounds
@@ -90,8 +90,8 @@ class DealtGraph:
         return cls(template, serial, levels, nodes, ports, DealtResources(template))
 
     def cost(self, lanes: Mapping[str, int], machine: Machine, depth: int | None) -> LaneCost:
-        """Return the cost with so many lanes of each index, and FIFOs of so many slots or those of the machine (None). Raises `Uncountable`
-        if the counts on one lane do not say it."""
+        """Return the cost with `lanes` of each index, and FIFOs of `depth` slots, or of the machine (None). Raises `Uncountable`
+        if it does not follow from the counts on one lane."""
         graph = self._graphs_of([lanes], machine)[self._numbers(lanes)]
         held = [self._held(each, lanes) for each in self.template.nodes]
         used = self.resources.of(held, lanes, depth, machine)
@@ -99,8 +99,8 @@ class DealtGraph:
         return LaneCost(bound, int(sum(node.firings for node in graph.nodes)), used, True)
 
     def cycles(self, candidates: Sequence[tuple[Mapping[str, int], int | None]], machine: Machine) -> list[float]:
-        """Return the cycles alone of many candidates: lanes of each index, and the slots of all FIFOs, or None for those of the machine.
-        Raises `Uncountable`."""
+        """Return only the cycles of many candidates: lanes of each index, and the slots of all FIFOs, or None for the slots of
+        the machine. Raises `Uncountable`."""
         graphs = self._graphs_of([lanes for lanes, _ in candidates], machine)
         slots = {depth: self._slots(machine, depth) for _, depth in candidates}
         size, cycles = max(1, MOST_NUMBERS // len(self.template.nodes) ** 2), list[float]()
@@ -112,12 +112,12 @@ class DealtGraph:
         return cycles
 
     def _bounds(self, graphs: Sequence[_LaneGraph], slots: Sequence[Slots], machine: Machine) -> list[Bound]:
-        """Return the bounds of graphs, each with so many slots of its FIFOs."""
+        """Return the bounds of graphs, given the slots of the FIFOs of each."""
         loops = self._loops(graphs, slots, machine)
         return [graph.cycles.bound(around, "") for graph, around in zip(graphs, loops, strict=True)]
 
     def _loops(self, graphs: Sequence[_LaneGraph], slots: Sequence[Slots], machine: Machine) -> Sequence[BusyLoops | None]:
-        """Return the loops of FIFOs of graphs, which are computed together; None of a graph of which no FIFO is ever full."""
+        """Return the loops of FIFOs of graphs, which are computed together; None for a graph whose FIFOs are never full."""
         several = list({id(graph): graph for graph in graphs}.values())
         place = {id(graph): at for at, graph in enumerate(several)}
         nodes = _together([graph.nodes for graph in several])
@@ -134,7 +134,7 @@ class DealtGraph:
     # The graphs ----------------------------------------------------------------------------------------------------------------
 
     def _graphs_of(self, candidates: Sequence[Mapping[str, int]], machine: Machine) -> dict[LaneNumbers, _LaneGraph]:
-        """Return the graph of each candidate on a machine. Those of the last calls are kept."""
+        """Return the graph of each candidate on a machine. The graphs of the last calls are kept."""
         if machine.rules == "comal":
             raise Uncountable
         if self._graphs is None or self._graphs[0] is not machine or len(self._graphs[1]) > MOST_KEPT:
@@ -155,7 +155,7 @@ class DealtGraph:
         return [self._graph([node[at] for node in by_candidate], own, machine) for at, own in enumerate(ports)]
 
     def _graph(self, nodes: Sequence[NodeNumbers], ports: Sequence[LanePorts], machine: Machine) -> _LaneGraph:
-        """Return the graph of a candidate with the cycles of its stages and what it asks of the memory."""
+        """Return the graph of a candidate with the cycles of its stages and its load of the memory."""
         pipeline, answer = self._pipeline(nodes), memory_latency(machine.memory)
         timings = self.nodes.timings(machine)
         latency = [timing.latency + answer * stage.answers for timing, stage in zip(timings, pipeline.stages, strict=True)]
@@ -178,7 +178,7 @@ class DealtGraph:
         return [memory_answers(each.node, declared) for each in self.template.nodes]
 
     def _ways(self) -> list[tuple[int, int, int]]:
-        """Return the FIFOs of the first lane, by the places of their ends. What another lane gives is the same."""
+        """Return the FIFOs of the first lane, by the places of their ends. The FIFOs of other lanes are the same."""
         places = self.template.places
         return [
             (places[port.node], at, k)
@@ -191,7 +191,7 @@ class DealtGraph:
         return frozenset(at for at, each in enumerate(self.template.nodes) if isinstance(each.node, n.Merge))
 
     def _slots(self, machine: Machine, depth: int | None) -> Slots:
-        """Return the slots of each FIFO, all of which have a stated depth, or that of the machine."""
+        """Return the slots of each FIFO: the stated depth, or else the depth of the machine."""
         ways = self._once("ways", self._ways)
         if depth is not None:
             return (float(depth),) * len(ways)
@@ -235,7 +235,7 @@ class DealtGraph:
         return int(dealt_largest(self.serial.memo, collected.nest, outer, dealt).sum())
 
     def _once(self, key: Any, compute: Any) -> Any:
-        """Return what holds for all candidates."""
+        """Return a value that is computed once for all candidates."""
         if key not in self._kept:
             self._kept[key] = compute()
         return self._kept[key]
@@ -247,7 +247,7 @@ def _stage(each: TemplateNode, numbers: NodeNumbers, answers: int) -> Stage:
 
 
 def _is_there(number: Number) -> bool:
-    """Return whether a number is not 0, or one of an array."""
+    """Return whether a number, or any number of an array, is not 0."""
     return bool(number.any()) if isinstance(number, np.ndarray) else number > 0
 
 

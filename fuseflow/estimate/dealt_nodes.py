@@ -1,4 +1,4 @@
-"""What the nodes of a graph do in lanes, for many candidates at once: from the lists counted on one lane, dealt to the lanes of each."""
+"""The work of the nodes of a graph in lanes, for many candidates at once. Lists of one lane are dealt to the lanes of each."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ from fuseflow.transform.stream_levels import Levels
 
 
 class NodeNumbers(NamedTuple):
-    """What a node does: the tokens at its inputs in the busiest lane, how often it is there, its firings in all lanes, and in the busiest
-    lane the cycles of these, how often it emits what it holds back, how many tokens then, and those at its first output. `turns` are those
-    of the lanes whose rows it deals or merges, in lanes of `turning` of them, 0 where there are none.
+    """The numbers of a node: in how many `lanes` it is, its `firings` in all of them, and for the busiest lane the `tokens` at
+    each input, the `occupied` cycles, how often it emits what it holds back (`batches`), the tokens that it emits then, and those
+    at its first output (`elements`). If it deals or merges rows, `turning` lanes have up to `turns` turns each.
 
     All are arrays with a number for each candidate, or one number for all.
     """
@@ -49,8 +49,8 @@ class NodeNumbers(NamedTuple):
 
 @dataclass(slots=True, eq=False)
 class NodeStreams:
-    """The flows of the streams of a node, and the indices in whose lanes each is (`axes`), the inputs first: those around the node, and
-    those that the stream is dealt for."""
+    """The flows of the streams of a node. `axes` has, inputs first, the indices in whose lanes each stream is: the ones around
+    the node, and the ones for which the stream is dealt."""
 
     inputs: tuple[Flow, ...]
     outputs: tuple[Flow, ...]
@@ -58,8 +58,8 @@ class NodeStreams:
 
 
 class AlikeStreams(NamedTuple):
-    """Streams that have equal flows in all lanes: `counted` has their lists on one lane, and what is absent there, of which these levels
-    are dealt to the lanes of these indices. `read` is how many coordinates are read for each lane, None if all elements are.
+    """Streams that have equal flows in all lanes. `counted` has their lists and absent elements on one lane, and its `levels` are
+    dealt to the lanes of the `indices`. `read` is how many coordinates are read for each lane, None if all elements are.
     """
 
     counted: CountedStream
@@ -74,7 +74,7 @@ FlowsOnAxes: TypeAlias = dict[tuple[AlikeStreams, tuple[str, ...]], Flow]
 
 @dataclass(slots=True, eq=False)
 class DealtNodes:
-    """The nodes of a graph in lanes of some indices. `levels` are those of the streams of the graph on one lane."""
+    """The nodes of a graph in lanes of some indices. `levels` is about the streams on one lane."""
 
     template: LaneTemplate
     serial: GraphBounds
@@ -86,7 +86,7 @@ class DealtNodes:
     """A stream without absent elements for each nest."""
 
     def timings(self, machine: Machine) -> list[NodeTiming]:
-        """Return the timing of each node. Those on the machine of the last call are kept."""
+        """Return the timing of each node. Timings on the machine of the last call are kept."""
         if self._timings is None or self._timings[0] is not machine:
             self._timings = machine, list(self._timings_on(machine))
         return self._timings[1]
@@ -101,7 +101,7 @@ class DealtNodes:
     # Streams -------------------------------------------------------------------------------------------------------------------
 
     def streams(self, batch: LaneBatch) -> list[NodeStreams]:
-        """Return the flows of the streams of each node. Raises `Uncountable` if the counts on one lane do not say them."""
+        """Return the flows of the streams of each node. Raises `Uncountable` if these do not follow from one lane."""
         kept: FlowsOnAxes = {}
         return [self._streams_of(each, batch, kept) for each in self.template.nodes]
 
@@ -166,7 +166,7 @@ class DealtNodes:
         raise Uncountable
 
     def dealt(self, port: n.Port, indices: tuple[str, ...], lanes: Sequence[int]) -> tuple[DealtLevel, ...]:
-        """Return the levels of a stream of the graph on one lane that are dealt to so many lanes, the outermost first."""
+        """Return the levels of a stream of the graph on one lane that are dealt to `lanes`, the outermost first."""
         return _dealt(self._levels_of(port, indices), lanes)
 
     def _levels_of(self, port: n.Port, indices: tuple[str, ...]) -> tuple[int, ...]:
@@ -185,7 +185,7 @@ class DealtNodes:
     # Work ----------------------------------------------------------------------------------------------------------------------
 
     def numbers(self, batch: LaneBatch, streams: Sequence[NodeStreams], machine: Machine) -> list[NodeNumbers]:
-        """Return what each node does, given its streams."""
+        """Return the numbers of each node, given its streams."""
         counts, timings = batch.counts(), self.timings(machine)
         nodes = zip(self.template.nodes, streams, timings, strict=True)
         return [self._numbers_of(each, own, timing, batch, counts, machine) for each, own, timing in nodes]
@@ -230,7 +230,7 @@ class DealtNodes:
         batch: LaneBatch,
         counts: Mapping[str, Ints],
     ) -> tuple[Number, Number]:
-        """Return the lanes whose rows a node deals or merges, and the turns of the one that has most; none of them where nothing takes
+        """Return how many lanes have rows that a node deals or merges, and the most turns of one; 0 and 0 where no lanes take
         turns."""
         if fork := row_fork(each.node, self.template.graph.by_name):
             return as_number(counts[self.template.nodes[self.template.places[fork.name]].lanes_of]), batch.most(

@@ -1,4 +1,4 @@
-"""What the ports of a graph request of the memory in lanes, for many candidates at once."""
+"""The lines that the ports of a graph in lanes request, for many candidates at once."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ from fuseflow.sim.memory.settings import TimedMemory
 
 @dataclass(frozen=True, slots=True, eq=False)
 class DealtPorts:
-    """The ports of a graph in lanes of some indices. `array_bytes` are those of the arrays that are read."""
+    """The ports of a graph in lanes of some indices. `array_bytes` has the bytes of the arrays that are read."""
 
     template: LaneTemplate
     array_bytes: Mapping[ArrayPlace, int]
 
     def of(self, batch: LaneBatch, streams: Sequence[NodeStreams], machine: Machine) -> list[list[LanePorts]]:
-        """Return what the ports of all lanes request, for each candidate: as much more than the busiest lane as all its elements are
-        more."""
+        """Return the ports of all lanes, for each candidate. They request as many times the lines of the busiest lane as they
+        have its elements."""
         flows, counts = _BusiestFlows(self.template, streams, batch), batch.counts()
         dealing = {each.node.name: each.lanes_of for each in self.template.nodes if isinstance(each.node, n.Fork)}
         forks = {name: as_number(counts[dealing[first]]) for name, first in self.template.first.items() if first in dealing}
@@ -95,7 +95,7 @@ class DealtPorts:
         batch: LaneBatch,
         machine: Machine,
     ) -> list[PortLines]:
-        """Return a port for each candidate, with what it does not find in its reuse buffer."""
+        """Return a port for each candidate, with the lines that it does not find in its reuse buffer."""
         memory, apart = machine.memory, _apart(port, batch)
         buffers = buffered_ports(self.template.graph, memory.line) if isinstance(memory, TimedMemory) else {}
         if not buffers:
@@ -108,7 +108,7 @@ class DealtPorts:
 
 
 def _apart(port: PortLines, batch: LaneBatch) -> list[PortLines]:
-    """Return what a port requests for each candidate."""
+    """Return the port of each candidate, given one port with the numbers of all."""
     names = "lines", "jumps", "dealt", "divided", "at_once", "in_list", "in_turn"
     numbers: list[Number] = [getattr(port, name) for name in names]
     if not any(isinstance(number, np.ndarray) for number in numbers):

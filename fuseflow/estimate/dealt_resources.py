@@ -1,4 +1,4 @@
-"""What a graph in lanes occupies, by arithmetic: what each node occupies in one lane, as often as it is there."""
+"""The resources of a graph in lanes, by arithmetic: the resources of each node in one lane, as often as it is there."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from fuseflow.tensors.levels.base import bytes_of
 
 
 class _Unit(NamedTuple):
-    """What a node occupies in one lane; `tokens` are the bytes of a slot at each input, and `fifos` the forms of the FIFOs there. The area
-    of a node that deals lanes grows with them, by `branch_area`; of another node it has its own `branches`."""
+    """The resources of a node in one lane. `tokens` has the bytes of a slot at each input, and `fifos` the forms of the FIFOs
+    there. Its area has `branch_area` for each lane that it deals or merges, or for each of its own `branches`."""
 
     lanes: Mapping[str, int]
     stream: bool
@@ -34,7 +34,7 @@ class _Unit(NamedTuple):
 
 @dataclass(slots=True, eq=False)
 class DealtResources:
-    """What a graph in lanes of some indices occupies. What its nodes occupy on the machine of the last call is kept."""
+    """The resources of a graph in lanes of some indices. The ones of its nodes on the machine of the last call are kept."""
 
     template: LaneTemplate
     _units: tuple[Machine, ResourceCount, list[_Unit]] | None = None
@@ -42,7 +42,7 @@ class DealtResources:
     def at_most(
         self, held: Mapping[str, HeldEntries], lanes: Mapping[str, int], depth: int | None, machine: Machine
     ) -> Resources:
-        """Return the resources if each node holds as much in every lane as in one lane, where that is `held`."""
+        """Return the resources if each node holds as much in every lane as in the graph on one lane, where that is `held`."""
         count, _ = self._on(machine)
 
         def most(each: TemplateNode) -> int:
@@ -54,7 +54,7 @@ class DealtResources:
         return self.of(entries, lanes, depth, machine)
 
     def of(self, held: Sequence[int], lanes: Mapping[str, int], depth: int | None, machine: Machine) -> Resources:
-        """Return the resources, given what each node holds in all lanes, and the slots of all FIFOs or those of the machine (None)."""
+        """Return the resources, given the entries of each node in all lanes, and the slots of FIFOs, None for the machine's."""
         totals, ports, stream, area = Counter[str](), 0, 0, 0
         workspace, buffer, fifo, slots = 0, 0, 0, machine.first_depth if depth is None else depth
         nodes = *self.template.nodes, *self.template.left_out
@@ -81,7 +81,7 @@ class DealtResources:
         return Resources(*lanes_of, ports, stream, bytes_, workspace, buffer, area=total, fifo_grows=grows)
 
     def _on(self, machine: Machine) -> tuple[ResourceCount, list[_Unit]]:
-        """Return the graph on a machine, and what each node occupies in one lane."""
+        """Return the count of resources on a machine, and the resources of each node in one lane."""
         if self._units is None or self._units[0] is not machine:
             count, nodes = ResourceCount(self.template.graph, machine), (*self.template.nodes, *self.template.left_out)
             areas = AreaCount(count)

@@ -23,8 +23,8 @@ ROW_BYTES = 1 << (FIELD_WIDTHS["byte"] + FIELD_WIDTHS["column"])
 def estimated_counts(
     counts: GraphCounts, work: Work, load: MemoryLoad, machine: Machine, area: int | None, cycles: Number
 ) -> EnergyCounts:
-    """Return the events of a graph that is expected to take so many cycles. What leaks follows from these, and how often a DRAM opens rows
-    is expected, so neither is ever counted, nor are hits of reuse buffers. Raises `EnergyError` for a machine with `rules: comal`."""
+    """Return the events of a graph that is expected to take `cycles`. Leakage follows from the cycles, and the rows that a DRAM
+    opens are expected, so neither is counted, nor are hits of reuse buffers. Raises `EnergyError` for `rules: comal`."""
     graph, numbers = counts.graph, tuple(zip(counts.graph.nodes, counts.nodes, strict=True))
     events = NodeEvents(
         {node.name: node.firings for node in work.nodes},
@@ -45,7 +45,7 @@ def estimated_counts(
 
 
 def _dram(work: Work, load: MemoryLoad, machine: Machine) -> DramEvents:
-    """Return what the DRAM is expected to do. Lines that lie behind each other open a row once in a while, and each jump opens one."""
+    """Return the expected events of the DRAM. Lines in order open a row once in a while, and each jump opens one."""
     memory = machine.memory
     if isinstance(memory, IdealMemory):
         return DramEvents(0, 8 * (sum(row.bytes for row in work.traffic) + work.config_bytes))

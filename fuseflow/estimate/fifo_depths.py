@@ -1,8 +1,8 @@
-"""The depths that FIFOs need: those on short ways get the slots with which no loop takes longer than the slowest stage of the graph, and
-with which a refresh of the memory holds nothing up that could go on.
+"""The depths that FIFOs need: on short ways they get the slots with which no loop takes longer than the slowest stage of the
+graph, and with which no refresh of the memory holds up a stage that could go on.
 
-Example: a residual of 49 tokens a row goes around two products of 9,400 cycles each. Two rows must be under way at once, so its FIFO gets
-98 slots, and all others keep those of the machine.
+Example: a residual of 49 tokens a row goes around two products of 9,400 cycles each. Two rows must be under way at once, so its
+FIFO gets 98 slots, and all others keep the slots of the machine.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class _Lack:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class DepthChoice:
-    """The FIFOs of a graph with the bytes of a token of each, and what they have to keep up with: `base` cycles."""
+    """The FIFOs of a graph with the `bytes` of a token of each, and the `base` cycles that their loops may take."""
 
     graph: GraphCycles
     loops: FifoLoops
@@ -45,7 +45,7 @@ class DepthChoice:
     base: float
 
     def slots(self, first: Sequence[float]) -> tuple[float, ...]:
-        """Return the slots of each FIFO, beginning with those of the machine, of which none is taken away."""
+        """Return the slots of each FIFO, at least as many as it has `first`."""
         slots = list(first)
         longest = self.loops.longest(self.graph.latency, self.work)
         for _ in range(MOST_STEPS):
@@ -60,7 +60,7 @@ class DepthChoice:
         return tuple(slots)
 
     def _largest_loop(self, shares: Matrix, cycles: Matrix, batches: Matrix, latency: Matrix) -> _Lack | None:
-        """Return the loop that takes longest, with the share by which it would not hold the graph up."""
+        """Return the loop that takes longest, with the share that it must hold so that it does not hold the graph up."""
         end, begin = divmod(int(cycles.argmax()), len(cycles))
         if cycles[end, begin] <= TOLERANCE * self.base:
             return None

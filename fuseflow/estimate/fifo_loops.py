@@ -34,7 +34,7 @@ class Fifo(NamedTuple):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LongestWays:
-    """The longest ways between nodes, by the node where they end and that where they begin.
+    """The longest ways between nodes, by the nodes where they end and where they begin.
 
     `latency` are the cycles from a token at the beginning to the first that follows from it at the end, minus infinity where there is no
     way. `batches` is how many batches the nodes on that way hold back, the fewest of them, and infinite if they hold nothing back.
@@ -46,8 +46,8 @@ class LongestWays:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class BusyLoops:
-    """The loops of FIFOs of a graph: what their ways hold (`shares`), the longest ways, with the work on them, and the cycles of all
-    batches by each loop, 0 where there is none."""
+    """The loops of FIFOs of a graph: the `shares` of all work that ways hold, the longest ways, with the work on them, and the
+    cycles of all batches by each loop, 0 where there is none."""
 
     shares: Matrix
     longest: LongestWays
@@ -58,19 +58,19 @@ class BusyLoops:
         return cls(shares, longest, loop_cycles(shares, longest))
 
     def of_graph(self, at: int) -> BusyLoops:
-        """Return the loops of one graph, where they are those of many."""
+        """Return the loops of one of many graphs."""
         longest = LongestWays(self.longest.latency[at], self.longest.batches[at])
         return BusyLoops(self.shares[at], longest, self.cycles[at])
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FifoLoops:
-    """A graph as its ways compare. Nodes are numbered in order, and `fifos` are in the order of their targets.
+    """A graph whose ways are compared. Nodes are numbered in order, and `fifos` are in the order of their targets.
 
     `batches` is how often each node emits what it holds back, `emitted` the tokens that it emits then, and `held` the part of all work
     that it holds itself: batches, or elements for which it waits for the memory. `batches` is 0 for a node that emits as it goes.
 
-    Numbers may be arrays, with one for each of `many` graphs that are the same but for these. So are those of matrices then.
+    Numbers may be arrays, with one for each of `many` graphs that differ in these alone. Matrices have one more axis then.
     """
 
     fifos: tuple[Fifo, ...]
@@ -84,7 +84,7 @@ class FifoLoops:
         FIFO. It is infinite where there is no way.
         """
         fewest = self._matrix(np.inf)
-        behind = np.empty_like(fewest)  # what a way holds up to the FIFO behind its last node
+        behind = np.empty_like(fewest)  # the share that a way holds up to the FIFO behind its last node
         node = 0
         for fifo, room in zip(self.fifos, slots, strict=True):
             while node < fifo.target:
@@ -94,7 +94,7 @@ class FifoLoops:
         return fewest
 
     def _matrix(self, number: float) -> Matrix:
-        """Return a number for every two nodes, which are as many as there are `batches`."""
+        """Return a matrix with this number for every two nodes."""
         return np.full((len(self.batches), len(self.batches), *self.many), number)
 
     def _finish_share(self, behind: Matrix, fewest: Matrix, node: int) -> None:
@@ -142,7 +142,7 @@ class FifoLoops:
 
 
 def hidden_work(shares: Matrix, stage: int) -> float:
-    """Return the part of all work that the others can go on with while a stage stands still, given what the ways hold."""
+    """Return the part of all work that the others can go on with while a stage stands still, given the shares that ways hold."""
     before, after = np.isfinite(shares[stage]), np.isfinite(shares[:, stage])
     before[stage] = False
     around = shares[after][:, before]
@@ -152,7 +152,7 @@ def hidden_work(shares: Matrix, stage: int) -> float:
 def loop_cycles(shares: Matrix, longest: LongestWays) -> Matrix:
     """Return the cycles of all batches for every loop, by its end and its beginning; 0 where there is none.
 
-    A loop of which a node holds batches back takes whole batches, and one at least: where no batch fits, a machine deepens the FIFO.
+    A loop with a node that holds batches back holds whole ones, and one at least: where none fits, a machine deepens the FIFO.
     """
     with np.errstate(all="ignore"):
         whole = np.isfinite(longest.batches)
@@ -164,7 +164,7 @@ def loop_cycles(shares: Matrix, longest: LongestWays) -> Matrix:
 
 
 def fewest_batches(shares: Matrix, longest: LongestWays) -> float:
-    """Return the fewest batches for which the FIFOs of a loop have room, infinite without a loop of which a node holds batches back. A
-    machine that deepens no FIFO stands still with less than one: what the long way holds back comes after the whole batch."""
+    """Return the fewest batches for which the FIFOs of a loop have room, infinite if no node of a loop holds batches back. A
+    machine that deepens no FIFO stands still with less than one: the long way emits only after the whole batch."""
     loops = np.isfinite(shares) & np.isfinite(longest.latency) & np.isfinite(longest.batches)
     return float((shares[loops] * longest.batches[loops]).min(initial=np.inf))

@@ -48,9 +48,9 @@ def choose(holds: Truth, number: Number, otherwise: Number) -> Number:
 class Flow:
     """The size of a stream.
 
-    `lists` is the number of lists at each depth, outermost first, and `filled` the number of those that are not empty. `elements` is the
-    number of innermost elements, of which `absent` are `N`. `read` is how many coordinates a scan that makes these lists
-    reads, or a locate that keeps its level.
+    `lists` is the number of lists at each depth, outermost first, and `filled` the number of lists that are not empty. `elements`
+    is the number of innermost elements, of which `absent` are `N`. `read` is how many coordinates are read by a scan that makes
+    these lists, or by a locate that keeps its level.
     """
 
     lists: tuple[Number, ...] = ()

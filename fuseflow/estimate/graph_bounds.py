@@ -1,5 +1,5 @@
-"""The work and the bounds of one graph on many machines: arithmetic over its counts, of which every part is kept for the machines that it
-is the same for.
+"""The work and the bounds of one graph on many machines: arithmetic over its counts. Every part is kept for all machines for
+which it is the same.
 
 Firings and stages depend on the rules, the intervals and the lines of a machine. Bytes depend on the lines. Latencies, the depth of FIFOs
 and the speed of the memory only enter the sums that `bound` takes.
@@ -35,7 +35,7 @@ Value = TypeVar("Value")
 
 @dataclass(frozen=True, slots=True)
 class MachineBounds:
-    """The work of a graph on a machine, its bounds, and what it asks of the memory."""
+    """The work of a graph on a machine, its bounds, and its load of the memory."""
 
     machine: Machine
     work: Work
@@ -45,27 +45,27 @@ class MachineBounds:
 
 @dataclass(slots=True, eq=False)
 class GraphBounds:
-    """A counted graph, with what was computed of it for machines."""
+    """A counted graph, with its work and bounds on machines."""
 
     counts: GraphCounts
     memo: CountMemo
     _kept: dict[Hashable, Any] = field(default_factory=dict)
     _of_depths: dict[Hashable, Any] = field(default_factory=dict)
-    """What depends on the depths of FIFOs that the graph states."""
+    """Results that depend on the depths of FIFOs that the graph states."""
     _latest: MachineBounds | None = None
 
     def with_depths_of(self, graph: Graph) -> GraphBounds:
-        """Return the bounds of the same graph with other depths of FIFOs. Whatever these do not enter is computed once for both."""
+        """Return the bounds of the same graph with other depths of FIFOs. Results without these are computed once."""
         return GraphBounds(replace(self.counts, graph=graph), self.memo, self._kept)
 
     def on(self, machine: Machine) -> MachineBounds:
-        """Return the work and the bounds on a machine. Those on the machine of the last call are kept."""
+        """Return the work and the bounds on a machine. The ones on the machine of the last call are kept."""
         if self._latest is None or self._latest.machine is not machine:
             self._latest = self._on(machine)
         return self._latest
 
     def depths(self, machine: Machine) -> Mapping[Edge, int]:
-        """Return the depths of the FIFOs that need more slots than the graph and the machine give them, so that none holds it up."""
+        """Return the depths of the FIFOs that need more slots than graph and machine give them, so that none holds it up."""
         graph, _, key = self._cycles(machine)
         if machine.first_depth is None:
             return {}
@@ -82,7 +82,7 @@ class GraphBounds:
         return MachineBounds(machine, work, bound, graph.load)
 
     def _cycles(self, machine: Machine) -> tuple[GraphCycles, Work, Hashable]:
-        """Return the graph with the cycles of its stages, the work of its nodes, and the key of what these depend on."""
+        """Return the graph with the cycles of its stages, the work of its nodes, and a key of what they depend on."""
         timings = self._once("timings", lambda: TimingClasses.of(self.counts)).on(machine)
         pipeline = self._once("pipeline", lambda: Pipeline.of(self.counts))
         key = _firing_key(machine, timings.intervals)
@@ -123,7 +123,7 @@ class GraphBounds:
         return loops, self._once(("busy", key, ahead), lambda: loops.work(busy))
 
     def _memory_load(self, line: int, machine: Machine) -> MemoryLoad:
-        """Return what the graph requests of the memory, in lines."""
+        """Return the load of the memory by the graph, in lines."""
         memory = machine.memory
         channels = memory.channels if isinstance(memory, Hbm2Memory) else 1
 
@@ -171,8 +171,8 @@ def lines_ahead(machine: Machine) -> tuple[int, int]:
 
 
 def lines_written(counts: GraphCounts, line: int, parts: Mapping[str, LanePart] | None = None) -> list[WrittenLines]:
-    """Return the lines of each array that a graph writes. `parts` has the places of one lane of each tensor that lanes write, if these are
-    not those of the graph."""
+    """Return the lines of each array that a graph writes. `parts` has the places of one lane of each tensor that lanes write, if
+    they differ from the graph."""
     declared = counts.graph.declared
     if parts is None:
         parts = {w.tensor: lane_part(w, declared[w.tensor]) for w in counts.graph.nodes if isinstance(w, WriteLaneValues)}
@@ -181,6 +181,6 @@ def lines_written(counts: GraphCounts, line: int, parts: Mapping[str, LanePart] 
 
 
 def _firing_key(machine: Machine, intervals: tuple[Intervals, ...]) -> Hashable:
-    """Return what the firings of nodes, and the cycles that these take, depend on in a machine."""
+    """Return the settings of a machine on which the firings of nodes, and the cycles of these, depend."""
     memory = machine.memory
     return machine.rules, memory.model, None if isinstance(memory, IdealMemory) else memory.line, intervals

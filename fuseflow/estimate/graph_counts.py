@@ -55,7 +55,7 @@ _Accesses: TypeAlias = dict[tuple[str, str, str], list[_Access]]
 
 @dataclass(frozen=True, slots=True)
 class NodeCounts:
-    """What passes through a node: the flows of its inputs and outputs, the shapes of the tiles that it reads, its comparisons and FLOPs.
+    """The counts of a node: the flows of its inputs and outputs, the shapes of tiles that it reads, comparisons and FLOPs.
 
     `exact` says that the numbers were counted.
     """
@@ -72,10 +72,10 @@ class NodeCounts:
 class GraphCounts:
     """The counts of a graph: of its nodes, its FLOPs by operator, its bytes by array, and the flows of its streams.
 
-    `streams` are the streams that could be counted, and `comparisons` those of each node that merges, list by list. `statistics` are
-    those of the tensors that the graph writes; `patterns` are their patterns, where these could be counted. `config_bytes` are those of
-    its resident tensors. `array_bytes` are those of the arrays that it reads from memory, by tensor, level (-1 for values) and kind, in the
-    order in which they lie there.
+    `streams` has the streams that could be counted, and `comparisons` the ones of each node that merges, list by list.
+    `statistics` are of the tensors that the graph writes, and so are `patterns`, where these could be counted. `config_bytes` are
+    of its resident tensors. `array_bytes` has the bytes of the arrays that it reads from memory, by tensor, level (-1 for values)
+    and kind, in the order in which they lie there.
     """
 
     graph: n.Graph
@@ -99,10 +99,10 @@ def count_graph(
     overlap: Overlap | None = None,
     kept: Mapping[str, float] | None = None,
 ) -> GraphCounts:
-    """Count what a verified graph does.
+    """Count the work of a verified graph.
 
-    `statistics` are those of all tensors that it reads, `patterns` the patterns of those that can be counted, and `overlap` what is known
-    of pairs of them. `kept` are the shares of the values that nodes are known to keep by value.
+    `statistics` are of all tensors that it reads, `patterns` of the tensors that can be counted, and `overlap` has facts about
+    pairs of tensors. `kept` has the share of its values that a node keeps by value, where it is known.
     """
     own, declared = auxiliary_statistics(graph), graph.declared
     statistics = {**statistics, **own}
@@ -138,7 +138,7 @@ def count_graph(
         for (p, kind), words in elements_written(decl, [flows[port] for port in ports], flows[values]).items():
             accesses.setdefault((name, kind, "write"), []).append(_Access(p, words, exact))
         levels = streams.results[name]
-        fills_up = any(level.pads for level in decl.format.levels)  # which coordinates it adds follows from those that it gets
+        fills_up = any(level.pads for level in decl.format.levels)  # which coordinates it adds follows from the ones that it gets
         if exact and not fills_up and all(level.nest is not None for level in levels):
             nest = written_nest([level.nest for level in levels])
             key = ("written", str(decl.format), decl.shape)
@@ -200,7 +200,7 @@ def _traffic(graph: n.Graph, accesses: _Accesses) -> tuple[ArrayTraffic, ...]:
 
 
 def _bytes(decl: n.TensorDecl, kind: str, parts: Sequence[_Access]) -> Number:
-    """Return the bytes of accesses to arrays of one kind. Those of an array whose elements are smaller than a byte are rounded up once."""
+    """Return the bytes of accesses to arrays of one kind. An array with elements smaller than a byte is rounded up once."""
     elements: dict[tuple[int, int], Number] = {}
     for part in parts:
         bits = decl.element_bits

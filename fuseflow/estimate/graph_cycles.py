@@ -1,4 +1,4 @@
-"""The cycles of a graph on a machine, put together from its stages, its FIFOs and what it asks of the memory."""
+"""The cycles of a graph on a machine, put together from its stages, its FIFOs and its load of the memory."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from fuseflow.sim.memory.timing import HBM2_2000
 REFRESH_GAP = HBM2_2000.nRFC + 56
 """The cycles in which no answer comes when the memory refreshes itself: its banks are closed before, and opened again behind it."""
 A_BATCH = 0.95
-"""A graph stands still where FIFOs have room for less than so much of a batch: nodes have a few tokens of it under way themselves."""
+"""A graph stands still where FIFOs have room for less than this share of a batch: nodes hold a few tokens of it themselves."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -44,11 +44,11 @@ class SlowestLoop:
     cycles: float
 
 
-@dataclass(frozen=True, eq=False)  # with places for what is computed once
+@dataclass(frozen=True, eq=False)  # without slots: cached properties are stored in the instance
 class GraphCycles:
-    """A graph on a machine, of which the latency and the cycles of every stage are known, its imbalance, and its load of the memory.
+    """A graph on a machine, with the latency and the cycles of every stage, its imbalance, and its load of the memory.
 
-    `emission_takes_time` is not so by the rules of `comal`.
+    `emission_takes_time` is False by the rules of `comal`.
     """
 
     machine: Machine
@@ -105,18 +105,18 @@ class GraphCycles:
 
     @property
     def written_alone(self) -> Number:
-        """The lines that are written one by one, in other rows than those that are read: behind a workspace whole rows of a result are
-        written at once, which finds the rows of the memory open."""
+        """The lines that are written one by one, in other rows of the memory than the lines that are read. There are none behind
+        a workspace: it writes a whole row of a result at once, which finds rows of the memory open."""
         return 0 if self.pipeline.workspace < len(self.pipeline.stages) else self.load.elsewhere
 
     @cached_property
     def preloading(self) -> float:
-        """The cycles for which nodes wait until what they look up is preloaded."""
+        """The cycles for which nodes wait until the tensors that they look up are preloaded."""
         return preload_cycles(self.load, self.machine, peak_bandwidth(self.machine))
 
     @cached_property
     def transfer(self) -> float:
-        """The cycles in which the memory moves all lines. Those that are written behind the lanes come later."""
+        """The cycles in which the memory moves all lines. Lines that are written behind the lanes come later."""
         moved = self.load.lines_read if self.pipeline.behind else self.load.lines_read + self.load.written
         return transfer_cycles(self.load, moved, self.machine, peak_bandwidth(self.machine))
 
@@ -158,8 +158,8 @@ class GraphCycles:
         return SlowestLoop(begin, end, float(whole[end, begin]))
 
     def slowest_turns(self, around: BusyLoops) -> SlowestLoop | None:
-        """Return the lanes that wait longest for each other's turns, from the first token at their beginning to the last behind their
-        end; None if all have room for what they do before their turn."""
+        """Return the lanes that wait longest for each other's turns, from the first token at their beginning to the last behind
+        their end; None if all have room for their work before their turn."""
         slowest: SlowestLoop | None = None
         for at, stage in enumerate(self.pipeline.stages):
             if stage.turns is None:
@@ -175,8 +175,8 @@ class GraphCycles:
         return slowest
 
     def latest_start(self, around: BusyLoops) -> SlowestLoop | None:
-        """Return the stages of which the first has most left to do when the first token reaches the second on another way: before, it can
-        only fill the FIFOs between them. None if there are none.
+        """Return two stages: the first has most work left when the first token reaches the second on another way. Until then it
+        can only fill the FIFOs between them. None if there are none.
 
         Example: a sum over all of `A x` is to divide each of its entries, which are computed a second time for that. The second time
         begins behind the first, since 64 slots hold little of it.
@@ -197,7 +197,7 @@ class GraphCycles:
         return latest
 
     def _in_turn(self, stage: int, at: int) -> float:
-        """Return the cycles of a stage of a lane that are within its turns. What fills a workspace is not within those of a merge."""
+        """Return the cycles of a stage of a lane that are within its turns. For a merge, to fill a workspace is not."""
         own = self.pipeline.stages[stage]
         return float(own.emitted if own.batches and at in self.pipeline.merges else self.occupied[stage])
 
@@ -205,7 +205,7 @@ class GraphCycles:
         """Return the bounds with the time that the memory takes for reads and writes."""
         load, memory, behind_lanes = self.load, self.machine.memory, self.pipeline.behind
         if isinstance(memory, IdealMemory) or not (load.reads or load.written):
-            return replace(bound, lanes=0)  # what is behind the lanes waits for no memory
+            return replace(bound, lanes=0)  # stages behind the lanes wait for no memory
         base = max(bound.stages, bound.fifos, bound.answers)
         refresh = self._refresh(base, around)
         crowded = self.shared_lines
@@ -246,8 +246,8 @@ class GraphCycles:
         return high
 
     def _refresh(self, base: Number, around: BusyLoops | None) -> float:
-        """Return the share of the time for which the graph stands still because the memory refreshes itself: less than the memory does, if
-        FIFOs and lines that were fetched ahead keep the others going."""
+        """Return the share of the time for which the graph stands still because the memory refreshes itself: less than the memory
+        does, if FIFOs and lines that were fetched ahead keep stages going."""
         memory = self.machine.memory
         if not isinstance(memory, Hbm2Memory):
             return 0.0

@@ -1,4 +1,4 @@
-"""The work of a graph on a machine, node by node: what its counts mean in firings, and in cycles that a node is occupied."""
+"""The work of a graph on a machine: the firings of each node, and the cycles for which it is occupied."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ from fuseflow.tile_ops import TileShape
 class NodeWork:
     """The work of one node.
 
-    `firings` are those of all its processes, and `occupied` are the cycles that the busiest process takes at least. `exact` says that the
-    numbers were counted.
+    `firings` counts the firings of all its processes, and `occupied` is how many cycles the busiest process takes at least.
+    `exact` says that the numbers were counted.
     """
 
     name: str
@@ -41,8 +41,8 @@ class NodeWork:
 class Work:
     """The work of a graph: of its nodes, its FLOPs by operator, its bytes by array, and the flows of its streams.
 
-    `statistics` are those of the tensors that it writes; `patterns` are their patterns, where these could be counted. `config_bytes` are
-    those of its resident tensors.
+    `statistics` are of the tensors that it writes, and so are `patterns`, where these could be counted. `config_bytes` are of its
+    resident tensors.
     """
 
     nodes: tuple[NodeWork, ...]
@@ -107,7 +107,7 @@ def count_work(
     memo: CountMemo,
     overlap: Overlap | None = None,
 ) -> Work:
-    """Count the work of a verified graph. The arguments but the machine are those of `count_graph`."""
+    """Count the work of a verified graph. The arguments but the machine are as in `count_graph`."""
     counts = count_graph(graph, statistics, patterns, memo, overlap)
     return work_on(counts, TimingClasses.of(counts).on(machine).intervals, machine)
 

@@ -13,7 +13,7 @@ from fuseflow.samml import nodes as n
 
 
 def held_entries(counts: GraphCounts) -> Mapping[str, HeldEntries]:
-    """Return the most entries that each node holds at once, for the nodes of which that was counted."""
+    """Return the most entries that each node holds at once, for the nodes for which that was counted."""
     held: dict[str, HeldEntries] = {}
     declared = counts.graph.declared
     for node, numbers in zip(counts.graph.nodes, counts.nodes, strict=True):
@@ -28,8 +28,8 @@ def held_entries(counts: GraphCounts) -> Mapping[str, HeldEntries]:
 
 
 def collected_stream(node: n.Workspace, counts: GraphCounts) -> CountedStream | None:
-    """Return the stream of which a workspace collects the entries, if it was counted: what an accumulator or a permute gives, or what a
-    selection reads."""
+    """Return the stream whose entries a workspace collects, if it was counted: the output of an accumulator or a permute, or the
+    input of a selection."""
     if isinstance(node, n.Select):
         return counts.streams.get(node.inputs[-1])
     return counts.streams.get(n.Port(node.name, len(node.port_names()) - 1))
@@ -48,7 +48,7 @@ def _largest(nest: FiberNest | None, depth: int, every: int) -> int:
 
 
 def _largest_group(nest: FiberNest, every: int) -> int:
-    """Return the most elements of a fiber in a group of so many coordinates. A fiber that never occurs does not count."""
+    """Return the most elements of a fiber in a group of `every` coordinates. A fiber that never occurs does not count."""
     level = nest.level
     groups = -(-level.size // every)
     occurs = nest.times[level.owner] > 0

@@ -1,8 +1,8 @@
 """The share of its entries that a `keep(threshold ...)` is expected to leave.
 
-`H[i, j] = keep(threshold 0.1) A[i, j]` leaves what the values of A say, where they are known: A is an input with data. The share of any
-other result is what the user states (`--stats H.kept=0.3`), or a half. `keep(nonzero)` is expected to leave everything, since a stored
-entry is seldom 0.
+The share of `H[i, j] = keep(threshold 0.1) A[i, j]` follows from the values of A, if A is an input with data. The share of any
+other result is what the user states (`--stats H.kept=0.3`), or a half. `keep(nonzero)` is expected to leave everything, since a
+stored entry is seldom 0.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from fuseflow.selection import NONZERO, Threshold, kept
 from fuseflow.tensors import Tensor
 
 ASSUMED_SHARE = 0.5
-"""What a threshold is expected to leave of values of which nothing is known."""
+"""The share of values that a threshold is expected to leave if nothing is known of them."""
 
 
 @dataclass(frozen=True, slots=True)
 class KeptShares:
-    """The shares by result, and the results of which the share is assumed."""
+    """The shares by result, and the results whose share is assumed."""
 
     by_result: Mapping[str, float]
     assumed: tuple[str, ...] = ()

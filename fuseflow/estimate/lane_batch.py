@@ -24,8 +24,8 @@ from fuseflow.estimate.flows import Flow, Number
 
 
 class LaneAxis(NamedTuple):
-    """The lanes of some indices: all different numbers of them, where the lanes of each of these begin, and which of these each candidate
-    has."""
+    """The lanes of some indices on an axis: the distinct `numbers` of lanes, where the lanes of each of these begin, and which of
+    these each candidate has."""
 
     numbers: tuple[tuple[int, ...], ...]
     starts: Ints
@@ -63,7 +63,7 @@ class LaneBatch:
         return self._axes[indices]
 
     def spread(self, flow: Flow, of: tuple[str, ...], to: tuple[str, ...]) -> Flow:
-        """Return the flow of a stream on the axis of `to`, given it on that of fewer indices `of`."""
+        """Return the flow of a stream on the axis of `to`, given its flow on the axis of fewer indices `of`."""
         if of == to:
             return flow
         if (of, to) not in self._spreads:
@@ -77,7 +77,7 @@ class LaneBatch:
         return Flow(tuple(map(moved, flow.lists)), tuple(map(moved, flow.filled)), *map(moved, numbers))
 
     def _places(self, of: tuple[str, ...], to: tuple[str, ...]) -> Ints:
-        """Return for each lane on the axis of `to` its lane on that of `of`."""
+        """Return for each lane on the axis of `to` its lane on the axis of `of`."""
         fewer, more = self.axis(of), self.axis(to)
         start = dict(zip(fewer.numbers, fewer.starts, strict=True))
         places = []
@@ -101,20 +101,20 @@ class LaneBatch:
         return as_number(np.add.reduceat(np.broadcast_to(numbers, axis.size), axis.starts)[axis.of_candidate])
 
     def most_of(self, numbers: Number, axes: Iterable[tuple[str, ...]]) -> Number:
-        """Return the largest number of all lanes for each candidate, given the axes of which the numbers are on one. Raises `Uncountable`
-        if that cannot be told.
+        """Return the largest number of all lanes for each candidate. The numbers are on one of some axes. Raises `Uncountable` if
+        it cannot be told on which.
         """
         return self.most(numbers, self._axis_of(numbers, axes))
 
     def total_of(self, numbers: Number, axes: Iterable[tuple[str, ...]]) -> Number:
-        """Return the sum of numbers over all lanes for each candidate, given the axes of which the numbers are on one, the one of a single
-        number first. Raises `Uncountable` if that cannot be told.
+        """Return the sum of numbers over all lanes for each candidate. The numbers are on one of some axes, and a single number
+        is on the first. Raises `Uncountable` if it cannot be told on which.
         """
         return self.total(numbers, self._axis_of(numbers, axes))
 
     def _axis_of(self, numbers: Number, axes: Iterable[tuple[str, ...]]) -> tuple[str, ...]:
-        """Return the first axis that has as many lanes as there are numbers. Of two that have, one has the indices of the other, so that
-        all further indices have one lane: else the numbers may be on either.
+        """Return the smallest axis with as many lanes as there are numbers. A larger one with as many has all its indices, so
+        that all further indices have one lane: else the numbers may be on either.
         """
         known = list(dict.fromkeys(axes))
         if not isinstance(numbers, np.ndarray):
@@ -125,7 +125,7 @@ class LaneBatch:
         return fitting[0]
 
     def busiest(self, flow: Flow, indices: tuple[str, ...]) -> Flow:
-        """Return the flow of a stream in the lane in which there is most of it, for each candidate."""
+        """Return the flow of a stream in its busiest lane for each candidate: each number is the largest of all lanes."""
 
         def most(numbers: Number) -> Number:
             return self.most(numbers, indices)

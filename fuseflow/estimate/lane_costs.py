@@ -1,13 +1,13 @@
-"""What a region costs in lanes, from one count of its graph on one lane.
+"""The cost of a region in lanes, from one count of its graph on one lane.
 
     costs = LaneCosts.of(estimator, region.serial, region.table.loops, region.fused.order, machine, knowledge)
     costs.cost({"i": 8}).cycles, costs.cost({"i": 8, "h": 4}).resources.mul
     costs.near([({"i": lanes}, None) for lanes in (2, 4, 8)])
 
-What a node does in a lane follows from the elements that the lane gets when they are dealt in turn. So resources and firings are those of
-the graph with these lanes, but for the lines that lanes write, which depend on where each begins. Where lanes are folded, since something
-is reduced over their index, or get coordinates that they lack, the graph is made and counted. `near` says for any lanes how many cycles to
-expect without making the graph.
+The work of a node in a lane follows from the elements that the lane gets when they are dealt in turn. So resources and firings
+are as in the graph with these lanes, but for the lines that lanes write, which depend on where each begins. Where lanes are
+folded, since something is reduced over their index, or get coordinates that they lack, the graph is made and counted. `near` says
+for any lanes how many cycles to expect without making the graph.
 """
 
 from __future__ import annotations
@@ -35,9 +35,9 @@ from fuseflow.transform.stream_levels import Levels, Loops, stream_levels
 class LaneCosts:
     """The costs of one region in one loop order, with any lanes of its indices.
 
-    `graph` is the graph of the region on one lane, in our own primitives, and `loops` are the indices of its scans and ranges. `order` is
-    that of the loops, outermost first. `knowledge` is what is known of the tensors before the region runs, and `writers` says whether lanes
-    write.
+    `graph` is the graph of the region on one lane, in our own primitives, and `loops` are the indices of its scans and ranges.
+    `order` is the order of the loops, outermost first. `knowledge` has facts about the tensors before the region runs, and
+    `writers` says whether lanes write.
     """
 
     estimator: Estimator
@@ -72,8 +72,8 @@ class LaneCosts:
         return cls(estimator, graph, loops, tuple(order), machine, knowledge, bounds, levels, writers, stages)
 
     def cost(self, lanes: Mapping[str, int], depth: int | None = None) -> LaneCost:
-        """Return the cost with so many lanes of each index; an index that is not there has one. All FIFOs have so many slots, or those of
-        the machine (None).
+        """Return the cost with `lanes` of each index; an index that is not there has one. All FIFOs have `depth` slots, or as
+        many as the machine gives them (None).
 
         Raises `ScheduleError` for lanes that the graph cannot have, as `parallelize` does.
         """
@@ -85,8 +85,8 @@ class LaneCosts:
         return self.made(own, depth)
 
     def near(self, candidates: Sequence[tuple[Mapping[str, int], int | None]]) -> list[float | None]:
-        """Return about how many cycles the region takes with so many lanes, and FIFOs of so many slots or those of the machine (None), for
-        each of many candidates. None if nothing follows from the graph on one lane, or if it cannot have these lanes.
+        """Return about how many cycles the region takes under each candidate: lanes of each index, and slots of all FIFOs, None
+        for the machine's. The cycles are None if they do not follow from the graph on one lane, or if it cannot have these lanes.
         """
         near: list[float | None] = [None] * len(candidates)
         together: dict[tuple[str, ...], list[int]] = {}

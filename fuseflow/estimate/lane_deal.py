@@ -3,9 +3,9 @@
 Lane k of N gets the elements k, k + N, k + 2 N, ... of a level, counted through all lists of the stream. Two dealt levels are lanes in
 lanes: inside a lane of the outer one, the elements of the inner one are dealt in turn again.
 
-So the lane of an element follows from its fiber, and from the turn at which the list of it begins. Equal lists that begin at the same turn
-of the same lane are one *start*, and there are far fewer of these than of elements: a dense row of 3,072 elements that is dealt to 8 lanes
-has 8. What is above the innermost dealt level but one is dealt element by element, since the turns in one lane depend on all before them.
+So the lane of an element follows from its fiber, and from the turn at which the list of it begins. Equal lists that begin at the
+same turn of the same lane are one *start*, and there are far fewer starts than elements: a dense row of 3,072 elements that is
+dealt to 8 lanes has 8. Outer dealt levels are dealt element by element, since turns in a lane depend on all before them.
 """
 
 from __future__ import annotations
@@ -23,22 +23,22 @@ from fuseflow.estimate.counted.nests import ElementCounts, FiberNest, Ints, PerF
 MOST_ELEMENTS = 1 << 21
 """The most elements that are dealt one by one."""
 FEW_ELEMENTS = 1 << 16
-"""Up to so many lists are looked at one by one, whatever the lanes, before equal ones are put together."""
+"""Up to this many lists are looked at one by one, whatever the lanes, before equal ones are put together."""
 
 ROOT: Ints = np.zeros(1, dtype=np.int64)
-"""The number of the one element above all lists, of its lane, or of what comes before it."""
+"""The number 0: of the one element above all lists, of its lane, and of the elements before it."""
 
 
 class DealtLevel(NamedTuple):
-    """A level of a stream whose elements are dealt to so many lanes. Level 0 is the outermost."""
+    """A level of a stream whose elements are dealt to `lanes` lanes. Level 0 is the outermost."""
 
     level: int
     lanes: int
 
 
 class _Outer(NamedTuple):
-    """The elements of the innermost dealt level but one, in order: which distinct element each is, its lane of `lanes`, and how
-    many of that lane come before it."""
+    """The elements of the second innermost dealt level, in order: which distinct element each is, its lane of `lanes`, and how
+    many elements of that lane come before it."""
 
     element: Ints
     lane: Ints
@@ -58,7 +58,7 @@ class _Starts(NamedTuple):
 
 
 def shape_of(memo: CountMemo, nest: FiberNest) -> FiberNest:
-    """Return the same nest for all that differ in coordinates alone: these do not matter to lanes."""
+    """Return one nest for all nests that differ in coordinates alone: these do not matter to lanes."""
 
     def known() -> FiberNest:
         above = None if nest.above is None else shape_of(memo, nest.above)
@@ -82,8 +82,8 @@ class _Elements(NamedTuple):
 class LaneDeal:
     """The elements of the innermost dealt level, by lane. Lanes are numbered through, the innermost dealt level fastest.
 
-    `elements` are how many a lane has, and `lists` and `filled` its lists at each depth down to that level, and those that are not empty.
-    `_one_by_one` are the elements of all starts, or None if it takes less to sum up all lanes of a fiber at once.
+    `elements` is how many each lane has. `lists` and `filled` count its lists at each depth down to that level, and its filled
+    lists. `_one_by_one` are the elements of all starts, or None if it takes less to sum up all lanes of a fiber at once.
     """
 
     nest: FiberNest
@@ -98,7 +98,7 @@ class LaneDeal:
 
     @classmethod
     def of(cls, memo: CountMemo, nest: FiberNest, dealt: Sequence[DealtLevel]) -> LaneDeal:
-        """Deal the elements of these levels, the outermost first, of which `nest` has the innermost as its own. Raises `TooMany` if lanes
+        """Deal the elements of these levels, the outermost first. The level of `nest` is the innermost. Raises `TooMany` if lanes
         in lanes have more elements than can be dealt one by one."""
         return memo.once(("deal", tuple(dealt)), (nest,), lambda: cls._of(memo, nest, dealt))
 
@@ -119,8 +119,8 @@ class LaneDeal:
 
     @classmethod
     def _lists(cls, memo: CountMemo, nest: FiberNest, around: Sequence[DealtLevel]) -> tuple[tuple[Ints, ...], tuple[Ints, ...]]:
-        """Return by lane of the outer levels the lists at each depth down to the innermost level, and those outside of that which are not
-        empty."""
+        """Return, by lane of the outer levels, the numbers of lists at each depth down to the innermost level, and of filled
+        lists outside of that."""
         depth = around[-1].level + 1 if around else 0
         lists, filled, _ = memo.once(("batches", depth), (nest,), lambda: list_sums(nest, depth))
         if not around:
@@ -178,7 +178,7 @@ def _is_repeated(starts: _Starts, nest: FiberNest, inner: int) -> bool:
 
 
 def _turned(by_turn: Ints, fiber: Ints, rank: Ints) -> Ints:
-    """Return the numbers by lane of fibers that begin with these ranks, given those of all fibers if they begin at the first lane."""
+    """Return the numbers by lane of fibers that begin with these ranks, given the numbers of fibers that begin with rank 0."""
     inner = by_turn.shape[1]
     turned: Ints = by_turn[fiber[:, None], _modulo(np.arange(inner)[None, :] - _modulo(rank, inner)[:, None] + inner, inner)]
     return turned
@@ -203,7 +203,7 @@ def _sums(groups: Ints, weights: Any, count: int) -> Ints:
 
 
 def _first_starts(memo: CountMemo, nest: FiberNest, around: Sequence[DealtLevel], inner: int) -> _Starts:
-    """Return the lists from which on equal ones are put together."""
+    """Return the lists of the level from which on equal lists are put together."""
     if len(around) == 1 and nest.chain[around[0].level].elements > FEW_ELEMENTS:
         below = _below(memo, nest, around[0].level + 1)
         if below.min() == below.max():
@@ -212,8 +212,8 @@ def _first_starts(memo: CountMemo, nest: FiberNest, around: Sequence[DealtLevel]
 
 
 def _alike_starts(memo: CountMemo, nest: FiberNest, at: int, lanes: int, inner: int, below: int) -> _Starts:
-    """Return the lists behind a dealt level of which all elements have equally many `below` them. The place of an element in its lane
-    follows from its turn, and so does the turn at which its list begins. So turns repeat after `lanes` times `inner` elements."""
+    """Return the lists behind a dealt level, with `below` elements below each. The place of an element in its lane follows from
+    its turn, and so does the turn at which its list begins. So turns repeat after `lanes * inner` elements."""
     outer, turns = nest.chain[at], lanes * inner
     starts = _Starts(0, ROOT, ROOT, ROOT, None)
     for level in range(at):
@@ -263,7 +263,7 @@ def _before(lane: Ints, lanes: int, lengths: Ints) -> Ints:
 
 
 def _explicit(memo: CountMemo, nest: FiberNest, around: Sequence[DealtLevel]) -> _Starts:
-    """Return the lists of the level behind the outer dealt ones, or of one further inside while they are few, with all that come before
+    """Return the lists of the level behind the outer dealt ones, or further inside while they are few, with the elements before
     each."""
 
     def starts() -> _Starts:
@@ -299,7 +299,7 @@ def _filled(starts: _Starts) -> _Starts:
 
 
 def _put_together(starts: _Starts, nest: FiberNest, inner: int) -> _Starts:
-    """Return the lists with turns for ranks, equal ones that begin at the same turn of a lane once, if there are fewer of these."""
+    """Return the lists with turns for ranks. Equal lists that begin at the same turn of a lane are one, if that makes fewer."""
     level, lane, fiber, rank, times = starts
     fibers, turn = nest.chain[level].level.fibers, _modulo(rank, inner)
     keys = (int(lane.max(initial=0)) + 1) * fibers * inner

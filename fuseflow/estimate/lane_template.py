@@ -1,11 +1,11 @@
-"""The shape of a graph in lanes, whatever their number: which nodes there are once in every lane, and which stream of the graph on one lane
-each of their streams is, dealt to the lanes of which indices.
+"""The shape of a graph in lanes, whatever their number: the nodes that are once in every lane, and for each of their streams the
+stream of the graph on one lane that is dealt, and the indices to whose lanes it is dealt.
 
-It is read off the graph with two lanes of every index that is dealt, or that one stage deals, as in `T.i`. What gives a lane the
-coordinates that it lacks of a result that lanes write was not counted on one lane, so the shape leaves it out, and is near and not exact.
-Where something is reduced over an index, a tree puts the results of its lanes together. How many nodes the tree has depends on the number
-of lanes, and what each of them does was not counted on one lane. So it stands in the shape as one node of each kind, of whole results, and
-the shape is near, too.
+It is read off the graph with two lanes of every index that is dealt, or that one stage deals, as in `T.i`. Nodes that give a lane
+the coordinates that it lacks of a result that lanes write were not counted on one lane. So the shape leaves them out, and is near
+and not exact. Where something is reduced over an index, a tree puts the results of its lanes together. How many nodes the tree
+has depends on the number of lanes, and the work of each was not counted on one lane. So it stands in the shape as one node of
+each kind, of whole results, and the shape is near, too.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class DealtStream:
 class TemplateNode:
     """A node of the first lane. It is there once in each lane of `indices`. `serial` is its name on one lane, empty if lanes brought it.
 
-    `folded` is the index of which it puts the results of lanes together, or of which each lane has a result that is not whole.
+    `folded` is the index whose lanes have results that the node puts together, or in whose lanes its own result is not whole.
     """
 
     node: n.Primitive
@@ -56,8 +56,8 @@ class TemplateNode:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LaneTemplate:
-    """The nodes of a graph in lanes of these indices, outermost first, those of the first lane alone. `first` has the name of the one in
-    the first lane by that of each node."""
+    """The nodes of the first lane of a graph in lanes of these indices, outermost first. `first` maps the name of each node to
+    its name in the first lane."""
 
     graph: n.Graph
     indices: tuple[str, ...]
@@ -122,11 +122,11 @@ class LaneTemplate:
 
     @property
     def is_exact(self) -> bool:
-        """Whether each node stands for as many as there are in the graph, whatever the lanes, and none is left out."""
+        """Whether the nodes stand for all nodes of the graph, whatever the lanes: none is left out or folded."""
         return not self.left_out and not any(node.folded for node in self.nodes)
 
     def lanes(self, node: TemplateNode, counts: Mapping[str, Lanes]) -> Lanes | int:
-        """Return how often a node is there, given the lanes of each index, or those of many candidates."""
+        """Return how often a node is there, given the lanes of each index, for one candidate or many."""
         number: Lanes | int = counts[node.folded] - 1 if node.combines else 1
         for index in node.indices:
             number = number * counts[index]
@@ -146,7 +146,7 @@ def _first_name(name: str, place: Sequence[tuple[str, int]]) -> str:
 
 
 def _index(name: str) -> str:
-    """Return the index of what is dealt: of `i` and of `T.i`, it is `i`."""
+    """Return the index that a name deals: `i` for `i` and for `T.i`."""
     return name.rpartition(".")[2]
 
 
@@ -160,8 +160,8 @@ def _dealt_index(node: n.Primitive, indices: Sequence[str]) -> str:
 
 
 def _filled(made: n.Primitive, node: n.Primitive) -> Mapping[n.Port, n.Port] | None:
-    """Return what the streams stand for that a node makes or reads to give a lane the coordinates that it lacks: those before. `node` reads
-    what its inputs stand for. None for any other node."""
+    """Return the streams that stand for the streams of a node that gives a lane the coordinates that it lacks: the ones before
+    it. `node` is `made` with such streams as inputs. None for any other node."""
     if not node.name.startswith("fill_"):
         return None
     match node:
@@ -176,7 +176,7 @@ def _filled(made: n.Primitive, node: n.Primitive) -> Mapping[n.Port, n.Port] | N
 
 
 def _is_folded(node: n.Primitive, index: str, levels: Mapping[n.Port, Levels], types: Mapping[n.Port, n.StreamType]) -> bool:
-    """Return whether lanes of an index each have a part of the result of a node, which stands for the whole of it."""
+    """Return whether each lane of an index has a part of the result of a node. The part stands for the whole result."""
     if node.grain != "fold":
         return False
     shared = common_levels(levels[port] for port in node.inputs)
@@ -194,7 +194,7 @@ def _dealt_outputs(
 
 
 def _combined_outputs(node: n.Primitive, inputs: Sequence[DealtStream]) -> tuple[DealtStream, ...]:
-    """Return the streams of a node that puts results of two lanes together, each of which stands for the whole result."""
+    """Return the streams of a node that puts results of two lanes together. Each stands for the whole result."""
     match node:
         case n.Alu():
             return (inputs[0],)

@@ -1,4 +1,4 @@
-"""The cycles that lanes cost which take turns, where FIFOs are too shallow for a lane to work ahead of its turn.
+"""The cycles that lanes lose by taking turns, where FIFOs are too shallow for a lane to work ahead of its turn.
 
 A merge takes a whole row of one lane before it turns to the next. If the FIFO in front of it holds 16 of the 100 tokens of a row, a lane
 makes 16 of them before its turn, and 84 while all others stand still. So the lanes take 0.84 times the cycles of one lane together,
@@ -17,7 +17,7 @@ from fuseflow.samml import nodes as n
 
 @dataclass(frozen=True, slots=True)
 class LaneTurns:
-    """The turns of lanes at a node that takes rows from them, or deals rows to them: how many `lanes` there are, and the turns of each."""
+    """The turns of lanes at a node that takes rows from them, or deals rows to them: each of `lanes` lanes has `number` turns."""
 
     lanes: Number
     number: Number
@@ -31,7 +31,7 @@ def merged_rows(node: n.Primitive, inputs: Sequence[Flow]) -> Number:
 
 
 def row_fork(node: n.Primitive, by_name: Mapping[str, n.Primitive]) -> n.Fork | None:
-    """Return the fork whose lanes a node lets rows through to, one of them each; None if it is not there for that."""
+    """Return the fork that deals the rows which a node lets through to its lane; None for any other node."""
     fork = by_name.get(node.inputs[1].node) if isinstance(node, n.Align) else None
     return fork if isinstance(fork, n.Fork) and fork.inputs[0] == node.inputs[0] else None
 

@@ -1,4 +1,4 @@
-"""What a memory can do: the bytes that it moves in a cycle, its answers, and the share of the time in which it refreshes itself."""
+"""The speed of a memory: the bytes that it moves in a cycle, and the cycles and the number of its answers."""
 
 from __future__ import annotations
 

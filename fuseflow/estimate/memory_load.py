@@ -1,4 +1,4 @@
-"""What the nodes of a graph ask of the memory, and how long that takes: the bytes of all lines, rows that are opened anew, and
+"""The load of the memory by the nodes of a graph, and how long it takes: the bytes of all lines, rows that are opened anew, and
 lines that many lanes want at once.
 
 The constants were chosen on runs on `rda` (evaluation/estimate_runs.py). `tests/estimate/test_memory_load.py` compares them with the
@@ -32,15 +32,15 @@ GROUPS = 8
 WINDOW = 18
 """The lines that a channel has in its queue at once, and among which it chooses."""
 CROWD = 64
-"""The ports from which on they are so many that the queues of the channels lose time among them."""
+"""From this many ports on, the queues of the channels lose time among them."""
 OPEN_BYTES = 32 * 1024
 """The bytes of the rows that the banks of one channel have open together."""
 SCATTERED = 1.1
-"""How much longer than lines in order those take that lanes without order ask for, of which some meet in one bank group."""
+"""How many times as long as lines in order the lines take that lanes ask for without order: some meet in one bank group."""
 ALTERNATING = 0.85
 """The share of the time for other lines that comes on top of the time for the lines of a small array."""
 FIRST_LINE = 0.75
-"""The share of the lanes that ask for one line of which the busiest lane waits for the answers."""
+"""The busiest lane waits for the answers to this share of the lanes that ask for one line."""
 STARVED_WRITES = (40.0, 2.2, 0.7)
 """A write is answered after a * e^(b r) cycles, where r lines are read in a cycle from all channels of eight, since a channel writes where
 no reads wait. The rate counts b = 2.2 on one lane, and 0.7 where the lanes write themselves: then more writes wait, and the lanes that wait
@@ -54,13 +54,13 @@ LONGEST_WRITE = 40_000.0
 
 
 class ArrayLoad(NamedTuple):
-    """What ports that are the same but for the lane request of one array.
+    """The requests for one array by ports that are the same but for the lane.
 
-    `lines` are those of all ports and `most` those of the busiest one, which asks for `asked`, those in its reuse buffer among them.
-    `alike` is how many of the `ports` want the same line at the same time, and `array_lines` the lines of the array. `in_order` says that
-    lines are fetched ahead. `missed` are the pieces of the array that a port with a reuse buffer does not find there. `at_once` is how many
-    different lines there are among those without an answer, of which a share `in_list` is that of one list. `along` is the loop along
-    which lines lie evenly apart, and `in_turn` how many of these follow each other, so that they lie in different bank groups.
+    All ports fetch `lines`, and the busiest one fetches `most`. It asks for `asked`, with the lines in its reuse buffer. `alike`
+    is how many of the `ports` want the same line at the same time, and `array_lines` the lines of the array. `in_order` says that
+    lines are fetched ahead. `missed` are the pieces of the array that a port does not find in its reuse buffer. `at_once` is how
+    many different lines are without an answer, and `in_list` the share of one list. `along` is the loop along which lines lie
+    evenly apart, and `in_turn` how many of these follow each other, so that they lie in different bank groups.
     """
 
     stage: int
@@ -80,10 +80,10 @@ class ArrayLoad(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class MemoryLoad:
-    """What a graph requests of the memory: its reads by stage and array, the lines that lie in another row than the line before, the
-    lines that it writes, and those of the writer that has most of them. `in_lanes` says that this one writes what one lane has. `awaited`
-    are the lines of preloads for all of which a node waits, and `elsewhere` those that are written to other arrays than the first: this one
-    begins behind what is read, in the same row.
+    """The load of the memory by a graph: its reads by stage and array, the lines that lie in another row than the line before,
+    the lines that it writes, and the most lines of one writer. `in_lanes` says that this writer has the part of one lane.
+    `awaited` are the lines of preloads for all of which a node waits, and `elsewhere` the lines that are written to other arrays
+    than the first: the first one begins behind the arrays that are read, in the same row.
     """
 
     reads: tuple[ArrayLoad, ...]
@@ -108,8 +108,8 @@ class MemoryLoad:
         line: int,
         channels: int,
     ) -> MemoryLoad:
-        """Add up what ports request, given the stage of each node, the bytes of the arrays that are read, in the order in which they lie in
-        the memory, and what is written to each array.
+        """Add up the requests of ports, given the stage of each node, the bytes of the arrays that are read, in the order in
+        which they lie in the memory, and the lines that are written to each array.
         """
         groups: dict[tuple[int, str], list[PortLines]] = {}
         for port in ports:
@@ -137,7 +137,7 @@ class MemoryLoad:
         line: int,
         channels: int,
     ) -> MemoryLoad:
-        """Add up what ports request, those of all lanes together. The other arguments are those of `of`."""
+        """Add up the requests of ports, given all lanes together. The other arguments are as in `of`."""
         reads = tuple(
             ArrayLoad(
                 each.stage,
@@ -173,8 +173,8 @@ class WrittenLines:
 
     @classmethod
     def of(cls, bytes_: Number, part: LanePart | None, bits: int, line: int) -> WrittenLines:
-        """Return the lines of an array of so many bytes and of elements of so many bits. `part` has the places of one lane, if lanes
-        write it: runs that begin anywhere in a line."""
+        """Return the lines of an array of `bytes_` bytes with elements of `bits` bits. `part` has the places of one lane, if
+        lanes write it: runs that begin anywhere in a line."""
         lines = -(-bytes_ // line)
         if part is None:
             return cls(lines)
@@ -185,8 +185,8 @@ class WrittenLines:
 
 
 class LanePorts(NamedTuple):
-    """Ports that are the same but for the lane: one of them, their number, what they request together, and what the busiest requests.
-    `hits` are the lines that this one finds in its reuse buffer."""
+    """Ports that are the same but for the lane: one of them, their number, the lines of all, and the most lines of one. `hits`
+    are the lines that this busiest one finds in its reuse buffer."""
 
     stage: int
     port: PortLines
@@ -207,8 +207,8 @@ class LanePorts(NamedTuple):
 
 
 def _other_row(ports: Iterable[LanePorts], array_bytes: Mapping[tuple[str, int, str], int], line: int, channels: int) -> float:
-    """Return how likely a bank has another row open than that of the next request. What lies together in as many bytes as all open rows
-    have does not close each other's rows, so it is how likely two requests are of different ones of these pieces of the memory."""
+    """Return how likely a bank has another row open than the row of the next request. Lines within as many bytes as all open rows
+    have do not close each other's rows. So it is how likely two requests are in different pieces of this size."""
     lines: dict[tuple[str, int, str], Number] = {}
     for each in ports:
         lines[each.array] = lines.get(each.array, 0) + each.lines
@@ -225,7 +225,7 @@ def _other_row(ports: Iterable[LanePorts], array_bytes: Mapping[tuple[str, int, 
 
 
 def transfer_cycles(load: MemoryLoad, lines: Number, machine: Machine, peak: float) -> float:
-    """Return the cycles in which a memory moves so many lines, and opens rows for those that lie elsewhere. `peak` is in bytes a cycle."""
+    """Return the cycles in which a memory moves `lines`, and opens rows for the jumps of the load. `peak` is in bytes a cycle."""
     memory = machine.memory
     if not isinstance(memory, Hbm2Memory):
         return lines * request_bytes(memory) / peak
@@ -234,17 +234,17 @@ def transfer_cycles(load: MemoryLoad, lines: Number, machine: Machine, peak: flo
 
 
 def preload_cycles(load: MemoryLoad, machine: Machine, peak: float) -> float:
-    """Return the cycles for which nodes wait until what they look up is preloaded. `peak` is in bytes a cycle."""
+    """Return the cycles for which nodes wait for the preloads of what they look up. `peak` is in bytes a cycle."""
     share = IN_ORDER_SHARE if isinstance(machine.memory, Hbm2Memory) else 1.0
     return load.awaited * request_bytes(machine.memory) / (peak * share)
 
 
 def shared_line_cycles(load: MemoryLoad, machine: Machine) -> float:
-    """Return the cycles that the lines of the array take that most lanes read, or that has few lines.
+    """Return the most cycles that the lines of an array take that many lanes read at once, or that has few lines.
 
-    A line lies in one bank group, so an array of few lines keeps few groups busy. The rate for many lanes was fitted to runs: it stands for
-    what the queues lose among `CROWD` busy ports or more. That they want the same lines is where it was seen, and not the reason: 256 ports
-    that read the same lines take about as long as 256 that read others (9,117 and 10,070 cycles).
+    A line lies in one bank group, so an array of few lines keeps few groups busy. The rate for many lanes was fitted to runs: it
+    stands for the time that queues lose among `CROWD` busy ports or more. It was seen where these want the same lines, but that
+    is not the reason: 256 ports that read the same lines take about as long as 256 that read others (9,117 and 10,070 cycles).
     """
     memory = machine.memory
     if not isinstance(memory, Hbm2Memory):
@@ -262,8 +262,8 @@ def shared_line_cycles(load: MemoryLoad, machine: Machine) -> float:
 
 
 def uneven_lane_cycles(load: MemoryLoad, cycles: Number, transfer: float) -> float:
-    """Return the cycles that lanes take which write by themselves, so that none waits for another one. The busiest one works for so many
-    `cycles`, and the memory moves all lines that are not preloaded in those of the `transfer`.
+    """Return the cycles of lanes that write by themselves, so that none waits for another one. The busiest one works for
+    `cycles`, and the memory moves all lines that are not preloaded in `transfer` cycles.
 
     As long as the memory is what they wait for, all lanes go on equally slowly. The busiest one goes on alone at its own speed when the
     others are done, which are taken to have even numbers of lines around the mean.
@@ -287,8 +287,8 @@ def first_line_cycles(load: MemoryLoad, machine: Machine) -> float:
 
 
 def alternating_cycles(load: MemoryLoad, machine: Machine, transfer: float, workspace: int) -> float:
-    """Return the cycles of lanes that write by themselves and, row after row, ask for the few lines of one small array, as those of a bias.
-    While they wait for these they ask for little else."""
+    """Return the cycles of lanes that write by themselves and, row after row, ask for the few lines of one small array, such as a
+    bias. While they wait for these lines they ask for little else."""
     memory = machine.memory
     if not isinstance(memory, Hbm2Memory):
         return 0.0
@@ -300,11 +300,11 @@ def alternating_cycles(load: MemoryLoad, machine: Machine, transfer: float, work
 
 
 Writer: TypeAlias = Literal["behind lanes", "alone", "in lanes"]
-"""A writer behind lanes that read, one of a graph without lanes, or one of those of all lanes."""
+"""A writer behind lanes that read, the writer of a graph without lanes, or one of the writers of all lanes."""
 
 
 def write_wait(load: MemoryLoad, cycles: Number, machine: Machine, writer: Writer) -> float:
-    """Return the cycles after which a write is answered, where all lines are read in so many `cycles`."""
+    """Return the cycles after which a write is answered, where all lines are read in `cycles`."""
     memory = machine.memory
     if not isinstance(memory, Hbm2Memory):
         return 0.0

@@ -20,7 +20,7 @@ from fuseflow.sim.memory.settings import IdealMemory
 from fuseflow.tile_ops import TileShape, flops, work_count
 
 ProcessFirings: TypeAlias = tuple[Number, Number]
-"""The firings of one process: those on values, and those on stops or `D`."""
+"""The firings of one process on values, and on stops or `D`."""
 
 
 def firings(
@@ -113,8 +113,8 @@ def _remote_firings(
 ) -> list[ProcessFirings] | None:
     """Return the firings at a memory that takes time, which moves lines of `line` bytes, where these differ; else None.
 
-    What asks the memory is a process of its own there, whose firings do not count. So a scan through entries fires once for each token
-    that it makes. A writer fires for each line that an element fills, and at the end once more for each array whose last line is not full.
+    Requests are made by another process, whose firings do not count. So a scan through entries fires once for each token that it
+    makes. A writer fires for each line that an element fills, and at the end once for each array whose last line is not full.
     """
     if isinstance(node, n.Scan) and decl.format.levels[node.level].reads(decl.size(node.level)).entries is not None:
         return [(outputs[0].elements, outputs[0].stops + 1)]
@@ -135,13 +135,13 @@ def _remote_firings(
 
 
 def _entries_written(node: n.WriteLevel | n.WriteValues, decl: n.TensorDecl, stream: Flow) -> Number:
-    """Return the number of entries that a writer writes: those that it reads, and those that it adds to a fiber that lacks them."""
+    """Return the number of entries that a writer writes: the ones that it reads, and the ones that it adds to fibers."""
     room = decl.room(node.level if isinstance(node, n.WriteLevel) else -1)
     return stream.elements if room is None else stream.inner * room
 
 
 def _write_firings(elements: Number, bits: int, start: int, line: int) -> Number:
-    """Return the firings that writing elements of so many bits takes, behind the first `start` bits of an array, in lines of `line` bytes.
+    """Return the firings for writing elements of `bits` bits behind the first `start` bits of an array, in lines of `line` bytes.
 
     There is one for each element, or one for each line that an element fills if these are more; and one for a last line that is not full.
     """
@@ -150,11 +150,11 @@ def _write_firings(elements: Number, bits: int, start: int, line: int) -> Number
 
 
 def _lane_write_firings(elements: Number, part: LanePart, bits: int, line: int) -> Number:
-    """Return the firings that writing elements of so many bits takes in the places that a lane has, in lines of `line` bytes.
+    """Return the firings for writing elements of `bits` bits in the places of a lane, in lines of `line` bytes.
 
-    An element takes one, or one for each line that it fills, or that is left after it, if these are more; and a last line that is begun
-    takes one. Lines are the same again after some runs, so no more elements than those of these runs are looked at. Where a number is not
-    a whole one, elements take their mean.
+    An element takes one, or one for each line that it fills, or that is left after it, if these are more; and a last line that is
+    begun takes one. Lines repeat after some runs, so only the elements of these runs are looked at. If the number of elements is
+    not whole, each takes the mean.
     """
     if not part.run:  # a dimension inside has size 0, and no run an element
         return 0 * elements

@@ -19,7 +19,7 @@ from fuseflow.estimate.counted.patterns import Pattern
 
 @dataclass(frozen=True, slots=True)
 class MeasuredOverlap:
-    """The overlap of tensors with patterns, measured when it is asked for."""
+    """The overlap of tensors with patterns, measured when it is needed."""
 
     patterns: Mapping[str, Pattern]
     memo: CountMemo

@@ -62,7 +62,7 @@ def _outer_size(graph: n.Graph) -> int | None:
 
 
 def _together(pieces: Sequence[GraphStreams], budget: int) -> GraphStreams:
-    """Return the streams of which these are the pieces, in order."""
+    """Return the whole streams, given their pieces in order."""
     first = pieces[0]
     return GraphStreams(
         {port: reduce(_added, (piece.flows[port] for piece in pieces)) for port in first.flows},
@@ -88,7 +88,7 @@ def _added(a: Flow, b: Flow) -> Flow:
 
 
 def _joined_levels(pieces: Sequence[Sequence[ResultLevel]], budget: int) -> list[ResultLevel]:
-    """Return the levels of a result of which these are the pieces."""
+    """Return the levels of a result, given the levels of its pieces."""
     levels = []
     for parts in zip(*pieces, strict=True):
         counts = tuple(map(sum, zip(*(part.shape.counts for part in parts), strict=True)))
@@ -100,7 +100,7 @@ def _joined_levels(pieces: Sequence[Sequence[ResultLevel]], budget: int) -> list
 
 
 def _joined_nest(chains: Sequence[Sequence[FiberNest]]) -> FiberNest:
-    """Return the nest of which these are the pieces, in the order of their outermost coordinates."""
+    """Return the whole nest, given its pieces in the order of their outermost coordinates."""
     tops = [chain[0].level.expanded(chain[0].link)[1] for chain in chains]
     crds = np.concatenate([chain[0].level.crd[at] for chain, at in zip(chains, tops, strict=True)])
     nest = FiberNest(None, np.zeros(1, dtype=np.int64), FiberLevel(np.array([0, len(crds)]), crds, chains[0][0].level.size))

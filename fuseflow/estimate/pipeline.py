@@ -22,11 +22,11 @@ from fuseflow.sim.outcome.lane_depths import lane_kinds
 
 
 class Stage(NamedTuple):
-    """Nodes that are the same but for the lane. Numbers are those of the lane that has most.
+    """Nodes that are the same but for the lane. Each number is the largest of all lanes.
 
-    `batches` is how often a node emits what it holds back, and `emitted` the tokens that it emits then. Both are 0 for a node that emits as
-    it goes. `answers` are the answers of the memory for which an element waits on its way through the node, one after the other, and
-    `elements` are those that wait for them. `turns` are those of the lanes whose rows a node deals or merges.
+    `batches` is how often a node emits what it holds back, and `emitted` the tokens that it emits then. Both are 0 for a node
+    that emits as it goes. `answers` is how many answers of the memory an element waits for on its way through the node, one after
+    the other, and `elements` how many elements wait. `turns` has the turns of the lanes whose rows a node deals or merges.
     """
 
     node: n.Primitive
@@ -42,8 +42,8 @@ class Stage(NamedTuple):
 class Pipeline:
     """The stages of a graph, in order, and the FIFOs between them. `of_node` numbers the stage of each node.
 
-    `merges` are the stages that take the lanes back together. `behind` are the stages behind them that no memory reads for any more: their
-    work is left when the lanes are done.
+    `merges` are the stages that take the lanes back together. `behind` are the stages behind them after which nothing is read
+    from memory: their work is left when the lanes are done.
     """
 
     stages: tuple[Stage, ...]
@@ -104,8 +104,8 @@ class Pipeline:
         )
 
     def loops(self, lines_ahead: int, line: int, many: tuple[int, ...] = ()) -> FifoLoops:
-        """Return the loops of FIFOs, where a port has up to `lines_ahead` lines of `line` bytes without an answer. The numbers of stages
-        and FIFOs may be arrays of so `many`."""
+        """Return the loops of FIFOs, where a port has up to `lines_ahead` lines of `line` bytes without an answer. The numbers of
+        stages and FIFOs may be arrays for `many` graphs."""
         return FifoLoops(
             self.fifos,
             tuple(stage.batches for stage in self.stages),
@@ -115,8 +115,8 @@ class Pipeline:
         )
 
     def lanes_at(self, at: int) -> tuple[int, ...]:
-        """Return the stages of the lanes that take turns at a stage: those behind it where it deals rows, and before it where it merges
-        them, as far as they are there for each of these lanes."""
+        """Return the stages of the lanes that take turns at a stage: the ones behind it where it deals rows, and before it where
+        it merges them, as far as each of these lanes has them."""
         own, merges = self.stages[at], at in self.merges
         width = own.lanes * own.turns.lanes if merges and own.turns else own.lanes
         inside = {at}
@@ -131,11 +131,11 @@ class Pipeline:
         return next(fifo.source for fifo in self.fifos if fifo.target == at and fifo.input == 2)
 
     def first_tokens(self, latency: Sequence[float], occupied: Sequence[Number]) -> tuple[list[float], dict[int, int]]:
-        """Return the cycle in which the first token reaches each stage, the input that waits longest, and the stage by way of which it
-        comes. `occupied` are the cycles that the firings of each stage take.
+        """Return the cycle in which each stage has a first token at every input, and the stage from which the last of these
+        comes. `occupied` has the cycles that the firings of each stage take.
 
-        What a stage holds back comes when the stages before it have done their work for its first batch. They do that work once, also
-        where several stages behind each other hold batches back: a softmax of a row waits for the row, and not again for each reduction.
+        The tokens that a stage holds back come when the stages before it have done their work for its first batch. They do that
+        work once, also where several stages behind each other hold batches back: a softmax of a row waits for the row once.
         """
         starts, last = [0.0] * len(self.stages), dict[int, int]()
         works: list[list[tuple[float, Number]]] = [[] for _ in self.stages]  # when each work before a stage begins to reach it

@@ -17,11 +17,11 @@ from fuseflow.sim.memory.settings import Hbm2Memory, clock_ratio
 from fuseflow.sim.memory.timing import HBM2_2000
 
 PSEUDO_CHANNEL_CYCLES = 2 * HBM2_2000.nCCDS
-"""The cycles that a pseudo channel takes for such a line where its transactions are of different bank groups."""
+"""The cycles that a pseudo channel takes for a line of 64 bytes where its transactions are of different bank groups."""
 LONGEST_STRIDE = 1024
-"""The lines of a loop that are looked at to say how evenly apart ones spread over the memory."""
+"""How many lines of a loop are looked at to tell how lines that lie evenly apart spread over the memory."""
 BANKS = 4
-"""The banks of a bank group. What is written lies in any of them, as far as an estimate knows."""
+"""The banks of a bank group. Written lines lie in any of them, as far as an estimate knows."""
 REOPEN_CYCLES = HBM2_2000.nWR + HBM2_2000.nRP + HBM2_2000.nRCDRD
 """The cycles from a write until its bank can read another row: the write has to be done, its row closed, and the other one opened.
 A port alone loses some 28 of them in runs of the memory alone."""
@@ -35,18 +35,19 @@ ANSWER_CYCLES = 37
 
 
 def answer_cycles(load: MemoryLoad, written: Number, machine: Machine) -> float:
-    """Return the cycles for which the port with most lines waits for answers, since only so many of its lines have none. A port asks for
-    one line a cycle at most, those in its reuse buffer too, and waits where it misses one there. `written` is that of `port_cycles`."""
+    """Return the most cycles for which a port waits for answers, since few of its lines may be without one. It asks for one line
+    a cycle at most, also in its reuse buffer, and waits where one is missing. `written` is as in `port_cycles`.
+    """
     return max((port_cycles(read, written, machine) for read in load.reads), default=0)
 
 
 def port_cycles(read: ArrayLoad, written: Number, machine: Machine) -> float:
     """Return the cycles for which a port waits for its answers.
 
-    The lines that it waits for at once lie in any of the bank groups, some of them in one, and lines of the other ports beside them.
-    Answers come in order, so the port goes on as fast as the group that has most to do. Lines that lie evenly apart may all be in one.
-    Behind the mean of all ports, fewer and fewer go on beside the busiest one. Each of the lines `written` one by one in the bank of
-    one that is read closes the row of that.
+    The lines that it waits for at once lie in any of the bank groups, some of them in one, and lines of the other ports beside
+    them. Answers come in order, so the port goes on as fast as the group that has most to do. Lines that lie evenly apart may all
+    be in one. After the mean number of lines of all ports, fewer and fewer go on beside the busiest one. Each of the lines
+    `written` one by one closes the row of a line that is read in the same bank.
     """
     memory = machine.memory
     if not isinstance(memory, Hbm2Memory):
@@ -62,7 +63,7 @@ def port_cycles(read: ArrayLoad, written: Number, machine: Machine) -> float:
 
 
 def _group_cycles(read: ArrayLoad, others: float, groups: int) -> float:
-    """Return the cycles for a line in the bank group that has most to do, beside so many other ports that ask for as much."""
+    """Return the cycles for a line in the bank group that has most to do, beside `others` ports that ask for as much."""
     stride = read.along.stride if read.along is not None and read.along.is_apart else 1.0
     own = (read.at_once - read.in_turn) / 2 * (gcd(groups, int(stride)) if stride >= 1 and stride == int(stride) else 1)
     return GROUP_CYCLES * (1 + expected_largest((own + others * read.at_once) / groups, read.at_once)) / read.at_once
@@ -87,8 +88,8 @@ def _evenly_apart_cycles(read: ArrayLoad, memory: Hbm2Memory) -> float:
 
 @cache
 def strided_line_cycles(mapping: str, channels: int, line: int, loop: OwnLoop) -> float:
-    """Return the cycles of the memory for each of the lines along a loop, `AT_ONCE` of which are under way at once: those of the bank
-    group, or of the pseudo channel, in which most of them lie.
+    """Return the cycles of the memory for each line along a loop, if `AT_ONCE` lines are under way at once: the cycles of the
+    bank group, or of the pseudo channel, in which most of them lie.
 
     Example: in eight channels, lines 4,096 bytes apart lie in one bank group, which takes 8 cycles for each.
     """
@@ -104,7 +105,7 @@ def strided_line_cycles(mapping: str, channels: int, line: int, loop: OwnLoop) -
 
 
 def expected_largest(mean: float, draws: float) -> float:
-    """Return the expected largest of so many draws of a Poisson distribution."""
+    """Return the expected largest of `draws` draws of a Poisson distribution."""
     term, below, largest = exp(-mean), exp(-mean), 0.0
     count = 0
     while (missing := 1 - min(1.0, below) ** draws) > 1e-3:

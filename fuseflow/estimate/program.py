@@ -1,4 +1,4 @@
-"""The estimate of a program: region after region, each on what the estimate knows of the tensors written before it."""
+"""The estimate of a program: region after region, each with the facts about the tensors that were written before it."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class StoredView:
 
 @dataclass(frozen=True, slots=True)
 class EstimatorRegion:
-    """A region as the estimator reads it: its graph, the views that it reads, and the views of what it writes that others may read."""
+    """A region as the estimator reads it: its graph, the views that it reads, and the views of its results for others."""
 
     name: str
     einsums: tuple[str, ...]
@@ -55,8 +55,8 @@ class EstimatorRegion:
 
 @dataclass(slots=True)
 class TensorKnowledge:
-    """What the estimate knows of the tensors in memory: their patterns, statistics and formats, the overlap of inputs, and what keeps
-    by value leave of results."""
+    """The facts about the tensors in memory: their patterns, statistics and formats, the overlap of inputs, and the shares of
+    results that keeps by value leave."""
 
     patterns: dict[str, Pattern]
     statistics: dict[str, TensorStatistics]
@@ -69,11 +69,11 @@ class TensorKnowledge:
         return TensorKnowledge(dict(self.patterns), dict(self.statistics), dict(self.formats), self.overlap, self.kept)
 
     def of(self, names: Iterable[str]) -> Hashable:
-        """Return a key that is equal where the same is known of these tensors."""
+        """Return a key that is equal for tensors with equal patterns, or with equal statistics where they have no pattern."""
         return tuple(self.statistics.get(n) if n not in self.patterns else self.patterns[n].fingerprint for n in names)
 
     def write(self, graph: Graph, work: Work, names: Mapping[str, str]) -> None:
-        """Add what a graph writes; `names` maps the tensors of `work` to those of the graph."""
+        """Add the results of a graph; `names` maps the tensors of `work` to the tensors of the graph."""
         self.patterns |= {names[name]: pattern for name, pattern in work.patterns.items()}
         self.statistics |= {names[name]: statistics for name, statistics in work.statistics.items()}
         self.formats |= {t.name: t.format for t in graph.tensors}
@@ -83,9 +83,9 @@ class TensorKnowledge:
 class Estimator:
     """An estimator of programs on the same tensors. It keeps what it counted for the next schedule.
 
-    With `statistics_only`, it uses no coordinates of tensors. It uses only their statistics, and two numbers for each pair of tensors of
-    which one is looked up by the coordinates of the other. `assumptions` are statistics that a user stated. With `assume_unknown`, the
-    default statistics of the compiler are assumed for a sparse input of which nothing is known.
+    With `statistics_only`, it uses no coordinates of tensors. It uses only their statistics, and two numbers for each pair of
+    tensors where one is looked up by the coordinates of the other. `assumptions` are statistics that a user stated. With
+    `assume_unknown`, the default statistics of the compiler are assumed for a sparse input without data.
     """
 
     statistics_only: bool = False
@@ -103,8 +103,8 @@ class Estimator:
         data: str | None = None,
         notices: tuple[str, ...] = (),
     ) -> ProgramEstimate:
-        """Estimate a program, region by region. Raises `UsageError` for a sparse input of which nothing is known, and `MachineError` for
-        more resident tensors than the machine has room for, and for what it has no times for."""
+        """Estimate a program, region by region. Raises `UsageError` for a sparse input without data and statistics, and
+        `MachineError` for more resident tensors than the machine has room for, and for what it has no times for."""
         knowledge, shared = self.knowledge(program, tensors), SharedEstimates[RegionEstimate](self, machine, lambda one: one)
         estimates: dict[Hashable, RegionEstimate] = {}
         for region in counted(tuple(regions), "estimating regions"):
@@ -116,7 +116,7 @@ class Estimator:
         return ProgramEstimate(model, data, machine, tuple(estimates.values()), (*notices, *knowledge.kept.notices))
 
     def knowledge(self, program: Program, tensors: Mapping[str, Tensor]) -> TensorKnowledge:
-        """Return what is known before the first region. Raises `UsageError` for a sparse input of which nothing is known."""
+        """Return the facts about the inputs. Raises `UsageError` for a sparse input without data and statistics."""
         patterns, statistics = self._inputs(program, tensors)
         formats = {t.name: t.format or Format.dense(len(t.shape)) for t in program.inputs}
         overlap = self.memo.once(
@@ -193,8 +193,8 @@ class Estimator:
         return RegionEstimate(region.name, region.einsums, bounds.work, bounds.bound, config, counts, machine, bounds.load)
 
     def key(self, graph: Graph, knowledge: TensorKnowledge) -> Hashable:
-        """Return a key that is equal for graphs that differ in names alone, on tensors of which the same is known: they have one
-        estimate."""
+        """Return a key that is equal for graphs that differ in names alone, on tensors about which the facts are equal: they have
+        one estimate."""
         names, shape = self.shape(graph)
         return shape, knowledge.of(names), tuple(knowledge.kept.by_node(graph).values())
 
@@ -229,8 +229,8 @@ class Estimator:
 
 @dataclass(slots=True)
 class SharedEstimates(Generic[T]):
-    """Estimates of regions on a machine, of each of which is kept what `keep` makes of it. Regions that differ in names alone are estimated
-    once: a model repeats its layers."""
+    """Estimates of regions on a machine. `keep` makes of each the part that is kept. Regions that differ in names alone are
+    estimated once: a model repeats its layers."""
 
     estimator: Estimator
     machine: Machine
@@ -238,8 +238,8 @@ class SharedEstimates(Generic[T]):
     _first: dict[Hashable, tuple[tuple[str, ...], Work, T]] = field(default_factory=dict)
 
     def add(self, region: EstimatorRegion, knowledge: TensorKnowledge) -> tuple[Hashable, dict[str, str], T]:
-        """Return a key that is equal for regions of one estimate, the tensors of the region by those of the first one that is like it, and
-        what is kept of the estimate; and add what the region writes to `knowledge`."""
+        """Return a key that is equal for regions with one estimate, the tensors of the region by the tensors of the first such
+        region, and the kept part of the estimate. Add the results of the region to `knowledge`."""
         self.estimator.add_views(region.views_before, knowledge)
         key, (tensors, _) = self.estimator.key(region.graph, knowledge), self.estimator.shape(region.graph)
         if key not in self._first:

@@ -1,4 +1,4 @@
-"""What an estimate says of a program: the work, the bounds and the energy of each region, and what they add up to."""
+"""The estimate of a program: the work, the bounds and the energy of each region, and their sums."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ SCHEMA = 1
 
 @dataclass(frozen=True, slots=True)
 class RegionEstimate:
-    """The estimate of one region, and the regions that do the same. All numbers are those of one of them."""
+    """The estimate of one region, and the regions that do the same. All numbers are for one of them."""
 
     name: str
     einsums: tuple[str, ...]
@@ -39,18 +39,18 @@ class RegionEstimate:
 
     @property
     def resources(self) -> Resources:
-        """What the graph of the region occupies on the machine."""
+        """The resources that the graph of the region takes on the machine."""
         return graph_resources(self.counts.graph, self.machine, held_entries(self.counts))
 
     @property
     def energy_counts(self) -> EnergyCounts:
-        """What happens in the region that takes energy. Raises `EnergyError` for a machine with `rules: comal`."""
+        """The events in the region that take energy. Raises `EnergyError` for a machine with `rules: comal`."""
         area, cycles = self.resources.area, self.bound.cycles
         return estimated_counts(self.counts, self.work, self.load, self.machine, area, cycles)
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The name of the region, and those of the regions that do the same."""
+        """The names of the region and of the regions that do the same."""
         return self.name, *(repeat.name for repeat in self.repeats)
 
     @property
@@ -108,7 +108,7 @@ class ProgramEstimate:
 
     @property
     def config(self) -> ConfigurationLoad:
-        """What the memory loads into the configurations of all regions together."""
+        """The load of the configurations of all regions together."""
         return ConfigurationLoad.total((region.times, region.config) for region in self.regions)
 
     @property

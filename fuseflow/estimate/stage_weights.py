@@ -56,14 +56,14 @@ class Stages:
     memo: CountMemo
 
     def total(self, fifo_depth: int) -> int:
-        """Return the cycles that all batches take together, where a FIFO has so many slots."""
+        """Return the cycles that all batches take together, where a FIFO has `fifo_depth` slots."""
         return int(self.by_level(fifo_depth)[self.levels[-1].level.shape].cycles[0])
 
     def by_level(self, fifo_depth: int) -> dict[StreamShape, BatchCycles]:
         """Return the cycles of the batches of every level.
 
-        A stage may be ahead by the batch that a second buffer holds, and by those that the FIFO behind the workspace holds. Of so many
-        batches in a row the sums of the stages count, and the cycles stand at the first of these batches.
+        A stage may be ahead by the batch that a second buffer holds, and by the batches that the FIFO behind the workspace holds.
+        The sums of stages over this many batches in a row count, and the cycles stand at the first of these batches.
         """
         inside: dict[StreamShape, list[BatchCycles]] = {stages.level.shape: [] for stages in self.levels}
         depths = {stages.level.shape: stages.level.depth for stages in self.levels}
@@ -84,7 +84,7 @@ class Stages:
 
 
 def largest_stages(nest: FiberNest | None, stages: Sequence[Ints], ahead: float) -> Ints:
-    """Return the cycles of batches of which a stage may be `ahead` by so many: those of the largest stage of so many batches in a row.
+    """Return the cycles of batches where a stage may be `ahead` by some: of each `ahead` in a row, those of the largest stage.
 
     Between two whole numbers of batches the cycles are interpolated.
     """
@@ -97,7 +97,7 @@ def largest_stages(nest: FiberNest | None, stages: Sequence[Ints], ahead: float)
 
 
 def _largest_sums(nest: FiberNest | None, stages: Sequence[Ints], batches: int) -> Ints:
-    """Return the largest sum of a stage over each so many batches of a list, at the first of them, and 0 at the others."""
+    """Return the largest sum of a stage over every `batches` batches of a list, at the first of them, and 0 at the others."""
     if batches == 1 or nest is None:
         largest: Ints = np.maximum.reduce(list(stages))
         return largest

@@ -25,11 +25,11 @@ class ResultLevel:
 
 @dataclass(frozen=True, slots=True)
 class GraphStreams:
-    """What the walk found: the flows of all streams, and the comparisons of all nodes.
+    """The result of a walk: the flows of all streams, and the comparisons of all nodes.
 
-    `counted` are the nodes of which these, and those of all nodes before them, were counted. `streams` are the streams that were counted,
-    and `comparisons` those of each node that merges, list by list. `results` are by tensor the streams that the writers of its levels
-    read, of tensors that are not written in lanes.
+    `counted` are the nodes for which these were counted, and for all nodes before them. `streams` has the streams that were
+    counted, and `comparisons` the ones of each node that merges, list by list. `results` has, for each tensor that is not written
+    in lanes, the streams that the writers of its levels read.
     """
 
     flows: Mapping[n.Port, Flow]
@@ -42,8 +42,8 @@ class GraphStreams:
 
 @dataclass(slots=True)
 class StreamWalk:
-    """A walk that is under way. `kept` are the shares of the values that nodes are known to keep by value. `exceeded` says that a
-    count was not taken because it has too many elements."""
+    """A walk that is under way. `kept` has the share of its values that a node keeps by value, where it is known. `exceeded` says
+    that a count was not taken because it has too many elements."""
 
     graph: n.Graph
     statistics: Mapping[str, TensorStatistics]

@@ -116,7 +116,7 @@ class _StageTree:
         return weights
 
     def _lists(self, nest: FiberNest) -> Weights:
-        """Return the weight of each list: the sum of those of its elements, and a cycle for the stop behind it."""
+        """Return the weight of each list: the sum over its elements, and a cycle for the stop behind it."""
         sums = np.bincount(nest.level.owner, weights=self._elements(nest), minlength=nest.level.fibers)
         return np.asarray(sums + 1.0, dtype=np.float64)
 

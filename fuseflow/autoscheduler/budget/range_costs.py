@@ -93,9 +93,8 @@ class RangeCosts:
         return not edge.pieces or (self.kind(edge), budget, freedom) in self._dealt
 
     def refine(self, edge: OrderedRange, budget: Budget, freedom: Freedom) -> bool:
-        """Learn more of a range each time: what arithmetic says of its lanes, then lanes of the whole region, then lanes of its
-        stages. If all lanes that may be the best are wanted, they are chosen at once. Return whether these are its first.
-        """
+        """Learn more of a range each time: by arithmetic, then with lanes of the whole region, then with lanes of its stages. If
+        all lanes that may be the best are wanted, they are chosen at once. Return whether these are its first."""
         whole = replace(freedom, dealing="regions")
         if self.tried is None or freedom.dealing == "nothing":
             self.best(edge, budget, freedom)

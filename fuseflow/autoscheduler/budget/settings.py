@@ -12,7 +12,7 @@ class SearchSettings:
     # Ranges and orders -----------------------------------------------------------------------------------------------------------
 
     max_orders: int = 8
-    """How many loop orders of a range, those that the compiler ranks best, are considered."""
+    """How many loop orders of a range are considered: the ones that the compiler ranks best."""
     worst_order: int = 4
     """An order is not considered if the compiler expects more than this many times the cycles of the best one: to estimate it may
     take longer than all others."""

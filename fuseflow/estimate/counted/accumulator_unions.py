@@ -13,7 +13,7 @@ from fuseflow.estimate.counted.nests import EMPTY, ElementNumbers, FiberCopies, 
 from fuseflow.tensors.distinct_keys import distinct_keys
 
 SATURATION_RATIO = 4
-"""The elements to merge for each possible coordinate from which on a merge runs in rounds, because most unions are full early."""
+"""A merge of more elements than this for each possible coordinate runs in rounds, because most unions are full early."""
 
 
 @dataclass(frozen=True)
@@ -109,7 +109,7 @@ def _outer(memo: CountMemo, nests: Sequence[FiberNest], groups: FiberLevel) -> F
 
 
 def _copied_in_groups(level: FiberLevel, groups: FiberLevel) -> FiberCopies | None:
-    """Return for each group the fiber of which all its members are copies. None if some are copies of others."""
+    """Return for each group the one fiber that all its members copy. None if members of a group copy different fibers."""
     copies = level.coordinates
     if not isinstance(copies, FiberCopies):
         copies = FiberCopies(level, np.arange(level.fibers))
@@ -122,7 +122,7 @@ def _copied_in_groups(level: FiberLevel, groups: FiberLevel) -> FiberCopies | No
 def _outer_of_copies(
     memo: CountMemo, nests: Sequence[FiberNest], links: PerFiber, groups: FiberLevel, copied: FiberCopies
 ) -> FiberUnion:
-    """Merge members that have the same coordinates, and one fiber below all of these: every coordinate of a group has the same below."""
+    """Merge members that have the same coordinates, and one fiber below all of these. So a group has one union below."""
     inner = union_fibers(memo, nests, groups.owner, links.numbers[groups.crd], groups.fibers)
     (sources, below), which = distinct_tuples([np.where(inner.fiber >= 0, copied.sources, EMPTY), inner.fiber])
     merged = copied.level.copies(sources)

@@ -12,7 +12,7 @@ from fuseflow.tensors.distinct_keys import distinct_keys
 
 
 def distinct_tuples(columns: Sequence[Ints]) -> tuple[list[Ints], Ints]:
-    """Return the distinct rows, as columns of which the first ascends, and which of them each row is. Entries are at least -1."""
+    """Return the distinct rows as columns, ascending by the first, and which of them each row is. Entries are at least -1."""
     first, *others = columns
     values, which = _distinct_values(first)
     rows = [values]
@@ -36,7 +36,7 @@ def _distinct_values(column: Ints) -> tuple[Ints, Ints]:
 def deduplicate_fibers(level: FiberLevel, below: Ints | None = None) -> tuple[FiberLevel, Ints | None, Ints]:
     """Return the distinct fibers of a level, the links below their elements, and which of them each fiber is.
 
-    Fibers are equal if their coordinates are equal and the links `below` these are.
+    Fibers are equal if their coordinates and the links `below` these are equal.
     """
     if level.fibers <= 1:
         return level, below, np.zeros(level.fibers, dtype=np.int64)

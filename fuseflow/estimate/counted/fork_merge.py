@@ -81,7 +81,7 @@ def merge_nests(
     row = np.repeat(np.arange(len(rows)), counts.lengths[rows])
     within = np.arange(len(row)) - positions(counts.lengths[rows])[:-1][row]
     lane, nth = (turns[row] + within) % lanes, within // lanes
-    starts = np.cumsum([0, *(top.level.elements for top in tops)])  # of each lane's elements among those of all
+    starts = np.cumsum([0, *(top.level.elements for top in tops)])  # of the elements of each lane among all elements
     firsts = np.concatenate([np.append(top.level.pos[:-1], 0) for top in tops])
     heads = np.cumsum([0, *(top.level.fibers + 1 for top in tops)])
     at = starts[lane] + firsts[heads[lane] + np.stack(fibers)[lane, rows[row]]] + nth

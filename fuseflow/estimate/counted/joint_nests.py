@@ -16,7 +16,7 @@ from fuseflow.estimate.counted.nests import EMPTY, ElementNumbers, FiberLevel, F
 
 @dataclass(frozen=True, eq=False)
 class FiberMap:
-    """A map from the elements of a level to those of a coarser one, whose fiber `fibers[f]` is as long as fiber f of `level`.
+    """A map from the elements of a level to a coarser one: fiber f goes to fiber `fibers[f]`, which is as long.
 
     A fiber that never occurs may have another length. Some element stands in then, and nothing reads it.
     """
@@ -36,11 +36,11 @@ class FiberMap:
 
 
 ElementMap: TypeAlias = Ints | FiberMap | None
-"""A map from the elements of a refined nest to those of the nest that it refines. None is the identity."""
+"""A map from the elements of a refined nest to the elements of the nest that it refines. None is the identity."""
 
 
 def apply_map(values: Ints, map: ElementMap) -> Ints:
-    """Return the values of the elements of a refined nest, given those of the nest that it refines."""
+    """Return the values of the elements of a refined nest, given the values in the nest that it refines."""
     if map is None:
         return values
     if not len(values):  # of elements that never occur
@@ -73,7 +73,7 @@ class NumberColumns:
             return cls(tuple(map(by_element, numbers)), None)
         columns = [numbers_.numbers for numbers_ in numbers if isinstance(numbers_, PerFiber)]
         if not (filled := level.lengths > 0).all():
-            some = int(np.argmax(filled))  # an empty fiber has no numbers: it takes those of another
+            some = int(np.argmax(filled))  # an empty fiber has no numbers: it takes the numbers of another
             columns = [np.where(filled, column, column[some]) for column in columns]
         return cls(tuple(columns), level)
 
@@ -83,7 +83,7 @@ class NumberColumns:
 
 
 def common_refinement(memo: CountMemo, nests: Sequence[FiberNest | None]) -> tuple[FiberNest | None, tuple[ElementMap, ...]]:
-    """Return one nest that refines nests of the same lists and coordinates, and the map of its elements to those of each."""
+    """Return one nest that refines nests of the same lists and coordinates, and the map of its elements to each."""
     distinct_nests = list(dict.fromkeys(nests))
     if len(distinct_nests) == 1:
         return nests[0], (None,) * len(nests)

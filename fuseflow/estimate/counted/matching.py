@@ -13,7 +13,7 @@ from fuseflow.estimate.counted.memo import CountMemo
 from fuseflow.estimate.counted.nests import FiberLevel, Ints, take
 
 MergeKind = Literal["intersect", "union", "left"]
-"""Which coordinates a merge keeps: those of all sides, of any side, or of the first side."""
+"""Which coordinates a merge keeps: the ones that all sides have, that any side has, or that the first side has."""
 
 
 @dataclass(frozen=True)

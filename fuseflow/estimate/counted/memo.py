@@ -11,7 +11,7 @@ Value = TypeVar("Value")
 COUNT_BUDGET = 1 << 26
 """The most distinct elements that one count may take at once."""
 MOST_PIECES = 512
-"""The most pieces in which a graph is counted that takes more at once, where nobody waits for many estimates."""
+"""The most pieces in which a graph is counted that takes more at once, where one program is estimated."""
 
 
 class Uncountable(Exception):
@@ -24,7 +24,7 @@ class TooMany(Uncountable):
 
 @dataclass(slots=True)
 class CountMemo:
-    """A memo of counts, so that graphs that read the same tensors share what was counted of them.
+    """A memo of counts, so that graphs that read the same tensors share their counts.
 
     `budget` is the most distinct elements that one count may take at once. A graph that takes more is counted in up to `pieces` pieces,
     which are smaller, so that no more memory is needed than before.
@@ -55,6 +55,6 @@ class CountMemo:
             self._results.clear()
 
     def afford(self, elements: int) -> None:
-        """Raise `TooMany` if a count of so many elements exceeds the budget."""
+        """Raise `TooMany` if a count of `elements` elements exceeds the budget."""
         if elements > self.budget:
             raise TooMany

@@ -1,12 +1,12 @@
 """Counted streams: the lists of a stream, with each distinct list held once.
 
-A stream is a nested list. In a fused graph most of its lists are equal, because whatever is computed again is the same list again. So each
-depth holds its distinct fibers only, and each element says which fiber is below it. This is a trie whose equal subtrees are shared. Its
-size follows the stored entries of the tensors, not the iteration space. How often each fiber occurs is a sum from the root down.
+A stream is a nested list. In a fused graph most of its lists are equal, because results that are computed again are equal. So
+each depth holds distinct fibers only, and each element says which fiber is below it: a trie with shared subtrees. Its size
+follows the stored entries of the tensors, not the iteration space. How often each fiber occurs is a sum from the root down.
 
-What is repeated in a list tells equal lists apart: the rows of a matrix that are repeated over all features are as many lists of features.
-Such fibers are copies (`FiberCopies`), and all elements of one have the same number (`PerFiber`). Neither is written out before somebody
-looks at single elements.
+A value that is repeated over a list tells equal lists apart: if rows of a matrix are repeated over all features, each row has its
+own list of features. Such fibers are copies (`FiberCopies`), and all elements of one have the same number (`PerFiber`). Neither
+is written out before single elements are needed.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ EMPTY = -1
 
 @dataclass(frozen=True, eq=False)
 class FiberCopies:
-    """The coordinates of fibers that are copies of fibers of `level`: `sources` says of which each is. A copy of `EMPTY` is empty."""
+    """The coordinates of fibers that are copies of fibers of `level`: `sources` has the fiber that each copies, or `EMPTY`."""
 
     level: FiberLevel
     sources: Ints
@@ -125,7 +125,7 @@ class FiberLevel:
 
 @dataclass(frozen=True, eq=False)
 class PerFiber:
-    """A number for each element of a level, where all elements of a fiber have the same: one for each fiber."""
+    """A number for each element of a level, where all elements of a fiber share one: `numbers` has one for each fiber."""
 
     level: FiberLevel
     numbers: Ints
@@ -148,9 +148,9 @@ def by_element(numbers: ElementNumbers) -> Ints:
 
 @dataclass(frozen=True, eq=False)
 class FiberNest:
-    """Lists of a stream: `links` say which fiber of `level` is below each element of the nest above; there is one above the outermost.
+    """The lists of a stream: `links` has the fiber of `level` below each element of the nest above, or below the one root.
 
-    It is `EMPTY` where the list is empty. A level without fibers has nothing to lead to: elements that never occur can be above it.
+    A link is `EMPTY` where the list is empty. So are all links to a level without fibers: elements above it never occur.
     """
 
     above: FiberNest | None
@@ -291,7 +291,7 @@ class ElementCounts:
 
 
 def absent_elements(labels: ElementNumbers) -> ElementNumbers | None:
-    """Return 1 for each element that is `N`, and 0 for the others. None if no element is."""
+    """Return 1 for each element that is `N`, and 0 for the others. None if no element is `N`."""
     numbers = labels.numbers if isinstance(labels, PerFiber) else labels
     absent = numbers < 0
     if not absent.any():

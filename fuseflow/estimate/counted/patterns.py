@@ -1,4 +1,4 @@
-"""Patterns: where tensors store something, as the distinct fibers of every level, with equal subtrees held once."""
+"""Patterns: the coordinates that tensors store, as the distinct fibers of every level, with equal subtrees held once."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from fuseflow.tensors.levels.base import Listed
 
 @dataclass(frozen=True, eq=False)
 class Pattern:
-    """Where a tensor stores something. Its root is fiber 0 of level 0, and fiber 0 of every level is that below reference 0: a graph scans
-    an inner level from the root where the levels above have one coordinate.
+    """The coordinates that a tensor stores. Its root is fiber 0 of level 0, and fiber 0 of every level is below reference 0: a
+    graph scans an inner level from the root where the levels above have one coordinate.
 
     `below[p]` says which fiber of the next level is below each element of level p. None stands for fiber 0. `words[p]` says how many
     coordinates a scan of each fiber of level p reads. None stands for the length of the fiber: each coordinate is stored once.

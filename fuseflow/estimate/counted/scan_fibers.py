@@ -1,4 +1,4 @@
-"""The fibers that a scan goes through: those of a level of a tensor, or what a piece of the graph has of them."""
+"""The fibers that a scan goes through: all fibers of a level of a tensor, or the part of them in a piece of the graph."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Piece: TypeAlias = tuple[int, int]
 
 @dataclass(frozen=True, eq=False)
 class ScannedFibers:
-    """The fibers of a level. `labels` say which of them each reference names, `below` and `words` are those of `Pattern`."""
+    """The fibers of a level. `labels` has the fiber that each reference names. `below` and `words` are as in `Pattern`."""
 
     level: FiberLevel
     labels: ElementNumbers | None
@@ -37,7 +37,7 @@ def scanned_fibers(memo: CountMemo, ref: CountedStream, pattern: Pattern, level:
 
 
 def outermost_level(level: FiberLevel, piece: Piece | None) -> FiberLevel:
-    """Return what a piece has of an outermost level of one fiber."""
+    """Return the part of an outermost level of one fiber that is in a piece."""
     if piece is None:
         return level
     kept = _inside(level, piece)
@@ -51,7 +51,7 @@ def _inside(level: FiberLevel, piece: Piece) -> np.ndarray[tuple[int], np.dtype[
 
 
 def _outermost(whole: ScannedFibers, piece: Piece) -> ScannedFibers:
-    """Return what a piece has of an outermost level. The words of the whole fiber are those of its first piece."""
+    """Return the part of an outermost level that is in a piece. All words of the fiber count in its first piece."""
     level, words = outermost_level(whole.level, piece), whole.words
     if words is not None and piece[0] > 0:
         words = np.zeros_like(words)

@@ -1,4 +1,4 @@
-"""The rules of counted streams: what every primitive makes of the lists of its inputs."""
+"""The rules of counted streams: how every primitive makes lists of the lists of its inputs."""
 
 from __future__ import annotations
 
@@ -49,9 +49,9 @@ class NodeStreams:
 class StreamRules:
     """The rules for the streams of a graph.
 
-    `patterns` are those of the tensors that it reads, and `types` the types of its streams. `wanted` are the streams of coordinates whose
-    values are needed (`wanted_coordinates`). With a `piece`, the outermost levels have only the coordinates from its first number up to
-    but without its second one.
+    `patterns` has the patterns of the tensors that it reads, and `types` the types of its streams. `wanted` are the streams of
+    coordinates whose values are needed (`wanted_coordinates`). With a `piece`, the outermost levels have only the coordinates
+    from its first number up to but without its second one.
     """
 
     memo: CountMemo
@@ -160,7 +160,7 @@ class StreamRules:
         return CountedStream(nest, normalize_labels(numbers.numbers(np.where(absent, EMPTY, fibers_below))))
 
     def _values(self, port: n.Port, stream: CountedStream) -> ElementNumbers:
-        """Return the coordinates on a stream: those of its lists, or its labels if it repeats coordinates."""
+        """Return the coordinates on a stream: the ones in its lists, or its labels if it repeats coordinates."""
         if self.types[port].kind == "crd":
             assert stream.nest is not None
             return stream.nest.level.crd
@@ -342,7 +342,7 @@ class StreamRules:
 
 
 def wanted_coordinates(graph: n.Graph, patterns: Mapping[str, Pattern]) -> frozenset[n.Port]:
-    """Return the streams whose coordinates decide what is located in a tensor. A level whose fibers are full and alike needs none."""
+    """Return the streams whose coordinates decide which fiber is located. A level whose fibers are full and alike needs none."""
     wanted: set[n.Port] = set()
     for node in reversed(graph.nodes):
         if isinstance(node, n.Locate) and node.tensor in patterns and _depends_on_coordinate(patterns[node.tensor], node.level):
@@ -355,7 +355,7 @@ def wanted_coordinates(graph: n.Graph, patterns: Mapping[str, Pattern]) -> froze
 
 
 def _depends_on_coordinate(pattern: Pattern, level: int) -> bool:
-    """Return whether what is located in a level depends on the coordinate."""
+    """Return whether the fiber that is located in a level depends on the coordinate."""
     return pattern.below[level] is not None or not pattern.levels[level].complete
 
 
