@@ -51,7 +51,7 @@ class Assumptions:
 
     @classmethod
     def parse(cls, specs: Iterable[str]) -> Assumptions:
-        """Parse the arguments of `--stats`. Raises `UsageError` for anything else."""
+        """Parse the arguments of `--stats`. Raises `UsageError` for an argument that is no statistic."""
         tensors: dict[str, Assumption] = {}
         rates: dict[tuple[str, str], float] = {}
         for spec in specs:

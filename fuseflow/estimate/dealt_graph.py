@@ -73,7 +73,7 @@ class _LaneGraph:
 
 @dataclass(slots=True, eq=False)
 class DealtGraph:
-    """A graph in lanes of some indices, whatever their number. `levels` is about the streams on one lane."""
+    """A graph in lanes of some indices, whatever their number. `levels` has the levels of its streams on one lane."""
 
     template: LaneTemplate
     serial: GraphBounds

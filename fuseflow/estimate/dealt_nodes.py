@@ -74,7 +74,7 @@ FlowsOnAxes: TypeAlias = dict[tuple[AlikeStreams, tuple[str, ...]], Flow]
 
 @dataclass(slots=True, eq=False)
 class DealtNodes:
-    """The nodes of a graph in lanes of some indices. `levels` is about the streams on one lane."""
+    """The nodes of a graph in lanes of some indices. `levels` has the levels of its streams on one lane."""
 
     template: LaneTemplate
     serial: GraphBounds

@@ -4,9 +4,9 @@ Example: the residual of a decoder goes around two products. A row of it is 49 t
 18,900 cycles after the row. A FIFO of 64 slots holds one such row, so that a row begins every 18,900 cycles, though either product takes
 9,400. With 128 slots two rows are under way at once, and a row begins every 9,450.
 
-So for every two nodes with two ways between them, the first can be ahead of the second by as many tokens as the way with the fewest slots
-holds, and the second begins a batch of work as late as the longest way lets it. The theory is that of marked graphs: a loop of a long way,
-forward, and of the slots of a short one, backward, takes its latency divided by the batches that it holds.
+So for every two nodes with two ways between them, the first can be ahead of the second by as many tokens as the way with the
+fewest slots holds, and the second begins a batch of work as late as the longest way lets it. This is the theory of marked graphs:
+a loop of a long way, forward, and of the slots of a short one, backward, takes its latency divided by the batches that it holds.
 """
 
 from __future__ import annotations

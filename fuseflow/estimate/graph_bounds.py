@@ -55,7 +55,7 @@ class GraphBounds:
     _latest: MachineBounds | None = None
 
     def with_depths_of(self, graph: Graph) -> GraphBounds:
-        """Return the bounds of the same graph with other depths of FIFOs. Results without these are computed once."""
+        """Return the bounds of the same graph with other depths of FIFOs. Results that ignore these are computed once."""
         return GraphBounds(replace(self.counts, graph=graph), self.memo, self._kept)
 
     def on(self, machine: Machine) -> MachineBounds:

@@ -72,7 +72,7 @@ class NodeCounts:
 class GraphCounts:
     """The counts of a graph: of its nodes, its FLOPs by operator, its bytes by array, and the flows of its streams.
 
-    `streams` has the streams that could be counted, and `comparisons` the ones of each node that merges, list by list.
+    `streams` has the streams that could be counted, and `comparisons` the comparisons of each node that merges, list by list.
     `statistics` are of the tensors that the graph writes, and so are `patterns`, where these could be counted. `config_bytes` are
     of its resident tensors. `array_bytes` has the bytes of the arrays that it reads from memory, by tensor, level (-1 for values)
     and kind, in the order in which they lie there.

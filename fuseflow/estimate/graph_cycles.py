@@ -106,7 +106,7 @@ class GraphCycles:
     @property
     def written_alone(self) -> Number:
         """The lines that are written one by one, in other rows of the memory than the lines that are read. There are none behind
-        a workspace: it writes a whole row of a result at once, which finds rows of the memory open."""
+        a workspace: whole rows of a result are written at once there, which finds rows of the memory open."""
         return 0 if self.pipeline.workspace < len(self.pipeline.stages) else self.load.elsewhere
 
     @cached_property

@@ -31,7 +31,7 @@ class KeptShares:
 
     @classmethod
     def of(cls, program: Program, tensors: Mapping[str, Tensor], stated: Mapping[str, float]) -> KeptShares:
-        """Return the shares of a program, of which the user `stated` some. `tensors` are the inputs with data."""
+        """Return the shares of a program, with the ones that the user `stated`. `tensors` are the inputs with data."""
         shares, assumed = dict(stated), list[str]()
         for einsum in program.einsums:
             body = einsum.body
@@ -53,7 +53,7 @@ class KeptShares:
 
     @property
     def notices(self) -> tuple[str, ...]:
-        """The sentence that says what is assumed, if anything is."""
+        """The sentence that names the results with assumed shares, if there are any."""
         if not self.assumed:
             return ()
         names = ", ".join(f"`{name}`" for name in self.assumed)

@@ -1,4 +1,4 @@
-"""The speed of a memory: the bytes that it moves in a cycle, and the cycles and the number of its answers."""
+"""The speed of a memory: the bytes that it moves in a cycle, the cycles to an answer, and the answers that elements wait for."""
 
 from __future__ import annotations
 

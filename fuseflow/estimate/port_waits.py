@@ -36,8 +36,7 @@ ANSWER_CYCLES = 37
 
 def answer_cycles(load: MemoryLoad, written: Number, machine: Machine) -> float:
     """Return the most cycles for which a port waits for answers, since few of its lines may be without one. It asks for one line
-    a cycle at most, also in its reuse buffer, and waits where one is missing. `written` is as in `port_cycles`.
-    """
+    a cycle at most, also in its reuse buffer, and waits where one is missing. `written` is as in `port_cycles`."""
     return max((port_cycles(read, written, machine) for read in load.reads), default=0)
 
 

@@ -104,7 +104,7 @@ class Estimator:
         notices: tuple[str, ...] = (),
     ) -> ProgramEstimate:
         """Estimate a program, region by region. Raises `UsageError` for a sparse input without data and statistics, and
-        `MachineError` for more resident tensors than the machine has room for, and for what it has no times for."""
+        `MachineError` for more resident tensors than the machine has room for, and for types or primitives without times."""
         knowledge, shared = self.knowledge(program, tensors), SharedEstimates[RegionEstimate](self, machine, lambda one: one)
         estimates: dict[Hashable, RegionEstimate] = {}
         for region in counted(tuple(regions), "estimating regions"):

@@ -84,7 +84,7 @@ class Stages:
 
 
 def largest_stages(nest: FiberNest | None, stages: Sequence[Ints], ahead: float) -> Ints:
-    """Return the cycles of batches where a stage may be `ahead` by some: of each `ahead` in a row, those of the largest stage.
+    """Return the cycles of batches if a stage may be `ahead` batches ahead: every `ahead` in a row take their largest stage.
 
     Between two whole numbers of batches the cycles are interpolated.
     """

@@ -28,8 +28,8 @@ class GraphStreams:
     """The result of a walk: the flows of all streams, and the comparisons of all nodes.
 
     `counted` are the nodes for which these were counted, and for all nodes before them. `streams` has the streams that were
-    counted, and `comparisons` the ones of each node that merges, list by list. `results` has, for each tensor that is not written
-    in lanes, the streams that the writers of its levels read.
+    counted, and `comparisons` the comparisons of each node that merges, list by list. `results` has, for each tensor that is not
+    written in lanes, the streams that the writers of its levels read.
     """
 
     flows: Mapping[n.Port, Flow]

@@ -150,7 +150,7 @@ def by_element(numbers: ElementNumbers) -> Ints:
 class FiberNest:
     """The lists of a stream: `links` has the fiber of `level` below each element of the nest above, or below the one root.
 
-    A link is `EMPTY` where the list is empty. So are all links to a level without fibers: elements above it never occur.
+    A link is `EMPTY` where the list is empty. A level without fibers has such links only, also below elements that never occur.
     """
 
     above: FiberNest | None
