@@ -28,7 +28,7 @@ from fuseflow.estimate.program_estimate import ProgramEstimate
 from fuseflow.frontend.model_spec import ModelSpec
 from fuseflow.frontend.sources import Source, load
 from fuseflow.lower.public import lower_for
-from fuseflow.run.estimator_regions import estimator_regions
+from fuseflow.estimate.estimator_regions import estimator_regions
 from fuseflow.schedule import Schedule
 from fuseflow.sim import Machine, load_machine
 

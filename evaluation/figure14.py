@@ -24,7 +24,7 @@ from fuseflow.estimate.program import Estimator
 from fuseflow.frontend.model_spec import ModelSpec
 from fuseflow.frontend.sources import load as load_model
 from fuseflow.lower.program import lower
-from fuseflow.run.estimator_regions import estimator_regions
+from fuseflow.estimate.estimator_regions import estimator_regions
 from fuseflow.schedule import Schedule
 from fuseflow.sim import load_machine
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -21,6 +21,8 @@ from fuseflow.errors import ProgramError, did_you_mean
 
 INF = math.inf
 Array = npt.NDArray[np.float64]
+Precision: TypeAlias = Literal["integer", "f32", "f64"]
+"""The numbers in which an operator computes. Integers are exact, however many digits they have below 2^53."""
 
 
 def _erf_of_array(a: Array) -> Array:

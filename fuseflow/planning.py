@@ -8,6 +8,7 @@ from dataclasses import replace
 from functools import cache, partial
 from numbers import Real
 
+from fuseflow.costs.narrow_types import WHY, gains
 from fuseflow.einsum.nodes import Program
 from fuseflow.errors import NarrowTypesWarning, PlanError, did_you_mean
 from fuseflow.frontend.source import Source
@@ -17,7 +18,6 @@ from fuseflow.plan.block_weights import Arrays, BlockWeights
 from fuseflow.plan.form import Form
 from fuseflow.plan.quantization import Metric, Quantization, QuantizationSearch
 from fuseflow.run.compiled import Compiled
-from fuseflow.run.narrow_types import WHY, gains
 from fuseflow.schedule import Schedule
 from fuseflow.sim import Machine
 from fuseflow.tensors.array_files import pack_declared

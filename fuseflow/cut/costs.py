@@ -10,6 +10,7 @@ from fuseflow.cut.ranges import LARGEST_REGION, ProgramRanges
 from fuseflow.cut.units import UnitPartition, UnitRange, UnitSequence, layer_units, operator_units, product_units
 from fuseflow.einsum.nodes import Program
 from fuseflow.errors import FusionError, MachineError, ScheduleError
+from fuseflow.estimate.estimator_regions import estimator_regions
 from fuseflow.estimate.program import Estimator, SharedEstimates, TensorKnowledge
 from fuseflow.fusion.refusal import Refusal, attempt
 from fuseflow.lower.partition import PartitionedProgram, with_associations
@@ -19,7 +20,6 @@ from fuseflow.lower.region_fusion import fusion_key
 from fuseflow.lower.regions import CompiledRegion, lower_region
 from fuseflow.lower.state import LoweringMemo, LoweringState, RegionRequest, initial_state
 from fuseflow.lower.views import source_of
-from fuseflow.run.estimator_regions import estimator_regions
 from fuseflow.schedule import Schedule
 from fuseflow.schedule.module_paths import module_paths
 from fuseflow.sim import Machine

@@ -30,10 +30,11 @@ from fuseflow.einsum.nodes import (
     walk,
 )
 from fuseflow.einsum.precision import expression_precision, with_roundings
-from fuseflow.einsum.text import show_einsum, show_number
+from fuseflow.einsum.text import show_einsum
 from fuseflow.einsum.verify import shapes_and_extents, verify, with_known_sizes
 from fuseflow.errors import ProgramError
 from fuseflow.float32.words import rounded
+from fuseflow.number_text import show_number
 from fuseflow.ops import OPERATORS, canonical, operator, reducer
 from fuseflow.tensors import DTYPES, Format
 from fuseflow.tensors.levels import Level

@@ -16,8 +16,7 @@ from typing import TypeGuard, assert_never
 
 from fuseflow.einsum.nodes import Access, Apply, Const, Einsum, Expr, Keep, Program, Reduce, TensorType
 from fuseflow.einsum.precision import Valued, expression_precision, operator_precisions
-from fuseflow.float32.precision import Precision
-from fuseflow.ops import operator, reducer
+from fuseflow.ops import Precision, operator, reducer
 from fuseflow.tensors.dtypes import DTYPES
 
 

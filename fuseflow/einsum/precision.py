@@ -13,9 +13,9 @@ from dataclasses import replace
 from typing import NamedTuple, assert_never
 
 from fuseflow.einsum.nodes import Access, Apply, Const, Einsum, Expr, Keep, Reduce
-from fuseflow.float32.precision import Precision, computing_precision, precision_of_number, result_precision
+from fuseflow.float32.precision import computing_precision, precision_of_number, result_precision
 from fuseflow.float32.words import rounded as rounded_number
-from fuseflow.ops import operator, reducer
+from fuseflow.ops import Precision, operator, reducer
 from fuseflow.tensors.dtypes import DTYPES
 
 _F32 = DTYPES["f32"]

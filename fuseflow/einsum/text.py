@@ -11,10 +11,10 @@ at the head of a right side, and is about all of it: `H[i, j] = keep(2 of 4 over
 
 from __future__ import annotations
 
-import math
 from typing import Final, assert_never
 
 from fuseflow.einsum.nodes import Access, Apply, Const, Einsum, Expr, Index, Keep, Program, Reduce, TensorType
+from fuseflow.number_text import show_number
 from fuseflow.ops import OPERATORS
 from fuseflow.tensors.blocks import block_text
 
@@ -72,14 +72,6 @@ def show_indices(indices: tuple[Index, ...]) -> str:
 def show_expr(node: Expr) -> str:
     """Return an expression with no more parentheses than it needs."""
     return _show(node)[0]
-
-
-def show_number(value: float) -> str:
-    """Return the shortest text that reads back as the same float: `1`, `0.5`, `1e-5`, `-inf`."""
-    if math.isfinite(value) and value == int(value) and abs(value) < 1e16:
-        return "-0" if value == 0 and math.copysign(1, value) < 0 else str(int(value))
-    mantissa, e, exponent = repr(float(value)).partition("e")
-    return f"{mantissa}e{int(exponent)}" if e else mantissa
 
 
 def _show(node: Expr) -> tuple[str, float]:

@@ -26,8 +26,9 @@ from fuseflow.einsum.nodes import (
     free_indices,
     index_names,
 )
-from fuseflow.einsum.text import show_einsum, show_expr, show_left, show_number
+from fuseflow.einsum.text import show_einsum, show_expr, show_left
 from fuseflow.errors import FuseFlowError, ProgramError, Span, did_you_mean
+from fuseflow.number_text import show_number
 from fuseflow.ops import operator, reducer
 from fuseflow.selection import Largest, Threshold, refusal
 

@@ -6,7 +6,6 @@
 from fuseflow.energy.counts import EnergyCounts, require_energy
 from fuseflow.energy.energy import PARTS, Part, ProgramEnergy, RegionEnergy
 from fuseflow.energy.event_energies import EventEnergies, load_event_energies
-from fuseflow.energy.simulated import simulated_counts
 
 __all__ = [
     "PARTS",
@@ -17,5 +16,4 @@ __all__ = [
     "RegionEnergy",
     "load_event_energies",
     "require_energy",
-    "simulated_counts",
 ]

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
+from fuseflow.estimate.estimator_regions import estimator_regions
 from fuseflow.estimate.program import Estimator
 from fuseflow.lower.regions import CompiledRegion
 from fuseflow.run.compiled import Compiled
-from fuseflow.run.estimator_regions import estimator_regions
 
 
 @dataclass(frozen=True, slots=True)

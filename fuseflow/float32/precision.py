@@ -8,13 +8,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Literal, TypeAlias, assert_never
+from typing import assert_never
 
 from fuseflow.float32.arithmetic import Arithmetic
-from fuseflow.ops import COMBINERS, OPERATORS
-
-Precision: TypeAlias = Literal["integer", "f32", "f64"]
-"""Integers are exact, however many digits they have below 2^53."""
+from fuseflow.ops import COMBINERS, OPERATORS, Precision
 
 _ORDER: tuple[Precision, ...] = ("integer", "f32", "f64")
 _COMPARISONS = frozenset(("eq", "ne", "lt", "le", "gt", "ge"))

@@ -21,9 +21,9 @@ from fuseflow.einsum import nodes as ein
 from fuseflow.einsum.narrowing import round_to
 from fuseflow.einsum.nodes import Access, Apply, Const, Einsum, Expr, Keep, Program, Reduce, TensorType
 from fuseflow.einsum.precision import expression_precision
-from fuseflow.float32.precision import Precision
 from fuseflow.fusion.region import FusedRegion
 from fuseflow.fusion.tree import Constant, Operation, Producer, Reduction, Selection, Tree, View, free_indices, nodes
+from fuseflow.ops import Precision
 from fuseflow.tensors import DTYPES
 
 

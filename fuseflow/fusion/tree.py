@@ -12,9 +12,9 @@ from dataclasses import dataclass, field
 from typing import ClassVar, TypeAlias, assert_never
 
 from fuseflow.einsum.nodes import TensorType
-from fuseflow.float32.precision import Precision, computing_precision, precision_of_number, result_precision
+from fuseflow.float32.precision import computing_precision, precision_of_number, result_precision
 from fuseflow.float32.words import rounded
-from fuseflow.ops import operator, reducer
+from fuseflow.ops import Precision, operator, reducer
 from fuseflow.selection import Rule
 from fuseflow.tensors import DTYPES
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import overload
 
+from fuseflow.costs.narrow_types import narrow_notice
 from fuseflow.einsum.blocked_storage import tensors_to_blocks, tensors_to_elements
 from fuseflow.einsum.format_inference import infer
 from fuseflow.einsum.integer_range import refuse_rounded_integers
@@ -18,6 +19,7 @@ from fuseflow.einsum.sparse_arrays import Operand
 from fuseflow.einsum.tensor_arrays import to_operand
 from fuseflow.errors import OverfullError, UsageError
 from fuseflow.estimate.counted.memo import MOST_PIECES, CountMemo
+from fuseflow.estimate.estimator_regions import estimator_regions
 from fuseflow.estimate.program import Estimator
 from fuseflow.estimate.program_estimate import ProgramEstimate
 from fuseflow.frontend.sources import Source
@@ -30,12 +32,10 @@ from fuseflow.lower.written_schedules import overruled_notices
 from fuseflow.run import artifacts
 from fuseflow.run.check import PYTORCH, Check, check_program
 from fuseflow.run.cores import cores
-from fuseflow.run.estimator_regions import estimator_regions
 from fuseflow.run.exact import ExactRegions
 from fuseflow.run.execution import GraphExecutor, ProgressCallback, SimulationCallback
 from fuseflow.run.history import RunHistory
 from fuseflow.run.mostly_zero import mostly_zero_notice
-from fuseflow.run.narrow_types import narrow_notice
 from fuseflow.run.not_finite import not_finite_notice
 from fuseflow.run.result import Result, Seconds
 from fuseflow.run.sampled_result import SampledResult

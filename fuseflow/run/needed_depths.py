@@ -6,9 +6,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from fuseflow.einsum.nodes import Program
+from fuseflow.estimate.estimator_regions import estimator_regions
 from fuseflow.estimate.program import Estimator
 from fuseflow.lower.regions import CompiledRegion
-from fuseflow.run.estimator_regions import estimator_regions
 from fuseflow.sim import Machine
 from fuseflow.tensors import Tensor
 

@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from fuseflow.energy import EventEnergies, ProgramEnergy, load_event_energies, simulated_counts
+from fuseflow.energy import EventEnergies, ProgramEnergy, load_event_energies
 from fuseflow.resources import Resources
 from fuseflow.run.lane_loads import LaneLoad, lane_loads
 from fuseflow.run.memory_values import memory_values, roofline_values
 from fuseflow.run.settings import Settings, versions
+from fuseflow.run.simulated_costs import simulated_counts
 from fuseflow.sim.configuration import ConfigurationLoad
 from fuseflow.summary_table import SummaryTable
 from fuseflow.tensors.array_files import save_array

@@ -11,12 +11,12 @@ from fuseflow.costs import measure_statistics
 from fuseflow.einsum.nodes import Program
 from fuseflow.errors import SamplingError
 from fuseflow.estimate.counted.patterns import tensor_pattern
+from fuseflow.estimate.estimator_regions import estimator_regions
 from fuseflow.estimate.program import Estimator, TensorKnowledge
 from fuseflow.estimate.program_estimate import RegionEstimate
 from fuseflow.lower.regions import CompiledRegion
 from fuseflow.lower.views import add_views
 from fuseflow.run.check import TOLERANCE, Check, relative_error
-from fuseflow.run.estimator_regions import estimator_regions
 from fuseflow.run.sampled_result import SampledRegionResult
 from fuseflow.sampling.interval import SampledCycles
 from fuseflow.sampling.region import RegionSampler, require_bounded_fifos

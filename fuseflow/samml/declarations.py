@@ -9,8 +9,7 @@ from math import prod
 from typing import Literal, NamedTuple, TypeAlias
 
 from fuseflow.errors import GraphError
-from fuseflow.float32.precision import Precision
-from fuseflow.ops import canonical
+from fuseflow.ops import Precision, canonical
 from fuseflow.tensors import DTYPES, Format
 from fuseflow.tensors.levels.base import StoredArray
 from fuseflow.tile_ops import TileShape

@@ -10,7 +10,8 @@ from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from fuseflow.float32.precision import Precision, computing_precision, precision_of_number, result_precision, widest
+from fuseflow.float32.precision import computing_precision, precision_of_number, result_precision, widest
+from fuseflow.ops import Precision
 from fuseflow.samml.compute import Alu
 from fuseflow.samml.declarations import Port, StreamType, TensorDecl
 from fuseflow.samml.node import TensorReader, TensorUser, operand_bits

@@ -32,8 +32,8 @@ from dataclasses import dataclass, field
 from itertools import zip_longest
 from typing import Any
 
-from fuseflow.einsum.text import show_number
 from fuseflow.errors import FuseFlowError, GraphError, Span, did_you_mean
+from fuseflow.number_text import show_number
 from fuseflow.samml import nodes as n
 from fuseflow.samml.node import AttributeType
 from fuseflow.tensors import Format

@@ -194,9 +194,7 @@ def _with_error(replicates: _Measurement, size: int, sample: Sample, rng: np.ran
         wanted = math.ceil(count * min(LARGEST_STEP, max(LEAST_STEP, MARGIN * wider**2)))
         most = next((c for c in range(wanted, count, -1) if replicates.affordable(c)), wanted)
         count = most if most >= LEAST_STEP * count else wanted
-        if (
-            replicates.design.replicates < count
-        ):  # a class has too few: a new design always takes more of the units
+        if replicates.design.replicates < count:  # a class has too few: a new design always takes more of the units
             known = replicates.design
             design = design_sample(known.weights, size, known.unit, known.warmup, count, rng)
             replicates = _Measurement(design, replicates.run, replicates.ends)

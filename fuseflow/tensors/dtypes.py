@@ -9,8 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fuseflow.errors import TensorError, did_you_mean
-from fuseflow.float32.precision import Precision
-from fuseflow.ops import operator
+from fuseflow.ops import Precision, operator
 
 
 @dataclass(frozen=True, slots=True)

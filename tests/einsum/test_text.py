@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from fuseflow.einsum.format_inference import infer
 from fuseflow.einsum.nodes import Access, Apply, Const, Einsum, Expr, Location, Program, Reduce, Split, TensorType
 from fuseflow.einsum.parse import parse, parse_expr
-from fuseflow.einsum.text import show, show_expr, show_number
+from fuseflow.einsum.text import show, show_expr
+from fuseflow.number_text import show_number
 from fuseflow.ops import OPERATORS, REDUCERS
 from fuseflow.tensors import Format
 from fuseflow.tensors.dtypes import DTYPES

@@ -16,14 +16,14 @@ from random_graphs import random_case
 
 import fuseflow as ff
 from fuseflow.einsum.parse import parse as parse_einsums
-from fuseflow.energy import PARTS, EnergyCounts, load_event_energies, simulated_counts
+from fuseflow.energy import PARTS, EnergyCounts, load_event_energies
 from fuseflow.energy.counts import MemoryBits
 from fuseflow.errors import DeadlockError, EnergyError
-from fuseflow.resources import simulated_resources
 from fuseflow.resources.area import AreaCount
 from fuseflow.resources.gates import GATE_EQUIVALENT, MEMORY_BIT
 from fuseflow.resources.resource_count import ResourceCount
 from fuseflow.run.compiled import Compiled
+from fuseflow.run.simulated_costs import simulated_counts, simulated_resources
 from fuseflow.samml.coordinate_bounds import index_bits, stream_bounds
 from fuseflow.samml.nodes import Graph, Port
 from fuseflow.samml.text import parse

@@ -12,10 +12,10 @@ import reuse_buffers
 import fuseflow as ff
 from fuseflow.einsum.parse import parse
 from fuseflow.estimate.buffer_reuse import OwnLoop, fetched_share, lines_at_once, new_line_share
+from fuseflow.estimate.estimator_regions import estimator_regions
 from fuseflow.estimate.flows import Flow
 from fuseflow.estimate.port_lines import read_lines
 from fuseflow.estimate.program import Estimator
-from fuseflow.run.estimator_regions import estimator_regions
 from fuseflow.sim.memory.buffered_ports import buffered_ports
 
 PRODUCT = """

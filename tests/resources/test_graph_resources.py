@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 from matvec_graph import MATVEC
 
-from fuseflow.resources import Resources, graph_resources, simulated_resources
+from fuseflow.resources import Resources, graph_resources
+from fuseflow.run.simulated_costs import simulated_resources
 from fuseflow.samml.nodes import Edge, Graph
 from fuseflow.samml.text import parse
 from fuseflow.samml.verify import verify

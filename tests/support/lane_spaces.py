@@ -23,11 +23,11 @@ from fuseflow.autoscheduler.budget.decision import Lanes, RegionDecision
 from fuseflow.autoscheduler.budget.search import DealtPath, Variant
 from fuseflow.autoscheduler.budget.trials import RegionRun, RunSchedules, TrialRun
 from fuseflow.errors import ScheduleError
+from fuseflow.estimate.estimator_regions import estimator_regions
 from fuseflow.estimate.program import Estimator
 from fuseflow.lower.regions import dealt_region
 from fuseflow.resources import Resources
 from fuseflow.resources.budget import Budget
-from fuseflow.run.estimator_regions import estimator_regions
 from fuseflow.schedule import Schedule
 from fuseflow.sim import Machine
 

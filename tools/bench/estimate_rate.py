@@ -31,7 +31,7 @@ from fuseflow.frontend.model_spec import ModelSpec
 from fuseflow.frontend.sources import Source, load
 from fuseflow.lower.partition import partition_program
 from fuseflow.lower.program import lower
-from fuseflow.run.estimator_regions import estimator_regions
+from fuseflow.estimate.estimator_regions import estimator_regions
 from fuseflow.schedule import Schedule
 from fuseflow.sim import Machine, load_machine
 

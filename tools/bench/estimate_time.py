@@ -27,7 +27,7 @@ from fuseflow.frontend.model_spec import ModelSpec
 from fuseflow.frontend.sources import Source, load
 from fuseflow.lower.program import lower
 from fuseflow.lower.regions import CompiledRegion
-from fuseflow.run.estimator_regions import estimator_regions
+from fuseflow.estimate.estimator_regions import estimator_regions
 from fuseflow.schedule import Schedule
 from fuseflow.sim import load_machine
 

@@ -23,6 +23,7 @@ from fuseflow.autoscheduler.budget.search import DealtPath, Variant
 from fuseflow.autoscheduler.budget.settings import SETTINGS
 from fuseflow.autoscheduler.budget.variants import VariantFactory
 from fuseflow.compiler import compile_source
+from fuseflow.estimate.estimator_regions import estimator_regions
 from fuseflow.estimate.memory_bound import request_bytes
 from fuseflow.estimate.program import Estimator
 from fuseflow.estimate.program_estimate import ProgramEstimate
@@ -32,7 +33,6 @@ from fuseflow.lower.partition import PartitionedProgram, partition_program
 from fuseflow.resources import Resources
 from fuseflow.resources.budget import Budget
 from fuseflow.run.compiled import Compiled
-from fuseflow.run.estimator_regions import estimator_regions
 from fuseflow.schedule import Schedule
 from fuseflow.sim.memory.settings import TimedMemory
 from fuseflow.tensors import DTYPES

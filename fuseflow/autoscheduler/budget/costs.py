@@ -12,12 +12,12 @@ from fuseflow.autoscheduler.budget.decision import RegionDecision
 from fuseflow.autoscheduler.budget.settings import SETTINGS
 from fuseflow.errors import ScheduleError
 from fuseflow.estimate.bound import Bound
+from fuseflow.estimate.estimator_regions import estimator_regions
 from fuseflow.estimate.lane_costs import LaneCosts
 from fuseflow.estimate.program import Estimator, TensorKnowledge
 from fuseflow.lower.buffers import with_buffers
 from fuseflow.lower.regions import dealt_region
 from fuseflow.resources import Resources
-from fuseflow.run.estimator_regions import estimator_regions
 from fuseflow.sim import Machine
 
 

@@ -17,6 +17,7 @@ from fuseflow.autoscheduler.budget.settings import SETTINGS
 from fuseflow.cut.ranges import ProgramRanges
 from fuseflow.cut.units import UnitRange
 from fuseflow.errors import FuseFlowError
+from fuseflow.estimate.estimator_regions import estimator_regions
 from fuseflow.estimate.program import Estimator, SharedEstimates, TensorKnowledge
 from fuseflow.fusion.order_sampling import LoopOrder
 from fuseflow.fusion.refusal import Refusal, attempt
@@ -24,7 +25,6 @@ from fuseflow.lower.region_fusion import fusion_key
 from fuseflow.lower.regions import CompiledRegion, lower_region
 from fuseflow.lower.state import LoweringMemo, LoweringState, RegionRequest, initial_state
 from fuseflow.lower.views import source_of
-from fuseflow.run.estimator_regions import estimator_regions
 from fuseflow.schedule import Schedule
 from fuseflow.sim import Machine
 from fuseflow.tensors import Tensor

@@ -123,8 +123,7 @@ class Variant:
         return schedule
 
     def _without_idle_entries(self, program: DealtPath) -> Schedule:
-        """Return the schedule without the chosen buffers and preloads of tensors that no region of a program reads from memory.
-        """
+        """Return the schedule without the chosen buffers and preloads of tensors that no region of a program reads from memory."""
         if not (self.has_buffers or self.has_preloads):
             return self.base
         graphs = [piece.graph for edge in program.path.edges for piece in edge.pieces]

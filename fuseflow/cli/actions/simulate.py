@@ -11,11 +11,11 @@ from fuseflow.cli.common import print_notices
 from fuseflow.cli.progress import firings_bar, working
 from fuseflow.cli.result_output import ResultOutput, print_result
 from fuseflow.cli.target import Target
-from fuseflow.resources import simulated_resources
 from fuseflow.run.manifest import save_run
 from fuseflow.run.not_finite import not_finite_notice
 from fuseflow.run.result import RegionResult, Result, Seconds
 from fuseflow.run.settings import Settings
+from fuseflow.run.simulated_costs import simulated_resources
 from fuseflow.samml.files import load_graph, merge_tiles
 from fuseflow.sim import simulate as run_graph
 

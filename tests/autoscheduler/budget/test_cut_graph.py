@@ -16,9 +16,9 @@ from fuseflow.autoscheduler.budget.figures import RegionFigures
 from fuseflow.autoscheduler.budget.settings import SETTINGS
 from fuseflow.autoscheduler.budget.variants import VariantFactory
 from fuseflow.einsum.parse import parse
+from fuseflow.estimate.estimator_regions import estimator_regions
 from fuseflow.estimate.program import Estimator
 from fuseflow.frontend.source import Source
-from fuseflow.run.estimator_regions import estimator_regions
 from fuseflow.schedule import Schedule
 from fuseflow.sim import load_machine
 from fuseflow.tensors import Format, pack
