@@ -48,7 +48,7 @@ class CpSatProblem:
         self._variables = [self._solver.IntVar(0, bound, "") for bound in bounds]
 
     def require(self, coefficients: dict[int, int], least: float = -inf, most: float = inf) -> None:
-        """Keep a sum between two limits. `coefficients` are those of variables, by their numbers."""
+        """Keep a sum between two limits. `coefficients` gives, by the number of a variable, the coefficient of that variable."""
         constraint = self._solver.RowConstraint(least, most, "")
         for number, coefficient in coefficients.items():
             constraint.SetCoefficient(self._variables[number], coefficient)

@@ -77,7 +77,7 @@ class OverfullError(TensorError):
     @classmethod
     @contextmanager
     def naming(cls, tensor: str) -> Iterator[None]:
-        """Say of which tensor an error inside speaks."""
+        """Name a tensor in the message of an `OverfullError` that the block raises."""
         try:
             yield
         except OverfullError as error:
@@ -191,7 +191,7 @@ class SimulationError(FuseFlowError):
 
 
 class DeadlockError(SimulationError):
-    """No node of a graph can fire, and some stream has not ended. `region` is that of the graph, empty if it is not known."""
+    """No node of a graph can fire, and some stream has not ended. `region` is the region of the graph, empty if it is not known."""
 
     code = "deadlock"
     region: str = ""

@@ -59,7 +59,7 @@ def _divided(source: Source, schedule: Schedule, machine: Machine) -> tuple[Sour
 
 @cache
 def block_weight(settings: str, form: Form) -> float:
-    """Return what a block of a form costs on a machine, whose settings are given as JSON. Each is measured once in a process."""
+    """Return the cycles that a block of a form costs on a machine, whose settings are given as JSON. Each is measured once in a process."""
     machine = Machine.model_validate_json(settings)
     weights: BlockWeights[str] = BlockWeights(lambda _, program, arrays: _cycles(program, arrays, machine))
     return weights.weight(settings, form)

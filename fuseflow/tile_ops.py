@@ -1,4 +1,4 @@
-"""Operators on tiles: those of the operator table, element by element, and a table of those that exist on tiles only.
+"""Operators on tiles: the operators of the operator table, element by element, and a table of operators that exist on tiles only.
 
 A tile is an array [b1, b2] of float64 that is read-only. Every operator is defined by the scalar functions of `ops`, applied in a fixed
 order. A sum of products runs over ascending k from the identity 0, and each product is rounded before it is added (it is never fused). A

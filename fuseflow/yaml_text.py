@@ -30,8 +30,8 @@ class YamlText:
     root: Node | None
 
     def place(self, *path: int | str) -> Span:
-        """Return the place of an entry, which is the place of its key if it stands in a mapping. Where the path leads to nothing, the
-        place is that of the last entry on it."""
+        """Return the place of an entry, which is the place of its key if it stands in a mapping. Where the path leads to nothing,
+        this is the place of the last entry on it."""
         node = self.root
         mark = node.start_mark if node is not None else None
         for step in path:
@@ -168,7 +168,7 @@ def _refuse_large(content: Any, root: Node | None, file: str, error_class: type[
 def _whole_number(node: ScalarNode) -> int:
     try:
         value = _yaml().constructor.construct_object(node)
-    except (*_NO_VALUE, YAMLError):  # such as `<<`, whose value is that of the mapping around it
+    except (*_NO_VALUE, YAMLError):  # such as `<<`, whose value is the mapping around it
         return 0
     return value if isinstance(value, int) else 0
 

@@ -14,7 +14,7 @@ ASIDE = ".old"
 _EXCHANGE = 2  # RENAME_EXCHANGE of linux/fs.h
 _HERE = -100  # AT_FDCWD: a path is relative to the current directory
 _MISSING = (errno.ENOSYS, errno.EINVAL, errno.ENOTSUP)
-"""What the system answers where the kernel or the file system cannot exchange."""
+"""The error numbers with which a kernel or file system says that it cannot exchange two files."""
 
 
 def exchange(one: Path, other: Path) -> None:
