@@ -124,7 +124,7 @@ class Backend:
 
 
 def _outputs(compiled: Compiled, result: Result, eager: Sequence[Any]) -> list[Any]:
-    """Return what the graph returns, with the numbers of the simulator. `eager` has shapes, types, and values that are no
+    """Return the results of the graph, with the numbers of the simulator. `eager` has shapes, types, and values that are no
     tensors."""
     import torch
 

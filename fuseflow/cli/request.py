@@ -64,7 +64,7 @@ class ProgramRequest:
 
     @property
     def name(self) -> str:
-        """What the model is called where nothing else is said."""
+        """The name of the model where no other name is given."""
         factory = Factory.parse(str(self.path))
         return self.path.stem if factory is None else factory.stem
 

@@ -1,4 +1,4 @@
-"""Why a plan is worth it: what each part of an operand holds and costs, and what the whole program takes with the plan and without it."""
+"""Why a plan is worth it: the entries and the cost of each part of an operand, and the cycles of the program with and without the plan."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ NO_PLAN = PlanReport((), (0.0, 0.0))
 
 
 def explain_plan(source: Source, schedule: Schedule, machine: Machine, simulate: bool = False) -> PlanReport:
-    """Say what the parts of a plan hold and cost, and what the plan changes. Raise `UsageError` for a schedule without a plan."""
+    """Return the entries and costs of the parts of a plan, and what it changes. Raise `UsageError` for a schedule without a plan."""
     if not schedule.plan:
         raise UsageError("the schedule has no plan", hint="`--plan FILE`, or a section `plan` in the schedule file")
     before, after = replace(schedule, plan=Plan()), planned(source, schedule, machine)[1]

@@ -42,7 +42,7 @@ class BlockWeights(Generic[M]):
         return lambda form: self.weight(machine, form)
 
     def weight(self, machine: M, form: Form) -> float:
-        """Return what a block costs on a machine. Raise `PlanError` for a form without blocks."""
+        """Return the cycles of a block of a form on a machine. Raise `PlanError` for a form without blocks."""
         if (machine, form) not in self.measured:
             program = full_product(form)
             arrays = {tensor.name: np.ones(tensor.shape, dtype=np.float32) for tensor in program.inputs}

@@ -94,7 +94,7 @@ def _in_vain(compiled: Compiled) -> tuple[str, ...]:
 
 
 def _explained(scheduled: ScheduledProgram, target: Target, progress: ProgressCallback | None) -> dict[str, str]:
-    """Return the file that says what the cycles of a run go into, and what would take fewer."""
+    """Return the file that says which parts take the cycles of a run, and which changes would take fewer."""
     report = explain_cycles(scheduled.compiled, target.engine, progress, with_stalls=True)
     return {CYCLES_FILE: json_text(cycles_json(report))}
 
