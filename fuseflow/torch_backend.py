@@ -124,8 +124,7 @@ class Backend:
 
 
 def _outputs(compiled: Compiled, result: Result, eager: Sequence[Any]) -> list[Any]:
-    """Return the results of the graph, with the numbers of the simulator. `eager` has shapes, types, and values that are no
-    tensors."""
+    """Return the results of the graph, with the numbers of the simulator. `eager` has shapes, types and other values."""
     import torch
 
     names = iter(compiled.source.program.outputs)

@@ -73,8 +73,8 @@ def check_weight(weight: float, blocks: str) -> None:
 def cover(mask: Mask, options: Sequence[Option]) -> Cover:
     """Cover the entries of a matrix. Raise `PlanError` without options, and if no option can hold some entry.
 
-    Blocks of one size never overlap, so all that cover equally many entries are chosen at once. What is left to cover only shrinks, so what
-    an option costs for an entry only rises. The heap has a bound from below, which is computed anew when the turn of the option comes.
+    Blocks of one size never overlap, so all that cover equally many entries are chosen at once. The entries left to cover only get fewer,
+    so the cost of an option for an entry only rises. The heap has a lower bound, which is computed anew when the option's turn comes.
     """
     if not options:
         raise PlanError("a cover without a size of blocks", hint="give at least one, such as `1x1`")

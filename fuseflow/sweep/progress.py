@@ -17,8 +17,8 @@ MODE_WORDS: dict[Mode, str] = {"estimate": "expected ", "sample": "sampled ", "s
 class SweepProgress:
     """The progress of a sweep.
 
-    `total` is the number of tasks, as far as it is known. `objective` names the value of which less is better. `reused` is how many of
-    the tasks that are done were done in an earlier run.
+    `total` is the number of tasks, as far as it is known. `objective` names a value for which less is better. `reused` is the
+    number of done tasks that were done in an earlier run.
     """
 
     total: int
