@@ -83,14 +83,14 @@ def infer(program: Program) -> Program:
     """Return the program with a declaration for every tensor: the format, dtype and implicit value of each result, and `dense` for inputs
     without a format.
 
-    What is declared stays. Raises `ProgramError` if a declared implicit value is not the one that the result has. A result that is defined
-    everywhere has no implicit entries: its implicit value is the declared one, or 0.
+    Declarations stay. Raises `ProgramError` if a declared implicit value is not the one that the result has. A result that is
+    defined everywhere has no implicit entries: its implicit value is the declared one, or 0.
     """
     return TypedProgram.of(program).program
 
 
 def _typed(program: Program, previous: TypedProgram | None) -> Program:
-    """Return the program with the types of all its tensors; those that cannot have changed are taken from `before`."""
+    """Return the program with the types of all its tensors; types that cannot have changed are taken from `previous`."""
     shape_by_tensor, sizes = shapes_and_extents(program)
     declared, previous_types = program.declared, _PreviousTypes.of(previous)
     types = {t.name: t if t.format else replace(t, format=Format.dense(len(t.shape))) for t in program.inputs}
@@ -125,7 +125,7 @@ def _type_of(einsum: Einsum, declared: TensorType, scope: Scope) -> TensorType:
 
 
 def _with_roundings(einsum: Einsum, declared: TensorType, scope: Scope) -> Expr:
-    """Return what a statement computes with its roundings, if it computes anything."""
+    """Return the body of a statement with its roundings, if it computes anything."""
     if isinstance(einsum.body, Access):
         return einsum.body
     types = {name: scope.types[name] for name in einsum.operands} | {einsum.name: declared}
@@ -285,10 +285,10 @@ _INTEGRAL: Final = frozenset(row.name for row in OPERATORS.values() if row.unit 
 
 
 def result_dtype(einsum: Einsum, scope: Scope) -> str:
-    """Return the dtype of the numbers that an expression computes: the float that it gives, or the widest dtype of the operands of what is
-    an integer. A fractional operator, or an infinity, makes integers floats, unless these are rounded.
+    """Return the dtype of the numbers that an expression computes: the float that it gives, or, for an integer, the widest dtype
+    of its operands. A fractional operator, or an infinity, makes integers floats, unless these are rounded.
 
-    What is computed from narrow operands is of the wide type to which they are promoted. What only sees a tensor again keeps its type.
+    A result that is computed from narrow operands has the wide type to which they are promoted. A view of a tensor keeps its type.
     """
     if not einsum.operands:
         return "f32"
@@ -338,7 +338,7 @@ def _check_keep(einsum: Einsum, keep: Keep, declared: TensorType, scope: Scope) 
 
 
 def _check_padding(einsum: Einsum, declared: TensorType, scope: Scope) -> None:
-    """Refuse a result with a level that holds what a `keep` leaves, such as `nm(2:4)`, unless that `keep` makes it."""
+    """Refuse a result with a level for the entries that a `keep` leaves, such as `nm(2:4)`, unless that `keep` makes it."""
     if declared.format is None:
         return
     for level, dimension in zip(declared.format.levels, declared.format.order, strict=True):

@@ -73,7 +73,7 @@ def shapes_and_extents(program: Program) -> tuple[Shapes, Extents]:
 
 
 def with_known_sizes(program: Program, sizes: tuple[Shapes, Extents]) -> Program:
-    """Return a program of which the shapes and extents are known already."""
+    """Return a program with known shapes and extents."""
     return program.knowing(_shapes_and_extents, sizes)
 
 

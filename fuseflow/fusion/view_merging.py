@@ -139,7 +139,7 @@ def _tuples(fused: RegionTrees) -> list[tuple[str, ...]]:
 
 
 def _beside(fused: RegionTrees) -> dict[str, int]:
-    """Return, for every index, the bits of those that stand beside it somewhere: unified with one of them, it would be captured."""
+    """Return, for every index, the bits of the indices that stand beside it somewhere: unified with one of them, it would be captured."""
     bits, neighbours = fused.bits, dict.fromkeys(fused.indices, 0)
     for indices in set(_tuples(fused)):
         beside = sum([bits[v] for v in indices])

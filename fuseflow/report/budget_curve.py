@@ -18,7 +18,7 @@ IMAGES = (".png", ".svg", ".pdf")
 
 
 def check_curve_file(path: Path) -> None:
-    """Raise `UsageError` for a file of which the ending says no form, and for a plot without matplotlib."""
+    """Raise `UsageError` for a file whose ending says no form, and for a plot without matplotlib."""
     if path.suffix not in (".csv", *IMAGES):
         raise UsageError(f"`{path}` says no form of a curve", hint=f"end it in .csv, {', '.join(IMAGES)}")
     if path.suffix in IMAGES:

@@ -41,7 +41,7 @@ def _number(picojoules: float, expected: bool) -> str:
 
 
 def energy_lines(energy: ProgramEnergy) -> Iterator[str]:
-    """Return the technology of each part, how the numbers of events are known, and what is left out."""
+    """Yield lines on the technology of each part, how the energies of events are known, and the parts that are left out."""
     by_technology: dict[str, list[str]] = {}
     for part, technology in energy.technologies.items():
         by_technology.setdefault(technology, []).append(NAMES[part])

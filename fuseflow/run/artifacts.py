@@ -76,7 +76,7 @@ MLIR_FORMS = ("einsum-mlir", "table-mlir")
 CIRCUITS = "hw"
 """The circuits of the graphs, which can be shown for a machine that has circuits."""
 DIRECTORY_FORMS = ("fibertree", "verilog")
-"""What is a directory of files by itself."""
+"""The forms that are a directory of files by themselves."""
 EXPORTED = "torch"
 """The exported program of a PyTorch model, which is there before any stage."""
 SHOWN = (EXPORTED, *STAGES, *MLIR_FORMS, CIRCUITS, *DIRECTORY_FORMS)
@@ -87,8 +87,8 @@ MLIR_SEPARATOR = "\n// -----\n\n"
 
 
 def emit_stage(source: Source, program: Program, regions: Sequence[CompiledRegion], stage: str, machine: Machine) -> str | bytes:
-    """Return one stage as text or bytes, with the regions one after the other. Circuits are those for a machine. Raises `UsageError` for
-    a stage that does not exist."""
+    """Return one stage as text or bytes, with the regions one after the other. Circuits are for the machine. Raises `UsageError`
+    for a stage that does not exist."""
     if stage == EXPORTED:
         return source.exported_text
     if stage == "einsum":
@@ -123,8 +123,8 @@ def save_program(
     """Write a directory of artifacts, with more text `files` by name.
 
     It has one file for each stage of the program, one folder for each region, one for the selections of the program, and `about.json`,
-    which says what the files are, and which inputs of the program the compiler added to those of the user. The outputs and numbers of a run
-    are there if `result` is given.
+    which says what the files are, and which inputs of the program the compiler added to the user's. The outputs and numbers of a
+    run are there if `result` is given.
     """
     with replace_directory(directory, MANIFEST) as folder:
         write_artifact(folder / "schedule.yaml", settings.schedule)

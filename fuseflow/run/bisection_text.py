@@ -16,9 +16,9 @@ MOST_NAMES = 6
 
 def explain_deviation(compiled: Compiled, alone: Callable[[], Compiled], engine: Engine, passed: bool) -> Iterator[str]:
     """Yield sentences about where the values of a run begin to differ. `alone` compiles the same program with every Einsum in a region of
-    its own, which tells the Einsums of a region apart. Only for a check that did not pass is the fused program looked at, too."""
+    its own, which tells the Einsums of a region apart. The fused program is only searched for a check that did not pass."""
     values: NodeValues = {}
-    if compiled.source.simplified is None:  # what no output needs may have any value
+    if compiled.source.simplified is None:  # elements that no output needs may have any value
         try:
             values = compiled.source.intermediates()
         except FuseFlowError as error:

@@ -18,10 +18,10 @@ PACKAGES = ("fuseflow", "torch", "torch-mlir", "numpy", "scipy", "networkx", "pr
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """What was compiled and run.
+    """The settings of a compilation and a run.
 
     The model, its data and the engine are given by name, the schedule as YAML. `notices` are texts that must stand beside every result.
-    `left_out` are the tensors of which something was left out, since no output needs it.
+    `left_out` are the tensors of which elements were left out, since no output needs them.
     """
 
     model: str

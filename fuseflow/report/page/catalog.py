@@ -1,4 +1,4 @@
-"""The catalog of a page: all things of a run, with what the page says of each and how they are linked."""
+"""The catalog of a page: all things of a run, with the facts that the page shows for each, and their links."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from fuseflow.samml.nodes import Graph, Primitive
 from fuseflow.samml.text import show_attributes
 
 LISTED_CHANGES = 6
-"""The changes of a schedule that are told beside a region, those that are expected to help most first."""
+"""The most changes of a schedule that are shown beside a region, the changes with the largest expected gain first."""
 
 
 def catalog(stored: StoredRun) -> Things:
-    """Return all things of a run. Raises `KeyError` and the like for malformed values."""
+    """Return all things of a run. Raises `KeyError` or another of `MALFORMED` for malformed values."""
     things, regions = Things(), stored.result["regions"]
     for region in regions:
         things.add("region", region["name"])

@@ -1,4 +1,4 @@
-"""The nodes of two runs that do the same: those of one name, primitive and Einsum, whatever lanes and regions they stand in."""
+"""The nodes of two runs that do the same: nodes with one name, primitive and Einsum, whatever lanes and regions they stand in."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class NodePair:
 
 
 def node_pairs(pair: RegionPair, before: StoredRun, after: StoredRun) -> tuple[NodePair, ...]:
-    """Return the nodes of a pair of regions, those with the largest change first."""
+    """Return the nodes of a pair of regions, the largest change first."""
     sides: dict[tuple[str, str, str], NodePair] = {}
     for second, (regions, stored) in enumerate(((pair.before, before), (pair.after, after))):
         for region, node, key in _keyed(regions, stored):

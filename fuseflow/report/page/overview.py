@@ -146,7 +146,7 @@ def _energy_table(energy: Values, regions: Sequence[RegionPage]) -> Markup:
 
 
 def _memory_table(run: Values, things: Things) -> Markup | None:
-    """Return the bytes of every tensor of the run, those with most first."""
+    """Return the bytes of every tensor of the run, the largest number first."""
     totals = []
     for name, kinds in run["bytes"]["by_tensor"].items():
         read, written = (sum(kind[direction] for kind in kinds.values()) for direction in ("read", "write"))
