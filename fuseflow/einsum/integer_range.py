@@ -140,7 +140,7 @@ def _magnitude(node: Expr, integers: Collection[str]) -> Expr:
 
 
 def _compared(arg: Expr, integers: Collection[str]) -> Expr:
-    """Return the magnitude with which a condition, or a side of a comparison, counts: that of an integer, and 1 for what may be rounded."""
+    """Return the magnitude with which a condition, or a side of a comparison, counts: an integer's own, and 1 for other values."""
     if all(access.tensor in integers for access in accesses(arg)):
         return arg
     return Apply("max", (Apply("eq", (arg, arg)), Const(1.0)))  # in the dimensions of `arg`, which may be NaN

@@ -209,7 +209,7 @@ def _evaluate(node: Expr, arrays: Mapping[str, Operand], sizes: Mapping[str, int
 
 
 def _keep(node: Keep, value: LabeledArray) -> LabeledArray:
-    """Return what a rule keeps of a value. It stands at the head of a statement, so the value is whole along every index."""
+    """Return the entries that a rule keeps. A `keep` is the head of a statement, so the value is whole along every index."""
     mask = kept(node.rule, value.array, [value.names.index(name) for name in node.over])
     return LabeledArray(np.where(mask, value.array, 0.0), value.names)
 

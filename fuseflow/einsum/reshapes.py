@@ -164,7 +164,7 @@ class _Refinement:
         return frozenset(e.name for e in reshapes if boundary_dimensions.isdisjoint(map(self.dims.find, split_axes(e))))
 
     def _hold(self, einsum: Einsum) -> None:
-        """Decide in which parts an Einsum is computed: those of its indices. If it is seen whole too, it is computed under another name."""
+        """Decide in which parts an Einsum is computed: its indices' parts. If it is seen whole too, it is computed under another name."""
         wanted = tuple(self._extents(einsum, index) for index in einsum.indices)
         if wanted != tuple(self.dims.parts((einsum.name, p)) for p in range(len(wanted))):
             self.barriers.add(einsum.name)
@@ -310,7 +310,7 @@ def _divisions(parts: Parts, wanted: Parts) -> Iterator[Parts]:
 
 
 def _joined(names: tuple[str, ...], finest: tuple[int, ...], parts: tuple[int, ...]) -> Iterator[Index]:
-    """Yield the indices of a dimension that is seen in `parts`: those of its finest parts, with two of them joined if there are fewer."""
+    """Yield the indices of a dimension that is seen in `parts`: its finest parts, with two of them joined if there are fewer."""
     if parts == finest:
         yield from names
         return

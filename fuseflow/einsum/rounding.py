@@ -5,8 +5,8 @@
 
 Where positive and negative terms cancel, a result is small and its rounding error is not: the error grows with the magnitudes of terms.
 Each operation is taken to make a relative error of its own, of either sign, of one unit roundoff. So variances add up. They are in squares
-of a unit. Functions are evaluated at both ends of what rounding may make of their operands, `ROUNDING_FACTOR` standard deviations away. So
-a variance is infinite where rounding may lead out of the domain of a function, to a square root of what is negative or a quotient by 0.
+of a unit. Functions are evaluated at both ends of the range of their rounded operands, `ROUNDING_FACTOR` standard deviations away. So a
+variance is infinite where rounding may leave the domain of a function, as in a root of a negative number or a quotient by 0.
 
 The model is from Higham and Mary, A New Approach to Probabilistic Rounding Error Analysis, 2019.
 """

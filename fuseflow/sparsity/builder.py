@@ -83,7 +83,7 @@ class SparsityBuilder:
         external_sparsifier: Any = None,
         out_format: Any = Dense,
     ) -> None:
-        """Make what the model computes under the names of a pattern sparse. `fuseflow.sparsity.model_names` lists these names."""
+        """Make the intermediates sparse whose names match a pattern. `fuseflow.sparsity.model_names` lists the names."""
         self._set(self._intermediates, name, _output_format(inline_sparsifier, tmp_format, external_sparsifier, out_format))
 
     def set_interm_grad(
@@ -94,7 +94,7 @@ class SparsityBuilder:
         external_sparsifier: Any = None,
         out_format: Any = Dense,
     ) -> None:
-        """Make the gradients of what the model computes under the names of a pattern sparse. Otherwise they have the mask of the value."""
+        """Make the gradients of the intermediates sparse whose names match a pattern. Otherwise they have the mask of the value."""
         self._set(self._intermediate_grads, name, _output_format(inline_sparsifier, tmp_format, external_sparsifier, out_format))
 
     def spec(self) -> SparseSpec:
@@ -151,7 +151,7 @@ def _sparsifier(value: Any, format: Any) -> Sparsifier:
 
 
 def _layout(value: Any, sparsifiers: tuple[Sparsifier, ...]) -> Layout:
-    """Return the layout that a value names. The class of a layout with parameters takes those of the sparsifier that proposes it."""
+    """Return the layout that a value names. The class of a layout with parameters takes them from the sparsifier that proposes it."""
     proposed = (sparsifier.layout for sparsifier in sparsifiers)
     named = next((layout for layout in proposed if value in (type(layout), layout.storage)), None)
     if named is not None:

@@ -41,8 +41,8 @@ Entries: TypeAlias = tuple[tuple[str, T], ...]
 
 @dataclass(frozen=True, slots=True)
 class OutputFormat:
-    """How a tensor becomes sparse when it is computed: the `inline` sparsifier sees its entries first, what it keeps has the layout
-    `tmp`, and the `external` sparsifier selects among these. What is left is stored as `layout`."""
+    """How a tensor becomes sparse when it is computed: the `inline` sparsifier sees its entries first, the entries that it keeps
+    have the layout `tmp`, and the `external` sparsifier selects among these. The selected entries are stored as `layout`."""
 
     inline: Sparsifier = KEEP_ALL
     tmp: Layout = DENSE
@@ -125,12 +125,12 @@ class SparseSpec:
 
     @classmethod
     def from_yaml(cls, text: str, file: str = "<text>") -> SparseSpec:
-        """Read a spec. Raise `SparsityError` with the line and the column of what is wrong in it."""
+        """Read a spec. Raise `SparsityError` with the line and the column of a fault."""
         return _Reader(read_yaml(text, file, SparsityError)).spec()
 
 
 def read_spec(path: Path) -> SparseSpec:
-    """Read a spec from a file. Raise `FileError` if it cannot be read, and `SparsityError` for what is wrong in it."""
+    """Read a spec from a file. Raise `FileError` if it cannot be read, and `SparsityError` for a fault in it."""
     return SparseSpec.from_yaml(read_text(path, "the sparsity spec"), str(path))
 
 
@@ -206,7 +206,7 @@ def _grad_row(grad: OutputFormat | None) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class _Reader:
-    """A reader of the entries of a YAML text, which names the place of what is wrong."""
+    """A reader of the entries of a YAML text, which names the place of a fault."""
 
     yaml: YamlText
 

@@ -1,4 +1,4 @@
-"""Sparsifiers and layouts of the user that are no more than classes: what is registered for them says what they do.
+"""Sparsifiers and layouts of the user that are no more than classes: the implementations registered for them say what they do.
 
 A class of tensors has a method `to_dense`. The implementation of a sparsifier takes a tensor to such a class. They run in PyTorch only.
 """
@@ -87,7 +87,7 @@ def is_registered(rule: object) -> bool:
 
 
 def _stored(rule: Any, tensor: torch.Tensor, storage: type) -> Any:
-    """Return what a registered implementation gives for a dense tensor. Raise `DispatchError` if there is none."""
+    """Return the result of a registered implementation for a dense tensor. Raise `DispatchError` if there is none."""
     function = REGISTRY.sparsifiers.get((type(rule), torch.Tensor, storage))
     if function is None:
         names = class_name(type(rule)), class_name(storage)

@@ -51,7 +51,7 @@ def _slots(storage: GroupedNMTensor) -> torch.Tensor:
 
 
 def _columns(storage: GroupedNMTensor) -> int:
-    """Return how many columns all chunks have, those included that they are filled up with."""
+    """Return how many columns all chunks have, padding included."""
     return storage.grid.extents[-2] * storage.grid.columns
 
 

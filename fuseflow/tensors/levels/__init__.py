@@ -47,7 +47,7 @@ def _family(name: str) -> str:
 
 
 def names(which: Callable[[Level], bool], each: str = "{}") -> str:
-    """The levels of which something holds, each in this form, to be read in a sentence.
+    """Return the levels for which `which` is true, each in this form, as a list in a sentence.
 
     >>> names(lambda level: level.follows)
     'singleton and singleton(nonunique)'
