@@ -144,7 +144,7 @@ def run_eagerly(call: ModelCall) -> list[Tensor]:
     try:
         with quiet(), torch.no_grad():
             leaves = pytree.tree_leaves(call())
-    except SparsityError:  # of a rule that does not fit what the model computes
+    except SparsityError:  # of a rule that does not fit an intermediate
         raise
     except Exception as error:  # whatever the model and PyTorch raise
         message = f"the model fails in PyTorch itself: {foreign_message(error)}"

@@ -1,4 +1,4 @@
-"""What a message says that an operator without an Einsum form can be replaced by."""
+"""Hints in messages: the replacements for operators without an Einsum form."""
 
 from __future__ import annotations
 

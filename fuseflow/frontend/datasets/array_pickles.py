@@ -53,7 +53,7 @@ class PickledArray:
         self.state = state
 
     def array(self, rank: int) -> npt.NDArray[Any]:
-        """Return the array, which must have so many dimensions. Raise `ValueError` for anything else."""
+        """Return the array, which must have `rank` dimensions. Raise `ValueError` for anything else."""
         _, shape, kind, in_columns, content = self.state
         content = content.encode("latin-1") if isinstance(content, str) else content
         sizes = isinstance(shape, tuple) and all(isinstance(size, int) and size >= 0 for size in shape)

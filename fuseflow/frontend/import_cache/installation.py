@@ -32,7 +32,7 @@ def describe_installation() -> dict[str, Any]:
 
 
 def importable_names(folder: str) -> list[str]:
-    """Return the names in a directory that decide what an `import` finds there: modules, packages and metadata of distributions."""
+    """Return the names in a directory that an `import` can find there: modules, packages and metadata of distributions."""
     try:
         with os.scandir(folder or ".") as entries:
             return sorted(e.name for e in entries if _decides(e))

@@ -157,7 +157,7 @@ def _scatter_number(x: Tensor, dim: int, index: Tensor, value: float) -> Tensor:
 
 @register_rule("aten.scatter.src", selectors=("index",))
 def _scatter(x: Tensor, dim: int, index: Tensor, source: Tensor) -> Tensor:
-    """Of the source, only what is in the extents of the index, because PyTorch has no derivative otherwise."""
+    """Only the part of the source in the extents of the index is read, because PyTorch has no derivative otherwise."""
     return torch.scatter(x, dim, index, source[tuple(slice(extent) for extent in index.shape)])
 
 

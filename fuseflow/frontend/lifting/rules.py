@@ -1,8 +1,8 @@
-"""The table of rules: what the entries of an operator's results depend on.
+"""The table of rules: on which operands the entries of an operator's results depend.
 
-A rule is a *stand-in* for the operator. It takes the same arguments by position, in which each tensor is replaced by ones and zeros: 1
-where something is unknown. What it returns must be more than 0 where an entry of the result depends on such an entry, and must be a sum of
-products of its tensors, so that its derivatives say what is needed. The operator itself is its own stand-in if it is such a sum.
+A rule is a *stand-in* for the operator. It takes the same arguments by position, in which each tensor is replaced by ones and zeros: 1 for
+an unknown entry. Its result must be more than 0 where an entry of the result depends on such an entry, and must be a sum of products of its
+tensors, so that its derivatives mark the needed entries. The operator itself is its own stand-in if it is such a sum.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class Rule:
     also_known: Callable[..., Known] | None = None
 
     def given(self, call: OperatorCall, operands: Sequence[Known]) -> Rule:
-        """Return the rule for a call of which this is known."""
+        """Return the rule for a call with these known operands."""
         known = (k.everywhere for k, o in zip(operands, call.operands, strict=True) if o.argument in self.selectors)
         return self if all(known) else replace(self, stand_in=self.otherwise or everything, selectors=frozenset())
 

@@ -91,7 +91,7 @@ def _links(module: nn.Module, analysis: ModuleAttributes) -> Iterator[Link]:
 
 
 def _own_layers(module: nn.Module, graph: Graph) -> dict[Node, nn.Module]:
-    """Return the layers that nodes call, without those whose numbers are also used elsewhere."""
+    """Return the layers that nodes call, without layers whose numbers are also used elsewhere."""
     parts = list(module.named_modules(remove_duplicate=False))
     calls = Counter(id(module.get_submodule(node.target)) for node in graph.nodes if node.op == "call_module")
     paths = Counter(id(part) for _, part in parts)

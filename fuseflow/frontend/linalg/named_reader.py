@@ -257,7 +257,7 @@ class _Reader:
 
 @dataclass(slots=True)
 class _Scalars:
-    """The scalar values of a body as expressions, given those of its arguments."""
+    """The scalar values of a body as expressions, given the expressions of its arguments."""
 
     known: dict[Any, Expr]
 
@@ -280,7 +280,7 @@ class _Scalars:
         return Apply(name, arguments)
 
     def _plain(self, op: Any) -> Expr:
-        """Return what an operation computes, whatever its operator is called."""
+        """Return the expression of an operation, without regard to the name of its operator."""
         if op.name == "arith.constant":
             return constant_value(op.attributes["value"])
         if op.name == "arith.cmpf" and (predicate := ir.IntegerAttr(op.attributes["predicate"]).value) in PREDICATES:

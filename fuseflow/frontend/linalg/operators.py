@@ -1,6 +1,6 @@
 """Operators of the table as scalar operations of MLIR, for programs that are written as Linalg and read again.
 
-Most operators are one operation. Those that MLIR lacks are a few, of which the last has the name of the operator as an attribute:
+Most operators are one operation. An operator that MLIR lacks is a few operations, and the last has its name as an attribute:
 
     %1 = arith.cmpf une, %c, %zero : f32
     %2 = arith.select %1, %a, %b {samml.operator = "where"} : f32

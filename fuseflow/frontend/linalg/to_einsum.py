@@ -270,7 +270,7 @@ class _Builder:
         self._region = region
 
     def _new_region(self, function: str) -> str:
-        """Return the name of the region of a call: that of the function, from the second call on with a number."""
+        """Return the name of the region of a call: the name of the function, from the second call on with a number."""
         name = re.sub(r"[^\w.-]", "_", function)
         region = next(r for n in count(1) if (r := name if n == 1 else f"{name}-{n}") not in self._regions)
         self._regions.add(region)

@@ -36,10 +36,10 @@ NARROW_SIZE = 1 << 31
 
 @dataclass(frozen=True, slots=True)
 class StoredArray:
-    """One array of a level: how many elements it has, and which of them are read and written for what. A level has at most one of a kind.
+    """One array of a level: how many elements it has, and which of them are read and written. A level has at most one of a kind.
 
-    It has `first` elements, `fiber` more for each fiber (so those of fiber r begin at r * `fiber`), and `entry` more for each stored
-    coordinate. A writer appends them in this order: the first ones at its start, an entry with its coordinate, those of a fiber at its end.
+    It has `first` elements, `fiber` more for each fiber (which begin at r * `fiber` for fiber r), and `entry` more for each stored
+    coordinate. A writer appends the first ones at its start, an entry with its coordinate, and a fiber's elements at the end of the fiber.
 
     A scan asks for `scanned` elements at each reference, from the first one of its fiber on. Where there are entries, it then asks for the
     entries of the fiber, one after the other. A locate asks for the one element about a coordinate: an element is about `told` coordinates.
