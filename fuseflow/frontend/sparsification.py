@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def as_sparsity(value: SparseSpec | str | Path | None) -> SparseSpec | Path | None:
-    """Return what `ModelSpec.sparsity` is: a spec as it is, that of a YAML file, or the path of a directory."""
+    """Return the value of `ModelSpec.sparsity`: a spec as it is, the spec in a YAML file, or the path of a directory."""
     if not isinstance(value, str | Path):
         return value
     from fuseflow.sparsity.spec import read_spec

@@ -121,7 +121,7 @@ class _Unpickler(pickle.Unpickler):
 
 
 def read_pickle(content: bytes) -> Any:
-    """Return the value of a pickle, with records in the place of arrays and matrices. Raise what a damaged one makes Python raise."""
+    """Return the value of a pickle, with records in the place of arrays and matrices. A damaged one raises any error of Python."""
     _screen(content)
     return _Unpickler(io.BytesIO(content), encoding="latin1").load()
 

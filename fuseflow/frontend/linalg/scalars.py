@@ -154,8 +154,8 @@ _BOOLEAN: dict[str, Callable[[Expr, Expr], Expr]] = {
 
 
 def _chosen(condition: Expr, a: Expr, b: Expr) -> Expr:
-    """Return a choice by a comparison that the user made. It is a maximum or a minimum only if NaN, with which no comparison is
-    true, comes out: where a number is chosen for it."""
+    """Return a choice by a comparison that the user made. It is a maximum or a minimum only if it gives NaN for NaN, with which
+    no comparison is true: if `a` is a number and `b` is not."""
     propagates = isinstance(a, Const) and not isinstance(b, Const)
     return (
         simplify_apply("where", condition, a, b)

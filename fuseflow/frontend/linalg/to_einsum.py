@@ -236,7 +236,7 @@ class _Builder:
         self._values[op.results[0]] = SymbolicValue(tuple(op.results[0].type.shape), self._scalar(op.operands[0]))
 
     def call(self, op: Any, origin: Origin) -> None:
-        """Bind the results of a call to what the function returns for these operands. A call in the main function is a region."""
+        """Bind the results of a call to the function's values for these operands. A call in the main function is a region."""
         name = ir.FlatSymbolRefAttr(op.attributes["callee"]).value
         function = self._functions[name]
         if name in self._callers:

@@ -54,8 +54,8 @@ def edges_to_matrices(selections: Selections) -> None:
 
 @dataclass(slots=True)
 class _EdgeMatrix:
-    """The rewriting of one index over edges. `matrices` has the rewritten values, and `zero` those that are zero beside the
-    edges. `softmaxes` has the values that are a softmax over the edges of each target, with its scores."""
+    """The rewriting of one index over edges. `matrices` has the rewritten values, and `zero` the ones of them that are zero
+    beside the edges. `softmaxes` has the values that are a softmax over the edges of each target, with its scores."""
 
     selections: Selections
     space: EdgeSpace
@@ -98,7 +98,7 @@ class _EdgeMatrix:
     # Operands
 
     def entries(self, name: str, values: Tensor) -> Node:
-        """Return an argument that stores what each edge has, which may be several numbers, at the place of the edge."""
+        """Return an argument that stores the values of each edge, which may be several numbers, at the place of the edge."""
         if values.dim() == 1:
             return self.selections.matrix(self.space.target, self.space.source, values, self.space.shape, name)
         rest = tuple(values.shape[1:])
@@ -223,7 +223,7 @@ class _EdgeMatrix:
     # What leaves the edges
 
     def adds_up_rows(self, matrix: Node) -> bool:
-        """Return whether a selection adds up the edges of each target, and not those of each source."""
+        """Return whether a selection adds up the edges of each target, and not the edges of each source."""
         positions = positions_of(self.selections.tensor_of(matrix), 1)
         return positions is not None and self.space.is_target(positions)
 
@@ -246,15 +246,15 @@ class _EdgeMatrix:
         return self.call(node, torch.ops.aten.sum.dim_IntList, summands, [over])
 
     def weighted(self, node: Node, matrix: Node, weights: Tensor, dim: int) -> Node:
-        """Return what is added up: a matrix times the numbers of a selection, and zero beside the edges."""
+        """Return the terms to add up: a matrix times the numbers of a selection, and zero beside the edges."""
         if matrix in self.zero and bool((weights == 1).all()):
             return matrix
         entries = self.entries(named(node, "adjacency"), weights)
         return self.call(node, at_edges, entries, matrix, dim)
 
     def factors(self, product: Node) -> tuple[Node, Node] | None:
-        """Return the one number for each edge (and each head) and the features of nodes of which a value is the product, or None. Their
-        sum over the sources is a product of matrices, in which the features of single edges do not appear."""
+        """Return the factors of a product of one number for each edge (and each head) with features of nodes, or None. Their sum
+        over the sources is a product of matrices, in which the features of single edges do not appear."""
         if product.target not in _PRODUCTS or self.space.dims[product] != 0:
             return None
         for one, other in (product.args[:2], product.args[1::-1]):

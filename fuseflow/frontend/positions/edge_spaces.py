@@ -125,7 +125,7 @@ class _Indices:
         return slot
 
     def read(self, node: Node) -> None:
-        """Join the dimensions of an operator's result with those of its operands."""
+        """Join the dimensions of an operator's result with the dimensions of its operands."""
         if node.op == "placeholder" or (node.op == "call_function" and is_leaf(self.selections, node)):
             return
         pairs = list(_pairs(node))

@@ -1,4 +1,4 @@
-"""Triangles and diagonals: what a known mask leaves of a tensor, and the elements at known places of two dimensions."""
+"""Triangles and diagonals: the elements of a tensor that a known mask keeps, and elements at known places of two dimensions."""
 
 from __future__ import annotations
 

@@ -143,7 +143,7 @@ def _scatter(
 
 
 def _vector_along(positions: Tensor, dim: int, shape: torch.Size) -> Tensor | None:
-    """Return the positions along `dim` if they are the same for all other coordinates, as those of `index.expand_as(x)` are."""
+    """Return the positions along `dim` if they are the same for all other coordinates, as in `index.expand_as(x)`."""
     dim %= positions.dim()
     if positions.shape[:dim] != shape[:dim] or positions.shape[dim + 1 :] != shape[dim + 1 :]:
         return None

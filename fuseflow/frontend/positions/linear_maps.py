@@ -59,9 +59,9 @@ def _average(
     includes: bool = True,
     divisor: int | None = None,
 ) -> Node | None:
-    """An average over windows that are cut at the edges, whose padding does not count, of which there is one along some dimension, or that
-    are large and overlap. Other windows have a form of their own. The divisor of a window is the product of one for each dimension, unless
-    a number is given."""
+    """An average over windows that are cut at the edges, or whose padding does not count, or that are large and overlap, or where
+    some dimension has only one window. Other windows have a form of their own. The divisor of a window is the product of one for
+    each dimension, unless a number is given."""
     shaped, result = described(x), described(node)
     rank = shaped.dim() - _leading(node, shaped)
     windows = list(zip(*(_along_each(setting, rank) for setting in (kernel, stride or kernel, padding)), strict=True))

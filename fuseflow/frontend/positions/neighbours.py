@@ -1,4 +1,4 @@
-"""Operators on what a sparse matrix stores, stored zeros included: the largest, the smallest and the mean of a row times the columns of
+"""Operators on the stored elements of a sparse matrix, zeros included: the largest, the smallest and the mean of a row times the columns of
 another matrix, as `torch.sparse.mm(a, x, "amax")` gives them, and products and elements that are sampled at its entries."""
 
 from __future__ import annotations

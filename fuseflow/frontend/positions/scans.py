@@ -1,4 +1,4 @@
-"""Scans: what a reduction gives of all elements up to each one, as a reduction over a triangle."""
+"""Scans: the reduction of all elements up to each one, as a reduction over a triangle."""
 
 from __future__ import annotations
 

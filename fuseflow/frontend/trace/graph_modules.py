@@ -1,4 +1,4 @@
-"""Graphs of PyTorch as models: those of exported programs, and those that Dynamo captures for `torch.compile`.
+"""Graphs of PyTorch as models: graphs of exported programs, and graphs that Dynamo captures for `torch.compile`.
 
 A graph runs node by node. So each operator keeps the module path and the line of the user's code, which the code that PyTorch generates
 for a graph does not tell.

@@ -79,7 +79,7 @@ def screen_mutation(graph: Graph, names: list[str]) -> list[FrontendError]:
 
 
 _WRAPPING = (torch.int8, torch.uint8, torch.int16)
-"""The integers whose arithmetic leaves their range soon. PyTorch's results wrap around, and those of a program saturate."""
+"""The integers whose arithmetic leaves their range soon. Results wrap around in PyTorch, and saturate in a program."""
 
 
 def screen_lowered(graph: Graph) -> list[FrontendError]:
@@ -134,7 +134,7 @@ def _screen_stored_zeros(node: Node, arguments: dict[Node, tuple[str, Tensor]]) 
 
 
 def _stores_nonzeros(node: Node, arguments: dict[Node, tuple[str, Tensor]]) -> bool:
-    """Return whether a sparse matrix was made of a dense one, so that the elements it stores are those that are not zero."""
+    """Return whether a sparse matrix was made of a dense one, so that it stores exactly the elements that are not zero."""
     if not fx_origin.short_name(node.target).removeprefix("_").startswith("to_sparse"):
         return False
     (source,) = node.all_input_nodes
@@ -158,7 +158,7 @@ def screen_tensor(argument: Argument) -> None:
 
 
 def _index_problem(tensor: Tensor) -> str:
-    """Return what is wrong with the indices of a sparse tensor, or ''. PyTorch does not check them unless it is asked to."""
+    """Return the fault in the indices of a sparse tensor, or ''. PyTorch does not check them by default."""
     try:
         if tensor.layout == torch.sparse_coo:
             torch._validate_sparse_coo_tensor_args(tensor._indices(), tensor._values(), tensor.shape, tensor.is_coalesced())
