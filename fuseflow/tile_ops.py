@@ -30,10 +30,10 @@ class TileOperator:
     """An operator that exists on tiles only.
 
     `result` computes the shape of the result from the shapes of the operands, or None if the operator does not accept them; `operands`
-    says in words which ones it accepts. `work` computes the number of multiply-accumulates or of elements, each of which takes
+    says in words which ones it accepts. `work` computes the number of multiply-accumulates or of elements; each takes
     `flops_per_work` FLOPs. `array` computes the result, which is a number where its shape is (). It takes how arrays of sums and
-    products are rounded, and then the operands. `unit` is the latency class of the machine, and `rounds` is as for an operator of the
-    table.
+    products are rounded, and then the operands. `unit` is the latency class of the machine, and `rounds` is as for an operator of
+    the table.
     """
 
     name: str

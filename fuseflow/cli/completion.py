@@ -19,7 +19,7 @@ Complete = Callable[[click.Context, click.Parameter, str], list[CompletionItem]]
 def names_of_model(which: Completion, end: str = "", others: tuple[str, ...] = ()) -> Complete:
     """Return the function that completes an option by names of the model on the line, each with an `end` such as `=`, and by `others`.
 
-    The names are those of a program text, or of the import that the cache kept. A model that was never imported has none.
+    The names come from a program text, or from the import that the cache kept. A model that was never imported has none.
     """
 
     def complete(context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:

@@ -193,7 +193,7 @@ class TensorType:
         return tile_shape(self.block)
 
 
-@dataclass(frozen=True)  # with a place for what is computed once
+@dataclass(frozen=True)  # with a place for cached values
 class Einsum:
     """An Einsum is the statement `name[indices] = body`. Its name is the name of the tensor that it defines. `order` has its loops in the
     order that the user wrote them in, the outermost first; it is () if the user wrote none.
@@ -227,7 +227,7 @@ class Einsum:
         return isinstance(self.body, Keep) and self.body.kind == "materializing"
 
 
-@dataclass(frozen=True)  # with a place for what is computed once
+@dataclass(frozen=True)  # with a place for cached values
 class Program:
     """A program holds the declarations of its inputs (and of some results), its Einsums in order, and the names of its outputs.
     `region_orders` are the loop orders of regions that its text states, beside the orders of its Einsums.

@@ -5,7 +5,7 @@
 Here j and k never stand around each other, so `i,k,j` and `i,j,k` make the same table: both are of one trace. Loops depend on each other if
 one nest has both, or if one is a loop of a nest and the other a loop of a producer inside of it, which may have to be complete before.
 
-The name is that of Mazurkiewicz's theory: a trace is a set of words that differ only by the order of neighbours that are independent.
+The name is from Mazurkiewicz's theory: a trace is a set of words that differ only by the order of neighbours that are independent.
 """
 
 from __future__ import annotations

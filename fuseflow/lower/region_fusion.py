@@ -136,7 +136,7 @@ def fusion_problem(state: LoweringState, request: RegionRequest, costs: OrderCos
 
 
 def _is_named(state: LoweringState, request: RegionRequest) -> bool:
-    """Return whether the user says what is in a region, or orders its loops: then it may compute an Einsum in many places."""
+    """Return whether the user names the Einsums of a region, or orders its loops: then it may compute an Einsum in many places."""
     names = state.partitioned.schedule.fuse_regions
     stated = names == ("layerwise",) and not state.partitioned.grows_regions
     return bool(request.order) or stated or (request.name in names and request.name not in KEYWORDS)

@@ -186,8 +186,8 @@ class Schedule:
 
     @_fluent
     def split(self, target: str, size: int) -> Schedule:
-        """Make an index of an Einsum two loops, in its region, of which the inner one has this size: `split("T1.i", 16)`. The loops are
-        called `i0` and `i1`. Lanes of `i0` take runs of rows then. No value is stored elsewhere."""
+        """Make an index of an Einsum two loops, in its region, and the inner one has this size: `split("T1.i", 16)`. The loops
+        are called `i0` and `i1`. Lanes of `i0` take runs of rows then. No value is stored elsewhere."""
         return self._with("split", {target: size})
 
     @_fluent

@@ -396,7 +396,7 @@ def _traits(tensor: torch.Tensor) -> tuple[torch.Size, torch.dtype, torch.device
 
 
 _ENTRYWISE = frozenset((aten.copy_.default, aten.zero_.default, aten.fill_.Scalar, aten.fill_.Tensor))
-"""Operators that change single entries, and that PyTorch does not mark as such."""
+"""Operators that change single entries, although PyTorch does not mark them as pointwise."""
 
 _ATEN_RULES: dict[Any, Callable[..., Any]] = {
     aten.detach.default: _alias,

@@ -1,7 +1,7 @@
 """The state of a sparsified model: the masks and the rules of its weights, and the rules of its intermediates.
 
-The weights themselves are ordinary parameters whose pruned entries are 0. Their names, the `state_dict` and every optimizer are those of
-the dense model. The state is in an attribute of the module, which `copy.deepcopy` copies.
+The weights themselves are ordinary parameters whose pruned entries are 0. Their names, the `state_dict` and every optimizer are
+as in the dense model. The state is in an attribute of the module, which `copy.deepcopy` copies.
 """
 
 from __future__ import annotations

@@ -91,7 +91,7 @@ def parallelize(
     own: Mapping[tuple[str, str], int] | None = None,
     writers: Writers = "once",
 ) -> LaneGraph:
-    """Deal each index over its number of lanes, in this order: lanes of the second index are inside those of the first.
+    """Deal each index over its number of lanes, in this order: lanes of the second index are inside lanes of the first.
 
     `stages` says by node which stage the node is in. `own` has the number of lanes of an index in one stage; `lanes` has the
     number for all other stages. An index that only stages deal has one lane in `lanes`, at its place in the order. `writers` says

@@ -16,7 +16,7 @@ from torch import Tensor
 
 from fuseflow.frontend.lifting.known import Known
 from fuseflow.frontend.lifting.rules import Rule, add_rule, entrywise, everything
-from fuseflow.frontend.lifting.rules import register_rule as register_rule  # those of a user come after these
+from fuseflow.frontend.lifting.rules import register_rule as register_rule  # a user's rules come after these
 from fuseflow.sparsity.keep import keep, masked
 
 LINEAR = (

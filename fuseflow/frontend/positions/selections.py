@@ -60,7 +60,7 @@ class Selections:
         self.dependences[result] = "data"
         return result
 
-    # What is known
+    # Known values
 
     def known(self, node: object) -> Tensor | None:
         """Return the numbers of a value that depends on structure alone, or None for data. Integers that were read out of a sparse matrix
