@@ -36,7 +36,7 @@ class Objective:
 
 
 class CpSatProblem:
-    """Whole numbers from 0 to `bounds`, and what they must fulfil. Raises `UsageError` if OR-Tools cannot be imported."""
+    """Whole numbers from 0 to `bounds`, and their constraints. Raises `UsageError` if OR-Tools cannot be imported."""
 
     def __init__(self, bounds: Sequence[int]) -> None:
         try:

@@ -1,7 +1,7 @@
 """The root of all exceptions of fuseflow, and one subclass for each stage.
 
-A message says what was asked, why it is impossible, and what would work. It uses the names of the user's own tensors, indices, modules and
-files. The command line prints the message without a traceback and exits with the `exit_status` of the class.
+A message names the request, the reason why it is impossible, and a way that works. It uses the names of the user's own tensors,
+indices, modules and files. The command line prints the message without a traceback and exits with the `exit_status` of the class.
 """
 
 from __future__ import annotations

@@ -98,7 +98,7 @@ def group_refusal(count: int, every: int) -> tuple[str, str]:
 
 
 def kind(rule: Rule, over: Sequence[str]) -> Kind:
-    """Return how much a rule over these indices must see. A fiber is one index; several are the whole of what they span."""
+    """Return how much a rule over these indices must see. One index spans a fiber; several span a whole result."""
     match rule:
         case Threshold():
             return "streaming"

@@ -85,7 +85,7 @@ class Backend:
         return tuple(self._kept)
 
     def clear(self) -> None:
-        """Forget all results, and what Dynamo left to Python."""
+        """Forget all results, and the functions that Dynamo left to Python."""
         self._kept.clear()
         self._sparse_before = _sparse_breaks()
 

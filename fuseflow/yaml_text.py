@@ -52,7 +52,7 @@ class YamlText:
     ) -> FuseFlowError:
         """Return the first problem that pydantic found in the entry at `above`, as an error in the words of the file.
 
-        `entry` says what the entry is, and `keys` are the keys that it may have.
+        `entry` is the kind of the entry, and `keys` are the keys that it may have.
         """
         first = error.errors(include_url=False)[0]
         path = tuple(step for step in first["loc"] if step != "[key]")  # pydantic adds this step for a key that is not a string
@@ -75,7 +75,7 @@ _MOST_VALUES = 1_000_000
 _DEEPEST = 100
 """The greatest depth to which values may be nested."""
 _NO_VALUE = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
-"""What the parser raises for a scalar that has no value, such as a date in a 13th month."""
+"""The errors of the parser for a scalar that has no value, such as a date in a 13th month."""
 _LARGEST = 1 << 63
 """Whole numbers from here on are no number of anything, and nothing that computes with 64 bits takes them."""
 

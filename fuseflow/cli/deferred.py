@@ -1,4 +1,4 @@
-"""The declaration of a command and what it does are two modules, and the second one is imported when the command is called."""
+"""The declaration of a command and its action are two modules, and the second one is imported when the command is called."""
 
 from __future__ import annotations
 

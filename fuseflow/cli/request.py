@@ -40,11 +40,11 @@ class ScheduledProgram:
 
     @property
     def runnable(self) -> Compiled | ScheduleChoice:
-        """What runs the program: the choice repeats no simulation that it took."""
+        """The object that runs the program: the choice repeats no simulation that it made."""
         return self.choice or self.compiled
 
     def json(self, values: dict[str, Any]) -> dict[str, Any]:
-        """Return the values with what `auto` tried, if it chose the schedule."""
+        """Return the values with the trials of `auto`, if it chose the schedule."""
         return values if self.choice is None else {**values, "auto": self.choice.to_json()}
 
 

@@ -107,7 +107,7 @@ def _typed(program: Program, previous: TypedProgram | None) -> Program:
 
 
 def _type_of(einsum: Einsum, declared: TensorType, scope: Scope) -> TensorType:
-    """Return the type of a result: its declaration, with what that leaves open filled in."""
+    """Return the type of a result: its declaration, completed where that leaves something open."""
     if isinstance(einsum.body, Keep):
         _check_keep(einsum, einsum.body, declared, scope)
     _check_padding(einsum, declared, scope)
@@ -135,7 +135,7 @@ def _with_roundings(einsum: Einsum, declared: TensorType, scope: Scope) -> Expr:
 
 @dataclass(frozen=True, slots=True)
 class _PreviousTypes:
-    """What was inferred before a program was rewritten, by name: the statements, their declarations, and the types that followed."""
+    """The program before it was rewritten, by name: the statements, their declarations, and the inferred types."""
 
     statements: Mapping[str, Einsum]
     declared: Mapping[str, TensorType]
@@ -319,7 +319,7 @@ def _is_fractional(node: Expr, scope: Scope) -> bool:
 
 
 def _check_keep(einsum: Einsum, keep: Keep, declared: TensorType, scope: Scope) -> None:
-    """Refuse a `keep` of what has implicit entries other than 0, which it would have to compare, and one in blocks."""
+    """Refuse a `keep` of an operand with implicit entries other than 0, which it would have to compare, and one in blocks."""
     fill = fill_of(keep.body, scope.fills, scope.extents)
     implicit = any(presence(keep.body, v, scope) is Presence.PATTERN for v in index_names(einsum.indices))
     if implicit and fill != 0:

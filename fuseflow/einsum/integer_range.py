@@ -36,7 +36,7 @@ from fuseflow.errors import ProgramError
 from fuseflow.tensors.dtypes import DTYPES, EXACT_INTEGERS, ElementType
 
 ArrayOf: TypeAlias = Callable[[str], Operand | None]
-"""What gives the array of an input, or None if it has none."""
+"""Returns the array of an input, or None if it has none."""
 COMPARISONS = ("eq", "ne", "lt", "le", "gt", "ge")
 SELECTIONS = ("max", "min", "relu", "abs", "neg", "copy")
 """Operators whose result is no larger than their largest operand."""

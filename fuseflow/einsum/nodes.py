@@ -168,7 +168,7 @@ class TensorType:
     value.
 
     `block` holds the size of a block along each dimension; it is () if the tensor is stored in single elements. With blocks, the levels of
-    `format` store blocks, and every value is a tile (`fuseflow.tensors.blocks`). What the tensor means does not depend on its blocks.
+    `format` store blocks, and every value is a tile (`fuseflow.tensors.blocks`). The meaning of the tensor does not depend on its blocks.
     """
 
     name: str

@@ -48,7 +48,7 @@ def split_in_region(program: Program, dims: Dimensions, kept: Collection[str], s
 
 
 def _shared_axes(einsums: Iterable[Einsum], start: Axis) -> frozenset[Axis]:
-    """Return the axes that are the same dimension as `start` by what these Einsums say."""
+    """Return the axes that are the same dimension as `start` in these Einsums."""
     within = Dimensions()
     axes = {start}
     for einsum in einsums:

@@ -25,7 +25,7 @@ from fuseflow.einsum.sparse_arrays import Operand
 from fuseflow.einsum.verify import extents
 
 ROUNDING_FACTOR = 16
-"""An error of as many standard deviations of what rounding makes is taken for rounding."""
+"""An error of at most this many standard deviations of the rounding error is taken for rounding."""
 LARGEST_RESULT = 1 << 24
 """The most elements of a result for which variances are cheap: they may be dense where the values are sparse."""
 LARGEST_SPACE = 1 << 30
@@ -125,7 +125,7 @@ class _Variances:
                 raise AssertionError(op)
 
     def _of_extremum(self, node: Reduce, variance: Expr) -> Expr:
-        """Return the largest variance of what may be the extremum."""
+        """Return the largest variance of the elements that may be the extremum."""
         margin, compare = ("add", "ge") if node.op == "max" else ("sub", "le")
         reaches = Apply(compare, (Apply(margin, (node.body, self._reach(variance))), self._once(node)))
         return Reduce("max", node.over, Apply("where", (reaches, _spread(variance, node), Const(0.0))))

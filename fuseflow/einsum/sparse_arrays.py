@@ -1,4 +1,4 @@
-"""Large sparse arrays in the meaning of a program: their dense form is never made, and work on them takes the time of what they store.
+"""Large sparse arrays in the meaning of a program: their dense form is never made, and work on them takes as long as their entries need.
 
 An array that stores little has its values at some positions and `fill` everywhere else. Pointwise operators keep it so where one operand
 annihilates outside of its positions, or where all operands have the same indices. Reductions always keep it so.

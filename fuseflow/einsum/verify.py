@@ -1,4 +1,4 @@
-"""What must hold of an Einsum program, and the sizes that follow from it: `verify`, `shapes`, `extents`."""
+"""The rules for an Einsum program, and the sizes that follow from it: `verify`, `shapes`, `extents`."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """The fusion of a program and its reasons.
 
-There is a decision for every Einsum and each of its producers, and for every producer what fusing it costs and what storing it would cost.
+There is a decision for every Einsum and each of its producers, and for every producer the cost of fusing it and the cost of storing it.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Where parts of results are kept, why there, and what that costs.
+"""Where parts of results are kept, why there, and the costs.
 
 `keep(2 of 4 over j)` holds a group of four inside its region. `keep(1000 over i, j)` must see all of its operand, so it is a region of its
 own between two boundaries: its operand is written and read, and so is its result.

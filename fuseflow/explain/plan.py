@@ -22,8 +22,8 @@ from fuseflow.tensors.array_files import pack_declared
 
 @dataclass(frozen=True, slots=True)
 class PartCost:
-    """A part of an operand: how many `entries` it holds in how many `blocks`, the bytes that it takes, what one block costs, in cycles of
-    one product unit, and what all of them cost. An n:m part has no blocks."""
+    """A part of an operand: how many `entries` it holds in how many `blocks`, its bytes, and the cost of one block and of all
+    blocks, in cycles of one product unit. An n:m part has no blocks."""
 
     operand: str
     form: str
@@ -34,7 +34,7 @@ class PartCost:
 
     @property
     def cost(self) -> float | None:
-        """What all blocks of the part cost."""
+        """The cost of all blocks of the part."""
         return None if self.weight is None or self.blocks is None else self.weight * self.blocks
 
 

@@ -1,4 +1,4 @@
-"""What public primitives cost: the expected cycles of each region in our own primitives and in its public form."""
+"""The costs of public primitives: the expected cycles of each region in our own primitives and in its public form."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ from fuseflow.run.compiled import Compiled
 from fuseflow.schedule import Schedule
 
 SLOW = 1.5
-"""A cut is told of that is expected to take at least this many times the cycles of no fusion."""
+"""The user is told of a cut that is expected to take at least this many times the cycles of no fusion."""
 
 FIRINGS, HBM_FIRINGS = 100_000_000, 20_000_000
 """The firings a second of the engine, without and with HBM2, in order of magnitude: a GCN on Cora and CiteSeer has 89 to 122 and
@@ -47,7 +47,7 @@ def slow_cut_notice(compiled: Compiled, asked: Schedule) -> str:
 
 
 def long_run_notice(compiled: Compiled) -> str:
-    """Return a sentence on a program whose simulation is expected to take more than a minute, and on what takes less, or ''."""
+    """Return a sentence on a program whose simulation is expected to take more than a minute, and on ways that take less, or ''."""
     firings = sum(region.estimate.firings for region in compiled.regions)
     seconds = firings / (HBM_FIRINGS if compiled.machine.memory.model == "hbm2" else FIRINGS)
     if seconds < 60:

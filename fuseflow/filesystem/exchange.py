@@ -21,7 +21,7 @@ def exchange(one: Path, other: Path) -> None:
     """Give two directories each other's name. Raise `OSError` where that fails.
 
     Linux does it in one step. Where the system or the file system cannot, it takes three: a process that is killed in between leaves no
-    `other`, and what was there is called as `one`, with `.old` behind it.
+    `other`, and its content has the name of `one`, with `.old` behind it.
     """
     rename = _renameat2()
     if rename is not None:

@@ -1,4 +1,4 @@
-"""Reading whole files, which must not be larger than what one of their kind can sensibly be."""
+"""Reading whole files, which must not be larger than is sensible for files of their kind."""
 
 from __future__ import annotations
 

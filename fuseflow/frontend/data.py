@@ -60,7 +60,7 @@ _ELSEWHERE = {
 
 
 class MissingAttributeError(DataError, AttributeError):
-    """A model asks its data for what they do not have. `hasattr` and a default of `getattr` work as always."""
+    """A model asks its data for an attribute that they do not have. `hasattr` and a default of `getattr` work as always."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -53,7 +53,7 @@ _HINTS = {
     "fresh": "it is read anew in every run",
     "sparsity": "a PyTorch model is made sparse; a tensor that is sparse already is stored so with `--format`",
 }
-"""What helps where a kind of model does not accept a field, if that is not another way to give it inputs."""
+"""Hints where a kind of model does not accept a field, unless the hint is another way to give it inputs."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

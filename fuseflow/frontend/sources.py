@@ -207,7 +207,7 @@ def input_tensors(
     tensors: str | Path | Mapping[str, Any] | None, inputs: Sequence[TensorType], *, copy: bool = True
 ) -> Mapping[str, Tensor]:
     """Return the tensors that a YAML file or a mapping gives for these inputs, packed as declared. Without `copy`, they may share the
-    memory of the arrays. Raise `FileError` or `UsageError` for what does not fit."""
+    memory of the arrays. Raise `FileError` or `UsageError` for an argument that does not fit."""
     if tensors is None:
         return {}
     if isinstance(tensors, str | Path):

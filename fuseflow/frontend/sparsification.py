@@ -29,7 +29,7 @@ def sparsified(model: Any, spec: ModelSpec, *, owned: bool) -> Iterator[Any]:
     """Give a model that is sparse as its spec says, or the model itself if that says nothing. Inside the block, random numbers follow the
     seed of the spec. A model that is not `owned` is the user's, and is copied.
 
-    Raise `SparsityError` for what does not fit the model, and `FrontendError` for a model that has no weights to be named.
+    Raise `SparsityError` for a spec that does not fit the model, and `FrontendError` for a model that has no weights to be named.
     """
     if not spec.sparsity:
         yield model

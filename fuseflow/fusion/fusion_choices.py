@@ -28,8 +28,8 @@ possible.
 """
 
 MERGE_POLICIES: tuple[MergePolicy, ...] = ("lean", "early", "late", "never")
-"""The policies of merging views, in the order in which they are tried: what runs no producer again, then what compiles fast, then what sees
-all constraints, then what has the most freedom.
+"""The policies of merging views, in the order in which they are tried: first the one that runs no producer again, then the fast
+one, then the one that sees all constraints, then the one with the most freedom.
 """
 FEW_REPEATS = 2.0
 """No more views are merged in a region that does at most this many times the work of its producers, each run once. (More merges

@@ -97,8 +97,8 @@ Tree: TypeAlias = View | Constant | Operation | Producer
 
 @dataclass(slots=True)
 class TreeTable:
-    """The table of the nodes of one region. It makes each node once. `_names` has, by node, what indices and tensors are named in it: a bit
-    for each index (its name) and each tensor (a tuple of its name), which `_bits` says.
+    """The table of the nodes of one region. It makes each node once. `_names` has, by node, the indices and tensors that are
+    named in it: a bit for each index (its name) and each tensor (a tuple of its name), which `_bits` says.
     """
 
     _nodes: dict[tuple[object, ...], Tree] = field(default_factory=dict)

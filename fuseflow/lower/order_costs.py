@@ -246,8 +246,8 @@ def _operand_bits(inputs: Iterable[PricedStream]) -> int:
 
 @dataclass(frozen=True, slots=True)
 class OrderCosts:
-    """The costs of one region in the orders that are compared, and in other ways to fuse it. What tables have in common is computed once:
-    their nodes if they read the same copies, and the steps that make them if they differ in their order alone.
+    """The costs of one region in the orders that are compared, and in other ways to fuse it. Shared parts of tables are computed
+    once: their nodes if they read the same copies, and the steps that make them if they differ in their order alone.
 
     Where the schedule asks for public primitives, each graph is made, since its public form costs something else.
     """
@@ -266,8 +266,8 @@ class OrderCosts:
         return cells.price(region, self._memo(region, copies), limit)
 
     def table(self, region: FusedRegion) -> PricedTable | None:
-        """Return the table of a region in its order. None if the schedule asks for public primitives, or if the region reads copies: what
-        they store is known once they are made.
+        """Return the table of a region in its order. None if the schedule asks for public primitives, or if the region reads
+        copies: their content is known once they are made.
         """
         if region.copies or self.state.partitioned.schedule.primitives == "public":
             return None

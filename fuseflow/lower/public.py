@@ -22,7 +22,7 @@ from fuseflow.sim import Machine
 from fuseflow.tensors import Format, Tensor
 
 ROUNDS = 4
-"""The number of times that tensors are ordered anew: what one region reads in another order, the regions before it may have to write so."""
+"""The number of times that tensors are ordered anew: if a region reads one in another order, earlier regions may have to write it so."""
 
 
 def with_primitives(schedule: Schedule, machine: Machine) -> Schedule:

@@ -144,7 +144,7 @@ def _is_named(state: LoweringState, request: RegionRequest) -> bool:
 
 def _pins(state: LoweringState, request: RegionRequest) -> tuple[frozenset[str], ...]:
     """Return the sets of results that keep their declared mode order, the best first: results whose format the user chose, and, if any
-    order allows it, also those that later regions scan, or see in other dimensions.
+    order allows it, also results that later regions scan, or see in other dimensions.
     """
     program, viewed = state.partitioned.program, state.viewed_tensors
     formats = {name: state.declared[name].format for name in request.results}
@@ -255,7 +255,7 @@ def expected_work(state: LoweringState, fused: FusedRegion) -> Callable[[LoopOrd
 
 
 def region_work(state: LoweringState, fused: FusedRegion) -> RegionWork:
-    """Return the work of a region, by what its tensors store."""
+    """Return the work of a region, by the shares of coordinates that its tensors store."""
     sources, blocks = {copy.name: copy.source for copy in fused.copies}, fused.blocks
     sizes = {v: -(-size // blocks.get(v, 1)) for v, size in fused.sizes.items()}
     stored = {view: _stored_shares(state, sources.get(view.tensor, view.tensor), view.indices) for view in fused.views}

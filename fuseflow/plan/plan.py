@@ -34,7 +34,7 @@ from fuseflow.tensors import Format, Tensor
 from fuseflow.yaml_text import read_yaml, write_yaml
 
 AUTO = "auto"
-"""What stands for the operands of a plan that is still to be chosen."""
+"""The word for the operands of a plan that is still to be chosen."""
 Weigh: TypeAlias = Callable[[Form], float]
 """Returns the cost of a block of a form."""
 
@@ -117,7 +117,7 @@ class Plan:
         return decomposed.program, decomposed.tensors
 
     def decomposed(self, program: Program, tensors: Mapping[str, Tensor], needed: Mapping[str, Mask] | None = None) -> Decomposed:
-        """Return the same as `apply`, with what became of each input."""
+        """Return the same as `apply`, with the parts or blocks of each input."""
         self.verify(program, tensors)
         decomposed = Decomposed(program, tensors)
         for name, parts in self.operands:

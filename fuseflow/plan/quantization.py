@@ -59,7 +59,7 @@ class Quantization:
         return "\n".join("  ".join(map(str.ljust, row, widths)).rstrip() for row in cells)
 
     def to_json(self) -> dict[str, Any]:
-        """Return the types with their scales, and what was tried, as plain values."""
+        """Return the types with their scales, and the trials, as plain values."""
         return {
             "scales": {name: {"dtype": scale.dtype, "step": scale.step} for name, scale in self.scales.items()},
             "trials": [

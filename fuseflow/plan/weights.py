@@ -1,6 +1,6 @@
 """The weights of blocks, measured on a machine: the cycles of a product whose operand is full, over the number of its blocks.
 
-The operand has about 256 x 256 entries, and is multiplied with 256 rows in blocks of 32. What runs the product comes in as a callable, so
+The operand has about 256 x 256 entries, and is multiplied with 256 rows in blocks of 32. The simulator comes in as a callable, so
 that a weight is measured by any simulator, and by the estimate too.
 """
 

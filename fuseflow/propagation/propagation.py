@@ -32,7 +32,7 @@ class Propagation:
     shapes: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
 
     def restored(self, outputs: Mapping[str, Tensor]) -> dict[str, Tensor]:
-        """Return outputs in the shapes that they had. What was cut out has the implicit value."""
+        """Return outputs in the shapes that they had. Elements that were cut out have the implicit value."""
         return {
             name: tensor if tensor.shape == self.shapes[name] else self.cuts.restored(name, tensor, self.shapes[name])
             for name, tensor in outputs.items()

@@ -14,7 +14,7 @@ from operator import or_
 from typing import Protocol, TypeVar
 
 Name = TypeVar("Name")
-"""What tensors are called."""
+"""The type of the names of tensors."""
 Known = TypeVar("Known")
 """The known values of a tensor."""
 Mask = TypeVar("Mask")

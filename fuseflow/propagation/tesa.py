@@ -64,7 +64,7 @@ class TesaCode:
 
     @property
     def attribute(self) -> Attribute:
-        """What an analysis may know of the tensor: which elements are pruned."""
+        """The attribute of the tensor for an analysis: which elements are pruned."""
         return Attribute(mask=self.kept)
 
 

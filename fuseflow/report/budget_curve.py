@@ -45,7 +45,7 @@ def schedule_files(path: Path, component: str, points: Sequence[ParetoPoint]) ->
 
 
 def csv_text(component: str, points: Sequence[ParetoPoint], files: Sequence[str]) -> str:
-    """Return a curve as CSV: the cycles of each point, what it occupies, and its schedule file."""
+    """Return a curve as CSV: the cycles of each point, its resources, and its schedule file."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     others = [name for name in COMPONENTS if name != component]

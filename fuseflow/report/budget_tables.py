@@ -1,4 +1,4 @@
-"""The choice under a budget as tables and lines: what was tried, what it takes of the budget, and what stops it."""
+"""The choice under a budget as tables and lines: the trials, its share of the budget, and its limit."""
 
 from __future__ import annotations
 

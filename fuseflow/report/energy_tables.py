@@ -1,4 +1,4 @@
-"""The table of energies, and what must be known to read it: the technology of each part, and how far its numbers can be trusted."""
+"""The table of energies, and the notes that it needs: the technology of each part, and how far its numbers can be trusted."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ from fuseflow.sweep.sweep import Sweep
 
 WORKLOAD = ("model", "data", "options", "seed", "sparsity", "machine", "set")
 FUSION = ("fuse", "schedule")
-"""The axes that say what is fused. Figures take the first that varies."""
+"""The axes that choose the fusion. Figures take the first that varies."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +47,7 @@ class PlotSeries:
 
     @property
     def fusion(self) -> str | None:
-        """The axis that says what is fused, if it varies."""
+        """The axis that chooses the fusion, if it varies."""
         return next((axis for axis in FUSION if axis in self.axes), None)
 
     @property

@@ -77,7 +77,7 @@ def bisect(compiled: Compiled, engine: Engine = "auto", values: NodeValues | Non
 
 @dataclass(frozen=True, slots=True)
 class _Search:
-    """What tensors of a program are compared with. `inputs` are its tensors before the first region."""
+    """The values that tensors of a program are compared with. `inputs` are its tensors before the first region."""
 
     program: Program
     values: NodeValues

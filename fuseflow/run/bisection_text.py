@@ -68,7 +68,7 @@ def _blame(deviation: Deviation) -> str:
 
 
 def _compared(search: Bisection, without: str = "") -> str:
-    """Return how many tensors were compared, and with what."""
+    """Return how many tensors were compared, and the reference."""
     torch = [name for name in search.with_torch if name != without]
     interpreter = [name for name in search.with_interpreter if name != without]
     why = ", of which PyTorch has no value" if search.with_torch else ""

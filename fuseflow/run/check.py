@@ -1,9 +1,9 @@
 """The check of a run: every model output is compared with PyTorch, or with the dense interpreter where there is no PyTorch.
 
 An element passes that differs from its reference by a small share of itself. Where terms cancel, another order of summation or a wider type
-makes larger differences. So other elements are compared with what rounding makes of the magnitudes that were summed, where that is cheap to
-compute (`einsum.rounding`), and else with the largest magnitude of elements like them. An element whose value is lost in rounding is not
-compared: every number would be right. It is counted, and an output in which nothing can be compared does not pass.
+makes larger differences. So for other elements the difference is compared with the rounding error of the summed magnitudes, where that is
+cheap to compute (`einsum.rounding`), and else with the largest magnitude of elements like them. An element whose value is lost in rounding
+is not compared: every number would be right. It is counted, and an output in which nothing can be compared does not pass.
 """
 
 from __future__ import annotations
@@ -104,7 +104,7 @@ class Check:
 
     @property
     def details(self) -> str:
-        """How large the largest error is, and what was not compared."""
+        """The size of the largest error, and the elements that were not compared."""
         lost = f", {self.lost}" if self.lost else ""
         lost += f" (terms cancel: {self.uncertain.text(self.reference)})" if self.uncertain else ""
         masked = f", {self.masked_rows} fully masked rows left out" if self.masked_rows else ""
@@ -122,7 +122,7 @@ class Check:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """The element that differs most, and what its kind of difference comes from."""
+        """The element that differs most, and the cause of such a difference."""
         output, difference = (self.unknown, self.uncertain) if self.unknown else (self.worst, self.largest)
         if difference is None:
             return ()

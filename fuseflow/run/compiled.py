@@ -165,7 +165,7 @@ class Compiled:
 
     @property
     def settings(self) -> Settings:
-        """What was compiled, as enough to repeat it."""
+        """The settings of the compilation, enough to repeat it."""
         source = self.source
         rows = () if source.simplified is None else source.simplified.rows
         left_out = tuple(row for row in rows if row.now < row.stored)

@@ -31,7 +31,7 @@ def write_artifact(path: Path, content: str | bytes) -> None:
 
 
 def manifest(settings: Settings, regions: Sequence[CompiledRegion]) -> dict[str, Any]:
-    """Return the values of `about.json`: what was compiled, how, and the expected cost of every region."""
+    """Return the values of `about.json`: the model, the settings, and the expected cost of every region."""
     return {
         "schema": 1,
         "model": settings.model,

@@ -1,4 +1,4 @@
-"""A finished run as a few bytes: what its page shows, without the values of its tensors. Stores keep many of them."""
+"""A finished run as a few bytes: the content of its page, without the values of its tensors. Stores keep many of them."""
 
 from __future__ import annotations
 

@@ -49,7 +49,7 @@ class Settings:
 
     @property
     def left_out_json(self) -> dict[str, Any]:
-        """What was left out as JSON has it: nothing, or a key with rows."""
+        """The left-out elements for JSON: nothing, or a key with rows."""
         return {"left_out": [row.to_json() for row in self.left_out]} if self.left_out else {}
 
     @property

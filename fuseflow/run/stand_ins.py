@@ -1,4 +1,4 @@
-"""Runs in which every region reads dense random stand-ins for what other regions compute. Published unfused numbers were taken so.
+"""Runs in which every region reads dense random stand-ins for the results of other regions. Published unfused numbers were taken so.
 
 Nothing sparse goes from region to region then. The outputs of the model mean nothing, and each region is checked by itself.
 """

@@ -38,7 +38,7 @@ class RegionDivider:
 
     def pieces(self, einsums: Sequence[str]) -> list[list[str]]:
         """Return the Einsums of a region in pieces that are small enough, in program order. A piece ends where the fewest tensors go on to
-        the next one, in the second half of what it could hold.
+        the next one, in the second half of the Einsums that it could hold.
         """
         rest, pieces = list(einsums), list[list[str]]()
         while sum(self._loops[name] for name in rest) > MOST_REDUCTION_LOOPS:

@@ -66,7 +66,7 @@ class Schedule:
     """
 
     fuse_regions: tuple[str, ...] = ("best",)
-    """What is fused: one of `none`, `layerwise`, `full`, `best` and `auto`, or the names of modules, Einsums and `regions`."""
+    """The fusion: one of `none`, `layerwise`, `full`, `best` and `auto`, or the names of modules, Einsums and `regions`."""
     regions: Entries[tuple[str, ...]] = ()
     """Named regions, with the Einsums and modules of each."""
     orders: Entries[tuple[str, ...]] = ()
@@ -98,8 +98,8 @@ class Schedule:
     baseline.
     """
     locate: str = "auto"
-    """How dense levels are read: they are located (`always`), scanned and joined where the order allows it (`never`), or what costs less
-    (`auto`).
+    """How dense levels are read: they are located (`always`), scanned and joined where the order allows it (`never`), or
+    whichever costs less (`auto`).
     """
     rescan: str = "auto"
     """Whether an outermost compressed level is scanned again in every loop around it (`every`), or kept where coordinates are looked up
@@ -142,7 +142,7 @@ class Schedule:
 
     @property
     def leaves_cut(self) -> bool:
-        """Whether the compiler chooses the regions with the fewest expected cycles: nobody says what is fused, or says `fuse: best`."""
+        """Whether the compiler chooses the regions with the fewest expected cycles: the user sets no fusion, or `fuse: best`."""
         return self.fuse_regions == ("best",)
 
     @property

@@ -107,7 +107,7 @@ class Word(Section):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Names(Section):
-    """A section that is a set of names, to which a later one adds. `phrase` says what it does with them in messages."""
+    """A section that is a set of names, to which a later one adds. `phrase` stands before a name in messages."""
 
     of: Any = list[str]
     phrase: str
@@ -140,10 +140,10 @@ class Fused(Names):
 class Named(Section):
     """A section that has a value for each of some names; a later one replaces the values of equal names.
 
-    `of` is the type of a value in a file. `phrase` says what it does with a name in messages, and `example` shows its flag there.
-    `check_entry` returns the value of a name in canonical form, `parse_entry` the value of one flag, and `number` says which numbers both
-    may be. The flag may also be one of the words of a `policy`, which is for all else, and `otherwise` says so in messages. With
-    `patterns`, names that are patterns come first and keep their order, since the last one counts.
+    `of` is the type of a value in a file. `phrase` stands before a name in messages, and `example` shows its flag there.
+    `check_entry` returns the value of a name in canonical form, `parse_entry` the value of one flag, and `number` says which
+    numbers both may be. The flag may also be one of the words of a `policy`, which is for all else, and `otherwise` says so in
+    messages. With `patterns`, names that are patterns come first and keep their order, since the last one counts.
     """
 
     phrase: str

@@ -26,7 +26,7 @@ M = TypeVar("M", bound=nn.Module)
 
 
 class SparsityBuilder:
-    """A collection of rules for the tensors of a model, and what makes a sparse model of a dense one by them.
+    """A collection of rules for the tensors of a model, which makes a dense model sparse by them.
 
     >>> import fuseflow.sparsity as sp
     >>> sb = sp.SparsityBuilder()

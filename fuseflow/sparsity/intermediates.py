@@ -228,7 +228,7 @@ def _drawn(tensor: Tensor, sparsifier: RandomFraction) -> Tensor:
 
 
 def install(model: nn.Module, rules: dict[str, IntermediateEntry]) -> None:
-    """Let every run of a model apply rules to what it computes."""
+    """Let every run of a model apply rules to its intermediates."""
     sparsification = Sparsification(rules)
     Watch(model, sparsification.visit, sparsification.begin, sparsification.end)
 

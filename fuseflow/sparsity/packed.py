@@ -67,7 +67,7 @@ _READ = frozenset(
 )
 """Methods without an operator of their name that read the entries."""
 _THROUGH_VIEWS = frozenset(["__setitem__", "fill_diagonal_"])
-"""Methods that change a tensor by writing to a view of it. A packed tensor has no views: what its functions return is a copy."""
+"""Methods that change a tensor by writing to a view of it. A packed tensor has no views: its functions return copies."""
 
 
 class PackedTensor(StorageTensor):
@@ -295,7 +295,7 @@ def report_dense(func: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> N
 
 
 def _run_on_dense(func: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
-    """Return the result of an operator of ATen on dense tensors. What it writes to packed ones is read back at their places."""
+    """Return the result of an operator of ATen on dense tensors. Its writes to packed ones are read back at their places."""
     names = [argument.name for argument in func._schema.arguments]
     passed = dict(zip(names, args, strict=False)) | dict(kwargs)
     written = {id(leaf) for name in _written(func) for leaf in pytree.tree_leaves(passed.get(name))}
@@ -411,6 +411,6 @@ _ATEN_RULES: dict[Any, Callable[..., Any]] = {
     aten.sub.Tensor: _linear,
     aten.neg.default: _linear,
 }
-"""What operators of ATen do with packed tensors, where it is not the dense result or an update in place."""
+"""The implementations of ATen operators on packed tensors, where they are not the dense result or an update in place."""
 
 torch.serialization.add_safe_globals([rebuild, PackedTensor, ChunkGrid, *PLACES, KEEP_ALL.__class__])

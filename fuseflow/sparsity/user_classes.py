@@ -25,7 +25,7 @@ from fuseflow.sparsity.wrapper import StorageTensor
 
 @dataclass(frozen=True, slots=True)
 class ClassLayout(Layout):
-    """A class of tensors of the user. It packs with its `from_dense`, or with what is registered for `KeepAll` and the class."""
+    """A class of tensors of the user. It packs with its `from_dense`, or with the implementation registered for `KeepAll` and the class."""
 
     name = "class"
     fits_by_shape: ClassVar[bool] = True
@@ -44,7 +44,7 @@ class ClassLayout(Layout):
 
 @dataclass(frozen=True, slots=True)
 class ClassSparsifier(Sparsifier):
-    """An object of the user that selects entries, as its implementation for a class of tensors says. What that makes 0 is not kept."""
+    """An object of the user that selects entries, as its implementation for a class of tensors says. Its zeros are not kept."""
 
     name = "object"
     kind: ClassVar[Kind] = "materializing"

@@ -1,4 +1,4 @@
-"""Tensors whose entries a storage object holds. Here is how they are made, copied and saved; what operators do is said above."""
+"""Tensors whose entries a storage object holds. They are made, copied and saved here; `packed` has their operators."""
 
 from __future__ import annotations
 

@@ -111,8 +111,8 @@ def _forget_modules(folder: Path) -> None:
 def compile_point(
     loaded: SourceEstimator, point: Point, top: int, sample: Sample | None = None
 ) -> tuple[Compiled, GraphExecutor]:
-    """Compile a point; returns the program and what runs its graphs. `top` is how many candidates `auto` simulates, or samples, if it
-    has a choice."""
+    """Compile a point; returns the program and the executor of its graphs. `top` is how many candidates `auto` simulates, or
+    samples, if it has a choice."""
     schedule = replace(Schedule.from_yaml(point.schedule), places={})  # no file of the user has these lines
     machine = Machine.model_validate(point.machine)
     if schedule.open:

@@ -37,7 +37,7 @@ class Point:
     options: Mapping[str, Scalar] = field(default_factory=dict)
     seed: int = 0
     sparsity: str = ""
-    """The spec of what of a PyTorch model is made sparse, in canonical YAML."""
+    """The spec that makes a PyTorch model sparse, in canonical YAML."""
     propagate: bool = False
     """Whether elements that no output needs are left out."""
     check: bool = True

@@ -10,7 +10,7 @@ from fuseflow.sweep.design_space import LabeledPoint
 from fuseflow.sweep.point import Mode, TaskOutcome, value_name
 
 MODE_WORDS: dict[Mode, str] = {"estimate": "expected ", "sample": "sampled ", "simulate": ""}
-"""What stands before the name of a value, by the mode in which it was measured."""
+"""The word before the name of a value, by the mode in which it was measured."""
 
 
 @dataclass(slots=True)

@@ -1,7 +1,7 @@
 """Join trees say which coordinates an expression must visit at one loop, and which joins find them.
 
 An expression is *total* at a loop if it is defined at every coordinate (an operand that lacks the index, a dense level); otherwise it has
-*sides*: coordinate streams with the payloads that go with them. Operands combine by what annihilates:
+*sides*: coordinate streams with the payloads that go with them. Operands combine by which of them annihilate:
 
     annihilating sides  ->  their intersection, the other sides probed (`left`)
     no annihilating side, some operand total  ->  every coordinate, all sides probed

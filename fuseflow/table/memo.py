@@ -108,7 +108,7 @@ class TableMemo:
         return cls(declared, read, cells, tiling, roots, single_indices(region, declared, tiling.blocks))
 
     def of_other_steps(self) -> TableMemo:
-        """Return an empty memo for tables of the same trees that are made in other steps. What follows from the trees alone is shared."""
+        """Return an empty memo for tables of the same trees that are made in other steps. Facts of the trees alone are shared."""
         return replace(self, starts={})
 
     def reach(self, trees: tuple[Tree, ...], completed: frozenset[Tree]) -> Reach:

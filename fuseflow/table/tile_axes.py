@@ -5,7 +5,7 @@ axes at most. A sum of products over an index that both sides have is a product 
 
     sum(k) A[i, k] * B[k, j]      tiles (i, k) and (k, j) -> matmul -> (i, j)
 
-and every other reduction folds the rows or the columns of what it reduces.
+and every other reduction folds the rows or the columns of its operand.
 """
 
 from __future__ import annotations

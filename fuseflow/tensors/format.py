@@ -1,4 +1,4 @@
-"""Storage formats: the level formats of a tensor, outermost first, and its mode order, which says what dimension each level stores."""
+"""Storage formats: the level formats of a tensor, outermost first, and its mode order, which says which dimension each level stores."""
 
 from __future__ import annotations
 

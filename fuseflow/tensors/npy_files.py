@@ -39,7 +39,7 @@ BROKEN: Final = (
     zipfile.LargeZipFile,
     zlib.error,
 )
-"""What Python raises for an archive or an array that is cut off, encrypted, or none."""
+"""The errors that Python raises for an archive or an array that is cut off, encrypted, or none."""
 
 
 @contextmanager

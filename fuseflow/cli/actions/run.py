@@ -89,7 +89,7 @@ def run(
 
 
 def _in_vain(compiled: Compiled) -> tuple[str, ...]:
-    """Return the notices that are told before a run: that it takes long, or that what it is run for is not to be had."""
+    """Return the notices that are printed before a run: that it takes long, or that narrow types gain nothing."""
     return tuple(notice for notice in (compiled.narrow_notice, long_run_notice(compiled)) if notice)
 
 
@@ -114,7 +114,7 @@ def _bisected(compiled: Compiled, target: Target, passed: bool, quiet: bool) -> 
 
 
 def _require_passed(check: Check, notices: Sequence[str], bisected: Sequence[str] = ()) -> None:
-    """Raise `CheckError` for a check that failed, with the notices as its hint, and with what `bisected` says of it."""
+    """Raise `CheckError` for a check that failed, with the notices as its hint, and the sentences `bisected` as notes."""
     if not check.passed:
         raise CheckError(check.problem, notes=(*check.notes, *bisected), hint="\n".join(notices))
 

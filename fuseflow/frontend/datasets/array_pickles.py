@@ -1,7 +1,7 @@
 """Pickles of arrays, sparse matrices and dictionaries of lists, read without calling anything that they name.
 
-A pickle names functions and says with what to call them. Here each name stands for a record that keeps what it was given, and the arrays
-are made of these records afterwards, once sizes and types were compared with the bytes that are there.
+A pickle names functions and the arguments to call them with. Here each name stands for a record that keeps its arguments, and the
+arrays are made of these records afterwards, once sizes and types were compared with the bytes that are there.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Complex numbers as pairs of real ones: each operator on complex tensors becomes operators on their real and imaginary parts.
 
-No Einsum holds complex numbers, but a model may compute with them on the way, as Fourier layers do. What it returns must be real.
+No Einsum holds complex numbers, but a model may compute with them on the way, as Fourier layers do. Its outputs must be real.
 """
 
 from __future__ import annotations
@@ -129,7 +129,7 @@ class _Pass:
         return any(self._positions[writer] > self._positions[node] for writer in writers)
 
     def _whole(self, node: Node, part: Part) -> Part:
-        """Return a part in the shape of the node: what came of a number or of a smaller operand is broadcast."""
+        """Return a part in the shape of the node. A part from a number or a smaller operand is broadcast."""
         value = node.meta["val"]
         if part is None or not isinstance(value, Tensor):
             return part

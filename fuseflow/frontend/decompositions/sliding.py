@@ -111,8 +111,8 @@ def _sequence(value: int | Sequence[int] | None, rank: int, default: Sequence[in
 def _padded_windows(
     x: Tensor, kernel: list[int], stride: list[int], padding: list[int], dilation: list[int], ceil: bool, value: float
 ) -> Tensor:
-    """Return x padded as its windows need it. With `ceil`, a window that begins inside of x or of its padding on the left counts. What lies
-    behind the only window along a dimension is cut off."""
+    """Return x padded as its windows need it. With `ceil`, a window that begins inside of x or of its padding on the left counts.
+    Elements behind the only window along a dimension are cut off."""
     amounts: list[int] = []
     for size, k, s, p, d in zip(x.shape[-len(kernel) :], kernel, stride, padding, dilation, strict=True):
         reach = d * (k - 1) + 1

@@ -12,7 +12,7 @@ from typing import Any
 from fuseflow.package_digest import PACKAGE, package_digest
 
 _VARIABLES = ("HF_", "HOME", "HUGGINGFACE", "PYG", "PYTORCH", "TORCH", "TRANSFORMERS", "XDG_")
-"""How the names of environment variables begin that tell PyTorch and its libraries where files are and what to do."""
+"""The beginnings of the names of environment variables that tell PyTorch and its libraries where files are and how to work."""
 
 
 def describe_installation() -> dict[str, Any]:

@@ -41,7 +41,7 @@ _SYSTEM: Final = ("/proc/", "/sys/", "/dev/null")
 """Where the system tells libraries about the machine."""
 _WRITING: Final = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
 _IMPORT_SYSTEM: Final = ("<frozen importlib", os.path.dirname(importlib.__file__) + os.sep)
-"""Where code of the import system is from. What it finds in `sys.path` is part of the installation."""
+"""Where code of the import system is from. Files that it finds in `sys.path` are part of the installation."""
 
 
 class Recorder:

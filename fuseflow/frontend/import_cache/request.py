@@ -1,4 +1,4 @@
-"""What was asked of the front end, as one digest: the model file, its data and options, and the installation that imports it."""
+"""A request to the front end, as one digest: the model file, its data and options, and the installation that imports it."""
 
 from __future__ import annotations
 

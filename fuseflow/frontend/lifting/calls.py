@@ -14,7 +14,7 @@ from torch.utils import _pytree as pytree
 
 @dataclass(frozen=True, slots=True)
 class Operand:
-    """A tensor that an operator is called with: the name of the argument, and what computes the tensor."""
+    """A tensor that an operator is called with: the name of the argument, and the node that computes the tensor."""
 
     argument: str
     node: Node

@@ -1,4 +1,4 @@
-"""Export of a model as a graph of simple operators, with what its arguments are."""
+"""Export of a model as a graph of simple operators, with a description of its arguments."""
 
 from __future__ import annotations
 
@@ -136,7 +136,7 @@ def _require_no_writes(program: ExportedProgram) -> None:
 
 
 def _require_tensors(node: Node) -> None:
-    """Raise `FrontendError` for control flow, and for what has another shape or another meaning with other data."""
+    """Raise `FrontendError` for control flow, and for operators with another shape or another meaning for other data."""
     if node.op != "call_function" or node.target is operator.getitem:
         return
     if isinstance(node.target, torch._ops.HigherOrderOperator):

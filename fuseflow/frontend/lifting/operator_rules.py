@@ -1,7 +1,7 @@
 """The rules of PyTorch's own operators. Importing this file registers them.
 
-Operators that PyTorch calls pointwise need none, so that `relu` and `cos` are not here: an entry that is known before is known behind them,
-and what its value is then is computed by running them. Norms and attention are not here either, since they are decomposed.
+Operators that PyTorch calls pointwise need none, so that `relu` and `cos` are not here: a known entry of an operand is a known
+entry of the result, whose value is computed by running them. Norms and attention are not here either, since they are decomposed.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Calls of operators as steps of the sweeps of propagation: what of their results is known, and what of their operands is needed.
+"""Calls of operators as steps of the sweeps of propagation: which entries of results are known, and which of operands are needed.
 
-An operator is a black box, and its rule has a stand-in for it. Forward, that runs on ones and zeros; backward, its derivatives are asked.
+An operator is a black box, and its rule has a stand-in for it, which runs on ones and zeros forward, and is derived backward.
 """
 
 from __future__ import annotations

@@ -32,10 +32,10 @@ _WITHOUT_MARKS = ("dtype", "alpha", "beta")
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Rule:
-    """How an operator is seen.
+    """The rule of an operator.
 
-    - `stand_in` takes the place of the operator, or is None if the operator stands in for itself. What it returns may have any shape that
-      broadcasts to the result's, or as many entries.
+    - `stand_in` takes the place of the operator, or is None if the operator stands in for itself. Its result may have any shape
+      that broadcasts to the operator's result, or as many entries.
     - `factors` are arguments that are multiplied with each other, so that a 0 in one makes the others superfluous.
     - `selectors` are arguments such as indices. If they are known as a whole, the stand-in gets them as they are. Otherwise `otherwise`
       takes its place.
@@ -153,7 +153,7 @@ def _require_arguments(operator: str, names: Collection[str]) -> None:
 
 
 def rule_of(operator: torch._ops.OpOverload) -> Rule | None:
-    """Return the rule of an operator, or None if there is none. What PyTorch itself calls pointwise needs no entry in the table."""
+    """Return the rule of an operator, or None if there is none. Operators that PyTorch calls pointwise need no entry."""
     library, _, name = operator._schema.name.partition("::")
     packet = f"{library}.{name}"
     rule = RULES.get(f"{packet}.{operator._overloadname}") or RULES.get(packet)

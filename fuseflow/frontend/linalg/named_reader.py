@@ -1,7 +1,7 @@
 """Reading of Linalg modules that `linalg_writer` wrote: each operation with a name is an Einsum of this name, exactly as it stands there.
 
-What has no name is a part of the operations that read it. Nothing is simplified, and dimensions of extent 1 stay. Each function that the
-main one calls is a region, and each Einsum that stands in the main function is one, too.
+An operation without a name is a part of the operations that read it. Nothing is simplified, and dimensions of extent 1 stay. Each
+function that the main one calls is a region, and each Einsum that stands in the main function is one, too.
 """
 
 from __future__ import annotations

@@ -38,14 +38,14 @@ COMBINERS = {"sum": "add", "prod": "mul", "max": "max", "min": "min"}
 REDUCTIONS = {operator: name for name, operator in COMBINERS.items()}
 """The reduction that folds with each of these operators."""
 ACCUMULATOR = Access("%accumulator", ())
-"""What stands for the result so far in the body of a reduction."""
+"""The access that stands for the result so far in the body of a reduction."""
 
 CONVERSIONS = ("arith.extf", "arith.truncf", "arith.sitofp", "arith.uitofp", "arith.fptosi", "arith.fptoui")
 """Operations that carry a number into another type. Without a name of an operator they have no meaning in a program, whose tensors have
 types and whose operators have none."""
 
 ARGUMENTS = tuple(Access(f"%{n}", ()) for n in range(3))
-"""What stands for the operands of an operator in its composition."""
+"""The accesses that stand for the operands of an operator in its composition."""
 _X, _Y, _Z = ARGUMENTS
 COMPOSITIONS: dict[str, Expr] = {
     "where": Apply("where", (Apply("ne", (_X, Const(0.0))), _Y, _Z)),

@@ -1,8 +1,8 @@
 """Writing of a scheduled program as a Linalg module, which `named_linalg` reads again.
 
-A fused region is a function that the main one calls, and what stands in the main function is regions of single Einsums. An Einsum is a
-`linalg.generic` with a name, whose loops run in the order of the Einsum. Each reduction inside of its right side is one without a name
-before it: no tensor is stored there.
+A fused region is a function that the main one calls, and operations in the main function are regions of single Einsums. An Einsum
+is a `linalg.generic` with a name, whose loops run in the order of the Einsum. Each reduction inside of its right side is one
+without a name before it: no tensor is stored there.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ def write_program(program: Program) -> str:
     """Return a program as the text of a Linalg module, which reads as the same program. Einsums say their region (`Location.region`; '' is
     one of the name of the Einsum) and their loops (`order`), and the program the loops of regions (`region_orders`).
 
-    Raise `FrontendError`, with the place of the Einsum, for what has no form in Linalg.
+    Raise `FrontendError`, with its place, for an Einsum that has no form in Linalg.
     """
     grouped = _in_regions(program)
     text = _Writer(grouped, infer(grouped)).module()

@@ -243,7 +243,7 @@ def _index_put(
 
 
 def _grouped_product(selections: Selections, node: Node, x: Node, weights: Node, ends: Any = None, *_: Any) -> Node | None:
-    """The product of a mixture of experts: rows, sorted by expert, times the matrices of the experts, or what its gradient takes."""
+    """The product of a mixture of experts: rows, sorted by expert, times the matrices of the experts, or a product in its gradient."""
     left, right = described(x), described(weights)
     if ends is None and left.dim() == right.dim() == 3:
         return selections.computed(node, torch.bmm, (x, weights))
@@ -294,4 +294,4 @@ COMPARISONS: dict[str, Handler] = {
     "_grouped_mm": _grouped_product,
     "histc": _histogram,
 }
-"""For each operator, by name, what replaces it."""
+"""The replacement of each operator, by its name."""

@@ -1,4 +1,4 @@
-"""Values of edges as matrices: what has one element for each edge gets a row for the target and a column for the source of the edge.
+"""Values of edges as matrices: a value with one element for each edge gets a row for the target and a column for the source of the edge.
 
 For example, `(a[target] + b[source]).relu()` becomes `relu(P * a[:, None] + P * b[None, :])`, where `P` stores a one for every edge. So the
 attention of a graph network over `edge_index` is the masked attention that it would be with a sparse adjacency matrix: it is stored at the
@@ -41,7 +41,7 @@ _KEEPS_ZERO = frozenset(
     | SUMS
     | LINEAR
 )
-"""Operators that give zero for zeros. What others give is cut to the edges before it is added up."""
+"""Operators that give zero for zeros. Results of others are cut to the edges before they are added up."""
 _PRODUCTS = (torch.ops.aten.mul.Tensor, torch.ops.aten.mul_.Tensor)
 
 

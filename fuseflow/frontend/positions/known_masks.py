@@ -74,4 +74,4 @@ MASKS: dict[str, Handler] = {
     "diag_embed": _diag_embed,
     "trace": _trace,
 }
-"""For each operator, by name, what replaces it."""
+"""The replacement of each operator, by its name."""

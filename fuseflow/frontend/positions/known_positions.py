@@ -14,8 +14,8 @@ from torch.fx import Node
 from fuseflow.frontend.positions.selections import Selections, combined, described, gathered, reshaped, same_beside, scaled
 
 Handler: TypeAlias = Callable[..., Node | None]
-"""What replaces a call of an operator, from the selections, the call, and its arguments as the operator takes them. None where the call is
-left as it is, to be refused with its reason."""
+"""Returns the replacement of a call of an operator, from the selections, the call, and its arguments as the operator takes them.
+None where the call is left as it is, to be refused with its reason."""
 
 
 def _index_select(selections: Selections, node: Node, x: Node, dim: int, index: Node) -> Node | None:
@@ -173,4 +173,4 @@ GATHERS: dict[str, Handler] = {
     "index_copy": _index_copy,
     "scatter": _scatter_source,
 }
-"""For each operator, by name, what replaces it."""
+"""The replacement of each operator, by its name."""

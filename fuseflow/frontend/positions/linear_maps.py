@@ -92,8 +92,8 @@ def _along_each(setting: int | Sequence[int], rank: int) -> list[int]:
 
 
 def _interpolation(node: Node, shaped: Tensor, dim: int, rank: int) -> Tensor:
-    """Return the weights of an operator along one dimension: what it makes of one row of the identity for each channel, which is the same
-    everywhere along the other dimensions."""
+    """Return the weights of an operator along one dimension: its result for one row of the identity in each channel, which is the
+    same everywhere along the other dimensions."""
     extent, sizes = shaped.shape[dim], tuple(shaped.shape[-rank:])
     across = [1] * rank
     across[dim - (shaped.dim() - rank)] = extent
@@ -132,4 +132,4 @@ LINEAR_MAPS: dict[str, Handler] = {
     **dict.fromkeys(_INTERPOLATIONS.split(), _along_last),
     **dict.fromkeys(("avg_pool1d", "avg_pool2d", "avg_pool3d"), _average),
 }
-"""For each operator, by name, what replaces it."""
+"""The replacement of each operator, by its name."""

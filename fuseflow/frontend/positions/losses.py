@@ -153,4 +153,4 @@ def _numbers(selections: Selections, node: Node) -> Tensor | None:
 
 
 LOSSES: dict[str, Handler] = {"cross_entropy_loss": _cross_entropy, "nll_loss": _picked, "nll_loss_nd": _picked}
-"""For each operator, by name, what replaces it."""
+"""The replacement of each operator, by its name."""

@@ -81,4 +81,4 @@ NEIGHBOURS: dict[str, Handler] = {
     "sparse_sampled_addmm": _sampled_product,
     "sparse_mask": _sampled_elements,
 }
-"""For each operator, by name, what replaces it."""
+"""The replacement of each operator, by its name."""

@@ -25,7 +25,7 @@ from fuseflow.frontend.trace.constant_folding import node_values
 from fuseflow.frontend.trace.tracing import Trace
 
 Nan: TypeAlias = Literal["greatest", "least", "any"]
-"""What NaN is among numbers: the greatest or the least one, or, with `any`, greater than any and wanted in the place of all others."""
+"""The order of NaN among numbers: the greatest or the least one, or, with `any`, the greatest, and the result of any ranking with a NaN."""
 
 
 def ranked_along(
@@ -203,4 +203,4 @@ RANKINGS: dict[str, Handler] = {
     "max": _extreme,
     "min": _extreme,
 }
-"""For each operator, by name, what replaces it."""
+"""The replacement of each operator, by its name."""

@@ -44,4 +44,4 @@ def _lengths(
 
 
 SEGMENTS: dict[str, Handler] = {"segment_reduce": _segment_reduce}
-"""For each operator, by name, what replaces it."""
+"""The replacement of each operator, by its name."""

@@ -100,8 +100,8 @@ class Selections:
         return self.argument(name, values.to_sparse_csr())
 
     def pattern(self, node: Node) -> Node | None:
-        """Return an argument that is true where a sparse matrix stores an entry, or None if that is not known. It is known of a matrix that
-        the user gave, and of what entrywise operators made of it."""
+        """Return an argument that is true where a sparse matrix stores an entry, or None if that is not known. It is known for a
+        matrix that the user gave, and for results of entrywise operators on it."""
         while node.op == "call_function" and _keeps_pattern(node):
             node = node.all_input_nodes[0]
         argument = self.traced.arguments.get(node)

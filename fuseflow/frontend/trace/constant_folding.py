@@ -127,8 +127,8 @@ def _without_copies(evaluated: dict[Node, None]) -> dict[Node, None]:
 
 
 def _continues(node: Node, dependences: dict[Node, Dependence]) -> bool:
-    """Return whether an operator with an Einsum form is evaluated because its operand is. A comparison of numbers is not: what it gives is
-    a mask, which is stored as its operand is."""
+    """Return whether an operator with an Einsum form is evaluated because its operand is. A comparison of numbers is not: its
+    result is a mask, which is stored as its operand is."""
     if dependences[node] == "weights":
         return False
     operands = [tensor for n in node.all_input_nodes if (tensor := described_tensor(n)) is not None]
@@ -141,8 +141,8 @@ def _has_no_form(node: Node) -> bool:
 
 
 def node_values(traced: Trace, wanted: list[Node], others: Mapping[Node, Tensor] | None = None) -> dict[Node, Any]:
-    """Return the values of nodes. What they need is computed in the order of the model, with what it writes in place. `others` are tensors
-    in place of the arguments."""
+    """Return the values of nodes. All values that they need are computed in the order of the model, with its writes in place.
+    `others` are tensors in place of the arguments."""
     graph = traced.graph_module.graph
     needed = Memories(graph).needed_for(wanted)
     written = {target for node in needed for target in written_by(node)}

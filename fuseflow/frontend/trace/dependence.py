@@ -39,7 +39,7 @@ def dependences(traced: Trace) -> dict[Node, Dependence]:
 def weight_sources(traced: Trace, sparse: Collection[str]) -> dict[Node, frozenset[Node]]:
     """Return the values that follow from weights, buffers and constants alone, each with the arguments of floats that it is computed from.
 
-    What follows from a `sparse` argument is not among them, nor anything whose memory is written to.
+    A value that follows from a `sparse` argument is not among them, nor one whose memory is written to.
     """
     graph = traced.graph_module.graph
     memories = Memories(graph)
@@ -92,7 +92,7 @@ def written_by(node: Node) -> Iterator[Node]:
 
 
 def remove_unused(traced: Trace) -> None:
-    """Remove calls that no result needs. What writes to a weight, a buffer or an input stays, so that it can be refused."""
+    """Remove calls that no result needs. Calls that write to a weight, a buffer or an input stay, so that they can be refused."""
     graph = traced.graph_module.graph
     memories = Memories(graph)
     given = {memories.root(node) for node, argument in traced.arguments.items() if argument.kind != "constant"}

@@ -21,7 +21,7 @@ _PART = re.compile(r"\.?_(?:modules|parameters|buffers)\['([^']+)'\]|\.([^.\[]+)
 
 
 def keep_origins(graph_module: GraphModule) -> GraphModule:
-    """Let a graph with a signature run node by node. What PyTorch checks of its inputs before, it still checks."""
+    """Let a graph with a signature run node by node. PyTorch still checks the inputs before."""
     forward = graph_module.forward
     spec = graph_module._in_spec
 

@@ -31,8 +31,8 @@ _KEEP, _MASKED = keep_operators.keep._opoverload, keep_operators.masked._opoverl
 
 @dataclass(slots=True)
 class KeptIntermediates:
-    """The rules of the markers of a traced model, by their names; the patterns of masks that were drawn; and what stands against rules that
-    the compiler does not have."""
+    """The rules of the markers of a traced model, by their names; the patterns of masks that were drawn; and errors for rules
+    that the compiler does not have."""
 
     rules: dict[str, KeepRule] = field(default_factory=dict)
     patterns: dict[str, Pattern] = field(default_factory=dict)

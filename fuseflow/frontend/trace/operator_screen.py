@@ -24,8 +24,8 @@ from fuseflow.frontend.trace.tracing import Argument, Trace
 
 
 def screen_reads(traced: Trace, depends_on: Mapping[Node, Dependence]) -> list[FrontendError]:
-    """Return the places where the control flow of a model depends on weights or features. What it asks of the structure of its inputs is
-    answered."""
+    """Return the places where the control flow of a model depends on weights or features. It may depend on the structure of
+    inputs."""
     refusals: list[FrontendError] = []
     for read in traced.reads:
         if depends_on.get(read.node) == "data":
@@ -38,7 +38,7 @@ def screen_reads(traced: Trace, depends_on: Mapping[Node, Dependence]) -> list[F
 
 
 def screen_program(traced: Trace) -> dict[Node, list[FrontendError]]:
-    """Return, by node, what stands against the user's own operators that are known to have no Einsum form."""
+    """Return, by node, the errors for the user's own operators that are known to have no Einsum form."""
     arguments = {node: (argument.name, argument.tensor) for node, argument in traced.arguments.items()}
     by_node = {node: list(_refusals(node, arguments)) for node in _live_calls(traced.graph_module.graph)}
     return {node: refusals for node, refusals in by_node.items() if refusals}
@@ -49,11 +49,11 @@ _CONTROL_FLOW = ("cond", "while_loop", "map_impl", "scan", "associative_scan")
 _HINTS_OF_NESTED = {
     "flex_attention": "use `torch.nn.functional.scaled_dot_product_attention`, with what the score changes as `attn_mask`"
 }
-"""What takes the place of an operator that has a graph in it and is not control flow."""
+"""Hints for operators that have a graph inside and are not control flow."""
 
 
 def _refusals(node: Node, arguments: dict[Node, tuple[str, Tensor]]) -> Iterator[FrontendError]:
-    """Yield what stands against an operator of the user."""
+    """Yield the errors for an operator of the user."""
     yield from _screen_training(node)
     yield from _screen_stored_zeros(node, arguments)
     if isinstance(node.target, torch._ops.HigherOrderOperator):

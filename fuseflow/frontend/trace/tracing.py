@@ -80,7 +80,7 @@ _INDEXED = (Tensor.__getitem__, Tensor.__setitem__)
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Argument:
-    """An argument of a traced graph: its name in the model, its tensor, and what it is."""
+    """An argument of a traced graph: its name in the model, its tensor, and its kind."""
 
     name: str
     tensor: Tensor
@@ -236,7 +236,7 @@ def _own_matmul() -> Iterator[None]:
 
 @contextmanager
 def _modules_that_ran(model: nn.Module) -> Iterator[None]:
-    """Tell how many of the modules of a model have run in the block. What has no `forward` of its own, such as a list, is not counted."""
+    """Tell how many of the modules of a model have run in the block. A module without its own `forward`, such as a list, does not count."""
     modules = {id(module._modules) for module in model.modules() if type(module).forward is not nn.Module.forward}
     ran = set[int]()
 

@@ -35,7 +35,7 @@ def region_number(things: Things, name: str) -> int:
 
 
 def change_texts(stored: StoredRun, region: str | None = None) -> Iterator[str]:
-    """Yield what would take fewer cycles, the best first: what concerns a region, or all of it."""
+    """Yield the changes that would take fewer cycles, the best first: the changes of one region, or all."""
     if stored.cycles is None:
         return
     now = stored.result["cycles"]

@@ -1,4 +1,4 @@
-"""The page that compares two runs: their regions over time, speed-ups, what differs in how they were run, and their nodes one by one."""
+"""The page that compares two runs: their regions over time, speed-ups, differences in their settings, and their nodes one by one."""
 
 from __future__ import annotations
 

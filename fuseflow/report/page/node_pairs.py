@@ -11,7 +11,7 @@ from fuseflow.report.page.region_pairs import RegionPair
 from fuseflow.report.page.run_directory import StoredRun, Values
 
 _COPY = re.compile(r"'\d+$")
-"""What tells nodes of one name in a region apart."""
+"""The end of a name that tells nodes of one name in a region apart."""
 
 
 @dataclass(slots=True)
@@ -62,7 +62,7 @@ def node_pairs(pair: RegionPair, before: StoredRun, after: StoredRun) -> tuple[N
 
 
 def _keyed(regions: Sequence[Values], stored: StoredRun) -> Iterator[tuple[str, Values, tuple[str, str, str]]]:
-    """Yield each node with its region and what it has in common with its like: its name without lanes, its primitive, its Einsum."""
+    """Yield each node with its region and its key, which nodes that do the same share: name without lanes, primitive, Einsum."""
     for region in regions:
         compiled, _ = stored.compiled.get(region["name"], ({}, None))
         origins = compiled.get("origins", {})

@@ -231,7 +231,7 @@ def _sentences(values: Values, explained: Values | None) -> Iterator[str]:
 
 
 def _bound(nodes: Sequence[Values], cycles: int, roof: Values) -> Iterator[str]:
-    """Yield what bounds a region as far as its statistics tell: no critical path says what it waits for."""
+    """Yield the bound of a region as far as its statistics tell, where no critical path shows its waits."""
     busiest = max(nodes, key=lambda node: node["occupied"])
     share = 100 * busiest["occupied"] / cycles if cycles else 0.0
     near = cycles <= NEAR_ROOFLINE * roof["bound"]

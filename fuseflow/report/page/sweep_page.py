@@ -19,7 +19,7 @@ from fuseflow.sweep.design_space import LabeledPoint
 from fuseflow.sweep.sweep import Sweep
 
 AGAINST = ("bytes", "mul", "fifo")
-"""What cycles are drawn against: bytes that are moved, lanes of multiplication, bytes of FIFOs on the chip."""
+"""The numbers that cycles are drawn against: bytes that are moved, lanes of multiplication, bytes of FIFOs on the chip."""
 WORKLOAD = ("model", "data", "machine")
 """The axes that say on which model, data and machine a schedule is tried. Points of one workload stand in one picture."""
 WHY_NO_RUN = {
@@ -148,7 +148,7 @@ def _cell(value: Cell) -> Cell:
 
 
 def _fronts(sweep: Sweep, lines: Sequence[Record], points: Sequence[PointPage]) -> Sequence[Front]:
-    """Return the pictures of every workload, for what its points have values of."""
+    """Return the pictures of every workload, for the numbers that its points have."""
     groups: dict[str, list[int]] = {}
     for k, place in enumerate(sweep.space.points):
         groups.setdefault(place.point.workload, []).append(k)

@@ -11,7 +11,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 
 class _Casts(TorchDispatchMode):  # type: ignore[no-untyped-call]
-    """What autocast casts before an operator runs: the new type of each tensor by its identity. The operator itself does not run."""
+    """The casts of autocast before an operator runs: the new type of each tensor by its identity. The operator itself does not run."""
 
     def __init__(self) -> None:
         super().__init__()  # type: ignore[no-untyped-call]

@@ -1,4 +1,4 @@
-"""What becomes of an operator that has no implementation: it is an error, or the arguments are made dense, with or without a warning."""
+"""The handling of an operator that has no implementation: it is an error, or the arguments are made dense, with or without a warning."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ Path: TypeAlias = tuple[Function, ...]
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """An implementation that can treat a call: the conversions of each tensor that it is passed, and what it gives."""
+    """An implementation that can treat a call: the conversions of each tensor that it is passed, and the formats of its results."""
 
     function: Function
     paths: tuple[Path, ...]

@@ -89,7 +89,7 @@ class Arguments(Mapping[str, Any]):
 @dataclass(frozen=True, slots=True)
 class Binding:
     """A call whose tensors are replaced by slots. `names` are its arguments by name, and `order` the slots in the order of the signature.
-    `plain` are the names that an implementation need not read: tensors, and what has its default value."""
+    `plain` are the names that an implementation need not read: tensors, and arguments with their default value."""
 
     args: tuple[Any, ...]
     kwargs: dict[str, Any]

@@ -33,7 +33,7 @@ def dense_of(tensor: torch.Tensor) -> torch.Tensor:
 
 
 def formatted(tensor: torch.Tensor, format: TensorFormat, wrapper: type[StorageTensor]) -> torch.Tensor:
-    """Return a dense result in a format: what both of its sparsifiers keep."""
+    """Return a dense result in a format: the entries that both of its sparsifiers keep."""
     return sparsified(sparsified(tensor, format.inline, format.tmp, wrapper), format.external, format.out, wrapper)
 
 

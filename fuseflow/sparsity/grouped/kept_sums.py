@@ -1,4 +1,4 @@
-"""What patterns keep of columns: sums of magnitudes."""
+"""The sums of the magnitudes that patterns keep of columns."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ class Layout(ABC):
     __slots__ = ()
 
     name: ClassVar[str]
-    """What it is called in texts, such as `csr`."""
+    """Its name in texts, such as `csr`."""
 
     storage: ClassVar[type]
     """The class of tensors that are stored so. It has a method `to_dense`."""

@@ -38,7 +38,7 @@ class Places:
         return values
 
     def with_values(self, storage: Any, values: torch.Tensor) -> Any:
-        """Return a storage that has other values at the same places. What they say of padding is ignored."""
+        """Return a storage that has other values at the same places. Values in padding are ignored."""
         stored = self.stored(storage)
         return dataclasses.replace(storage, **{self.field: values if stored is None else torch.where(stored, values, 0)})
 

@@ -32,14 +32,14 @@ class KeepRule:
 class Sparsifier(ABC):
     """A rule that says which entries of a tensor are kept. A subclass is a frozen dataclass whose fields are its parameters.
 
-    What it selects depends on its arguments alone, so that equal weights in two processes get equal masks. Only a random one without a
-    seed draws from PyTorch's generator.
+    Its selection depends on its arguments alone, so that equal weights in two processes get equal masks. Only a random one
+    without a seed draws from PyTorch's generator.
     """
 
     __slots__ = ()
 
     name: ClassVar[str]
-    """What it is called in texts, such as `magnitude`."""
+    """Its name in texts, such as `magnitude`."""
 
     kind: ClassVar[Kind]
     """How much must be seen before an entry is kept: the entry alone, a group or fiber of the tensor, or all of it."""

@@ -43,7 +43,7 @@ def clear_entries(optimizer: Optimizer, parameter: Tensor, entries: Tensor) -> N
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """The weights of an optimizer and what it gathered for them, before a step that may fail."""
+    """The weights of an optimizer and its state for them, before a step that may fail."""
 
     values: tuple[Tensor, ...]
     state: Mapping[str, Any]

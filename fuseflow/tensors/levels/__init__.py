@@ -21,7 +21,7 @@ LEVELS: dict[str, Level] = table(
     (Dense(), Compressed(), Compressed(unique=False), Singleton(), Singleton(unique=False), Bitmap())
 )
 FAMILIES: Mapping[str, Callable[[str], Level]] = {"nm": NM.parse}
-"""How a name with numbers, such as `nm(2:4)`, is read, by what stands before its parenthesis."""
+"""The parser of a name with numbers, such as `nm(2:4)`, by the word before its parenthesis."""
 
 
 def parse_level(name: str) -> Level:

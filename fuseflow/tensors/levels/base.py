@@ -221,8 +221,8 @@ class Level(ABC):
 
     @property
     def kept(self) -> bool:
-        """Whether a locate can keep the coordinates of an outermost level: it asks for each of them once, before its first token, and
-        looks coordinates up in what it keeps. The locate of one that is not stored gives `N`."""
+        """Whether a locate can keep the coordinates of an outermost level: it asks for each of them once, before its first token,
+        and looks coordinates up in the kept ones. The locate of one that is not stored gives `N`."""
         return False
 
     @property
@@ -237,7 +237,7 @@ class Level(ABC):
 
     @property
     def rule(self) -> Rule | None:
-        """What must have been kept of every fiber, along this level alone, for a result to have such a level. None: anything."""
+        """The rule that must have selected every fiber, along this level alone, for a result to have such a level. None: any or no rule."""
         return None
 
     @property
@@ -257,7 +257,7 @@ class Level(ABC):
 
     @property
     def public(self) -> str | None:
-        """What readers of the public protobuf schema call it; None: they have no such level, and take it for another."""
+        """Its name for readers of the public protobuf schema. None: they have no such level, and take it for another."""
         return None
 
     @property

@@ -84,7 +84,7 @@ class Arithmetic:
         return a
 
     def minus_infinity_at_0(self, a: Port) -> Port:
-        """Return -inf where a truth value is 0, and what changes no sum of 32-bit floats where it is 1."""
+        """Return -inf where a truth value is 0, and a number that changes no sum of 32-bit floats where it is 1."""
         return self.mul(self.rsqrt(a), -1.0 / LARGE)
 
 
@@ -214,7 +214,7 @@ FORMS_OF_32_BITS: Mapping[str, Callable[..., Port | None]] = {"log": _log, "erf"
 
 
 def public_alu(w: GraphRewriter, node: Alu) -> Sequence[Port] | None:
-    """An operator that the public schema lacks is made of those that it has."""
+    """An operator that the public schema lacks is made of operators that it has."""
     streams = iter(node.inputs)
     operands: list[Value] = [slot.value if slot.constant else next(streams) for slot in node.operands]
     if any(w.facts(port).type.tile for port in node.inputs) or _is_public(node, operands):

@@ -113,4 +113,4 @@ class GraphRewriter:
 
 
 Rule: TypeAlias = Callable[[GraphRewriter, Any], "Sequence[Port] | None"]
-"""What becomes of a node: the streams that stand for its outputs, or None if the node stays. Its inputs are ports of new nodes."""
+"""Rewrites a node: the streams that stand for its outputs, or None if the node stays. Its inputs are ports of new nodes."""
