@@ -108,7 +108,7 @@ class ProgramRequest:
     def _choose(
         self, source: Source, target: Target, quiet: bool, estimator: Estimator | None, sample: Sample | None
     ) -> ScheduleChoice:
-        from fuseflow.autoscheduler.autoscheduler import choose_schedule  # only what a schedule leaves open needs it
+        from fuseflow.autoscheduler.autoscheduler import choose_schedule  # only open decisions of a schedule need it
 
         top = self.auto.top
         with working("choosing", quiet or top > 0), firings_bar(quiet) as progress:

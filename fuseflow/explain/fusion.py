@@ -139,7 +139,7 @@ def _decisions(partitioned: PartitionedProgram, compiled: Sequence[CompiledRegio
     program, schedule = partitioned.original, partitioned.schedule
     regions = partitioned.formed
     home = {e: region.name for region in regions for e in region.einsums}
-    # What nothing needs is not lowered: of what only such a region reads, there are the inferred declarations.
+    # A region that nothing needs is not lowered: tensors that only it reads have their inferred declarations.
     stored = {t.name: t for t in (*partitioned.program.tensors, *program.inputs)}
     for region in compiled:
         stored |= {**region.fused.stored, **region.result_types}

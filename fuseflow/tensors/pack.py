@@ -236,7 +236,7 @@ def _sums(values: npt.NDArray[np.generic], starts: Ints) -> tuple[npt.NDArray[np
         sums: npt.NDArray[np.generic] = np.add.reduceat(values, starts).astype(values.dtype)
     if values.dtype.kind == "f":
         return sums, np.zeros(len(starts), dtype=bool)
-    error = np.abs(sums - np.add.reduceat(values.astype(np.float64), starts))  # a multiple of 2^bits, and what floats round
+    error = np.abs(sums - np.add.reduceat(values.astype(np.float64), starts))  # a multiple of 2^bits, and the rounding of floats
     return sums, (error > 2.0 ** (8 * values.itemsize - 1)).reshape(len(starts), -1).any(axis=1)
 
 

@@ -119,7 +119,7 @@ def _downloaded(name: str) -> Path:
     cache = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "fuseflow" / "planetoid"
     try:
         return Path(Planetoid(root=str(cache), name=TITLES[name]).raw_dir)
-    except Exception as error:  # no network, no space, a changed server: the loader raises what it likes
+    except Exception as error:  # no network, no space, a changed server: the loader raises anything
         raise DataError(
             f"could not download {TITLES[name]}: {error}", hint="pass a directory with the raw files: --data-dir DIR"
         ) from error

@@ -170,7 +170,7 @@ class _EdgeMatrix:
     def pointwise(self, node: Node, name: str) -> Node:
         operands = {o: self.value(o) if o in self.space.dims else self.spread(node, o) for o in node.all_input_nodes}
         args, kwargs = torch.fx.map_arg((node.args, node.kwargs), operands.__getitem__)
-        # Its operands may have other shapes than what it computes, into which an operator in place could not write.
+        # Its operands may have other shapes than its result, into which an operator in place could not write.
         value = torch.empty(self.shape(node), dtype=described(node).dtype, device="meta")
         result = self.selections.valued(node, value, node.target, args, **kwargs)
         shifted = name in ("add", "sub") and any(isinstance(arg, int | float) for arg in node.args)
