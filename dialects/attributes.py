@@ -1,4 +1,4 @@
-"""Python values as MLIR attributes. Every function here needs a current MLIR context, such as that of `module.context`."""
+"""Python values as MLIR attributes. Every function here needs a current MLIR context, such as the one of `module.context`."""
 
 from __future__ import annotations
 

@@ -21,18 +21,18 @@ from typing import Any
 from fuseflow.dialects import declaration, parser_process
 
 SECONDS = 2
-"""What a text of no length may take of a processor, in seconds."""
+"""The seconds of processor time that an empty text may take."""
 BYTES_A_SECOND = 4 << 20
 """How many bytes of a text may take one second more. Lists of numbers in decimals are the slowest, with 15 MB a second."""
 MEMORY = 1 << 30
-"""The bytes of memory that a text of no length may take, with what the process takes itself."""
+"""The bytes of memory that an empty text may take, including the memory of the process itself."""
 MEMORY_A_BYTE = 64
 """How many bytes of memory each byte of a text may take."""
 
 
 @dataclass(frozen=True, slots=True)
 class Diagnostic:
-    """What MLIR says of a text. `location` is the text of an MLIR location, such as `loc("-":3:7)`, or '' if there is none."""
+    """A message of MLIR about a text. `location` is the text of an MLIR location, such as `loc("-":3:7)`, or '' if there is none."""
 
     message: str
     location: str = ""
@@ -40,7 +40,7 @@ class Diagnostic:
 
 
 class InvalidModuleError(Exception):
-    """A text that is no valid module. The first of its `diagnostics` says what is wrong."""
+    """A text that is no valid module. The first of its `diagnostics` names the fault."""
 
     def __init__(self, diagnostics: Sequence[Diagnostic]) -> None:
         super().__init__(diagnostics[0].message)
@@ -48,10 +48,10 @@ class InvalidModuleError(Exception):
 
 
 def canonical_text(text: str, dialects: Sequence[str] = (), passes: str = "", marks: Mapping[str, str] | None = None) -> str:
-    """Return the module of a text, after a pipeline of passes, as MLIR prints it with locations. `dialects` are those of fuseflow that it
-    may hold, beside those of torch-mlir. `marks` gives an attribute to each operation of a name that is in the text, so that it is known
-    from those that the passes make. Raise `InvalidModuleError` for a text on which the parser or a pass gives up, breaks off, or
-    takes too much time or memory."""
+    """Return the module of a text, after a pipeline of passes, as MLIR prints it with locations. `dialects` are the dialects of
+    fuseflow that it may hold, beside the ones of torch-mlir. `marks` gives an attribute to each operation of a name that is in
+    the text, so that it differs from operations that the passes make. Raise `InvalidModuleError` for a text on which the parser
+    or a pass gives up, breaks off, or takes too much time or memory."""
     size = len(text.encode())
     request = {
         "text": text,

@@ -1,4 +1,4 @@
-"""A list, for readers, of what a dialect defines: its types, attributes and operations, and what their operands and parameters may be.
+"""A list, for readers, of the definitions of a dialect: its types, attributes and operations, with their operands and parameters.
 
 Everything is read from the declaration of the dialect. The comment above a definition is its description.
 """

@@ -1,4 +1,4 @@
-"""What a model does not need: the names that users of `fuseflow.attributes` have, for programs and for PyTorch models.
+"""The analysis of which elements a model does not need: the names in `fuseflow.attributes`, for programs and PyTorch models.
 
 >>> import fuseflow as ff
 >>> from fuseflow.einsum.parse import parse

@@ -30,7 +30,7 @@ def split_amount(text: str) -> tuple[Fraction, str] | None:
 
 
 def parse_bytes(text: str) -> int:
-    """Return a number of bytes, 1 or more. Raises `ValueError` with what is wrong with the text.
+    """Return a number of bytes, 1 or more. Raises `ValueError`, which names the fault in the text.
 
     >>> parse_bytes("64KB"), parse_bytes("65536")
     (65536, 65536)

@@ -1,8 +1,8 @@
 """Pauses of Python's collector of cyclic garbage while many objects are made that stay.
 
 Lowering makes many small values and hardly any cycles, and so do the layout of a graph with thousands of nodes and the import of modules.
-The collector would look again and again at all objects of the process, those of PyTorch among them, which takes longer than half of the
-lowering itself, and a third of a layout. What is garbage is collected afterwards.
+The collector would look again and again at all objects of the process, also at the objects of PyTorch. This takes longer than
+half of the lowering itself, and a third of a layout. Garbage is collected afterwards.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 RARE = 100_000
-"""After so many values that were made and are still there the collector looks at them. Python's own number is 700."""
+"""The number of new objects that are still in use after which the collector looks at them. Python's own number is 700."""
 
 
 @contextmanager

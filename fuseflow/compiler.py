@@ -46,13 +46,13 @@ def compile(
     `model` is a `torch.nn.Module`, a function of tensors or an exported program, with its `inputs` (a tuple of positional arguments, or
     a mapping of keyword arguments) and further keyword arguments in `kwargs`; a model file (`.py`) or a function that builds a model
     (`file.py:function`, `package.module:function`), with `data`, `data_dir` and `options`, its keyword arguments; an exported program in
-    a file (`.pt2`), with `inputs`, or `tensors` by name, or the inputs that it was exported with, of which `dims` changes sizes; a text
-    program (`.ein`), a Linalg module (`.mlir`), or an Einsum program, which take their inputs from `tensors`: a YAML file or arrays by
-    name. `formats` annotates tensors that PyTorch holds dense. `sparsity` makes a PyTorch model sparse: a `SparseSpec`, the YAML file of
-    one, or a directory that `fuseflow sparsify` wrote. `propagate` leaves out what no output needs, as far as it follows from what
-    weights and buffers do not store; a `PropagationSpec` says what else is known. `seed` fixes random weights and data. A model file that
-    was compiled before is read from a cache, unless something that it depends on changed since, or `fresh` asks to import it again.
-    `observe` is called with every stage as soon as it exists.
+    a file (`.pt2`), with `inputs`, or `tensors` by name, or the inputs that it was exported with, whose sizes `dims` changes; a
+    text program (`.ein`), a Linalg module (`.mlir`), or an Einsum program, which take their inputs from `tensors`: a YAML file or
+    arrays by name. `formats` annotates tensors that PyTorch holds dense. `sparsity` makes a PyTorch model sparse: a `SparseSpec`,
+    the YAML file of one, or a directory that `fuseflow sparsify` wrote. `propagate` leaves out elements that no output needs, as
+    far as this follows from the zeros of weights and buffers; a `PropagationSpec` says which other values are known. `seed` fixes
+    random weights and data. A model file that was compiled before is read from a cache, unless something that it depends on
+    changed since, or `fresh` asks to import it again. `observe` is called with every stage as soon as it exists.
 
     Raises a subclass of `FuseFlowError`, which says what to change.
 

@@ -39,7 +39,7 @@ def tell(loop: str, done: int, total: int) -> None:
 
 
 def counted(items: Collection[T], loop: str) -> Iterator[T]:
-    """Yield items, and tell how many of them are done. `loop` says what is done to them."""
+    """Yield items, and tell the listener how many of them are done. `loop` names the work that is done on them."""
     listener = _LISTENER.get()
     if listener is None:
         yield from items

@@ -36,7 +36,7 @@ class Objective:
 
 
 class CpSatProblem:
-    """Whole numbers from 0 to `bounds`, and what they must fulfil. Raises `UsageError` if OR-Tools cannot be imported."""
+    """Whole numbers from 0 to `bounds`, and their constraints. Raises `UsageError` if OR-Tools cannot be imported."""
 
     def __init__(self, bounds: Sequence[int]) -> None:
         try:
@@ -48,7 +48,7 @@ class CpSatProblem:
         self._variables = [self._solver.IntVar(0, bound, "") for bound in bounds]
 
     def require(self, coefficients: dict[int, int], least: float = -inf, most: float = inf) -> None:
-        """Keep a sum between two limits. `coefficients` are those of variables, by their numbers."""
+        """Keep a sum between two limits. `coefficients` gives, by the number of a variable, the coefficient of that variable."""
         constraint = self._solver.RowConstraint(least, most, "")
         for number, coefficient in coefficients.items():
             constraint.SetCoefficient(self._variables[number], coefficient)

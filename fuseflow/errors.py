@@ -1,7 +1,7 @@
 """The root of all exceptions of fuseflow, and one subclass for each stage.
 
-A message says what was asked, why it is impossible, and what would work. It uses the names of the user's own tensors, indices, modules and
-files. The command line prints the message without a traceback and exits with the `exit_status` of the class.
+A message names the request, the reason why it is impossible, and a way that works. It uses the names of the user's own tensors,
+indices, modules and files. The command line prints the message without a traceback and exits with the `exit_status` of the class.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ class OverfullError(TensorError):
     @classmethod
     @contextmanager
     def naming(cls, tensor: str) -> Iterator[None]:
-        """Say of which tensor an error inside speaks."""
+        """Name a tensor in the message of an `OverfullError` that the block raises."""
         try:
             yield
         except OverfullError as error:
@@ -191,7 +191,7 @@ class SimulationError(FuseFlowError):
 
 
 class DeadlockError(SimulationError):
-    """No node of a graph can fire, and some stream has not ended. `region` is that of the graph, empty if it is not known."""
+    """No node of a graph can fire, and some stream has not ended. `region` is the region of the graph, empty if it is not known."""
 
     code = "deadlock"
     region: str = ""

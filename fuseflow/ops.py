@@ -38,8 +38,8 @@ class Operator:
 
     `array` works on float64 arrays and `scalar` on Python floats; both give the same value. Each row of `annihilators` is an operand
     position, an operand value and the result that they fix. `symbol` is the infix form of the operator in program text, and `precedence`
-    says how tightly it binds. `ieee` replaces `scalar` in compiled code where `scalar` catches an exception of Python's `math`. An
-    `exact` operator gives 32-bit floats of such floats without a rounding, as those of the unit `logic` do.
+    says how tightly it binds. `ieee` replaces `scalar` in compiled code where `scalar` catches an exception of Python's `math`.
+    An `exact` operator gives 32-bit floats for 32-bit floats without a rounding, as the operators of the unit `logic` do.
     """
 
     name: str
@@ -228,7 +228,7 @@ def _threshold(a: float, least: float) -> float:
 WHOLE = 2.0**52
 """Floats of this magnitude and more have no fraction."""
 SHIFT = 1.5 * WHOLE
-"""A number that leaves no room for a fraction: what is added to it and taken away again is rounded to an integer, ties to even."""
+"""A number that leaves no room for a fraction: x + SHIFT - SHIFT is x rounded to an integer, ties to even."""
 
 
 def _saturate(a: float, least: float, greatest: float) -> float:

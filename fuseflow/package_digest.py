@@ -1,4 +1,4 @@
-"""The digest of the sources of fuseflow: what other sources computed may be something else."""
+"""The digest of the sources of fuseflow: other sources may compute other results."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sources whose operands are divided into parts as a plan says, what blocks cost on a machine, and programs in narrower types."""
+"""Sources whose operands are divided into parts as a plan says, costs of blocks on a machine, and programs in narrower types."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ from fuseflow.tensors.array_files import pack_declared
 
 def planned(source: Source, schedule: Schedule, machine: Machine) -> tuple[Source, Schedule]:
     """Return a source with its operands divided as the plan of a schedule says, and the schedule with the weights that the plan lacked,
-    measured on the machine, and with exact names in the place of patterns. What was divided before stays as it is. An operand that is
-    resident, or has a reuse buffer, is and has so in all its parts.
+    measured on the machine, and with exact names in the place of patterns. Parts that were divided before stay as they are. An
+    operand that is resident, or has a reuse buffer, is and has so in all its parts.
 
     Raise `PlanError` if the plan does not fit the program, and for stand-ins in the place of intermediates, which say nothing of it, and
     `ScheduleError` for a pattern that matches nothing.
@@ -59,7 +59,7 @@ def _divided(source: Source, schedule: Schedule, machine: Machine) -> tuple[Sour
 
 @cache
 def block_weight(settings: str, form: Form) -> float:
-    """Return what a block of a form costs on a machine, whose settings are given as JSON. Each is measured once in a process."""
+    """Return the cycles that a block of a form costs on a machine, whose settings are given as JSON. Each is measured once in a process."""
     machine = Machine.model_validate_json(settings)
     weights: BlockWeights[str] = BlockWeights(lambda _, program, arrays: _cycles(program, arrays, machine))
     return weights.weight(settings, form)

@@ -1,4 +1,4 @@
-"""Files that only the user can have written: those of caches, which are trusted only if nobody else could change them.
+"""Files that only the user can have written. Files of caches are trusted only if nobody else could change them.
 
 A directory is private if the user owns it and neither its group nor others can write in it. The same holds for a file. A private file
 begins with the SHA-256 digest of the rest, so a file that was damaged or edited is not read.
@@ -37,8 +37,8 @@ def private_directory(path: Path) -> Path | None:
 
 
 def read_private(path: Path) -> bytes | None:
-    """Return the content of a private file. Return None if there is no such file, if it is not private, or if its digest is not that of its
-    content."""
+    """Return the content of a private file. Return None if there is no such file, if it is not private, or if its digest is not
+    the digest of its content."""
     try:
         with os.fdopen(os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK), "rb") as stream:
             status = os.fstat(stream.fileno())

@@ -1,4 +1,4 @@
-"""What is kept from run to run, one file for each request. Files that were not used for the longest time go, so that a bound holds.
+"""A store of values that are kept from run to run, one file for each request. Files that were not used for the longest time are removed.
 
 Imports of models are kept, and the cuts that were chosen for programs.
 """
@@ -45,11 +45,11 @@ class PrivateStore:
         return content
 
     def admits(self, size: int) -> bool:
-        """Return whether a content of so many bytes may be kept."""
+        """Return whether a content of `size` bytes may be kept."""
         return size <= self.limit // _SHARE
 
     def write(self, digest: str, content: bytes) -> bool:
-        """Keep a content under a digest, and remove what is too much. Return False if it is too large or cannot be written."""
+        """Keep a content under a digest, and remove old files above the limit. Return False if it is too large or cannot be written."""
         if not self.admits(len(content)):
             return False
         try:

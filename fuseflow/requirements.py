@@ -1,4 +1,4 @@
-"""What fuseflow requires, as the metadata of its installation says, and the command that installs it."""
+"""The requirements of fuseflow, from the metadata of its installation, and the command that installs them."""
 
 from __future__ import annotations
 

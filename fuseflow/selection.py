@@ -20,7 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 _FEW = 16
-"""Up to so many elements of a fiber are compared with each other, which is faster than a sort."""
+"""The most elements of a fiber that are compared with each other. For so short a fiber this is faster than a sort."""
 SMALLEST = math.ulp(0.0)
 """The smallest magnitude above 0."""
 MAX_GROUP = 256
@@ -34,7 +34,7 @@ Kind: TypeAlias = Literal["streaming", "blocking", "materializing"]
 
 @dataclass(frozen=True, slots=True)
 class Threshold:
-    """Keeps every entry of which the magnitude is at least `least`."""
+    """Keeps every entry whose magnitude is at least `least`."""
 
     least: float
 
@@ -44,7 +44,7 @@ class Threshold:
 
 @dataclass(frozen=True, slots=True)
 class Largest:
-    """Keeps the `count` entries of largest magnitude of every fiber; with `every`, of every so many coordinates of it, counted from 0."""
+    """Keeps the `count` entries of largest magnitude of every fiber, or of every group of `every` coordinates of it, counted from 0."""
 
     count: int
     every: int = 0
@@ -73,7 +73,7 @@ def parse_rule(text: str) -> Rule | None:
 
 
 def refusal(rule: Rule, extent: int) -> tuple[str, str]:
-    """Return why a rule makes no sense over indices that span so many coordinates, and what would; ("", "") if it does."""
+    """Return why a rule makes no sense over indices that span `extent` coordinates, and a hint; ("", "") if it makes sense."""
     match rule:
         case Threshold():
             if not rule.least >= 0:
@@ -89,7 +89,7 @@ def refusal(rule: Rule, extent: int) -> tuple[str, str]:
 
 
 def group_refusal(count: int, every: int) -> tuple[str, str]:
-    """Return why so many of every so many coordinates cannot be kept, and what can; ("", "") if they can."""
+    """Return why `count` of every `every` coordinates cannot be kept, and a hint; ("", "") if they can."""
     if not 1 <= every <= MAX_GROUP:
         return f"a group cannot have {every} coordinates", f"groups have between 1 and {MAX_GROUP}"
     if not 1 <= count <= every:
@@ -98,7 +98,7 @@ def group_refusal(count: int, every: int) -> tuple[str, str]:
 
 
 def kind(rule: Rule, over: Sequence[str]) -> Kind:
-    """Return how much a rule over these indices must see. A fiber is one index; several are the whole of what they span."""
+    """Return how much a rule over these indices must see. One index spans a fiber; several span a whole result."""
     match rule:
         case Threshold():
             return "streaming"
@@ -109,7 +109,7 @@ def kind(rule: Rule, over: Sequence[str]) -> Kind:
 
 
 def kept(rule: Rule, values: npt.ArrayLike, axes: Sequence[int] = ()) -> npt.NDArray[np.bool_]:
-    """Return which elements of a dense array a rule keeps. `axes` are those that it is over, the outermost first; none for a threshold.
+    """Return which elements of a dense array a rule keeps. The rule is over `axes`, the outermost first; none for a threshold.
 
     >>> kept(Largest(1, every=2), [3.0, -4.0, 5.0, 5.0, 1.0], [0]).tolist()
     [False, True, True, False, True]
@@ -143,8 +143,8 @@ def largest(values: npt.ArrayLike, count: int) -> npt.NDArray[np.bool_]:
 
 
 def kept_entries(rule: Rule, values: npt.ArrayLike, groups: npt.ArrayLike) -> npt.NDArray[np.bool_]:
-    """Return which stored entries a rule keeps, where all that is not stored is 0. `groups` says what is compared: the fiber of each entry,
-    or its group in the fiber. Entries of a group stand in the order of their coordinates.
+    """Return which stored entries a rule keeps. Elements that are not stored are 0. `groups` numbers the fiber of each entry, or
+    its group in the fiber, inside which entries are compared. Entries of a group stand in the order of their coordinates.
 
     >>> kept_entries(Largest(1), [3.0, -4.0, 5.0, 5.0], [0, 0, 7, 7]).tolist()
     [False, True, True, False]
@@ -183,7 +183,7 @@ def _ranks(array: npt.NDArray[np.float64]) -> npt.NDArray[np.int64]:
 
 
 def _rank_keys(array: npt.NDArray[np.float64]) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
-    """Return the keys of `np.lexsort`, the last of which counts most, for descending magnitudes with NaN first."""
+    """Return the keys of `np.lexsort` for descending magnitudes with NaN first. The last key counts most."""
     magnitudes = np.abs(array)
     return -np.nan_to_num(magnitudes, nan=0.0, posinf=math.inf), ~np.isnan(magnitudes)
 
@@ -197,7 +197,7 @@ def _largest_along(rule: Largest, array: npt.NDArray[np.float64], axes: tuple[in
 
 
 def _largest_of_groups(fibers: npt.NDArray[np.float64], rule: Largest) -> npt.NDArray[np.bool_]:
-    """Return what is kept of every group of coordinates. The last group may be short."""
+    """Return the mask of the elements that the rule keeps in every group of coordinates. The last group may be short."""
     size = fibers.shape[-1]
     whole = size - size % rule.every
     groups = fibers[..., :whole].reshape(*fibers.shape[:-1], whole // rule.every, rule.every)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from fuseflow.errors import visible
 
 MOST_ROWS = 40
-"""The rows that are shown. What is behind them is counted."""
+"""The most rows that are shown. Rows after them are only counted."""
 MOST_CHARACTERS = 60
 """The characters of a name that are shown."""
 

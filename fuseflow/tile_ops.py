@@ -1,4 +1,4 @@
-"""Operators on tiles: those of the operator table, element by element, and a table of those that exist on tiles only.
+"""Operators on tiles: the operators of the operator table, element by element, and a table of operators that exist on tiles only.
 
 A tile is an array [b1, b2] of float64 that is read-only. Every operator is defined by the scalar functions of `ops`, applied in a fixed
 order. A sum of products runs over ascending k from the identity 0, and each product is rounded before it is added (it is never fused). A
@@ -30,10 +30,10 @@ class TileOperator:
     """An operator that exists on tiles only.
 
     `result` computes the shape of the result from the shapes of the operands, or None if the operator does not accept them; `operands`
-    says in words which ones it accepts. `work` computes the number of multiply-accumulates or of elements, each of which takes
+    says in words which ones it accepts. `work` computes the number of multiply-accumulates or of elements; each takes
     `flops_per_work` FLOPs. `array` computes the result, which is a number where its shape is (). It takes how arrays of sums and
-    products are rounded, and then the operands. `unit` is the latency class of the machine, and `rounds` is as for an operator of the
-    table.
+    products are rounded, and then the operands. `unit` is the latency class of the machine, and `rounds` is as for an operator of
+    the table.
     """
 
     name: str

@@ -1,4 +1,4 @@
-"""A back end of `torch.compile`: what Dynamo captures of a model runs through the compiler and the simulator.
+"""A back end of `torch.compile`: the graphs that Dynamo captures from a model run through the compiler and the simulator.
 
 Dynamo calls a back end with each graph that it captures, and with inputs that have no numbers. The numbers come when the graph is called.
 Positions and masks among them decide what the program is, so a graph is compiled at each call.
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from fuseflow.frontend.trace.graph_modules import DynamoGraph
 
 KEPT_RESULTS = 256
-"""The number of calls of which a back end keeps the results, the latest ones. A training loop has more than memory can hold."""
+"""The number of latest calls whose results a back end keeps. A training loop has more calls than memory can hold."""
 
 _SPARSE = "Attempted to wrap sparse Tensor"
 """How the reason begins that Dynamo counts when it leaves a function with a sparse argument to Python."""
@@ -48,8 +48,8 @@ class BackendResult:
 class Backend:
     """A back end for `torch.compile(model, backend=Backend())`, which keeps what it ran in `results`.
 
-    Each call of each graph that Dynamo captures is one result, in order. A model without graph breaks is one graph. Outputs are those of
-    the simulator, and without `check=False` they are compared with PyTorch's. They have no gradients.
+    Each call of each graph that Dynamo captures is one result, in order. A model without graph breaks is one graph. The simulator
+    computes the outputs, and without `check=False` they are compared with PyTorch's. They have no gradients.
 
     >>> import fuseflow as ff
     >>> backend = ff.Backend(schedule=ff.Schedule.fuse("full"))
@@ -75,7 +75,7 @@ class Backend:
     @property
     def results(self) -> tuple[BackendResult, ...]:
         """The calls so far, oldest first. Raise `FrontendError` if there was none, or if Dynamo left a function with a sparse argument to
-        Python, because the results are then not those of the model."""
+        Python, because the results are then not the results of the model."""
         self._refuse_sparse_breaks()
         if not self._kept:
             raise FrontendError(
@@ -85,7 +85,7 @@ class Backend:
         return tuple(self._kept)
 
     def clear(self) -> None:
-        """Forget all results, and what Dynamo left to Python."""
+        """Forget all results, and the functions that Dynamo left to Python."""
         self._kept.clear()
         self._sparse_before = _sparse_breaks()
 
@@ -124,7 +124,7 @@ class Backend:
 
 
 def _outputs(compiled: Compiled, result: Result, eager: Sequence[Any]) -> list[Any]:
-    """Return what the graph returns, with the numbers of the simulator. `eager` has shapes and types, and what is no tensor."""
+    """Return the results of the graph, with the numbers of the simulator. `eager` has shapes, types and other values."""
     import torch
 
     names = iter(compiled.source.program.outputs)

@@ -30,8 +30,8 @@ class YamlText:
     root: Node | None
 
     def place(self, *path: int | str) -> Span:
-        """Return the place of an entry, which is the place of its key if it stands in a mapping. Where the path leads to nothing, the
-        place is that of the last entry on it."""
+        """Return the place of an entry, which is the place of its key if it stands in a mapping. Where the path leads to nothing,
+        this is the place of the last entry on it."""
         node = self.root
         mark = node.start_mark if node is not None else None
         for step in path:
@@ -52,7 +52,7 @@ class YamlText:
     ) -> FuseFlowError:
         """Return the first problem that pydantic found in the entry at `above`, as an error in the words of the file.
 
-        `entry` says what the entry is, and `keys` are the keys that it may have.
+        `entry` is the kind of the entry, and `keys` are the keys that it may have.
         """
         first = error.errors(include_url=False)[0]
         path = tuple(step for step in first["loc"] if step != "[key]")  # pydantic adds this step for a key that is not a string
@@ -75,7 +75,7 @@ _MOST_VALUES = 1_000_000
 _DEEPEST = 100
 """The greatest depth to which values may be nested."""
 _NO_VALUE = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
-"""What the parser raises for a scalar that has no value, such as a date in a 13th month."""
+"""The errors of the parser for a scalar that has no value, such as a date in a 13th month."""
 _LARGEST = 1 << 63
 """Whole numbers from here on are no number of anything, and nothing that computes with 64 bits takes them."""
 
@@ -168,7 +168,7 @@ def _refuse_large(content: Any, root: Node | None, file: str, error_class: type[
 def _whole_number(node: ScalarNode) -> int:
     try:
         value = _yaml().constructor.construct_object(node)
-    except (*_NO_VALUE, YAMLError):  # such as `<<`, whose value is that of the mapping around it
+    except (*_NO_VALUE, YAMLError):  # such as `<<`, whose value is the mapping around it
         return 0
     return value if isinstance(value, int) else 0
 

@@ -1,4 +1,4 @@
-"""What all commands and their group do with arguments and errors. It imports as little as `fuseflow --version` needs."""
+"""The handling of arguments and errors in all commands and their group. It imports as little as `fuseflow --version` needs."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ class ErrorBoundary(click.Group):
 
 
 def _unwritten(error: OSError) -> FileError:
-    """Return the error of what could not be written. If that is standard output, nothing more goes there."""
+    """Return the error of an output that could not be written. If that is standard output, nothing more goes there."""
     if error.filename is None:
         drop_output()
     return FileError(f"{error.filename or 'cannot write the output'}: {error.strerror or error}")

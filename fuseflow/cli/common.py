@@ -196,7 +196,7 @@ def require_writable(path: Path, *, directory: bool) -> None:
 
 def require_replaceable(directory: Path, manifest: str = MANIFEST) -> None:
     """Raise `FileError` now rather than after the work if a directory of artifacts cannot be written, or would replace files that
-    are not such a directory's. `manifest` is the file that lists those."""
+    it did not write. `manifest` is the file that lists the written ones."""
     if str(directory) == "-":
         raise UsageError(
             "a directory cannot go to standard output", hint="name it: `-o DIR`; a stage can: `compile --emit STAGE -o -`"
@@ -240,8 +240,8 @@ def write_out(content: str | bytes, output: Path | None, stdout: TextIO | None =
 
 @contextmanager
 def reserved_stdout(reserved: bool = True) -> Iterator[TextIO]:
-    """Give standard output to what the block writes to the stream that it gets. Whatever else prints, such as a model file, prints on
-    standard error."""
+    """Give the block a stream that writes to standard output. Anything else that prints, such as a model file, prints on standard
+    error."""
     stdout = sys.stdout
     with redirect_stdout(sys.stderr) if reserved else nullcontext():
         yield stdout

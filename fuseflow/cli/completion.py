@@ -1,4 +1,4 @@
-"""What a shell offers where an option names a part of the model on its line: regions, Einsums, tensors and indices."""
+"""The completions that a shell offers for an option that names a part of the model on its line: regions, Einsums, tensors and indices."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ Complete = Callable[[click.Context, click.Parameter, str], list[CompletionItem]]
 
 
 def names_of_model(which: Completion, end: str = "", others: tuple[str, ...] = ()) -> Complete:
-    """Return what completes an option by some names of the model on the line, each with an `end` such as `=`, and by `others`.
+    """Return the function that completes an option by names of the model on the line, each with an `end` such as `=`, and by `others`.
 
-    The names are those of a program text, or of the import that the cache kept. A model that was never imported has none.
+    The names come from a program text, or from the import that the cache kept. A model that was never imported has none.
     """
 
     def complete(context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:

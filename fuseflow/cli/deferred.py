@@ -1,4 +1,4 @@
-"""The declaration of a command and what it does are two modules, and the second one is imported when the command is called."""
+"""The declaration of a command and its action are two modules, and the second one is imported when the command is called."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ DECLARED, ACTIONS = "fuseflow.cli.", "fuseflow.cli.actions."
 
 
 def deferred(declaration: Callable[[], None]) -> Callable[..., Any]:
-    """Return the function that a declaration stands for: that of the same name in the module of the same name in `actions`.
+    """Return the function that a declaration stands for: the function of the same name in the module of the same name in `actions`.
 
     The declaration has the options and the help of a command, and nothing else. `fuseflow --help` and the completion of a shell read it,
     and neither has to wait for the compiler.

@@ -1,4 +1,4 @@
-"""The command `fuseflow explain cycles`, which says what makes a run take its cycles, and what would take fewer."""
+"""The command `fuseflow explain cycles`, which says what takes the cycles of a run, and which changes would take fewer."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The command `fuseflow explain fusion`, which says what is fused and why, how often producers run, and what storing them would cost."""
+"""The command `fuseflow explain fusion`, which says what is fused and why, how often producers run, and the costs of storing them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The command `fuseflow explain plan`, which says what the parts of a plan hold and cost."""
+"""The command `fuseflow explain plan`, which says which entries the parts of a plan hold, and what they cost."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What Ctrl-C does: while modules are imported it ends the process at once, and while a command works it raises `KeyboardInterrupt`.
+"""The effect of Ctrl-C: while modules are imported it ends the process at once, and while a command works it raises `KeyboardInterrupt`.
 
 A module that is interrupted in the middle of its import raises whatever it likes, and nothing is written before a command works.
 """

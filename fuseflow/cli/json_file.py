@@ -1,4 +1,4 @@
-"""The option `--json`, which writes what a command found as JSON, to a file or to standard output."""
+"""The option `--json`, which writes the findings of a command as JSON, to a file or to standard output."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class JsonFile:
             require_writable(self.path, directory=False)
 
     def write(self, values: Callable[[], dict[str, Any]]) -> None:
-        """Write the values, which are computed only if JSON is asked for."""
+        """Write the values. They are computed only if the user wants JSON."""
         if self.path is not None:
             write_out(json_text(values()), self.path, self.stdout)
 
@@ -45,7 +45,7 @@ class JsonFile:
 
 
 def json_option(content: str) -> Callable[[Command], Command]:
-    """Return a decorator that adds `--json` and passes it on as `json_file`, a `JsonFile`. `content` is what is written, for the help."""
+    """Return a decorator that adds `--json` and passes it on as `json_file`, a `JsonFile`. `content` describes the JSON in the help."""
 
     def wrap(command: Command) -> Command:
         @functools.wraps(command)

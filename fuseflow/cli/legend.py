@@ -1,4 +1,4 @@
-"""The option `--legend`: what the columns of the tables that a command printed mean, below all of them."""
+"""The option `--legend`: below all tables that a command printed, the meanings of their columns."""
 
 from __future__ import annotations
 

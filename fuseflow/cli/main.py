@@ -28,7 +28,7 @@ COMMANDS = {
     "machines": "machines",
     "ops": "ops",
 }
-"""The name of each command, which is that of its module too, and the name of its function in there."""
+"""The name of each command, which is also the name of its module, and the name of the function in that module."""
 
 
 class CommandGroup(ErrorBoundary):

@@ -94,7 +94,7 @@ def model_spec(chosen: Mapping[str, Any]) -> ModelSpec:
 
 
 def _with_adjacency(data: str | None, adj: str | None) -> str | None:
-    """Return a data spec with the adjacency added. It is that of the default data if none is named."""
+    """Return a data spec with the adjacency added. Without a spec, the adjacency is added to the default data."""
     if adj is None:
         return data
     return f"{data or ''}{':' if split_spec(data or '')[1] is None else ','}adj={adj}"

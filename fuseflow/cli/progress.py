@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from fuseflow.run.execution import ProgressCallback as Report
 
 LOG_SECONDS = 10.0
-"""So many seconds lie between two lines of a search that is not shown on a terminal."""
+"""The seconds between two lines of a search that is not shown on a terminal."""
 MOST_NAME = 24
 """The characters of the name of a region in a bar."""
 
@@ -107,7 +107,7 @@ def search_bar(quiet: bool, limit: float | None) -> Iterator[Callable[[str, int]
     err, start, tried = console(stderr=True), time.monotonic(), 0
 
     def counted(most: int) -> tuple[str, str]:
-        """Count one more, and return how many there were, and what is left."""
+        """Count one more candidate. Return texts that say how many were tried, and how many candidates and how much time are left."""
         nonlocal tried
         tried += 1
         passed = time.monotonic() - start
@@ -130,7 +130,7 @@ def search_bar(quiet: bool, limit: float | None) -> Iterator[Callable[[str, int]
 
 
 def _log_lines(err: Console, counted: Callable[[int], tuple[str, str]]) -> Callable[[str, int], None]:
-    """Return a function that writes what a search tries to a file or a pipe: a line every few seconds, and nothing of a short search."""
+    """Return a function that writes the progress of a search to a file or a pipe: a line every few seconds, and none for a short search."""
     last = time.monotonic()
 
     def tell(what: str, most: int) -> None:

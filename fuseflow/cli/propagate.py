@@ -1,4 +1,4 @@
-"""The command `fuseflow propagate`, which says what of a model its outputs need."""
+"""The command `fuseflow propagate`, which says which parts of a model its outputs need."""
 
 from __future__ import annotations
 

@@ -31,7 +31,7 @@ knowledge_options = bundled(
     ),
     click.option("--constants", is_flag=True, help="The numbers of weights and buffers are known, and not only their zeros."),
 )
-"""Adds the options that say what is known of a model, and passes them on as `knowledge`, a `PropagationSpec`."""
+"""Adds the options that say which values of a model are known, and passes them on as `knowledge`, a `PropagationSpec`."""
 
 
 def _propagated(spec: ModelSpec, propagate: bool, knowledge: PropagationSpec) -> ModelSpec:
@@ -47,11 +47,11 @@ propagation_options = bundled(
     click.option("--propagate", is_flag=True, help="Leave out what no output needs, as `fuseflow propagate` shows it."),
     knowledge_options,
 )
-"""Adds `--propagate` with what is known of a model, and passes it on in `spec`, the `ModelSpec`."""
+"""Adds `--propagate` and the options of `knowledge_options`, and passes them on in `spec`, the `ModelSpec`."""
 
 
 def refuse_knowledge(knowledge: PropagationSpec) -> None:
-    """Raise `UsageError` for an option that says what is known where nothing asks for it."""
+    """Raise `UsageError` for an option that says which values are known, if nothing is propagated."""
     given = {"--fixed": bool(knowledge.fixed), "--constants": knowledge.constants}
     for option, is_given in given.items():
         if is_given:

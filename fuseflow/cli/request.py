@@ -40,11 +40,11 @@ class ScheduledProgram:
 
     @property
     def runnable(self) -> Compiled | ScheduleChoice:
-        """What runs the program: the choice repeats no simulation that it took."""
+        """The object that runs the program: the choice repeats no simulation that it made."""
         return self.choice or self.compiled
 
     def json(self, values: dict[str, Any]) -> dict[str, Any]:
-        """Return the values with what `auto` tried, if it chose the schedule."""
+        """Return the values with the trials of `auto`, if it chose the schedule."""
         return values if self.choice is None else {**values, "auto": self.choice.to_json()}
 
 
@@ -64,7 +64,7 @@ class ProgramRequest:
 
     @property
     def name(self) -> str:
-        """What the model is called where nothing else is said."""
+        """The name of the model where no other name is given."""
         factory = Factory.parse(str(self.path))
         return self.path.stem if factory is None else factory.stem
 
@@ -108,7 +108,7 @@ class ProgramRequest:
     def _choose(
         self, source: Source, target: Target, quiet: bool, estimator: Estimator | None, sample: Sample | None
     ) -> ScheduleChoice:
-        from fuseflow.autoscheduler.autoscheduler import choose_schedule  # only what a schedule leaves open needs it
+        from fuseflow.autoscheduler.autoscheduler import choose_schedule  # only open decisions of a schedule need it
 
         top = self.auto.top
         with working("choosing", quiet or top > 0), firings_bar(quiet) as progress:

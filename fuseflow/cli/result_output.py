@@ -1,4 +1,4 @@
-"""The options `--json`, `-o`, `--top`, `--memory` and `--resources`, which say what is written and printed of the result of a run."""
+"""The options `--json`, `-o`, `--top`, `--memory` and `--resources`, which say which parts of a result are written and printed."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class ResultOutput:
-    """Where a result is written, as JSON and as a `directory` of artifacts, and which tables are printed of it: the `top` nodes of each
-    region, what memory did, and what the regions occupy."""
+    """Where a result is written, as JSON and as a `directory` of artifacts, and which tables are printed of it: the `top` nodes
+    of each region, the traffic of memory, and the resources of the regions."""
 
     json: JsonFile
     directory: Path | None
@@ -31,8 +31,8 @@ class ResultOutput:
     resources: bool
 
     def require_writable(self, **others: Path | None) -> None:
-        """Raise an error now rather than after the work if something cannot be written; `others` are the files of other options, by name,
-        none of which may lie in the directory."""
+        """Raise an error now rather than after the work if something cannot be written; `others` are the files of other options,
+        by name; no such file may lie in the directory."""
         if self.directory is not None:
             require_replaceable(self.directory)
             refuse_inside(self.directory, json=self.json.path, **others)

@@ -15,8 +15,8 @@ from fuseflow.errors import visible
 
 
 class SafeConsole(Console):
-    """A console on which a name that holds an escape sequence does nothing. All strings that are printed pass through `render_str`, also
-    those in the cells of tables. `legend` notes the tables that are printed."""
+    """A console on which a name that holds an escape sequence does nothing. All strings that are printed pass through
+    `render_str`, also strings in the cells of tables. `legend` notes the tables that are printed."""
 
     def __init__(self, *, legend: Legend | None = None, **settings: Any) -> None:
         super().__init__(**settings)

@@ -1,4 +1,4 @@
-"""The command `fuseflow sparsify`, which prunes a PyTorch model and says what is kept of each tensor."""
+"""The command `fuseflow sparsify`, which prunes a PyTorch model and says which part of each tensor is kept."""
 
 from __future__ import annotations
 

@@ -9,8 +9,8 @@ from typing import TextIO
 
 
 def open_closed_streams() -> None:
-    """Open what is closed of the three standard streams. Otherwise the first file that is opened would get the number of one, and what is
-    printed would go into that file or be lost without a word. Each write to a standard output that was closed is an `OSError`."""
+    """Open any of the three standard streams that is closed. Otherwise the first file that is opened would get the number of a closed one,
+    and printed text would go into that file or be lost without a word. Each write to a standard output that was closed is an `OSError`."""
     for number in (0, 1, 2):
         try:
             os.fstat(number)

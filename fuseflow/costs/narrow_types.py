@@ -1,4 +1,4 @@
-"""Whether narrow types make a program faster: a unit works on more elements of fewer bits in a cycle only where tiles bring it so many."""
+"""Whether narrow types make a program faster: a unit only works on more elements of fewer bits in a cycle if tiles bring enough of them."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ def narrow_notice(graphs: Sequence[Graph], machine: Machine) -> str:
 
 
 def gains(graph: Graph, machine: Machine, bits: int | None = None) -> bool:
-    """Return whether a unit takes fewer cycles for its tiles than for those of elements of 32 bits, if elements have so many `bits`, or
-    their own."""
+    """Return whether a unit takes fewer cycles for its tiles than for tiles of 32-bit elements, if elements have this number of
+    `bits`, or their own."""
     types = graph.types()
     for node in graph.nodes:
         function = node.unit(graph.declared if isinstance(node, TensorUser) else {}).function
@@ -40,7 +40,7 @@ def gains(graph: Graph, machine: Machine, bits: int | None = None) -> bool:
 
 
 def _narrow_operands(graph: Graph) -> Iterable[str]:
-    """Yield the tensors of which a graph reads values of fewer bits than 32."""
+    """Yield the tensors whose values a graph reads in fewer bits than 32."""
     reads_values = {port.node for port in graph.element_bits}
     for node in graph.nodes:
         if (

@@ -1,5 +1,5 @@
-"""What an access with offsets and strides reads of an array: `X[2*p + r - 1]` is an array over p and r, with 0 where the coordinate lies
-outside of `X`.
+"""The elements that an access with offsets and strides reads: `X[2*p + r - 1]` is an array over p and r, with 0 where the
+coordinate lies outside of `X`.
 """
 
 from __future__ import annotations

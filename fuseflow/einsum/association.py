@@ -89,13 +89,13 @@ def _multiplies(node: Expr) -> bool:
             assert_never(unknown)
 
 
-# What a chain is made of -----------------------------------------------------------------------------------------------------
+# The factors of a chain ------------------------------------------------------------------------------------------------------
 
 
 @dataclass(slots=True)
 class Expansion:
     """A product in the indices of one Einsum: its constants, and the elements of its factors. Intermediates that are not among the `named`
-    tensors are expanded, as are those inside them. `expanded` has the indices of each, and the elements that it is the product of.
+    tensors are expanded, as are those inside them. `expanded` has the indices of each, and the elements whose product it is.
     """
 
     program: Program
@@ -222,8 +222,8 @@ def _indices(pairs: Pairs) -> frozenset[str]:
 
 @dataclass(slots=True)
 class ChainWriter:
-    """A writer of the Einsums of a chain that ends in `einsum`: one for each pair, but for the last. A pair that the program has already,
-    among those that were `expanded`, keeps its name and the order of its indices."""
+    """A writer of the Einsums of a chain that ends in `einsum`: one for each pair, but for the last. A pair that is already among
+    the `expanded` Einsums of the program keeps its name and the order of its indices."""
 
     program: Program
     einsum: Einsum
@@ -231,7 +231,7 @@ class ChainWriter:
     einsums: list[Einsum] = field(default_factory=list)
 
     def product(self, group: Group, pairs: Pairs, outside: frozenset[str]) -> tuple[Expr, tuple[str, ...]]:
-        """Return the product of a pair with its indices. `outside` are those that are needed elsewhere."""
+        """Return the product of a pair with its indices. `outside` are the indices that are needed elsewhere."""
         assert isinstance(group, tuple)
         assert isinstance(pairs, tuple)
         left = self.read(group[0], pairs[0], outside | _indices(pairs[1]))

@@ -63,7 +63,7 @@ def vectorize(program: Program, width: int) -> Program:
 class BlockAxis:
     """Dimensions of inputs that are in blocks of one size, since one index runs over all of them, as tensor and position.
 
-    `extent` is that of the smallest, or of the largest part that all its parts have in common.
+    `extent` is the extent of the smallest dimension, or of the largest part that divides all their parts.
     """
 
     dimensions: tuple[tuple[str, int], ...]
@@ -71,7 +71,7 @@ class BlockAxis:
 
 
 def block_axes(program: Program) -> tuple[BlockAxis, ...]:
-    """Return the dimensions of the inputs that may be in blocks, those together that are in blocks of one size."""
+    """Return the dimensions of the inputs that may be in blocks, together where they are in blocks of one size."""
     blocks, dimensions = _Blocks(program), dict[Axis, list[tuple[str, int]]]()
     for tensor in program.inputs:
         for position, root in enumerate(blocks.axes(tensor)):
@@ -94,8 +94,8 @@ def index_block_sizes(types: Iterable[tuple[TensorType, tuple[str, ...]]]) -> di
 @dataclass(slots=True)
 class _Blocks:
     """The blocks of every dimension of a program. `sizes` gives the block size of a dimension, by its representative, with the axis that
-    asked for it first. `parts` gives the extents of the inner parts into which it is split, and `outer` the tensor that has a dimension
-    whole of which it is the outer part.
+    asked for it first. `parts` gives the extents of the inner parts into which it is split. If it is the outer part of a
+    dimension, `outer` gives the tensor that has that dimension whole.
     """
 
     program: Program

@@ -1,6 +1,6 @@
 """The orders in which the chains of products of a program may be computed, as the section `associate` of a schedule says them.
 
-A chain are the factors of a result, and those of the intermediates between them that nothing else reads. `(A X) W` has one other order:
+A chain are the factors of a result, and the factors of intermediates between them that nothing else reads. `(A X) W` has one other order:
 
     T0[i, f] = sum(k) A[i, k] * X[k, f]
     T1[i, h] = sum(f) T0[i, f] * W[f, h]     ->     T1: A (X W)

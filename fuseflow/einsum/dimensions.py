@@ -3,8 +3,8 @@
     Q[i, h, d] = P[i, h*64 + d]     dimension 1 of P is the pair of dimensions 1 and 2 of Q, wherever else it is used
 
 Dimensions are joined where one index runs over them. A split of one of them holds for all of them. Several splits of one dimension are
-combined: (12, 64) and (24, 32) make it (12, 2, 32). A split is left out if it has no common parts with those before it, or if a compressed
-level or a `keep` over the dimension forbids it.
+combined: (12, 64) and (24, 32) make it (12, 2, 32). A split is left out if it has no common parts with earlier splits, or if a
+compressed level or a `keep` over the dimension forbids it.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class OwnParts:
 
 @dataclass(slots=True)
 class Dimensions:
-    """The dimensions of a program: a union-find structure over axes, which joins those that are the same dimension.
+    """The dimensions of a program: a union-find structure over axes, which joins axes that are the same dimension.
 
     `extent` is the extent of every axis. `cuts` gives the sizes of the inner parts of a dimension, by its representative: {32, 64} of 768
     makes it (12, 2, 32). `names` gives the two axes that a dimension comes apart into, where a split of the program names them. `unsplit`
@@ -127,8 +127,8 @@ class Dimensions:
         return True
 
     def _exchanged(self, whole: Axis, outer: Axis, inner: Axis) -> list[Axis] | None:
-        """Make the cuts of a dimension agree with those of the two parts of one split. Return the axes that got new cuts, or None if they
-        cannot agree.
+        """Make the cuts of a dimension agree with the cuts of the two parts of one split. Return the axes that got new cuts, or
+        None if they cannot agree.
         """
         size = self.extent[inner]
         old = {axis: self.cuts.get(axis, frozenset()) for axis in (whole, outer, inner)}

@@ -84,14 +84,14 @@ def infer(program: Program) -> Program:
     """Return the program with a declaration for every tensor: the format, dtype and implicit value of each result, and `dense` for inputs
     without a format.
 
-    What is declared stays. Raises `ProgramError` if a declared implicit value is not the one that the result has. A result that is defined
-    everywhere has no implicit entries: its implicit value is the declared one, or 0.
+    Declarations stay. Raises `ProgramError` if a declared implicit value is not the one that the result has. A result that is
+    defined everywhere has no implicit entries: its implicit value is the declared one, or 0.
     """
     return TypedProgram.of(program).program
 
 
 def _typed(program: Program, previous: TypedProgram | None) -> Program:
-    """Return the program with the types of all its tensors; those that cannot have changed are taken from `before`."""
+    """Return the program with the types of all its tensors; types that cannot have changed are taken from `previous`."""
     shape_by_tensor, sizes = shapes_and_extents(program)
     declared, previous_types = program.declared, _PreviousTypes.of(previous)
     types = {t.name: t if t.format else replace(t, format=Format.dense(len(t.shape))) for t in program.inputs}
@@ -108,7 +108,7 @@ def _typed(program: Program, previous: TypedProgram | None) -> Program:
 
 
 def _type_of(einsum: Einsum, declared: TensorType, scope: Scope) -> TensorType:
-    """Return the type of a result: its declaration, with what that leaves open filled in."""
+    """Return the type of a result: its declaration, completed where that leaves something open."""
     if isinstance(einsum.body, Keep):
         _check_keep(einsum, einsum.body, declared, scope)
     _check_padding(einsum, declared, scope)
@@ -126,7 +126,7 @@ def _type_of(einsum: Einsum, declared: TensorType, scope: Scope) -> TensorType:
 
 
 def _with_roundings(einsum: Einsum, declared: TensorType, scope: Scope) -> Expr:
-    """Return what a statement computes with its roundings, if it computes anything."""
+    """Return the body of a statement with its roundings, if it computes anything."""
     if isinstance(einsum.body, Access):
         return einsum.body
     types = {name: scope.types[name] for name in einsum.operands} | {einsum.name: declared}
@@ -136,7 +136,7 @@ def _with_roundings(einsum: Einsum, declared: TensorType, scope: Scope) -> Expr:
 
 @dataclass(frozen=True, slots=True)
 class _PreviousTypes:
-    """What was inferred before a program was rewritten, by name: the statements, their declarations, and the types that followed."""
+    """The program before it was rewritten, by name: the statements, their declarations, and the inferred types."""
 
     statements: Mapping[str, Einsum]
     declared: Mapping[str, TensorType]
@@ -286,10 +286,10 @@ _INTEGRAL: Final = frozenset(row.name for row in OPERATORS.values() if row.unit 
 
 
 def result_dtype(einsum: Einsum, scope: Scope) -> str:
-    """Return the dtype of the numbers that an expression computes: the float that it gives, or the widest dtype of the operands of what is
-    an integer. A fractional operator, or an infinity, makes integers floats, unless these are rounded.
+    """Return the dtype of the numbers that an expression computes: the float that it gives, or, for an integer, the widest dtype
+    of its operands. A fractional operator, or an infinity, makes integers floats, unless these are rounded.
 
-    What is computed from narrow operands is of the wide type to which they are promoted. What only sees a tensor again keeps its type.
+    A result that is computed from narrow operands has the wide type to which they are promoted. A view of a tensor keeps its type.
     """
     if not einsum.operands:
         return "f32"
@@ -320,7 +320,7 @@ def _is_fractional(node: Expr, scope: Scope) -> bool:
 
 
 def _check_keep(einsum: Einsum, keep: Keep, declared: TensorType, scope: Scope) -> None:
-    """Refuse a `keep` of what has implicit entries other than 0, which it would have to compare, and one in blocks."""
+    """Refuse a `keep` of an operand with implicit entries other than 0, which it would have to compare, and one in blocks."""
     fill = fill_of(keep.body, scope.fills, scope.extents)
     implicit = any(presence(keep.body, v, scope) is Presence.PATTERN for v in index_names(einsum.indices))
     if implicit and fill != 0:
@@ -339,7 +339,7 @@ def _check_keep(einsum: Einsum, keep: Keep, declared: TensorType, scope: Scope) 
 
 
 def _check_padding(einsum: Einsum, declared: TensorType, scope: Scope) -> None:
-    """Refuse a result with a level that holds what a `keep` leaves, such as `nm(2:4)`, unless that `keep` makes it."""
+    """Refuse a result with a level for the entries that a `keep` leaves, such as `nm(2:4)`, unless that `keep` makes it."""
     if declared.format is None:
         return
     for level, dimension in zip(declared.format.levels, declared.format.order, strict=True):

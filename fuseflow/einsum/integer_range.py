@@ -1,7 +1,7 @@
 """Whether a program computes its integers exactly: values are computed in floats, which round integers from some magnitude on.
 
-An integer can be small although what it was computed from was not, as in `(a * b) - (a * c)`. So the bound is that of the same program on
-magnitudes, in which nothing cancels: no partial result of any fusion or loop order is larger.
+An integer can be small although it was computed from large ones, as in `(a * b) - (a * c)`. So the bound is the result of the
+same program on magnitudes, in which nothing cancels: no partial result of any fusion or loop order is larger.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from fuseflow.errors import ProgramError
 from fuseflow.tensors.dtypes import DTYPES, EXACT_INTEGERS, ElementType
 
 ArrayOf: TypeAlias = Callable[[str], Operand | None]
-"""What gives the array of an input, or None if it has none."""
+"""Returns the array of an input, or None if it has none."""
 COMPARISONS = ("eq", "ne", "lt", "le", "gt", "ge")
 SELECTIONS = ("max", "min", "relu", "abs", "neg", "copy")
 """Operators whose result is no larger than their largest operand."""
@@ -57,8 +57,8 @@ def refuse_rounded_integers(program: Program, arrays: Mapping[str, Operand]) -> 
 
 def rounded_integers(program: Program, array_of: ArrayOf, exact: int) -> dict[str, float]:
     """Return the results in which an integer may have been rounded on the way, in floats that hold all integers up to `exact` in magnitude.
-    Each has the largest magnitude that the integers in its expression reach. An input of which `array_of` has no array may hold all numbers
-    of its type. All results must be declared.
+    Each has the largest magnitude that the integers in its expression reach. An input for which `array_of` has no array may hold
+    all numbers of its type. All results must be declared.
     """
     integers = {t.name for t in program.tensors if DTYPES[t.dtype].is_integer}
     bounds = {t.name: _most(t, array_of(t.name)) if t.name in integers else inf for t in program.inputs}
@@ -98,7 +98,7 @@ def _evaluated(program: Program, magnitude: Expr, array_of: ArrayOf, integers: C
 
 
 def computing(program: Program, tensors: Collection[str]) -> Program:
-    """Return the part of a program that computes these tensors, of which some may be inputs. It has no outputs."""
+    """Return the part of a program that computes these tensors. Some of them may be inputs. It has no outputs."""
     needed, einsums = set(tensors), list[Einsum]()
     for einsum in reversed(program.einsums):
         if einsum.name in needed:
@@ -140,7 +140,7 @@ def _magnitude(node: Expr, integers: Collection[str]) -> Expr:
 
 
 def _compared(arg: Expr, integers: Collection[str]) -> Expr:
-    """Return the magnitude with which a condition, or a side of a comparison, counts: that of an integer, and 1 for what may be rounded."""
+    """Return the magnitude with which a condition, or a side of a comparison, counts: an integer's own, and 1 for other values."""
     if all(access.tensor in integers for access in accesses(arg)):
         return arg
     return Apply("max", (Apply("eq", (arg, arg)), Const(1.0)))  # in the dimensions of `arg`, which may be NaN

@@ -53,7 +53,7 @@ MAX_POINTS: Final = 1 << 22
 
 
 InputArray: TypeAlias = "npt.ArrayLike | sparse.csr_array | SparseArray"
-"""What the interpreter takes as an input: anything that is an array, dense or sparse."""
+"""The types of inputs of the interpreter: anything that is an array, dense or sparse."""
 
 
 def evaluate(
@@ -159,7 +159,7 @@ def _sparse_value(node: Expr, arrays: Mapping[str, Operand], sizes: Mapping[str,
             return _sparse_operator(node, arrays, sizes)
         case Keep():
             value = _sparse_value(node.body, arrays, sizes)
-            if isinstance(value, LabeledSparse) and value.array.fill == 0:  # of others, what is not stored may be kept
+            if isinstance(value, LabeledSparse) and value.array.fill == 0:  # else a rule may keep elements that are not stored
                 return value.keep(node.rule, node.over)
             return None
         case unknown:
@@ -209,7 +209,7 @@ def _evaluate(node: Expr, arrays: Mapping[str, Operand], sizes: Mapping[str, int
 
 
 def _keep(node: Keep, value: LabeledArray) -> LabeledArray:
-    """Return what a rule keeps of a value. It stands at the head of a statement, so the value is whole along every index."""
+    """Return the entries that a rule keeps. A `keep` is the head of a statement, so the value is whole along every index."""
     mask = kept(node.rule, value.array, [value.names.index(name) for name in node.over])
     return LabeledArray(np.where(mask, value.array, 0.0), value.names)
 

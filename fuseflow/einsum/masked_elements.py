@@ -1,7 +1,7 @@
 """The elements that depend on a softmax of nothing, as another program that the interpreter evaluates.
 
 A row that a mask covers completely has the maximum -inf. PyTorch subtracts that from every score, and -inf - -inf is NaN there. Here it is
--inf, so that the row is empty. What is computed from such a row is NaN in PyTorch, too. No other NaN of PyTorch is behind a mask.
+-inf, so that the row is empty. Results of such a row are NaN in PyTorch, too. No other NaN of PyTorch is behind a mask.
 """
 
 from __future__ import annotations

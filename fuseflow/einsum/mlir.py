@@ -166,7 +166,7 @@ class _Tree:
 
 @dataclass(slots=True)
 class _Reader:
-    """The reader of a module. It holds what the operations so far have declared, defined and computed."""
+    """The reader of a module. It holds the tensors, Einsums and expressions of the operations so far."""
 
     tensors: list[tuple[m.Operation, TensorType]] = field(default_factory=list)
     einsums: list[tuple[m.Operation, Einsum]] = field(default_factory=list)
@@ -331,7 +331,7 @@ def _check_types(program: Program, reader: _Reader) -> None:
 
 
 def _placed(error: ProgramError, reader: _Reader, head: m.Operation) -> ProgramError:
-    """Return the same error with a place in the module: that of the statement or tensor that it is about, or else that of the program."""
+    """Return the same error with a place in the module: the place of the statement or tensor that it is about, or else of the program."""
     quoted_names = re.findall(r"`([^`\[ ]+)", " ".join([*error.notes, error.message]))
     error.span = next((span for name in quoted_names if (span := reader.place(name))), head.place)
     return error

@@ -1,8 +1,8 @@
-"""Results of other types than their operands: what a statement computes is rounded to the type of its result.
+"""Results of other types than their operands: the value of a statement is rounded to the type of its result.
 
-A result is rounded where it is written. Where a reader in the same region takes it from the graph, nothing is written, so the statement
-says the rounding itself, as an operator: `H[i] = relu(X[i])`, declared `i8`, is `H[i] = saturate(relu(X[i]), -128, 127)`. So the values
-of a program do not depend on what is fused.
+A result is rounded where it is written. Where a reader in the same region takes it from the graph, nothing is written, so the
+statement has the rounding as an operator: `H[i] = relu(X[i])`, declared `i8`, is `H[i] = saturate(relu(X[i]), -128, 127)`. So the
+values of a program do not depend on fusion.
 
 A float of 64 bits becomes one of 32 in the same way. The other way round, operands are made floats of 64 bits before they meet, by a
 rounding that changes no number: `nearest(X[i], 2^-52, 2^-1074)`.
@@ -21,7 +21,7 @@ from fuseflow.tensors.dtypes import DTYPES
 
 
 def round_results(program: Program, types: Mapping[str, TensorType]) -> Program:
-    """Return the program with every rounding said. `types` are those of all tensors."""
+    """Return the program with every rounding as an operator. `types` are the types of all tensors."""
     precisions = {t.name: DTYPES[types[t.name].dtype].precision for t in program.inputs}
     einsums = list[Einsum]()
     for einsum in program.einsums:
@@ -36,8 +36,8 @@ def is_narrow(einsum: Einsum, types: Mapping[str, TensorType]) -> bool:
 
 
 def rounded(einsum: Einsum, types: Mapping[str, TensorType]) -> Einsum:
-    """Return a statement that rounds its result to a narrow type itself. A `keep` compares what is rounded already, and what only sees a
-    tensor of the same type is rounded already."""
+    """Return a statement that rounds its result to a narrow type itself. A `keep` compares rounded values, and a view of a tensor
+    of the same type is rounded already."""
     if not is_narrow(einsum, types):
         return einsum
     dtype, body = types[einsum.name].dtype, einsum.body
@@ -60,8 +60,8 @@ def rounds(body: Expr, dtype: str) -> TypeGuard[Apply]:
 
 
 def converted(einsum: Einsum, types: Mapping[str, TensorType], precisions: Mapping[str, Precision]) -> Einsum:
-    """Return a statement that rounds its result itself, computes in 64 bits if its result is declared so, and rounds what it computes so
-    if that has 32. `precisions` are those of the values that it reads."""
+    """Return a statement that rounds its result itself. It computes in 64 bits if its result is declared so, and rounds from 64
+    to 32 bits if its result has 32. `precisions` are the precisions of the values that it reads."""
     if is_narrow(einsum, types):
         return rounded(einsum, types)
     declared = types.get(einsum.name)

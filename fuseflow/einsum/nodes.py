@@ -128,10 +128,10 @@ class Reduce:
 
 @dataclass(frozen=True, slots=True)
 class Keep:
-    """What a rule keeps of `body`: `keep(2 of 4 over j) relu(A[i, j])`. All other entries are 0, and are not stored.
+    """The entries that a rule keeps of `body`: `keep(2 of 4 over j) relu(A[i, j])`. All other entries are 0, and are not stored.
 
-    It stands at the head of a right side only. `over` are the indices of what the rule compares, the outermost first; a threshold compares
-    nothing and has none. `fuseflow.selection` says what each rule keeps.
+    It stands at the head of a right side only. `over` are the indices along which the rule compares entries, the outermost first;
+    a threshold compares nothing and has none. `fuseflow.selection` defines the rules.
     """
 
     rule: Rule
@@ -168,7 +168,7 @@ class TensorType:
     value.
 
     `block` holds the size of a block along each dimension; it is () if the tensor is stored in single elements. With blocks, the levels of
-    `format` store blocks, and every value is a tile (`fuseflow.tensors.blocks`). What the tensor means does not depend on its blocks.
+    `format` store blocks, and every value is a tile (`fuseflow.tensors.blocks`). The meaning of the tensor does not depend on its blocks.
     """
 
     name: str
@@ -193,7 +193,7 @@ class TensorType:
         return tile_shape(self.block)
 
 
-@dataclass(frozen=True)  # with a place for what is computed once
+@dataclass(frozen=True)  # with a place for cached values
 class Einsum:
     """An Einsum is the statement `name[indices] = body`. Its name is the name of the tensor that it defines. `order` has its loops in the
     order that the user wrote them in, the outermost first; it is () if the user wrote none.
@@ -227,10 +227,10 @@ class Einsum:
         return isinstance(self.body, Keep) and self.body.kind == "materializing"
 
 
-@dataclass(frozen=True)  # with a place for what is computed once
+@dataclass(frozen=True)  # with a place for cached values
 class Program:
     """A program holds the declarations of its inputs (and of some results), its Einsums in order, and the names of its outputs.
-    `region_orders` are the loop orders of regions that its text states, beside those of its Einsums.
+    `region_orders` are the loop orders of regions that its text states, beside the orders of its Einsums.
     """
 
     tensors: tuple[TensorType, ...]
@@ -274,14 +274,14 @@ class Program:
         return {}
 
     def once(self, fact: Callable[[Program], T]) -> T:
-        """Return what a function says of this program. It is asked once."""
+        """Return the value of a function for this program. It is called once."""
         if fact not in self._known:
             self._known[fact] = fact(self)
         known: T = self._known[fact]
         return known
 
     def knowing(self, fact: Callable[[Program], T], known: T) -> Program:
-        """Return this program, of which it is known already what a function says."""
+        """Return this program with a known value of a function, for `once`."""
         self._known[fact] = known
         return self
 
@@ -322,7 +322,7 @@ def accesses(node: Expr) -> tuple[Access, ...]:
 
 
 def index_names(indices: tuple[Index, ...]) -> tuple[str, ...]:
-    """Return the plain index names of an index list. A split gives two names, and an affine index those of its terms."""
+    """Return the plain index names of an index list. A split gives two names, and an affine index the names of its terms."""
     names: list[str] = []
     for index in indices:
         if isinstance(index, str):

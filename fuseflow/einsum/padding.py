@@ -1,8 +1,8 @@
 """The padding of blocks: no reduction takes it for data.
 
-A block that reaches over the edge of its dimension holds something there: what an operand was packed with, or what was computed from it. A
-reduction over that dimension must not count it. Mostly it has no effect: the product with a stored zero is zero, and so is exp(-inf). Where
-the padding is not known to be the identity of the reduction, it is replaced by that:
+A block that reaches over the edge of its dimension has padding there: the fill of an operand, or values computed from it. A
+reduction over that dimension must not count it. Mostly it has no effect: the product with a stored zero is zero, and so is
+exp(-inf). Where the padding is not known to be the identity of the reduction, the identity replaces it:
 
     m[i] = max(j) S[i, j]     ->     m[i] = max(j) where(inside.100_16[j], S[i, j], -inf)
 

@@ -3,7 +3,7 @@
     H[i] = sum(k) floor(A[i, k] / 0.1)
 
 Here the quotient is rounded to a 32-bit float if `A` has such elements, as PyTorch does it, and 0.1 is the nearest one. A sum is rounded
-at its end, and not term by term. In a graph that is so for each loop of the sum: what an inner loop adds up is a 32-bit float, too.
+at its end, and not term by term. In a graph this holds for each loop of the sum: the sum of an inner loop is a 32-bit float, too.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class Valued(NamedTuple):
 
 
 def expression_precision(node: Expr, precisions: Mapping[str, Precision]) -> Precision:
-    """Return the precision of the values of an expression, given those of the tensors that it reads."""
+    """Return the precision of the values of an expression, given the precisions of the tensors that it reads."""
     match node:
         case Const():
             return precision_of_number(node.value)
@@ -45,7 +45,7 @@ def expression_precision(node: Expr, precisions: Mapping[str, Precision]) -> Pre
 
 
 def operator_precisions(op: str, args: Sequence[Valued]) -> tuple[Precision, Precision]:
-    """Return the precision in which an operator computes, and that of what it gives."""
+    """Return the precision in which an operator computes, and the precision of its result."""
     operands = [arg.precision for arg in args]
     constants = [arg.expr.value if isinstance(arg.expr, Const) else None for arg in args]
     return computing_precision(op, operands, constants), result_precision(op, operands, constants)
@@ -63,7 +63,7 @@ def with_roundings(einsum: Einsum, precisions: Mapping[str, Precision]) -> Einsu
 
 
 def without_rounding(node: Expr) -> Expr:
-    """Return what an expression rounds to a 32-bit float, or the expression if it does not."""
+    """Return the operand that an expression rounds to a 32-bit float, or the expression if it does not round."""
     return node.args[0] if isinstance(node, Apply) and node.op == _F32.rounding and node.args[1:] == _PARAMETERS else node
 
 

@@ -2,7 +2,7 @@
 
     T[i, h] = sum(k) A[i, k] * X[k, h]     i in parts of 4     T.split[i0, i1, h] = sum(k) A.split[i0, i1, k] * X[k, h]
 
-What the region reads and writes is seen in parts there, and whole everywhere else. So lanes of `i0` take runs of four rows.
+Tensors that the region reads and writes are seen in parts there, and whole everywhere else. So lanes of `i0` take runs of four rows.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def split_in_region(program: Program, dims: Dimensions, kept: Collection[str], s
 
 
 def _shared_axes(einsums: Iterable[Einsum], start: Axis) -> frozenset[Axis]:
-    """Return the axes that are the same dimension as `start` by what these Einsums say."""
+    """Return the axes that are the same dimension as `start` in these Einsums."""
     within = Dimensions()
     axes = {start}
     for einsum in einsums:

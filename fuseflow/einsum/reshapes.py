@@ -4,9 +4,9 @@
     Q[i, h, d] = P[i, h*64 + d]                ->   P[i, h, d] = sum(k) X[i, k] * W.split[k, h, d]
     S[h, i, j] = sum(d) Q[i, h, d] * ...            S[h, i, j] = sum(d) P[i, h, d] * ...
 
-What is left of a reshape is another name for its operand, and vanishes. The statements with a split that remain are views: an input seen in
-parts, an output seen whole, and a tensor that cannot be in parts everywhere (`dimensions`). They compute nothing: each says how the values
-of one stored tensor are seen.
+A reshape is then only another name for its operand, and vanishes. The statements with a split that remain are views: an input
+seen in parts, an output seen whole, and a tensor that cannot be in parts everywhere (`dimensions`). They compute nothing: each
+says how the values of one stored tensor are seen.
 """
 
 from __future__ import annotations
@@ -45,10 +45,10 @@ Parts = tuple[tuple[int, ...], ...]
 class ReshapeElimination:
     """A program without reshapes, except for its `views`.
 
-    `statements` gives, for an Einsum whose own name became that of a view, the statement that computes it. `aliases` gives the tensor that
-    an eliminated reshape was another name of. `barriers` are the reshapes of results that cannot be in parts everywhere. `renames` are the
-    reshapes that name a tensor once more, because they are outputs. `regroupings` are the reshapes of dimensions that no input and no
-    output has whole: they are put together only to be taken apart again.
+    `statements` gives, for an Einsum whose own name became the name of a view, the statement that computes it. `aliases` gives,
+    for an eliminated reshape, the tensor that it was another name for. `barriers` are the reshapes of results that cannot be in
+    parts everywhere. `renames` are the reshapes that name a tensor once more, because they are outputs. `regroupings` are the
+    reshapes of dimensions that no input and no output has whole: they are put together only to be taken apart again.
     """
 
     program: Program
@@ -164,7 +164,7 @@ class _Refinement:
         return frozenset(e.name for e in reshapes if boundary_dimensions.isdisjoint(map(self.dims.find, split_axes(e))))
 
     def _hold(self, einsum: Einsum) -> None:
-        """Decide in which parts an Einsum is computed: those of its indices. If it is seen whole too, it is computed under another name."""
+        """Decide in which parts an Einsum is computed: its indices' parts. If it is seen whole too, it is computed under another name."""
         wanted = tuple(self._extents(einsum, index) for index in einsum.indices)
         if wanted != tuple(self.dims.parts((einsum.name, p)) for p in range(len(wanted))):
             self.barriers.add(einsum.name)
@@ -310,7 +310,7 @@ def _divisions(parts: Parts, wanted: Parts) -> Iterator[Parts]:
 
 
 def _joined(names: tuple[str, ...], finest: tuple[int, ...], parts: tuple[int, ...]) -> Iterator[Index]:
-    """Yield the indices of a dimension that is seen in `parts`: those of its finest parts, with two of them joined if there are fewer."""
+    """Yield the indices of a dimension that is seen in `parts`: its finest parts, with two of them joined if there are fewer."""
     if parts == finest:
         yield from names
         return

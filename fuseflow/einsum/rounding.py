@@ -3,12 +3,12 @@
     s[i] = sum(j) A[i, j] * X[j]
     s.variance[i] = (sum(j) A[i, j]^2 * X[j]^2) + (sum(j) abs(A[i, j]) * abs(X[j]))^2
 
-Where positive and negative terms cancel, a result is small and its rounding error is not: that goes with the magnitudes of the terms. Each
-operation is taken to make a relative error of its own, of either sign, of one unit roundoff. So variances add up. They are in squares of a
-unit. Functions are evaluated at both ends of what rounding may make of their operands, `ROUNDING_FACTOR` standard deviations away. So a
-variance is infinite where rounding may lead out of the domain of a function, to a square root of what is negative or a quotient by 0.
+Where positive and negative terms cancel, a result is small and its rounding error is not: the error grows with the magnitudes of terms.
+Each operation is taken to make a relative error of its own, of either sign, of one unit roundoff. So variances add up. They are in squares
+of a unit. Functions are evaluated at both ends of the range of their rounded operands, `ROUNDING_FACTOR` standard deviations away. So a
+variance is infinite where rounding may leave the domain of a function, as in a root of a negative number or a quotient by 0.
 
-The model is that of Higham and Mary, A New Approach to Probabilistic Rounding Error Analysis, 2019.
+The model is from Higham and Mary, A New Approach to Probabilistic Rounding Error Analysis, 2019.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from fuseflow.einsum.sparse_arrays import Operand
 from fuseflow.einsum.verify import extents
 
 ROUNDING_FACTOR = 16
-"""An error of as many standard deviations of what rounding makes is taken for rounding."""
+"""An error of at most this many standard deviations of the rounding error is taken for rounding."""
 LARGEST_RESULT = 1 << 24
 """The most elements of a result for which variances are cheap: they may be dense where the values are sparse."""
 LARGEST_SPACE = 1 << 30
@@ -70,7 +70,7 @@ def _variance_names(program: Program) -> dict[str, str]:
 
 
 Terms = tuple[Expr, ...]
-"""A variance, as a sum of terms. What is exact has none."""
+"""A variance, as a sum of terms. An exact value has none."""
 CHOOSING = frozenset(("copy", "neg", "abs", "relu", "threshold", "saturate", "nearest", "lt", "le", "gt", "ge"))
 """Operators whose result is exact if their operands are."""
 
@@ -86,10 +86,10 @@ class _Variances:
     _numbers: count[int] = field(default_factory=count)
 
     def add(self, einsum: Einsum) -> None:
-        """Add an Einsum, and its variance. What is infinite or no number has none."""
+        """Add an Einsum, and its variance. A value that is infinite or no number has none."""
         self.einsums.append(einsum)
         self._einsum = einsum.name
-        body = einsum.body.body if isinstance(einsum.body, Keep) else einsum.body  # of what is not kept, it is too large
+        body = einsum.body.body if isinstance(einsum.body, Keep) else einsum.body  # entries that are not kept get too much
         finite = Apply("lt", (Apply("abs", (Access(einsum.name, einsum.indices),)), Const(math.inf)))
         variance = Apply("where", (finite, _sum(self.of(body)), Const(0.0)))
         self.einsums.append(replace(einsum, name=self.names[einsum.name], body=variance))
@@ -125,7 +125,7 @@ class _Variances:
                 raise AssertionError(op)
 
     def _of_extremum(self, node: Reduce, variance: Expr) -> Expr:
-        """Return the largest variance of what may be the extremum."""
+        """Return the largest variance of the elements that may be the extremum."""
         margin, compare = ("add", "ge") if node.op == "max" else ("sub", "le")
         reaches = Apply(compare, (Apply(margin, (node.body, self._reach(variance))), self._once(node)))
         return Reduce("max", node.over, Apply("where", (reaches, _spread(variance, node), Const(0.0))))
@@ -168,7 +168,7 @@ class _Variances:
                 return (*ends, *own)
 
     def _of_choice(self, node: Apply, a: Expr, b: Expr, of_a: Expr | None, of_b: Expr | None) -> Terms:
-        """Return the variances of those of two operands that may be the extremum."""
+        """Return the variances of the operands, of two, that may be the extremum."""
         less = "le" if node.op == "max" else "ge"
         terms = []
         for of_one, one, other in ((of_a, a, b), (of_b, b, a)):
@@ -179,8 +179,8 @@ class _Variances:
         return tuple(terms)
 
     def _at_ends(self, node: Apply, at: int, terms: Terms) -> Expr:
-        """Return the variance of an operator of which one operand is anywhere within reach of its value: infinite where that has no
-        value."""
+        """Return the variance of an operator if one operand is anywhere within reach of its value: infinite where the operator
+        has no value there."""
         reach, value = self._reach(self._once(_sum(terms))), self._once(node)
         moves = list[Expr]()
         for side in ("add", "sub"):
@@ -229,7 +229,7 @@ def _scaled_by(variance: Expr | None, factor: Expr) -> Terms:
 
 
 def _spread(term: Expr, node: Reduce) -> Expr:
-    """Return a term of what a reduction folds, with all indices that it folds."""
+    """Return a term of the body of a reduction, with all indices that the reduction folds."""
     if set(node.over) <= set(free_indices(term)):
         return term
     return Apply("where", (Apply("eq", (node.body, node.body)), term, term))

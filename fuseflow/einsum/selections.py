@@ -36,7 +36,7 @@ from fuseflow.tensors import Format, Tensor
 from fuseflow.tensors.pack import from_coordinates
 
 SelectionKey: TypeAlias = tuple[tuple[int, ...], tuple[int, ...], int, int]
-"""What a selection depends on: the factors and the extents of its terms, the offset, and the extent of the dimension that is read."""
+"""The facts that decide a selection: the factors and the extents of its terms, the offset, and the extent of the dimension that is read."""
 
 NAME = "select"
 """The name of the first selection of a program. Others are `select_2`, `select_3`, ..."""

@@ -1,4 +1,4 @@
-"""Large sparse arrays in the meaning of a program: their dense form is never made, and work on them takes the time of what they store.
+"""Large sparse arrays in the meaning of a program: their dense form is never made, and work on them takes as long as their entries need.
 
 An array that stores little has its values at some positions and `fill` everywhere else. Pointwise operators keep it so where one operand
 annihilates outside of its positions, or where all operands have the same indices. Reductions always keep it so.
@@ -42,7 +42,7 @@ class SparseArray:
 
     @classmethod
     def of_points(cls, shape: tuple[int, ...], points: Ints, values: Array, fill: float = 0.0) -> SparseArray:
-        """Return the array with these values at these points, each of which occurs once. `points` is [rank, n]."""
+        """Return the array with these values at these points, which are all different. `points` is [rank, n]."""
         positions = flat_positions(shape, points)
         order = np.argsort(positions, kind="stable")
         return cls(shape, positions[order], values[order], fill)
@@ -65,7 +65,7 @@ class SparseArray:
 
     @property
     def points(self) -> Ints:
-        """The coordinates of what is stored, as an array [rank, n]."""
+        """The coordinates of the stored elements, as an array [rank, n]."""
         return np.array(np.unravel_index(self.positions, self.shape), dtype=np.int64).reshape(
             len(self.shape), len(self.positions)
         )
@@ -175,7 +175,7 @@ class LabeledSparse:
         return LabeledSparse(SparseArray(shape, positions, values, reducer.repeated(self.array.fill, count)), kept)
 
     def keep(self, rule: Rule, over: Sequence[str]) -> LabeledSparse:
-        """Return what a rule over some indices keeps of an array whose implicit value is 0."""
+        """Return the entries that a rule over some indices keeps of an array whose implicit value is 0."""
         last = self.over([*(n for n in self.names if n not in over), *over])
         array, extent = last.array, math.prod(self.sizes[n] for n in over)
         groups = array.positions // max(1, extent)

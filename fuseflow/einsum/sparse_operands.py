@@ -1,4 +1,4 @@
-"""Operators and products of arrays that store little, in the meaning of a program. What they compute takes the time of what is stored."""
+"""Operators and products of arrays that store little, in the meaning of a program. They take time in proportion to the stored elements."""
 
 from __future__ import annotations
 
@@ -39,10 +39,10 @@ Labeled = LabeledArray | LabeledSparse
 
 
 def sparse_pointwise(row: Operator, operands: Sequence[Labeled], constants: Sequence[float | None]) -> LabeledSparse | None:
-    """Apply an operator to operands of which some are sparse. Return None if the result is not sparse.
+    """Apply an operator to operands; some are sparse. Return None if the result is not sparse.
 
-    It is, where one operand annihilates outside of what it stores and has all the indices, and where all operands that are not numbers are
-    sparse and have the same indices. `constants` gives the value of each operand that is a constant of the program.
+    It is sparse if one operand has all the indices and annihilates outside of its stored elements, or if all operands that are not numbers
+    are sparse and have the same indices. `constants` gives the value of each operand that is a constant of the program.
     """
     indices = set().union(*(set(operand.names) for operand in operands))
     for position, operand in enumerate(operands):
@@ -60,7 +60,7 @@ def sparse_pointwise(row: Operator, operands: Sequence[Labeled], constants: Sequ
 
 
 def _at_positions(row: Operator, operands: Sequence[Labeled], like: LabeledSparse, positions: Ints, fill: float) -> LabeledSparse:
-    """Return the operator on what its operands have at some positions of an array like this one."""
+    """Return the result of an operator at some positions of an array like `like`, and `fill` elsewhere."""
     columns = SparseArray(like.array.shape, positions, np.zeros(0)).points
     points = dict(zip(like.names, columns, strict=True))
     values = np.broadcast_to(row(*(operand.at(points) for operand in operands)), positions.shape)

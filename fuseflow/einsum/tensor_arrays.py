@@ -1,4 +1,4 @@
-"""Packed tensors as operands of Einsums: what a product of matrices reads is taken from the levels of the tensor as it is."""
+"""Packed tensors as operands of Einsums: a product of matrices reads the levels of the tensor as they are."""
 
 from __future__ import annotations
 

@@ -40,7 +40,7 @@ def show(program: Program) -> str:
 
 
 def show_type(tensor: TensorType) -> str:
-    """Return what a declaration says after the shape: `csr block 16x16 f64 fill -inf`."""
+    """Return the part of a declaration after the shape: `csr block 16x16 f64 fill -inf`."""
     words = [tensor.format.short()] if tensor.format is not None else []
     words += [f"block {block_text(tensor.block)}"] if tensor.block else []
     words += [tensor.dtype] if tensor.dtype != "f32" else []

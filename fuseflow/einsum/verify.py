@@ -1,4 +1,4 @@
-"""What must hold of an Einsum program, and the sizes that follow from it: `verify`, `shapes`, `extents`."""
+"""The rules for an Einsum program, and the sizes that follow from it: `verify`, `shapes`, `extents`."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def shapes_and_extents(program: Program) -> tuple[Shapes, Extents]:
 
 
 def with_known_sizes(program: Program, sizes: tuple[Shapes, Extents]) -> Program:
-    """Return a program of which the shapes and extents are known already."""
+    """Return a program with known shapes and extents."""
     return program.knowing(_shapes_and_extents, sizes)
 
 

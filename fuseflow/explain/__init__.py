@@ -1,4 +1,4 @@
-"""Explanations of a program as values: what is fused and why, in which orders loops run, and what takes the cycles.
+"""Explanations of a program as values: which Einsums are fused and why, in which orders loops run, and which parts take the cycles.
 
 `fuseflow.report` renders them.
 """

@@ -1,4 +1,4 @@
-"""What is in the way of a model: every operator and argument that has no Einsum form, and what stops a later stage."""
+"""The blockers of a model: every operator and argument that has no Einsum form, and any error that stops a later stage."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ class Blocker:
     """One thing that is in the way.
 
     `module` is the module path, `library` the line of the library that calls the operator, and `span` the line of the user's own code.
-    They are empty where they are not known. `shape` is that of the value that is computed. `hint` says what to do, and `alternative`
-    whether that is another way to compute the same.
+    They are empty where they are not known. `shape` is the shape of the value that is computed. `hint` says what to do, and
+    `alternative` whether the hint is another way to compute the same.
     """
 
     problem: str
@@ -44,7 +44,7 @@ class Blocker:
 
 
 def blockers_of(compile_model: Callable[[], object]) -> tuple[Blocker, ...]:
-    """Return what stops a compilation, or nothing if it ends. What the user asked wrongly (files, options, schedules) is raised."""
+    """Return the blockers that stop a compilation; none if it ends. Raise errors of the user's request (files, options, schedules)."""
     try:
         compile_model()
     except ModelFileError:

@@ -1,8 +1,8 @@
 """Changes of the schedule or the machine of a run, and the cycles that the program is expected to take with each.
 
-A changed schedule is estimated, as by `fuseflow estimate`: the cycles of each region change in proportion to its estimate. The changed
-schedules that are expected to be the fastest are then run, so that what is proposed first was measured. On a changed machine the region
-that takes most of the cycles is simulated.
+A changed schedule is estimated, as by `fuseflow estimate`: the cycles of each region change in proportion to its estimate. The
+changed schedules that are expected to be the fastest are then run, so that the first proposal was measured. On a changed machine
+the region that takes most of the cycles is simulated.
 """
 
 from __future__ import annotations

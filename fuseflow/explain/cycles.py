@@ -51,8 +51,8 @@ def explain_cycles(
 ) -> CyclesReport:
     """Run a program, and every region once more for its critical path. The outputs are not checked.
 
-    With `with_changes`, similar schedules are compiled and compared with its own, too. With `with_stalls`, every region runs once more for
-    what its nodes wait for over time.
+    With `with_changes`, similar schedules are compiled and compared with its own, too. With `with_stalls`, every region runs once
+    more for the waits of its nodes over time.
     """
     paths: dict[str, RegionRun] = {}
     stalls: dict[str, Stalls] = {}

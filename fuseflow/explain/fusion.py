@@ -1,6 +1,6 @@
 """The fusion of a program and its reasons.
 
-There is a decision for every Einsum and each of its producers, and for every producer what fusing it costs and what storing it would cost.
+There is a decision for every Einsum and each of its producers, and for every producer the cost of fusing it and the cost of storing it.
 """
 
 from __future__ import annotations
@@ -89,8 +89,8 @@ class Stage:
 
 @dataclass(frozen=True, slots=True)
 class FusionReport:
-    """The decision on every Einsum and each of its producers, the costs of every producer, those of every result of which a part is kept,
-    and the stages of every region."""
+    """The decision on every Einsum and each of its producers, the costs of every producer and of every result of which only a
+    part is kept, and the stages of every region."""
 
     decisions: tuple[FusionDecision, ...]
     producers: tuple[Producer, ...]
@@ -112,7 +112,7 @@ def explain_fusion(source: Source, schedule: Schedule, machine: Machine, asked: 
     singletons = tuple(Region(e.name, (e.name,)) for e in partitioned.original.einsums)
     inputs = {t.name: t for t in program.inputs}
     input_statistics = collect_statistics(inputs, source.tensors)
-    # Streams are expected of graphs in our own primitives, so what a producer takes alone is, too.
+    # Expected streams are for graphs in our own primitives, so the costs of a producer alone are, too.
     unfused = Schedule(
         fuse_regions=("none",),
         formats=schedule.formats,
@@ -122,7 +122,7 @@ def explain_fusion(source: Source, schedule: Schedule, machine: Machine, asked: 
         primitives="own",
     )
     apart = partition_program(source.program, unfused, singletons, partitioned.splits)
-    # What nothing needs is not lowered, so that it may ask of a tensor what no tensor can give.
+    # An Einsum that nothing needs is not lowered: it may ask of a tensor what no tensor can give.
     computed = {e for region in compiled for e in region.einsums}
     apart = replace(apart, regions=tuple(r for r in apart.regions if computed.intersection(r.einsums)))
     alone = tuple(lower_regions(apart, source.tensors))
@@ -139,7 +139,7 @@ def _decisions(partitioned: PartitionedProgram, compiled: Sequence[CompiledRegio
     program, schedule = partitioned.original, partitioned.schedule
     regions = partitioned.formed
     home = {e: region.name for region in regions for e in region.einsums}
-    # What nothing needs is not lowered: of what only such a region reads, there are the inferred declarations.
+    # A region that nothing needs is not lowered: tensors that only it reads have their inferred declarations.
     stored = {t.name: t for t in (*partitioned.program.tensors, *program.inputs)}
     for region in compiled:
         stored |= {**region.fused.stored, **region.result_types}

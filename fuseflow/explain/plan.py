@@ -1,4 +1,4 @@
-"""Why a plan is worth it: what each part of an operand holds and costs, and what the whole program takes with the plan and without it."""
+"""Why a plan is worth it: the entries and the cost of each part of an operand, and the cycles of the program with and without the plan."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ from fuseflow.tensors.array_files import pack_declared
 
 @dataclass(frozen=True, slots=True)
 class PartCost:
-    """A part of an operand: how many `entries` it holds in how many `blocks`, the bytes that it takes, what one block costs, in cycles of
-    one product unit, and what all of them cost. An n:m part has no blocks."""
+    """A part of an operand: how many `entries` it holds in how many `blocks`, its bytes, and the cost of one block and of all
+    blocks, in cycles of one product unit. An n:m part has no blocks."""
 
     operand: str
     form: str
@@ -34,7 +34,7 @@ class PartCost:
 
     @property
     def cost(self) -> float | None:
-        """What all blocks of the part cost."""
+        """The cost of all blocks of the part."""
         return None if self.weight is None or self.blocks is None else self.weight * self.blocks
 
 
@@ -52,7 +52,7 @@ NO_PLAN = PlanReport((), (0.0, 0.0))
 
 
 def explain_plan(source: Source, schedule: Schedule, machine: Machine, simulate: bool = False) -> PlanReport:
-    """Say what the parts of a plan hold and cost, and what the plan changes. Raise `UsageError` for a schedule without a plan."""
+    """Return the entries and costs of the parts of a plan, and what it changes. Raise `UsageError` for a schedule without a plan."""
     if not schedule.plan:
         raise UsageError("the schedule has no plan", hint="`--plan FILE`, or a section `plan` in the schedule file")
     before, after = replace(schedule, plan=Plan()), planned(source, schedule, machine)[1]

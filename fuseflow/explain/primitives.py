@@ -1,4 +1,4 @@
-"""What public primitives cost: the expected cycles of each region in our own primitives and in its public form."""
+"""The costs of public primitives: the expected cycles of each region in our own primitives and in its public form."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from fuseflow.run.compiled import Compiled
 
 @dataclass(frozen=True, slots=True)
 class PrimitivesCost:
-    """The expected cycles of a region in our own primitives and in its public form. `public` is None if the region has none: then `private`
-    says why. `notice` says what the public form does not hold for."""
+    """The expected cycles of a region in our own primitives and in its public form. `public` is None if the region has no public
+    form: then `private` says why. `notice` says where the public form does not hold."""
 
     region: str
     own: float

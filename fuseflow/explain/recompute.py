@@ -1,9 +1,9 @@
 """How often a region computes each of its producers, read off its fusion table.
 
 A producer is computed again in every loop around it whose index it lacks. Evaluations are counted as elements of a stream: a producer that
-reduces has one for each value that it folds, any other one for each value of its own. `times` are the evaluations in the region, expected
-from tensor statistics, divided by those of the producer run alone, where each of its values is computed once. It is below 1 where a
-consumer visits only some of the values, as a mask does.
+reduces has one for each value that it folds, any other one for each value of its own. `times` are the evaluations in the region,
+expected from tensor statistics, divided by the evaluations of the producer run alone, where each of its values is computed once.
+It is below 1 where a consumer visits only some of the values, as a mask does.
 """
 
 from __future__ import annotations

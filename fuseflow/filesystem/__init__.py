@@ -1,7 +1,7 @@
 """Reading and writing the files of users.
 
-A file that is read is bounded in its size, and in its depth if it is JSON. What is written appears in one step, so that a reader sees the
-old file or the new one, never half of it.
+A file that is read is bounded in its size, and in its depth if it is JSON. A file that is written appears in one step, so that a
+reader sees the old file or the new one, never half of it.
 """
 
 from fuseflow.filesystem.directories import list_files, refuse_foreign_files, replace_directory

@@ -14,14 +14,14 @@ ASIDE = ".old"
 _EXCHANGE = 2  # RENAME_EXCHANGE of linux/fs.h
 _HERE = -100  # AT_FDCWD: a path is relative to the current directory
 _MISSING = (errno.ENOSYS, errno.EINVAL, errno.ENOTSUP)
-"""What the system answers where the kernel or the file system cannot exchange."""
+"""The error numbers with which a kernel or file system says that it cannot exchange two files."""
 
 
 def exchange(one: Path, other: Path) -> None:
     """Give two directories each other's name. Raise `OSError` where that fails.
 
     Linux does it in one step. Where the system or the file system cannot, it takes three: a process that is killed in between leaves no
-    `other`, and what was there is called as `one`, with `.old` behind it.
+    `other`, and its content has the name of `one`, with `.old` behind it.
     """
     rename = _renameat2()
     if rename is not None:

@@ -41,7 +41,7 @@ def parse_json(text: str | bytes, name: str, *, hint: str = "") -> Any:
 
 
 def _most_values(text: str | bytes) -> int:
-    """Return a number that is not below that of the values of a JSON text."""
+    """Return an upper bound for the number of values in a JSON text."""
     if isinstance(text, bytes):
         return sum(text.count(mark) for mark in (b",", b"[", b"{"))
     return sum(text.count(mark) for mark in (",", "[", "{"))

@@ -1,4 +1,4 @@
-"""Reading whole files, which must not be larger than what one of their kind can sensibly be."""
+"""Reading whole files, which must not be larger than is sensible for files of their kind."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def read_bytes(path: str | Path, kind: str = "", most: int = MOST_BYTES) -> byte
 
 
 def _read(stream: IO[bytes], most: int) -> bytes:
-    """Return what a stream has, or more than `most` bytes of it. (To read so many bytes at once takes so much memory at once.)"""
+    """Return the content of a stream, or more than `most` bytes of it. (To read `most` bytes at once would take that much memory.)"""
     parts, length = list[bytes](), 0
     while length <= most and (part := stream.read(_PART)):
         parts.append(part)

@@ -16,9 +16,9 @@ from fuseflow.filesystem.temporary_names import leftovers, temporary_name
 def replace_file(path: str | Path) -> Iterator[Path]:
     """Give a temporary file name that replaces `path` at the end of the block.
 
-    The directory of `path` is created if it does not exist. If the block fails, the temporary file is removed, and so are those that
-    killed processes left behind. A link stays and its target is replaced; a device or a pipe is written to. Raise `FileError` where the
-    file cannot be written.
+    The directory of `path` is created if it does not exist. If the block fails, the temporary file is removed, and so are
+    temporary files that killed processes left behind. A link stays and its target is replaced; a device or a pipe is written to.
+    Raise `FileError` where the file cannot be written.
     """
     destination, target = Path(path), real_path(path)
     try:

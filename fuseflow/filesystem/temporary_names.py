@@ -20,7 +20,7 @@ _STEM_BYTES = 150  # file systems allow names of 255 bytes
 
 
 def temporary_name(target: Path) -> Path:
-    """Return a new name beside `target`, for what will replace it."""
+    """Return a new name beside `target`, for the file that will replace it."""
     return target.with_name(f".{_stem(target)}.{os.getpid()}.{_place()}.{secrets.token_hex(4)}")
 
 

@@ -22,8 +22,8 @@ ARITHMETICS: tuple[Arithmetic, ...] = get_args(Arithmetic)
 def scalar_function(row: Operator | Reducer, arithmetic: Arithmetic) -> Callable[..., float]:
     """Return an operator, or the step of a reduction, on numbers.
 
-    In `f32` operands are 32-bit floats. The result is computed as `FUNCTIONS` say, or in 64-bit floats and rounded once. The steps of a
-    `rounded` reduction are not: what they give in the end is.
+    In `f32` operands are 32-bit floats. The result is computed as `FUNCTIONS` say, or in 64-bit floats and rounded once. The
+    steps of a `rounded` reduction are not, only its result.
 
     >>> from fuseflow.ops import operator
     >>> scalar_function(operator("mul"), "f32")(3.0, value_of(0x3DCCCCCD))
@@ -41,7 +41,7 @@ def scalar_function(row: Operator | Reducer, arithmetic: Arithmetic) -> Callable
 
 
 def array_rounding(arithmetic: Arithmetic) -> Callable[[npt.NDArray[np.float64]], npt.NDArray[np.float64]]:
-    """Return the function that rounds arrays of results in 64-bit floats to those of an arithmetic."""
+    """Return the function that rounds an array of results in 64-bit floats to the floats of an arithmetic."""
     match arithmetic:
         case "f64":
             return lambda values: values
@@ -52,7 +52,7 @@ def array_rounding(arithmetic: Arithmetic) -> Callable[[npt.NDArray[np.float64]]
 
 
 def folded_function(arithmetic: Arithmetic) -> Callable[[Any], Any]:
-    """Return the function from what a reduction has folded, a number or a tile, to what it gives."""
+    """Return the function that turns a number or a tile that a reduction has folded into the result of the reduction."""
     return rounded_value if arithmetic == "rounded" else lambda value: value
 
 

@@ -1,4 +1,4 @@
-"""exp, sigmoid and tanh. All of them take a power of 2, of which the fraction of the exponent goes into a polynomial."""
+"""exp, sigmoid and tanh. All of them compute a power of 2: the fraction of its exponent goes into a polynomial."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ UNIT = 1 << 31
 
 
 def power_of_2(z: int) -> tuple[int, int]:
-    """Return the power of 2 of z, which is in units of 2**-32: a number from 2**31 to 2**32 - 1 in units of 2**-31, and the whole number
-    of which the power of 2 is still a factor.
+    """Return the power of 2 of z, which is in units of 2**-32: a number from 2**31 to 2**32 - 1 in units of 2**-31, and a whole
+    number n: the result is the first number times 2**n.
 
     >>> power_of_2(3 << 31)
     (3037000500, 1)

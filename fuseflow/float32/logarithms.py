@@ -88,6 +88,6 @@ def _finite_power(x: int, b: int, sign: int) -> int:
 
 
 def _normalized(magnitude: int, digits: int) -> tuple[int, int]:
-    """Return a number with so many leading binary digits, and how many were dropped; a negative count was added."""
+    """Return the leading `digits` binary digits of a number, and how many digits were dropped. A negative count of zeros was added."""
     dropped = bit_length(magnitude) - digits
     return (magnitude >> dropped if dropped > 0 else magnitude << -dropped), dropped

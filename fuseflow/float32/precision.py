@@ -44,7 +44,7 @@ def computing_precision(function: str, operands: Sequence[Precision], constants:
 
 
 def result_precision(function: str, operands: Sequence[Precision], constants: Sequence[float | None]) -> Precision:
-    """Return the precision of what an operator gives. A comparison gives 0 or 1, and a rounding what it rounds to."""
+    """Return the precision of the result of an operator. A comparison gives 0 or 1, and a rounding the precision it rounds to."""
     match function:
         case "saturate":
             return "integer"

@@ -1,4 +1,4 @@
-"""rsqrt and erf, each of which is one polynomial in each of 16 pieces."""
+"""rsqrt and erf. Each is one polynomial in each of 16 pieces."""
 
 from __future__ import annotations
 

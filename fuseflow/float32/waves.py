@@ -1,4 +1,4 @@
-"""sin and cos of every float. The argument is counted in quarter turns, of which 2 / pi has as many digits as that takes.
+"""sin and cos of every float. The argument is counted in quarter turns: it is multiplied by 2 / pi, with as many digits as that takes.
 
 M. Payne and R. Hanek, Radian reduction for trigonometric functions, SIGNUM Newsletter 18(1), 1983.
 """
@@ -42,7 +42,7 @@ def cos(a: int) -> int:
 
 
 def quarter_turns(a: int) -> tuple[int, bool, int, int]:
-    """Return the nearest number of quarter turns of the magnitude of a, modulo 4, and what is left: whether it is negative, and its
+    """Return the nearest number of quarter turns of the magnitude of a, modulo 4, and the rest: whether it is negative, and its
     magnitude, which is digits * 2**exponent quarter turns with 31 digits. The magnitude of a is at least 2**-13.
 
     Four whole turns and more are dropped from the product, so it has 2 digits before the point and 82 behind it.

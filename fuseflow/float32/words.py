@@ -56,7 +56,7 @@ def value_of(word: int) -> float:
 
 
 def is_nan(word: int) -> bool:
-    """Return whether a word is that of a NaN, of which there are many."""
+    """Return whether a word is a NaN. Many words are."""
     return (word & ~SIGN) > INFINITY
 
 
@@ -86,7 +86,7 @@ def significand_of(word: int) -> int:
 def round_word(sign: int, significand: int, exponent: int) -> int:
     """Return the word of the float that is nearest to significand * 2**exponent, ties to even; `sign` is `SIGN` for negative numbers, or 0.
 
-    The significand is from 0 to 2**63 - 1. What is too large for a float becomes infinite.
+    The significand is from 0 to 2**63 - 1. A number that is too large for a float becomes infinite.
 
     >>> hex(round_word(0, 3, -1))
     '0x3fc00000'

@@ -40,7 +40,7 @@ DATASET_NAMES = ("karate", *FILE_READERS, "random", "synthetic", "images", "bigb
 
 
 _ATTRIBUTES = ("adjacency", "raw", "features", "labels", "nodes", "classes")
-"""What a `build(data)` usually takes."""
+"""The attributes that a `build(data)` usually takes."""
 _ELSEWHERE = {
     "x": "features",
     "feat": "features",
@@ -56,11 +56,11 @@ _ELSEWHERE = {
     "num_features": "features.shape[1]",
     "num_node_features": "features.shape[1]",
 }
-"""What the data of PyTorch Geometric, of DGL and of OGB have, and what that is here."""
+"""Attributes of the data of PyTorch Geometric, DGL and OGB, with the expressions for them here."""
 
 
 class MissingAttributeError(DataError, AttributeError):
-    """A model asks its data for what they do not have. `hasattr` and a default of `getattr` work as always."""
+    """A model asks its data for an attribute that they do not have. `hasattr` and a default of `getattr` work as always."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -86,14 +86,14 @@ class Data:
     """A notice that is shown beside every result, such as that the data are generated and not the published ones."""
 
     def __getattr__(self, name: str) -> NoReturn:
-        """Say what data have instead of what a model asks for."""
+        """Raise an error that names the attribute of data to use instead of the one that a model asks for."""
         known = _ELSEWHERE.get(name)
         hint = f"it is `data.{known}` here" if known else did_you_mean(name, (*_ATTRIBUTES, "matrix", "edges", "inputs"))
         raise MissingAttributeError(f"`data` has no `{name}`", hint=hint, notes=(self.interface,))
 
     @property
     def interface(self) -> str:
-        """What a `build(data)` can take of these data, with their shapes."""
+        """The attributes of these data that a `build(data)` can take, with their shapes."""
         matrix = f"[{self.nodes}, {self.nodes}] in CSR"
         graph = {"adjacency": matrix, "raw": matrix} if self.connections is not None else {}
         layout = "in CSR" if sparse.issparse(self.inputs) else "dense"

@@ -51,8 +51,8 @@ class ExportedGraph:
 
     Weights and buffers have their PyTorch names, and inputs have the names of the arguments of `forward`. `stored` has the storage of each
     tensor. `notices` tell the user what PyTorch evaluated before, which took `evaluated_flops`. A product with an argument in `kept`
-    stands for what its rule keeps of the other factor. `constants` are the names of weights, buffers, and of what follows from them alone.
-    `masks` are true at the entries of pruned weights that are not pruned, where the storage of a weight does not say it.
+    stands for a `keep` of the other factor by its rule. `constants` are the names of weights, buffers, and of tensors that follow from them
+    alone. `masks` are true at the entries of pruned weights that are not pruned, where the storage of a weight does not say it.
     """
 
     graph: Graph
@@ -107,8 +107,8 @@ def _format_refusal(pattern: str, error: TensorError) -> FrontendError:
 
 
 def _later_refusals(traced: Trace, blocked: Collection[Node]) -> list[FrontendError]:
-    """Return what else is in the way of a model that is refused, as later steps find it. An argument stands for each value of a blocked
-    operator there, so that what uses the value is looked at too. What computes its operands is, because they become outputs."""
+    """Return the refusals of later steps for a model that is refused already. An argument stands for each value of a blocked
+    operator there, so that its users are checked, too. Its operands become outputs, so that they are computed and checked."""
     if any(isinstance(node.target, torch._ops.HigherOrderOperator) for node in blocked):
         return []  # No later step knows what to do with its graphs.
     graph = traced.graph_module.graph
@@ -144,7 +144,7 @@ def run_eagerly(call: ModelCall) -> list[Tensor]:
     try:
         with quiet(), torch.no_grad():
             leaves = pytree.tree_leaves(call())
-    except SparsityError:  # of a rule that does not fit what the model computes
+    except SparsityError:  # of a rule that does not fit an intermediate
         raise
     except Exception as error:  # whatever the model and PyTorch raise
         message = f"the model fails in PyTorch itself: {foreign_message(error)}"
@@ -194,7 +194,7 @@ class _TensorsAsInputs(nn.Module):
 
 
 def _replay(traced: GraphModule, tensors: dict[str, Tensor], stored: dict[str, Storage]) -> tuple[Graph, Sequence[FrontendError]]:
-    """Return the graph in its dense form, of simple operators, and what has no dense form."""
+    """Return the graph in its dense form, of simple operators, and the errors for operators without a dense form."""
     # MLIR has no sparse tensors of truth values, so they arrive as integers.
     truths = [t.dtype == torch.bool and not stored[name][0].all_dense for name, t in tensors.items()]
     with FakeTensorMode(allow_non_fake_inputs=True):

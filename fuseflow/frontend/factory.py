@@ -51,7 +51,7 @@ class Factory:
 
     @property
     def stem(self) -> str:
-        """What the model is called: like its function, or like its file or module if the function has the usual name."""
+        """The name of the model: the name of its function, or of its file or module if the function has the usual name."""
         place = self.module.rpartition(".")[2] or self.file.stem
         return place if self.function == DEFAULT_FUNCTION else self.function
 
@@ -83,6 +83,6 @@ def require_module(name: str) -> None:
 
 
 def _modules_in(package: str) -> Iterator[str]:
-    """Return the names of the modules in a package, or of those that can be imported on their own if `package` is ''."""
+    """Return the names of the modules in a package, or of the modules that can be imported on their own if `package` is ''."""
     folders = getattr(sys.modules.get(package, ModuleType(package)), "__path__", ()) if package else sys.path
     return (module.name for module in pkgutil.iter_modules(folders))

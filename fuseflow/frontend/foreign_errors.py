@@ -1,4 +1,4 @@
-"""What other software says when it fails, as a message of fuseflow may repeat it: one sentence, without the addresses of objects."""
+"""Messages of other software that fails, as a message of fuseflow may repeat them: one sentence, without the addresses of objects."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def foreign_message(error: BaseException) -> str:
 
 
 def without_addresses(text: str) -> str:
-    """Return a text with the names of objects for what Python prints of them.
+    """Return a text with the names of objects in the place of their `repr`.
 
     >>> without_addresses("cannot call <function relu at 0x7f83d00c5120>")
     'cannot call `relu`'

@@ -1,10 +1,10 @@
-"""What a message says that an operator without an Einsum form can be replaced by."""
+"""Hints in messages: the replacements for operators without an Einsum form."""
 
 from __future__ import annotations
 
 HINT_OUTSIDE = "compute it outside the model, and pass the result as an argument"
 HINT_LIBRARY = "a library calls it, and nothing takes its place: choose another layer, or compile the modules around this one"
-"""What to say where the user did not write the code."""
+"""The hint where the user did not write the code."""
 HINTS_WITHOUT_ALTERNATIVE = frozenset({HINT_OUTSIDE, HINT_LIBRARY})
 """Hints that name no other way to compute the same in a model."""
 HINT_EVAL = "call .eval() on the model"

@@ -60,7 +60,7 @@ class LoadedModel:
     notice: str = ""
     """A notice that is shown beside every result with these data, or '' if the data are what their name says."""
     interface: str = ""
-    """What a `build(data)` can take of these data, or '' if it was called without any."""
+    """The attributes of these data that a `build(data)` can take, or '' if it was called without any."""
 
 
 def load_model(
@@ -102,7 +102,7 @@ def load_model(
 
 @contextmanager
 def _module(factory: Factory, seed: int) -> Iterator[ModuleType]:
-    """Run the file of a factory, or import its module, with PyTorch seeded. Inside the block it can import what is beside it."""
+    """Run the file of a factory, or import its module, with PyTorch seeded. Inside the block it can import modules beside it."""
     if factory.module:
         with importable_from_here():
             with _errors_at_user_line(factory.module), _seeded_torch(seed, used=True):
@@ -230,7 +230,7 @@ def _innermost(error: BaseException, path: str) -> Span:
 
 @contextmanager
 def describing_data(interface: str) -> Iterator[None]:
-    """Say what the data of a model have, if that is known, where the code of the model fails on them."""
+    """Note which attributes the data of a model have, if they are known, on an error of the code of the model."""
     try:
         yield
     except (ModelFileError, ForeignFailure) as error:

@@ -20,7 +20,7 @@ _TRUTHS = {"true": True, "yes": True, "on": True, "1": True, "false": False, "no
 DATA_ARGUMENT = (
     "`build(data)` takes the data as one argument, with `adjacency`, `raw`, `features`, `labels`, `nodes` and `classes`"
 )
-"""What a function that builds a model takes, for messages."""
+"""A text for messages: the argument of a function that builds a model."""
 
 
 @dataclass(frozen=True, slots=True)

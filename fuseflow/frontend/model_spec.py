@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class PropagationSpec:
-    """What is known of a model before its parts that nothing needs are left out.
+    """Which values of a model are known, before its parts that nothing needs are left out.
 
     Weights and buffers that are stored sparse have their entries in the same places in every run. So have inputs whose names match a
     pattern in `fixed`. With `constants`, the numbers of weights and buffers are known, too.
@@ -34,7 +34,7 @@ class PropagationSpec:
 
 
 class ModelArguments(TypedDict, total=False):
-    """The keyword arguments that say what a model is: those of `fuseflow.compile`, which explains them, and of `fuseflow.autoschedule`."""
+    """The keyword arguments that define a model, in `fuseflow.compile`, which explains them, and in `fuseflow.autoschedule`."""
 
     kwargs: Mapping[str, Any] | None
     data: str | None
@@ -53,7 +53,7 @@ _HINTS = {
     "fresh": "it is read anew in every run",
     "sparsity": "a PyTorch model is made sparse; a tensor that is sparse already is stored so with `--format`",
 }
-"""What helps where a kind of model does not accept a field, if that is not another way to give it inputs."""
+"""Hints where a kind of model does not accept a field, unless the hint is another way to give it inputs."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -63,12 +63,12 @@ class ModelSpec:
     `model` is a `torch.nn.Module`, a function of tensors, an exported program, the path of a model file (`.py`), a function that builds
     a model (`file.py:function`, `package.module:function`), the path of an exported program (`.pt2`), of a text program (`.ein`) or of a
     Linalg module (`.mlir`), or an Einsum program. The first three have their positional arguments in `inputs`, or their keyword
-    arguments if it is a mapping, and further keyword arguments in `kwargs`. What builds a model takes `data`, `data_dir` and `options`,
-    which are the keyword arguments of its function. The last four take their inputs from `tensors`, which is a YAML file or a mapping
-    from names to arrays. A file with an exported program has inputs of its own too; `dims` gives sizes to their dimensions. `formats`
-    gives storage formats to tensors that PyTorch holds dense. `seed` fixes random weights and data. A model file is imported again if
-    `fresh`, and else only if something that it depends on changed since it was imported last. `sparsity` says what of a PyTorch model is
-    made sparse: a spec, or a directory of sparse weights. `propagate` leaves out what the program does not need.
+    arguments if it is a mapping, and further keyword arguments in `kwargs`. Files and functions that build a model take `data`, `data_dir`
+    and `options`, the keyword arguments of the function. The last four take their inputs from `tensors`, which is a YAML file or a mapping
+    from names to arrays. A file with an exported program has inputs of its own too; `dims` gives sizes to their dimensions. `formats` gives
+    storage formats to tensors that PyTorch holds dense. `seed` fixes random weights and data. A model file is imported again if `fresh`,
+    and else only if something that it depends on changed since it was imported last. `sparsity` makes parts of a PyTorch model
+    sparse: a spec, or a directory of sparse weights. `propagate` leaves out what the program does not need.
     """
 
     model: Model

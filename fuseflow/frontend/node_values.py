@@ -1,7 +1,7 @@
 """The values that PyTorch computes on the way to the outputs of a model, by the Einsums that compute the same.
 
-The model is exported once more, with the names of the nodes of its graph as the locations of its operations. So each Einsum says of which
-node it is, and PyTorch runs that graph, node by node. The last Einsum of a node has its value; those before it are pieces of one operator.
+The model is exported once more, with the names of the nodes of its graph as the locations of its operations. So each Einsum names its node,
+and PyTorch runs that graph, node by node. The last Einsum of a node has its value; Einsums before it are pieces of one operator.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ from fuseflow.frontend.trace.model_call import ModelCall
 
 
 def node_values(call: ModelCall, formats: Mapping[str, str], program: Program) -> NodeValues:
-    """Return what PyTorch computes in a call of a model, by the names of the Einsums of `program`, the import of that call.
+    """Return the values that PyTorch computes in a call of a model, by the names of the Einsums of `program`, the import of that call.
 
     An Einsum that is a piece of one operator has no value, nor has one that only moves elements. A value may have another shape than its
-    Einsum, where an operator that moves elements comes after it. What depends on a `keep` has none either, since the graph of operators
-    does not say what is kept. And a value that is NaN somewhere is left out: the graph has dense products in the place of sparse ones, in
-    which 0 times infinity is NaN. Raises `FrontendError` if an argument is too large as a dense array.
+    Einsum, where an operator that moves elements comes after it. An Einsum that depends on a `keep` has none either, since the graph of
+    operators does not say which entries are kept. And a value that is NaN somewhere is left out: the graph has dense products in the place
+    of sparse ones, in which 0 times infinity is NaN. Raises `FrontendError` if an argument is too large as a dense array.
     """
     exported = export_graph(call, formats)
     nodes = _einsum_nodes(exported, program)
@@ -42,7 +42,7 @@ def node_values(call: ModelCall, formats: Mapping[str, str], program: Program) -
 
 
 def _einsum_nodes(exported: ExportedGraph, program: Program) -> dict[str, str]:
-    """Return the node of which each Einsum is the last."""
+    """Return the node of each Einsum that is the last one of a node."""
     linalg = lower_to_linalg(exported.graph, exported.stored, unsigned_types(exported.tensors), program.name, _named)
     named = with_keeps(extract_program(linalg), exported.kept)
     if len(named.einsums) != len(program.einsums):

@@ -15,7 +15,7 @@ from fuseflow.propagation.rows import attribute_rows
 
 
 def as_propagation(value: PropagationSpec | bool | None) -> PropagationSpec | None:
-    """Return what `ModelSpec.propagate` is: True stands for what weights and buffers do not store."""
+    """Return the value of `ModelSpec.propagate`. True means a spec without further knowledge than stored patterns."""
     if isinstance(value, bool):
         return PropagationSpec() if value else None
     return value

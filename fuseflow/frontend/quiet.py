@@ -1,4 +1,4 @@
-"""Silence for what PyTorch says while a model is traced."""
+"""Silence for messages of PyTorch while a model is traced."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What PyTorch computes of a model: its outputs, and the values on the way to them."""
+"""The values that PyTorch computes for a model: its outputs, and the values on the way to them."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ import numpy as np
 import numpy.typing as npt
 
 NodeValues: TypeAlias = Mapping[str, npt.NDArray[np.generic]]
-"""What PyTorch computes on the way to the outputs of a model, by the names of the Einsums that compute the same. Dimensions of extent 1 are
-left out."""
+"""The values that PyTorch computes on the way to the outputs of a model, by the names of the Einsums that compute the same.
+Dimensions of extent 1 are left out."""
 
 
 class ReferenceOutputs(Mapping[str, npt.NDArray[np.generic]]):

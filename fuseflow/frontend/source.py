@@ -24,16 +24,16 @@ class Source:
     """A program with its tensors.
 
     `tensors` are the inputs that are available, by name. `expected` are the outputs that PyTorch computes, or None if the dense
-    interpreter is the reference. `intermediates` computes what PyTorch computes on the way, by the names of Einsums. `mlir` is the Linalg
-    form of a program that has one. `data`, `options` and `seed` are those of a model file. `notices` are shown beside every result.
-    `seconds` is the time that the import took. `constants` are the names of inputs that are the same in every run: weights, buffers, and
-    what follows from them alone. `selections` are those that the compiler made for indices with an offset or a factor. `masks` are those of
-    pruned weights that are stored dense or in blocks, true at entries that are not pruned.
+    interpreter is the reference. `intermediates` computes the intermediates of PyTorch, by the names of Einsums. `mlir` is the
+    Linalg form of a program that has one. `data`, `options` and `seed` belong to a model file. `notices` are shown beside every
+    result. `seconds` is the time that the import took. `constants` are the names of inputs that are the same in every run:
+    weights, buffers, and tensors that follow from them alone. `selections` are the selections that the compiler made for indices with an
+    offset or a factor. `masks` are the masks of pruned weights that are stored dense or in blocks, true at entries that are not pruned.
 
-    A source that was rewritten has `original`, the source that it was made of, which says what its outputs must be. `simplified` says what
-    was left out of it, and `plan` which of its operands are divided into parts. `exported` returns the text of a PyTorch
-    model as PyTorch exports it. `affine` is the program before the compiler made selections of its indices with an offset or a factor, if
-    it has any.
+    A source that was rewritten has `original`, the source that it was made of, which defines its outputs. `simplified` says which
+    elements were left out of it, and `plan` which of its operands are divided into parts. `exported` returns the text of a
+    PyTorch model as PyTorch exports it. `affine` is the program before the compiler made selections of its indices with an offset
+    or a factor, if it has any.
     """
 
     name: str
@@ -73,7 +73,7 @@ class Source:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Simplification:
-    """What the analysis of a source said, what became of the source, and a row for each tensor."""
+    """The analysis of a source, the program and tensors that are left of it, and a row for each tensor."""
 
     analysis: Analysis
     propagation: Propagation

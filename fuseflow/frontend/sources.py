@@ -36,9 +36,9 @@ if TYPE_CHECKING:
 __all__ = ["Source", "input_tensors", "load"]
 
 MODEL_KINDS = "give a .py file, `file.py:function`, `package.module:function`, or a .pt2, .ein or .mlir program"
-"""A hint that says what a model may be."""
+"""A hint that lists the kinds of models."""
 BUILT_FROM = ("data", "data_dir", "formats", "options", "sparsity")
-"""What a function that builds a model takes."""
+"""The settings for a function that builds a model."""
 
 
 def load_model(model: Model, inputs: Sequence[Any] | Mapping[str, Any] | None, arguments: ModelArguments) -> Source:
@@ -115,7 +115,7 @@ def _load_file(path: Path, spec: ModelSpec) -> Source:
 
 
 def _load_exported(path: Path, spec: ModelSpec) -> Source:
-    """Import an exported program in a file, on the inputs of the user or on those that it was exported with."""
+    """Import an exported program in a file, on the inputs of the user or on the inputs that it was exported with."""
     from fuseflow.frontend.exported_file.inputs import program_inputs  # both load PyTorch
     from fuseflow.frontend.exported_file.reader import read_exported_program
 
@@ -207,7 +207,7 @@ def input_tensors(
     tensors: str | Path | Mapping[str, Any] | None, inputs: Sequence[TensorType], *, copy: bool = True
 ) -> Mapping[str, Tensor]:
     """Return the tensors that a YAML file or a mapping gives for these inputs, packed as declared. Without `copy`, they may share the
-    memory of the arrays. Raise `FileError` or `UsageError` for what does not fit."""
+    memory of the arrays. Raise `FileError` or `UsageError` for an argument that does not fit."""
     if tensors is None:
         return {}
     if isinstance(tensors, str | Path):

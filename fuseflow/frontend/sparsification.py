@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def as_sparsity(value: SparseSpec | str | Path | None) -> SparseSpec | Path | None:
-    """Return what `ModelSpec.sparsity` is: a spec as it is, that of a YAML file, or the path of a directory."""
+    """Return the value of `ModelSpec.sparsity`: a spec as it is, the spec in a YAML file, or the path of a directory."""
     if not isinstance(value, str | Path):
         return value
     from fuseflow.sparsity.spec import read_spec
@@ -29,7 +29,7 @@ def sparsified(model: Any, spec: ModelSpec, *, owned: bool) -> Iterator[Any]:
     """Give a model that is sparse as its spec says, or the model itself if that says nothing. Inside the block, random numbers follow the
     seed of the spec. A model that is not `owned` is the user's, and is copied.
 
-    Raise `SparsityError` for what does not fit the model, and `FrontendError` for a model that has no weights to be named.
+    Raise `SparsityError` for a spec that does not fit the model, and `FrontendError` for a model that has no weights to be named.
     """
     if not spec.sparsity:
         yield model

@@ -91,7 +91,7 @@ def storage_of(tensors: Mapping[str, torch.Tensor], annotated: Mapping[str, str]
 
 
 def ranks_of(tensors: Mapping[str, torch.Tensor]) -> dict[str, tuple[int, ...]]:
-    """Return the numbers of dimensions that each tensor may be seen with: all of them, and those whose extent is not 1."""
+    """Return the numbers of dimensions that each tensor may be seen with: the number of all, and of the ones whose extent is not 1."""
     return {name: tuple({t.dim(): None, len(squeeze_shape(tuple(t.shape))): None}) for name, t in tensors.items()}
 
 
@@ -198,7 +198,7 @@ def to_torch(tensor: Tensor) -> torch.Tensor:
 
 
 def _with_dtype(values: torch.Tensor, tensor: Tensor) -> torch.Tensor:
-    """Return values of a tensor in the PyTorch dtype of its elements, if there is one beside that of their holder."""
+    """Return values of a tensor in the PyTorch dtype of its elements, if there is one beside the dtype of their holder."""
     named = (dtype for dtype, name in HELD_TYPES.items() if tensor.type is not None and tensor.type.name == name)
     return values.to(next(named, values.dtype))
 

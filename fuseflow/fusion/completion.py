@@ -27,11 +27,11 @@ class Completion:
         return tuple([v for v in node.over if v not in self.single]) if self.single else node.over
 
     def is_due(self, node: Producer, v: str, run: Collection[str]) -> bool:
-        """Return whether a producer must be complete before loop `v` of a nest of which these loops have `run`.
+        """Return whether a producer must be complete before loop `v` of a nest. `run` has the loops outside of `v`.
 
         A reduction is due at one of its own loops once a reduction index lies at or before it, and at a loop it lacks only when it is a
-        plain value by then. Otherwise it is carried: it runs again inside that loop. A selection is due as a reduction over the indices
-        along which it compares would be."""
+        plain value by then. Otherwise it is carried: it runs again inside that loop. A selection is due like a reduction over the
+        indices along which it compares."""
         place, at = self.place, self.place[v]
         if not any(place[r] <= at for r in self.awaited(node)):
             return False

@@ -1,4 +1,4 @@
-"""The number of loop orders, which is that of the linear extensions of a partial order. It is counted over the down-sets of the order.
+"""The number of loop orders: the number of linear extensions of a partial order. It is counted over the down-sets of the order.
 
 A down-set holds, with every index, all that must come before it: it is the set of indices of some prefix of a legal order. It can be filled
 in as many ways as the down-sets that lack one of its last indices, taken together:

@@ -80,15 +80,15 @@ def fuse(
 ) -> FusedRegion:
     """Fuse the Einsums called `einsums` into one region that writes `results`.
 
-    `program` declares every tensor (`einsum.format_inference.infer`). `stored` declares what is in memory: program inputs and results of
-    earlier regions, with the formats they really have. The loops of a `pinned` result follow its declared mode order; the others are stored
-    in loop order. `chain` is an order of some or all of the region's indices that the user asked for, in the names of the region or of its
-    only Einsum. Without one, the loops of each Einsum run in the order that its user wrote. `merge` says when views are merged. `iteration`
-    is `factored`, or `global` for one iteration space (`fusion.iteration`).
-    `price` gives the expected number of stored values of a tensor; with it, permuted copies break a cycle of the constraints. With `free`,
-    every tensor whose storage constrains the loops is read from a copy, so that all orders are possible (`copies.remove_copy` undoes what
-    was not needed). `extents_by_einsum` are those of the program (`einsum.verify.extents`), if they are known already. Of an Einsum in
-    `dropped` that is no result, the consumers get the entries that are not 0.
+    `program` declares every tensor (`einsum.format_inference.infer`). `stored` declares the tensors in memory: program inputs and
+    results of earlier regions, with the formats they really have. The loops of a `pinned` result follow its declared mode order;
+    the others are stored in loop order. `chain` is an order of some or all of the region's indices that the user asked for, in
+    the names of the region or of its only Einsum. Without one, the loops of each Einsum run in the order that its user wrote.
+    `merge` says when views are merged. `iteration` is `factored`, or `global` for one iteration space (`fusion.iteration`).
+    `price` gives the expected number of stored values of a tensor; with it, permuted copies break a cycle of the constraints.
+    With `free`, every tensor whose storage constrains the loops is read from a copy, so that all orders are possible
+    (`copies.remove_copy` removes copies that were not needed). `extents_by_einsum` is `einsum.verify.extents` of the program, if
+    it is known already. Consumers of an Einsum in `dropped` that is no result get only its entries that are not 0.
 
     Raises `FusionError` if no order is left, naming the edges of the cycle, and `PlacesError` for an Einsum that would be computed in more
     places than `most_places`.
@@ -147,8 +147,8 @@ def _refuse_materialized(region: str, einsums: Collection[Einsum]) -> None:
 
 @dataclass(frozen=True, slots=True)
 class _Fuser:
-    """The steps of Algorithm 1 on one region, with the values that all of them need. `uncopied` declares what the trees may read beside
-    copies: stored tensors, and Einsums that are not expanded yet."""
+    """The steps of Algorithm 1 on one region, with the values that all of them need. `uncopied` declares the tensors that trees
+    may read beside copies: stored tensors, and Einsums that are not expanded yet."""
 
     region: str
     declared: Mapping[str, TensorType]
@@ -229,7 +229,7 @@ class _Fuser:
         return Precedence.of((edge.above, edge.below) for edge in edges)
 
     def readable(self, fused: RegionTrees) -> Mapping[str, TensorType]:
-        """Return the declarations of everything that the trees may read: what is `uncopied`, and copies whose order is not chosen yet."""
+        """Return the declarations of all tensors that the trees may read: the `uncopied` ones, and copies whose order is not chosen yet."""
         copies = {c.name: replace(self.stored[c.source], name=c.name, format=None) for c in fused.copies}
         return {**self.uncopied, **copies} if copies else self.uncopied
 
@@ -252,8 +252,8 @@ def region_order_graph(
     user_order: tuple[str, ...] = (),
     asked: tuple[AskedOrder, ...] = (),
 ) -> nx.DiGraph[str]:
-    """Return the order graph of the trees of a region. `declared` has the formats of the `pinned` results, and `stored` those of what the
-    trees read. `user_order` is the order that the user asked for, and `asked` are those that the user wrote with Einsums.
+    """Return the order graph of the trees of a region. `declared` has the formats of the `pinned` results, and `stored` the formats of
+    tensors that are read. `user_order` is the order that the user asked for, and `asked` are the orders that Einsums are written with.
     """
     return build_order_graph(fused.indices, region_constraints(fused, declared, stored, pinned, user_order, asked))
 
@@ -305,8 +305,8 @@ def candidate_limit(region: FusedRegion) -> int:
 
 
 def pipeline_order(region: FusedRegion) -> tuple[str, ...]:
-    """Return the loops in the order in which a pipeline needs them: first those of all reductions, then each reduction's own, producers
-    first, and then what is left of the results. Each producer then hands a fiber to its consumer, and none runs again.
+    """Return the loops in the order in which a pipeline needs them: first the loops that all reductions share, then each reduction's own,
+    producers first, and then the other loops of the results. Each producer then hands a fiber to its consumer, and none runs again.
     """
     reductions = [node for node in nodes(*region.trees) if isinstance(node, Reduction)]
     shared = (v for v in region.indices if all(v in r.free for r in reductions))
@@ -320,10 +320,10 @@ def choose_order(
     refused: int = MAX_REFUSED_ORDERS,
     work: Callable[[LoopOrder], float] = lambda order: 0.0,
 ) -> FusedRegion:
-    """Return the region in its best-ranked legal order, with the orders that it was compared with. Under the policy `first`, the order is
-    that nearest to the program in which every tensor is read as it is stored, dense ones too, as far as they agree. Its search ends
-    without a result when the cost has refused `refused` orders. `work` is what an order is expected to do; only orders that are expected
-    to do little are priced.
+    """Return the region in its best-ranked legal order, with the orders that it was compared with. Under the policy `first`, the
+    order reads every tensor as it is stored, dense ones too, as far as they agree; of such orders it is the nearest to the
+    program. Its search ends without a result when the cost has refused `refused` orders. `work` is the expected work of an order;
+    only orders with little expected work are priced.
     """
     if policy == "first":
         graph = with_storage_order(region.constraints, region.views, region.declared)

@@ -23,17 +23,17 @@ from fuseflow.fusion.refusal import Refusal, attempt
 from fuseflow.fusion.region import FusedRegion
 
 CopyRule: TypeAlias = Literal["never", "cycles", "free"]
-"""The rule that says which tensors are copied: none; those that break a cycle of the constraints; or whatever makes every order
+"""The rule that says which tensors are copied: none; tensors that break a cycle of the constraints; or all that make every order
 possible.
 """
 
 MERGE_POLICIES: tuple[MergePolicy, ...] = ("lean", "early", "late", "never")
-"""The policies of merging views, in the order in which they are tried: what runs no producer again, then what compiles fast, then what sees
-all constraints, then what has the most freedom.
+"""The policies of merging views, in the order in which they are tried: first the one that runs no producer again, then the fast
+one, then the one that sees all constraints, then the one with the most freedom.
 """
 FEW_REPEATS = 2.0
-"""How many times the work of its producers, each run once, a region does at most of which no more views are merged. (Of 61 regions of
-models and of 41 random ones in which more merges change something, they gain more than 13 % in 9. Eight of these repeat their work 14 to
+"""No more views are merged in a region that does at most this many times the work of its producers, each run once. (More merges
+change something in 61 regions of models and 41 random ones, and gain more than 13 % in 9. Eight of these repeat their work 14 to
 15,896 times. The ninth, a random one of 11 nodes, does 1.4 times the work, and would take a quarter: this rule misses it.)
 """
 
@@ -57,14 +57,14 @@ class FusionCandidate:
 
 @dataclass(frozen=True, slots=True)
 class FusionProblem:
-    """A region to be fused, and what is known of it.
+    """A region to be fused, with the facts and functions that the search for a way to fuse it needs.
 
-    `stored` declares what is in memory, and `price` gives the number of values that a tensor stores. `pins` are the sets of results that
-    should keep their declared mode order, the best first. `copies` are the rules of copying that are allowed, in the order in which they
-    are tried. `choose_order` puts a fused region into its best order, and `cost` ranks it; both may refuse with a `FusionError`. `repeats`
-    says how many times the work of its producers, each run once, a region does in its order. `extents` are those of the program, if they
-    are known already. Of the Einsums in `dropped` that are no results, consumers get the entries that are not 0. No Einsum is
-    computed in more places than `most_places`.
+    `stored` declares the tensors in memory, and `price` gives the number of values that a tensor stores. `pins` are the sets of
+    results that should keep their declared mode order, the best first. `copies` are the rules of copying that are allowed, in the
+    order in which they are tried. `choose_order` puts a fused region into its best order, and `cost` ranks it; both may refuse
+    with a `FusionError`. `repeats` gives the work of a region in its order, divided by the work of its producers, each run once.
+    `extents` are the extents of the program, if they are known already. Consumers of an Einsum in `dropped` that is no result get
+    only its entries that are not 0. No Einsum is computed in more places than `most_places`.
     """
 
     program: Program
@@ -109,8 +109,8 @@ class WaysToFuse:
         return self.ordered[choice]
 
     def first(self, merges: tuple[MergePolicy, ...]) -> FusionCandidate | Refusal:
-        """Return the first way of which some order can be lowered; else the refusal of the way with the fewest wishes. Where views are
-        merged so that an Einsum is computed in too many places, other copies and other pinned results are not tried.
+        """Return the first way with an order that can be lowered; else the refusal of the way with the fewest wishes. Where views
+        are merged so that an Einsum is computed in too many places, other copies and other pinned results are not tried.
         """
         choices, crowded = fusion_choices(self.problem, merges), dict[MergePolicy, Refusal]()
         for choice in choices:
@@ -186,9 +186,9 @@ def fusion_choices(problem: FusionProblem, merges: Iterable[MergePolicy]) -> tup
 def merge_policies_for(problem: FusionProblem, order: tuple[str, ...]) -> tuple[MergePolicy, ...]:
     """Return the policies of merging views for a region whose loops the user names.
 
-    Merging decides which loops there are, and an order is never honoured where its names mean other loops. The names are those of the
-    region as it is without an order; else those of the first way in which all of them exist. If they exist in none, every policy is
-    returned, so that any may report it.
+    Merging decides which loops there are, and an order is never honoured where its names mean other loops. The names mean loops
+    of the region as it is fused without an order; else of the first way in which all of them exist. If they exist in no way,
+    every policy is returned, so that any may report it.
     """
     ways = WaysToFuse(problem)
     usual = best_way(ways)

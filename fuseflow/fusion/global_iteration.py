@@ -4,8 +4,8 @@
     ->  Y[i, l] = sum(j, k) A[i, k] * B[k, j] * C[j, l]
 
 This is the baseline that factored iteration is measured against: every operand is joined in one nest, and the product is computed at every
-point of it. What does not distribute (a relu of a sum, the sum in a softmax) ends an iteration space. Products are reassociated, so that
-rounding differs, and infinities and NaN may differ too.
+point of it. An operator that does not distribute (a relu of a sum, the sum in a softmax) ends an iteration space. Products are
+reassociated, so that rounding differs, and infinities and NaN may differ too.
 """
 
 from __future__ import annotations

@@ -27,9 +27,9 @@ it."""
 class Inliner:
     """The inliner expands the Einsums of one region.
 
-    `extents` gives the size of every local index of every Einsum, and `sizes` those of the region's own indices, as they are named.
-    `tables` map the index names of each Einsum to the region's, one for each view of it. The consumers of an Einsum in `dropped` get its
-    entries that are not 0. An Einsum has as many views as `most_places`, at most.
+    `extents` gives the size of every local index of every Einsum, and `sizes` the sizes of the region's indices, as they are
+    named. `tables` map the index names of each Einsum to the region's, one for each view of it. Consumers of an Einsum in
+    `dropped` get only its entries that are not 0. An Einsum has at most `most_places` views.
     """
 
     region: str

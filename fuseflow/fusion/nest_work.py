@@ -8,8 +8,8 @@
 
 A loop runs for the share of its coordinates that every view and producer in the body stores, as if these were independent. In each run, a
 view or producer that has the index moves on by one element, and an operator runs in the innermost loop of its operands. So the numbers
-follow the costs of tables from afar: joins are taken as intersections, and what is repeated, located or aligned is counted alike. They say
-which orders are worth a table; what an order costs, its table says.
+follow the costs of tables from afar: joins are taken as intersections, and repeated, located and aligned elements are counted
+alike. They say which orders are worth a table; the table of an order gives its cost.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ from fuseflow.fusion.tree import Operation, Producer, Reduction, Tree, View, fre
 
 
 class NestPlace(NamedTuple):
-    """What the work of a nest follows from: its `tree`, how often it runs, the loops `around` it that it or a nest inside of it has, each
-    with its runs, outermost first, and the `order` of its own loops and of those inside of it.
+    """The facts that decide the work of a nest: its `tree`, how often it runs, the loops `around` it that it or a nest inside of
+    it has, each with its runs, outermost first, and the `order` of its own loops and of the loops inside of it.
     """
 
     tree: Tree
@@ -35,8 +35,8 @@ class NestPlace(NamedTuple):
 
 
 class NestWork(NamedTuple):
-    """The `work` of a nest, in elements of streams, and that of its `busiest` stream. `left` has the levels of what it computes, with the
-    share of coordinates that each of them has. `inside` are the nests of the producers in its body.
+    """The `work` of a nest, in elements of streams, and the elements of its `busiest` stream. `left` has the levels of its
+    result, each with the share of its coordinates that are there. `inside` are the nests of the producers in its body.
     """
 
     work: float
@@ -46,8 +46,8 @@ class NestWork(NamedTuple):
 
 
 class TreeFacts(NamedTuple):
-    """What is known of the nodes of a region: the `free` indices of each, the share of coordinates that each view has `stored` of an index,
-    and the `bodies` so far.
+    """The facts about the nodes of a region: the `free` indices of each, the share of the coordinates of an index that each view
+    has `stored`, and the `bodies` so far.
     """
 
     free: Mapping[Tree, tuple[str, ...]]
@@ -57,10 +57,10 @@ class TreeFacts(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class NestBody:
-    """The body of a nest. `loops` are its own and `over` those that it reduces. `streams` has the number of streams that move in each loop,
-    and `shares` the share of its coordinates that the views store. `values` has how many values are read or computed for each combination
-    of indices; an operator counts twice, since it takes values and hands one on. `below` are the loops of the nest and of those of the
-    `producers` in it.
+    """The body of a nest. `loops` are its own, and `over` the loops that it reduces. `streams` has the number of streams that
+    move in each loop, and `shares` the share of its coordinates that the views store. `values` has how many values are read or
+    computed for each combination of indices; an operator counts twice, since it takes values and hands one on. `below` are the
+    loops of the nest and of the nests of the `producers` in it.
     """
 
     loops: tuple[str, ...]
@@ -73,7 +73,7 @@ class NestBody:
 
     @classmethod
     def of(cls, tree: Tree, loops: tuple[str, ...], over: tuple[str, ...], facts: TreeFacts) -> NestBody:
-        """Return the body of a nest that has these `loops` and reduces those `over`."""
+        """Return the body of a nest that has these `loops` and reduces the loops `over`."""
         streams, shares, values = dict.fromkeys(loops, 1), dict[str, float](), dict[tuple[str, ...], int]()
         body = nodes(tree, below=lambda node: () if isinstance(node, Producer) else node.operands)
         producers, below = tuple([node for node in body if isinstance(node, Producer)]), {*loops}
@@ -93,8 +93,8 @@ class NestBody:
 
 @dataclass(frozen=True, slots=True)
 class RegionWork:
-    """The nests of a region: the `bodies` by tree, those of its results being `roots`, and the `sizes` of the loops. What is computed once
-    is in `nests`: most nests are the same in many orders.
+    """The nests of a region: the `bodies` by tree, the trees of its results (`roots`), and the `sizes` of the loops. `nests`
+    keeps computed work: most nests are the same in many orders.
     """
 
     bodies: Mapping[Tree, NestBody]
@@ -147,7 +147,7 @@ class RegionWork:
         return NestPlace(tree, outside, around, tuple([v for v in order if v in below]))
 
     def _take(self, place: NestPlace, rule: Completion, order: LoopOrder, taken: dict[NestPlace, NestWork]) -> NestWork:
-        """Return the work of a nest. It and those inside of it are `taken`."""
+        """Return the work of a nest. The nest and the nests inside of it are put in `taken`."""
         nest = taken.get(place)
         if nest is None:
             nest = self.nests.get(place)
@@ -204,6 +204,6 @@ class RegionWork:
         return work, shares
 
     def _share(self, v: str, count: float, above: float) -> float:
-        """Return the share of the coordinates of a loop that it runs for, given its runs and those of the loop around it."""
+        """Return the share of the coordinates of a loop that it runs for, given its runs and the runs of the loop around it."""
         full = above * self.sizes[v]
         return min(1.0, count / full) if full else 0.0

@@ -1,7 +1,7 @@
 """The decomposition of a partial order: into parts in series, into parallel parts, and into parts that are neither.
 
-The linear extensions of a series of parts are those of the parts, one after the other. Those of parallel parts are theirs, interleaved in
-any way. Constraints of models are mostly of these kinds: chains that share a result's index. What is left to enumeration is small.
+A linear extension of a series of parts is one of each part, one after the other; for parallel parts these are interleaved in any way.
+Constraints of models are mostly of these kinds: chains that share a result's index. Parts that are left to enumeration are small.
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ def decompose(graph: nx.DiGraph[str]) -> PartialOrder:
 
 
 def _connected(members: int, joined: Callable[[int], int]) -> list[int]:
-    """Return the connected parts of the members (bits), by their first member: `joined` gives those that one is joined with.
+    """Return the connected parts of the members (bits), by their first member: `joined` gives the members that one is joined with.
 
     Members are numbered as some linear extension, so that parts in series stand in their order.
     """

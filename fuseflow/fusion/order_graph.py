@@ -1,4 +1,4 @@
-"""The partial-order graph: which loops must enclose which (rule F2), and what a cycle or an illegal order means to the user."""
+"""The partial-order graph, which says which loops must enclose which (rule F2), and messages for a cycle or an illegal order."""
 
 from __future__ import annotations
 
@@ -56,13 +56,13 @@ def order_constraints(
     selections: Iterable[Selection] = (),
     asked: Iterable[AskedOrder] = (),
 ) -> Iterator[Constraint]:
-    """Yield what must enclose what:
+    """Yield the pairs of loops where one must enclose the other:
 
     - every level stored above a compressed one encloses it: its fibers are reached through their references. Dense levels are located and
       need nothing;
     - every free index of a merged reduction encloses the index it was merged with: its value must be there when that loop starts;
-    - along each of `results`, (name, indices, format): how a result is declared to be stored;
-    - along each of `chains`, (reason, indices): what the user ordered;
+    - along each of `results`, (name, indices, format): the declared storage order of a result;
+    - along each of `chains`, (reason, indices): an order of the user;
     - along the indices over which a selection compares, in its order, and into the first of them from its other indices;
     - along each order that the user wrote with an Einsum.
     """
@@ -116,8 +116,8 @@ def storage_edges(indices: Sequence[str], tensor: TensorType) -> list[tuple[str,
 
 
 def with_storage_order(graph: nx.DiGraph[str], views: Iterable[View], stored: Mapping[str, TensorType]) -> nx.DiGraph[str]:
-    """Return the graph with edges along the levels of every view, dense levels too. Edges that contradict those of earlier views are left
-    out.
+    """Return the graph with edges along the levels of every view, dense levels too. Edges that contradict edges of earlier views
+    are left out.
     """
     extended = graph.copy()
     for view in views:

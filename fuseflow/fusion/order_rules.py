@@ -1,11 +1,11 @@
-"""The number of orders of a region under three rules: the published compiler's, the same with equal views merged, and what is legal here.
+"""The number of orders of a region under three rules: the published one, the same with equal views merged, and this compiler's.
 
-The published rule inlines every *use* of an intermediate on its own, and orders all levels of a stored tensor, dense ones too. Only what
-one operator reduces by itself stays one loop: the maximum and the sum of a softmax run over the index of its result. In a program of
-Einsums nothing marks a softmax; but its reductions are those that merging (rule F4) unifies with an index of their consumer. So:
+The published rule inlines every *use* of an intermediate on its own, and orders all levels of a stored tensor, dense ones too. Only
+reductions inside one operator stay one loop: the maximum and the sum of a softmax run over the index of its result. In a program of Einsums
+nothing marks a softmax; but merging (rule F4) unifies exactly its reductions with an index of their consumer. So:
 
     fuse the Einsums as if all levels were compressed, with views merged; then expand the DAG to a tree, where each use of a
-    reduction reduces over fresh variables, except where the variable is that of a consumer around it
+    reduction reduces over fresh variables, except where the variable is one of a consumer around it
 
     T[i] = sum(k) A[i, k];  Y[i] = T[i] * T[i]                 merged: i, k        expanded: i, k, k_2
     m[i] = max(k) A[i, k];  Y[i, j] = A[i, j] - m[i]           merged: i, j        expanded: i, j       (k is j: the same loop)

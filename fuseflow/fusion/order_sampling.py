@@ -36,7 +36,7 @@ class OrderSampler:
         return tuple(self._draw(self.partial_order, rng))
 
     def _draw(self, partial_order: PartialOrder, rng: random.Random) -> list[str]:
-        """Draw an order of each part. Those of parallel parts are interleaved at random."""
+        """Draw an order of each part. The orders of parallel parts are interleaved at random."""
         if isinstance(partial_order, PrimeOrder):
             return _draw_prime(partial_order, self.ways[partial_order], rng)
         orders = [self._draw(part, rng) for part in partial_order.parts]

@@ -27,7 +27,7 @@ from fuseflow.fusion.refusal import Refusal, attempt
 from fuseflow.fusion.starting_orders import LIKELY, NO_RULES, OrderRules, StartingOrders, starting_orders
 
 NEAR_SHARE = 6
-"""One order in so many is priced of those that are adjacent to the cheapest, although it is expected to do more work, if it is `LIKELY`."""
+"""Up to `limit // NEAR_SHARE` orders adjacent to the cheapest are priced although more work is expected of them, if they are `LIKELY`."""
 WORTHWHILE = 0.97
 """The share of the work of the cheapest order, at most, that a promising order is expected to do."""
 SAME_WORK = 0.003
@@ -40,7 +40,7 @@ LIMIT_GROWTH = 1.5
 
 @dataclass(frozen=True, slots=True)
 class CostBound:
-    """A cost of which is known only that its rank is at least this one."""
+    """A cost whose rank is at least `rank`; nothing else is known about it."""
 
     rank: float
 
@@ -48,7 +48,7 @@ class CostBound:
 OrderPrice: TypeAlias = Callable[[LoopOrder, float], OrderCost | CostBound]
 """The cost of an order; or a bound above a limit, if the cost is above it. It may refuse the order with a `FusionError`."""
 UNKNOWN = CostBound(0.0)
-"""What is known of an order that is not priced."""
+"""The bound for an order that is not priced."""
 
 
 OrderExtent: TypeAlias = Literal["all", "sample", "first"]
@@ -58,8 +58,8 @@ from its cheapest. `first` means that the search ended at the first one that was
 
 @dataclass(frozen=True, eq=False, slots=True)
 class ComparedOrders:
-    """The orders that were compared, the nearest to the program first. Those that the search has not priced to their ends are priced when
-    someone looks at them: `price` does it then.
+    """The orders that were compared, the nearest to the program first. An order that the search has not priced to its end is
+    priced by `price` when someone looks at it.
     """
 
     orders: tuple[LoopOrder, ...]
@@ -88,8 +88,8 @@ class ComparedOrders:
 
 @dataclass(frozen=True, slots=True)
 class OrderChoice:
-    """The best order, and what is known of those that it was compared with, the nearest to the program first. They are `complete` if any
-    other legal order makes the same table as one of them.
+    """The best order, and the `outcomes` of the orders that it was compared with, the nearest to the program first. They are
+    `complete` if any other legal order makes the same table as one of them.
     """
 
     order: LoopOrder
@@ -105,8 +105,8 @@ class OrderChoice:
 
 @dataclass(slots=True)
 class OrderSearch:
-    """A search among the legal orders of a region. `outcomes` has what is known of the orders that are priced so far, and `others` those
-    that were met and did not seem worth it. `traces` are those of all of these, and `least` is the least rank so far.
+    """A search among the legal orders of a region. `outcomes` has the costs, bounds or refusals of the orders priced so far, and `others`
+    the orders that were met and did not seem worth it. `traces` are the traces of all of these, and `least` is the least rank so far.
     """
 
     graph: nx.DiGraph[str]
@@ -138,7 +138,7 @@ class OrderSearch:
             self.consider(order, max(self.least, LIMIT_GROWTH * self.rank(order)))
 
     def begin(self, start: StartingOrders) -> None:
-        """Consider the orders from which the search starts: the likely ones, and those of the others that are promising."""
+        """Consider the orders from which the search starts: the likely ones, and any other that is promising."""
         self.others.update(dict.fromkeys(start.orders))
         for order in (start.first, *start.likely, *sorted(start.orders, key=self.rules.work)):
             if order in self.others and (order in start.likely or self.is_promising(order)):
@@ -159,7 +159,7 @@ class OrderSearch:
 
     def descend(self, limit: int) -> None:
         """Consider the promising orders adjacent to the cheapest, and a few others, and go on from the first that is cheaper. End when none
-        is, or when there are `limit` orders. While all are refused, consider what is adjacent to one after the other.
+        is, or when there are `limit` orders. While all are refused, consider the orders adjacent to one after the other.
         """
         expanded: set[LoopOrder] = set()
         while len(self.outcomes) < limit and len(expanded) < len(self.outcomes):
@@ -206,10 +206,10 @@ def compare_orders(
     limit: int = MAX_CANDIDATES,
     rules: OrderRules = NO_RULES,
 ) -> OrderChoice:
-    """Return the best of up to `limit` orders: those that the search starts from, and what is found from the cheapest by moving one index
-    at a time. Of the orders of one trace, the first that is met stands for all.
+    """Return the best of up to `limit` orders: the orders that the search starts from, and orders found from the cheapest by
+    moving one index at a time. The first order of a trace stands for all orders of the trace.
 
-    `price` may refuse an order with a `FusionError`; if it refuses all of them, that of the first is raised.
+    `price` may refuse an order with a `FusionError`; if it refuses all of them, the error of the first is raised.
     """
     start = starting_orders(graph, program_order, limit, rules)
     if not start.orders:

@@ -1,11 +1,11 @@
-"""Traces: orders that make the same table are one. A table follows from the order of the loops that depend on each other, and of no others.
+"""Traces: all orders that make the same table are one trace. A table follows from the order of the loops that depend on each other alone.
 
     m[i] = max(k) A[i, k];  s[i] = sum(j) B[i, j];  Y[i] = m[i] / s[i]
 
 Here j and k never stand around each other, so `i,k,j` and `i,j,k` make the same table: both are of one trace. Loops depend on each other if
-one nest has both of them, or if one is a loop of a nest and the other one of a producer inside of it, which may have to be complete before.
+one nest has both, or if one is a loop of a nest and the other a loop of a producer inside of it, which may have to be complete before.
 
-The name is that of Mazurkiewicz's theory: a trace is a set of words that differ only by the order of neighbours that are independent.
+The name is from Mazurkiewicz's theory: a trace is a set of words that differ only by the order of neighbours that are independent.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from fuseflow.fusion.tree import Producer, Tree, loops, nodes
 
 @dataclass(frozen=True, slots=True)
 class LoopDependence:
-    """The loops of a region that depend on each other: the bit of each loop, and for each the bits of those that it depends on."""
+    """The loops of a region that depend on each other: the bit of each loop, and for each loop the bits of the loops that it depends on."""
 
     bits: Mapping[str, int]
     dependent: Mapping[str, int]

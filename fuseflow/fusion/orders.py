@@ -106,7 +106,7 @@ class OrderCandidate:
 
     @classmethod
     def of(cls, order: LoopOrder, outcome: OrderCost | Refusal) -> OrderCandidate:
-        """Return an order with what came of pricing it."""
+        """Return an order with its cost or refusal."""
         return cls(order, None, outcome.error.message) if isinstance(outcome, Refusal) else cls(order, outcome)
 
     @property

@@ -35,7 +35,7 @@ class Precedence:
             bits.setdefault(above, 1 << len(bits))
             directly[above] = directly.get(above, 0) | bits.setdefault(below, 1 << len(bits))
         names, inside = tuple(bits), {v: 0 for v in bits if v not in directly}
-        complete = sum([bits[v] for v in inside])  # the loops of which it is known what must stand inside of them
+        complete = sum([bits[v] for v in inside])  # the loops for which all loops inside of them are known
         while directly:
             innermost = [v for v, below in directly.items() if not below & ~complete]
             if not innermost:

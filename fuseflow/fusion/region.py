@@ -58,15 +58,15 @@ class FusedRegion:
     `sizes` gives the extent of every index. `stored` declares the tensors that the region reads from memory, and the sources of its copies.
     `fill` gives the implicit value of every node. `merges` holds the reductions whose index was unified with an index of a consumer; each
     must be complete before that loop. `constraints` is the partial-order graph: an edge u -> v means that loop u encloses loop v.
-    `local_names` maps the index names of each Einsum to the region's, those of a `repeated` one where it is computed first, and `asked`
-    has the orders that the user wrote with Einsums.
+    `local_names` maps the index names of each Einsum to the region's, for a `repeated` one the names where it is computed first,
+    and `asked` has the orders that the user wrote with Einsums.
 
     `order` is the chosen loop order, outermost first (empty until one is chosen), and `compared` holds the orders it was chosen from.
     `copies` are read in place of their source: they break cycles of the constraints. With `locate`, dense levels are located; without it,
     they are scanned and joined where the order allows it. With `rescan`, an outermost compressed level is scanned again in every loop
-    around it; without it, it is kept where other coordinates are looked up in it. `repeat` says what is repeated in a loop that an operand
-    lacks. `outer_levels` names the tensors of which the outermost levels are those of another one: that tensor, and how many levels. Such
-    a level is scanned once. `resident` tensors are read from the configuration of the accelerator.
+    around it; without it, it is kept where other coordinates are looked up in it. `repeat` says which stream is repeated in a
+    loop that an operand lacks. `outer_levels` maps a tensor that shares its outermost levels with another tensor to that tensor
+    and the number of levels. Such a level is scanned once. `resident` tensors are read from the configuration of the accelerator.
     """
 
     name: str
@@ -114,7 +114,7 @@ class FusedRegion:
 
     @property
     def indices(self) -> tuple[str, ...]:
-        """The loops of the region: result indices first, then those of reductions, consumers first."""
+        """The loops of the region: result indices first, then the indices of reductions, consumers first."""
         return loops((r.indices for r in self.results), nodes(*self.trees))
 
     @property

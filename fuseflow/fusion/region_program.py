@@ -58,8 +58,8 @@ _TYPES: Mapping[Precision, str] = {"integer": "i64", "f32": "f32", "f64": "f64"}
 
 @dataclass(slots=True)
 class _Statements:
-    """The statements so far, with the `precisions` of what they read and compute. A result is declared if it is spread along an index that
-    nothing else gives an extent."""
+    """The statements so far, with the `precisions` of their operands and results. A result is declared if it is spread along an
+    index that nothing else gives an extent."""
 
     sizes: Mapping[str, int]
     precisions: dict[str, Precision]

@@ -13,11 +13,11 @@ ViewKey = tuple[str, tuple[str, ...]]
 """A tensor and the indices at which it is read."""
 
 
-@dataclass(frozen=True)  # with a place for what is computed once
+@dataclass(frozen=True)  # with a place for cached values
 class RegionTrees:
-    """The trees of a region so far. `results` are (name, indices, tree). `views` are all views so far, those of intermediates too. `merges`
-    are the reductions whose index was unified with one of a consumer. `renamings` are all renamings, as (old, new). `copies` are the
-    permuted copies that are read, and `permuted_results` the results that are permuted as they are written.
+    """The trees of a region so far. `results` are (name, indices, tree). `views` are all views so far, views of intermediates
+    too. `merges` are the reductions whose index was unified with one of a consumer. `renamings` are all renamings, as (old, new).
+    `copies` are the permuted copies that are read, and `permuted_results` the results that are permuted as they are written.
     """
 
     results: tuple[tuple[str, tuple[str, ...], Tree], ...] = ()

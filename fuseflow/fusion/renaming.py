@@ -1,4 +1,4 @@
-"""A fused region under other names: a model repeats its layers, and what is fused once holds for all of them.
+"""A fused region under other names: a model repeats its layers, so that one layer is fused for all of them.
 
 Y1[i] = relu(X1[i]), fused    with    X1 -> X2, Y1 -> Y2    gives    Y2[i] = relu(X2[i]), fused
 """
@@ -19,7 +19,7 @@ from fuseflow.fusion.tree import Constant, Operation, Reduction, Selection, Tree
 
 
 def can_rename(region: FusedRegion) -> bool:
-    """Return whether a region can be renamed: names of copies, and what a permutation breaks a cycle of, do not follow from names alone."""
+    """Return whether a region can be renamed. Copies and results that are permuted to break a cycle do not follow from names alone."""
     return not region.copies and not any(result.levels for result in region.results)
 
 
@@ -35,8 +35,8 @@ def renamed_region(
 ) -> FusedRegion:
     """Return a region as if it had been fused under another `name` and with other `names` of its tensors, which differ in nothing else.
 
-    `declared`, `stored`, `pinned` and `chain` are those of `fuse`, for the new names, and `spans` the places of the Einsums. The order of
-    the loops, and the orders that it was compared with, stay.
+    `declared`, `stored`, `pinned` and `chain` are as for `fuse`, for the new names, and `spans` the places of the Einsums. The
+    order of the loops, and the orders that it was compared with, stay.
     """
     einsums = tuple([names[e] for e in region.einsums])
     memo = renamed_trees(region.trees, names, einsums)

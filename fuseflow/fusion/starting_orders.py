@@ -1,4 +1,4 @@
-"""What is known of loop orders without their prices, and the orders from which a search starts."""
+"""The rules that judge loop orders without their prices, and the orders from which a search starts."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ from fuseflow.fusion.order_sampling import LoopOrder
 from fuseflow.fusion.orders import MAX_CANDIDATES, candidate_orders, enumerate_orders
 
 SAMPLED_SHARE = 3
-"""One order in so many is drawn at random; the others are found from the cheapest."""
+"""One order of this number is drawn at random; the others are found from the cheapest."""
 PRICED_SHARE = 4
-"""One order in so many is priced of those from which the search starts, although it is expected to do more work, if it is `LIKELY`."""
+"""Up to `limit // PRICED_SHARE` orders from which the search starts are priced although more work is expected of them, if `LIKELY`."""
 LIKELY = 1.25
-"""How many times the work of the cheapest order so far an order may be expected to do that is likely to be cheaper, too. (In 117 regions of
-models and 261 of random programs, what is taken so costs 3.9 and 1.9 % more on average than the best that is known, and 5.4 and 2.7 % if
-all of up to 24 orders are priced, which are two to three times as many.)
+"""An order is likely to be cheaper if its expected work is at most this many times the work of the cheapest so far. (In 117
+regions of models and 261 of random programs, the chosen order costs 3.9 and 1.9 % more on average than the best that is known,
+and 5.4 and 2.7 % if all of up to 24 orders are priced, which are two to three times as many.)
 """
 
 
 @dataclass(frozen=True, slots=True)
 class OrderRules:
-    """What a search knows of orders without their prices. Orders of one `trace` cost the same. `work` is what an order is expected to do;
-    without it, all orders are worth a price. A `guess` of the best order lists the loops as they would stand best.
+    """The rules by which a search judges orders without their prices. Orders of one `trace` cost the same. `work` is the expected
+    work of an order; without it, all orders are worth a price. `guess` is a guess of the best order.
     """
 
     trace: Callable[[LoopOrder], Hashable] = tuple

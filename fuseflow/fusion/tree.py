@@ -72,8 +72,8 @@ class Reduction:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Selection:
-    """What a rule keeps of `body`, whose indices are `free`. The rule compares the entries along `over`, the outermost first. It is a view
-    of the Einsum called `label`.
+    """The entries that a rule keeps of `body`, whose indices are `free`. The rule compares the entries along `over`, the
+    outermost first. It is a view of the Einsum called `label`.
     """
 
     rule: Rule
@@ -97,8 +97,8 @@ Tree: TypeAlias = View | Constant | Operation | Producer
 
 @dataclass(slots=True)
 class TreeTable:
-    """The table of the nodes of one region. It makes each node once. `_names` has, by node, what indices and tensors are named in it: a bit
-    for each index (its name) and each tensor (a tuple of its name), which `_bits` says.
+    """The table of the nodes of one region. It makes each node once. `_names` has, by node, the indices and tensors that are
+    named in it: a bit for each index (its name) and each tensor (a tuple of its name), which `_bits` says.
     """
 
     _nodes: dict[tuple[object, ...], Tree] = field(default_factory=dict)
@@ -132,7 +132,7 @@ class TreeTable:
         return self._nodes.get(key) or self._added(key, Reduction(op, over, free, body, label), *over, *free)
 
     def selection(self, rule: Rule, over: tuple[str, ...], free: tuple[str, ...], body: Tree, label: str) -> Tree:
-        """Return the node of what a rule keeps."""
+        """Return the node of the entries that a rule keeps."""
         key = Selection, rule, over, free, body, label
         return self._nodes.get(key) or self._added(key, Selection(rule, over, free, body, label), *over, *free)
 
@@ -153,9 +153,9 @@ class TreeTable:
         tensors: Mapping[View, str] | None = None,
         replaced: str = "",
     ) -> Tree:
-        """Return `tree` with its indices renamed, and with some views reading other `tensors`; `memo` maps the old nodes to the new ones,
-        and those of a tensor that is `replaced` from the start. What stands below a node of the memo is not looked at, nor what stands
-        below a node of this table in which none of these names stands: such a node stays.
+        """Return `tree` with its indices renamed, and with some views reading other `tensors`; `memo` maps old nodes to new ones,
+        and has the nodes of a tensor that is `replaced` from the start. Nodes below a node of the memo are not visited. A node of
+        this table that has none of these names stays, and nodes below it are not visited.
         """
         tensors = tensors or {}
         names, changing = self._names, self._bits_of(*table, *((view.tensor,) for view in tensors), (replaced,))
@@ -251,8 +251,8 @@ def selections(*trees: Tree) -> tuple[Selection, ...]:
 
 
 def loops(results: Iterable[tuple[str, ...]], below: tuple[Tree, ...]) -> tuple[str, ...]:
-    """Return every index of the trees that have the nodes `below` (producers first): those of the results first, then the others, consumers
-    first.
+    """Return every index of the trees that have the nodes `below` (producers first): first the indices of the results, then the
+    others, consumers first.
     """
     names = dict.fromkeys(v for indices in results for v in indices)
     for node in reversed(below):
@@ -262,7 +262,7 @@ def loops(results: Iterable[tuple[str, ...]], below: tuple[Tree, ...]) -> tuple[
 
 
 def all_indices(*trees: Tree) -> set[str]:
-    """Return every index below the trees, those of reductions included."""
+    """Return every index below the trees, also the indices of reductions."""
     names: set[str] = set()
     for node in nodes(*trees):
         names.update(_own_indices(node))
@@ -303,8 +303,8 @@ def free_indices(*trees: Tree) -> dict[Tree, tuple[str, ...]]:
 
 
 def implicit_values(trees: tuple[Tree, ...], tensors: Mapping[str, TensorType], sizes: Mapping[str, int]) -> dict[Tree, float]:
-    """Return the implicit value of every node. For a view it is its tensor's; for an operator it is f(implicit values), or what an
-    annihilator fixes; for a reduction it is the fold of as many equal values as it reduces. 32-bit floats are rounded as in a run.
+    """Return the implicit value of every node. For a view it is its tensor's; for an operator it is f(implicit values), or the value that
+    an annihilator fixes; for a reduction it is the fold of as many equal values as it reduces. 32-bit floats are rounded as in a run.
     """
     values: dict[Tree, float] = {}
     precisions: dict[Tree, Precision] = {}
@@ -344,7 +344,7 @@ def _implicit_result(
 
 
 def annihilated_value(node: Operation, position: int, fill: Mapping[Tree, float]) -> float | None:
-    """Return what an absent operand fixes the result to, or None if the other operands matter."""
+    """Return the value that an absent operand fixes the result to, or None if the other operands matter."""
     arg = node.args[position]
     if isinstance(arg, Constant):
         return None

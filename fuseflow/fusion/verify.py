@@ -1,4 +1,4 @@
-"""What must hold of a fused region."""
+"""The rules for a fused region, and their check."""
 
 from __future__ import annotations
 

@@ -139,7 +139,7 @@ def _tuples(fused: RegionTrees) -> list[tuple[str, ...]]:
 
 
 def _beside(fused: RegionTrees) -> dict[str, int]:
-    """Return, for every index, the bits of those that stand beside it somewhere: unified with one of them, it would be captured."""
+    """Return, for every index, the bits of the indices that stand beside it somewhere: unified with one of them, it would be captured."""
     bits, neighbours = fused.bits, dict.fromkeys(fused.indices, 0)
     for indices in set(_tuples(fused)):
         beside = sum([bits[v] for v in indices])
@@ -149,13 +149,13 @@ def _beside(fused: RegionTrees) -> dict[str, int]:
 
 
 def _unify(fused: RegionTrees, trees: TreeTable, waits: Reduction | None, u: str, c: str) -> RegionTrees:
-    """Rename u to c, and what follows from it; a reduction that `waits` must be complete before loop c."""
+    """Rename u to c, with all renamings that follow; a reduction that `waits` must be complete before loop c."""
     merged = (*fused.merges, *([(waits, c)] if waits is not None else []))
     return _renamed(replace(fused, merges=merged), trees, settled(fused.reductions, {u: c}))
 
 
 def settled(reductions: Sequence[Reduction], table: dict[str, str]) -> dict[str, str]:
-    """Return a renaming with what follows from it: the reduction indices of producers are unified, too, below views that become equal."""
+    """Return a renaming and all that follow: the reduction indices of producers are unified, too, below views that become equal."""
     while (clash := _clash(reductions, table)) is not None:
         kept, other = clash
         follows = {v: w for v, w in zip(other, kept, strict=True) if v != w}

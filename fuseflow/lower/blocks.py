@@ -38,7 +38,7 @@ def apply_blocks(program: Program, aliases: Mapping[str, str], schedule: Schedul
 
 
 def _refuse_kept_vectors(program: Program, vectorized: Program, schedule: Schedule) -> None:
-    """Refuse vectors of what a `keep` compares element by element. Raises `ScheduleError`."""
+    """Raise `ScheduleError` for vectors of a tensor that a `keep` compares element by element."""
     before, after = program.declared, vectorized.declared
     for einsum in vectorized.einsums:
         changed = [name for name in (einsum.name, *einsum.operands) if after[name].block != before[name].block]

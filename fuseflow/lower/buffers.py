@@ -65,8 +65,8 @@ def refuse_preloads(partitioned: PartitionedProgram, graphs: Sequence[Graph]) ->
 
 
 def buffer_names(tensor: str, partitioned: PartitionedProgram, fused: FusedRegion) -> Iterator[str]:
-    """Yield the names by which a schedule gives a buffer to a tensor that a region reads: its own, and those of what it is a view or a
-    permuted copy of. The last is that of the tensor which it is of in the end."""
+    """Yield the names by which a schedule gives a buffer to a tensor that a region reads: its own name, then, if it is a view or
+    a permuted copy, the names of its source, of the source of that, and so on."""
     sources = {copy.name: copy.source for copy in fused.copies} | {
         name: source_of(view).tensor for name, view in partitioned.views.items()
     }
@@ -140,7 +140,7 @@ def buffer_notices(schedule: Schedule, graphs: Iterable[Graph], machine: Machine
 
 
 def read_tensors(partitioned: PartitionedProgram, graphs: Iterable[Graph]) -> set[str]:
-    """Return the tensors that regions read, as the user names them, and those that they read views of."""
+    """Return the tensors that regions read, as the user names them, and the tensors of which they read views."""
     read = {name for graph in graphs for name in graph.inputs}
     sources = {name: source_of(view).tensor for name, view in partitioned.views.items()}
     for name in [*read]:

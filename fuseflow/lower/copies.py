@@ -56,7 +56,7 @@ def cost_with_copies(costs: OrderCosts, fused: FusedRegion, limit: float = math.
 
 def public_cost(costs: OrderCosts, fused: FusedRegion, limit: float = math.inf) -> Estimate | CostBound:
     """Return the cost of the public form of a region in its order, or a bound of it above a limit of its rank. Raises `FusionError` if it
-    has none, or if it needs copies: what makes them has none.
+    has none, or if it needs copies: a region that makes copies has none.
     """
     state = costs.state
     private = region_graph(state, fused).form.private

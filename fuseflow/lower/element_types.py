@@ -16,11 +16,11 @@ from fuseflow.tensors import DTYPES, Tensor
 
 
 def refuse_wide_tensors(program: Program, tensors: Mapping[str, Tensor], machine: Machine) -> None:
-    """Raise `MachineError`, with the place of the tensor, if the machine computes in 32-bit floats, and these do not hold what a program
-    with inferred types reads and computes.
+    """Raise `MachineError`, with the place of the tensor, if the machine computes in 32-bit floats, and these do not hold the
+    values that a program with inferred types reads and computes.
 
-    Inputs are judged by their values. An integer result is held if everything that it is computed from is, whatever of it cancels. A
-    result of 64-bit floats is not, and neither is a wide input without values.
+    Inputs are judged by their values. An integer result is held if all integers that it is computed from are, also if some of
+    them cancel. A result of 64-bit floats is not held, nor is a wide input without values.
     """
     if machine.arithmetic != "f32":
         return

@@ -12,8 +12,7 @@ from fuseflow.tensors.format_patterns import Ranks, exact_formats, is_pattern
 
 
 def with_exact_formats(program: Program, schedule: Schedule) -> tuple[Schedule, tuple[str, ...]]:
-    """Return a schedule whose formats name tensors of the program exactly, and notices of what its patterns leave out.
-
+    """Return a schedule whose formats name tensors of the program exactly, and notices of tensors that its patterns leave out.
     Raises `ScheduleError` for a pattern that matches no tensor, or none that its format is for.
     """
     if not any(is_pattern(name) for name, _ in schedule.formats):

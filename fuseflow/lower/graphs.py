@@ -21,8 +21,8 @@ from fuseflow.transform.public import PublicForm, public_form
 
 @dataclass(frozen=True, slots=True)
 class RegionGraph:
-    """The graph of a region, its expected cost, and the statistics of the tensors that it writes. It may be `renamed`: that of another
-    region, under the names of this one. The `table` is there if it was made.
+    """The graph of a region, its expected cost, and the statistics of the tensors that it writes. It may be `renamed`: the graph
+    of another region, under the names of this one. The `table` is there if it was made.
 
     `own` is the graph in our own primitives. `form` is its public form if the schedule asks for public primitives, else the graph itself.
     """
@@ -36,8 +36,8 @@ class RegionGraph:
 
 
 def region_graph(state: LoweringState, fused: FusedRegion, precedent: Precedent | None = None) -> RegionGraph:
-    """Return the graph of a region in its order. It is that of its `precedent` under other names, if that has one already. Raises
-    `FusionError` if no table can be made in this order.
+    """Return the graph of a region in its order. If its `precedent` has a graph already, it is that graph under other names.
+    Raises `FusionError` if no table can be made in this order.
     """
     table, priced, renamed = None, None, None
     if precedent is not None and precedent.candidate.region is fused:
@@ -106,7 +106,7 @@ def readable_statistics(state: LoweringState, fused: FusedRegion) -> dict[str, T
 
 
 def _permuted(state: LoweringState, copy: Copy, fused: FusedRegion) -> TensorStatistics:
-    """Return the statistics of a copy, which follow from those of its source."""
+    """Return the statistics of a copy, which follow from the statistics of its source."""
     format = state.stored[copy.source].format
     assert format is not None
     return state.statistics[copy.source].permuted(tuple(format.order.index(d) for d in copy.order(fused.order)))

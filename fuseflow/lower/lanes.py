@@ -1,7 +1,7 @@
 """Lanes: the loops of a region, or of one stage of it, that the schedule deals over several copies of the nodes inside them.
 
-A stage is the nest of one producer of the fused tree: of a reduction, of what a rule keeps, or of a result of the region. It is called
-after the Einsum that the producer computes.
+A stage is the nest of one producer of the fused tree: of a reduction, of a selection, or of a result of the region. It has the
+name of the Einsum that the producer computes.
 """
 
 from __future__ import annotations
@@ -68,9 +68,9 @@ def with_lanes(graph: Graph, table: FusionTable, fused: FusedRegion, schedule: S
 
 
 def _refuse_crossing_lanes(graph: Graph, own: Iterable[tuple[str, str]]) -> None:
-    """Raise `ScheduleError` for a graph in which a stream of a stage would have to be aligned with one that other lanes divide.
+    """Raise `ScheduleError` for a graph in which a stream of a stage would have to be aligned with a stream that other lanes divide.
 
-    Lanes of a stage beside those of two indices of its region may meet so. Each alone has a graph.
+    Lanes of a stage beside lanes of two indices of its region may meet so. Each alone has a graph.
     """
     try:
         verify(graph)
@@ -83,7 +83,7 @@ def _refuse_crossing_lanes(graph: Graph, own: Iterable[tuple[str, str]]) -> None
 
 
 def scheduled_lanes(schedule: Schedule, fused: FusedRegion) -> dict[str, int]:
-    """Return the number of lanes of each index of a region, outermost first: those of `REGION.INDEX`, else those of `INDEX`."""
+    """Return the number of lanes of each index of a region, outermost first: the lanes of `REGION.INDEX`, else of `INDEX`."""
     keys = _keys(fused)
     lanes: dict[str, int] = {}
     for index in fused.order:
@@ -155,8 +155,8 @@ def _nearest(name: str, names: Iterable[str]) -> str:
 
 
 def _keys(fused: FusedRegion) -> dict[str, tuple[str, ...]]:
-    """Return, by index, the names that a schedule may use for it, those first that win: with the name of its region, or of the Einsum that
-    is alone there (which may use names of its own), and bare.
+    """Return, by index, the names that a schedule may use for it, the winning names first: with the name of its region, or of the
+    Einsum that is alone there (whose own index names may differ), then bare.
     """
     names = {index: [f"{fused.name}.{index}"] for index in fused.order}
     if len(fused.einsums) == 1:

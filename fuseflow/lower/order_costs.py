@@ -1,7 +1,7 @@
-"""The cost of a region in one order after another. What its tables have in common is computed once, and no graph is made.
+"""The cost of a region in one order after another. Nodes that its tables share are computed once, and no graph is made.
 
-The cost is exactly that of the graph (`graphs.region_graph`): the nodes are the same, and their costs are added in the same order. A table
-is left unfinished once the nodes that it needs so far cost more than a limit.
+The cost is exactly the cost of the graph (`graphs.region_graph`): the nodes are the same, and their costs are added in the same
+order. A table is left unfinished once the nodes that it needs so far cost more than a limit.
 """
 
 from __future__ import annotations
@@ -42,8 +42,8 @@ class _AboveLimit(Exception):
 
 
 class PricedStream(NamedTuple):
-    """What the costs of the nodes that read a stream follow from. `bits` are those of its elements, and `type` has the tile of its values,
-    if a tensor is tiled: they tell what an operator does with a tile.
+    """The facts about a stream that decide the costs of its readers. `bits` is the width of its elements, and `type` has the tile
+    of its values if a tensor is tiled: they give the work of an operator on a tile.
     """
 
     type: StreamType
@@ -60,18 +60,18 @@ class PricedNode(NamedTuple):
 
 @dataclass(slots=True)
 class PricedCells(Cells):
-    """The cells of tables that read the same tensors, which say what each node costs as soon as it is made.
+    """The cells of tables that read the same tensors. They compute the cost of each node as soon as it is made.
 
-    `statistics` and `tensors` are those of the tensors that are read. `tiled` says whether any of them is. `costs` has the costs of nodes
-    in the order in which they were made, and `upstream` a bit for each node that a node needs, directly or indirectly, and for the node
-    itself: bit n is that of `costs[n]`.
+    `statistics` and `tensors` describe the tensors that are read. `tiled` says whether any of them is tiled. `costs` has the
+    costs of nodes in the order in which they were made, and `upstream` a bit for each node that a node needs, directly or
+    indirectly, and for the node itself: bit n stands for `costs[n]`.
 
-    Streams are numbered: `numbers` has the number of each port, and equal streams have the same. So nodes that do the same with equal
-    streams are priced once: `priced` has them. `used` has the name that each node wants, and nodes that several
-    names are wanted for are `ambiguous`.
+    Streams are numbered: `numbers` has the number of each port, and equal streams have the same number. So nodes that do the same
+    with equal streams are priced once: `priced` has them. `used` has the name that each node wants, and `ambiguous` has the nodes
+    for which several names are wanted.
 
-    Of the table that is being filled, `counted` has the bits of the nodes that it is known to need, and `bound` their cycles, firings and
-    bytes. Beyond the `limit` of the rank, the table is given up.
+    `counted` has the bits of the nodes that the table in progress is known to need, and `bound` their cycles, firings and bytes.
+    A table whose rank is beyond the `limit` is given up.
     """
 
     statistics: Mapping[str, TensorStatistics] = field(default_factory=dict)
@@ -192,7 +192,7 @@ class PricedCells(Cells):
         return ports
 
     def _priced(self, node: Primitive) -> PricedNode:
-        """Return what a node costs and what it makes of its inputs, which is the same for equal nodes on equal streams."""
+        """Return the cost of a node and its output streams. They are the same for equal nodes on equal streams."""
         numbers = self.numbers
         key = work(node), *[numbers[port] for port in node.inputs]
         priced = self.priced.get(key)
@@ -246,8 +246,8 @@ def _operand_bits(inputs: Iterable[PricedStream]) -> int:
 
 @dataclass(frozen=True, slots=True)
 class OrderCosts:
-    """The costs of one region in the orders that are compared, and in other ways to fuse it. What tables have in common is computed once:
-    their nodes if they read the same copies, and the steps that make them if they differ in their order alone.
+    """The costs of one region in the orders that are compared, and in other ways to fuse it. Shared parts of tables are computed
+    once: their nodes if they read the same copies, and the steps that make them if they differ in their order alone.
 
     Where the schedule asks for public primitives, each graph is made, since its public form costs something else.
     """
@@ -266,8 +266,8 @@ class OrderCosts:
         return cells.price(region, self._memo(region, copies), limit)
 
     def table(self, region: FusedRegion) -> PricedTable | None:
-        """Return the table of a region in its order. None if the schedule asks for public primitives, or if the region reads copies: what
-        they store is known once they are made.
+        """Return the table of a region in its order. None if the schedule asks for public primitives, or if the region reads
+        copies: their content is known once they are made.
         """
         if region.copies or self.state.partitioned.schedule.primitives == "public":
             return None
@@ -283,7 +283,7 @@ class OrderCosts:
         return copies, self.cells[copies]
 
     def _memo(self, region: FusedRegion, copies: Hashable) -> TableMemo:
-        """Return what the tables of a region have in common with others."""
+        """Return the memo that the tables of a region share with other tables."""
         trees, settings = (region.trees, copies), (region.locate, region.rescan, region.repeat)
         if (trees, settings) not in self.memos:
             if trees not in self.memos:

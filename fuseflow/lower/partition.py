@@ -29,16 +29,16 @@ from fuseflow.tensors import Format
 from fuseflow.tensors.format import without_all
 
 
-@dataclass(frozen=True)  # with a place for what is computed once
+@dataclass(frozen=True)  # with a place for cached values
 class PartitionedProgram:
     """A program cut into the `regions` of a `schedule`.
 
     `source` is the program of the user with the formats of the schedule, and `original` is the same with all formats inferred. `reshapes`
     is the result of eliminating its reshapes; the results in `kept` are stored in the dimensions in which the user has them. `program` is
-    what is lowered: without reshapes, with all formats inferred, and in its blocks. `user_formats` names the tensors whose format the user
-    chose. `views` are the statements that only see a tensor in other dimensions, by name. `user_names` gives the user's name of a tensor
-    that the elimination of reshapes renamed. `formed` are the regions as Einsums of `original`, and `splits` the indices that are two loops
-    in one of them. `notices` say which regions were divided since they could not be lowered as they were.
+    the program to lower: without reshapes, with all formats inferred, and in its blocks. `user_formats` names the tensors whose format the
+    user chose. `views` are the statements that only see a tensor in other dimensions, by name. `user_names` gives the user's name of a
+    tensor that the elimination of reshapes renamed. `formed` are the regions as Einsums of `original`, and `splits` the indices that are
+    two loops in one of them. `notices` say which regions were divided since they could not be lowered as they were.
     """
 
     schedule: Schedule
@@ -82,11 +82,11 @@ def partition_program(
     regions: tuple[Region, ...] | None = None,
     splits: tuple[RegionSplit, ...] | None = None,
 ) -> PartitionedProgram:
-    """Cut a program into the regions of the schedule, unless the `regions` are given. Its reshapes end regions, and vanish. `splits` take
-    the place of those of the schedule, where regions are others than those in which it splits.
+    """Cut a program into the regions of the schedule, unless the `regions` are given. Its reshapes end regions, and vanish.
+    `splits` replace the splits of the schedule, where the regions are not the regions of the schedule.
 
-    Formats are inferred once; after a rewriting, only those of what it changed. Raises `ProgramError` for a program without a meaning, and
-    `ScheduleError` for a schedule that does not fit it.
+    Formats are inferred once; after a rewriting, only for tensors that it changed. Raises `ProgramError` for a program without a
+    meaning, and `ScheduleError` for a schedule that does not fit it.
     """
     refuse_auto(schedule)
     schedule, _ = with_exact_formats(program, schedule)

@@ -24,9 +24,9 @@ def lower(
 ) -> tuple[Program, tuple[CompiledRegion, ...]]:
     """Return the program with all formats inferred, and its regions in the order in which they run.
 
-    `tensors` may be empty: their statistics only rank loop orders. `regions` are those of the schedule unless they are given. Without a
-    machine nothing is expected of regions, so that those of `fuse: best` are those of `layerwise`. Raises `ProgramError`, `ScheduleError`
-    or `FusionError`.
+    `tensors` may be empty: their statistics only rank loop orders. Without `regions`, the regions of the schedule are taken. No
+    costs are expected without a machine, so that `fuse: best` gives the regions of `layerwise`. Raises `ProgramError`,
+    `ScheduleError` or `FusionError`.
     """
     if schedule.leaves_cut:
         schedule = replace(schedule, fuse_regions=("layerwise",))
@@ -41,9 +41,9 @@ def lower_regions(
     memo: LoweringMemo | None = None,
     refused: list[FusionError] | None = None,
 ) -> Iterator[CompiledRegion]:
-    """Yield the regions in the order in which they run. Each is yielded before the next one is lowered, so that an observer sees what came
-    before an error. `memo` has decisions of the same schedule. With a list of errors, those of regions that cannot be lowered are added
-    to it, and the other regions are lowered as if these had run.
+    """Yield the regions in the order in which they run. Each is yielded before the next one is lowered, so that an observer sees
+    the regions before an error. `memo` has decisions of the same schedule. With a list `refused`, the errors of regions that
+    cannot be lowered are added to it, and the other regions are lowered as if these had run.
     """
     requests = region_requests(partitioned)
     state = initial_state(partitioned, tensors, memo)
@@ -74,8 +74,8 @@ def lower_regions(
 
 
 def region_requests(partitioned: PartitionedProgram) -> tuple[RegionRequest, ...]:
-    """Return requests for the regions that are lowered, which are those of which something is read. Raises `ScheduleError` for an order
-    that no region can have, for zeros that cannot be dropped, and for a resident tensor that is no input.
+    """Return requests for the regions that are lowered: the regions with a result that is read. Raises `ScheduleError` for an
+    order that no region can have, for zeros that cannot be dropped, and for a resident tensor that is no input.
     """
     schedule, results, orders = partitioned.schedule, partitioned.results, user_orders(partitioned)
     for region in partitioned.regions:
@@ -114,7 +114,7 @@ def user_orders(partitioned: PartitionedProgram) -> dict[str, tuple[str, ...]]:
 
 
 def _unordered(target: str, partitioned: PartitionedProgram, targets: set[str]) -> ScheduleError:
-    """Return the error that says why no region has the order that is asked for `target`."""
+    """Return the error that says why no region has the order that the user wants for `target`."""
     aliases = partitioned.reshapes.aliases
     region = next((r for r in partitioned.regions if target in r.einsums), None)
     if target in aliases:
@@ -129,8 +129,8 @@ def _unordered(target: str, partitioned: PartitionedProgram, targets: set[str]) 
 
 
 def _unread(region: Region, schedule: Schedule) -> ScheduleError:
-    """Return the error for an order of a region of which nothing is read. Such a region is not lowered, and its order would be silently
-    ignored.
+    """Return the error for an order of a region of which no result is read. Such a region is not lowered, and its order would be
+    silently ignored.
     """
     return ScheduleError(
         f"order of `{region.name}`: nothing that it computes is read, so that it never runs",

@@ -1,4 +1,4 @@
-"""What lowering to public primitives settles before the regions of a program are lowered: whether it is asked for, and in which order dense
+"""Decisions on public primitives before the regions of a program are lowered: whether to use them, and in which order dense
 tensors are stored, where the order in which a region reads one decides whether the region has a public form.
 """
 
@@ -22,7 +22,7 @@ from fuseflow.sim import Machine
 from fuseflow.tensors import Format, Tensor
 
 ROUNDS = 4
-"""The number of times that tensors are ordered anew: what one region reads in another order, the regions before it may have to write so."""
+"""The number of times that tensors are ordered anew: if a region reads one in another order, earlier regions may have to write it so."""
 
 
 def with_primitives(schedule: Schedule, machine: Machine) -> Schedule:
@@ -97,7 +97,7 @@ def _without_repetition(
     tensors: Mapping[str, Tensor],
     memo: LoweringMemo,
 ) -> tuple[PartitionedProgram, Iterator[CompiledRegion]]:
-    """Return the program in regions of which none that nobody named repeats too much, and the regions, lowered."""
+    """Return the program, cut so that no region that the user did not name repeats too much, and the lowered regions."""
     while not isinstance(lowered, Refusal):
         regions = divided_regions(partitioned, lowered)
         if regions is partitioned.formed:
@@ -110,13 +110,13 @@ def _without_repetition(
 def _without_refusals(
     program: Program, partitioned: PartitionedProgram, tensors: Mapping[str, Tensor], memo: LoweringMemo
 ) -> tuple[PartitionedProgram, tuple[CompiledRegion, ...] | Refusal]:
-    """Return the program in regions of which none that nobody named is refused, and these, lowered, or what refuses one of them. A region
-    is refused that has no loop order, or would compute an Einsum in too many places."""
+    """Return the program, cut so that no region that the user did not name is refused, and the lowered regions or the refusal of
+    one. A region is refused that has no loop order, or would compute an Einsum in too many places."""
     refused: list[FusionError] = []
     may_divide = refused if partitioned.grows_regions else None
     while True:
         lowered = attempt(_lowered, partitioned, tensors, memo, may_divide)
-        if not refused:  # else a later region may be refused only since of those it was assumed what they write
+        if not refused:  # else a later region may be refused only because of assumptions about their results
             return partitioned, lowered
         regions = halved_regions(partitioned, [error.region for error in refused])
         if regions is partitioned.formed:

@@ -45,8 +45,8 @@ COPIES: dict[bool, tuple[CopyRule, ...]] = {True: ("never", "cycles", "free"), F
 
 
 def fuse_region(state: LoweringState, request: RegionRequest) -> tuple[FusedRegion, Precedent]:
-    """Return the region fused in its best order, or in that of the user, and the region of which it has this from: itself, or an earlier
-    one. Raises `FusionError` if there is no order.
+    """Return the region fused in its best order, or in the order of the user, and the region whose search found it: itself, or an
+    earlier one. Raises `FusionError` if there is no order.
     """
     program = state.partitioned.program
     stated = bool(request.order) and dict(program.region_orders).get(request.name) == request.order
@@ -114,10 +114,10 @@ def require_candidate(candidate: FusionCandidate | Refusal) -> FusionCandidate:
 
 
 def fusion_problem(state: LoweringState, request: RegionRequest, costs: OrderCosts) -> FusionProblem:
-    """Return what the search for a way to fuse the region needs to know. `costs` are those of the region."""
+    """Return the problem that the search for a way to fuse the region solves. `costs` are the costs of the region."""
     schedule, program = state.partitioned.schedule, state.partitioned.program
     return FusionProblem(
-        program=program.unordered if request.order else program,  # the order of a region wins over those of its Einsums
+        program=program.unordered if request.order else program,  # the order of a region wins over orders of its Einsums
         region=request.name,
         einsums=request.einsums,
         results=request.results,
@@ -136,7 +136,7 @@ def fusion_problem(state: LoweringState, request: RegionRequest, costs: OrderCos
 
 
 def _is_named(state: LoweringState, request: RegionRequest) -> bool:
-    """Return whether the user says what is in a region, or orders its loops: then it may compute an Einsum in many places."""
+    """Return whether the user names the Einsums of a region, or orders its loops: then it may compute an Einsum in many places."""
     names = state.partitioned.schedule.fuse_regions
     stated = names == ("layerwise",) and not state.partitioned.grows_regions
     return bool(request.order) or stated or (request.name in names and request.name not in KEYWORDS)
@@ -144,7 +144,7 @@ def _is_named(state: LoweringState, request: RegionRequest) -> bool:
 
 def _pins(state: LoweringState, request: RegionRequest) -> tuple[frozenset[str], ...]:
     """Return the sets of results that keep their declared mode order, the best first: results whose format the user chose, and, if any
-    order allows it, also those that later regions scan, or see in other dimensions.
+    order allows it, also results that later regions scan, or see in other dimensions.
     """
     program, viewed = state.partitioned.program, state.viewed_tensors
     formats = {name: state.declared[name].format for name in request.results}
@@ -188,7 +188,7 @@ def region_names(state: LoweringState, request: RegionRequest) -> tuple[str, ...
 
 
 def renamed_refusals(compared: ComparedOrders, old: tuple[str, ...], new: tuple[str, ...]) -> ComparedOrders:
-    """Return the orders that were compared for a region as those of another one, which has `new` names in the place of the `old` ones."""
+    """Return the orders that were compared for a region, with `new` names in the place of the `old` ones, as orders of another region."""
     names = dict(zip(old[1:], new[1:], strict=True))
 
     def renamed(word: re.Match[str]) -> str:
@@ -249,13 +249,13 @@ def apply_settings(state: LoweringState, fused: FusedRegion) -> FusedRegion:
 
 
 def expected_work(state: LoweringState, fused: FusedRegion) -> Callable[[LoopOrder], float]:
-    """Return what an order of a region is expected to do, by the loops of its trees alone, as a rank of costs."""
+    """Return the function that gives the expected work of an order of a region, by the loops of its trees alone, as a rank of costs."""
     work = region_work(state, fused)
     return cache(lambda order: expected_rank(*work(order), 0.0))
 
 
 def region_work(state: LoweringState, fused: FusedRegion) -> RegionWork:
-    """Return the work of a region, by what its tensors store."""
+    """Return the work of a region, by the shares of coordinates that its tensors store."""
     sources, blocks = {copy.name: copy.source for copy in fused.copies}, fused.blocks
     sizes = {v: -(-size // blocks.get(v, 1)) for v, size in fused.sizes.items()}
     stored = {view: _stored_shares(state, sources.get(view.tensor, view.tensor), view.indices) for view in fused.views}

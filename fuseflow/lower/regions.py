@@ -27,14 +27,14 @@ from fuseflow.transform import mark_fiber_fifos
 from fuseflow.transform.public import SELECTIONS
 
 
-@dataclass(frozen=True)  # with a place for what is computed once
+@dataclass(frozen=True)  # with a place for cached values
 class CompiledRegion:
     """One region at every stage, with its expected cost. A region without `einsums` is a copy that the next one reads.
 
-    `views_before` are the tensors that are seen in other dimensions for this region to read, and `views_after` those seen so as outputs of
-    the program. `places` gives the lanes that the nodes of `graph` are in. `own` is the graph in our own primitives, if `graph` is its
-    public form. `private` says what has no public form, if the schedule asks for public primitives and the graph is in our own.
-    `made_table` is the table if it was made to lower the region.
+    `views_before` are the views (a tensor seen in other dimensions) that this region reads, and `views_after` the views that are
+    outputs of the program. `places` gives the lanes that the nodes of `graph` are in. `own` is the graph in our own primitives,
+    if `graph` is its public form. `private` names the parts without a public form, if the schedule asks for public primitives and
+    the graph is in our own. `made_table` is the table if it was made to lower the region.
     """
 
     name: str
@@ -138,7 +138,7 @@ def dealt_region(state: LoweringState, region: CompiledRegion, schedule: Schedul
 
 
 def _with_views(steps: Iterable[LoweringStep]) -> tuple[CompiledRegion, ...]:
-    """Return the regions among some steps, each with the views that come before it, and the last with those after it."""
+    """Return the regions among some steps, each with the views that come before it, and the last region also with the views after it."""
     regions: list[CompiledRegion] = []
     waiting: tuple[TensorView, ...] = ()
     for step in steps:

@@ -1,10 +1,10 @@
 """Regions that nobody named and that repeat too much of their work, and their division.
 
-Fusion computes again what it does not store. A convolution over windows of nine, fused with those before it, computes each of their results
-up to nine times, so that a network of them fused as one region would run for years. The user who names such a region gets it. Those that
-`layerwise` and `full` grow are divided in the middle, as long as more cycles are expected of one than `MOST_REPEATS` times the loops of its
-Einsums, all dense and one after the other. Fused sparse models take far fewer cycles than that. Those that cannot be lowered are divided
-so, too: a region without a loop order, or with an Einsum that it would compute in too many places.
+Fusion computes values again that it does not store. A convolution over windows of nine, fused with earlier convolutions, computes each of
+their results up to nine times, so that a network of them fused as one region would run for years. The user who names such a region gets it.
+Regions that `layerwise` and `full` grow are divided in the middle, as long as one is expected to take more cycles than `MOST_REPEATS` times
+the loops of its Einsums, all dense and one after the other. Fused sparse models take far fewer cycles. Regions that cannot be lowered are
+divided so, too: a region without a loop order, or with an Einsum that it would compute in too many places.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ MOST_REPEATS = 100
 
 
 def divided_regions(partitioned: PartitionedProgram, lowered: Sequence[CompiledRegion]) -> tuple[Region, ...]:
-    """Return the regions with those in halves that repeat too much. It is the same tuple if none does. A region stays whole if the user
-    ordered its loops.
+    """Return the regions, with each region that repeats too much divided in halves. It is the same tuple if none does. A region
+    stays whole if the user ordered its loops.
     """
     cycles, ordered = {region.name: region.estimate.cycles for region in lowered}, user_orders(partitioned)
     repeating = (r.name for r in partitioned.formed if cycles.get(r.name, 0) > MOST_REPEATS * _loops(partitioned, r))
@@ -32,7 +32,7 @@ def divided_regions(partitioned: PartitionedProgram, lowered: Sequence[CompiledR
 
 
 def halved_regions(partitioned: PartitionedProgram, names: Collection[str]) -> tuple[Region, ...]:
-    """Return the regions with those of these names in halves. It is the same tuple if each of these has one Einsum."""
+    """Return the regions, with each region of these `names` divided in halves. It is the same tuple if each of these has one Einsum."""
     divider, taken = RegionDivider(partitioned.original), {region.name for region in partitioned.formed}
     regions: list[Region] = []
     for region in partitioned.formed:

@@ -1,4 +1,4 @@
-"""The state of the lowering of a program: what is in memory before the next region runs."""
+"""The state of the lowering of a program: the tensors that are in memory before the next region runs."""
 
 from __future__ import annotations
 
@@ -38,9 +38,9 @@ class PricedTable:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Precedent:
-    """The outcome of a search for a way to fuse a region, with the names that the region uses: its own, then those of its tensors. A region
-    that differs in names alone has other names in the same places. `nodes` are those of its table, which is `priced` if the search priced
-    it under the names that it has, and `graph` is its graph.
+    """The outcome of a search for a way to fuse a region, with the names that the region uses: its own, then the names of its
+    tensors. A region that differs in names alone has other names in the same places. `nodes` are the nodes of its table, which is
+    `priced` if the search priced it under its names, and `graph` is its graph.
     """
 
     names: tuple[str, ...]
@@ -52,11 +52,11 @@ class Precedent:
 
 @dataclass(slots=True)
 class LoweringMemo:
-    """What is decided or computed once. The memo saves time alone.
+    """Decisions and values that are computed once. The memo only saves time.
 
-    `fusions` has how a region was fused, by its `region_fusion.fusion_key` and the order that was asked for, and `copies` what a copy
-    costs, by its source and its order. Of graphs that are equal up to names, `estimates` has the costs and the statistics of their results,
-    and `fiber_fifos` the edges that must hold a whole fiber, by the positions of the nodes.
+    `fusions` has the way in which a region was fused, by its `region_fusion.fusion_key` and the requested order, and `copies` the
+    cost of a copy, by its source and its order. For graphs that are equal up to names, `estimates` has the costs and the
+    statistics of their results, and `fiber_fifos` the edges that must hold a whole fiber, by the positions of the nodes.
     """
 
     fusions: dict[Hashable, Precedent] = field(default_factory=dict)
@@ -65,15 +65,15 @@ class LoweringMemo:
     fiber_fifos: dict[Hashable, tuple[tuple[int, int], ...]] = field(default_factory=dict)
 
     def for_other_formats(self) -> LoweringMemo:
-        """Return what holds for the same schedule where tensors have other formats, too: a key of `fusions` has those of a region. New
-        entries are shared."""
+        """Return a memo of the decisions that also hold if tensors have other formats: a key of `fusions` has the formats of a
+        region. New entries are shared."""
         return LoweringMemo(self.fusions)
 
 
 @dataclass(frozen=True, slots=True)
 class LoweringState:
-    """What is known where a region begins: the tensors that are in memory by then, `stored`, in the formats that they really have, and the
-    `statistics` of their levels.
+    """The state where a region begins: the tensors that are in memory by then, `stored`, in the formats that they really have,
+    and the `statistics` of their levels.
     """
 
     partitioned: PartitionedProgram

@@ -36,7 +36,7 @@ def with_stated_schedule(program: Program, partitioned: PartitionedProgram, regi
 
 
 def unstated_schedule(schedule: Schedule) -> Schedule:
-    """Return what a schedule says beside regions, orders, formats and associations, which a program states."""
+    """Return a schedule without its regions, orders, formats and associations, which a program states."""
     return replace(schedule, fuse_regions=("layerwise",), regions=(), orders=(), formats=(), associations=(), order_policy="best")
 
 

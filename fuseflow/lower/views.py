@@ -44,7 +44,7 @@ def add_views(memory: dict[str, Tensor], views: Iterable[TensorView]) -> None:
 
 
 def view_tensor(source: TensorType, format: Format, source_statistics: TensorStatistics, type: TensorType) -> TensorView:
-    """Return the view of `source` as `type` says, in this format. Its sparse levels are those of the source, and dense ones are full."""
+    """Return the view of `source` as `type` says, in this format. Its sparse levels are the source's, and dense ones are full."""
     assert source.format is not None
     statistics = view_statistics(source_statistics, source.format, format, type.stored_shape)
     return TensorView(source.name, replace(type, format=format, dtype=source.dtype, fill=source.fill), statistics)
@@ -63,8 +63,8 @@ def view_format(view: Einsum, source: TensorType) -> Format | None:
 
 
 def required_order(view: Einsum, format: Format | None) -> tuple[int, ...]:
-    """Return the order in which the dense dimensions of the source must be stored for the view to exist, in `format` if one is asked
-    for.
+    """Return the order in which the dense dimensions of the source must be stored for the view to exist, in `format` if one is
+    given.
     """
     groups = _groups(view.indices)
     stored = [part for d in (format.order if format is not None else range(len(groups))) for part in groups[d]]

@@ -10,7 +10,7 @@ from fuseflow.einsum.nodes import Access, Const, Einsum, Program
 
 
 def leave_to_writers(program: Program, regions: Collection[Collection[str]], drop_zeros: Collection[str]) -> Program:
-    """Return a program, of which all types are declared, without the roundings that the writers of its results do.
+    """Return a program (all its types are declared) without the roundings that the writers of its results do.
 
     A rounding stays where nothing else is computed. It stays where zeros are dropped before the writer, since it decides what is 0.
     """

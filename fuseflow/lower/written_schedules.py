@@ -1,4 +1,4 @@
-"""What of the schedule that a text of MLIR has is not taken, since the schedule of the user says otherwise."""
+"""The parts of the schedule in a text of MLIR that are not taken, since the schedule of the user says otherwise."""
 
 from __future__ import annotations
 

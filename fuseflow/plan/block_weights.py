@@ -1,6 +1,6 @@
 """The weights of blocks, measured on a machine: the cycles of a product whose operand is full, over the number of its blocks.
 
-The operand has about 256 x 256 entries, and is multiplied with 256 rows in blocks of 32. What runs the product comes in as a callable, so
+The operand has about 256 x 256 entries, and is multiplied with 256 rows in blocks of 32. The simulator comes in as a callable, so
 that a weight is measured by any simulator, and by the estimate too.
 """
 
@@ -42,7 +42,7 @@ class BlockWeights(Generic[M]):
         return lambda form: self.weight(machine, form)
 
     def weight(self, machine: M, form: Form) -> float:
-        """Return what a block costs on a machine. Raise `PlanError` for a form without blocks."""
+        """Return the cycles of a block of a form on a machine. Raise `PlanError` for a form without blocks."""
         if (machine, form) not in self.measured:
             program = full_product(form)
             arrays = {tensor.name: np.ones(tensor.shape, dtype=np.float32) for tensor in program.inputs}

@@ -4,13 +4,13 @@
                                            1 1 . 1  ->  A A . B       cost 2.5 + 1.0 + 1.0
                                            . . 1 .      . . B .
 
-Blocks of one size stand in a grid that begins at (0, 0); those at the edge are cut there, and cost as much as others. The best cover is
+Blocks of one size stand in a grid that begins at (0, 0). Blocks at the edge are cut there, and cost as much as others. The best cover is
 hard to find, so this one is greedy: next comes the block with the least weight for an entry that it newly covers. Of equal ones a larger
-block comes first, then the option that is listed first, then the first row and column. Its cost is at most H(n) = 1 + 1/2 + ... + 1/n
-times the least, where n is the number of entries of the largest block. Of one size and single elements that hold all, it is the least.
+block comes first, then the option that is listed first, then the first row and column. Its cost is at most H(n) = 1 + 1/2 + ... + 1/n times
+the least, where n is the number of entries of the largest block. With one size and single elements that hold all, it is the least.
 
-CP-SAT finds the least, and is not asked: for 128 x 128 entries, covers in blocks of 4x4 and 8x8, or of 8x8 and 32x32, became at most 0.15 %
-cheaper, and took 0.05 to 0.6 s where this takes 5 ms; with single elements besides, half of a matrix did not end in 20 s.
+CP-SAT finds the least cost, and is not used: for 128 x 128 entries, covers in blocks of 4x4 and 8x8, or of 8x8 and 32x32, became at most
+0.15 % cheaper, and took 0.05 to 0.6 s where this takes 5 ms; with single elements besides, half of a matrix did not end in 20 s.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ Mask: TypeAlias = npt.NDArray[np.bool_]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Option:
-    """Blocks of one size, each of which costs `weight`. `holds` are the entries that such a block can hold, or None if it holds all."""
+    """Blocks of one size. Each costs `weight`. `holds` are the entries that such a block can hold, or None if it holds all."""
 
     size: tuple[int, int]
     weight: float
@@ -65,7 +65,7 @@ class Cover:
 
 
 def check_weight(weight: float, blocks: str) -> None:
-    """Raise `PlanError` unless blocks can cost so much: a block without a cost would cover everything."""
+    """Raise `PlanError` unless `weight` can be the cost of a block: blocks without a cost would cover everything."""
     if not (math.isfinite(weight) and weight > 0):
         raise PlanError(f"a weight of {weight:g} for `{blocks}`", hint="a weight is what a block costs: a finite number above 0")
 
@@ -73,8 +73,8 @@ def check_weight(weight: float, blocks: str) -> None:
 def cover(mask: Mask, options: Sequence[Option]) -> Cover:
     """Cover the entries of a matrix. Raise `PlanError` without options, and if no option can hold some entry.
 
-    Blocks of one size never overlap, so all that cover equally many entries are chosen at once. What is left to cover only shrinks, so what
-    an option costs for an entry only rises. The heap has a bound from below, which is computed anew when the turn of the option comes.
+    Blocks of one size never overlap, so all that cover equally many entries are chosen at once. The entries left to cover only get fewer,
+    so the cost of an option for an entry only rises. The heap has a lower bound, which is computed anew when the option's turn comes.
     """
     if not options:
         raise PlanError("a cover without a size of blocks", hint="give at least one, such as `1x1`")

@@ -28,8 +28,8 @@ MOST_ENTRIES = 1 << 28
 
 @dataclass(frozen=True, slots=True)
 class Decomposed:
-    """A program with its tensors, of which some may be decomposed. `stored` says, by name, of which input others have the numbers, and in
-    which blocks. `parts` says of which operand others are parts."""
+    """A program with its tensors, some of them decomposed. `stored` says, by the name of a tensor, which input its numbers are
+    from, and in which blocks it is stored. `parts` gives, by the name of a part, its operand."""
 
     program: Program
     tensors: Mapping[str, Tensor]

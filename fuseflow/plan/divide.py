@@ -25,8 +25,8 @@ from fuseflow.tensors import Format
 
 @dataclass(frozen=True, slots=True)
 class DividedProgram:
-    """A program in which an operand is divided into `parts`, which are names of tensors. `stored` says, by name, of which input other
-    operands have the numbers, and in which blocks."""
+    """A program in which an operand is divided into `parts`, which are names of tensors. `stored` says, by the name of another
+    operand, which input its numbers are from, and its blocks."""
 
     program: Program
     parts: tuple[str, ...]

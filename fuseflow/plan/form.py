@@ -1,4 +1,4 @@
-"""The form of a part of an operand: how its entries are stored, and as numbers of which type.
+"""The form of a part of an operand: how its entries are stored, and the type of their numbers.
 
 elements       32x32       nm(2:4)       32x32 i8
 """
@@ -23,7 +23,7 @@ ELEMENTS = "elements"
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """The form of a part of a matrix: blocks of `block` entries, or single entries of which at most n stand in every m coordinates.
+    """The form of a part of a matrix: blocks of `block` entries, or single entries, at most n of them in every m coordinates.
     `dtype` is a key of `DTYPES`, or "" for the type of the operand.
 
     >>> str(Form((32, 32), dtype="i8")), str(Form())
@@ -68,8 +68,8 @@ class Form:
         return f"{self.storage} {self.dtype}".rstrip()
 
     def format(self, operand: Format) -> Format:
-        """Return the format of a part of an operand that is stored so: its own levels where they are sparse, or else those of CSR. The
-        order of the dimensions stays."""
+        """Return the format of a part of an operand in this form: the operand's levels if they are sparse, or else the levels of
+        CSR. The order of the dimensions stays."""
         if self.nm is not None:
             return Format((Dense(), self.nm), operand.order)
         if operand.all_dense or any(level.pads for level in operand.levels):
@@ -78,8 +78,8 @@ class Form:
 
 
 def common_blocks(forms: Sequence[Form], shared: Collection[int]) -> tuple[Block, ...]:
-    """Return the block in which each part is stored. Along the `shared` dimensions all have one size, the greatest that divides those of
-    all parts. A larger block is stored as several.
+    """Return the block in which each part is stored. Along the `shared` dimensions all blocks have one size, the greatest that
+    divides the sizes of all parts. A larger block is stored as several.
 
     >>> common_blocks((Form((32, 32)), Form((4, 4))), (1,)), common_blocks((Form((32, 32)), Form()), (1,))
     (((32, 4), (4, 4)), ((32, 1), ()))

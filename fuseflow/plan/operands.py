@@ -3,7 +3,7 @@
     B1 in blocks of 32x1, B2 in single elements        A1 in blocks of 1x32, and A in single elements
 
 An input is copied into other blocks. A tensor that is computed is written once, so that all parts must need it in the same blocks. Blocks
-are declared where they were before. Elsewhere they follow from those of the parts, so that indices without parts stay free.
+are declared where they were before. Elsewhere they follow from the blocks of the parts, so that indices without parts stay free.
 """
 
 from __future__ import annotations

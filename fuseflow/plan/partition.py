@@ -1,7 +1,7 @@
 """The partition of an operand: which of its entries are in which part.
 
-Parts that are stored n:m come first, and take as many entries as fit. What they leave is covered by blocks, of which single elements are
-the smallest. An entry is in no part whose type does not hold it.
+Parts that are stored n:m come first, and take as many entries as fit. The other entries are covered by blocks; single elements
+are the smallest. An entry is in no part whose type does not hold it.
 """
 
 from __future__ import annotations

@@ -10,8 +10,8 @@
 
 Instead of the operands, `operands: auto` leaves the plan to a search, as `plan: auto` does in a schedule.
 
-A weight is what one block of a part costs. It is needed where an operand has several parts in blocks, of which single elements are the
-smallest: it decides which entry is in which part. So a plan with its weights gives the same parts each time.
+A weight is the cost of one block of a part. It is needed where an operand has several parts in blocks (single elements are the
+smallest blocks): it decides which entry is in which part. So a plan with its weights gives the same parts each time.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ from fuseflow.tensors import Format, Tensor
 from fuseflow.yaml_text import read_yaml, write_yaml
 
 AUTO = "auto"
-"""What stands for the operands of a plan that is still to be chosen."""
+"""The word for the operands of a plan that is still to be chosen."""
 Weigh: TypeAlias = Callable[[Form], float]
-"""What a block of a form costs."""
+"""Returns the cost of a block of a form."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,13 +73,13 @@ class Plan:
 
     @classmethod
     def from_yaml(cls, text: str, file: str = "<text>") -> Plan:
-        """Read a plan. Raise `PlanError` with the line and the column of what is wrong in it."""
+        """Read a plan. Raise `PlanError` with the line and the column of a fault."""
         reader = PlanReader(read_yaml(text, file, PlanError))
         return cls.from_rows(reader, reader.rows())
 
     @classmethod
     def from_rows(cls, reader: PlanReader, rows: Any) -> Plan:
-        """Return the plan in plain values, which are what the reader has at its path. Raise `PlanError` as `from_yaml` does."""
+        """Return the plan that `rows` describe, the values at the path of the reader. Raise `PlanError` as `from_yaml` does."""
         return cls(auto=True) if rows == AUTO else cls(reader.read(rows))
 
     def weighed(self, weigh: Weigh) -> Plan:
@@ -117,7 +117,7 @@ class Plan:
         return decomposed.program, decomposed.tensors
 
     def decomposed(self, program: Program, tensors: Mapping[str, Tensor], needed: Mapping[str, Mask] | None = None) -> Decomposed:
-        """Return the same as `apply`, with what became of each input."""
+        """Return the same as `apply`, with the parts or blocks of each input."""
         self.verify(program, tensors)
         decomposed = Decomposed(program, tensors)
         for name, parts in self.operands:
@@ -126,7 +126,7 @@ class Plan:
 
 
 def read_plan(path: Path) -> Plan:
-    """Read a plan from a file. Raise `FileError` if it cannot be read, and `PlanError` for what is wrong in it."""
+    """Read a plan from a file. Raise `FileError` if it cannot be read, and `PlanError` for a fault in it."""
     return Plan.from_yaml(read_text(path, "the plan"), str(path))
 
 

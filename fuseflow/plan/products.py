@@ -15,7 +15,7 @@ from fuseflow.errors import PlanError
 
 @dataclass(frozen=True, slots=True)
 class Product:
-    """A sum of products with a matrix as a factor. `einsum` is the statement in which it stands, and `indices` are those of the matrix."""
+    """A sum of products with a matrix as a factor. It stands in the statement `einsum`. `indices` are the indices of the matrix."""
 
     einsum: Einsum
     reduction: Reduce

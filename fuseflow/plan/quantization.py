@@ -33,7 +33,7 @@ NARROWER = ("i16", "i8", "i4")
 class TypeTrial:
     """A type that was tried for a tensor.
 
-    `error` is the greatest mean squared error of an output, in parts of the mean square of that output. `drop` is what the metric lost.
+    `error` is the greatest mean squared error of an output, divided by the mean square of that output. `drop` is the loss of the metric.
     """
 
     tensor: str
@@ -59,7 +59,7 @@ class Quantization:
         return "\n".join("  ".join(map(str.ljust, row, widths)).rstrip() for row in cells)
 
     def to_json(self) -> dict[str, Any]:
-        """Return the types with their scales, and what was tried, as plain values."""
+        """Return the types with their scales, and the trials, as plain values."""
         return {
             "scales": {name: {"dtype": scale.dtype, "step": scale.step} for name, scale in self.scales.items()},
             "trials": [
@@ -70,7 +70,7 @@ class Quantization:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class QuantizationSearch:
-    """What is needed to judge narrower types: a program with the tensors that it is calibrated on, those of them that are constants, and
+    """The data that judges narrower types: a program with the tensors that it is calibrated on, the names of its constants, and
     how much its outputs may change."""
 
     program: Program
@@ -120,8 +120,8 @@ def _greatest(name: str, values: npt.NDArray[Any]) -> float:
 
 
 def _error(values: Array, exact: Array) -> float:
-    """Return the mean squared error in parts of the mean square of what is exact; as it is, if that is 0. It is that of finite numbers, and
-    infinite if another one changes."""
+    """Return the mean squared error of finite values, divided by the mean square of the exact values unless that is 0. It is
+    infinite if a value that is not finite changes."""
     finite = np.isfinite(exact)
     if not np.array_equal(values[~finite], exact[~finite], equal_nan=True):
         return float("inf")

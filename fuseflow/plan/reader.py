@@ -1,4 +1,4 @@
-"""The YAML of a plan: its rows, and a reader that names the place of what is wrong in them."""
+"""The YAML of a plan: its rows, and a reader that names the place of a fault in them."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def _row(part: PlannedPart) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class PlanReader:
-    """A reader of the operands of a plan, which raises `PlanError` with the place of what is wrong. They stand at `path` in the text."""
+    """A reader of the operands of a plan, which raises `PlanError` with the place of a fault. The operands stand at `path` in the text."""
 
     yaml: YamlText
     path: KeyPath = (SECTION,)

@@ -22,12 +22,12 @@ from fuseflow.tensors.dtypes import ElementType
 Bits: TypeAlias = npt.NDArray[np.int64]
 
 _MOST = 32
-"""The bits of what is no integer of fewer bits."""
+"""The bits of a number that is no integer of fewer bits."""
 
 
 def needed_bits(values: npt.NDArray[Any]) -> Bits:
-    """Return the bits that each value needs: those of the narrowest signed integer that is equal to it, and 32 if none of fewer bits is.
-    0 needs none.
+    """Return the bits that each value needs: the bits of the narrowest signed integer that is equal to it, or 32 if no integer of
+    fewer bits is. 0 needs none.
 
     >>> needed_bits(np.array([0, 1, -1, 7, -8, 8, 0.5, 2.0**40])).tolist()
     [0, 2, 1, 4, 4, 5, 32, 32]
@@ -57,8 +57,8 @@ def round_up(bits: Bits, widths: Collection[int]) -> Bits:
 
 
 def rounding_options(bits: Bits, widths: Collection[int]) -> tuple[tuple[int, ...], ...]:
-    """Return the sets of widths to which entries can be rounded, those with fewer widths first. Each width of a set is that of some entry,
-    so that no two sets round all entries alike. Raise `PlanError` if the widest does not hold every entry.
+    """Return the sets of widths to which entries can be rounded, sets with fewer widths first. Some entry is rounded to each
+    width of a set, so that no two sets round all entries alike. Raise `PlanError` if the widest does not hold every entry.
 
     >>> rounding_options(np.array([3, 8, 32]), (4, 8, 16, 32))
     ((32,), (4, 32), (8, 32), (16, 32), (4, 8, 32), (4, 16, 32))

@@ -5,9 +5,9 @@
     A1[i, j] = A[i, j] * 21.2                                                    A1 is i8
     Y[i, j] = relu((sum(k) A1[i, k] * B1[k, j]) * 0.0003)                        B1 is i8, and stored so
 
-An integer n stands for the number n * scale. The quantization is symmetric, with one scale for a tensor. It is that of
-`torch.fake_quantize_per_tensor_affine` with the zero point 0: a number is multiplied by the inverse of the scale, rounded to the nearest
-integer, ties to even, and saturated.
+An integer n stands for the number n * scale. The quantization is symmetric, with one scale for a tensor. It is the same as
+`torch.fake_quantize_per_tensor_affine` with the zero point 0: a number is multiplied by the inverse of the scale, rounded to the
+nearest integer, ties to even, and saturated.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from fuseflow.tensors.dtypes import DTYPES
 
 @dataclass(frozen=True, slots=True)
 class Scale:
-    """The type of the integers of a tensor, and what each counts for. Both numbers are floats of 32 bits, as PyTorch's are."""
+    """The type of the integers of a tensor, and the step that 1 stands for. The step and its inverse are 32-bit floats, as PyTorch's."""
 
     dtype: str
     step: float
@@ -86,7 +86,7 @@ def scaled(
 def _einsums(
     program: Program, constants: frozenset[str], scales: Mapping[str, Scale], names: Mapping[str, str]
 ) -> Iterator[Einsum]:
-    """Yield the statements of a program whose products read integers, and those which round to them, before they are needed."""
+    """Yield the statements of a program whose products read integers. Statements that round to these integers come before their readers."""
     rounded = set(constants)
     for einsum in program.einsums:
         body = _body(einsum.body, scales, names)

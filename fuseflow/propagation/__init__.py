@@ -1,4 +1,4 @@
-"""What a model does not need: of every element of every tensor of a program, whether it is known and whether it is needed.
+"""The analysis of which elements of the tensors of a program are known, and which are needed.
 
 >>> from fuseflow.propagation import analyse, pruned
 >>> from fuseflow.einsum.parse import parse

@@ -1,4 +1,4 @@
-"""The analysis of a program: what is known and what is needed of its tensors, by two sweeps over its Einsums."""
+"""The analysis of a program: which elements of its tensors are known, and which are needed, by two sweeps over its Einsums."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ from fuseflow.propagation.tensor_mask import Bits, TensorMask
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Analysis:
-    """What is known and what is needed of every tensor of a program, by name.
+    """The known values and the needed elements of every tensor of a program, by the name of the tensor.
 
-    `attributes` has the value of an element that every run has, and NaN where it is unknown; of a large sparse tensor, it has the
-    coordinates of what is unknown. `reached` is true where an element is unknown and an output depends on it.
+    `attributes` has the value that an element has in every run, and NaN where it is unknown. For a large sparse tensor it has the
+    coordinates of the unknown elements. `reached` is true where an element is unknown and an output depends on it.
     """
 
     program: Program
@@ -49,8 +49,8 @@ class Analysis:
         return {name: self.needed_mask(name).whole() for name in self.known}
 
     def dead(self, name: str) -> Bits:
-        """Return which elements of a tensor need not be stored: those that are known to be its implicit value, and those that are unknown
-        and not needed. A known element with another value stays, since what is computed of it needs it."""
+        """Return which elements of a tensor need not be stored: elements that are known to be its implicit value, and elements
+        that are unknown and not needed. A known element with another value stays: results that are computed from it need it."""
         return self.dead_mask(name).whole(name)
 
     def needed_mask(self, name: str) -> TensorMask:
@@ -65,8 +65,8 @@ class Analysis:
         return self._mask(name, (known == self._fill(name)) | (np.isnan(known) & ~needed), True)
 
     def idle_mask(self, name: str) -> TensorMask:
-        """Return which elements of a tensor are of no use by themselves: those that are known to be its implicit value, and those that are
-        not needed. Another known element may still be what a known result is computed from."""
+        """Return which elements of a tensor are of no use by themselves: elements that are known to be its implicit value, or are
+        not needed. A known result may still be computed from another known element."""
         known, needed = self.attributes[name], self.reached[name]
         return self._mask(name, ~needed if isinstance(known, Entries) else (known == self._fill(name)) | ~needed, True)
 
@@ -88,7 +88,7 @@ class Analysis:
 
 
 def analyse(program: Program, attributes: Mapping[str, Attribute] | None = None) -> Analysis:
-    """Return what is known and needed of a program, if this is known of some of its tensors.
+    """Return which elements of the tensors of a program are known and needed, given the `attributes` of some tensors.
 
     An attribute of a result says that the result is pruned there: it is as if the program had a mask behind it. Raise `AttributesError` for
     an attribute of a tensor that is not there, or of another shape.
@@ -106,8 +106,8 @@ def analyse(program: Program, attributes: Mapping[str, Attribute] | None = None)
 
 
 class EinsumStep:
-    """An Einsum of a program as a step of the two sweeps. `shapes` has those of all tensors, and `attribute` says what of its result is
-    pruned."""
+    """An Einsum of a program as a step of the two sweeps. `shapes` has the shapes of all tensors, and `attribute` says which
+    elements of its result are pruned."""
 
     def __init__(
         self, einsum: Einsum, program: Program, shapes: Mapping[str, tuple[int, ...]], attribute: Attribute | None
@@ -136,7 +136,7 @@ class EinsumStep:
             yield access.tensor, self._of_operand(known[access.tensor], access, elements)
 
     def _of_result(self, value: Value) -> Array | Entries:
-        """Return what is known of the result as an array over its dimensions."""
+        """Return the known values of the result as an array over its dimensions."""
         if isinstance(value, Entries):
             names = self._left.names
             if is_plain(self._left) and set(names) == set(value.names):
@@ -163,7 +163,7 @@ def _mask_shape(known: Array | Entries) -> tuple[int, ...]:
 
 
 def _pruned(known: Array | Entries, given: Array | Entries, shape: tuple[int, ...]) -> Array | Entries:
-    """Return what is known of a result that is masked as an attribute of it says."""
+    """Return the known values of a result after the mask that the attribute `given` puts on it."""
     if isinstance(given, Entries):
         return given
     if isinstance(known, Entries):

@@ -1,7 +1,7 @@
-"""What is known of a tensor before the analysis: which elements have a value that no run changes.
+"""Attributes: the facts about a tensor that are known before the analysis. They say which elements have a value that no run changes.
 
-An array of attributes has the known value of each element, and NaN where it is unknown. A dimension of extent 1 stands for a whole one
-along which nothing changes, so that the array of a tensor of which nothing is known has one element.
+An array of attributes has the known value of each element, and NaN where it is unknown. A dimension of extent 1 stands for a
+whole dimension along which nothing changes. So the array of a tensor without any known value has one element.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from fuseflow.tensors.levels.base import Ints
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Attribute:
-    """What is known of a tensor: its `values`, with NaN where one is unknown, and a `mask` that is false where an element is pruned.
+    """The known facts about a tensor: its `values`, with NaN where one is unknown, and a `mask` that is false where an element is pruned.
 
-    Of a tensor with the implicit value 0 and more elements than an array should have, `crds` lists those that are not pruned instead, as an
-    array [rank, n]. All of them are unknown.
+    Of a tensor with the implicit value 0 and more elements than an array should have, `crds` lists the elements that are not
+    pruned instead, as an array [rank, n]. All of them are unknown.
     """
 
     values: npt.ArrayLike = np.nan
@@ -31,7 +31,7 @@ class Attribute:
     crds: Ints | None = None
 
     def known(self, tensor: TensorType) -> Array | Entries:
-        """Return what is known of a tensor: an array of attributes, or the entries that are unknown. What is pruned has its implicit value.
+        """Return the known values of a tensor as an array, or the entries that are unknown. A pruned element has the implicit value.
 
         Raise `AttributesError` for values, a mask or coordinates of another shape.
         """
@@ -49,12 +49,12 @@ class Attribute:
 
 
 def pruned(mask: npt.ArrayLike) -> Attribute:
-    """Return the attribute of a tensor of which a mask says what is kept. The numbers that are kept are unknown."""
+    """Return the attribute of a tensor that is pruned where a mask is false. The numbers that are kept are unknown."""
     return Attribute(mask=mask)
 
 
 def constant(values: npt.ArrayLike, mask: npt.ArrayLike = True) -> Attribute:
-    """Return the attribute of a tensor whose values are known, but for those that are NaN."""
+    """Return the attribute of a tensor whose values are known, except where the array has NaN."""
     return Attribute(values, mask)
 
 

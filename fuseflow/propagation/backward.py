@@ -1,4 +1,4 @@
-"""What is needed of every operand, from what is needed of a result: what the result depends on where it is needed and unknown.
+"""Which elements of the operands are needed, given the elements of a result that are needed. Known elements of a result need no operand.
 
 Over an index that the operand lacks, and over several uses, an element is needed if any of them needs it.
 """
@@ -23,13 +23,13 @@ Needs: TypeAlias = Iterator[tuple[Access, Mask]]
 
 
 class Backward:
-    """What an Einsum needs of its operands. `forward` has what is known of its expressions."""
+    """Finds the elements that an Einsum needs of its operands. `forward` has the known values of its expressions."""
 
     def __init__(self, forward: Forward) -> None:
         self._forward = forward
 
     def needs(self, node: Expr, need: Mask) -> Needs:
-        """Yield what an expression needs where a mask over its indices is true. What is known needs no operand."""
+        """Yield the elements that an expression needs where a mask over its indices is true. A known element needs no operand."""
         need = self._both(self._any_over(need, free_indices(node)), unknown(self._forward.value(node)))
         if not (need.mask if isinstance(need, Entries) else need.array).any():
             return
@@ -73,7 +73,7 @@ class Backward:
                 yield from self.needs(factor, any_product(others, free_indices(factor), (), sizes))
 
     def _of_selection(self, node: Keep, need: Mask) -> Mask:
-        """Return what a rule must see of its operand: the entry alone, or all that it is compared with."""
+        """Return which elements of its operand a rule must see: the entry alone, or all elements that it is compared with."""
         match node.rule:
             case Threshold():
                 return need

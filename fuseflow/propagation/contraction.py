@@ -41,7 +41,7 @@ def any_product(masks: Sequence[Mask], kept: Sequence[str], over: Sequence[str],
 
 
 def _any_of_entries(entries: Entries, others: Sequence[Mask], kept: Sequence[str], sizes: Mapping[str, int]) -> Labeled:
-    """Return `any_product` of masks of which one lists its coordinates: a product of a sparse matrix with a dense one."""
+    """Return `any_product` of masks where one mask lists its coordinates: a product of a sparse matrix with a dense one."""
     dense = list[Labeled]()
     for other in others:
         if isinstance(other, Labeled) and not set(other.names) <= set(entries.names):

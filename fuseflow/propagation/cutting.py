@@ -50,7 +50,7 @@ class Cuts:
         return tensor
 
     def restored(self, name: str, tensor: Tensor, shape: tuple[int, ...]) -> Tensor:
-        """Return a tensor of a shape from what is left of it after the cuts. What went has the implicit value."""
+        """Return a tensor of the full shape from its elements that are left after the cuts. All other elements have the implicit value."""
         coordinates, values = tensor.entries()
         for mode, stay in self._of(name, len(shape)):
             coordinates[mode] = stay[coordinates[mode]]
@@ -85,7 +85,7 @@ def cuts(analysis: Analysis) -> Cuts:
 
 
 def _classes(einsums: Iterable[Einsum], tensors: Iterable[TensorType]) -> Iterator[list[_Member]]:
-    """Yield the dimensions and indices that must lose the same coordinates. Those that cannot lose any are left out."""
+    """Yield the dimensions and indices that must lose the same coordinates, without the ones that cannot lose any."""
     groups: dict[_Member, list[_Member]] = {}
     fixed = {member for tensor in tensors for member in _fixed_axes(tensor)}
 
@@ -111,14 +111,14 @@ def _classes(einsums: Iterable[Einsum], tensors: Iterable[TensorType]) -> Iterat
 
 
 def _fixed_axes(tensor: TensorType) -> Iterator[_Member]:
-    """Yield the dimensions of a tensor whose coordinates mean more than a place: those of blocks, and of levels that store groups."""
+    """Yield the dimensions of a tensor whose coordinates may not change: tensors in blocks, and tensors with levels that store groups."""
     grouped = tensor.format is not None and any(level.pads for level in tensor.format.levels)
     if tensor.block or grouped:
         yield from ((tensor.name, mode) for mode in range(len(tensor.shape)))
 
 
 def _compared(einsum: Einsum) -> tuple[str, ...]:
-    """Return the indices over which a rule compares entries: those at idle coordinates are compared, too."""
+    """Return the indices over which a rule compares entries. It also compares entries at idle coordinates."""
     body = einsum.body
     return body.over if isinstance(body, Keep) and isinstance(body.rule, Largest) else ()
 
@@ -134,7 +134,7 @@ def _useful_reductions(analysis: Analysis) -> dict[tuple[str, str], Bits]:
         forward = Forward(analysis.attributes, shapes, sizes[einsum.name])
         left, known = Access(einsum.name, einsum.indices), analysis.attributes[einsum.name]
         if isinstance(known, Entries):
-            matters = EVERYWHERE  # what is 0 beside the entries must stay 0
+            matters = EVERYWHERE  # elements that are 0 beside the entries must stay 0
         else:
             junk = np.isnan(known) & ~analysis.reached[einsum.name]
             matters = read(left, ~junk, shapes[einsum.name], sizes[einsum.name], False)

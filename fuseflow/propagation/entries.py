@@ -1,7 +1,7 @@
 """Masks that are true at listed coordinates alone, so that nothing dense is made of a large sparse tensor.
 
-A sparse tensor of which only the pattern is known has unknown numbers at the coordinates of its entries, and 0 elsewhere. All that is asked
-of it is asked at these coordinates.
+If only the pattern of a sparse tensor is known, its numbers are unknown at the coordinates of its entries, and 0 elsewhere. A
+mask of the tensor is then only computed at these coordinates.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ _CHUNK = 1 << 22
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Entries:
-    """A mask over indices that is true at some of the listed coordinates: `crds[n]` are those of the index `names[n]`, and `mask` says at
-    which of them."""
+    """A mask over indices that is true at some of the listed coordinates: `crds[n]` are the coordinates of the index `names[n]`,
+    and `mask` says where it is true."""
 
     crds: Ints
     mask: npt.NDArray[np.bool_]

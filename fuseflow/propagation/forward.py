@@ -1,7 +1,7 @@
-"""What is known of every expression, from what is known of its operands. The operator table alone says how.
+"""The known values of every expression, given the known values of its operands. All rules are read from the operator table.
 
-A result is known where all operands are, or where one of them fixes it whatever the others are (an annihilator). A reduction is known where
-all its elements are, or where one absorbs the others.
+A result is known where all operands are known, or where one of them fixes it whatever the others are (an annihilator). A
+reduction is known where all its elements are known, or where one absorbs the others.
 """
 
 from __future__ import annotations
@@ -36,11 +36,11 @@ operator table, since a result that is not a number may have one of them as an o
 
 
 Value: TypeAlias = Labeled | Entries
-"""What is known of an expression: its values, with NaN where one is unknown; or where it is unknown, if it is 0 elsewhere."""
+"""The known values of an expression, with NaN where one is unknown; or the places where it is unknown, if it is 0 elsewhere."""
 
 
 class Forward:
-    """The attributes of the expressions of one Einsum. `known` has those of tensors, and `shapes` their shapes."""
+    """The known values of the expressions of one Einsum. `known` has the known values of tensors, and `shapes` their shapes."""
 
     def __init__(
         self, known: Mapping[str, Array | Entries], shapes: Mapping[str, tuple[int, ...]], sizes: Mapping[str, int]
@@ -50,7 +50,7 @@ class Forward:
         self._values: dict[Expr, Value] = {}
 
     def value(self, node: Expr) -> Value:
-        """Return what is known of an expression."""
+        """Return the known values of an expression."""
         if node not in self._values:
             self._values[node] = self._value(node)
         return self._values[node]
@@ -133,8 +133,8 @@ class Forward:
 
 
 def _applied_to_entries(row: Operator, first: Entries, values: Sequence[Value]) -> Value:
-    """Return what is known of a result of which one operand is 0 but for some coordinates. It is 0 elsewhere, too, if that is what the
-    operator makes of zeros at the same places, or of the zeros of this one."""
+    """Return the known values of a result if one operand is 0 except at listed coordinates. The result is 0 elsewhere, too, if
+    the operator gives 0 for zeros at the same places, or for the zeros of this operand."""
     annihilated = all((position, 0.0, 0.0) in row.annihilators for position in range(row.arity))
     if annihilated and all(isinstance(v, Entries) or set(v.names) <= set(first.names) for v in values):
         result = first
@@ -163,7 +163,7 @@ def unknown_where(mask: Any) -> Any:
 
 
 def applied(row: Operator, operands: Sequence[Array]) -> Array:
-    """Return what is known of the result of an operator."""
+    """Return the known values of the result of an operator."""
     unknown = np.zeros(np.broadcast_shapes(*(operand.shape for operand in operands)), dtype=bool)
     for operand in operands:
         unknown = unknown | np.isnan(operand)
@@ -178,11 +178,11 @@ def applied(row: Operator, operands: Sequence[Array]) -> Array:
 
 
 def reduced(value: Labeled, node: Reduce, sizes: Mapping[str, int]) -> Labeled:
-    """Return what is known of a reduction of an expression."""
+    """Return the known values of a reduction of an expression."""
     row, unknown = reducer(node.op), np.isnan(value.array)
     axes = tuple(axis for axis, name in enumerate(value.names) if name in node.over)
     numbers = np.where(unknown, row.identity, value.array)
-    with np.errstate(all="ignore"):  # what is not a number is unknown
+    with np.errstate(all="ignore"):  # a NaN is unknown
         result = row.array.reduce(numbers, axis=axes, initial=row.identity) if axes else value.array
     if axes:
         result = np.where(unknown.any(axis=axes), np.nan, result)

@@ -1,4 +1,4 @@
-"""What the tensors of a program say before an analysis: what they do not store is known, and so are their numbers where that is asked."""
+"""The attributes of the inputs of a program before an analysis: elements that they do not store are known, and numbers of `constants`."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ def attributes_of(
     masks: Mapping[str, Bits] | None = None,
     most: int = MAX_POINTS,
 ) -> dict[str, Attribute]:
-    """Return what is known of the inputs of a program.
+    """Return the attributes of the inputs of a program.
 
     A tensor that is `fixed` stores the same entries in every run, so that all others are pruned. One that is stored dense says nothing,
-    unless `masks` has one for it, which is true at what is not pruned. Of `constants`, the numbers are known, too, unless the tensor has
-    more than `most` elements. Then its entries are listed.
+    unless `masks` has a mask for it, which is true where it is not pruned. For `constants`, the numbers are known, too, unless
+    the tensor has more than `most` elements. Then its entries are listed.
     """
     attributes = {}
     for declared in program.inputs:

@@ -44,7 +44,7 @@ def any_over(value: Labeled, names: Sequence[str]) -> Labeled:
 
 
 def read(access: Access, array: npt.NDArray[Any], shape: tuple[int, ...], sizes: Mapping[str, int], outside: Any) -> Labeled:
-    """Return what an access reads of the array of a tensor of a shape. What it reads beyond the tensor is `outside`."""
+    """Return the elements that an access reads from the array of a tensor of a shape. An element beyond the tensor is `outside`."""
     if _is_whole(access.indices):
         extents, names = [], []
         for index, extent in zip(access.indices, array.shape, strict=True):
@@ -101,7 +101,7 @@ def _parts(index: Index, sizes: Mapping[str, int]) -> list[tuple[str, int]]:
 
 
 def _diagonal(array: npt.NDArray[Any], names: Sequence[str]) -> Labeled:
-    """Return an array with each index once: that of an index which stands twice is a diagonal."""
+    """Return an array with each index once: the diagonal is taken for an index that stands twice."""
     while len(set(names)) < len(names):
         name = next(n for n in names if list(names).count(n) > 1)
         first, second = [axis for axis, other in enumerate(names) if other == name][:2]

@@ -32,7 +32,7 @@ class Propagation:
     shapes: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
 
     def restored(self, outputs: Mapping[str, Tensor]) -> dict[str, Tensor]:
-        """Return outputs in the shapes that they had. What was cut out has the implicit value."""
+        """Return outputs in the shapes that they had. Elements that were cut out have the implicit value."""
         return {
             name: tensor if tensor.shape == self.shapes[name] else self.cuts.restored(name, tensor, self.shapes[name])
             for name, tensor in outputs.items()
@@ -40,7 +40,7 @@ class Propagation:
 
 
 def propagate(program: Program, tensors: Mapping[str, Tensor], analysis: Analysis) -> Propagation:
-    """Return a program and its tensors without what an analysis of the program calls dead or idle."""
+    """Return a program and its tensors without the elements that an analysis of the program calls dead or idle."""
     types = analysis.program.declared
     absent = frozenset(name for name, tensor in types.items() if tensor.fill == 0 and not (~analysis.dead_mask(name)).count())
     simpler = _read_by_outputs(replace(program, einsums=tuple(_without(einsum, absent) for einsum in program.einsums)))
@@ -65,7 +65,7 @@ def _stored(tensor: Tensor, dead: TensorMask) -> Tensor:
 
 
 def _without(einsum: Einsum, absent: frozenset[str]) -> Einsum:
-    """Return a statement that does not add what is absent: tensors of which nothing is needed but zeros."""
+    """Return a statement that does not add `absent` tensors: of these, nothing but zeros is needed."""
     if absent.isdisjoint(einsum.operands):
         return einsum
     return replace(einsum, body=_simpler(einsum.body, absent))

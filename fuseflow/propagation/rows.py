@@ -1,4 +1,4 @@
-"""What an analysis says of each tensor, in numbers: the rows of the table that `fuseflow propagate` prints."""
+"""The rows of the table that `fuseflow propagate` prints: an analysis in numbers, one row for each tensor."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from fuseflow.propagation.propagation import Propagation
 from fuseflow.tensors import Tensor
 
 TensorKind: TypeAlias = Literal["constant", "buffer", "input", "intermediate", "output"]
-"""What a tensor is: a weight, a buffer, an argument of the model, a result inside of it, or one that it returns. In programs, buffers count
-as constants."""
+"""The kind of a tensor: a weight, a buffer, an argument of the model, a result inside of it, or one that it returns. In programs,
+buffers count as constants."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +62,7 @@ def attribute_rows(
 ) -> tuple[AttributeRow, ...]:
     """Return a row for each tensor of a program: its inputs in order, then its results.
 
-    `propagation` is what became of the program. A result stores all its entries before, and those that are not dead after.
+    `propagation` has the program after the cuts. A result stores all its entries before them, and only entries that are not dead after.
     """
     fixed, cuts, left = set(constants), propagation.cuts, propagation.program.defined
     inputs = [

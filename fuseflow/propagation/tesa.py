@@ -1,4 +1,4 @@
-"""The code of SparTA for what is known of an element, in 16 bits: TeSA, a tensor with sparsity attributes.
+"""The code of SparTA for the attributes of an element, in 16 bits: TeSA, a tensor with sparsity attributes.
 
 bits 0 to 6     the width of the element in bits; 0 if it is pruned
 bits 7 to 10    its type: 0 float, 1 integer, 2 unsigned integer, 3 bfloat
@@ -64,12 +64,12 @@ class TesaCode:
 
     @property
     def attribute(self) -> Attribute:
-        """What an analysis may know of the tensor: which elements are pruned."""
+        """The attribute of the tensor for an analysis: which elements are pruned."""
         return Attribute(mask=self.kept)
 
 
 def tesa_code(analysis: Analysis, name: str) -> TesaCode:
-    """Return what an analysis says of a tensor, in the code of SparTA: dead elements have width 0, and the others that of the tensor."""
+    """Return the attributes of a tensor in the code of SparTA: dead elements have width 0, and others the width of the tensor."""
     row = DTYPES[analysis.program.declared[name].dtype]
     code = _type_of(row) << _TYPE | row.bits
     constant = np.where(analysis.constant_mask(name).whole(name), _CONSTANT, 0)

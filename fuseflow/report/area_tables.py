@@ -46,7 +46,7 @@ def _cells(areas: Sequence[CircuitArea]) -> tuple[str, ...]:
 
 
 def area_lines(areas: Sequence[CircuitArea]) -> Iterator[str]:
-    """Return what must be known to read the tables: the unit, and what is left out."""
+    """Yield the notes that a reader of the tables needs: the unit, and the parts that are left out."""
     technology = areas[0].technology if areas else ""
     if all(area.unit == "GE" for area in areas):
         square = sum(area.total for area in areas) * GATE_EQUIVALENT / 1e6

@@ -1,4 +1,4 @@
-"""The table of what outputs need of the tensors of a model."""
+"""The table of the elements that outputs need of the tensors of a model."""
 
 from __future__ import annotations
 

@@ -16,12 +16,12 @@ from fuseflow.report.tables import plain_table
 
 Trial: TypeAlias = PartitionTrial | PlanTrial | OrderTrial
 SHOWN_PLANS = 8
-"""How many of the best plans by estimate are shown, beside those that were simulated."""
+"""The number of best plans by estimate that are shown, beside the simulated plans."""
 MAX_NAME_WIDTH = 60
 """The number of letters that are shown of the names of a partition's regions."""
 
 _SECOND_COLUMNS = {"partition": ("regions", 1), "operand": ("stored as", 2), "region": ("order", 2)}
-"""The name of the second column of a table by that of the first, and the first of its columns that has numbers."""
+"""By the name of the first column of a table: the name of its second column, and the number of its first column with numbers."""
 
 
 def auto_lines(choice: ScheduleChoice) -> Iterator[str | Table]:

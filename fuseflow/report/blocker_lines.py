@@ -1,4 +1,4 @@
-"""What is in the way of a model, as lines of text: a message may be longer than a column of a table."""
+"""The blockers of a model, as lines of text: a message may be longer than a column of a table."""
 
 from __future__ import annotations
 

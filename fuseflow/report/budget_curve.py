@@ -18,7 +18,7 @@ IMAGES = (".png", ".svg", ".pdf")
 
 
 def check_curve_file(path: Path) -> None:
-    """Raise `UsageError` for a file of which the ending says no form, and for a plot without matplotlib."""
+    """Raise `UsageError` for a file whose ending says no form, and for a plot without matplotlib."""
     if path.suffix not in (".csv", *IMAGES):
         raise UsageError(f"`{path}` says no form of a curve", hint=f"end it in .csv, {', '.join(IMAGES)}")
     if path.suffix in IMAGES:
@@ -45,7 +45,7 @@ def schedule_files(path: Path, component: str, points: Sequence[ParetoPoint]) ->
 
 
 def csv_text(component: str, points: Sequence[ParetoPoint], files: Sequence[str]) -> str:
-    """Return a curve as CSV: the cycles of each point, what it occupies, and its schedule file."""
+    """Return a curve as CSV: the cycles of each point, its resources, and its schedule file."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     others = [name for name in COMPONENTS if name != component]

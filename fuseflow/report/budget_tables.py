@@ -1,4 +1,4 @@
-"""The choice under a budget as tables and lines: what was tried, what it takes of the budget, and what stops it."""
+"""The choice under a budget as tables and lines: the trials, its share of the budget, and its limit."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ MAX_NAME_WIDTH = 60
 """The number of letters that are shown of the names of a schedule's regions."""
 
 BUSY = 0.5
-"""Where nothing is busy for so much of the time, what stops a schedule are waits."""
+"""Where nothing is busy for this share of the time, waits are the limit of a schedule."""
 
 
 def budget_lines(choice: BudgetChoice) -> Iterator[str | Table]:
@@ -60,8 +60,8 @@ def _trial_table(choice: BudgetChoice) -> Table:
 
 
 def _decision_table(choice: BudgetChoice) -> Table:
-    """Return a table of what was chosen of each region: the order of its loops, its lanes, of which a dot stands between a stage and its
-    index, and the slots of its FIFOs where they are not those of the machine."""
+    """Return a table of the choices for each region: the order of its loops, its lanes, with a dot between a stage and its index,
+    and the slots of its FIFOs where they are not the default of the machine."""
     table, schedule = plain_table("chosen region", "order", "lanes", "slots", numbers_from=3), choice.schedule
     lanes = [(*split_lanes(name), count) for name, count in schedule.parallel]
     for region in choice.compiled.regions:
@@ -73,7 +73,7 @@ def _decision_table(choice: BudgetChoice) -> Table:
 
 
 def _storage_lines(schedule: Schedule) -> Iterator[str]:
-    """Yield what a schedule says of tensors and products, one line for each kind of which it says something."""
+    """Yield the settings of a schedule for tensors and products, one line for each kind that it sets."""
     said = {
         "formats": [f"{name} {format}" for name, format in schedule.formats],
         "blocks": [f"{name} {'x'.join(map(str, sizes))}" for name, sizes in schedule.blocks],
@@ -129,7 +129,7 @@ def _bound_lines(choice: BudgetChoice) -> Iterator[str]:
 
 
 def _lever_table(choice: BudgetChoice) -> Table:
-    """Return a table of what is expected without each kind of decision."""
+    """Return a table of the expected cycles without each kind of decision."""
     table = plain_table("without", "estimated\ncycles", "times", numbers_from=1)
     for lever in choice.levers:
         cells = ("no room", "") if lever.without == inf else (f"{lever.without:,.0f}", f"{lever.without / choice.expected:.2f}")

@@ -1,6 +1,6 @@
-"""What the columns of tables on a terminal mean, with their units. `--legend` prints those of the tables that a command prints.
+"""The meanings of the columns of tables on a terminal, with units. `--legend` prints the meanings for the tables that a command prints.
 
-A head that several tables have means the same in all of them, or its meaning says what it is of.
+A head that several tables have means the same in all of them, or its meaning says what it counts in each.
 """
 
 from __future__ import annotations
@@ -206,7 +206,7 @@ assert set(COMPONENTS) <= set(_SWEEP)
 
 
 def column_meaning(head: str) -> str | None:
-    """Return what the column of a table means, by its head, or None for a column that is named by the user, such as an axis of a sweep.
+    """Return the meaning of a column of a table, by its head, or None for a column that is named by the user, such as an axis of a sweep.
 
     >>> column_meaning("bytes\\nread"), column_meaning("estimated\\nfifo")
     ('bytes of the elements that nodes ask the memory for', 'expected: bytes of FIFOs, the most over all regions')

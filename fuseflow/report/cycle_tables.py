@@ -105,8 +105,8 @@ def _share_sentence(region: RegionCycles, share: PathShare) -> str:
 
 
 def _full_fifos(region: RegionCycles, full: Edge) -> str:
-    """Name a FIFO that was full, so that the most tokens that it held are its depth, and those that were as full between the same nodes:
-    streams that are written and read in step hold each other up, and one of them alone made deeper changes nothing."""
+    """Name a FIFO that was full (its peak of tokens is its depth), and the FIFOs between the same nodes that were as full:
+    streams that are written and read in step hold each other up, so that making one of them deeper changes nothing."""
     inputs = region.region.graph.by_name[full.node].inputs
     peaks = {e.input: e.peak for e in region.result.simulation.edges if e.node == full.node}
     writer = inputs[full.input].node
@@ -167,7 +167,7 @@ def path_table(region: RegionCycles, top: int) -> Table:
 
 
 def _what(step: PathStep) -> str:
-    if step.kind == "full" and step.edge is not None:  # else between who asks the memory and who waits for the answers
+    if step.kind == "full" and step.edge is not None:  # else between the node that asks the memory and the one that waits
         return f"FIFO {step.edge.input} full"
     if step.port is not None:
         return f"{step.port.direction} {step.port.tensor}.{step.port.kind}"
@@ -198,11 +198,11 @@ def node_table(region: RegionCycles, top: int) -> Table:
 
 
 def edge_table(region: RegionCycles, top: int, usual: int | None) -> Table:
-    """Return a table of the FIFOs that the path waits for, then those that held most. `usual` is the depth of FIFOs without their own."""
+    """Return a table of the FIFOs that the path waits for, then of the FIFOs that held most. `usual` is the default depth of FIFOs."""
     table = plain_table("FIFO", "from", "tokens", "most\nheld", "depth", "on path\n%", numbers_from=2)
     waits: dict[tuple[str, int], int] = {}
     for step in region.path.steps:
-        if step.kind == "full" and step.edge is not None:  # else between who asks the memory and who waits for the answers
+        if step.kind == "full" and step.edge is not None:  # else between the node that asks the memory and the one that waits
             waits[step.edge.node, step.edge.input] = step.cycles
     graph, run = region.region.graph, region.result.simulation
     edges = sorted(run.edges, key=lambda e: (-waits.get((e.node, e.input), 0), -e.peak))
@@ -217,7 +217,7 @@ def edge_table(region: RegionCycles, top: int, usual: int | None) -> Table:
 
 
 def advice_sentence(report: CyclesReport) -> str:
-    """Return a sentence that names the change that helps most of those that were run, or that is expected to where none was."""
+    """Return a sentence that names the change that helps most of the changes that were run, or is expected to where none was run."""
     now = report.result.cycles
     measured = [change for change in report.changes if change.measured]
     best = (measured or report.changes)[0]

@@ -1,4 +1,4 @@
-"""The table of energies, and what must be known to read it: the technology of each part, and how far its numbers can be trusted."""
+"""The table of energies, and the notes that it needs: the technology of each part, and how far its numbers can be trusted."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def _number(picojoules: float, expected: bool) -> str:
 
 
 def energy_lines(energy: ProgramEnergy) -> Iterator[str]:
-    """Return the technology of each part, how the numbers of events are known, and what is left out."""
+    """Yield lines on the technology of each part, how the energies of events are known, and the parts that are left out."""
     by_technology: dict[str, list[str]] = {}
     for part, technology in energy.technologies.items():
         by_technology.setdefault(technology, []).append(NAMES[part])

@@ -17,7 +17,7 @@ ABOUT = "~"
 
 
 def estimate_table(estimate: ProgramEstimate) -> Table:
-    """Return a table with a row for each region, as `fuseflow run` prints it, and what bounds the region."""
+    """Return a table with a row for each region, as `fuseflow run` prints it, and the bound of the region."""
     bounds = ("compute", "imbalance", "FIFOs", "control", "memory", "bound by")
     config = CONFIG_COLUMNS if estimate.config.bytes else ()
     columns = ("cycles", *bounds, "firings", "FLOPs", "bytes\nread", "bytes\nwritten", *config)

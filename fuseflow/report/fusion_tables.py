@@ -1,4 +1,4 @@
-"""The explanation of what is fused and why, as tables and as JSON."""
+"""The explanation of which Einsums are fused and why, as tables and as JSON."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def stage_table(report: FusionReport) -> Table:
 
 
 def keep_table(report: FusionReport) -> Table:
-    """Return a table with a row for each result of which a part is kept."""
+    """Return a table with a row for each result of which only a part is kept."""
     columns = ("held\nat most", "bytes\nread", "bytes\nwritten")
     table = plain_table("kept", "region", "rule", "kind", "why", *columns, numbers_from=5)
     for row in report.keeps:

@@ -57,7 +57,7 @@ def order_lines(report: OrderReport) -> Iterator[str | Table]:
 
 
 def _rescanned(graph: Graph) -> list[str]:
-    """Return the tensors of which a graph scans the outermost level inside of a loop, although it could be kept."""
+    """Return the tensors whose outermost level a graph scans inside of a loop, although it could be kept."""
     types, levels = graph.types(), {decl.name: decl.format.levels for decl in graph.tensors}
     scans = [node for node in graph.nodes if isinstance(node, Scan) and node.level == 0 and levels[node.tensor][0].kept]
     return sorted({node.tensor for node in scans if types[node.inputs[0]].depth})

@@ -1,4 +1,4 @@
-"""The table of what regions occupy on an accelerator."""
+"""The table of the resources that regions occupy on an accelerator."""
 
 from __future__ import annotations
 

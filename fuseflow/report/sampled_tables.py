@@ -43,7 +43,7 @@ def _cells(region: SampledRegionResult, config: Sequence[str]) -> tuple[str, ...
 
 
 def sampled_lines(result: SampledResult) -> tuple[str, ...]:
-    """Return what the interval means, and the outcomes of the checks, one line each."""
+    """Return the meaning of the interval, and the outcomes of the checks, one line each."""
     cycles = result.cycles
     meaning = (
         f"cycles with ~ are sampled ({result.sample.text}, seed {result.sample.seed}): the true number is in the interval with "

@@ -1,4 +1,4 @@
-"""The table of what is sparse in a model."""
+"""The table of the sparse tensors of a model."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Figures of a sweep: speed-ups by what is fused, work against the first schedule, curves over numbers, the spread of loop orders."""
+"""Figures of a sweep: speed-ups by fusion, work against the first schedule, curves over numbers, the spread of loop orders."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ from fuseflow.sweep.sweep import Sweep
 
 WORKLOAD = ("model", "data", "options", "seed", "sparsity", "machine", "set")
 FUSION = ("fuse", "schedule")
-"""The axes that say what is fused. Figures take the first that varies."""
+"""The axes that choose the fusion. Figures take the first that varies."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +47,7 @@ class PlotSeries:
 
     @property
     def fusion(self) -> str | None:
-        """The axis that says what is fused, if it varies."""
+        """The axis that chooses the fusion, if it varies."""
         return next((axis for axis in FUSION if axis in self.axes), None)
 
     @property
@@ -55,7 +55,7 @@ class PlotSeries:
         return "expected " if self.expected else ""
 
     def groups(self, axes: Sequence[str], lines: Iterable[Record] | None = None) -> dict[str, list[Record]]:
-        """Return the lines by their labels on those of these axes that vary."""
+        """Return the lines by their labels on the axes that vary among these."""
         groups: dict[str, list[Record]] = {}
         for line in self.lines if lines is None else lines:
             groups.setdefault(" ".join(str(line[axis]) for axis in axes if axis in self.axes), []).append(line)
@@ -68,7 +68,7 @@ class PlotSeries:
 
 @dataclass(frozen=True, slots=True)
 class NumericAxis:
-    """Labels as numbers: `i=2`, `i=4`, and `-`, which is one lane. `of` names what is counted, such as `par i`."""
+    """Labels as numbers: `i=2`, `i=4`, and `-`, which is one lane. `of` names the counted setting, such as `par i`."""
 
     of: str
     at: dict[str, float]

@@ -28,7 +28,7 @@ def count_progress(sweep: Sweep) -> SweepProgress:
 
 
 def status_lines(sweep: Sweep, tally: SweepProgress) -> Iterator[str]:
-    """Yield lines about the number of points, what is left, why points failed, and the best point of every workload."""
+    """Yield lines about the number of points, the points that are left, why points failed, and the best point of every workload."""
     rows = _rows(sweep)
     size = len(sweep.space)
     equal = sweep.space.combinations - size
@@ -53,7 +53,7 @@ def _rows(sweep: Sweep) -> list[ResultRow]:
 
 
 def _time_left(tally: SweepProgress, rows: list[ResultRow]) -> str:
-    """Return the expected time of the points that are left, by the mean of those that are done, on one core."""
+    """Return the expected time of the points that are left, by the mean time of the done points, on one core."""
     if not tally.left or not rows:
         return ""
     mean = sum(row.outcome.seconds for row in rows) / len(rows)

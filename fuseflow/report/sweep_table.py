@@ -41,7 +41,7 @@ SIMULATED = (
 )
 SAMPLED = ("sampled_cycles", "sampled_low", "sampled_high", "bytes", "flops", "firings", *COMPONENTS)
 CLOCKED = ("seconds", "peak_mb")
-"""The columns that differ from run to run. A table has them only if it is asked for them."""
+"""The columns that differ from run to run. A table has them only on request."""
 
 
 _COLUMNS: dict[str, dict[str, str]] = {
@@ -54,7 +54,7 @@ _COLUMNS: dict[str, dict[str, str]] = {
 
 @dataclass(frozen=True, slots=True)
 class SweepRows:
-    """The lines of a table. `axes` are the columns that say what a point is."""
+    """The lines of a table. `axes` are the columns that identify a point."""
 
     axes: tuple[str, ...]
     columns: tuple[str, ...]

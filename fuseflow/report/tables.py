@@ -103,7 +103,7 @@ def compiled_table(compiled: Compiled) -> Table:
 
 def result_table(result: Result) -> Table:
     """Return a table with a row for each region, and the totals. Regions that run alike share one row, with the numbers of one.
-    What is loaded into configurations is shown if there is anything."""
+    Loads of configurations are shown if there are any."""
     config = CONFIG_COLUMNS if result.config.bytes else ()
     columns = ("Einsums", "cycles", "roofline", "nodes", "firings", "tokens", "FLOPs", "bytes\nread", "bytes\nwritten", *config)
     table = plain_table("region", *columns, numbers_from=1, footer=True)
@@ -117,13 +117,13 @@ def result_table(result: Result) -> Table:
 
 
 def region_label(name: str, repeats: Sequence[RegionRepeat]) -> str:
-    """Return what a row calls a region and those that run like it."""
+    """Return the label of a row for a region and the regions that run like it."""
     return names_label([name, *(repeat.name for repeat in repeats)])
 
 
 def names_label(names: Sequence[str]) -> str:
-    """Return what a row calls regions that run alike: all of them, so that no number seems to be missing, or, where that is too long, the
-    first, the last, and how many there are.
+    """Return the label of a row for regions that run alike: all names, so that no number seems to be missing, or, where that is
+    too long, the first, the last, and how many there are.
 
     >>> names_label(["full-2", "full-4"]), names_label([f"full-{n}" for n in range(2, 26, 2)])
     ('full-2, full-4', 'full-2 .. full-24 x12')
@@ -136,7 +136,7 @@ _MOST_LISTED = 32
 """The most characters of a list of names."""
 
 CONFIG_COLUMNS = ("config\nbytes", "config\ncycles")
-"""The columns of what is loaded into configurations, in tables of runs and of estimates."""
+"""The columns about loads of configurations, in tables of runs and of estimates."""
 
 
 def config_numbers(load: ConfigurationLoad, columns: Sequence[str]) -> tuple[int, ...]:
@@ -151,14 +151,14 @@ def _numbers(region: RegionResult) -> tuple[int, ...]:
 
 
 def top_tables(result: Result, count: int) -> tuple[Table, Table]:
-    """Return a table of the `count` busiest nodes of each region, and one of those that are blocked most, in percent of its cycles."""
+    """Return a table of the `count` busiest nodes of each region, and a table of its most blocked nodes, in percent of its cycles."""
     return _top_table(result, count, "busiest node", working_cycles), _top_table(
         result, count, "most blocked node", attrgetter("blocked")
     )
 
 
 def working_cycles(node: NodeStatistics) -> float:
-    """Return the cycles in which a node fires, or works on a tile that it took before: those of the busier of two processes."""
+    """Return the cycles in which a node fires, or works on a tile that it took before. Of two processes, the busier one counts."""
     return max(node.busy / node.processes, node.occupied)
 
 
@@ -220,6 +220,6 @@ def check_line(result: Result) -> str:
 
 
 def outcome_line(check: Check) -> str:
-    """Return what a check said in one line."""
+    """Return the outcome of a check in one line."""
     colour = "green" if check.passed else "red"
     return f"check against {check.reference}: [{colour}]{check.verdict}[/], {escape(check.details)}"

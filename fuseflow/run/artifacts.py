@@ -75,19 +75,19 @@ MLIR_FORMS = ("einsum-mlir", "table-mlir")
 CIRCUITS = "hw"
 """The circuits of the graphs, which can be shown for a machine that has circuits."""
 DIRECTORY_FORMS = ("fibertree", "verilog")
-"""What is a directory of files by itself."""
+"""The forms that are a directory of files by themselves."""
 EXPORTED = "torch"
 """The exported program of a PyTorch model, which is there before any stage."""
 SHOWN = (EXPORTED, *STAGES, *MLIR_FORMS, CIRCUITS, *DIRECTORY_FORMS)
 """All that `--emit` writes."""
 
 MLIR_SEPARATOR = "\n// -----\n\n"
-"""What stands between the modules of several regions: `mlir-opt --split-input-file` reads them one by one."""
+"""The line between the modules of several regions: `mlir-opt --split-input-file` reads them one by one."""
 
 
 def emit_stage(source: Source, program: Program, regions: Sequence[CompiledRegion], stage: str, machine: Machine) -> str | bytes:
-    """Return one stage as text or bytes, with the regions one after the other. Circuits are those for a machine. Raises `UsageError` for
-    a stage that does not exist."""
+    """Return one stage as text or bytes, with the regions one after the other. Circuits are for the machine. Raises `UsageError`
+    for a stage that does not exist."""
     if stage == EXPORTED:
         return source.exported_text
     if stage == "einsum":
@@ -128,8 +128,8 @@ def save_program(
     """Write a directory of artifacts, with more text `files` by name.
 
     It has one file for each stage of the program, one folder for each region, one for the selections of the program, and `about.json`,
-    which says what the files are, and which inputs of the program the compiler added to those of the user. The outputs and numbers of a run
-    are there if `result` is given.
+    which describes the files, and lists which inputs of the program the compiler added to the user's. The outputs and numbers of
+    a run are there if `result` is given.
     """
     with replace_directory(directory, MANIFEST) as folder:
         write_artifact(folder / "schedule.yaml", settings.schedule)
@@ -164,7 +164,7 @@ def region_folder(number: int, region: str) -> str:
 
 
 def region_values(program: Program, region: CompiledRegion) -> dict[str, Any]:
-    """Return the loops of a region, what orders them, its fusion table, and the lanes and Einsums of its nodes, as plain values."""
+    """Return the loops of a region, their constraints, its fusion table, and the lanes and Einsums of its nodes, as plain values."""
     fused, table = region.fused, region.table
     return {
         "schema": REGION_SCHEMA,

@@ -1,5 +1,5 @@
-"""The search for the first Einsum whose value differs: region after region is simulated, and compared with what PyTorch computes there, or
-with the dense interpreter on what the region read."""
+"""The search for the first Einsum whose value differs: region after region is simulated, and compared with the values of PyTorch,
+or of the dense interpreter on the tensors that the region read."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ from fuseflow.tensors import Tensor
 
 @dataclass(frozen=True, slots=True)
 class Deviation:
-    """A region whose result differs from a reference. `check` says from which, which tensor, and where it differs most. `by_itself` is the
-    check against the dense interpreter on what the region read; it is None for a copy."""
+    """A region whose result differs from a reference. `check` has the reference, the tensor, and the place where it differs most.
+    `by_itself` is the check against the dense interpreter on the tensors that the region read; it is None for a copy."""
 
     region: str
     einsum: Einsum
@@ -54,7 +54,7 @@ class Bisection:
 def bisect(compiled: Compiled, engine: Engine = "auto", values: NodeValues | None = None) -> Bisection:
     """Simulate a program region by region until one differs, in the order in which regions run.
 
-    A tensor of which `values` has the elements, in its order, is compared with these, and others with the dense interpreter.
+    A tensor whose elements are in `values`, in its order, is compared with these, and others with the dense interpreter.
     """
     memory = dict(compiled.memory())
     search = _Search(compiled.program, values or {}, dict(memory), compiled.machine.is_wide)
@@ -77,7 +77,7 @@ def bisect(compiled: Compiled, engine: Engine = "auto", values: NodeValues | Non
 
 @dataclass(frozen=True, slots=True)
 class _Search:
-    """What tensors of a program are compared with. `inputs` are its tensors before the first region."""
+    """The values that tensors of a program are compared with. `inputs` are its tensors before the first region."""
 
     program: Program
     values: NodeValues
@@ -92,7 +92,7 @@ class _Search:
     def deviation(
         self, region: CompiledRegion, memory: Mapping[str, Tensor], outputs: Mapping[str, Tensor], known: list[str]
     ) -> Deviation | None:
-        """Compare what a region wrote."""
+        """Compare the tensors that a region wrote."""
         torch = self._from_torch(outputs, known) if known else None
         if torch is not None and torch.passed and len(known) == len(outputs):
             return None

@@ -16,9 +16,9 @@ MOST_NAMES = 6
 
 def explain_deviation(compiled: Compiled, alone: Callable[[], Compiled], engine: Engine, passed: bool) -> Iterator[str]:
     """Yield sentences about where the values of a run begin to differ. `alone` compiles the same program with every Einsum in a region of
-    its own, which tells the Einsums of a region apart. Only for a check that did not pass is the fused program looked at, too."""
+    its own, which tells the Einsums of a region apart. The fused program is only searched for a check that did not pass."""
     values: NodeValues = {}
-    if compiled.source.simplified is None:  # what no output needs may have any value
+    if compiled.source.simplified is None:  # elements that no output needs may have any value
         try:
             values = compiled.source.intermediates()
         except FuseFlowError as error:
@@ -68,7 +68,7 @@ def _blame(deviation: Deviation) -> str:
 
 
 def _compared(search: Bisection, without: str = "") -> str:
-    """Return how many tensors were compared, and with what."""
+    """Return how many tensors were compared, and the reference."""
     torch = [name for name in search.with_torch if name != without]
     interpreter = [name for name in search.with_interpreter if name != without]
     why = ", of which PyTorch has no value" if search.with_torch else ""

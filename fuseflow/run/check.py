@@ -1,9 +1,9 @@
 """The check of a run: every model output is compared with PyTorch, or with the dense interpreter where there is no PyTorch.
 
 An element passes that differs from its reference by a small share of itself. Where terms cancel, another order of summation or a wider type
-makes larger differences. So other elements are compared with what rounding makes of the magnitudes that were summed, where that is cheap to
-compute (`einsum.rounding`), and else with the largest magnitude of elements like them. An element whose value is lost in rounding is not
-compared: every number would be right. It is counted, and an output in which nothing can be compared does not pass.
+makes larger differences. So for other elements the difference is compared with the rounding error of the summed magnitudes, where that is
+cheap to compute (`einsum.rounding`), and else with the largest magnitude of elements like them. An element whose value is lost in rounding
+is not compared: every number would be right. It is counted, and an output in which nothing can be compared does not pass.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ ROUNDOFF = {"f32": 2.0**-24, "f64": 2.0**-53, "f16": 2.0**-11, "bf16": 2.0**-8}
 LOST = 0.1
 """The share of its magnitude that rounding may make of an element. If it is more, not even its first digit is known."""
 GAP = 100.0
-"""Magnitudes of which one is so many times the next smaller one are of elements that are not alike, such as scores beside a mask."""
+"""Where a magnitude is more than this many times the next smaller one, elements are of two kinds, such as scores beside a mask."""
 FEW = 0.01
 """The share of the elements that are too few to be elements of their own kind."""
 QUICK_SPACE = 1 << 26
@@ -72,13 +72,13 @@ class Difference:
 class Check:
     """The outcome of a comparison with a reference.
 
-    `max_rel_error` is the largest difference of elements that were compared, divided by the largest magnitude of elements like it. Of a
-    check that failed, it is the error that failed, divided by what its tolerance is relative to. It is infinite where one side is NaN or
-    infinite and the other is not. `worst` names the output, and `largest` is its element that differs most.
-    Of all `elements`, those in `not_compared` differ, and rounding may make more of them than their values, because terms cancel.
-    `uncertain` is the one of these that differs most.
-    `masked_rows` counts the rows that are NaN in the reference and empty in the run, and that the comparison leaves out, since they are
-    behind a mask (`einsum.masked_elements`). `unknown` names an output of which nothing was compared, so that the check did not pass.
+    `max_rel_error` is the largest difference of elements that were compared, divided by the largest magnitude of elements like
+    it. For a check that failed, it is the error that failed, divided by the magnitude that its tolerance is relative to. It is
+    infinite where one side is NaN or infinite and the other is not. `worst` names the output, and `largest` is its element that
+    differs most. `not_compared` of all `elements` differ, but rounding errors may be larger than their values, because terms
+    cancel. `uncertain` is the one of these that differs most. `masked_rows` counts the rows that are NaN in the reference and
+    empty in the run, and that the comparison leaves out, since they are behind a mask (`einsum.masked_elements`). `unknown` names
+    an output without a compared element, so that the check did not pass.
     """
 
     reference: str
@@ -104,7 +104,7 @@ class Check:
 
     @property
     def details(self) -> str:
-        """How large the largest error is, and what was not compared."""
+        """The size of the largest error, and the elements that were not compared."""
         lost = f", {self.lost}" if self.lost else ""
         lost += f" (terms cancel: {self.uncertain.text(self.reference)})" if self.uncertain else ""
         masked = f", {self.masked_rows} fully masked rows left out" if self.masked_rows else ""
@@ -122,7 +122,7 @@ class Check:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """The element that differs most, and what its kind of difference comes from."""
+        """The element that differs most, and the cause of such a difference."""
         output, difference = (self.unknown, self.uncertain) if self.unknown else (self.worst, self.largest)
         if difference is None:
             return ()
@@ -141,8 +141,8 @@ def check_program(
     expected: Expected,
     reference: str,
 ) -> Check:
-    """Compare all outputs of a program with what is expected. What rounding makes of them, and what of PyTorch is NaN behind a mask, is
-    computed from `arrays`, the inputs, if it matters."""
+    """Compare all outputs of a program with the expected ones. Their rounding errors, and the elements that are NaN in PyTorch
+    behind a mask, are computed from `arrays`, the inputs, if they matter."""
     pairs = list(_pairs(outputs, expected))
     behind = masked_elements(program, arrays()) if reference == PYTORCH and any(pair.nan_alone for pair in pairs) else {}
     plain = [pair.compared(None, behind.get(pair.output)) for pair in pairs]
@@ -159,8 +159,8 @@ def check_program(
 
 
 def _roundoffs(program: Program) -> dict[str, float]:
-    """Return the largest unit roundoff of each result and of those that it is computed from: a float of 64 bits that comes from one of 32
-    is no more exact. It is 0 for integers."""
+    """Return the largest unit roundoff of each result and of the results that it is computed from: a 64-bit float that comes from
+    a 32-bit one is no more exact. It is 0 for integers."""
     types, roundoffs = infer(program).declared, dict[str, float]()
     for einsum in program.einsums:
         own = ROUNDOFF.get(types[einsum.name].dtype, 0.0)
@@ -169,7 +169,7 @@ def _roundoffs(program: Program) -> dict[str, float]:
 
 
 def check_outputs(outputs: Mapping[str, Tensor], expected: Expected, reference: str) -> Check:
-    """Compare all outputs, of which no more is known than their values. The check reports the error of the worst one."""
+    """Compare all outputs by their values alone. The check reports the error of the worst one."""
     return _combined([pair.compared() for pair in _pairs(outputs, expected)], reference)
 
 
@@ -231,8 +231,8 @@ class _Rounding:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Pair:
-    """The elements of an output in the run and in its reference: those of a whole tensor, or those at `positions` and the implicit
-    value."""
+    """The elements of an output in the run and in its reference: the whole tensor, or the elements at `positions` and the
+    implicit value."""
 
     output: str
     tensor: Tensor
@@ -306,7 +306,7 @@ class _Pair:
         return ROUNDING_FACTOR * roundoff * deviation.reshape(self.computed.shape)
 
     def _largest(self, measure: Floats) -> Difference | None:
-        """Return the element of which this is largest, or None if it is 0 everywhere."""
+        """Return the element with the largest `measure`, or None if it is 0 everywhere."""
         if not measure.any():
             return None
         at = int(np.argmax(measure))
@@ -341,13 +341,13 @@ def _distances(a: Floats, b: Floats) -> Floats:
 
 
 def _magnitudes(b: Floats) -> Floats:
-    """Return the magnitudes of what is finite, and 0 elsewhere."""
+    """Return the magnitudes of finite elements, and 0 elsewhere."""
     return np.abs(np.where(np.isfinite(b), b, 0.0))
 
 
 def like_magnitudes(magnitudes: Floats) -> Floats:
-    """Return for every element the largest magnitude of elements like it. Scores beside what a mask makes -1e9 are elements of two kinds,
-    with no magnitude between them. Zeros are like the smallest elements, and where all are 0 errors are relative to 1.
+    """Return for every element the largest magnitude of elements like it. Scores, and elements that a mask makes -1e9, are of two
+    kinds, with no magnitude between them. Zeros are like the smallest elements, and where all are 0 errors are relative to 1.
 
     >>> like_magnitudes(np.array([2.0, 1e9, 3.0, 0.0])).tolist(), like_magnitudes(np.zeros(2)).tolist()
     ([3.0, 1000000000.0, 3.0, 3.0], [1.0, 1.0])
@@ -376,8 +376,8 @@ def _at(array: Operand, positions: Ints, count: int) -> npt.NDArray[np.float64]:
 
 
 def stored_elements(tensor: Tensor, expected: SparseArray) -> tuple[Ints, npt.NDArray[np.generic], npt.NDArray[np.float64]]:
-    """Return positions, the elements of a tensor and those that are expected: wherever one of the two stores something, and their implicit
-    values, which have no position, if there is any other element.
+    """Return positions, and the elements of a tensor and the expected ones at them: wherever one of the two stores an element,
+    and then their implicit values, which have no position, if there is any other element.
     """
     coordinates, elements = tensor.entries()
     own = flat_positions(tensor.shape, coordinates)

@@ -131,9 +131,9 @@ class Compiled:
 
     @property
     def notices(self) -> tuple[str, ...]:
-        """The texts that must stand beside every result: those of the source, which regions had to be divided, which have no form in public
-        primitives, what of the program's own schedule is not taken, which products are associated otherwise than in the program, which
-        reuse buffers, preloads and writers in lanes have no effect, and whether narrow types gain nothing.
+        """The texts that must stand beside every result: the notices of the source, and which regions had to be divided, which have no form
+        in public primitives, which parts of the program's own schedule are not taken, which products are associated otherwise than in the
+        program, which reuse buffers, preloads and writers in lanes have no effect, and whether narrow types gain nothing.
         """
         private = (f"region `{r.name}` has no form in public primitives: {r.private[0]}" for r in self.regions if r.private)
         chosen = {name for name, _ in self.schedule.formats}
@@ -165,7 +165,7 @@ class Compiled:
 
     @property
     def settings(self) -> Settings:
-        """What was compiled, as enough to repeat it."""
+        """The settings of the compilation, enough to repeat it."""
         source = self.source
         rows = () if source.simplified is None else source.simplified.rows
         left_out = tuple(row for row in rows if row.now < row.stored)
@@ -234,7 +234,7 @@ class Compiled:
         simulation. `execute` runs each graph. Up to `jobs` long regions run at the same time if none reads what another computes (None: as
         many as there are cores); the result is the same, and the run takes the memory of all. With a `sample`, regions are sampled, and
         cycles have an interval (`SampledResult`). An `estimator` that has estimated the program counts nothing again for a sample. Without
-        `outputs`, a sampled run computes no values of an output but those of the sampled rows, which it compares.
+        `outputs`, a sampled run computes only the sampled rows of an output, which it compares.
         """
         if jobs is not None and jobs < 1:
             raise UsageError(f"`jobs={jobs}` runs nothing", hint="`jobs=1` runs one region at a time")

@@ -1,8 +1,8 @@
-"""An exact run of a compiled program: every region as a whole, on the intermediates of those before it.
+"""An exact run of a compiled program: every region as a whole, on the intermediates of the regions before it.
 
 Regions that do not read each other's results may run at the same time, each in a thread: the compiled loop of the engine holds no lock of
-Python. What a region computes depends on what it reads alone, and regions are recorded in their order. So results are the same for any
-number of jobs, and so are errors: of several regions that fail, the first one says why.
+Python. The results of a region depend on the tensors that it reads alone, and regions are recorded in their order. So results are
+the same for any number of jobs, and so are errors: of several regions that fail, the first one says why.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from fuseflow.sim import Engine, Machine, Simulation
 from fuseflow.tensors import Tensor
 
 WORTH_A_THREAD = 5_000_000
-"""A region of which fewer firings are expected takes a fifth of a second at most, and is not begun beside others."""
+"""A region with fewer expected firings takes a fifth of a second at most, and is not begun beside others."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,8 +42,8 @@ class BegunRegion:
 
 @dataclass(slots=True)
 class ExactRegions:
-    """The regions of a program as they run: what is in memory, what was recorded, and the checks of regions, of which there are only some
-    with dense stand-ins (`seed` is theirs, and None without)."""
+    """The regions of a program as they run: the tensors in memory, the history so far, and the checks of regions, which only a
+    run with dense stand-ins has (`seed` is theirs, and None without)."""
 
     program: Program
     machine: Machine
@@ -122,7 +122,7 @@ class ExactRegions:
         self._keep(region, results)
 
     def _keep(self, region: CompiledRegion, results: Mapping[str, Tensor]) -> None:
-        """Put the results of a region into memory, and what is seen as others of its tensors."""
+        """Put the results of a region into memory, and the views of its tensors."""
         self.memory |= results
         add_views(self.memory, region.views_after)
         if self.seed is not None:
@@ -131,7 +131,7 @@ class ExactRegions:
 
 
 def last_needed(regions: Sequence[CompiledRegion]) -> list[int]:
-    """Return for each region the number of the last region before it of which it reads a result or a view, or -1 if there is none."""
+    """Return for each region the number of the last region before it whose result or view it reads, or -1 if there is none."""
     maker: dict[str, int] = {}
     needed = []
     for number, region in enumerate(regions):
@@ -147,7 +147,7 @@ class Stopped(Exception):
 
 
 class Threads(AbstractContextManager["Threads"]):
-    """Up to `count` threads, which are started when they are needed. At the end of a `with` block, those that still run are stopped."""
+    """Up to `count` threads, which are started when they are needed. At the end of a `with` block, threads that still run are stopped."""
 
     def __init__(self, count: int) -> None:
         self.count, self.lock, self.stopped = count, Lock(), Event()

@@ -1,4 +1,4 @@
-"""What a run calls: the executor of its graphs, and functions that hear of its progress."""
+"""The functions that a run calls: the executor of its graphs, and callbacks that hear of its progress."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The loads of the lanes of a region, from what a simulator measured of each node."""
+"""The loads of the lanes of a region, from the numbers that a simulator measured for each node."""
 
 from __future__ import annotations
 

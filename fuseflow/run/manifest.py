@@ -1,4 +1,4 @@
-"""The manifest of a directory of artifacts, which says what the directory is, and the directory of a run of a graph from elsewhere."""
+"""The manifest of a directory of artifacts, which describes the directory, and the directory of a run of a graph from elsewhere."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def write_artifact(path: Path, content: str | bytes) -> None:
 
 
 def manifest(settings: Settings, regions: Sequence[CompiledRegion]) -> dict[str, Any]:
-    """Return the values of `about.json`: what was compiled, how, and what every region is expected to cost."""
+    """Return the values of `about.json`: the model, the settings, and the expected cost of every region."""
     return {
         "schema": 1,
         "model": settings.model,

@@ -36,6 +36,6 @@ def memory_values(memory: MemoryStatistics, cycles: int) -> dict[str, Any]:
 
 
 def _port_values(port: MemoryPort, statistics: PortStatistics) -> dict[str, Any]:
-    """Return what a port did. The lines and the hits of a reuse buffer are left out where there is none."""
+    """Return the statistics of a port. The lines and the hits of a reuse buffer are left out where there is none."""
     values = {**asdict(port), **asdict(statistics)}
     return {name: value for name, value in values.items() if port.buffer or name not in ("buffer", "hits")}

@@ -1,4 +1,4 @@
-"""Dense tensors of a program of which most is zero, and what to type to store the rest alone."""
+"""Dense tensors of a program whose elements are mostly zero, and the flags to type to store only the others."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def _zero_share(name: str, program: Program, tensors: Mapping[str, Tensor]) -> f
 
 @dataclass(frozen=True, slots=True)
 class _Flag:
-    """A format of the tensor with a name, or of those that a pattern matches; `named` are those that it is wanted for."""
+    """A format of the tensor with a name, or of the tensors that a pattern matches; `named` are the tensors that it is wanted for."""
 
     name: str
     format: str
@@ -55,8 +55,8 @@ class _Flag:
 
 
 def _flags(named: Sequence[str], ranks: Mapping[str, int], sparse: Collection[str]) -> Iterator[str]:
-    """Yield formats for the tensors that are `named`, as a shell takes them. Of the patterns that store nothing but what is `sparse` in
-    another format, the one that matches most comes first, and of these the shortest."""
+    """Yield formats for the tensors that are `named`, as a shell takes them. Of the patterns that change the format of no tensor
+    that is not `sparse`, the one that matches most comes first, and of these the shortest."""
     names = dict.fromkeys(word for name in named for word in (name, *_patterns(name)))
     flags = [flag for word in names if (flag := _flag(word, named, ranks, sparse)) is not None]
     left = set(named)
@@ -67,7 +67,7 @@ def _flags(named: Sequence[str], ranks: Mapping[str, int], sparse: Collection[st
 
 
 def _flag(name: str, named: Sequence[str], ranks: Mapping[str, int], sparse: Collection[str]) -> _Flag | None:
-    """Return the format of a tensor, or of those that a pattern matches, or None if it would be that of a tensor that is not `sparse`."""
+    """Return the format of a tensor, or of the tensors that a pattern matches, or None if one that is not `sparse` would get it, too."""
     matches = frozenset(fnmatch.filter(named, name))
     its_ranks = {ranks[match] for match in matches}
     rank = next(iter(its_ranks))
@@ -80,7 +80,7 @@ def _flag(name: str, named: Sequence[str], ranks: Mapping[str, int], sparse: Col
 
 
 def _patterns(name: str) -> Iterator[str]:
-    """Yield the patterns that leave out words of a dotted name: all before its end, or those between its start and its end."""
+    """Yield the patterns that leave out words of a dotted name: all before its end, or all between its start and its end."""
     words = name.split(".")
     for start in range(len(words) - 1):
         for end in range(start + 1, len(words)):

@@ -12,8 +12,8 @@ MOST_NAMED = 4
 
 
 def not_finite_notice(tensors: Mapping[str, Tensor], constants: Collection[str] = ()) -> str:
-    """Return a text that counts such values in each input, or '' if there are none. Those of `constants` are meant, as the minus infinity
-    of an attention mask is."""
+    """Return a text that counts the values that are not finite in each input, or '' if there are none. In `constants` they are
+    meant, as in an attention mask."""
     counts: dict[str, str] = {}
     for name, tensor in tensors.items():
         if name in constants or tensor.values.dtype.kind != "f" or np.isfinite(tensor.values).all():

@@ -33,7 +33,7 @@ def notebook_progress(compiled: Compiled) -> ProgressCallback:
 
 
 class _Bar:
-    """Counts the firings of regions that run one after the other, and changes what is displayed now and then."""
+    """Counts the firings of regions that run one after the other, and updates the display now and then."""
 
     def __init__(self, expected: dict[str, float], display: Any) -> None:
         self.expected, self.fired = expected, dict[str, int]()

@@ -1,4 +1,4 @@
-"""A finished run as a few bytes: what its page shows, without the values of its tensors. Stores keep many of them."""
+"""A finished run as a few bytes: the content of its page, without the values of its tensors. Stores keep many of them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from fuseflow.samml import text as samml_text
 SCHEMA = 1
 _FREE_BYTES = 16 << 20
 _MOST_RATIO = 100
-"""A run may have so many times its packed bytes, or `_FREE_BYTES`. Those that fuseflow packs have ten times as many."""
+"""A run may have this many times its packed bytes, or `_FREE_BYTES`. Runs that fuseflow packs have ten times as many bytes."""
 
 
 def pack_run(compiled: Compiled, result: Result) -> bytes:

@@ -67,9 +67,9 @@ def _quoted(path: Path, lines: Iterable[int]) -> list[tuple[int, str]]:
 def node_einsums(program: Program, region: CompiledRegion) -> dict[str, list[str]]:
     """Return, by node of the graph of a region, the Einsums that the node works for.
 
-    A node works for the Einsum in whose nest of loops it stands, and a node that computes an operator for those of the Einsums that were
-    inlined there which have this operator. A node without a place in the table, such as a writer or a collector of lanes, works for what
-    its first input works for.
+    A node works for the Einsum in whose nest of loops it stands, and a node that computes an operator for the Einsums inlined
+    there that have this operator. A node without a place in the table, such as a writer or a collector of lanes, works for the
+    same Einsums as its first input.
     """
     groups = _inlined(program, region)
     stages, origins = region.table.stages, dict[str, list[str]]()
@@ -86,7 +86,7 @@ def node_einsums(program: Program, region: CompiledRegion) -> dict[str, list[str
 
 
 def _without_lanes(name: str) -> Iterable[str]:
-    """Yield a name, then the names of which it may be a lane, as `acc/i0` of `acc`."""
+    """Yield a name, then the names of the nodes that it may be a lane of, as `acc/i0` of `acc`."""
     yield name
     while "/" in name:
         name = name.rpartition("/")[0]

@@ -59,12 +59,12 @@ class RegionResult:
 
     @property
     def config(self) -> ConfigurationLoad:
-        """What the memory loads into the configuration before one of the regions runs."""
+        """The load of the configuration from memory before one of the regions runs."""
         return self.simulation.config
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The name of the region, and those of the regions that run like it."""
+        """The name of the region, and the names of the regions that run like it."""
         return self.name, *(repeat.name for repeat in self.repeats)
 
     @property
@@ -142,7 +142,7 @@ class Result:
 
     @property
     def config(self) -> ConfigurationLoad:
-        """What the memory loads into the configurations of all regions together."""
+        """The loads of the configurations of all regions from memory, together."""
         return ConfigurationLoad.total((r.times, r.config) for r in self.regions)
 
     @property
@@ -151,8 +151,8 @@ class Result:
         return sum(r.times * r.simulation.flops for r in self.regions)
 
     def energy(self, energies: EventEnergies | None = None) -> ProgramEnergy:
-        """Return the energy of the run, by the energies of the package if none are given. It is added up from what the run counted anyway.
-        Raises `EnergyError` for a machine with `rules: comal`."""
+        """Return the energy of the run, by the energies of the package if none are given. It is added up from counts that the run
+        made anyway. Raises `EnergyError` for a machine with `rules: comal`."""
         machine = self.settings.machine
         rows = ((r.name, r.times, r.cycles, simulated_counts(r.graph, machine, r.simulation, r.resources)) for r in self.regions)
         return ProgramEnergy.of(rows, energies or load_event_energies())

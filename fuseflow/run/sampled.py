@@ -34,10 +34,10 @@ from fuseflow.tensors.restriction import restrict
 
 @dataclass(slots=True)
 class SampledRegions:
-    """The regions of a program as they are sampled, one after the other: what is in memory, what is known of it, and the results so far.
+    """The regions of a program as they are sampled, one after the other: the tensors in memory, knowledge on them, and the results so far.
 
-    `tensors` are the inputs of the user, and `memory` is what a run begins with. Of a result that is not `wanted`, nothing but the sampled
-    rows is interpreted, if the region is sampled and has no blocks. Raises `SamplingError` for a machine on which nothing is
+    `tensors` are the inputs of the user, and `memory` is what a run begins with. Only the sampled rows of a result that is not
+    `wanted` are interpreted, if the region is sampled and has no blocks. Raises `SamplingError` for a machine on which nothing is
     to be sampled, for dense stand-ins, for reuse buffers, and for preloads.
     """
 
@@ -130,7 +130,7 @@ class SampledRegions:
         self._store(results)
 
     def _store(self, results: Mapping[str, Tensor]) -> None:
-        """Put results into memory, and what they store to what is known, where it could not be counted."""
+        """Put results into memory, and their patterns and statistics into the knowledge where they could not be counted."""
         self.memory |= results
         for name, tensor in results.items():
             if name not in self.knowledge.patterns:
@@ -142,7 +142,7 @@ class SampledRegions:
         return bool(region.fused.blocks) or any(self.wanted(result.name) for result in region.fused.results)
 
     def _compare_rows(self, region: CompiledRegion, sampled: SampledRun, results: Mapping[str, Tensor]) -> None:
-        """Compare the sampled rows of every result with those of the interpreter. Where there are no `results`, it computes these rows."""
+        """Compare the sampled rows of every result with the interpreter. Where there are no `results`, it computes these rows."""
         taken = np.unique(np.concatenate([rows for rows, _ in sampled.outputs]))
         arrays = {} if results else interpret_rows(region, self.memory, taken, self.machine.is_wide)
         for result in region.fused.results:

@@ -36,7 +36,7 @@ class SampledRegionResult:
     """A region of a sampled run, and the regions that run like it.
 
     `cycles` are sampled, over coordinates of the loop `index`, or exact where the region was short or most of it was needed; then `sample`
-    is None. FLOPs, bytes and firings are those of `counts`, whether it was sampled or not.
+    is None. `counts` has its FLOPs, bytes and firings, whether it was sampled or not.
     """
 
     name: str
@@ -82,7 +82,7 @@ class SampledRegionResult:
 class SampledResult:
     """A sampled run of a compiled program. `tensors` are the outputs of the interpreter.
 
-    `check` compares them with PyTorch, and `rows_check` the values of all rows that were sampled with those of the interpreter.
+    `check` compares them with PyTorch, and `rows_check` the values of all sampled rows with the interpreter.
     """
 
     settings: Settings
@@ -124,7 +124,7 @@ class SampledResult:
 
     @property
     def config(self) -> ConfigurationLoad:
-        """What the memory loads into the configurations of all regions together."""
+        """The loads of the configurations of all regions from memory, together."""
         return ConfigurationLoad.total((r.times, r.counts.config) for r in self.regions)
 
     @property

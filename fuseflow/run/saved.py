@@ -73,14 +73,14 @@ def _require_program(directory: Path) -> None:
 
 
 class _SavedRegion(BaseModel):
-    """What a manifest says of a region."""
+    """The entry of a region in a manifest."""
 
     name: str
     einsums: tuple[str, ...]
 
 
 class _Manifest(BaseModel):
-    """What is read of a manifest. Directories of before the inputs were listed that the compiler added have none."""
+    """The fields that are read of a manifest. `compiler_inputs` is empty for directories from before it was written."""
 
     model: str
     data: str | None
@@ -140,7 +140,7 @@ def _regions(source: Source, regions: tuple[_SavedRegion, ...], graphs: list[Gra
 
 
 def _views(source: Source, graph: Graph, name: str, stored: dict[str, Format]) -> Iterator[StoredView]:
-    """Yield the views that a region needs to read `name`, which may be a view of a view, and add them to what is `stored`."""
+    """Yield the views that a region needs to read `name`, which may be a view of a view, and add them to `stored`."""
     if name in stored or (name in graph.declared and is_auxiliary(graph.declared[name])):
         return
     einsum = source.program.defined.get(name)

@@ -31,8 +31,8 @@ def scheduled_linalg(
 ) -> str:
     """Return the text of a program that was cut with a schedule into these `regions`, lowered for a machine and these inputs.
 
-    Raise `FrontendError`, with the place, for an Einsum or a region that would come back as another one. For example, loop orders do not
-    say of which tensor a region reads a permuted copy, where several would do.
+    Raise `FrontendError`, with the place, for an Einsum or a region that would come back as another one. For example, loop orders
+    do not say which tensor a region reads as a permuted copy, where several would do.
     """
     from fuseflow.frontend import read_mlir
     from fuseflow.frontend.linalg.writer import write_program  # loads torch-mlir
@@ -66,5 +66,5 @@ def _refuse_difference(
 
 
 def _graph_of(region: CompiledRegion) -> object:
-    """Return what is compared: depths of FIFOs are chosen when all is lowered, and again where the text is read."""
+    """Return the values to compare, without depths of FIFOs: these are chosen when all is lowered, and again where the text is read."""
     return region.fused.order, replace(region.graph, depths=())

@@ -18,10 +18,10 @@ PACKAGES = ("fuseflow", "torch", "torch-mlir", "numpy", "scipy", "networkx", "pr
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """What was compiled and run.
+    """The settings of a compilation and a run.
 
     The model, its data and the engine are given by name, the schedule as YAML. `notices` are texts that must stand beside every result.
-    `left_out` are the tensors of which something was left out, since no output needs it.
+    `left_out` are the tensors of which elements were left out, since no output needs them.
     """
 
     model: str
@@ -49,7 +49,7 @@ class Settings:
 
     @property
     def left_out_json(self) -> dict[str, Any]:
-        """What was left out as JSON has it: nothing, or a key with rows."""
+        """The left-out elements for JSON: nothing, or a key with rows."""
         return {"left_out": [row.to_json() for row in self.left_out]} if self.left_out else {}
 
     @property

@@ -1,4 +1,4 @@
-"""Runs in which every region reads dense random stand-ins for what other regions compute. Published unfused numbers were taken so.
+"""Runs in which every region reads dense random stand-ins for the results of other regions. Published unfused numbers were taken so.
 
 Nothing sparse goes from region to region then. The outputs of the model mean nothing, and each region is checked by itself.
 """
@@ -48,14 +48,14 @@ def _stored(elements: npt.NDArray[np.generic], block: Block, like: Tensor) -> np
 def check_region(
     program: Program, region: CompiledRegion, memory: Mapping[str, Tensor], outputs: Mapping[str, Tensor], wide: bool = False
 ) -> Check | None:
-    """Check what a region wrote against the dense interpreter on what it read. None for a copy, whose readers are checked instead. All is
-    computed in 64 bits if it is `wide`."""
+    """Check the tensors that a region wrote against the dense interpreter on the tensors it read. None for a copy, whose readers
+    are checked instead. All is computed in 64 bits if it is `wide`."""
     einsums = tuple(e for e in program.einsums if e.name in region.einsums)
     if not einsums:
         return None
     results = {e.name for e in einsums}
     read = dict.fromkeys(name for e in einsums for name in e.operands if name not in results)
-    named = (*read, *(e.name for e in einsums))  # what a result is declared as may alone give a broadcast its extents
+    named = (*read, *(e.name for e in einsums))  # the declaration of a result may alone give a broadcast its extents
     declared = tuple(program.declared[name] for name in named)
     part = Program(declared, einsums, tuple(n for n in outputs if n in results))
     operands = tensors_to_elements(program.declared, {name: memory[name] for name in read})

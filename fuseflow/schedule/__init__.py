@@ -1,4 +1,4 @@
-"""Schedules: a schedule is one value that says what is fused, in which order, and stored how. The regions of a program follow from it."""
+"""Schedules: a schedule is one value that decides fusion, loop orders and storage. A program's regions follow from it."""
 
 from typing import TYPE_CHECKING
 

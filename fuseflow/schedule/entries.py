@@ -1,4 +1,4 @@
-"""The entries of a schedule: values by name, and what the names say."""
+"""The entries of a schedule: values by name, and functions that read the names."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from fuseflow.errors import ScheduleError, UsageError
 
 T = TypeVar("T")
 KEYWORDS = ("none", "layerwise", "full", "best", "auto")
-"""The names that say what is fused in the whole model; no region can be called so."""
+"""The names that say what is fused in the whole model; no region can have such a name."""
 Entries = tuple[tuple[str, T], ...]
 """Named entries of a schedule: names with values, sorted by name."""
 
@@ -23,7 +23,7 @@ def check_name(section: str, name: str) -> None:
 
 
 def split_lanes(name: str) -> tuple[str, str, str]:
-    """Return the region, the stage and the index that a name in the section `par` means. What the name does not say is empty.
+    """Return the region, the stage and the index that a name in the section `par` means. A part that the name lacks is empty.
 
     >>> split_lanes("layer1/T1.i"), split_lanes("layer1.i"), split_lanes("i")
     (('layer1', 'T1', 'i'), ('layer1', '', 'i'), ('', '', 'i'))
@@ -44,8 +44,8 @@ def split_fifo(name: str) -> tuple[str, str]:
 
 
 def parse_assignments(flag: str, texts: Iterable[str], example: str, otherwise: str = "") -> dict[str, str]:
-    """Return `NAME=VALUE` texts as a dictionary. Raises `UsageError` for another form, and for two values of one name. The message shows
-    an `example`, and says what the flag may be `otherwise`.
+    """Return `NAME=VALUE` texts as a dictionary. Raises `UsageError` for another form, and for two values of one name. The
+    message shows an `example`, and `otherwise` adds another form of the flag.
     """
     values: dict[str, str] = {}
     for text in texts:

@@ -21,7 +21,7 @@ def _listed(value: Any) -> Any:
 
 
 def _annotation(section: Section) -> tuple[Any, Any]:
-    """Return the type of a section in a file, where a list of names may be one text with commas, and what stands for none."""
+    """Return the type of a section in a file, where a list of names may be one text with commas, and its default."""
     of = Annotated[list[str], BeforeValidator(_listed)] if section.of == list[str] else section.of
     return (dict[str, of], {}) if isinstance(section, Named) else (of | None, None)  # type: ignore[valid-type]
 

@@ -65,9 +65,8 @@ def layer_of(path: str) -> str:
 
 
 def layer_labels(program: Program) -> dict[str, str]:
-    """Return the layer of every Einsum; the dictionary is empty if the program has no layers. An operator in the `forward` of a parent of
-    layers has the layer of what it works on: that of its first operand that is computed, or, at the start of the model, that of its
-    reader.
+    """Return the layer of every Einsum; the dictionary is empty if the program has no layers. An operator in the `forward` of a
+    parent of layers has the layer of its first operand that is computed, or, at the start of the model, the layer of its reader.
     """
     layers = {layer_of(e.location.path) for e in program.einsums}
     proper = {a for a in layers if a and not any(in_module(b, a) and a != b for b in layers)}

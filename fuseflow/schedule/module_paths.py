@@ -25,8 +25,8 @@ def lone_einsums(program: Program, kept: Collection[str]) -> frozenset[str]:
 
 
 def reshape_einsums(program: Program, kept: Collection[str]) -> frozenset[str]:
-    """Return the names of the Einsums that reshape, which are those that see a dimension as two indices. Dimensions that are put together
-    only to be taken apart again (a batch and its heads, for a product of matrices) do not count, unless the tensor that has them together
+    """Return the names of the Einsums that reshape: they see a dimension as two indices. Dimensions that are put together only to
+    be taken apart again (a batch and its heads, for a product of matrices) do not count, unless the tensor that has them together
     is among those `kept` as they are.
     """
     return frozenset(e.name for e in program.einsums if e.reshapes) - regroupings(program, kept)

@@ -164,7 +164,7 @@ def _functional_home(partition: Partition, einsum: Einsum, members: dict[str, Re
 
 
 def _group_name(names: tuple[str, ...]) -> str:
-    """Return what the names of a group have in common, word by word, else its last name.
+    """Return the leading words that the names of a group share, else its last name.
 
     >>> _group_name(("softmax.max", "softmax.exp")), _group_name(("m", "E", "Y"))
     ('softmax', 'Y')

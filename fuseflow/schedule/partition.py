@@ -113,8 +113,8 @@ class Partition:
         raise ValueError(f"{einsum.name} may join {region.label}")
 
     def regions(self, divide: Callable[[Sequence[str]], list[list[str]]] = lambda einsums: [list(einsums)]) -> tuple[Region, ...]:
-        """Return the regions in an order in which they can run, as near to program order as that allows, with unique names. `divide` may
-        part the Einsums of one in several pieces, each of which reads only the pieces before it.
+        """Return the regions in an order in which they can run, as near to program order as that allows, with unique names.
+        `divide` may part the Einsums of one region in several pieces, where each piece reads only pieces before it.
         """
         position = {e.name: n for n, e in enumerate(self._program.einsums)}
         ordered = nx.lexicographical_topological_sort(self._needs, key=lambda r: position[r.einsums[0]])

@@ -49,8 +49,8 @@ def why_cut(
     kept: Collection[str] = (),
     named_in: str = "the schedule",
 ) -> str:
-    """Return why two Einsums, one of which reads the other, are in different ones of the `regions` of the schedule. Tensors in `kept` are
-    stored as they are. `named_in` says where regions have their names from.
+    """Return why an Einsum and a consumer of it are in different `regions` of the schedule. Tensors in `kept` are stored as they
+    are. `named_in` says where regions have their names from.
     """
     for name in (producer, consumer):
         if name in reshape_einsums(program, kept):

@@ -25,7 +25,7 @@ MOST_REDUCTION_LOOPS = 32
 """The loops of reductions that a region has, at most, unless a single Einsum has more."""
 
 
-@dataclass(frozen=True)  # with a place for what is computed once
+@dataclass(frozen=True)  # with a place for cached values
 class RegionDivider:
     """The rule that divides regions of a program."""
 
@@ -38,7 +38,7 @@ class RegionDivider:
 
     def pieces(self, einsums: Sequence[str]) -> list[list[str]]:
         """Return the Einsums of a region in pieces that are small enough, in program order. A piece ends where the fewest tensors go on to
-        the next one, in the second half of what it could hold.
+        the next one, in the second half of the Einsums that it could hold.
         """
         rest, pieces = list(einsums), list[list[str]]()
         while sum(self._loops[name] for name in rest) > MOST_REDUCTION_LOOPS:
@@ -50,7 +50,7 @@ class RegionDivider:
         return [*pieces, rest]
 
     def halves(self, einsums: Sequence[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
-        """Return the Einsums of a region, of which there are at least two, in two pieces. The border is where the fewest tensors go on,
+        """Return the Einsums of a region with at least two Einsums in two pieces. The border is where the fewest tensors go on,
         in the middle half of the region.
         """
         quarter = max(1, len(einsums) // 4)

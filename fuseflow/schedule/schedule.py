@@ -1,4 +1,4 @@
-"""The schedule: what is fused, in which loop order, stored how, on how many lanes. It is one value, however it was expressed."""
+"""The schedule: what is fused, in which loop order, how it is stored, and on how many lanes. It is one value, however it was expressed."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ class Schedule:
     """
 
     fuse_regions: tuple[str, ...] = ("best",)
-    """What is fused: one of `none`, `layerwise`, `full`, `best` and `auto`, or the names of modules, Einsums and `regions`."""
+    """The fusion: one of `none`, `layerwise`, `full`, `best` and `auto`, or the names of modules, Einsums and `regions`."""
     regions: Entries[tuple[str, ...]] = ()
     """Named regions, with the Einsums and modules of each."""
     orders: Entries[tuple[str, ...]] = ()
@@ -76,15 +76,15 @@ class Schedule:
     blocks: Entries[Block] = ()
     """The blocks in which tensors are stored: their size along each of the dimensions."""
     splits: Entries[int] = ()
-    """The indices that are two loops in their region, as `T1.i`: the inner one runs over so many coordinates."""
+    """The indices that are two loops in their region, as `T1.i`: the value is the number of coordinates of the inner loop."""
     vector: int = 1
     """The number of elements of a dense innermost dimension that go through a stream together."""
     parallel: Entries[int] = ()
-    """The lanes over which an index is dealt: in every region that has it, or, written `layer1.i`, in one region, which wins. Written
-    `layer1/T1.i`, they are those of one stage, the nest which computes `T1` in that region, and win over both.
+    """The lanes over which an index is dealt: in every region that has it, or, written `layer1.i`, in one region, which wins.
+    Written `layer1/T1.i`, they are the lanes of one stage, the nest which computes `T1` in that region, and win over both.
     """
     depths: Entries[int] = ()
-    """The slots of FIFOs: of all FIFOs of a region, or, written `layer1/mul.1`, of that of one input of a node, which wins."""
+    """The slots of FIFOs: of all FIFOs of a region, or, written `layer1/mul.1`, of the FIFO of one input of a node, which wins."""
     associations: Entries[str] = ()
     """The order in which the products that end in a result are computed, as in `A (X W)`. Rounding changes with it."""
     buffers: Entries[int] = ()
@@ -98,30 +98,30 @@ class Schedule:
     baseline.
     """
     locate: str = "auto"
-    """How dense levels are read: they are located (`always`), scanned and joined where the order allows it (`never`), or what costs less
-    (`auto`).
+    """How dense levels are read: they are located (`always`), scanned and joined where the order allows it (`never`), or
+    whichever costs less (`auto`).
     """
     rescan: str = "auto"
     """Whether an outermost compressed level is scanned again in every loop around it (`every`), or kept where coordinates are looked up
     in it (`never`). With `auto` it is kept, except for machines with the rules of the public simulator, and in public primitives.
     """
     repeat: str = "value"
-    """What is repeated in a loop that an operand lacks: its `value`, as late as possible, or its `reference`, before it is loaded."""
+    """The stream repeated in a loop that an operand lacks: its `value`, as late as possible, or its `reference`, before the load."""
     writers: str = "auto"
     """Who writes a dense result that lanes compute: one writer, in which the lanes are merged (`once`); one in each lane (`lanes`), which
     writes the implicit value where the result has no entry; or `auto`: one in each lane where the result has all entries of a row or none,
     but one writer in public primitives and for a machine that has the times of the public simulator.
     """
     primitives: str = "auto"
-    """What graphs are made of: our `own` primitives; those of the `public` schema, in every region that they can say; or `auto`: public
-    ones for a machine that has the times of the public simulator, else our own.
+    """The primitives of graphs: our `own`; the `public` schema's, in every region that has a public form; or `auto`: public ones
+    for a machine that has the times of the public simulator, else our own.
     """
     order_policy: str = "best"
     """The legal order that a region gets without one of its own: the `best`-ranked; the `first`, nearest to the program; or `auto`."""
     depth_policy: str = "machine"
-    """The depth of a FIFO without one of its own: that of the `machine`; or `auto`, as many slots as the estimate finds it to need."""
+    """The depth of a FIFO that is not in `depths`: the depth of the `machine`; or `auto`, the slots that the estimate finds it to need."""
     intermediates: str = "real"
-    """What a region reads of the results of others: the `real` ones, or `dense` random stand-ins of which 60% are zero, stored."""
+    """The results of other regions that a region reads: the `real` ones, or `dense` random stand-ins with 60% of zeros, stored."""
     copies: bool = True
     """Whether a tensor may be copied in another storage order where a region would otherwise have no loop order."""
     drop_zeros: tuple[str, ...] = ()
@@ -142,7 +142,7 @@ class Schedule:
 
     @property
     def leaves_cut(self) -> bool:
-        """Whether its regions are those that are expected to take the fewest cycles: nobody says what is fused, or `fuse: best` is said."""
+        """Whether the compiler chooses the regions with the fewest expected cycles: the user sets no fusion, or `fuse: best`."""
         return self.fuse_regions == ("best",)
 
     @property
@@ -186,19 +186,19 @@ class Schedule:
 
     @_fluent
     def split(self, target: str, size: int) -> Schedule:
-        """Make an index of an Einsum two loops, in its region, of which the inner one has this size: `split("T1.i", 16)`. The loops are
-        called `i0` and `i1`. Lanes of `i0` take runs of rows then. No value is stored elsewhere."""
+        """Make an index of an Einsum two loops, in its region, and the inner one has this size: `split("T1.i", 16)`. The loops
+        are called `i0` and `i1`. Lanes of `i0` take runs of rows then. No value is stored elsewhere."""
         return self._with("split", {target: size})
 
     @_fluent
     def par(self, /, **lanes: int) -> Schedule:
-        """Deal each of these indices over so many lanes: `par(i=4)`; in one region: `par(**{"layer1.i": 4})`; in one stage of it:
-        `par(**{"layer1/T1.i": 8})`."""
+        """Deal each of these indices over its number of lanes: `par(i=4)`; in one region: `par(**{"layer1.i": 4})`; in one stage
+        of it: `par(**{"layer1/T1.i": 8})`."""
         return self._with("par", lanes)
 
     @_fluent
     def depth(self, name: str, slots: int) -> Schedule:
-        """Give all FIFOs of a region so many slots: `depth("layer1", 128)`; or one of them: `depth("layer1/mul.1", 4096)`."""
+        """Give all FIFOs of a region this number of slots: `depth("layer1", 128)`; or one FIFO: `depth("layer1/mul.1", 4096)`."""
         return self._with("depth", {name: slots})
 
     @_fluent
@@ -213,12 +213,12 @@ class Schedule:
 
     @_fluent
     def preload(self, tensor: str, ports: int) -> Schedule:
-        """Read a tensor once, in order, by so many ports, into a memory of each node that reads it: `preload("W1", 8)`."""
+        """Read a tensor once, in order, by this number of ports, into a memory of each node that reads it: `preload("W1", 8)`."""
         return self._with("preload", {tensor: ports})
 
     @_fluent
     def lower(self, **settings: Unpack[Lowering]) -> Schedule:
-        """Set how all regions are lowered; what is left out stays: `lower(iteration="global", copies=False)`."""
+        """Set how all regions are lowered; other settings stay: `lower(iteration="global", copies=False)`."""
         for key, value in settings.items():
             if key not in Lowering.__annotations__:
                 raise TypeError(f"Schedule.lower() got an unexpected keyword argument '{key}'")

@@ -44,9 +44,9 @@ class Number:
 class Section:
     """A section whose value is replaced by a later one.
 
-    `key` is its name in a file, and with `-` for `_` that of its flag; `field` is the field of `Schedule`, if that has another name. `of`
-    is the type that a file has there. `help`, `metavar` and `completion` describe the flag; there is none without `help`. `check` returns
-    the value in its canonical form, `parse` the value of a flag, and `write` what a file says, which is nothing for None.
+    `key` is its name in a file, and with `-` for `_` the name of its flag; `field` is the field of `Schedule`, if that has another name.
+    `of` is the type of its value in a file. `help`, `metavar` and `completion` describe the flag; there is none without `help`. `check`
+    returns the value in its canonical form, `parse` the value of a flag, and `write` the value in a file; None is left out.
     """
 
     key: str
@@ -69,7 +69,7 @@ class Section:
         return self.check(value)
 
     def read(self, given: Any) -> dict[str, Any]:
-        """Return what the flag adds to sections, by their keys. Raises `UsageError` for a malformed flag."""
+        """Return the values that the flag adds to sections, by their keys. Raises `UsageError` for a malformed flag."""
         return {self.key: self.parse(given)}
 
     def added(self, _value: Any, more: Any) -> Any:
@@ -77,7 +77,7 @@ class Section:
         return more
 
     def pieces(self, content: Any) -> Iterator[tuple[tuple[str, ...], Any]]:
-        """Yield what the content of the section in a file adds, piece by piece, each with its path below the section."""
+        """Yield the values that the content of the section in a file adds, each with its path below the section."""
         if content is not None:
             yield (), content
 
@@ -107,7 +107,7 @@ class Word(Section):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Names(Section):
-    """A section that is a set of names, to which a later one adds. `phrase` says what it does with them in messages."""
+    """A section that is a set of names, to which a later one adds. `phrase` stands before a name in messages."""
 
     of: Any = list[str]
     phrase: str
@@ -130,7 +130,7 @@ class Names(Section):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fused(Names):
-    """The names of what is fused, which a later section replaces."""
+    """The names in the section `fuse`, which a later section replaces."""
 
     def added(self, value: tuple[str, ...], more: Sequence[str]) -> tuple[str, ...]:
         return tuple(more)
@@ -140,10 +140,10 @@ class Fused(Names):
 class Named(Section):
     """A section that has a value for each of some names; a later one replaces the values of equal names.
 
-    `of` is the type of a value in a file. `phrase` says what it does with a name in messages, and `example` shows its flag there.
-    `check_entry` returns the value of a name in canonical form, `parse_entry` the value of one flag, and `number` says which numbers both
-    may be. The flag may also be one of the words of a `policy`, which is for all else, and `otherwise` says so in messages. With
-    `patterns`, names that are patterns come first and keep their order, since the last one counts.
+    `of` is the type of a value in a file. `phrase` stands before a name in messages, and `example` shows its flag there.
+    `check_entry` returns the value of a name in canonical form, `parse_entry` the value of one flag, and `number` says which
+    numbers both may be. The flag may also be one of the words of a `policy`, which is for all else, and `otherwise` says so in
+    messages. With `patterns`, names that are patterns come first and keep their order, since the last one counts.
     """
 
     phrase: str

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 def fuse_names(names: tuple[str, ...]) -> tuple[str, ...]:
-    """Return what is fused in canonical form. Raises `ScheduleError` for a keyword beside other names."""
+    """Return the names in the section `fuse` in canonical form. Raises `ScheduleError` for a keyword beside other names."""
     keywords = [k for k in KEYWORDS if k in names]
     if keywords == ["none"]:  # everything that is not named is left alone anyway
         return tuple(name for name in names if name != "none") or names
@@ -152,7 +152,7 @@ def chain_text(result: str, text: str) -> str:
 
 
 def buffer_size(tensor: str, size: int | str) -> int:
-    """Return the bytes of a reuse buffer. Raises `ScheduleError` for what is no number of bytes, and for one below 1."""
+    """Return the bytes of a reuse buffer. Raises `ScheduleError` for a value that is no number of bytes, and for one below 1."""
     if isinstance(size, bool) or not isinstance(size, int | str):
         raise ScheduleError(f"buffer of `{tensor}`: {size} is no number of bytes", hint=BYTES_HINT)
     try:

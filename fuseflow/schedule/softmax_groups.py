@@ -109,9 +109,9 @@ def _reconvergences(program: Program) -> list[tuple[str, set[str]]]:
 def _reconverging(
     program: Program, root: str, rank: int, readers: Mapping[str, list[int]], facts: Sequence[_EinsumFacts]
 ) -> set[str]:
-    """Return the Einsums on the paths from a tensor to those that close a group. `readers` has the positions of the Einsums that read a
-    tensor, and only those that read a derived tensor are looked at, in program order. `facts` are those of the Einsums, by position. What
-    closes a group reads the root, so that nothing behind the last reader of the root matters.
+    """Return the Einsums on the paths from a tensor to Einsums that close a group. `readers` has the positions of the Einsums
+    that read a tensor; only readers of a derived tensor are visited, in program order. `facts` are the facts of the Einsums, by
+    position. An Einsum that closes a group reads the root, so that nothing behind the last reader of the root matters.
     """
     derived = {root: _DerivedTensor(tuple(range(rank)), False)}
     members = set[str]()
@@ -137,8 +137,8 @@ def _reconverging(
 
 @dataclass(frozen=True, slots=True)
 class _EinsumFacts:
-    """What a derivation asks of an Einsum, whatever it starts from: the indices of its left side, all of its indices, those that stand
-    together in its body or in the body of a reduction, and whether it reduces or its left side has a split.
+    """The facts about an Einsum that any derivation needs: the indices of its left side, all of its indices, the groups of
+    indices that stand together in its body or in the body of a reduction, and whether it reduces or its left side has a split.
     """
 
     left: tuple[str, ...]

@@ -1,4 +1,4 @@
-"""The application of a spec to a model: its weights are pruned, and every run makes what the spec names sparse."""
+"""The application of a spec to a model: its weights are pruned, and every run makes the tensors sparse that the spec names."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ def sparse_copy(model: M, spec: SparseSpec) -> M:
 
 
 def sparsify(model: nn.Module, spec: SparseSpec, *, in_training: bool = False) -> None:
-    """Make a model sparse by a spec: what is pruned of its weights becomes 0, and every run applies the rules of intermediates. A
+    """Make a model sparse by a spec: pruned entries of its weights become 0, and every run applies the rules of intermediates. A
     sparse model gets more rules. A rule that needs the scores of training prunes nothing yet if the model is `in_training`.
 
-    Raise `SparsityError` for what does not fit, and leave the model as it was.
+    Raise `SparsityError` for a spec that does not fit, and leave the model as it was.
     """
     state = sparsity_of(model) or ModelSparsity()
     weights = select_weights(model, spec, in_training=in_training)
@@ -47,7 +47,7 @@ def sparsify(model: nn.Module, spec: SparseSpec, *, in_training: bool = False) -
 
 
 def clear(model: nn.Module) -> None:
-    """Make a sparse model a dense one again: it forgets its masks and rules. What is 0 stays 0 until training changes it."""
+    """Make a sparse model a dense one again: it forgets its masks and rules. Zeros stay 0 until training changes them."""
     uninstall(model)
     for module in model.modules():
         clear_sparsity(module)

@@ -27,7 +27,7 @@ M = TypeVar("M", bound=nn.Module)
 
 
 class SparsityBuilder:
-    """A collection of rules for the tensors of a model, and what makes a sparse model of a dense one by them.
+    """A collection of rules for the tensors of a model, which makes a dense model sparse by them.
 
     >>> import fuseflow.sparsity as sp
     >>> sb = sp.SparsityBuilder()
@@ -84,7 +84,7 @@ class SparsityBuilder:
         external_sparsifier: Any = None,
         out_format: Any = Dense,
     ) -> None:
-        """Make what the model computes under the names of a pattern sparse. `fuseflow.sparsity.model_names` lists these names. A name that
+        """Make the intermediates sparse whose names match a pattern. `fuseflow.sparsity.model_names` lists the names. A name that
         `torch.fx` gives to a node of a module, as in STen, is taken, too."""
         self._set(self._intermediates, name, _output_format(inline_sparsifier, tmp_format, external_sparsifier, out_format))
 
@@ -96,7 +96,7 @@ class SparsityBuilder:
         external_sparsifier: Any = None,
         out_format: Any = Dense,
     ) -> None:
-        """Make the gradients of what the model computes under the names of a pattern sparse. Otherwise they have the mask of the value."""
+        """Make the gradients of the intermediates sparse whose names match a pattern. Otherwise they have the mask of the value."""
         self._set(self._intermediate_grads, name, _output_format(inline_sparsifier, tmp_format, external_sparsifier, out_format))
 
     def spec(self) -> SparseSpec:
@@ -158,7 +158,7 @@ def _sparsifier(value: Any, format: Any) -> Sparsifier:
 
 
 def _layout(value: Any, sparsifiers: tuple[Sparsifier, ...]) -> Layout:
-    """Return the layout that a value names. The class of a layout with parameters takes those of the sparsifier that proposes it."""
+    """Return the layout that a value names. The class of a layout with parameters takes them from the sparsifier that proposes it."""
     proposed = (sparsifier.layout for sparsifier in sparsifiers)
     named = next((layout for layout in proposed if value in (type(layout), layout.storage)), None)
     if named is not None:

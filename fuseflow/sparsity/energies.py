@@ -13,8 +13,8 @@ from fuseflow.errors import SparsityError
 def energy(array: npt.ArrayLike, mask: npt.ArrayLike) -> float:
     """Return the share of the magnitudes of a tensor that a mask keeps: kept L1 over L1, added in float64.
 
-    It is 1 for a tensor without anything but zeros, and NaN for one with elements that are not finite. What a layout fills a tensor up with
-    does not count, since masks have the shape of the tensor.
+    It is 1 for a tensor of zeros alone, and NaN for one with elements that are not finite. The padding of a layout does not
+    count, since masks have the shape of the tensor.
 
     >>> energy([3.0, -1.0, 0.0, 4.0], [True, False, True, True])
     0.875

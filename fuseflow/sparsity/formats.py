@@ -13,12 +13,12 @@ from fuseflow.sparsity.sparsifiers.keep_all import KeepAll
 from fuseflow.sparsity.spec import OutputFormat
 
 Format: TypeAlias = type | Layout | None
-"""A storage class, the class of a layout, a layout, or `torch.Tensor` for tensors that are not wrapped. None is for what is no tensor."""
+"""A storage class, the class of a layout, a layout, or `torch.Tensor` for tensors that are not wrapped. None: no tensor."""
 
 
 class TensorFormat(NamedTuple):
-    """How a result becomes sparse: the operator applies the `inline` sparsifier and gives the format `tmp`, of which the `external`
-    sparsifier selects, and what is left is stored as `out`."""
+    """How a result becomes sparse: the operator applies the `inline` sparsifier and gives the format `tmp`, then the `external`
+    sparsifier selects from it, and the kept entries are stored as `out`."""
 
     inline: Any
     tmp: Format
@@ -31,7 +31,7 @@ DENSE = TensorFormat(KEEP_ALL, torch.Tensor, KEEP_ALL, torch.Tensor)
 
 
 def storage_class(format: Any) -> type:
-    """Return the class that a format is compared by. Raise `SparsityError` for what is no format."""
+    """Return the class that a format is compared by. Raise `SparsityError` for a value that is no format."""
     if isinstance(format, Layout):
         return format.storage
     if not isinstance(format, type):
@@ -47,7 +47,7 @@ def storage_class(format: Any) -> type:
 
 
 def storage_classes(formats: Iterable[Any] | None) -> tuple[type, ...]:
-    """Return the classes of several formats. None, for what is no tensor, is left out."""
+    """Return the classes of several formats, without None, which stands for a value that is no tensor."""
     return tuple(storage_class(format) for format in formats or () if format is not None)
 
 

@@ -1,4 +1,4 @@
-"""Intermediates by name: what a model computes, without tracing it.
+"""Intermediates by name: the tensors that a model computes, without tracing it.
 
 The result of a module is called by the path of the module, such as `layer1.act`. The result of a function that a module calls in its own
 forward is called by the path and the function, such as `layer1.relu`; a second call there is `layer1.relu_2`. Hooks keep track of the
@@ -118,7 +118,7 @@ class Watch:
         return output
 
     def replacement(self, name: str, tensor: Tensor) -> Tensor:
-        """Return what stands in place of an intermediate. What is called to make it is no part of any model."""
+        """Return the tensor that replaces an intermediate. Functions that are called to make it are no part of any model."""
         outer, _VISITS.under_way = _VISITS.under_way, True
         try:
             return self._visit(name, tensor)
@@ -172,7 +172,7 @@ class Sparsification:
         return tensor if entry is None else _sparse(name, tensor, entry)
 
     def end(self) -> None:
-        """Raise `SparsityError` for a rule of which the run has made no tensor."""
+        """Raise `SparsityError` for a rule if the run has made no tensor that it names."""
         for pattern, entry in self._rules.items():
             if not any(last_match(((pattern, entry),), name) for name in self._names):
                 hint = f"{did_you_mean(pattern, self._names)} (`sp.names(model, *inputs)` lists all)"
@@ -187,7 +187,7 @@ def _sparse(name: str, tensor: Tensor, entry: IntermediateEntry) -> Tensor:
 
 
 def sparse_intermediate(tensor: Tensor, entry: IntermediateEntry) -> Tensor:
-    """Return a computed tensor of which the entries that its rule does not keep are 0."""
+    """Return a computed tensor with 0 for the entries that its rule does not keep."""
     output, grad_rule = entry.output, "" if entry.grad is None else format_text(entry.grad)
     parts = (output.inline, output.tmp, output.external, output.layout)
     if not any(isinstance(part, RandomFraction | ClassSparsifier | ClassLayout) for part in parts):
@@ -205,7 +205,7 @@ def sparse_intermediate(tensor: Tensor, entry: IntermediateEntry) -> Tensor:
 
 
 def _require_eager(part: Sparsifier | Layout) -> None:
-    """Raise `SparsityError` if a model is exported or compiled: a trace would see what a class of the user does to one tensor."""
+    """Raise `SparsityError` if a model is exported or compiled: a trace would only see what the user's class does to one tensor."""
     if torch.compiler.is_compiling() or get_proxy_mode() is not None:
         raise SparsityError(
             f"`{part}` is a class of your own, which runs in eager PyTorch only",
@@ -219,7 +219,7 @@ def _kept(tensor: Tensor, output: OutputFormat, grad_rule: str) -> Tensor:
 
 
 def _drawn(tensor: Tensor, sparsifier: RandomFraction) -> Tensor:
-    """Return a tensor with what a draw left of it. The draw does not depend on its numbers, so that a trace sees the mask alone."""
+    """Return a tensor with 0 for the entries that a draw drops. The draw ignores its numbers, so that a trace sees the mask alone."""
     with _disable_current_modes():
         drawn = torch.empty(tuple(map(int, tensor.shape)), dtype=tensor.dtype, device=tensor.device)
         mask = sparsifier.select(drawn).to(tensor.dtype)
@@ -228,13 +228,13 @@ def _drawn(tensor: Tensor, sparsifier: RandomFraction) -> Tensor:
 
 
 def install(model: nn.Module, rules: dict[str, IntermediateEntry]) -> None:
-    """Let every run of a model apply rules to what it computes."""
+    """Let every run of a model apply rules to its intermediates."""
     sparsification = Sparsification(rules)
     Watch(model, sparsification.visit, sparsification.begin, sparsification.end)
 
 
 def uninstall(model: nn.Module) -> None:
-    """Let a model, and the modules inside of it, apply no rules of their own any more. Those of a model around it stay."""
+    """Let a model, and the modules inside of it, apply no rules of their own any more. The rules of a model around it stay."""
     for module in model.modules():
         for hook in [*module._forward_pre_hooks.values()]:
             if isinstance(hook, _Enter) and not hook.path:

@@ -37,8 +37,8 @@ def parse_format(text: str) -> OutputFormat:
 
 @custom_op("fuseflow::keep", mutates_args=())
 def keep(x: Tensor, rule: str, grad_rule: str) -> Tensor:
-    """Return a tensor of which the entries that the rule does not keep are 0. The gradient has the same mask, or that of `grad_rule`
-    unless it is empty."""
+    """Return a tensor with 0 for the entries that the rule does not keep. The gradient has the same mask, or the mask of
+    `grad_rule` unless that is empty."""
     return _kept(x, rule)
 
 
@@ -52,14 +52,14 @@ def _kept(x: Tensor, rule: str) -> Tensor:
 
 
 def _zeroed(x: Tensor, mask: Tensor) -> Tensor:
-    """Return a copy of a tensor that is 0 where a mask is false. Its strides are those of `empty_like`, which compilers count on."""
+    """Return a copy of a tensor that is 0 where a mask is false. Its strides are as of `empty_like`, which compilers count on."""
     return x.clone().masked_fill_(~mask, 0)
 
 
 @custom_op("fuseflow::keep_gradient", mutates_args=())
 def keep_gradient(gradient: Tensor, x: Tensor, rule: str) -> Tensor:
-    """Return a gradient of which the entries are 0 where the rule does not keep those of the tensor. It is an operator, so that a compiler
-    need not know how masks are found."""
+    """Return a gradient with 0 where the rule does not keep the entries of the tensor. It is an operator, so that a compiler need
+    not know how masks are found."""
     return _zeroed(gradient, output_mask(x, parse_format(rule), _NAME))
 
 

@@ -15,7 +15,7 @@ from fuseflow.sparsity.weights import weight_names
 
 @dataclass(frozen=True, slots=True)
 class Names:
-    """The qualified names of the weights of a model, and the names of what one run of it computed, in order."""
+    """The qualified names of the weights of a model, and the names of the intermediates of one run of it, in order."""
 
     weights: tuple[str, ...]
     intermediates: tuple[str, ...]
@@ -26,7 +26,7 @@ class Names:
 
 
 def names(model: nn.Module, *inputs: Any, **kwargs: Any) -> Names:
-    """Run a copy of a model on its inputs and return the names of its weights and of what it computes. Nothing is traced, so that the
+    """Run a copy of a model on its inputs and return the names of its weights and intermediates. Nothing is traced, so that the
     model may do whatever Python can.
 
     >>> print(names(nn.Sequential(nn.Linear(2, 3), nn.ReLU()), torch.ones(1, 2)))

@@ -67,7 +67,7 @@ _READ = frozenset(
 )
 """Methods without an operator of their name that read the entries."""
 _THROUGH_VIEWS = frozenset(["__setitem__", "fill_diagonal_"])
-"""Methods that change a tensor by writing to a view of it. A packed tensor has no views: what its functions return is a copy."""
+"""Methods that change a tensor by writing to a view of it. A packed tensor has no views: its functions return copies."""
 
 
 class PackedTensor(StorageTensor):
@@ -140,7 +140,7 @@ def _is_update(func: Operator) -> bool:
 
 
 class _ParameterKind(type):
-    """The class of `PackedParameter`, of which packed tensors that are parameters are instances."""
+    """The class of `PackedParameter`: packed tensors that are parameters count as its instances."""
 
     def __instancecheck__(cls, instance: Any) -> bool:
         return isinstance(instance, PackedTensor) and isinstance(instance, torch.nn.Parameter)
@@ -150,7 +150,7 @@ class PackedParameter(metaclass=_ParameterKind):
     """A packed tensor that is a parameter of a module. A call returns a `PackedTensor` of the same storage, marked as parameters are."""
 
     def __new__(cls, tensor: PackedTensor, requires_grad: bool = True) -> Any:
-        """Return a parameter. Raise `SparsityError` for what is no packed tensor."""
+        """Return a parameter. Raise `SparsityError` for a value that is no packed tensor."""
         if not isinstance(tensor, PackedTensor):
             raise SparsityError(f"a {type(tensor).__name__} is no packed tensor", hint="use `torch.nn.Parameter` for dense ones")
         return torch.nn.Parameter(tensor, requires_grad=requires_grad)
@@ -202,7 +202,7 @@ def _writes(call: Call) -> bool:
 
 
 def _set_data(tensor: PackedTensor, data: torch.Tensor) -> None:
-    """Make a packed tensor share the entries of another one, or take those of a dense one at its places."""
+    """Make a packed tensor share the entries of another one, or take the elements of a dense one at its places."""
     if isinstance(data, PackedTensor) and data.shape == tensor.shape and data.dtype == tensor.dtype:
         tensor.cell = data.cell
     else:
@@ -225,8 +225,8 @@ def read_back(tensor: PackedTensor, dense: torch.Tensor) -> None:
 def _update(func: Any, tensor: PackedTensor, args: tuple[Any, ...], kwargs: dict[str, Any]) -> PackedTensor:
     """Run an operator that changes a packed tensor, and return the tensor. Its places stay.
 
-    Functions of single entries, and random numbers, are computed on what is stored. Others see a dense tensor, of which the entries at the
-    places are read back. Raise `SparsityError` for one that changes the shape.
+    Functions of single entries, and random numbers, are computed on the stored entries. Others see a dense tensor, whose entries
+    at the places are read back. Raise `SparsityError` for an operator that changes the shape.
     """
     if torch.Tag.inplace_view in func.tags:
         name = operator_name(_running.get() or func)
@@ -259,7 +259,7 @@ def _update(func: Any, tensor: PackedTensor, args: tuple[Any, ...], kwargs: dict
     values, stored = places.values(storage), places.stored(storage)
     func(values, *pytree.tree_map(entries, args), **pytree.tree_map(entries, kwargs))
     if stored is not None:
-        values.masked_fill_(~stored, 0)  # A product would leave what is no number.
+        values.masked_fill_(~stored, 0)  # A product would leave NaN.
     return tensor
 
 
@@ -295,7 +295,7 @@ def report_dense(func: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> N
 
 
 def _run_on_dense(func: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
-    """Return the result of an operator of ATen on dense tensors. What it writes to packed ones is read back at their places."""
+    """Return the result of an operator of ATen on dense tensors. Its writes to packed ones are read back at their places."""
     names = [argument.name for argument in func._schema.arguments]
     passed = dict(zip(names, args, strict=False)) | dict(kwargs)
     written = {id(leaf) for name in _written(func) for leaf in pytree.tree_leaves(passed.get(name))}
@@ -396,7 +396,7 @@ def _traits(tensor: torch.Tensor) -> tuple[torch.Size, torch.dtype, torch.device
 
 
 _ENTRYWISE = frozenset((aten.copy_.default, aten.zero_.default, aten.fill_.Scalar, aten.fill_.Tensor))
-"""Operators that change single entries, and that PyTorch does not mark as such."""
+"""Operators that change single entries, although PyTorch does not mark them as pointwise."""
 
 _ATEN_RULES: dict[Any, Callable[..., Any]] = {
     aten.detach.default: _alias,
@@ -411,6 +411,6 @@ _ATEN_RULES: dict[Any, Callable[..., Any]] = {
     aten.sub.Tensor: _linear,
     aten.neg.default: _linear,
 }
-"""What operators of ATen do with packed tensors, where it is not the dense result or an update in place."""
+"""The implementations of ATen operators on packed tensors, where they are not the dense result or an update in place."""
 
 torch.serialization.add_safe_globals([rebuild, PackedTensor, ChunkGrid, *PLACES, KEEP_ALL.__class__])

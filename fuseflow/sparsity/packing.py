@@ -19,13 +19,13 @@ M = TypeVar("M", bound=torch.nn.Module)
 
 
 def pack(model: M, layouts: Mapping[str, tuple[Layout, torch.Tensor]] | None = None) -> M:
-    """Return a copy of a sparse model in which each sparse weight holds what it stores, and nothing else.
+    """Return a copy of a sparse model in which each sparse weight holds its stored entries alone.
 
-    `layouts` has the layout and the mask of each weight by its name, and may speak of a dense model. Without it, they are those of a sparse
-    model; its weights with the layouts `dense` and `masked` hold every entry anyway, and stay ordinary parameters. Names stay, tied weights
-    stay tied, and what a mask does not keep is 0. The state dict has dense tensors, so that it is one of the dense model. Raise
-    `SparsityError` for a dense model without `layouts`, for a name that the model does not have, for a mask that does not fit, and for a
-    weight that is not 0 where it is pruned.
+    `layouts` has the layout and the mask of each weight by its name, and may speak of a dense model. Without it, a sparse model
+    has them itself; its weights with the layouts `dense` and `masked` hold every entry anyway, and stay ordinary parameters.
+    Names stay, tied weights stay tied, and entries that a mask does not keep are 0. The state dict has dense tensors, so that it
+    is one of the dense model. Raise `SparsityError` for a dense model without `layouts`, for a name that the model does not have,
+    for a mask that does not fit, and for a weight that is not 0 where it is pruned.
     """
     return pack_inplace(replica(model), layouts)
 

@@ -24,7 +24,7 @@ def patch(
 ) -> ExitStack:
     """Replace a function in all modules that hold it, and in their classes. `module_scope` are the modules, or None for PyTorch's.
 
-    Without `new`, the function gets dense copies of packed tensors, and what it changes in these is read back at their places. `close()` of
+    Without `new`, the function gets dense copies of packed tensors, and its changes of these are read back at their places. `close()` of
     the result undoes it, and so does the end of a `with` block. Raise `SparsityError` if no module holds the function.
     """
     modules = _torch_modules() if module_scope is None else list(module_scope)

@@ -18,7 +18,7 @@ from fuseflow.errors import FileError
 _MAGIC = b"\x93NUMPY\x01\x00"
 _HINT = "save it again"
 _BROKEN = (OSError, ValueError, EOFError, NotImplementedError, RuntimeError, zipfile.BadZipFile, zipfile.LargeZipFile, zlib.error)
-"""What reading an archive raises that is cut off, encrypted or no archive."""
+"""The errors of reading an archive that is cut off, encrypted or no archive."""
 
 
 class SavedArrays:

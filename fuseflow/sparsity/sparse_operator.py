@@ -18,10 +18,10 @@ from fuseflow.sparsity.packed import PackedTensor
 def sparsified_op(
     orig_op: Callable[..., Any], out_fmt: Iterable[Any] | None = None, grad_out_fmt: Iterable[Any] | None = None
 ) -> Callable[..., Any]:
-    """Return an operator that computes what `orig_op` does, and makes its results sparse.
+    """Return an operator that computes the same as `orig_op`, and makes its results sparse.
 
-    `out_fmt` has the format of each result, as (inline sparsifier, temporary format, external sparsifier, format), and `grad_out_fmt` that
-    of the gradient of each. None leaves them dense. Each call is dispatched anew, by the formats of its arguments.
+    `out_fmt` has the format of each result, as (inline sparsifier, temporary format, external sparsifier, format), and `grad_out_fmt` the
+    format of the gradient of each. None leaves them dense. Each call is dispatched anew, by the formats of its arguments.
     """
     outputs = _formats(out_fmt)
     gradients = _formats(grad_out_fmt)

@@ -36,13 +36,13 @@ KEEP_ALL, DENSE = KeepAll(), Dense()
 
 T = TypeVar("T")
 Entries: TypeAlias = tuple[tuple[str, T], ...]
-"""Patterns of names with what becomes of the tensors that they match."""
+"""Patterns of names with the entries for the tensors that they match."""
 
 
 @dataclass(frozen=True, slots=True)
 class OutputFormat:
-    """How a tensor becomes sparse when it is computed: the `inline` sparsifier sees its entries first, what it keeps has the layout
-    `tmp`, and the `external` sparsifier selects among these. What is left is stored as `layout`."""
+    """How a tensor becomes sparse when it is computed: the `inline` sparsifier sees its entries first, the entries that it keeps
+    have the layout `tmp`, and the `external` sparsifier selects among these. The selected entries are stored as `layout`."""
 
     inline: Sparsifier = KEEP_ALL
     tmp: Layout = DENSE
@@ -57,8 +57,8 @@ class OutputFormat:
 
 @dataclass(frozen=True, slots=True)
 class WeightEntry:
-    """What becomes of a weight. `sparsifier` selects its entries once, before training. `update` says what becomes of it after each step of
-    an optimizer; if that keeps all, the first mask holds. `grad` says what becomes of its gradient, or None to leave it dense."""
+    """The rules for a weight. `sparsifier` selects its entries once, before training. `update` is its format after each step of
+    an optimizer; if that keeps all, the first mask holds. `grad` is the format of its gradient, or None to leave it dense."""
 
     sparsifier: Sparsifier = KEEP_ALL
     update: OutputFormat = OutputFormat(layout=Masked())
@@ -83,7 +83,7 @@ class WeightEntry:
 
 @dataclass(frozen=True, slots=True)
 class IntermediateEntry:
-    """What becomes of a tensor that the model computes, and of its gradient. A gradient without a rule has the mask of the tensor."""
+    """The formats of an intermediate of the model and of its gradient. A gradient without a rule has the mask of the tensor."""
 
     output: OutputFormat = OutputFormat()
     grad: OutputFormat | None = None
@@ -91,7 +91,7 @@ class IntermediateEntry:
 
 @dataclass(frozen=True, slots=True)
 class SparseSpec:
-    """The entries of a spec in order: patterns of names of weights and of intermediates, each with what becomes of what they match."""
+    """The entries of a spec in order: patterns of names of weights and of intermediates, each with rules for its tensors."""
 
     weights: tuple[tuple[str, WeightEntry], ...] = ()
     intermediates: tuple[tuple[str, IntermediateEntry], ...] = ()
@@ -125,12 +125,12 @@ class SparseSpec:
 
     @classmethod
     def from_yaml(cls, text: str, file: str = "<text>") -> SparseSpec:
-        """Read a spec. Raise `SparsityError` with the line and the column of what is wrong in it."""
+        """Read a spec. Raise `SparsityError` with the line and the column of a fault."""
         return _Reader(read_yaml(text, file, SparsityError)).spec()
 
 
 def read_spec(path: Path) -> SparseSpec:
-    """Read a spec from a file. Raise `FileError` if it cannot be read, and `SparsityError` for what is wrong in it."""
+    """Read a spec from a file. Raise `FileError` if it cannot be read, and `SparsityError` for a fault in it."""
     return SparseSpec.from_yaml(read_text(path, "the sparsity spec"), str(path))
 
 
@@ -162,7 +162,7 @@ def last_match(entries: Iterable[tuple[str, Any]], name: str) -> Any:
 
 
 def require_matches(entries: Iterable[tuple[str, Any]], names: Iterable[str], kind: str) -> None:
-    """Raise `SparsityError` for a pattern that matches none of the names. `kind` says what they name."""
+    """Raise `SparsityError` for a pattern that matches none of the names. `kind` is the kind of their tensors."""
     known = tuple(names)
     for pattern, _ in entries:
         if not any(fnmatchcase(name, pattern) for name in known):
@@ -206,7 +206,7 @@ def _grad_row(grad: OutputFormat | None) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class _Reader:
-    """A reader of the entries of a YAML text, which names the place of what is wrong."""
+    """A reader of the entries of a YAML text, which names the place of a fault."""
 
     yaml: YamlText
 

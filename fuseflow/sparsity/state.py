@@ -1,7 +1,7 @@
-"""What a sparsified model knows of itself: the masks and the rules of its weights, and the rules of what it computes.
+"""The state of a sparsified model: the masks and the rules of its weights, and the rules of its intermediates.
 
-The weights themselves are ordinary parameters whose pruned entries are 0. Their names, the `state_dict` and every optimizer are those of
-the dense model. What is written here stands in an attribute of the module, which `copy.deepcopy` copies.
+The weights themselves are ordinary parameters whose pruned entries are 0. Their names, the `state_dict` and every optimizer are
+as in the dense model. The state is in an attribute of the module, which `copy.deepcopy` copies.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class ModelSparsity:
 
 
 def sparsity_of(module: nn.Module) -> ModelSparsity | None:
-    """Return what a module itself knows of its sparsity, or None for a dense one."""
+    """Return the state of a sparse module itself, or None for a dense one."""
     state = vars(module).get(_ATTRIBUTE)
     return state if isinstance(state, ModelSparsity) else None
 

@@ -28,7 +28,7 @@ FixedMaskTensor = MaskedSparseTensor
 
 
 def random_mask_sparsify(tensor: torch.Tensor, frac: float) -> torch.Tensor:
-    """Return a tensor of which each entry is 0 with the probability `frac`."""
+    """Return a tensor after setting each entry to 0 with the probability `frac`."""
     return tensor * RandomFraction(frac).select(tensor)
 
 
@@ -38,22 +38,22 @@ def scalar_mask_sparsify(tensor: torch.Tensor, frac: float) -> torch.Tensor:
 
 
 def torch_tensor_to_wrapped_dense(sparsifier: Any, tensor: torch.Tensor, grad_fmt: Any = None) -> PackedTensor:
-    """Return what a sparsifier keeps of a tensor, stored dense. `grad_fmt` is the format of its gradient."""
+    """Return the entries of a tensor that a sparsifier keeps, stored dense. `grad_fmt` is the format of its gradient."""
     return _packed(sparsifier, tensor, DenseTensor, grad_fmt)
 
 
 def torch_tensor_to_csr(sparsifier: Any, tensor: torch.Tensor, grad_fmt: Any = None) -> PackedTensor:
-    """Return what a sparsifier keeps of a matrix, stored by row."""
+    """Return the entries of a matrix that a sparsifier keeps, stored by row."""
     return _packed(sparsifier, tensor, CsrTensor, grad_fmt)
 
 
 def torch_tensor_to_coo(sparsifier: Any, tensor: torch.Tensor, grad_fmt: Any = None) -> PackedTensor:
-    """Return what a sparsifier keeps of a tensor, stored with coordinates."""
+    """Return the entries of a tensor that a sparsifier keeps, stored with coordinates."""
     return _packed(sparsifier, tensor, CooTensor, grad_fmt)
 
 
 def random_fraction_sparsifier_dense_csc(sparsifier: Any, tensor: torch.Tensor, grad_fmt: Any = None) -> PackedTensor:
-    """Return what a sparsifier keeps of a matrix, stored by column."""
+    """Return the entries of a matrix that a sparsifier keeps, stored by column."""
     return _packed(sparsifier, tensor, CscTensor, grad_fmt)
 
 

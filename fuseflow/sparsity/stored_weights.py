@@ -1,4 +1,4 @@
-"""Weights that PyTorch itself stores sparse. In a sparse model they are dense parameters, and what they did not store is pruned."""
+"""Weights that PyTorch itself stores sparse. In a sparse model they are dense parameters, and all other entries are pruned."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A summary of what is sparse in a model: of each tensor its rule and layout, what is kept of it, and how many bytes it takes."""
+"""A summary of the sparse tensors of a model: the rule and layout of each, how many entries it keeps, and how many bytes it takes."""
 
 from __future__ import annotations
 
@@ -21,12 +21,11 @@ from fuseflow.tensors import Format, from_coordinates
 
 @dataclass(frozen=True, slots=True)
 class SummaryRow:
-    """What is sparse of one tensor.
+    """The summary of one tensor.
 
-    `kept` is the number of entries that are kept, of `size`. `energy` is the share of the magnitudes that they hold, or
-    None if what is pruned is not known any more. `bytes_before` is
-    what all entries take, `bytes_after` what is stored takes in the compiler, coordinates and positions included; an intermediate has none
-    of these, because what is stored of it depends on the schedule.
+    `kept` is the number of entries that are kept, of `size`. `energy` is the share of the magnitudes that they hold, or None if
+    the pruned entries are not known any more. `bytes_before` are the bytes of all entries, and `bytes_after` the bytes that the
+    compiler stores, coordinates and positions included; an intermediate has neither, because its storage depends on the schedule.
     """
 
     name: str
@@ -71,7 +70,7 @@ def weight_rows(dense: Mapping[str, Tensor], model: nn.Module) -> list[SummaryRo
 def intermediate_rows(model: nn.Module, args: Sequence[Any], kwargs: Mapping[str, Any]) -> list[SummaryRow]:
     """Run a sparse model once and return a row for each intermediate that has a rule.
 
-    What is counted as kept are the entries that are not 0 behind the rule. Raise `SparsityError` for a rule without a tensor.
+    The entries that are not 0 behind the rule count as kept. Raise `SparsityError` for a rule without a tensor.
     """
     state = sparsity_of(model)
     if state is None or not state.intermediates:
@@ -109,8 +108,8 @@ def intermediate_rows(model: nn.Module, args: Sequence[Any], kwargs: Mapping[str
 
 
 def stored_bytes(tensor: Tensor, mask: Tensor, layout: Layout) -> int:
-    """Return the bytes that the compiler stores of a weight: values that are not 0, coordinates and positions. A layout that runs in
-    PyTorch only takes those of its tensors."""
+    """Return the bytes that the compiler stores of a weight: values that are not 0, coordinates and positions. A layout that runs
+    in PyTorch only takes the bytes of its tensors."""
     shape, itemsize = tuple(tensor.shape), tensor.element_size()
     format = layout.compiler_format(shape)
     if format is None:

@@ -1,6 +1,6 @@
 """The text form of a sparsifier or a layout: its name, and its fields behind colons, as in `nm:2:4` or `random:0.5:seed=3`.
 
-Fields without a default stand by their place. Of the others, only those that differ from their default are written, by name.
+Fields without a default stand by their place. Other fields are only written if they differ from their default, by name.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def parse_text(text: str, classes: Mapping[str, type[T]], kind: str) -> T:
 
 
 def register(cls: type[T], classes: dict[str, type[T]], kind: str) -> type[T]:
-    """Add a class to those that are known by their names, and return it. `kind` says in messages what they are.
+    """Add a class to `classes`, by its name, and return it. `kind` is their kind in messages.
 
     Raise `SparsityError` for a name that is taken, and for a class that has no fields to be written.
     """
@@ -93,7 +93,7 @@ def _arguments(text: str, cls: type, arguments: list[str]) -> dict[str, Any]:
 
 
 def _read(text: str, key: str, value: str, kind: Any) -> Any:
-    """Return what a text stands for in a field of this type."""
+    """Return the value that a text stands for in a field of this type."""
     parts = value.split("x") if typing.get_origin(kind) is tuple else None
     try:
         return TypeAdapter(kind).validate_python(value if parts is None else tuple(parts))

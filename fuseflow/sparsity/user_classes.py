@@ -1,4 +1,4 @@
-"""Sparsifiers and layouts of the user that are no more than classes: what is registered for them says what they do.
+"""Sparsifiers and layouts of the user that are no more than classes: the implementations registered for them say what they do.
 
 A class of tensors has a method `to_dense`. The implementation of a sparsifier takes a tensor to such a class. They run in PyTorch only.
 """
@@ -25,7 +25,7 @@ from fuseflow.sparsity.wrapper import StorageTensor
 
 @dataclass(frozen=True, slots=True)
 class ClassLayout(Layout):
-    """A class of tensors of the user. It packs with its `from_dense`, or with what is registered for `KeepAll` and the class."""
+    """A class of tensors of the user. It packs with its `from_dense`, or with the implementation registered for `KeepAll` and the class."""
 
     name = "class"
     fits_by_shape: ClassVar[bool] = True
@@ -44,7 +44,7 @@ class ClassLayout(Layout):
 
 @dataclass(frozen=True, slots=True)
 class ClassSparsifier(Sparsifier):
-    """An object of the user that selects entries, as its implementation for a class of tensors says. What that makes 0 is not kept."""
+    """An object of the user that selects entries, as its implementation for a class of tensors says. Its zeros are not kept."""
 
     name = "object"
     kind: ClassVar[Kind] = "materializing"
@@ -87,7 +87,7 @@ def is_registered(rule: object) -> bool:
 
 
 def _stored(rule: Any, tensor: torch.Tensor, storage: type) -> Any:
-    """Return what a registered implementation gives for a dense tensor. Raise `DispatchError` if there is none."""
+    """Return the result of a registered implementation for a dense tensor. Raise `DispatchError` if there is none."""
     function = REGISTRY.sparsifiers.get((type(rule), torch.Tensor, storage))
     if function is None:
         names = class_name(type(rule)), class_name(storage)

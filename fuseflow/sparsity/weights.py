@@ -53,11 +53,11 @@ def weight_names(model: nn.Module) -> dict[str, tuple[str, ...]]:
 def output_mask(
     tensor: Tensor, format: OutputFormat, name: str, scores: Tensor | None = None, within: Tensor | None = None
 ) -> Tensor:
-    """Return what an output format keeps of a dense tensor called `name`, or of what the mask `within` leaves of it.
+    """Return the mask of the entries of a dense tensor `name` that an output format keeps, within the mask `within` if it is given.
 
     A rule that needs scores keeps all as long as there are none.
 
-    Raise `SparsityError` if what the inline sparsifier keeps does not fit the layout between, or the result does not fit its layout.
+    Raise `SparsityError` if the mask of the inline sparsifier does not fit the layout between, or the result does not fit its layout.
     """
     mask = torch.ones(tensor.shape, dtype=torch.bool, device=tensor.device) if within is None else within
     mask = _selected(format.inline, tensor, mask, scores)
@@ -68,7 +68,7 @@ def output_mask(
 
 
 def _selected(sparsifier: Sparsifier, tensor: Tensor, mask: Tensor, scores: Tensor | None) -> Tensor:
-    """Return what a sparsifier selects of what a mask leaves of a tensor."""
+    """Return the mask of the entries that a sparsifier selects, of the entries that a mask leaves of a tensor."""
     if isinstance(sparsifier, KeepAll) or (sparsifier.needs_scores and scores is None):
         return mask
     return mask & sparsifier.select(tensor.masked_fill(~mask, 0), scores)
@@ -107,7 +107,7 @@ def _speaks_of(pattern: str, entry: WeightEntry, names: Sequence[str], parameter
 def selected_masks(
     rules: Mapping[str, Sparsifier], tensors: Mapping[str, Tensor], scores: Mapping[str, Tensor | None] | None = None
 ) -> dict[str, Tensor]:
-    """Return the masks that sparsifiers select of dense tensors, by name. Those with equal sparsifiers are given to them together.
+    """Return the masks that sparsifiers select of dense tensors, by name. Tensors with equal sparsifiers are given to them together.
 
     Raise `SparsityError` for a tensor that its sparsifier does not fit.
     """

@@ -1,4 +1,4 @@
-"""Tensors whose entries a storage object holds. Here is how they are made, copied and saved; what operators do is said above."""
+"""Tensors whose entries a storage object holds. They are made, copied and saved here; `packed` has their operators."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class StorageTensor(torch.Tensor):
 
     @classmethod
     def wrapped_from_dense(cls: type[T], storage: Any, dense: torch.Tensor, grad_fmt: Any = None) -> T:
-        """Return a tensor that a storage holds. Its shape, type and device, and whether it requires a gradient, are those of `dense`.
+        """Return a tensor that a storage holds. Its shape, type and device, and whether it requires a gradient, are taken from `dense`.
 
         `grad_fmt` is the format of its gradient, as (inline sparsifier, temporary format, external sparsifier, format). Raise
         `SparsityError` for a storage that cannot be made dense.
@@ -145,7 +145,7 @@ def known_values(storage: Any) -> torch.Tensor:
 
 
 def storage_shape(storage: Any) -> tuple[int, ...]:
-    """Return the shape of the tensor that a storage with known places holds. A dense one has that of its values."""
+    """Return the shape of the tensor that a storage with known places holds. A dense one has the shape of its values."""
     return tuple(getattr(storage, "shape", known_values(storage).shape))
 
 
@@ -155,7 +155,7 @@ def is_parameter(tensor: torch.Tensor) -> bool:
 
 
 def rebuild(cls: type[T], storage: type, content: Any, *state: Any) -> T:
-    """Return the tensor of which `__reduce_ex__` gave these parts."""
+    """Return the tensor that `__reduce_ex__` has taken into these parts."""
     shape, dtype, device, requires_grad, grad_fmt, parameter = state
     held = storage(**content) if isinstance(content, dict) else content
     result = cls([held], torch.Size(shape), dtype, torch.device(device), requires_grad, grad_fmt)

@@ -1,4 +1,4 @@
-"""Sweep files in YAML, which say what is compared, on which data and machines, and how."""
+"""Sweep files in YAML, which say which schedules are compared, on which data and machines, and how."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from fuseflow.yaml_text import YamlText, read_yaml
 OBJECTIVES = ("cycles", "bytes", "flops")
 """The values by which points are compared."""
 MODES = ("estimate", "sample", "simulate", "prune")
-"""The ways to measure points. `sample` samples them, and `prune` estimates all of them and simulates those with the best estimates."""
+"""The ways to measure points. `sample` samples them, and `prune` estimates all of them and simulates the points with the best estimates."""
 
 
 def _as_list(value: Any) -> Any:
@@ -133,7 +133,7 @@ def _schedules(text: YamlText, content: SweepContent, folder: Path) -> dict[str,
 
 
 def _sections(content: Any, text: YamlText, at: tuple[int | str, ...] = ()) -> Mapping[str, Any]:
-    """Return the sections of a schedule in a form that can be merged. Raises an error with its place for what no schedule can have."""
+    """Return the sections of a schedule in a form that can be merged. Raises an error with the place of a section that no schedule has."""
     parsed = read_document(content, text, at)
     Schedule.from_document(parsed)
     return parsed.sections.model_dump(exclude_unset=True)
@@ -168,7 +168,7 @@ def _axis_value(text: YamlText, key: str, n: int, value: Any) -> Mapping[str, An
 
 
 def _check_conflict(text: YamlText, key: str, sections: Mapping[str, Any], schedules: Mapping[str, Mapping[str, Any]]) -> None:
-    """Raise `SweepError` if a value on an axis would replace what a schedule says."""
+    """Raise `SweepError` if a value on an axis would replace a section that a schedule has."""
     for name, base in schedules.items():
         for section, value in sections.items():
             stated = base.get(section)

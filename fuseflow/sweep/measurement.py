@@ -35,7 +35,7 @@ KEPT_SOURCES = 2
 """How many traced models a process keeps. Neighbouring points of a sweep share one, and large data must not pile up."""
 
 KEPT_COUNTS = 50_000
-"""How many results of counting are kept for the next point, so that those of many points do not pile up."""
+"""The most results of counting that are kept for the next point, so that the results of many points do not pile up."""
 
 RowValues = dict[str, Any]
 """The values of a row by name, as JSON has them."""
@@ -101,7 +101,7 @@ def _spec(point: Point) -> SparseSpec | None:
 
 
 def _forget_modules(folder: Path) -> None:
-    """Forget the modules that a model file imported from its folder, because those of the next model may have the same names."""
+    """Forget the modules that a model file imported from its folder, because modules of the next model may have the same names."""
     for name, module in list(sys.modules.items()):
         file = getattr(module, "__file__", None)
         if file and Path(file).parent == folder:
@@ -111,8 +111,8 @@ def _forget_modules(folder: Path) -> None:
 def compile_point(
     loaded: SourceEstimator, point: Point, top: int, sample: Sample | None = None
 ) -> tuple[Compiled, GraphExecutor]:
-    """Compile a point; returns the program and what runs its graphs. `top` is how many candidates `auto` simulates, or samples, if it
-    has a choice."""
+    """Compile a point; returns the program and the executor of its graphs. `top` is how many candidates `auto` simulates, or
+    samples, if it has a choice."""
     schedule = replace(Schedule.from_yaml(point.schedule), places={})  # no file of the user has these lines
     machine = Machine.model_validate(point.machine)
     if schedule.open:
@@ -183,7 +183,7 @@ def _simulated_values(program: Compiled, result: Result) -> RowValues:
 
 
 def sample_point(loaded: SourceEstimator, point: Point) -> RowValues:
-    """Sample a point, and return the values of its row, none of which is called `cycles`. Raises `CheckError` for wrong values."""
+    """Sample a point, and return the values of its row. No value is called `cycles`. Raises `CheckError` for wrong values."""
     sample = parse_sample(point.sample)
     program, _ = compile_point(loaded, point, DEFAULT_TOP, sample)
     result = program.run(check=point.check, sample=sample)

@@ -1,4 +1,4 @@
-"""The memory budget of a sweep: what points are expected to take and what is free, so that heavy points run alone."""
+"""The memory budget of a sweep: the expected memory of points and the free memory, so that heavy points run alone."""
 
 from __future__ import annotations
 

@@ -37,9 +37,9 @@ class Point:
     options: Mapping[str, Scalar] = field(default_factory=dict)
     seed: int = 0
     sparsity: str = ""
-    """The spec of what of a PyTorch model is made sparse, in canonical YAML."""
+    """The spec that makes a PyTorch model sparse, in canonical YAML."""
     propagate: bool = False
-    """Whether what no output needs is left out."""
+    """Whether elements that no output needs are left out."""
     check: bool = True
     sample: str = ""
     """The sample that is taken in mode `sample`, as a user writes it."""
@@ -51,8 +51,7 @@ class Point:
 
     @property
     def workload(self) -> str:
-        """A key that points share if they can be compared: if they differ in the schedule, or in whether they leave out what no output
-        needs."""
+        """A key that points share if they can be compared: if they differ only in the schedule, or in whether they propagate."""
         return _hashed([self._read(), self._hardware()])
 
     def key(self, mode: Mode) -> str:

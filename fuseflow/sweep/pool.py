@@ -22,7 +22,7 @@ TICK = 0.2
 
 @dataclass(slots=True)
 class Pool:
-    """A pool of `jobs` processes that together use `memory` bytes. If `memory` is None, they use most of what is free.
+    """A pool of `jobs` processes that together use `memory` bytes. If `memory` is None, they use most of the free memory.
 
     A task starts when it is expected to fit beside the tasks that run. If memory gets scarce, the task that began last is ended, and runs
     again with nothing beside it. So does, once, a task whose process died. A task that fails alone has failed.

@@ -10,15 +10,15 @@ from fuseflow.sweep.design_space import LabeledPoint
 from fuseflow.sweep.point import Mode, TaskOutcome, value_name
 
 MODE_WORDS: dict[Mode, str] = {"estimate": "expected ", "sample": "sampled ", "simulate": ""}
-"""What stands before the name of a value, by the mode in which it was measured."""
+"""The word before the name of a value, by the mode in which it was measured."""
 
 
 @dataclass(slots=True)
 class SweepProgress:
     """The progress of a sweep.
 
-    `total` is the number of tasks, as far as it is known. `objective` names the value of which less is better. `reused` is how many of
-    the tasks that are done were done in an earlier run.
+    `total` is the number of tasks, as far as it is known. `objective` names a value for which less is better. `reused` is the
+    number of done tasks that were done in an earlier run.
     """
 
     total: int

@@ -43,7 +43,7 @@ class TaskQueue:
         return bool(self._by_source or self._alone)
 
     def add(self, task: Task) -> None:
-        """Add a task behind those of its source."""
+        """Add a task behind the other tasks of its source."""
         self._by_source.setdefault(task.point.source, deque()).append(task)
 
     def add_alone(self, task: Task) -> None:

@@ -112,7 +112,7 @@ class Store:
     def writing(self) -> Iterator[None]:
         """Take the right to add rows. Raises `SweepError` if another process has it. The lock ends with the process, however it ends."""
         with ExitStack() as opened:
-            with _file_errors(self.path):  # and not around the block, whose faults are not those of this file
+            with _file_errors(self.path):  # and not around the block: its faults are not faults of this file
                 self._lock(opened.enter_context(open(f"{self.path}.lock", "w")))
                 self._database.execute(_RUNS)
             self._writing = True
@@ -177,7 +177,7 @@ class Store:
         return {key: replace(row, has_run=key in kept) for key, row in map(self._checked, records)}
 
     def run(self, key: str) -> bytes | None:
-        """Return the packed run of a row, or None if none was kept. Raises `FileError` for what is no packed run."""
+        """Return the packed run of a row, or None if none was kept. Raises `FileError` for a value that is no packed run."""
         with _file_errors(self.path):
             record = self._database.execute("SELECT run FROM runs WHERE key = ?", (key,)).fetchone() if self._has_runs else None
         if record is None:
@@ -258,7 +258,7 @@ def _prepare(database: sqlite3.Connection, path: Path) -> None:
 
 
 def _is_own(database: sqlite3.Connection, contents: list[tuple[str, str]]) -> bool:
-    """Return whether the tables of a database are those of a store, with their columns, also those that are computed."""
+    """Return whether a database has the tables of a store, with their columns, also the computed columns."""
     if sorted(contents) not in ([("table", "rows")], [("table", "rows"), ("table", "runs")]):
         return False
     columns = {name: [column[1] for column in database.execute(f"PRAGMA table_xinfo({name})").fetchall()] for _, name in contents}
@@ -267,7 +267,7 @@ def _is_own(database: sqlite3.Connection, contents: list[tuple[str, str]]) -> bo
 
 @contextmanager
 def _transaction(database: sqlite3.Connection) -> Iterator[sqlite3.Connection]:
-    """Make what the block changes in one step, or not at all."""
+    """Make all changes of the block in one step, or none of them."""
     database.execute("BEGIN IMMEDIATE")
     try:
         yield database

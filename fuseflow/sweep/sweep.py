@@ -74,7 +74,7 @@ class Sweep:
         return not longer and "failed" not in self.redo
 
     def chosen(self, mode: Mode) -> tuple[LabeledPoint, ...]:
-        """Return the points to measure in a mode: all of them, or, for the simulations of `prune`, those with the best estimates.
+        """Return the points to measure in a mode: all of them, or, for the simulations of `prune`, the points with the best estimates.
 
         Of points with equal estimates, the first in the file are taken.
         """
@@ -91,7 +91,7 @@ class Sweep:
         return tuple(labeled for labeled in self.space.points if labeled.point.key("simulate") in top)
 
     def tasks_are_known(self) -> bool:
-        """Return whether all tasks are known. Those of `prune` are known when all estimates are done."""
+        """Return whether all tasks are known. The tasks of `prune` are known when all estimates are done."""
         rows = self.store.rows()
         return self.file.content.mode != "prune" or len(recorded_outcomes(rows, self.space, "estimate")) == len(self.space)
 
@@ -110,7 +110,7 @@ def recorded_outcomes(rows: Mapping[str, ResultRow], space: DesignSpace, mode: M
 
 
 def _by_workload(points: list[LabeledPoint]) -> dict[str, list[LabeledPoint]]:
-    """Group the points that can be compared: those of one model, data and machine."""
+    """Group the points that can be compared: the points of one model, data and machine."""
     groups: dict[str, list[LabeledPoint]] = {}
     for labeled in points:
         groups.setdefault(labeled.point.workload, []).append(labeled)

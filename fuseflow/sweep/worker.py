@@ -67,10 +67,10 @@ def _tasks(reader: IO[str]) -> Iterator[dict[str, Any]]:
 
 
 def main() -> None:
-    """Measure the tasks of standard input. What a model prints goes to standard error."""
+    """Measure the tasks of standard input. Text that a model prints goes to standard error."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the sweep, which ends its workers
     writer = os.fdopen(os.dup(1), "w", encoding="utf-8")
-    os.dup2(2, 1)  # what a model file prints is no message
+    os.dup2(2, 1)  # text that a model file prints is no message
     reader = os.fdopen(os.dup(0), encoding="utf-8")
     with open(os.devnull) as nothing:
         os.dup2(nothing.fileno(), 0)

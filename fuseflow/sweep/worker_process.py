@@ -85,7 +85,7 @@ class WorkerProcess:
             self.process.stdin.flush()
 
     def read(self) -> TaskOutcome | None:
-        """Read what the process sent; returns an outcome if its task is done. Raises `EOFError` if the process is gone."""
+        """Read the messages that the process sent; returns an outcome if its task is done. Raises `EOFError` if the process is gone."""
         data = os.read(self.output.fileno(), 1 << 16)
         if not data:
             raise EOFError

@@ -67,8 +67,8 @@ class TableBuilder:
     def step(
         self, steps: Steps[T], key: Hashable, stage: str, take: Callable[P, T], *arguments: P.args, **keywords: P.kwargs
     ) -> T:
-        """Return the outcome of a step, `take` of these arguments, which tables that share a memo take once. Either way this table uses the
-        nodes of the step. Those without a stage are in `stage`.
+        """Return the outcome of a step, `take` of these arguments, which tables that share a memo take once. Either way this
+        table uses the nodes of the step. Nodes without a stage are put in `stage`.
         """
         cells, step = self.cells, steps.get(key)
         if step is None:
@@ -81,7 +81,7 @@ class TableBuilder:
         return step.outcome
 
     def order_inside(self, node: Producer) -> tuple[str, ...]:
-        """Return the order of the loops of a producer and of what is below it: its nest follows from no other loops."""
+        """Return the order of the loops of a producer and of the nodes below it. Its nest depends on no other loops."""
         if node not in self.orders_inside:
             indices = self.memo.indices(node)
             self.orders_inside[node] = tuple([v for v in self.region.order if v in indices])
@@ -127,7 +127,7 @@ class TableBuilder:
                 assert_never(unknown)
 
     def selected(self, node: Selection, levels: LoopContext, value: Port) -> Bundle:
-        """Return what a rule keeps of the values of a nest: the innermost of its levels without the coordinates of all other entries."""
+        """Return the entries that a rule keeps in a nest: the innermost of its levels without the coordinates of all other entries."""
         self.cells.begin("{}: keep {}", node.label, str(node.rule))
         if isinstance(node.rule, Threshold) and node.rule != NONZERO:
             slots = Operand(0.0), Operand(node.rule.least, constant=True)
@@ -250,7 +250,7 @@ class TableBuilder:
     def join_tree(self, nest: Nest, v: str) -> tuple[JoinTree, dict[View, Port]]:
         """Return the join tree of the body at loop `v`, and the reference stream of every view that was scanned for it.
 
-        What is not in `trees` is defined everywhere, as most is: an operator on nothing else is so, too."""
+        A node that is not in `trees` is defined everywhere, as most nodes are. So is an operator whose operands all are."""
         trees: dict[Tree, JoinTree] = {}
         scanned: dict[View, Port] = {}
         for node in self.reach(nest).by_index.get(v, ()):
@@ -276,8 +276,8 @@ class TableBuilder:
         return trees.get(nest.body, EVERYWHERE), scanned
 
     def open_tree(self, node: Producer, body: JoinTree) -> JoinTree:
-        """Return the join tree of a producer that is not completed, given that of its body. A selection whose absent entries are not 0 is
-        defined everywhere."""
+        """Return the join tree of a producer that is not completed, given the join tree of its body. A selection whose absent
+        entries are not 0 is defined everywhere."""
         everywhere = isinstance(node, Selection) and self.region.fill[node.body] != 0
         return Total((body,)) if everywhere and not isinstance(body, Total) else body
 
@@ -290,8 +290,8 @@ class TableBuilder:
         return Side(bundle.levels[0][1], (bundle.value,) if len(bundle.levels) == 1 else ())
 
     def driver(self, nest: Nest, v: str) -> tuple[Port, dict[View, Port]]:
-        """Return the coordinates of a total loop: the dense level of a view that stands there, with the references of the view, else those
-        of a range."""
+        """Return the coordinates of a total loop: a dense level of a view that stands there, with the references of the view, or
+        else the coordinates of a range."""
         for node in self.reach(nest).by_index.get(v, ()):
             if isinstance(node, View) and self.views.enumerates(node, v, nest):
                 crd, ref = self.views.scan(node, v, nest)
@@ -376,7 +376,7 @@ class TableBuilder:
         return memo
 
     def operation(self, node: Operation, values: Mapping[Tree, tuple[Port, bool]], nest: Nest) -> Port:
-        """Return the value stream of an operator, given those of its operands that are no constants."""
+        """Return the value stream of an operator, given the streams of the operands that are no constants."""
         if self.tiling.blocks:
             terms = [self.arithmetic.term(a, values[a][0] if a in values else None) for a in node.args]
             return self.arithmetic.apply(node.name, terms, self.arithmetic.axes(node), nest.loops)

@@ -34,9 +34,9 @@ class Cells:
     """The nodes and stream types of a table that is being filled, or of several tables that share equal nodes. Node names say what the
     nodes do: `A_i`, `intersect_k`, `mul'2`.
 
-    `used` names the nodes of the table that is being filled, in the order in which it came to need them, each with its stage: the label of
-    the producer in whose nest it stands, or "" while that nest is not filled yet. The `recorder` takes down what stands in which cell.
-    Without one nothing is taken down, and nodes are known by numbers instead of names.
+    `used` names the nodes of the table that is being filled, in the order in which the table first needed them, each with its
+    stage: the label of the producer in whose nest it stands, or "" while that nest is not filled yet. The `recorder` notes the
+    content of each cell. Without a recorder nothing is noted, and nodes have numbers instead of names.
     """
 
     nodes: dict[str, Primitive] = field(default_factory=dict)

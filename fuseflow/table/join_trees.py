@@ -1,7 +1,7 @@
 """Join trees say which coordinates an expression must visit at one loop, and which joins find them.
 
 An expression is *total* at a loop if it is defined at every coordinate (an operand that lacks the index, a dense level); otherwise it has
-*sides*: coordinate streams with the payloads that go with them. Operands combine by what annihilates:
+*sides*: coordinate streams with the payloads that go with them. Operands combine by which of them annihilate:
 
     annihilating sides  ->  their intersection, the other sides probed (`left`)
     no annihilating side, some operand total  ->  every coordinate, all sides probed
@@ -43,7 +43,7 @@ class JoinNode(NamedTuple):
 
 JoinTree: TypeAlias = Total | Side | JoinNode
 EVERYWHERE = Total()
-"""The tree of what is defined at every coordinate and looks nothing up."""
+"""The tree of a node that is defined at every coordinate and looks nothing up."""
 
 
 def join_of(kind: JoinKind, trees: Iterable[JoinTree]) -> JoinTree:
@@ -57,7 +57,7 @@ def join_of(kind: JoinKind, trees: Iterable[JoinTree]) -> JoinTree:
 
 
 def combine_operands(operands: Sequence[tuple[JoinTree, bool]]) -> JoinTree:
-    """Return the join tree of an operator, given those of its operands and whether each of them fixes the result where it is absent."""
+    """Return the join tree of an operator, given its operands' join trees and whether each operand fixes the result where it is absent."""
     deciding: list[JoinTree] = []
     others: list[JoinTree] = []
     probed: list[JoinTree] = []
@@ -143,8 +143,8 @@ class Joiner:
         return crd, moved | {p: after for p, after in looked_up.items() if p not in moved or after.better_than(moved[p])}
 
     def _kept_sides(self, kind: JoinKind, groups: Mapping[Port, Payloads]) -> tuple[Port, ...]:
-        """Return the sides of a join whose level is kept: those that bring what their scan gives, and no more. One side at least says which
-        coordinates are looked up in them."""
+        """Return the sides of a join whose level is kept: sides with exactly the streams that their scan gives. At least one
+        other side says which coordinates are looked up in them."""
         kept = tuple([crd for crd, payloads in groups.items() if crd in self.kept and payloads == _scanned(crd)])
         match kind:
             case "union":
@@ -164,7 +164,7 @@ class Joiner:
         return ref
 
     def _present(self, crd: Port, payload: Port, located: Port) -> tuple[Port, Payloads]:
-        """Return those of some coordinates that were located, with their references, which take the place of a payload."""
+        """Return the coordinates that were located, with their references, which take the place of a payload."""
         present, ref = self.cells.put(Drop(f"drop_{self.index}", (crd, located)))
         return present, {payload: JoinedPayload(ref)}
 

@@ -1,6 +1,6 @@
-"""What the tables of one region share, whatever the order of its loops: the nodes that they name, and what follows from its trees alone.
+"""The memo that all tables of one region share, whatever the order of its loops: their nodes, and facts that follow from its trees alone.
 
-Orders of one region mostly differ in a few nests, and what the other nests compute is then found here.
+Orders of one region mostly differ in a few nests. The nodes of the other nests are then found here.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from fuseflow.table.view_cursor import ViewLevels
 from fuseflow.tensors import Format
 
 
-@dataclass(frozen=True)  # with a place for what is computed once
+@dataclass(frozen=True)  # with a place for cached values
 class Reach:
     """The nodes below some trees and not inside `completed` producers, producers first."""
 
@@ -75,11 +75,11 @@ class Reach:
 
 @dataclass(frozen=True, slots=True)
 class TableMemo:
-    """What tables of one region share. All of them read its tensors in the formats of `declared`, which a
-    graph declares as `read_tensors`, and locate dense levels alike.
+    """The memo that tables of one region share. All of them read its tensors in the formats of `declared`, which a graph declares
+    as `read_tensors`, and locate dense levels alike.
 
-    `starts` has one of equal nests, by the producer, the loops around it and the positions of what is in its body. `single` indices need
-    no loop. `levels` has the levels of the views that were asked for.
+    `starts` has one of equal nests, by the producer, the loops around it and the positions of the nodes in its body. `single`
+    indices need no loop. `levels` has the levels of the views that were looked up.
     """
 
     declared: Mapping[str, TensorType]
@@ -99,7 +99,7 @@ class TableMemo:
 
     @classmethod
     def of(cls, region: FusedRegion, cells: Cells) -> TableMemo:
-        """Return an empty memo for the tables of a region whose order is chosen, the nodes of which are in `cells`."""
+        """Return an empty memo for the tables of a region whose order is chosen. Their nodes are in `cells`."""
         declared = region.declared
         read = {t.name: _read_tensor(region, t, t.format) for t in declared.values() if t.format}
         tiling = Tiling(declared, region.blocks, {r.tree: r.indices for r in region.results})
@@ -108,7 +108,7 @@ class TableMemo:
         return cls(declared, read, cells, tiling, roots, single_indices(region, declared, tiling.blocks))
 
     def of_other_steps(self) -> TableMemo:
-        """Return an empty memo for tables of the same trees that are made in other steps. What follows from the trees alone is shared."""
+        """Return an empty memo for tables of the same trees that are made in other steps. Facts of the trees alone are shared."""
         return replace(self, starts={})
 
     def reach(self, trees: tuple[Tree, ...], completed: frozenset[Tree]) -> Reach:
@@ -145,7 +145,7 @@ class TableMemo:
         return self._inside[node]
 
     def indices(self, node: Producer) -> frozenset[str]:
-        """Return every index of a producer and of what is below it."""
+        """Return every index of a producer and of the nodes below it."""
         if node not in self._indices:
             self._indices[node] = frozenset(all_indices(node))
         return self._indices[node]
@@ -153,7 +153,7 @@ class TableMemo:
 
 def single_indices(region: FusedRegion, declared: Mapping[str, TensorType], blocks: Mapping[str, int]) -> frozenset[str]:
     """Return the indices that need no loop: they have one coordinate, or one block of coordinates, no result has them, and every tensor
-    that has them stores them dense. So references below such a level are those above it, and a reduction over it has one term."""
+    that has them stores them dense. So such a level changes no reference, and a reduction over it has one term."""
     single = {v for v, size in region.sizes.items() if size and -(-size // blocks.get(v, 1)) == 1}
     single.difference_update(*(result.indices for result in region.results))
     for node in nodes(*region.trees) if single else ():

@@ -57,7 +57,7 @@ def to_mlir(table: FusionTable) -> str:
 def from_mlir(text: str, file: str = "<mlir>") -> FusionTable:
     """Return the table that an MLIR module holds. `file` is its name in errors.
 
-    Raises `GraphError` if it does not parse, or refers to what is not there.
+    Raises `GraphError` if it does not parse, or refers to a name that is not there.
     """
     with m.context("samml", "table", error=GraphError, file=file):
         module = m.parse(text, file, ("samml", "table"), GraphError)

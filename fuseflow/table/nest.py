@@ -25,7 +25,7 @@ class Step(NamedTuple, Generic[T]):
 
 
 Steps: TypeAlias = dict[Hashable, Step[T]]
-"""Steps from one nest, by what they depend on beside the nest."""
+"""Steps from one nest, by the other things that they depend on."""
 
 
 @dataclass(slots=True, eq=False)

@@ -17,14 +17,14 @@ from fuseflow.table.table import TableNodes
 
 @dataclass(frozen=True, slots=True)
 class TableNames:
-    """The new name of a region, those of its `tensors`, and those of its producers and results, by label."""
+    """The new names of a region, of its `tensors`, and of its producers and results, by label."""
 
     region: str
     tensors: Mapping[str, str]
     labels: Mapping[str, str]
 
     def wanted(self, node: Primitive, order: tuple[str, ...]) -> str | None:
-        """Return the name that a node of a table in this order would want, or None if its name does not say what it is called after."""
+        """Return the name that a node of a table in this order would want, or None if its name does not say what it is named after."""
         old = node.name.partition("'")[0]
         if isinstance(node, TensorUser):
             before, after = node.tensor, self.tensors[node.tensor]
@@ -38,8 +38,8 @@ class TableNames:
 
 
 def renamed_graph(table: TableNodes, graph: Graph, names: TableNames) -> Graph | None:
-    """Return what `emit` gives for a table that differs from this one in names alone, of which `graph` was emitted. Return None if the
-    names of nodes do not say what they are called after.
+    """Return the graph that `emit` gives for a table that differs only in names from this one, whose graph is `graph`. Return
+    None if the names of nodes do not say which objects they are named after.
     """
     if any("'" in name for name in (*names.tensors.values(), *names.tensors, *names.labels)):
         return None

@@ -29,10 +29,10 @@ class Evaluation(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class TableNodes:
-    """What a graph follows from: the nodes of the table of a region, without what stands in which cell.
+    """The nodes of the table of a region, without the cells that they stand in. A graph follows from them.
 
-    `order` has the loops, outermost first: the indices of the region but for those that need none. `nodes` are the primitives that cells
-    name, inputs first, and `writes` those that store the results. `tensors` declares what is read and written.
+    `order` has the loops, outermost first: the indices of the region that need a loop. `nodes` are the primitives that cells name, inputs
+    first, and `writes` are the primitives that store the results. `tensors` declares the tensors that are read and written.
     """
 
     region: str

@@ -5,7 +5,7 @@ axes at most. A sum of products over an index that both sides have is a product 
 
     sum(k) A[i, k] * B[k, j]      tiles (i, k) and (k, j) -> matmul -> (i, j)
 
-and every other reduction folds the rows or the columns of what it reduces.
+and every other reduction folds the rows or the columns of its operand.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ NO_AXES: Axes = ("", "")
 class Contraction:
     """A sum of products inside the tiles, as a product of matrices.
 
-    `left` and `right` are the sides, each an elementwise product, and the sum runs over `over`. `rows` is the index that remains of the
-    left side, `columns` that of the right. The result is multiplied by the factors `rest`, divided by `divisors` and, if `negative`,
-    negated.
+    `left` and `right` are the sides, each an elementwise product, and the sum runs over `over`. `rows` is the index that remains
+    of the left side, and `columns` the one that remains of the right side. The result is multiplied by the factors `rest`,
+    divided by `divisors` and, if `negative`, negated.
     """
 
     left: tuple[Tree, ...]
@@ -52,8 +52,8 @@ class Contraction:
 class Tiling:
     """The tile axes of the nodes of a region's trees.
 
-    `axes` has those of every node, or None for a node that would need three. `contractions` has the reductions that are products of
-    matrices. `stored` has the indices of each result, in the order of its dimensions.
+    `axes` has the tile axes of every node, or None for a node that would need three. `contractions` has the reductions that are
+    products of matrices. `stored` has the indices of each result, in the order of its dimensions.
     """
 
     declared: Mapping[str, TensorType]

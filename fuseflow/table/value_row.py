@@ -1,4 +1,4 @@
-"""The `val` row of a table: the operators that a nest computes after its loops, and those that fold inside tiles."""
+"""The `val` row of a table: the operators that a nest computes after its loops, and the operators that fold inside tiles."""
 
 from __future__ import annotations
 

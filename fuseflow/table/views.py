@@ -18,7 +18,7 @@ from fuseflow.table.view_cursor import ViewCursor, ViewLevels
 @dataclass(frozen=True, slots=True)
 class ViewReader:
     """A reader of the views of a region, which begin at `start`. `declared` has the formats in which their tensors are stored, and
-    `known_levels` the levels of views that were asked for. Levels of `single` indices are passed by: their references are those above them.
+    `known_levels` the levels of views that were looked up. Levels of `single` indices are skipped: they change no reference.
     """
 
     region: FusedRegion
@@ -118,7 +118,7 @@ class ViewReader:
         return port
 
     def _level_tensor(self, view: View, level: int) -> str:
-        """Return the tensor of which a level is scanned for a view."""
+        """Return the tensor whose level is scanned for a level of a view."""
         other, count = self.region.outer_levels.get(view.tensor, (view.tensor, 0))
         return other if level < count else view.tensor
 

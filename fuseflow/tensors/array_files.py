@@ -132,8 +132,8 @@ def _is_canonical(array: Any) -> bool:
 
 
 def _added_up(array: Any) -> sparse.coo_array:
-    """Return a sparse array of scipy in the order of its coordinates, each once. Values are added up in their own type, so that a sum is
-    that of the file whatever is declared. (scipy lets integers wrap around.)"""
+    """Return a sparse array of scipy in the order of its coordinates, each once. Values are added up in their own type, so that a
+    sum does not depend on the declared type. (scipy lets integers wrap around.)"""
     from scipy import sparse  # see `scipy_arrays`
 
     coo = sparse.coo_array(array)

@@ -33,8 +33,8 @@ def block_text(block: Block) -> str:
 
 
 def parse_block(text: str, rank: int) -> Block:
-    """Read a block such as `16x16`. Raise `TensorError` unless it has a size for each of `rank` dimensions, of which at most two are
-    above 1."""
+    """Read a block such as `16x16`. Raise `TensorError` unless it has a size for each of `rank` dimensions, and at most two of
+    them are above 1."""
     if not re.fullmatch(r"[0-9]{1,9}(x[0-9]{1,9})*", text):
         raise TensorError(f"cannot read the block `{text}`", hint="write its size along each dimension: `16x16`")
     return check_block(tuple(map(int, text.split("x"))), rank)

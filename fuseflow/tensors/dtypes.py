@@ -17,8 +17,8 @@ class ElementType:
     """The type of the elements of a tensor. In accelerator memory an element has `bits` bits; on this machine it is kept in a `holder`.
 
     Operators compute in the `precision` of the type. A value is rounded to a float or a `narrow` type, which has less than 32 bits, by the
-    operator `rounding`, whose other operands are `parameters`. What is computed from narrow operands alone is `promoted`, unless it is
-    declared otherwise. `mlir` is the name of the type in MLIR.
+    operator `rounding`, whose other operands are `parameters`. A result of narrow operands alone has the type `promoted`, unless
+    another one is declared. `mlir` is the name of the type in MLIR.
     """
 
     name: str
@@ -58,12 +58,12 @@ class ElementType:
         return operator(self.rounding)(values, *self.parameters)
 
     def nearest(self, value: float) -> float:
-        """Return what a narrow type makes of a value; any other type leaves it as it is."""
+        """Return a value rounded to a narrow type; any other type leaves it as it is."""
         return operator(self.rounding).scalar(value, *self.parameters) if self.narrow else value
 
     def hold(self, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
-        """Return computed values in the holder of the type. Values are rounded to a narrow type. Those of a wide integer type are
-        whole and in its range. Values beyond a float become infinite."""
+        """Return computed values in the holder of the type. Values are rounded to a narrow type. Values of a wide integer type
+        are whole and in its range. Values beyond a float become infinite."""
         with np.errstate(over="ignore"):
             if self.narrow:
                 values = self.round(values)
@@ -76,7 +76,7 @@ def _integer(name: str, bits: int, holder: type[np.generic], mlir: str, signed: 
 
 
 def _float(name: str, bits: int, holder: type[np.generic], digits: int, least_power: int) -> ElementType:
-    """Return a float with so many binary digits, whose smallest number is this power of 2."""
+    """Return a float type with this number of binary `digits`, whose smallest number is 2**least_power."""
     promoted = "f64" if bits == 64 else "f32"
     return ElementType(name, bits, "float", np.dtype(holder), promoted, name, "nearest", (2.0 ** (1 - digits), 2.0**least_power))
 

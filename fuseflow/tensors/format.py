@@ -1,4 +1,4 @@
-"""Storage formats: the level formats of a tensor, outermost first, and its mode order, which says what dimension each level stores."""
+"""Storage formats: the level formats of a tensor, outermost first, and its mode order, which says which dimension each level stores."""
 
 from __future__ import annotations
 
@@ -109,8 +109,8 @@ class Format:
 
     @classmethod
     def parse_levels(cls, text: str) -> Format:
-        """Read `(level, ...) [order (d, ...)] [all]`, a format whose levels say for tensors of which rank it is. Raise `TensorError` for
-        any other text.
+        """Read `(level, ...) [order (d, ...)] [all]`, a format whose number of levels is the rank of its tensors. Raise
+        `TensorError` for any other text.
 
         >>> Format.parse_levels("(compressed)").rank
         1
@@ -167,7 +167,7 @@ SHORT_NAMES = ("dense", "csr", "csc", "coo", "dcsr", "dcsc", "csf")
 
 @cache
 def _short_names(rank: int) -> Mapping[Format, str]:
-    """Return the formats of tensors of this rank that have a short name, which is the first of those that they have."""
+    """Return the formats of tensors of this rank that have a short name, each with its first one."""
     names: dict[Format, str] = {}
     for name in SHORT_NAMES:
         with suppress(TensorError):

@@ -1,8 +1,8 @@
 """Formats that are given to tensors by patterns of their names, as in `*.weight=csr`.
 
 In a pattern, `*` stands for any text, `?` for one character, and `[ab]` for one of some. The exact name of a tensor counts more than any
-pattern. Of several patterns the last one counts whose format is for tensors of that many dimensions: `*=csr` leaves vectors as they are.
-A pattern speaks of what is given; only if it matches nothing of that, of what is computed.
+pattern. Of several patterns the last one counts whose format is for tensors of that rank: `*=csr` leaves vectors as they are. A
+pattern means given tensors; only if it matches none of them, it means computed ones.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def exact_formats(
 
 
 def _matches(pattern: str, text: str, given: Ranks, computed: Callable[[], Ranks]) -> tuple[list[str], list[str]]:
-    """Return the tensors that a pattern matches: those that its format is for, and the others."""
+    """Return the tensors that a pattern matches: first the ones that its format is for, then the others."""
     ranks = given if any(fnmatchcase(name, pattern) for name in given) else computed()
     names = [name for name in ranks if fnmatchcase(name, pattern)]
     if not names:

@@ -58,7 +58,7 @@ def read_mtx(path: Path) -> Numbers | sparse.coo_array:
 
 @dataclass(frozen=True, slots=True)
 class _File:
-    """What the first lines of a file state, and the text of the lines behind line `sizes_at`, which has the sizes."""
+    """The header of a file, and the text of the lines behind line `sizes_at`, which has the sizes."""
 
     path: Path
     layout: str
@@ -74,7 +74,7 @@ class _File:
         return _error(self.path, line, why, hint)
 
     def require(self, holds: npt.NDArray[np.bool_], why: str) -> None:
-        """Raise `FileError` with the line of the first entry of which something does not hold."""
+        """Raise `FileError` with the line of the first entry for which `holds` is false."""
         if not holds.all():
             raise self.entry_error(row_lines(self.entries)[int(np.argmin(holds))], why)
 
@@ -136,7 +136,7 @@ def _read_entries(file: _File) -> list[Numbers]:
 
 
 def _dense(file: _File, values: Numbers) -> Numbers:
-    """Return a matrix whose elements, or those on and below its diagonal, are listed column by column."""
+    """Return a matrix whose elements, or the ones on and below its diagonal, are listed column by column."""
     shape = file.rows, file.columns
     if file.symmetry == "general":
         return np.ascontiguousarray(values.reshape(shape, order="F"))

@@ -22,7 +22,7 @@ from fuseflow.errors import FileError
 
 _FREE_BYTES: Final = 64 << 20
 _MOST_RATIO: Final = 400
-"""An archive may hold so many times its size, or `_FREE_BYTES`: a packed file of a few kilobytes must not fill the memory."""
+"""An archive may hold this many times its size, or `_FREE_BYTES`: a packed file of a few kilobytes must not fill the memory."""
 _MOST_MEMBERS: Final = 10_000
 _LONGEST_HEADER: Final = 10_000
 _METHODS: Final = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
@@ -39,7 +39,7 @@ BROKEN: Final = (
     zipfile.LargeZipFile,
     zlib.error,
 )
-"""What Python raises for an archive or an array that is cut off, encrypted, or none."""
+"""The errors that Python raises for an archive or an array that is cut off, encrypted, or none."""
 
 
 @contextmanager
@@ -63,7 +63,7 @@ def read_npy(path: Path) -> npt.NDArray[Any]:
 
 
 class NpzArchive:
-    """The arrays in an archive, by name. Each is read when it is asked for."""
+    """The arrays in an archive, by name. Each is read when it is needed."""
 
     def __init__(self, path: Path, archive: zipfile.ZipFile) -> None:
         self._path, self._archive = path, archive

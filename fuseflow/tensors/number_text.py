@@ -1,4 +1,4 @@
-"""Columns of numbers in a text. One parser, that of NumPy, decides what a number is. A line that it does not read is an error."""
+"""Columns of numbers in a text. One parser, the one of NumPy, decides what a number is. A line that it does not read is an error."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ class NotARow(Exception):
 def read_columns(text: bytes, types: Sequence[type[np.generic]]) -> list[npt.NDArray[Any]]:
     """Return the columns of a table that has a row on each line that is not blank, with blanks between its numbers.
 
-    Raise `NotARow` for a line with more or fewer numbers than there are types, with what is no number of its type, or with a number that
-    is too large for it.
+    Raise `NotARow` for a line with more or fewer numbers than there are types, with a word that is no number of its type, or with
+    a number that is too large for it.
 
     >>> [column.tolist() for column in read_columns(b"1 0.5\\n\\n2 -inf", [np.int64, np.float64])]
     [[1, 2], [0.5, -inf]]

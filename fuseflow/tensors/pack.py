@@ -34,9 +34,8 @@ def pack(
     """Pack an array. The tensor stores the entries of a scipy array, explicit zeros included, or the elements of a dense array that
     differ from `fill`.
 
-    Without `copy`, the tensor may share the memory of a dense, CSR or CSC array. `type` is the element type where that of NumPy does not
-    say it. Raise `TensorError` if array, format and `fill`
-    do not fit together.
+    Without `copy`, the tensor may share the memory of a dense, CSR or CSC array. `type` is the element type where NumPy's type
+    does not say it. Raise `TensorError` if array, format and `fill` do not fit together.
 
     >>> pack([[0, 5], [0, 0]], Format.parse("csr", 2)).values.tolist()
     [5]
@@ -124,8 +123,8 @@ def from_coordinates(
 def _pack_level(
     format: Format, at: int, size: int, parents: int, refs: Ints, prefixes: Ints, columns: Ints
 ) -> tuple[Fibers, Ints]:
-    """Pack level `at`, given the coordinates of this level and those below. A list of coordinates has each once, however much is stored
-    below it."""
+    """Pack level `at`, given the coordinates of this level and of the levels below. A list of coordinates has each once, however
+    much is stored below it."""
     level = format.levels[at]
     if level.unique and not level.follows:
         return level.pack(size, parents, refs, prefixes, columns[0])
@@ -158,12 +157,12 @@ def _completed(
 
 
 MOST_COMPLETED = 1 << 28
-"""The most entries of a tensor whose entries are all stored as those of a sparse one."""
+"""The most entries of a tensor that stores all of them in a sparse format."""
 
 
 def repack(tensor: Tensor, format: Format) -> Tensor:
-    """Return a tensor with the same stored entries in another format. What a tensor without a pattern stores, follows from the format: the
-    entries that differ from its implicit value, unless the format is complete."""
+    """Return a tensor with the same stored entries in another format. The entries of a tensor without a pattern follow from the
+    format: they differ from its implicit value, unless the format is complete."""
     coordinates, values = entries_in(tensor, format)
     return from_coordinates(tensor.shape, coordinates, values, format, tensor.fill, tensor.type)
 
@@ -182,7 +181,7 @@ def entries_in(tensor: Tensor, format: Format) -> tuple[Ints, npt.NDArray[np.gen
         coordinates, values = tensor.entries()
         differs = _differs(values, tensor.fill)
         return coordinates[:, differs], values[differs]
-    # The elements stand in storage order, so those that are left out are not listed.
+    # The elements stand in storage order, so that elements that are left out are not listed.
     stored = np.flatnonzero(_differs(tensor.values, tensor.fill))
     coordinates = np.empty((len(tensor.shape), len(stored)), dtype=np.int64)
     coordinates[list(tensor.format.order)] = np.unravel_index(stored, [tensor.shape[d] for d in tensor.format.order])
@@ -237,7 +236,7 @@ def _sums(values: npt.NDArray[np.generic], starts: Ints) -> tuple[npt.NDArray[np
         sums: npt.NDArray[np.generic] = np.add.reduceat(values, starts).astype(values.dtype)
     if values.dtype.kind == "f":
         return sums, np.zeros(len(starts), dtype=bool)
-    error = np.abs(sums - np.add.reduceat(values.astype(np.float64), starts))  # a multiple of 2^bits, and what floats round
+    error = np.abs(sums - np.add.reduceat(values.astype(np.float64), starts))  # a multiple of 2^bits, and the rounding of floats
     return sums, (error > 2.0 ** (8 * values.itemsize - 1)).reshape(len(starts), -1).any(axis=1)
 
 

@@ -18,8 +18,8 @@ def pack_compressed(
 ) -> Tensor | None:
     """Pack a matrix whose slice r along dimension `format.order[0]` has the coordinates crd[pos[r]..pos[r+1]) and the values beside them.
 
-    The tensor may share `crd` and `values`. Return None if the levels of the format are not built from such arrays, or if the arrays are
-    not those of a matrix of this shape whose coordinates ascend in every slice: then `from_coordinates` packs it, or says what is wrong.
+    The tensor may share `crd` and `values`. Return None if the levels of the format are not built from such arrays, or if the arrays are no
+    matrix of this shape whose coordinates ascend in every slice: then `from_coordinates` packs it, or raises an error.
 
     >>> pack_compressed((2, 3), np.array([0, 1, 1]), np.array([2]), np.array([5.0]), Format.parse("csr", 2))
     Tensor((2, 3), csr, float64, 1 stored)

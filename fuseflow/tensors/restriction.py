@@ -16,8 +16,8 @@ from fuseflow.tensors.tensor import Tensor
 
 
 def restrict(tensor: Tensor, mode: int, coordinates: Ints) -> Tensor:
-    """Return the tensor at some `coordinates` of a mode, which ascend. Its levels are those of the tensor: explicit zeros and empty fibers
-    stay, and the restriction to all coordinates stores what the tensor stores.
+    """Return the tensor at some `coordinates` of a mode, which ascend. Its levels are the tensor's: explicit zeros and empty
+    fibers stay, and the restriction to all coordinates stores what the tensor stores.
 
     >>> from fuseflow.tensors import Format, pack
     >>> tensor = pack([[0, 5], [0, 0], [7, 0]], Format.parse("csr", 2))
@@ -59,7 +59,7 @@ def restrict(tensor: Tensor, mode: int, coordinates: Ints) -> Tensor:
 
 
 def _levels_above_dense_tail(tensor: Tensor, mode: int) -> int:
-    """Return how many levels there are down to the mode and to the last level that is not dense. Those below stay as they are."""
+    """Return how many levels there are down to the mode and to the last level that is not dense. Levels below stay as they are."""
     kinds = zip(tensor.format.levels, tensor.format.order, strict=True)
     return max(p + 1 for p, (level, d) in enumerate(kinds) if d == mode or not level.full)
 

@@ -32,7 +32,7 @@ class Arrays(Protocol):
 
 
 class _Malformed(Exception):
-    """What is wrong with the arrays of a sparse array."""
+    """A fault in the arrays of a sparse array."""
 
 
 def read_sparse(path: Path, archive: NpzArchive) -> sparse.coo_array:

@@ -24,7 +24,7 @@ class Tensor:
     `values`.
 
     Values may be tiles that all have one shape. Then `values` is [stored, rows, columns], and `shape` counts tiles. Entries that are not
-    stored have the implicit value `fill`. `type` is the element type where the NumPy type of `values` does not say it, as that of their
+    stored have the implicit value `fill`. `type` is the element type where the NumPy type of `values` does not say it, as their
     holder `int8` does not say `i4`.
     """
 
@@ -120,7 +120,7 @@ class Tensor:
         return out, refs
 
     def to_dense(self) -> npt.NDArray[np.generic]:
-        """Return the dense array with the implicit entries filled in. Tiles stay separate, in two dimensions behind those of the shape."""
+        """Return the dense array with the implicit entries filled in. Tiles stay separate, in two more dimensions at the end."""
         if self.format.all_dense:  # its elements stand in storage order: no coordinate is listed
             stored = self.values.reshape([*(self.shape[dimension] for dimension in self.format.order), *self.tile])
             axes = (*np.argsort(self.format.order), *range(len(self.shape), len(self.shape) + len(self.tile)))
@@ -131,8 +131,8 @@ class Tensor:
         return out
 
     def to_scipy(self) -> sparse.coo_array:
-        """Return a scipy COO array with the stored entries, explicit zeros included. scipy has no floats of 16 bits, so those get 32. Raise
-        `ValueError` for tiles and for an implicit value other than 0."""
+        """Return a scipy COO array with the stored entries, explicit zeros included. scipy has no floats of 16 bits, so they get
+        32. Raise `ValueError` for tiles and for an implicit value other than 0."""
         if self.tile:
             raise ValueError("scipy arrays have no tiles")
         if self.fill != 0:

@@ -23,9 +23,9 @@ from fuseflow.yaml_text import compose_yaml
 class TensorEntry:
     """The entry of one tensor: the file or folder that holds it, and the place of the entry in the YAML file.
 
-    `lists` holds those of the following keys that the entry has. `order` is a list of indices in the order in which their levels are
-    stored. `levels` is a list of level formats, outermost first. `indices` is a list of indices in the order of the dimensions in the
-    file. `block` is a list of the rows and columns of a tile.
+    `lists` holds the keys of the following ones that the entry has. `order` is a list of indices in the order in which their
+    levels are stored. `levels` is a list of level formats, outermost first. `indices` is a list of indices in the order of the
+    dimensions in the file. `block` is a list of the rows and columns of a tile.
     """
 
     name: str

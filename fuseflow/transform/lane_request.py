@@ -20,11 +20,11 @@ MAX_NODES = 30_000
 
 @dataclass(frozen=True, slots=True)
 class LaneRequest:
-    """The lanes that are asked for.
+    """The requested lanes.
 
-    `lanes` has those of each index, outermost first. `own` has those that a stage has of an index, in the place of those in `lanes`. An
-    index that only stages deal has one lane in `lanes`, where its place in the order is. `writers` says whether each lane writes what it
-    has of a dense result.
+    `lanes` has the number of lanes of each index, outermost first. `own` has the number of lanes of an index in one stage, which
+    replaces the number in `lanes`. An index that only stages deal has one lane in `lanes`, at its place in the order. `writers`
+    says whether each lane writes its part of a dense result.
     """
 
     lanes: Mapping[str, int]
@@ -36,7 +36,7 @@ class LaneRequest:
         return self.own.get((stage, index), self.lanes.get(index, 1))
 
     def counts(self, index: str) -> tuple[int, ...]:
-        """Return the different numbers of lanes above one over which an index is dealt, first that of the stages without their own."""
+        """Return the different numbers of lanes above one over which an index is dealt, first the one of stages without their own."""
         counts = (self.lanes[index], *(count for (_, dealt), count in self.own.items() if dealt == index))
         return tuple(count for count in dict.fromkeys(counts) if count > 1)
 
@@ -80,7 +80,7 @@ class LaneRequest:
 
 
 def refuse_too_many(graph: Graph, loop: str, count: int, dealt: int) -> None:
-    """Raise `ScheduleError` if a graph of which so many nodes are dealt over `count` lanes may have more nodes than a graph can hold."""
+    """Raise `ScheduleError` if a graph whose `dealt` nodes are dealt over `count` lanes may have more nodes than a graph can hold."""
     nodes = len(graph.nodes)
     most = nodes + (count - 1) * dealt
     if most > MAX_NODES:

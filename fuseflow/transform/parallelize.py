@@ -4,22 +4,22 @@ Precondition: a verified graph, and the indices of its loops. A stream that has 
 one that lacks it goes to all lanes. A node runs in every lane if the index encloses what it works on:
 
     below the index (or on its own elements)     in every lane
-    scans, ranges and joins that make the level  once: they decide what is dealt
+    scans, ranges and joins that make the level  once: they give the coordinates that are dealt
     a reduction over the index or outside it     in every lane, then a tree that folds the lanes
     everything else, writes among it             once, of the lanes merged in the order in which they were dealt
 
 A dense result whose values are in the lanes of an index is written in every lane of that index, if the `writers` ask for it. Lanes of
-further indices are merged before its writers. Each lane must have all coordinates below its own then. Where it may lack some, as behind
-a sum that is kept in a workspace, a range gives them and an align carries the values there: what was missing gets the implicit value.
+further indices are merged before its writers. Each lane must have all coordinates below its own then. Where it may lack some, as behind a
+sum that is kept in a workspace, a range gives them and an align carries the values there: missing elements get the implicit value.
 
-Effect: the graph writes the same tensors, but for the order in which numbers are folded; nodes outside the lanes keep their names,
-those of lane k of index i are called `NAME/ik`. Nothing changes for one lane.
+Effect: the graph writes the same tensors, but for the order in which numbers are folded; nodes outside the lanes keep their
+names, and nodes of lane k of index i are called `NAME/ik`. Nothing changes for one lane.
 
-A stage, which is the nest of one producer, may have lanes of its own. Then its nodes are those that run in these lanes, and all others
-count as outside of them. So a stream is forked where it enters the stage, and merged where it leaves it: a reader outside the stage sees
-the stream that it would see without lanes. Of n nodes of a stage with p lanes there are p * n then, but for those that run once; beside
-them, each stream that enters has a fork, or p aligns below coordinates that are dealt, and each that leaves has a merge. Stages with
-equally many lanes of an index are dealt together, so that nothing is merged between them.
+A stage, which is the nest of one producer, may have lanes of its own. Then only its nodes run in these lanes, and all others
+count as outside of them. So a stream is forked where it enters the stage, and merged where it leaves it: a reader outside the
+stage sees the stream that it would see without lanes. A stage of n nodes with p lanes becomes p * n nodes, less for nodes that
+run once. In addition, each stream that enters has a fork, or p aligns below coordinates that are dealt, and each stream that
+leaves has a merge. Stages with equally many lanes of an index are dealt together, so that nothing is merged between them.
 
     A_k = scan(A_i.ref) A.1
     ->  fork_i_A_i_ref = fork(A_i.ref);  A_k/i0 = scan(fork_i_A_i_ref.lane0) A.1;  A_k/i1 = ...;  merge_i_A_k_crd = merge(...)
@@ -71,10 +71,10 @@ T = TypeVar("T")
 class LaneGraph:
     """A graph with lanes.
 
-    `loops` has the indices of its scans and ranges, and `stages` the stage that each node is in. `places` has, by node, the loop and the
-    number of each lane that the node is in, outermost first: the loop is `i`, or `T.i` where the lanes are those of stage T alone. It does
-    not have nodes outside all lanes. What deals and gathers is in no stage: if lanes of another loop held a fork and not its merge, each
-    fork would deal in a turn of its own.
+    `loops` has the indices of its scans and ranges, and `stages` the stage that each node is in. `places` has, by node, the loop
+    and the number of each lane that the node is in, outermost first: the loop is `i`, or `T.i` where only stage T has the lanes.
+    It does not have nodes outside all lanes. Nodes that deal and gather are in no stage: if lanes of another loop held a fork and
+    not its merge, each fork would deal in a turn of its own.
     """
 
     graph: Graph
@@ -91,10 +91,10 @@ def parallelize(
     own: Mapping[tuple[str, str], int] | None = None,
     writers: Writers = "once",
 ) -> LaneGraph:
-    """Deal each index over its number of lanes, in this order: lanes of the second index are inside those of the first.
+    """Deal each index over its number of lanes, in this order: lanes of the second index are inside lanes of the first.
 
-    `stages` says by node which stage the node is in. `own` has the lanes that a stage has of an index, in the place of those that
-    `lanes` has for all others. An index that only stages deal has one lane in `lanes`, where its place in the order is. `writers` says
+    `stages` says by node which stage the node is in. `own` has the number of lanes of an index in one stage; `lanes` has the
+    number for all other stages. An index that only stages deal has one lane in `lanes`, at its place in the order. `writers` says
     whether dense results are written in lanes.
 
     Raises `ScheduleError` where two of the indices share a loop, for more lanes than a graph can hold, and for a stage that has nothing
@@ -138,10 +138,10 @@ def _values(graph: Graph, tensor: str) -> Port:
 
 class _Dealer:
     """A rewriter of a graph for one index, node by node. For a stream of the original graph, `whole` gives the stream outside the lanes
-    and `dealt` that of each lane; both are made on demand.
+    and `dealt` the stream of each lane; both are made on demand.
 
-    `inside` has the nodes that may run in lanes, each with what the lanes are called there. All others run once. Dense results are written
-    in lanes as the `writers` say, of which `written` has the streams that each lane writes, by the stream that would be written once.
+    `inside` has the nodes that may run in lanes, each with the name of the lanes there. All others run once. Dense results are written in
+    lanes as the `writers` say: `written` has the streams that each lane writes, by the stream that would be written once.
     """
 
     def __init__(self, before: LaneGraph, index: str, count: int, inside: Mapping[str, str], writers: Writers) -> None:
@@ -162,7 +162,7 @@ class _Dealer:
         self.shapes: dict[Port, StreamShape] = {}
         self.derivations: Mapping[StreamShape, tuple[Hashable, ...]] = {}
         self.recovered: dict[StreamShape, Port] = {}  # coordinates that no node of the graph before gives
-        self.forks: dict[StreamShape, tuple[Port, ...]] = {}  # and those of every lane
+        self.forks: dict[StreamShape, tuple[Port, ...]] = {}  # and the coordinates of every lane
 
     def run(self) -> LaneGraph:
         for node in self.graph.nodes:
@@ -213,8 +213,8 @@ class _Dealer:
                 assert_never(unknown)
 
     def is_written_in_lanes(self, node: Primitive) -> bool:
-        """Return whether each lane writes what it has of the tensor of a node. The values must be in the lanes by then, and the tensor must
-        have all coordinates, or all of those that are dealt where the others can be filled in."""
+        """Return whether each lane writes its part of the tensor of a node. The values must be in the lanes by then. The tensor
+        must have all coordinates, or, where the others can be filled in, all that are dealt."""
         if self.writers == "once" or isinstance(node, LaneWriter) or not isinstance(node, TensorWriter):
             return False
         decl, values = self.graph.declared[node.tensor], _values(self.graph, node.tensor)
@@ -231,8 +231,8 @@ class _Dealer:
         return may_fill and dealt is not None and dealt.covers(decl.level_sizes[: at + 1])
 
     def filled(self, tensor: str) -> Mapping[Port, tuple[Port, ...]]:
-        """Return what each lane writes of a tensor, by the streams that would be written once: each with all coordinates below those that
-        were dealt."""
+        """Return the streams of a tensor that each lane writes, by the stream that would be written once. Each has all
+        coordinates below the coordinates that were dealt."""
         if tensor not in self.written:
             decl, values = self.graph.declared[tensor], _values(self.graph, tensor)
             by_level = {n.level: n.inputs[0] for n in self.graph.nodes if isinstance(n, WriteLevel) and n.tensor == tensor}
@@ -243,7 +243,7 @@ class _Dealer:
         return self.written[tensor]
 
     def fill(self, tensor: str, streams: Sequence[Port], lane: int) -> tuple[Port, ...]:
-        """Return the coordinates of each level of a tensor, and its values, in one lane: all that are below those that it was dealt."""
+        """Return the coordinates of each level of a tensor, and its values, in one lane: all below the coordinates that it was dealt."""
         *_, values = streams
         decl, dealt = self.graph.declared[tensor], self.at(values)
         assert dealt is not None
@@ -295,7 +295,7 @@ class _Dealer:
         return self.lanes[port]
 
     def spread(self, port: Port, at: int) -> tuple[Port, ...]:
-        """Deal the elements of a whole stream if they are those of the index, else the lists below each coordinate of the index."""
+        """Deal the elements of a whole stream if its last level is the index, else the lists below each coordinate of the index."""
         if at == self.types[port].depth - 1:
             return self.put(Fork(self.named("fork", port), (self.whole(port),), self.count), like=port)
         name = self.named("align", port)
@@ -306,8 +306,8 @@ class _Dealer:
         )
 
     def coordinates(self, port: Port, at: int) -> tuple[Port, tuple[Port, ...]]:
-        """Return the coordinate stream of level `at` of a stream, and that of every lane. A stream of another index may have the same
-        coordinates, if both are full and of equal size."""
+        """Return the coordinate stream of level `at` of a stream, and the coordinate stream of every lane. A stream of another
+        index may have the same coordinates, if both are full and of equal size."""
         self.prove()
         above = self.shapes[port].ancestor(self.types[port].depth - 1 - at)
         assert above is not None
@@ -351,8 +351,8 @@ class _Dealer:
         return (p for p in streams if p in self.wholes or p in self.lanes)
 
     def carried(self, shape: StreamShape, like: Port) -> Port:
-        """Return the whole coordinate stream of a shape. If lanes of another index got only the values below it, it is dealt and merged as
-        those values were."""
+        """Return the whole coordinate stream of a shape. If lanes of another index got only the values below it, it is dealt and
+        merged as these values were."""
         if shape not in self.recovered:
             crd = next(self.of_shape(shape), None)
             if crd is not None:

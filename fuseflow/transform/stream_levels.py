@@ -1,4 +1,4 @@
-"""The indices that every level of every stream runs over, given those of the scans and ranges that make the levels."""
+"""The indices that every level of every stream runs over, given the indices of the scans and ranges that make the levels."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""What the commands do, one module for each. A module is imported when its command is called, so that `--help` stays quick."""
+"""The actions of the commands, one module for each. A module is imported when its command is called, so that `--help` stays quick."""

@@ -45,7 +45,7 @@ DIRECTORY_OPTIONS = frozenset(
         "debug",
     )
 )
-"""The parameters that an estimate of a directory of artifacts takes. What else the command has is for models."""
+"""The parameters that an estimate of a directory of artifacts takes. Other parameters of the command are for models."""
 
 MODEL_OPTIONS = frozenset(("data", "adj", "data_dir", "option_texts", "small", "part", "seed", "propagate", "fixed", "constants"))
 """The parameters that say which model is built and on which data."""

@@ -35,7 +35,7 @@ def propagate(
 
 
 def _rows(spec: ModelSpec, knowledge: PropagationSpec) -> tuple[Sequence[AttributeRow], str, list[str]]:
-    """Return the rows of a model, what was analysed, and notices."""
+    """Return the rows of a model, the name of the analysed program or graph, and notices."""
     try:
         source = load(spec)
     except FrontendError as error:

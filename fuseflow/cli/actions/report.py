@@ -57,7 +57,7 @@ def _sweep(run: Path, store: Path | None, no_runs: bool, quiet: bool) -> str:
 
 
 def _runs(run: Path, other: Path | None, cycles: Path | None, baseline: Path | None, quiet: bool) -> str:
-    """Return the page of a run, or that of two."""
+    """Return the page of a run, or the page that compares two runs."""
     with following("laying out graphs", quiet):
         if other is not None:
             return comparison_page(read_run(run), read_run(other), (str(run), str(other)))
@@ -75,7 +75,7 @@ def _usual(run: Path, other: Path | None) -> Path:
 def _refuse_unused(
     is_sweep: bool, other: Path | None, cycles: Path | None, baseline: Path | None, store: Path | None, no_runs: bool
 ) -> None:
-    """Raise `UsageError` for what the page that is asked for would not use."""
+    """Raise `UsageError` for an option that the requested page would not use."""
     if other is not None and is_sweep:
         raise UsageError("two runs can be compared, and a sweep has its own comparison", hint="`fuseflow report SWEEP`")
     if baseline is not None and (is_sweep or other is not None):

@@ -91,12 +91,12 @@ def run(
 
 
 def _in_vain(compiled: Compiled) -> tuple[str, ...]:
-    """Return the notices that are told before a run: that it takes long, or that what it is run for is not to be had."""
+    """Return the notices that are printed before a run: that it takes long, or that narrow types gain nothing."""
     return tuple(notice for notice in (compiled.narrow_notice, long_run_notice(compiled)) if notice)
 
 
 def _explained(scheduled: ScheduledProgram, target: Target, progress: ProgressCallback | None) -> dict[str, str]:
-    """Return the file that says what the cycles of a run go into, and what would take fewer."""
+    """Return the file that says which parts take the cycles of a run, and which changes would take fewer."""
     from fuseflow.explain.cycles import explain_cycles  # takes long to load, and a run that is not explained does without
 
     report = explain_cycles(scheduled.compiled, target.engine, progress, with_stalls=True)
@@ -118,7 +118,7 @@ def _bisected(compiled: Compiled, target: Target, passed: bool, quiet: bool) -> 
 
 
 def _require_passed(check: Check, notices: Sequence[str], bisected: Sequence[str] = ()) -> None:
-    """Raise `CheckError` for a check that failed, with the notices as its hint, and with what `bisected` says of it."""
+    """Raise `CheckError` for a check that failed, with the notices as its hint, and the sentences `bisected` as notes."""
     if not check.passed:
         raise CheckError(check.problem, notes=(*check.notes, *bisected), hint="\n".join(notices))
 

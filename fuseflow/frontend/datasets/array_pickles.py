@@ -1,7 +1,7 @@
 """Pickles of arrays, sparse matrices and dictionaries of lists, read without calling anything that they name.
 
-A pickle names functions and says with what to call them. Here each name stands for a record that keeps what it was given, and the arrays
-are made of these records afterwards, once sizes and types were compared with the bytes that are there.
+A pickle names functions and the arguments to call them with. Here each name stands for a record that keeps its arguments, and the
+arrays are made of these records afterwards, once sizes and types were compared with the bytes that are there.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class PickledArray:
         self.state = state
 
     def array(self, rank: int) -> npt.NDArray[Any]:
-        """Return the array, which must have so many dimensions. Raise `ValueError` for anything else."""
+        """Return the array, which must have `rank` dimensions. Raise `ValueError` for anything else."""
         _, shape, kind, in_columns, content = self.state
         content = content.encode("latin-1") if isinstance(content, str) else content
         sizes = isinstance(shape, tuple) and all(isinstance(size, int) and size >= 0 for size in shape)
@@ -121,7 +121,7 @@ class _Unpickler(pickle.Unpickler):
 
 
 def read_pickle(content: bytes) -> Any:
-    """Return the value of a pickle, with records in the place of arrays and matrices. Raise what a damaged one makes Python raise."""
+    """Return the value of a pickle, with records in the place of arrays and matrices. A damaged one raises any error of Python."""
     _screen(content)
     return _Unpickler(io.BytesIO(content), encoding="latin1").load()
 

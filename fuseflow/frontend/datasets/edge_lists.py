@@ -27,7 +27,7 @@ _GAP: Final = re.compile(rb"^[ \t]*,|,[ \t]*(?:,|$)", re.MULTILINE)
 _BEHIND_NODES: Final = {2: "nothing else, as in the first line", 3: "a weight, as the first line has one"}
 _FREE_NODES: Final = 1 << 20
 _MOST_NODES: Final = 32
-"""A graph may have so many times as many nodes as edges, or `_FREE_NODES`: one line must not fill the memory."""
+"""A graph may have this many nodes for each edge, or `_FREE_NODES`: one line must not fill the memory."""
 
 
 class EdgeList(NamedTuple):
@@ -40,7 +40,7 @@ class EdgeList(NamedTuple):
 
 
 def most_nodes(edges: int) -> int:
-    """Return how many nodes a graph of so many edges may have."""
+    """Return how many nodes a graph with this number of edges may have."""
     return max(_MOST_NODES * edges, _FREE_NODES)
 
 

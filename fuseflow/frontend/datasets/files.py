@@ -20,12 +20,12 @@ from fuseflow.tensors.npy_files import NpzArchive, open_npz
 T = TypeVar("T", bound=np.generic)
 _FREE_BYTES: Final = 8 << 20
 _MOST_RATIO: Final = 100
-"""A packed table may hold so many times its size, or `_FREE_BYTES`: a file of a few kilobytes must not take minutes."""
+"""A packed table may hold this many times its size, or `_FREE_BYTES`: a file of a few kilobytes must not take minutes."""
 
 
 def find_folder(title: str, data_dir: Path | None, places: Sequence[str], files: Sequence[str], source: str) -> Path:
-    """Return the first folder of `places` in `data_dir` that has all `files`. Raise `DataError` that says what is missing and that
-    `source` has it."""
+    """Return the first folder of `places` in `data_dir` that has all `files`. Raise `DataError` that names the missing files and
+    their `source`."""
     advice = f"get it from {source}"
     if data_dir is None:
         raise DataError(
@@ -69,7 +69,7 @@ def read_csv(file: Path, columns: int | None, dtype: type[T]) -> npt.NDArray[T]:
 
 
 def read_packed(file: Path) -> bytes:
-    """Return what a `.gz` file holds. Raise `DataError` if it is damaged or holds too much."""
+    """Return the content of a `.gz` file. Raise `DataError` if it is damaged or holds too much."""
     with _packed(file) as stream:
         content = stream.read(MOST_BYTES + 1)
     if len(content) > MOST_BYTES:
@@ -79,7 +79,7 @@ def read_packed(file: Path) -> bytes:
 
 @contextmanager
 def _packed(file: Path) -> Iterator[gzip.GzipFile]:
-    """Give what a `.gz` file holds, which is no more than such a file can sensibly hold. Raise `DataError` if it is damaged."""
+    """Give the stream of a `.gz` file, which holds no more than is sensible for its size. Raise `DataError` if it is damaged."""
     try:
         _require_bounded(file)
         with gzip.open(file) as stream:

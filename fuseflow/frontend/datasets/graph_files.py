@@ -29,7 +29,7 @@ _TRUTHS: Final = ("true", "false")
 
 @dataclass(frozen=True, slots=True)
 class _Contents:
-    """What a file has of a graph: its edges with their weights, and features [nodes, features] and labels [nodes] if it has these."""
+    """The graph in a file: its edges with their weights, and features [nodes, features] and labels [nodes] if it has these."""
 
     edges: sparse.coo_array
     features: Matrix | None = None
@@ -56,11 +56,11 @@ def require_graph_file(path: Path) -> None:
 
 
 def read_graph_file(name: str, options: SpecOptions, seed: int) -> tuple[GraphData, str]:
-    """Return the graph in a file, and a notice of what is not as in the file, or is not in it. Raise `DataError` for a file that holds no
-    graph, and for an option that has no meaning for it.
+    """Return the graph in a file, and a notice of parts that differ from the file, or are not in it. Raise `DataError` for a file
+    that holds no graph, and for an option that has no meaning for it.
 
-    `directed=false` adds the reverse of every edge, and `weights=true` keeps weights, which are 1 otherwise. A file without features or
-    without labels gets those of a random graph, from `features`, `density`, `classes` and `seed`.
+    `directed=false` adds the reverse of every edge, and `weights=true` keeps weights, which are 1 otherwise. A file without
+    features or without labels gets random ones, from `features`, `density`, `classes` and `seed`.
     """
     directed, weighted = options.choice("directed", _TRUTHS), options.choice("weights", _TRUTHS) == "true"
     contents = _read(Path(name))

@@ -1,9 +1,9 @@
 """Graphs from the raw files of the Open Graph Benchmark (Hu et al., NeurIPS 2020).
 
-In `edge.csv.gz` each edge stands once. Those of OGB-Collab (its training edges, of which repeated ones count once) and of ogbn-products
-are read in both directions, as OGB's own loader does. Citations, which are those of ogbn-arxiv and ogbl-citation2, keep theirs. The split
-files of a data set are not read, because a forward pass does not need them. From `ogbn-mag` come the papers and the directed citations
-between them; other kinds of nodes are left out.
+In `edge.csv.gz` each edge stands once. The edges of OGB-Collab (its training edges; repeated ones count once) and of
+ogbn-products are read in both directions, as OGB's own loader does. Citations (ogbn-arxiv and ogbl-citation2) keep their
+direction. The split files of a data set are not read, because a forward pass does not need them. From `ogbn-mag` come the papers
+and the directed citations between them; other kinds of nodes are left out.
 """
 
 from __future__ import annotations

@@ -22,7 +22,7 @@ from fuseflow.requirements import install_command
 TITLES = {"cora": "Cora", "citeseer": "CiteSeer", "pubmed": "PubMed"}
 """The graphs of this distribution, by the names that specs use."""
 _MOST_NODES = 10
-"""So many times as many nodes as have features may a graph have: numbers that its files leave out are nodes, too."""
+"""A graph may have this many times the nodes that have features: numbers that its files leave out are nodes, too."""
 _PARTS = ("x", "tx", "allx", "y", "ty", "ally", "graph")
 
 
@@ -63,7 +63,7 @@ def _assemble(parts: dict[str, Any], test: np.ndarray[Any, np.dtype[np.int64]]) 
 
 
 def _neighbours(graph: Any) -> dict[int, list[int]]:
-    """Return the neighbours of each node. Raise `ValueError` for what is no dictionary of lists of numbers."""
+    """Return the neighbours of each node. Raise `ValueError` for a value that is no dictionary of lists of numbers."""
     whole = isinstance(graph, dict) and all(
         type(node) is int and isinstance(adjacent, list) and set(map(type, adjacent)) <= {int} for node, adjacent in graph.items()
     )
@@ -119,7 +119,7 @@ def _downloaded(name: str) -> Path:
     cache = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "fuseflow" / "planetoid"
     try:
         return Path(Planetoid(root=str(cache), name=TITLES[name]).raw_dir)
-    except Exception as error:  # no network, no space, a changed server: the loader raises what it likes
+    except Exception as error:  # no network, no space, a changed server: the loader raises anything
         raise DataError(
             f"could not download {TITLES[name]}: {error}", hint="pass a directory with the raw files: --data-dir DIR"
         ) from error

@@ -23,7 +23,7 @@ _FILE: Final = re.compile(rf"(.*?(?:{'|'.join(map(re.escape, (*MATRICES, *EDGE_L
 
 
 def split_spec(spec: str) -> tuple[str, str | None]:
-    """Return the name of a data spec, which is that of a data set or of a file, and its options, or None if no colon follows the name.
+    """Return the name of a data spec (of a data set or of a file) and its options, or None if no colon follows the name.
 
     >>> split_spec("karate:nodes=9"), split_spec("a:b/graph.mtx:adj=raw"), split_spec("edges.csv.gz")
     (('karate', 'nodes=9'), ('a:b/graph.mtx', 'adj=raw'), ('edges.csv.gz', None))
@@ -35,7 +35,7 @@ def split_spec(spec: str) -> tuple[str, str | None]:
 
 
 def names_file(name: str) -> bool:
-    """Return whether the name in a data spec is that of a file: no data set has a dot or a slash in its name."""
+    """Return whether the name in a data spec names a file: no data set has a dot or a slash in its name."""
     return "." in name or "/" in name
 
 
@@ -50,7 +50,7 @@ def without_folder(spec: str) -> str:
 
 
 def graph_suffix(name: str) -> str:
-    """Return the suffix of a file. That of a packed list of edges is the one before `.gz`.
+    """Return the suffix of a file. For a packed list of edges it is the one before `.gz`.
 
     >>> graph_suffix("graph.mtx"), graph_suffix("edges.csv.gz"), graph_suffix("graph.mtx.gz")
     ('.mtx', '.csv', '.gz')

@@ -57,13 +57,13 @@ PUBLISHED_COUNTS = {
     "collab": PublishedCounts(235_868, 2_358_104, None, 128, 1, 2),
     "mag": PublishedCounts(736_389, 5_416_271, None, 128, 1, 349, directed=True),
 }
-"""The counts of each graph. Those of Cora and CiteSeer are counted from their files. Those of the others are published. For Cora_ML and
+"""The counts of each graph. The counts of Cora and CiteSeer are counted from their files, and the others are published. For Cora_ML and
 DBLP, `neighbours` follows from published cycle counts, and the density of the features, which is not published, is the one of Cora.
 
-Nodes, edges, features and classes of OGB-Collab and OGB-MAG are those of Hu et al., "Open Graph Benchmark: Datasets for Machine Learning on
-Graphs" (NeurIPS 2020). That paper has no largest degree and no second moment of the degrees, so `neighbours` is None. Its clustering and
-diameter are not those of a random graph, and no stand-in has them. The published cycles of full fusion on Collab say nothing about its
-degrees: they are the square of the number of nodes."""
+Nodes, edges, features and classes of OGB-Collab and OGB-MAG are from Hu et al., "Open Graph Benchmark: Datasets for Machine
+Learning on Graphs" (NeurIPS 2020). That paper has no largest degree and no second moment of the degrees, so `neighbours` is None.
+Clustering and diameter are unlike a random graph's, and no stand-in has them. The published cycles of full fusion on Collab say
+nothing about its degrees: they are the square of the number of nodes."""
 
 
 def generate_standin(name: str, seed: int, scale: float = 1.0) -> GraphData:

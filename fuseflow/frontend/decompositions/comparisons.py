@@ -1,4 +1,4 @@
-"""Comparisons of tensors with numbers of another kind, some of which torch-mlir folds to wrong truth values, or does not survive.
+"""Comparisons of tensors with numbers of another kind. torch-mlir folds some of them to wrong truth values, or crashes on them.
 
 `full_like(x, 1.0) == 1` becomes false there. So floats are compared with floats here, and integers with integers.
 """
@@ -35,7 +35,7 @@ def compare_alike(graph: Graph) -> None:
 
 
 def _whole_comparison(name: str, number: float, least: int) -> tuple[str, int]:
-    """Return the comparison of integers, of which `least` is the least one, that is true where theirs with a float is.
+    """Return the comparison of integers that is true where their comparison with a float is. `least` is the least integer.
 
     >>> _whole_comparison("lt", 1.5, -128), _whole_comparison("eq", 1.5, -128), _whole_comparison("ge", float("inf"), -128)
     (('lt', 2), ('lt', -128), ('lt', -128))

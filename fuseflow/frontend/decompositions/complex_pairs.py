@@ -1,6 +1,6 @@
 """Complex numbers as pairs of real ones: each operator on complex tensors becomes operators on their real and imaginary parts.
 
-No Einsum holds complex numbers, but a model may compute with them on the way, as Fourier layers do. What it returns must be real.
+No Einsum holds complex numbers, but a model may compute with them on the way, as Fourier layers do. Its outputs must be real.
 """
 
 from __future__ import annotations
@@ -40,8 +40,8 @@ _COPIES = frozenset(["conj", "_conj", "view_as_real", "resolve_conj", "resolve_n
 
 
 def separate_complex(selections: Selections) -> list[FrontendError]:
-    """Replace, in place, complex values and what is computed of them. Return what is in the way: operators that have no
-    form on pairs, and complex outputs. Arguments stand for their values then, so that what uses these is looked at, too."""
+    """Replace, in place, complex values and the operators that read them. Return an error for each operator without a form on
+    pairs, and for complex outputs. Arguments stand for these values then, so that their users are checked, too."""
     graph = selections.traced.graph_module.graph
     if not any(_is_complex(node) for node in graph.nodes):
         return []
@@ -129,7 +129,7 @@ class _Pass:
         return any(self._positions[writer] > self._positions[node] for writer in writers)
 
     def _whole(self, node: Node, part: Part) -> Part:
-        """Return a part in the shape of the node: what came of a number or of a smaller operand is broadcast."""
+        """Return a part in the shape of the node. A part from a number or a smaller operand is broadcast."""
         value = node.meta["val"]
         if part is None or not isinstance(value, Tensor):
             return part
@@ -184,7 +184,7 @@ class _Pass:
         return nodes[0], nodes[1]
 
     def _operands(self, node: Node) -> list[Pair]:
-        """Return the parts of the operands of a call, in order, of which the numbers that are no tensors have one part."""
+        """Return the parts of the operands of a call, in order. Numbers that are no tensors have one part."""
         pairs = [self._pair(operand) for operand in node.args]
         assert all(pair is not None for pair in pairs), "a node is visited if its operands have parts"
         return [pair for pair in pairs if pair is not None]

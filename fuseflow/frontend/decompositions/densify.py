@@ -214,7 +214,7 @@ DENSE_REPLACEMENTS: dict[object, Callable[..., Any]] = {
     aten._sparse_mm_reduce_impl.default: _spmm_reduce,
     aten._sparse_addmm.default: _addmm,
     aten.addmm.default: _addmm,
-    aten._assert_tensor_metadata.default: lambda *_, **__: None,  # The layouts differ from those of the trace.
+    aten._assert_tensor_metadata.default: lambda *_, **__: None,  # The layouts differ from the trace's.
     aten.sparse_sampled_addmm.default: _sampled_addmm,
     aten.sparse_mask.default: _sparse_mask,
     aten.linear.default: _linear,
@@ -227,7 +227,7 @@ DENSE_REPLACEMENTS: dict[object, Callable[..., Any]] = {
     aten.leaky_relu.default: _leaky_relu,
     aten.leaky_relu_.default: _leaky_relu,
     aten.isinf.default: lambda x: x.abs() == math.inf,
-    aten.view.default: torch.reshape,  # The strides of the trace are those of other decompositions.
+    aten.view.default: torch.reshape,  # The strides of the trace come from other decompositions.
     **dict.fromkeys(
         (
             aten.to_dense.default,

@@ -19,8 +19,8 @@ from fuseflow.frontend.trace.refusals import refusal
 
 _MOST_ENTRIES = 1 << 22
 _LEAST_ENTRY = 1e-12
-"""Relative to the largest entry of a matrix. What is smaller is a zero that PyTorch rounded: n entries lie on a circle, so that the next
-smallest ones are those of n = 10^12."""
+"""Relative to the largest entry of a matrix. A smaller entry is a zero that PyTorch rounded: n entries lie on a circle, so that
+other entries are as small only from n = 10^12 on."""
 
 aten = torch.ops.aten
 

@@ -24,7 +24,7 @@ def _fmod(x: Tensor, y: Tensor | float) -> Tensor:
 
 
 def _floor_divide(x: Tensor, y: Tensor | float) -> Tensor:
-    """Return the floor of the exact quotient, as PyTorch computes it: what is left over is taken away before the division, so that no
+    """Return the floor of the exact quotient, as PyTorch computes it: the remainder is subtracted before the division, so that no
     rounding lifts a quotient to the next integer. NaN is never behind -inf in a difference, which would stay -inf."""
     if not x.is_floating_point() and not (isinstance(y, float) or (isinstance(y, Tensor) and y.is_floating_point())):
         return torch.div(x, y, rounding_mode="floor")
@@ -206,4 +206,4 @@ INNER_IDENTITIES: dict[Any, Callable[..., Any]] = {
     aten.addmv.default: _addmv,
     aten.empty_like.default: lambda x, **_: torch.zeros_like(x),
 }
-"""Those of operators that stand inside others, where only the decomposition of these others meets them."""
+"""The identities of operators inside other operators, which only the decompositions of these others meet."""

@@ -1,4 +1,4 @@
-"""Means, variances, and what is normalized by them, as sums and products in the dtype of the operand."""
+"""Means, variances and normalizations by them, as sums and products in the dtype of the operand."""
 
 from __future__ import annotations
 
@@ -46,8 +46,8 @@ def rms_norm(x: Tensor, shape: Sequence[int], weight: Tensor | None = None, eps:
 
 
 def channel_norm(outer: Sequence[int]) -> Callable[..., Tensor]:
-    """Return the norm of each channel by its stored mean and variance, or by those along the `outer` dimensions and all behind the
-    channels: of a batch, or of each picture. `operator_screen` has refused what would change stored ones."""
+    """Return the norm of each channel by its stored mean and variance, or by those along the `outer` dimensions and all behind
+    the channels: of a batch, or of each picture. `operator_screen` has refused calls that would change stored ones."""
 
     def norm(
         x: Tensor,

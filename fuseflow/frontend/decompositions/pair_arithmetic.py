@@ -1,4 +1,4 @@
-"""Arithmetic on pairs of real numbers: what a sum, a product or a quotient of complex numbers is, in operators on their parts.
+"""Arithmetic on pairs of real numbers: sums, products and quotients of complex numbers, in operators on their parts.
 
 The product of the pairs (a, b) and (c, 0), for example, is (a c, b c): a part that is 0 is never computed with.
 """
@@ -51,7 +51,7 @@ class PairArithmetic:
         return None if x is None or y is None else self.combine(aten.mul.Tensor, x, y)
 
     def combine(self, function: Any, x: Part, y: Part) -> Part:
-        """Return what an operator of two operands gives, of which the first may be a number and one may be missing."""
+        """Return the result of an operator of two operands. The first may be a number, and one may be missing."""
         if x is None or y is None:
             return y if x is None else x
         if isinstance(x, Node):
@@ -65,7 +65,7 @@ class PairArithmetic:
         return self.multilinear([x, y], lambda a, b: self.multiply(a, b))
 
     def multilinear(self, operands: Sequence[Pair], function: Callable[..., Part]) -> Pair:
-        """Return what an operator gives that is linear in each of its operands: the sum over their parts, times a power of i."""
+        """Return the result of an operator that is linear in each of its operands: the sum over their parts, times a power of i."""
         sums: list[Part] = [None, None]
         for sides in itertools.product((0, 1), repeat=len(operands)):
             parts = [pair[side] for pair, side in zip(operands, sides, strict=True)]

@@ -13,7 +13,7 @@ from fuseflow.errors import FrontendError
 aten = torch.ops.aten
 
 State: TypeAlias = tuple[Tensor, ...]
-"""What a cell hands to its next step: the hidden values, and the memory of an LSTM."""
+"""The state that a cell hands to its next step: the hidden values, and the memory of an LSTM."""
 Weights: TypeAlias = Sequence[Tensor | None]
 """The weights of a cell for its input and its state, and the two biases, which may be missing."""
 

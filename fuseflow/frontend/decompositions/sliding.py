@@ -111,8 +111,8 @@ def _sequence(value: int | Sequence[int] | None, rank: int, default: Sequence[in
 def _padded_windows(
     x: Tensor, kernel: list[int], stride: list[int], padding: list[int], dilation: list[int], ceil: bool, value: float
 ) -> Tensor:
-    """Return x padded as its windows need it. With `ceil`, a window that begins inside of x or of its padding on the left counts. What lies
-    behind the only window along a dimension is cut off."""
+    """Return x padded as its windows need it. With `ceil`, a window that begins inside of x or of its padding on the left counts.
+    Elements behind the only window along a dimension are cut off."""
     amounts: list[int] = []
     for size, k, s, p, d in zip(x.shape[-len(kernel) :], kernel, stride, padding, dilation, strict=True):
         reach = d * (k - 1) + 1
@@ -250,7 +250,7 @@ def _spread(x: Tensor, dim: int, step: int) -> Tensor:
 def _slice_scatter(
     x: Tensor, source: Tensor, dim: int = 0, start: int | None = None, end: int | None = None, step: int = 1
 ) -> Tensor:
-    """Return x with a slice overwritten: what is before it, the source, and what is behind it. With a step, each position is one."""
+    """Return x with a slice overwritten: the part before it, the source, and the part behind it. With a step, each position is one."""
     size = x.shape[dim]
     places = range(size)[slice(start, end, step)]
     source = source.expand(*x.shape[:dim], len(places), *x.shape[dim + 1 :]) if source.dim() == x.dim() else source
@@ -273,7 +273,7 @@ SLICE_WRITES: dict[Any, Callable[..., Tensor]] = {
     aten.slice_scatter.default: _slice_scatter,
     aten.select_scatter.default: _select_scatter,
 }
-"""What a write to a slice becomes after functionalization: a concatenation."""
+"""The forms of a write to a slice after functionalization: a concatenation."""
 SLIDING_REPLACEMENTS: dict[object, Callable[..., Any]] = {
     aten.constant_pad_nd.default: _pad,
     aten.pad.default: _pad_mode,

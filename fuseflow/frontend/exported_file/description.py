@@ -2,7 +2,7 @@
 
 Making the graph, PyTorch evaluates expressions of sizes, looks targets up by name, imports classes that containers name, and writes names
 into Python code. Each such text is checked here against what `torch.export` writes, and any other text is refused. Guards, which PyTorch
-would execute, are left out: the program is run once, on tensors of which the sizes are checked.
+would execute, are left out: the program is run once, on tensors whose sizes are checked.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ def checked_description(content: bytes, label: str) -> Json:
 
 
 def _check(value: Json, key: str, label: str) -> None:
-    """Check every text below a value. `key` says what the value is in the object around it."""
+    """Check every text below a value. `key` is the key of the value in the object around it."""
     if isinstance(value, dict):
         if key == "metadata":
             _reduce_metadata(value)

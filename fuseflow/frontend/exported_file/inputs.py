@@ -1,4 +1,4 @@
-"""The inputs of an exported program: those that it was exported with, arrays by name, or random ones where a size changes."""
+"""The inputs of an exported program: the inputs that it was exported with, arrays by name, or random ones where a size changes."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ def program_inputs(
 ) -> tuple[tuple[Any, ...], dict[str, Any]]:
     """Return the positional and the keyword arguments of a program.
 
-    `arrays` gives inputs by name, in a YAML file or a mapping; the others are those that the program was exported with. `sizes` gives sizes
-    to dimensions, as in `{"x.0": 7}`. All inputs in which such a size occurs are then random.
+    `arrays` gives inputs by name, in a YAML file or a mapping; the program was exported with the others. `sizes` gives sizes to
+    dimensions, as in `{"x.0": 7}`. All inputs in which such a size occurs are then random.
     """
     names, described = _user_inputs(program)
     leaves: list[Any] = [None] * len(names)
@@ -54,8 +54,8 @@ def program_inputs(
 def call_arguments(
     program: ExportedProgram, label: str, args: Sequence[Any], kwargs: Mapping[str, Any]
 ) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    """Return the positional and the keyword arguments of a program, some of which are given, by position or by name. The others are those
-    that it was exported with. Raise `UsageError` for one that is in neither, and for what the program does not take."""
+    """Return the positional and the keyword arguments of a program. Some are given, by position or by name; it was exported with
+    the others. Raise `UsageError` for one that is in neither, and for one that the program does not take."""
     spec = program.call_spec.in_spec
     assert spec is not None
     positional, by_name = spec.children()
@@ -104,7 +104,7 @@ def _names_of_positional(program: ExportedProgram) -> Sequence[str]:
 
 
 def _user_inputs(program: ExportedProgram) -> tuple[list[str], list[Tensor | None]]:
-    """Return the names of the inputs, and what is known of each: a tensor without numbers, or None for what is no tensor."""
+    """Return the names of the inputs, and a description of each: a tensor without numbers, or None for a value that is no tensor."""
     values = {node.name: node.meta.get("val") for node in program.graph.nodes if node.op == "placeholder"}
     specs = [spec for spec in program.graph_signature.input_specs if spec.kind is InputKind.USER_INPUT]
     names = [spec.arg.name for spec in specs]

@@ -1,4 +1,4 @@
-"""The cache of imported model files: what PyTorch made of a model file is read from a file, as long as nothing that it depends on changed.
+"""The cache of imported model files: the program of a model file is read from a file, as long as nothing that it depends on changed.
 
 cache        the walk: look an entry up, or import the model and keep it
 request      what the user asked for, and the installation that answers

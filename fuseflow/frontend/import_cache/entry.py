@@ -114,7 +114,7 @@ def read_entry(content: bytes) -> Entry:
 
 
 def _describe(key: str, name: str, tensor: Tensor, arrays: dict[str, npt.NDArray[Any]]) -> dict[str, Any]:
-    """Return what a tensor is besides its arrays, and add these to `arrays`."""
+    """Return the description of a tensor without its arrays, and add these to `arrays`."""
     if _readable(tensor.format):
         for number, fibers in enumerate(tensor.levels):
             arrays |= {f"{key}.{number}.{part}": array for part, array in fibers.arrays.items()}

@@ -15,7 +15,7 @@ ABSENT = "absent"
 
 
 def file_state(path: str) -> str | None:
-    """Return the state of a file, or of a directory, which is the names in it. Return None for what is neither or cannot be read."""
+    """Return the state of a file, or of a directory, which is the names in it. Return None for a path that is neither or cannot be read."""
     try:
         status = os.stat(path)
         if stat.S_ISDIR(status.st_mode):

@@ -12,7 +12,7 @@ from typing import Any
 from fuseflow.package_digest import PACKAGE, package_digest
 
 _VARIABLES = ("HF_", "HOME", "HUGGINGFACE", "PYG", "PYTORCH", "TORCH", "TRANSFORMERS", "XDG_")
-"""How the names of environment variables begin that tell PyTorch and its libraries where files are and what to do."""
+"""The beginnings of the names of environment variables that tell PyTorch and its libraries where files are and how to work."""
 
 
 def describe_installation() -> dict[str, Any]:
@@ -32,7 +32,7 @@ def describe_installation() -> dict[str, Any]:
 
 
 def importable_names(folder: str) -> list[str]:
-    """Return the names in a directory that decide what an `import` finds there: modules, packages and metadata of distributions."""
+    """Return the names in a directory that an `import` can find there: modules, packages and metadata of distributions."""
     try:
         with os.scandir(folder or ".") as entries:
             return sorted(e.name for e in entries if _decides(e))

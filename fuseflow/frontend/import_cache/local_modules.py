@@ -12,7 +12,7 @@ from fuseflow.frontend.import_cache.repeatable import unrepeatable
 
 
 def code_reasons(opened: Iterable[str]) -> Iterator[str]:
-    """Yield why the Python files among those that a model opened may do something else when they run again."""
+    """Yield why a Python file that a model opened may do something else when it runs again."""
     files = [path for path in opened if path.endswith(".py")]
     for path in files:
         try:

@@ -1,8 +1,8 @@
-"""The record of what a model reads while it is imported: Python tells its audit hooks about every file that Python code opens.
+"""The record of the files that a model reads while it is imported: Python tells its audit hooks about every file that Python code opens.
 
 A record is complete for files that are opened by Python code. Three things cannot be kept by it, and are reasons to import the model anew
-in every run: what the model asks of the network or of another process, what it writes, and numbers that it draws from a generator that
-nobody seeded. A temporary file that the model made itself is neither read nor written in this sense: its content follows from the rest.
+in every run: requests to the network or to another process, written files, and numbers that it draws from a generator that nobody
+seeded. A temporary file that the model made itself is neither read nor written in this sense: its content follows from the rest.
 """
 
 from __future__ import annotations
@@ -34,20 +34,20 @@ _OUTSIDE: Final = {
     "os.spawn": "starts another program",
     "sqlite3.connect": "opens a data base",
 }
-"""What the events mean that no record of files can keep, by how their names begin."""
+"""The meanings of the events that no record of files can keep, by the beginnings of their names."""
 _HARMLESS: Final = frozenset({"socket.__new__", "socket.gethostname"})
 _LISTINGS: Final = frozenset({"os.listdir", "os.scandir"})
 _SYSTEM: Final = ("/proc/", "/sys/", "/dev/null")
 """Where the system tells libraries about the machine."""
 _WRITING: Final = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
 _IMPORT_SYSTEM: Final = ("<frozen importlib", os.path.dirname(importlib.__file__) + os.sep)
-"""Where code of the import system is from. What it finds in `sys.path` is part of the installation."""
+"""Where code of the import system is from. Files that it finds in `sys.path` are part of the installation."""
 
 
 class Recorder:
-    """The paths that were opened or listed so far, each with its last change when it was opened first, and what no record can keep.
+    """The paths that were opened or listed so far, each with its last change when it was opened first, and the `reasons` not to keep it.
 
-    `temporary` has the paths of temporary files that were made meanwhile, and of what Python compiles of them.
+    `temporary` has the paths of temporary files that were made meanwhile, and of the files that Python compiles from them.
     """
 
     def __init__(self) -> None:

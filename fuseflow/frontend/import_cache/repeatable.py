@@ -15,7 +15,7 @@ _UNREPEATABLE: Final = {
     **dict.fromkeys(("ctypes", "cffi", "scipy.io", "h5py", "safetensors", "pyarrow"), "files that Python does not see"),
     **dict.fromkeys(("importlib", "runpy", "eval", "exec", "__import__"), "code that only runs"),
 }
-"""Names of which the result depends on more than the files that a model reads, and what it depends on."""
+"""Names whose result depends on more than the files that a model reads, and on what it depends."""
 _GENERATORS: Final = ("default_rng", "RandomState", "SeedSequence", "PCG64", "MT19937", "Philox", "SFC64")
 """Functions of `numpy.random` that need a seed to give the same numbers again."""
 
@@ -44,7 +44,7 @@ def unrepeatable(text: str) -> str | None:
 
 
 def _imported_names(tree: ast.AST) -> Iterator[tuple[str, str]]:
-    """Yield each name that an import statement binds, with what it stands for."""
+    """Yield each name that an import statement binds, with the object that it stands for."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             for alias in node.names:

@@ -1,4 +1,4 @@
-"""What was asked of the front end, as one digest: the model file, its data and options, and the installation that imports it."""
+"""A request to the front end, as one digest: the model file, its data and options, and the installation that imports it."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def request_digest(spec: ModelSpec) -> str | None:
 
 
 def _sparsity(spec: ModelSpec) -> str | None:
-    """Return what says what is sparse: the text of a spec, or the digest of a directory of sparse weights."""
+    """Return the sparsity of a request: the text of a spec, or the digest of a directory of sparse weights."""
     if isinstance(spec.sparsity, Path):
         contents = [(path.name, path.read_bytes()) for path in sorted(spec.sparsity.glob("*")) if path.is_file()]
         return hashlib.sha256(repr([(name, hashlib.sha256(c).hexdigest()) for name, c in contents]).encode()).hexdigest()

@@ -1,7 +1,7 @@
-"""Attributes of models that have no Einsum form, such as those with convolutions: which entries are known, and which nothing needs.
+"""Attributes of models that have no Einsum form, such as models with convolutions: which entries are known, and which nothing needs.
 
 A model is exported as a graph of PyTorch operators, and each operator is a black box. A first sweep through the graph runs the operators on
-ones and zeros, which say what may be there. A second one, backward, asks their derivatives what is needed.
+ones and zeros: 1 for an entry that may be there. A second one, backward, takes the needed entries from their derivatives.
 
 >>> import torch
 >>> from torch import nn

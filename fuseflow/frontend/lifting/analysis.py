@@ -42,11 +42,11 @@ def analyse_module(
     """Return which entries of everything in a model are known before it runs, and which its outputs need.
 
     `inputs` are the arguments of one call, or a mapping of those by name; their numbers do not matter. `masks` are true where an entry of a
-    parameter is kept; without them, those count that the model carries. Buffers, scales and shifts of batch norms count as constants, other
-    parameters and inputs as unknown.
+    parameter is kept; without them, the masks of the model itself count. Buffers, scales and shifts of batch norms count as
+    constants, other parameters and inputs as unknown.
 
-    An operator without a rule is run on `samples` random fillings of what is unknown. What seems to be dead then is called so only with
-    `trust_scrambling`.
+    An operator without a rule is run on `samples` random fillings of the unknown entries. Entries that seem to be dead then are
+    called dead only with `trust_scrambling`.
 
     Raise `SparsityError` for masks that do not fit, and `FrontendError` for a model that PyTorch cannot export, that writes in place, whose
     shapes or control flow depend on data, or that draws random numbers.
@@ -60,7 +60,7 @@ def analyse_module(
 
 
 def analyse_exported(exported: ExportedModule, masks: Masks, scrambler: Scrambler, rule_of: Resolve) -> ModuleAttributes:
-    """Return what is known and needed of everything in an exported graph. `rule_of` returns the rules of its operators."""
+    """Return the known and the needed entries of all tensors in an exported graph. `rule_of` returns the rules of its operators."""
     stored = {id(a): _stored(a, masks) for a in exported.arguments.values()}
     start = {result_of(node): _initial(node, a, stored[id(a)]) for node, a in exported.arguments.items()}
     steps, outputs = operator_steps(exported.graph, rule_of, scrambler), {result_of(node) for node in exported.outputs}
@@ -133,7 +133,7 @@ def _stored(argument: Argument, masks: Masks) -> Tensor | None:
 
 
 def _initial(node: Node, argument: Argument, stored: Tensor | None) -> Known:
-    """Return what is known of an argument: constants as a whole, and otherwise the entries that are pruned."""
+    """Return the known entries of an argument: all of a constant, and otherwise the entries that are pruned."""
     if argument.tensor is None:
         val = node.meta["val"]
         return Known.nothing(val.shape, val.dtype)

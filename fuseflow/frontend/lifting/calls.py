@@ -14,7 +14,7 @@ from torch.utils import _pytree as pytree
 
 @dataclass(frozen=True, slots=True)
 class Operand:
-    """A tensor that an operator is called with: the name of the argument, and what computes the tensor."""
+    """A tensor that an operator is called with: the name of the argument, and the node that computes the tensor."""
 
     argument: str
     node: Node
@@ -22,8 +22,8 @@ class Operand:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class OperatorCall:
-    """A call of an operator. `leaves` and `structure` are its arguments in the order of the signature, with the defaults of those that
-    stand by position. `places` says which of the leaves are the `operands`. `results` describes the tensors that it computes."""
+    """A call of an operator. `leaves` and `structure` are its arguments in the order of the signature, with the defaults of
+    positional ones. `places` says which of the leaves are the `operands`. `results` describes the tensors that it computes."""
 
     node: Node
     operands: tuple[Operand, ...]
@@ -77,12 +77,12 @@ def _argument_name(path: Sequence[Any], names: Sequence[str]) -> str:
 
 
 def results_of(node: Node) -> tuple[Tensor, ...]:
-    """Return tensors without numbers that describe what a node computes."""
+    """Return tensors without numbers that describe the results of a node."""
     return tuple(leaf for leaf in pytree.tree_leaves(node.meta.get("val")) if isinstance(leaf, Tensor))
 
 
 def _bound(signature: Sequence[Any], given: Sequence[Any], named: Mapping[str, Any]) -> tuple[list[Any], dict[str, Any]]:
-    """Return all arguments by position, and those that are given of the ones that stand by name alone."""
+    """Return all positional arguments, and the keyword-only ones that are given."""
     by_position = [a for a in signature if not a.kwarg_only]
     rest = [named.get(a.name, a.default_value) for a in by_position[len(given) :]]
     by_name = {a.name: named[a.name] for a in signature if a.kwarg_only and a.name in named}

@@ -1,4 +1,4 @@
-"""Export of a model as a graph of simple operators, with what its arguments are."""
+"""Export of a model as a graph of simple operators, with a description of its arguments."""
 
 from __future__ import annotations
 
@@ -41,8 +41,8 @@ class Argument:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ExportedModule:
-    """A graph of operators without writes. `arguments` says what its placeholders are; a tied weight has several, with one argument.
-    `outputs` are the nodes of what the model returns."""
+    """A graph of operators without writes. `arguments` describes its placeholders; a tied weight has several, with one argument.
+    `outputs` are the nodes that the model returns."""
 
     graph: Graph
     arguments: Mapping[Node, Argument]
@@ -104,7 +104,7 @@ def _batch_norm_parameters(program: ExportedProgram) -> set[str]:
 
 
 def _arguments(module: nn.Module, program: ExportedProgram, constants: set[str]) -> dict[Node, Argument]:
-    """Return what each placeholder is that stands for a tensor. Those of one tied tensor share it."""
+    """Return the argument of each placeholder that stands for a tensor. The placeholders of one tied tensor share it."""
     state = [*module.named_parameters(remove_duplicate=False), *module.named_buffers(remove_duplicate=False)]
     tensors: dict[str, Any] = {**program.constants, **dict(state)}
     names: dict[int, list[str]] = {}
@@ -136,7 +136,7 @@ def _require_no_writes(program: ExportedProgram) -> None:
 
 
 def _require_tensors(node: Node) -> None:
-    """Raise `FrontendError` for control flow, and for what has another shape or another meaning with other data."""
+    """Raise `FrontendError` for control flow, and for operators with another shape or another meaning for other data."""
     if node.op != "call_function" or node.target is operator.getitem:
         return
     if isinstance(node.target, torch._ops.HigherOrderOperator):

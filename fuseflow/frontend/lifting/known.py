@@ -1,4 +1,4 @@
-"""What is known of the entries of a tensor before the model runs."""
+"""The entries of a tensor that are known before the model runs."""
 
 from __future__ import annotations
 
@@ -52,5 +52,5 @@ class Known:
         return self.mask & (self.value != 0)
 
     def or_else(self, other: Known) -> Known:
-        """Return what is known from here, and otherwise from there."""
+        """Return the entries known here, and otherwise the entries known in `other`."""
         return Known(self.mask | other.mask, torch.where(self.mask, self.value, other.value))

@@ -1,7 +1,7 @@
 """The rules of PyTorch's own operators. Importing this file registers them.
 
-Operators that PyTorch calls pointwise need none, so that `relu` and `cos` are not here: an entry that is known before is known behind them,
-and what its value is then is computed by running them. Norms and attention are not here either, since they are decomposed.
+Operators that PyTorch calls pointwise need none, so that `relu` and `cos` are not here: a known entry of an operand is a known
+entry of the result, whose value is computed by running them. Norms and attention are not here either, since they are decomposed.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from torch import Tensor
 
 from fuseflow.frontend.lifting.known import Known
 from fuseflow.frontend.lifting.rules import Rule, add_rule, entrywise, everything
-from fuseflow.frontend.lifting.rules import register_rule as register_rule  # those of a user come after these
+from fuseflow.frontend.lifting.rules import register_rule as register_rule  # a user's rules come after these
 from fuseflow.sparsity.keep import keep, masked
 
 LINEAR = (
@@ -157,7 +157,7 @@ def _scatter_number(x: Tensor, dim: int, index: Tensor, value: float) -> Tensor:
 
 @register_rule("aten.scatter.src", selectors=("index",))
 def _scatter(x: Tensor, dim: int, index: Tensor, source: Tensor) -> Tensor:
-    """Of the source, only what is in the extents of the index, because PyTorch has no derivative otherwise."""
+    """Only the part of the source in the extents of the index is read, because PyTorch has no derivative otherwise."""
     return torch.scatter(x, dim, index, source[tuple(slice(extent) for extent in index.shape)])
 
 

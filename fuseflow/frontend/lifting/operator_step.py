@@ -1,6 +1,6 @@
-"""Calls of operators as steps of the sweeps of propagation: what of their results is known, and what of their operands is needed.
+"""Calls of operators as steps of the sweeps of propagation: which entries of results are known, and which of operands are needed.
 
-An operator is a black box, and its rule has a stand-in for it. Forward, that runs on ones and zeros; backward, its derivatives are asked.
+An operator is a black box, and its rule has a stand-in for it, which runs on ones and zeros forward, and is derived backward.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ class OperatorStep:
 
 
 def results_of_call(call: OperatorCall, operands: Sequence[Known], rule: Rule) -> tuple[Known, ...]:
-    """Return what is known behind one operator."""
+    """Return the known entries of the results of one operator."""
     if all(k.everywhere for k in operands):
         return tuple(Known.exactly(tensor) for tensor in call.run([k.value for k in operands]))
     unknown = unknown_results(call, operands, rule.given(call, operands))
@@ -89,8 +89,8 @@ def results_of_call(call: OperatorCall, operands: Sequence[Known], rule: Rule) -
 def unknown_results(call: OperatorCall, operands: Sequence[Known], rule: Rule) -> list[Tensor]:
     """Return where the results of a call depend on an unknown entry.
 
-    A product is unknown if one of its factors is, and none is known to be 0. So the stand-in runs once for each factor, on what is unknown
-    in that one and what may not be 0 in the others; once is enough if no factor has a constant.
+    A product is unknown if one of its factors is, and none is known to be 0. So the stand-in runs once for each factor, on the
+    unknown entries of that one and the entries of the others that may not be 0; once is enough if no factor has a constant.
     """
     factors = [n for n, operand in enumerate(call.operands) if operand.argument in rule.factors]
     turns: list[int | None] = [*factors] if any(bool(operands[n].constant.any()) for n in factors) else [*factors[:1]]
@@ -111,10 +111,10 @@ def _marks(call: OperatorCall, operands: Sequence[Known], rule: Rule, turn: int 
 
 
 def needed_operands(call: OperatorCall, operands: Sequence[Known], seeds: Sequence[Tensor], rule: Rule) -> list[Tensor]:
-    """Return which entries of its operands a call needs for the entries of its results that `seeds` says.
+    """Return which entries of its operands a call needs for the entries of its results that `seeds` marks.
 
-    These are those where the derivative of the stand-in is more than 0. A factor that is known to be 0 is not needed, since all of its
-    products are known.
+    The derivative of the stand-in is more than 0 there. A factor that is known to be 0 is not needed, since all of its products
+    are known.
     """
     rule = rule.given(call, operands)
     chosen = [operand.argument in rule.selectors for operand in call.operands]

@@ -18,14 +18,14 @@ _KINDS: Mapping[Kind, TensorKind] = {
     "input": "input",
     "intermediate": "intermediate",
 }
-"""What the table calls the kinds of tensors of a graph."""
+"""The names in the table for the kinds of tensors of a graph."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TensorAttributes:
-    """What is known of the entries of a tensor, as masks of its shape.
+    """The known and needed entries of a tensor, as masks of its shape.
 
-    - `stored`: what the user's masks kept.
+    - `stored`: entries that the user's masks keep.
     - `known`: entries whose number is known before the model runs, with the numbers in `value`, which is 0 elsewhere.
     - `needed`: entries that some output needs.
     """
@@ -54,8 +54,8 @@ class TensorAttributes:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ModuleAttributes(Mapping[str, TensorAttributes]):
-    """What is known and needed of every tensor of a model, by its name: that of a parameter or a buffer, of an argument of `forward`, or of
-    a module and an operator in it, such as `layer1.relu`. `guesses` has the operators without a rule.
+    """The known and needed entries of every tensor of a model, by its name: of a parameter or a buffer, of an argument of
+    `forward`, or of a module and an operator in it, such as `layer1.relu`. `guesses` has the operators without a rule.
 
     A name of a tied weight finds the same tensor as its first name, under which it is listed.
     """

@@ -1,8 +1,8 @@
-"""The table of rules: what the entries of an operator's results depend on.
+"""The table of rules: on which operands the entries of an operator's results depend.
 
-A rule is a *stand-in* for the operator. It takes the same arguments by position, in which each tensor is replaced by ones and zeros: 1
-where something is unknown. What it returns must be more than 0 where an entry of the result depends on such an entry, and must be a sum of
-products of its tensors, so that its derivatives say what is needed. The operator itself is its own stand-in if it is such a sum.
+A rule is a *stand-in* for the operator. It takes the same arguments by position, in which each tensor is replaced by ones and zeros: 1 for
+an unknown entry. Its result must be more than 0 where an entry of the result depends on such an entry, and must be a sum of products of its
+tensors, so that its derivatives mark the needed entries. The operator itself is its own stand-in if it is such a sum.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ _WITHOUT_MARKS = ("dtype", "alpha", "beta")
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Rule:
-    """How an operator is seen.
+    """The rule of an operator.
 
-    - `stand_in` takes the place of the operator, or is None if the operator stands in for itself. What it returns may have any shape that
-      broadcasts to the result's, or as many entries.
+    - `stand_in` takes the place of the operator, or is None if the operator stands in for itself. Its result may have any shape
+      that broadcasts to the operator's result, or as many entries.
     - `factors` are arguments that are multiplied with each other, so that a 0 in one makes the others superfluous.
     - `selectors` are arguments such as indices. If they are known as a whole, the stand-in gets them as they are. Otherwise `otherwise`
       takes its place.
@@ -49,7 +49,7 @@ class Rule:
     also_known: Callable[..., Known] | None = None
 
     def given(self, call: OperatorCall, operands: Sequence[Known]) -> Rule:
-        """Return the rule for a call of which this is known."""
+        """Return the rule for a call with these known operands."""
         known = (k.everywhere for k, o in zip(operands, call.operands, strict=True) if o.argument in self.selectors)
         return self if all(known) else replace(self, stand_in=self.otherwise or everything, selectors=frozenset())
 
@@ -153,7 +153,7 @@ def _require_arguments(operator: str, names: Collection[str]) -> None:
 
 
 def rule_of(operator: torch._ops.OpOverload) -> Rule | None:
-    """Return the rule of an operator, or None if there is none. What PyTorch itself calls pointwise needs no entry in the table."""
+    """Return the rule of an operator, or None if there is none. Operators that PyTorch calls pointwise need no entry."""
     library, _, name = operator._schema.name.partition("::")
     packet = f"{library}.{name}"
     rule = RULES.get(f"{packet}.{operator._overloadname}") or RULES.get(packet)

@@ -1,4 +1,4 @@
-"""Scrambling: what an operator without a rule seems to do, from runs of it on random numbers.
+"""Scrambling: guesses about an operator without a rule, from runs of it on random numbers.
 
 The unknown entries of its operands are filled with random numbers, many times. An entry of a result that is 0 each time, and an entry of an
 operand whose derivative is 0 each time, is *probably* dead. It may also be one that shows itself too rarely.
@@ -26,9 +26,9 @@ RARE = 0.01
 
 @dataclass(frozen=True, slots=True)
 class Guess:
-    """What is said of an operator without a rule. `zeros` entries of its results were 0 in all of the `samples` fillings, and `unused`
-    entries of its operands had no derivative in any. They are taken as dead if the guess is `trusted`, and as alive if it is not. Both
-    numbers are None where the operator cannot be scrambled."""
+    """A guess about an operator without a rule. `zeros` entries of its results were 0 in all of the `samples` fillings, and
+    `unused` entries of its operands had no derivative in any. They are taken as dead if the guess is `trusted`, and as alive if
+    it is not. Both numbers are None where the operator cannot be scrambled."""
 
     operator: str
     module: str
@@ -66,7 +66,7 @@ class Scrambler:
     _unused: dict[Node, int | None] = field(default_factory=dict)
 
     def results(self, call: OperatorCall, operands: Sequence[Known], certain: Sequence[Known]) -> Sequence[Known]:
-        """Return what is known behind a call without a rule. `certain` is what is known without a guess.
+        """Return the known entries of the results of a call without a rule. `certain` are the entries known without a guess.
 
         Raise `FrontendError` for an operator that draws random numbers.
         """
@@ -84,8 +84,8 @@ class Scrambler:
     def needed(
         self, call: OperatorCall, operands: Sequence[Known], seeds: Sequence[Tensor], certain: Sequence[Tensor]
     ) -> Sequence[Tensor]:
-        """Return what a call without a rule needs of its operands for the entries `seeds` of its results. `certain` is what it needs
-        without a guess. An operand whose derivative is 0 everywhere is called needed as a whole, since steps have no slope."""
+        """Return which entries of its operands a call without a rule needs for the entries `seeds` of its results. `certain` are the needed
+        ones without a guess. An operand whose derivative is 0 everywhere is called needed as a whole, since steps have no slope."""
         nothing = [torch.zeros_like(mask) for mask in certain]
         shown = self._shown(nothing, lambda: _gradients(call, operands, seeds), operands)
         if shown is not None:
@@ -111,7 +111,7 @@ class Scrambler:
     def _shown(
         self, settled: Sequence[Tensor], sample: Callable[[], Sequence[Tensor]], operands: Sequence[Known]
     ) -> list[Tensor] | None:
-        """Return where some sample is not 0, or what is settled before, or None if the operator does not run on random numbers."""
+        """Return the mask where some sample is not 0 or `settled` is true, or None if the operator does not run on random numbers."""
         fillable = all(k.everywhere or k.value.is_floating_point() or k.value.is_complex() for k in operands)
         if not self.samples or not fillable:
             return None
@@ -135,7 +135,7 @@ def _hidden(shown: Sequence[Tensor]) -> int:
 
 
 def _filled(known: Known) -> Tensor:
-    """Return a tensor with its constants and random numbers for what is unknown."""
+    """Return a tensor with its constants, and random numbers for unknown entries."""
     return known.value if known.everywhere else torch.where(known.mask, known.value, torch.randn_like(known.value))
 
 

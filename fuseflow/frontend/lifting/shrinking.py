@@ -91,7 +91,7 @@ def _links(module: nn.Module, analysis: ModuleAttributes) -> Iterator[Link]:
 
 
 def _own_layers(module: nn.Module, graph: Graph) -> dict[Node, nn.Module]:
-    """Return the layers that nodes call, without those whose numbers are also used elsewhere."""
+    """Return the layers that nodes call, without layers whose numbers are also used elsewhere."""
     parts = list(module.named_modules(remove_duplicate=False))
     calls = Counter(id(module.get_submodule(node.target)) for node in graph.nodes if node.op == "call_module")
     paths = Counter(id(part) for _, part in parts)
@@ -114,7 +114,7 @@ def _parameter_names(module: nn.Module) -> set[str]:
 
 
 def _link_to(consumer: Node, layers: Mapping[Node, nn.Module], analysis: ModuleAttributes) -> Link | None:
-    """Return the link to a layer from what computes its operand, or None where a channel does not go there by itself."""
+    """Return the link to a layer from the layer that computes its operand, or None where a channel does not go there by itself."""
     between: list[str] = []
     pools = False
     gathering: Node | None = None  # where the channels of pictures become features of rows

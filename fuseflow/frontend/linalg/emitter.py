@@ -108,7 +108,7 @@ class EinsumEmitter:
 
 
 def _split_letters(rank: int, dimension: int, size: int) -> tuple[tuple[str, ...], tuple[Index, ...]]:
-    """Return indices of so many dimensions, and the same with this one and the next as a split, whose inner part has a size."""
+    """Return `rank` indices, and the same with index `dimension` and the next as a split, whose inner part has the extent `size`."""
     plain = tuple(islice(fresh_indices(), rank))
     return plain, (*plain[:dimension], Split(plain[dimension], plain[dimension + 1], size), *plain[dimension + 2 :])
 

@@ -41,7 +41,7 @@ class LoopNest:
     windows: frozenset[str] = frozenset()
 
     def over_windows(self, elements: Iterable[Expr]) -> LoopNest:
-        """Return the loops with those marked as `windows` along which no operand has a dimension, given the elements that are read."""
+        """Return the loops, and mark loops along which no operand has a dimension as `windows`, given the elements that are read."""
         plain = frozenset[str]().union(*map(plain_names, elements))
         return replace(self, windows=frozenset(self.reduced) - plain)
 
@@ -144,7 +144,7 @@ def result_elements(
 ) -> list[tuple[Any, Expr, IndexingMap]]:
     """Return each result that is used, with its element as an expression over the loops (reductions included) and its indexing map.
 
-    `operand` computes the element of an operand, and `scalar` that of a tensor of one element that the body reads. Raise
+    `operand` computes the element of an operand, and `scalar` the element of a one-element tensor that the body reads. Raise
     `FrontendError` for a body that has no Einsum form.
     """
     body = op.regions[0].blocks[0]

@@ -44,7 +44,7 @@ def lower_to_linalg(
     origin_of: Callable[[Node], Origin],
 ) -> Any:
     """Return a Linalg module with one function `name`. `stored` has the storage of each argument, in order, and `dtypes` the element types
-    that no type of MLIR has. `origin_of` says what stands in the location of the operations of a node. Raise `FrontendError` if torch-mlir
+    that no type of MLIR has. `origin_of` gives the location of the operations of a node. Raise `FrontendError` if torch-mlir
     cannot lower the graph."""
     context = modules.new_context()
     importer = FxImporter(context=context)

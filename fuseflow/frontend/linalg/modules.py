@@ -51,7 +51,7 @@ OPERATOR = "samml.operator"
 ARGUMENT_ATTRIBUTES = (NAME_ATTRIBUTE, FORMAT_ATTRIBUTE, DTYPE_ATTRIBUTE)
 
 ORDERED_ATTRIBUTE = "samml.ordered"
-"""The attribute of a generic operation that a text has as such: the order of its loops is the user's."""
+"""The attribute of a generic operation in a text whose loop order is the user's."""
 
 CLEANUP_PIPELINE = "builtin.module(func.func(linalg-generalize-named-ops,linalg-fold-unit-extent-dims),canonicalize,cse)"
 """The pipeline that cleans up modules without encodings. Its unit-dimension pass does not support encodings."""
@@ -61,7 +61,7 @@ GENERALIZE_PIPELINE = "builtin.module(func.func(linalg-generalize-named-ops),can
 
 
 _DIALECTS = ("arith", "bufferization", "dlti", "linalg", "memref", "sparse_tensor", "tensor", "torch")
-"""The dialects whose types and attributes a Linalg module may have. MLIR's parser ends the process on some of those of others."""
+"""The dialects whose types and attributes a Linalg module may have. MLIR's parser ends the process on some types of other dialects."""
 
 
 def new_context() -> Any:
@@ -103,7 +103,7 @@ def refuse_ignored(functions: Iterable[Any], file: str) -> None:
 
 
 def stated_format(name: str, text: str, rank: int) -> Format:
-    """Return the format that `FORMAT_ATTRIBUTE` of a tensor says. Raise `FrontendError` if it is none for so many dimensions."""
+    """Return the format that `FORMAT_ATTRIBUTE` of a tensor says. Raise `FrontendError` if it is none for `rank` dimensions."""
     try:
         return Format.parse(text, rank)
     except TensorError as error:
@@ -111,7 +111,7 @@ def stated_format(name: str, text: str, rank: int) -> Format:
 
 
 def require_called(functions: Mapping[str, Any], called: Collection[str], file: str) -> None:
-    """Raise `FrontendError` for a function that is not among those that are called."""
+    """Raise `FrontendError` for a function that is not among the called ones."""
     for name, function in functions.items():
         if name not in called:
             span = from_location(function.location, file).span

@@ -1,7 +1,7 @@
 """Reading of Linalg modules that `linalg_writer` wrote: each operation with a name is an Einsum of this name, exactly as it stands there.
 
-What has no name is a part of the operations that read it. Nothing is simplified, and dimensions of extent 1 stay. Each function that the
-main one calls is a region, and each Einsum that stands in the main function is one, too.
+An operation without a name is a part of the operations that read it. Nothing is simplified, and dimensions of extent 1 stay. Each
+function that the main one calls is a region, and each Einsum that stands in the main function is one, too.
 """
 
 from __future__ import annotations
@@ -257,7 +257,7 @@ class _Reader:
 
 @dataclass(slots=True)
 class _Scalars:
-    """The scalar values of a body as expressions, given those of its arguments."""
+    """The scalar values of a body as expressions, given the expressions of its arguments."""
 
     known: dict[Any, Expr]
 
@@ -280,7 +280,7 @@ class _Scalars:
         return Apply(name, arguments)
 
     def _plain(self, op: Any) -> Expr:
-        """Return what an operation computes, whatever its operator is called."""
+        """Return the expression of an operation, without regard to the name of its operator."""
         if op.name == "arith.constant":
             return constant_value(op.attributes["value"])
         if op.name == "arith.cmpf" and (predicate := ir.IntegerAttr(op.attributes["predicate"]).value) in PREDICATES:

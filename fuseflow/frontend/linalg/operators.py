@@ -1,6 +1,6 @@
 """Operators of the table as scalar operations of MLIR, for programs that are written as Linalg and read again.
 
-Most operators are one operation. Those that MLIR lacks are a few, of which the last has the name of the operator as an attribute:
+Most operators are one operation. An operator that MLIR lacks is a few operations, and the last has its name as an attribute:
 
     %1 = arith.cmpf une, %c, %zero : f32
     %2 = arith.select %1, %a, %b {samml.operator = "where"} : f32
@@ -38,14 +38,14 @@ COMBINERS = {"sum": "add", "prod": "mul", "max": "max", "min": "min"}
 REDUCTIONS = {operator: name for name, operator in COMBINERS.items()}
 """The reduction that folds with each of these operators."""
 ACCUMULATOR = Access("%accumulator", ())
-"""What stands for the result so far in the body of a reduction."""
+"""The access that stands for the result so far in the body of a reduction."""
 
 CONVERSIONS = ("arith.extf", "arith.truncf", "arith.sitofp", "arith.uitofp", "arith.fptosi", "arith.fptoui")
 """Operations that carry a number into another type. Without a name of an operator they have no meaning in a program, whose tensors have
 types and whose operators have none."""
 
 ARGUMENTS = tuple(Access(f"%{n}", ()) for n in range(3))
-"""What stands for the operands of an operator in its composition."""
+"""The accesses that stand for the operands of an operator in its composition."""
 _X, _Y, _Z = ARGUMENTS
 COMPOSITIONS: dict[str, Expr] = {
     "where": Apply("where", (Apply("ne", (_X, Const(0.0))), _Y, _Z)),

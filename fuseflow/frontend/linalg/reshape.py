@@ -11,7 +11,7 @@ from fuseflow.frontend.linalg.unit_dimensions import squeeze_shape
 
 @dataclass(frozen=True, slots=True)
 class DimensionSplit:
-    """A split of `dimension` into two dimensions, of which the inner one has the extent `size`."""
+    """A split of `dimension` into two dimensions; the inner one has the extent `size`."""
 
     dimension: int
     size: int

@@ -77,8 +77,8 @@ _DERIVED: dict[str, Callable[[Expr], Expr]] = {
 class ScalarEvaluator:
     """An evaluator of scalar SSA values. It works on demand, so that it reads only the operations that a used result needs.
 
-    `arguments` has the expressions of block arguments, from which those of all other values follow. `element` computes the element of
-    a tensor of one element. `extracted` computes what a `tensor.extract` reads at coordinates that loops give.
+    `arguments` has the expressions of block arguments; the expressions of all other values follow from them. `element` computes the element
+    of a tensor of one element. `extracted` computes the element that a `tensor.extract` reads at coordinates of loops.
     """
 
     def __init__(
@@ -134,7 +134,7 @@ class ScalarEvaluator:
     def _compare(self, name: str, predicate: int, operands: list[Expr]) -> Expr:
         if name == "arith.cmpi":
             return simplify_apply(_INTEGER_PREDICATES[predicate], *operands)
-        if predicate == _ORDERED_AND_UNEQUAL:  # other predicates that differ on NaN alone are those of a maximum or a minimum
+        if predicate == _ORDERED_AND_UNEQUAL:  # others that differ on NaN alone belong to a maximum or a minimum
             return simplify_apply("gt", simplify_apply("abs", simplify_apply("sub", *operands)), Const(0.0))
         if predicate not in _FLOAT_PREDICATES:
             raise FrontendError("a test for NaN has no Einsum form", hint=HINT_OUTSIDE)
@@ -154,8 +154,8 @@ _BOOLEAN: dict[str, Callable[[Expr, Expr], Expr]] = {
 
 
 def _chosen(condition: Expr, a: Expr, b: Expr) -> Expr:
-    """Return a choice by a comparison that the user made. It is a maximum or a minimum only if NaN, with which no comparison is true, comes
-    out: where a number stands for what is compared."""
+    """Return a choice by a comparison that the user made. It is a maximum or a minimum only if it gives NaN for NaN, with which
+    no comparison is true: if `a` is a number and `b` is not."""
     propagates = isinstance(a, Const) and not isinstance(b, Const)
     return (
         simplify_apply("where", condition, a, b)
@@ -203,8 +203,8 @@ def _is_power_of_two(x: Expr) -> bool:
 
 
 def _remainder_of_floats(x: Expr, y: Expr) -> Expr:
-    """Return what is left of x, with its sign, less the largest multiple of y. In 64 bits it is exact for 32-bit floats whose quotient is
-    below 2^29: the quotient is then no integer by rounding, and its product with y has 53 digits."""
+    """Return the remainder of x, with its sign, after subtracting the largest multiple of y. In 64 bits it is exact for 32-bit
+    floats whose quotient is below 2^29: the quotient is then no integer by rounding, and its product with y has 53 digits."""
     magnitude = Apply("abs", (_wide(x),))
     divisor = Const(abs(rounded(y.value))) if isinstance(y, Const) else Apply("abs", (_wide(y),))
     whole = _wide(_floor(Apply("div", (magnitude, divisor))))

@@ -4,7 +4,7 @@ A tensor in blocks has a level for each dimension of the blocks. Inside these it
 
     csr, block 2x3      (i floordiv 2 : dense, j floordiv 3 : compressed, i mod 2 : dense, j mod 3 : dense)
 
-A level of n:m entries is two levels there, of which the second one stands for the m coordinates of a group:
+A level of n:m entries is two levels there; the second one stands for the m coordinates of a group:
 
     nm(2:4)             (i : dense, j floordiv 4 : dense, j mod 4 : structured[2, 4])
 """
@@ -114,7 +114,7 @@ def screen_encodings(text: str, file: str) -> None:
 
 
 def width_notices(text: str, file: str) -> tuple[str, ...]:
-    """Return what a user must know about the numbers of bits that the encodings of a module ask for."""
+    """Return notices about the numbers of bits that the encodings of a module ask for."""
     for line, attribute in _attributes(text):
         wide = [f"{key} = {value}" for key, value in _KEY.findall(attribute) if key.endswith("Width") and value == str(HELD_BITS)]
         if wide:
@@ -131,7 +131,7 @@ def _attributes(text: str) -> Iterator[tuple[int, str]]:
 
 
 def _refuse_keys(text: str) -> None:
-    """Raise `FrontendError` for what an encoding says beside its levels and is not so here."""
+    """Raise `FrontendError` for a key of an encoding, beside its levels, that does not hold here."""
     if _BATCH.search(text):
         raise FrontendError(
             "level `batch` of a sparse encoding stores each batch as a tensor of its own, all with the same number of entries",

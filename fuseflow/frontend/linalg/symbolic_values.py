@@ -31,7 +31,7 @@ class SymbolicValue:
 
     @property
     def nonunit_dimensions(self) -> tuple[int, ...]:
-        """The dimensions that have an index, which are those of an extent other than 1."""
+        """The dimensions that have an index: their extent is not 1."""
         return nonunit_dimensions(self.shape)
 
     @property

@@ -38,7 +38,7 @@ def element_type(dtype: str) -> str:
 
 
 def float_attribute(value: float, dtype: str) -> str:
-    """Return a float as MLIR reads it, with its type. Those that decimals cannot say are written in bits."""
+    """Return a float as MLIR reads it, with its type. Floats that decimals cannot say are written in bits."""
     if math.isfinite(value):
         mantissa, _, exponent = repr(float(value)).partition("e")
         return f"{mantissa if '.' in mantissa else mantissa + '.0'}{f'e{exponent}' if exponent else ''} : {dtype}"

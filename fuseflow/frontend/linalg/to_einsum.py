@@ -236,7 +236,7 @@ class _Builder:
         self._values[op.results[0]] = SymbolicValue(tuple(op.results[0].type.shape), self._scalar(op.operands[0]))
 
     def call(self, op: Any, origin: Origin) -> None:
-        """Bind the results of a call to what the function returns for these operands. A call in the main function is a region."""
+        """Bind the results of a call to the function's values for these operands. A call in the main function is a region."""
         name = ir.FlatSymbolRefAttr(op.attributes["callee"]).value
         function = self._functions[name]
         if name in self._callers:
@@ -270,7 +270,7 @@ class _Builder:
         self._region = region
 
     def _new_region(self, function: str) -> str:
-        """Return the name of the region of a call: that of the function, from the second call on with a number."""
+        """Return the name of the region of a call: the name of the function, from the second call on with a number."""
         name = re.sub(r"[^\w.-]", "_", function)
         region = next(r for n in count(1) if (r := name if n == 1 else f"{name}-{n}") not in self._regions)
         self._regions.add(region)

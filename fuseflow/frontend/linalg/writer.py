@@ -1,8 +1,8 @@
 """Writing of a scheduled program as a Linalg module, which `named_linalg` reads again.
 
-A fused region is a function that the main one calls, and what stands in the main function is regions of single Einsums. An Einsum is a
-`linalg.generic` with a name, whose loops run in the order of the Einsum. Each reduction inside of its right side is one without a name
-before it: no tensor is stored there.
+A fused region is a function that the main one calls, and operations in the main function are regions of single Einsums. An Einsum
+is a `linalg.generic` with a name, whose loops run in the order of the Einsum. Each reduction inside of its right side is one
+without a name before it: no tensor is stored there.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ def write_program(program: Program) -> str:
     """Return a program as the text of a Linalg module, which reads as the same program. Einsums say their region (`Location.region`; '' is
     one of the name of the Einsum) and their loops (`order`), and the program the loops of regions (`region_orders`).
 
-    Raise `FrontendError`, with the place of the Einsum, for what has no form in Linalg.
+    Raise `FrontendError`, with its place, for an Einsum that has no form in Linalg.
     """
     grouped = _in_regions(program)
     text = _Writer(grouped, infer(grouped)).module()
@@ -117,7 +117,7 @@ class _Value:
 
 @dataclass(frozen=True, slots=True)
 class _Writer:
-    """A writer of a program, of which `typed` has all types."""
+    """A writer of a program. `typed` is the program with all types."""
 
     program: Program
     typed: Program
@@ -177,7 +177,7 @@ class _Writer:
 
 
 def _aliases(typed: Program, values: Mapping[str, _Value]) -> dict[str, str]:
-    """Return a short name for each encoding: that of its format, if it has one."""
+    """Return a short name for each encoding: the name of its format, if it has one."""
     aliases = dict[str, str]()
     for name, value in values.items():
         format = typed.declared[name].format
@@ -244,7 +244,7 @@ class _Function:
 
 @dataclass(frozen=True, slots=True)
 class _Operand:
-    """What a generic reads: a value of MLIR at an index along each dimension. In the program its element is `expr`."""
+    """An operand of a generic: a value of MLIR at an index along each dimension. In the program its element is `expr`."""
 
     expr: Expr
     value: _Value
@@ -349,7 +349,7 @@ class _Statement:
         return tuple(sorted(indices, key=order.index)) if set(indices) <= set(order) else indices
 
     def _operands(self, expr: Expr) -> list[_Operand]:
-        """Return what the element of an expression is computed from: elements of tensors, and reductions."""
+        """Return the operands of the element of an expression: elements of tensors, and reductions."""
         return [self._part(leaf) if isinstance(leaf, Reduce) else self._tensor(leaf) for leaf in dict.fromkeys(_leaves(expr))]
 
     def _part(self, node: Reduce) -> _Operand:
@@ -396,7 +396,7 @@ class _Statement:
 
 
 def _leaves(expr: Expr) -> Iterator[Access | Reduce]:
-    """Yield what is read in an expression, reductions as a whole."""
+    """Yield the accesses and reductions in an expression, reductions as a whole."""
     if isinstance(expr, Access | Reduce):
         yield expr
     else:

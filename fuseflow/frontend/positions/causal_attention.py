@@ -1,4 +1,4 @@
-"""Causal attention: the flag becomes a mask of which only what is attended to is stored."""
+"""Causal attention: the flag becomes a mask that stores only the positions that are attended to."""
 
 from __future__ import annotations
 

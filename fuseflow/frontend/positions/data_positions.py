@@ -1,8 +1,8 @@
 """Gathers and scatters by positions that are data, as comparisons of the positions with all places.
 
-What `topk` and `argmax` choose is known only when the model runs. So x[i] is a sum over all places k of what x has there, where i equals
-k, and of that sum one term is not zero. This takes as many comparisons as there are pairs of a position and a place. Known positions that
-are others for every row, as those of relative attention are, take the same way.
+The positions that `topk` and `argmax` choose are known only when the model runs. So x[i] is a sum over all places k of x[k] where
+i equals k, in which one term is not zero. This takes as many comparisons as there are pairs of a position and a place. Known
+positions that differ from row to row, as in relative attention, take the same way.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def taken_along(x: Tensor, index: Tensor, places: Tensor, dim: int) -> Tensor:
 
 
 def taken_at(x: Tensor, index: Tensor, places: Tensor, dim: int) -> Tensor:
-    """Return `index_select(x, dim, index)`, or with an index for each row, whose last dimension is that of the positions."""
+    """Return `index_select(x, dim, index)`, or with an index for each row, whose last dimension has the positions."""
     x = x.movedim(dim, -1)
     chosen = index.unsqueeze(-1) == places
     return torch.where(chosen, x.unsqueeze(-2), nothing_of(x)).sum(-1, dtype=x.dtype).movedim(-1, dim)
@@ -51,7 +51,7 @@ def linear_positions(extents: tuple[int, ...], *columns: Tensor) -> Tensor:
 
 
 def added_along(base: Tensor | None, index: Tensor, source: Tensor, places: Tensor, dim: int) -> Tensor:
-    """Return `scatter_add(base, dim, index, source)`, or that of zeros if there is no base."""
+    """Return `scatter_add(base, dim, index, source)`, with zeros for a missing base."""
     source, index = source.movedim(dim, -1).unsqueeze(-2), index.movedim(dim, -1).unsqueeze(-2)
     hit = index == places.unsqueeze(-1)
     total = torch.where(hit, source, nothing_of(source)).sum(-1, dtype=source.dtype).movedim(-1, dim)
@@ -243,7 +243,7 @@ def _index_put(
 
 
 def _grouped_product(selections: Selections, node: Node, x: Node, weights: Node, ends: Any = None, *_: Any) -> Node | None:
-    """The product of a mixture of experts: rows, sorted by expert, times the matrices of the experts, or what its gradient takes."""
+    """The product of a mixture of experts: rows, sorted by expert, times the matrices of the experts, or a product in its gradient."""
     left, right = described(x), described(weights)
     if ends is None and left.dim() == right.dim() == 3:
         return selections.computed(node, torch.bmm, (x, weights))
@@ -256,7 +256,7 @@ def _grouped_product(selections: Selections, node: Node, x: Node, weights: Node,
 
 
 def _histogram(selections: Selections, node: Node, x: Node, bins: int = 100, low: float = 0, high: float = 0) -> Node | None:
-    if low == high:  # the bounds are those of the data
+    if low == high:  # the bounds are the bounds of the data
         return None
     places = _places(selections, node, bins, torch.float32)
     return selections.computed(node, counted_in_bins, (x, places, float(low), float(high)))
@@ -294,4 +294,4 @@ COMPARISONS: dict[str, Handler] = {
     "_grouped_mm": _grouped_product,
     "histc": _histogram,
 }
-"""For each operator, by name, what replaces it."""
+"""The replacement of each operator, by its name."""

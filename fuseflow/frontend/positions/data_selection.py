@@ -22,7 +22,7 @@ from fuseflow.frontend.trace import fx_origin
 from fuseflow.frontend.trace.dependence import Memories, remove_unused, shares_memory, written_by
 
 _HANDLERS = GATHERS | MOVEMENTS | LINEAR_MAPS | RANKINGS | MASKS | NEIGHBOURS | SCANS | SEGMENTS | LOSSES | CAUSAL
-"""For each operator, by name, what replaces it."""
+"""The replacement of each operator, by its name."""
 _PRODUCTS = (product_along, extreme_along, multiplied_along, overwrite_along)
 """Functions with which operators are replaced, and whose results share no memory with their operands."""
 
@@ -62,7 +62,7 @@ def _handlers(node: Node) -> list[Handler]:
 
 
 def _is_read_as_it_was(node: Node, positions: dict[Node, int]) -> bool:
-    """Return whether an operator writes to a value that something else reads, too. What was computed from it before is no matter."""
+    """Return whether an operator writes to a value that something else reads, too. Earlier reads do not count."""
     return any(
         target.op == "placeholder" or any(user is not node and not _is_past(user, node, positions) for user in target.users)
         for target in written_by(node)

@@ -1,4 +1,4 @@
-"""Values of edges as matrices: what has one element for each edge gets a row for the target and a column for the source of the edge.
+"""Values of edges as matrices: a value with one element for each edge gets a row for the target and a column for the source of the edge.
 
 For example, `(a[target] + b[source]).relu()` becomes `relu(P * a[:, None] + P * b[None, :])`, where `P` stores a one for every edge. So the
 attention of a graph network over `edge_index` is the masked attention that it would be with a sparse adjacency matrix: it is stored at the
@@ -41,7 +41,7 @@ _KEEPS_ZERO = frozenset(
     | SUMS
     | LINEAR
 )
-"""Operators that give zero for zeros. What others give is cut to the edges before it is added up."""
+"""Operators that give zero for zeros. Results of others are cut to the edges before they are added up."""
 _PRODUCTS = (torch.ops.aten.mul.Tensor, torch.ops.aten.mul_.Tensor)
 
 
@@ -54,8 +54,8 @@ def edges_to_matrices(selections: Selections) -> None:
 
 @dataclass(slots=True)
 class _EdgeMatrix:
-    """The rewriting of one index over edges. `matrices` has the rewritten values, and `zero` those that are zero beside the
-    edges. `softmaxes` has the values that are a softmax over the edges of each target, with its scores."""
+    """The rewriting of one index over edges. `matrices` has the rewritten values, and `zero` the ones of them that are zero
+    beside the edges. `softmaxes` has the values that are a softmax over the edges of each target, with its scores."""
 
     selections: Selections
     space: EdgeSpace
@@ -98,7 +98,7 @@ class _EdgeMatrix:
     # Operands
 
     def entries(self, name: str, values: Tensor) -> Node:
-        """Return an argument that stores what each edge has, which may be several numbers, at the place of the edge."""
+        """Return an argument that stores the values of each edge, which may be several numbers, at the place of the edge."""
         if values.dim() == 1:
             return self.selections.matrix(self.space.target, self.space.source, values, self.space.shape, name)
         rest = tuple(values.shape[1:])
@@ -170,7 +170,7 @@ class _EdgeMatrix:
     def pointwise(self, node: Node, name: str) -> Node:
         operands = {o: self.value(o) if o in self.space.dims else self.spread(node, o) for o in node.all_input_nodes}
         args, kwargs = torch.fx.map_arg((node.args, node.kwargs), operands.__getitem__)
-        # Its operands may have other shapes than what it computes, into which an operator in place could not write.
+        # Its operands may have other shapes than its result, into which an operator in place could not write.
         value = torch.empty(self.shape(node), dtype=described(node).dtype, device="meta")
         result = self.selections.valued(node, value, node.target, args, **kwargs)
         shifted = name in ("add", "sub") and any(isinstance(arg, int | float) for arg in node.args)
@@ -223,7 +223,7 @@ class _EdgeMatrix:
     # What leaves the edges
 
     def adds_up_rows(self, matrix: Node) -> bool:
-        """Return whether a selection adds up the edges of each target, and not those of each source."""
+        """Return whether a selection adds up the edges of each target, and not the edges of each source."""
         positions = positions_of(self.selections.tensor_of(matrix), 1)
         return positions is not None and self.space.is_target(positions)
 
@@ -246,15 +246,15 @@ class _EdgeMatrix:
         return self.call(node, torch.ops.aten.sum.dim_IntList, summands, [over])
 
     def weighted(self, node: Node, matrix: Node, weights: Tensor, dim: int) -> Node:
-        """Return what is added up: a matrix times the numbers of a selection, and zero beside the edges."""
+        """Return the terms to add up: a matrix times the numbers of a selection, and zero beside the edges."""
         if matrix in self.zero and bool((weights == 1).all()):
             return matrix
         entries = self.entries(named(node, "adjacency"), weights)
         return self.call(node, at_edges, entries, matrix, dim)
 
     def factors(self, product: Node) -> tuple[Node, Node] | None:
-        """Return the one number for each edge (and each head) and the features of nodes of which a value is the product, or None. Their
-        sum over the sources is a product of matrices, in which the features of single edges do not appear."""
+        """Return the factors of a product of one number for each edge (and each head) with features of nodes, or None. Their sum
+        over the sources is a product of matrices, in which the features of single edges do not appear."""
         if product.target not in _PRODUCTS or self.space.dims[product] != 0:
             return None
         for one, other in (product.args[:2], product.args[1::-1]):

@@ -1,12 +1,12 @@
-"""The softmax over the edges of each target, as graph networks write it: found again from the operators that it consists of.
+"""The softmax over the edges of each target, as graph networks write it: recognized from its operators.
 
     maximum = scatter_max(scores, target)
     exponentials = exp(scores - maximum[target])
     weights = exponentials / (scatter_sum(exponentials, target) + 1e-16)[target]
 
 The small number keeps a sum that is at least 1 as it is, since the largest exponential of each target is 1. It is there for targets without
-edges, which have no weights to be divided. Where the edges are those of a sparse matrix, the maximum of a target without edges is minus
-infinity and is replaced by a zero, `where(isinf(maximum), 0, maximum)`, of which no edge takes anything: scores are finite numbers.
+edges, which have no weights to be divided. Where the edges come from a sparse matrix, the maximum of a target without edges is
+minus infinity and is replaced by a zero, `where(isinf(maximum), 0, maximum)`, which no edge reads: scores are finite numbers.
 """
 
 from __future__ import annotations
@@ -51,14 +51,14 @@ def _plain(node: object) -> object:
 
 
 def _gathered(node: Node | None) -> Node | None:
-    """Return what a gather takes rows of."""
+    """Return the operand whose rows a gather takes."""
     if node is not None and node.target is product_along and isinstance(node.args[1], Node):
         return node.args[1]
     return None
 
 
 def _finite(node: Node | None) -> Node | None:
-    """Return what a node is where it is finite."""
+    """Return the node before infinities were replaced by 0."""
     condition, *_ = _operands(node, "where")
     tested, _ = _operands(condition, "isinf")
     if node is None or tested is None:

@@ -84,7 +84,7 @@ def _edge_space(selections: Selections, slots: list[Slot]) -> EdgeSpace | None:
     if any(node.target in _SELECTIONS and _selected_dim(node) != dim for node, dim in dims.items()):
         return None  # it is selected from along another dimension
     different: list[tuple[Tensor, int]] = []
-    for node, dim in sorted(ends, key=lambda end: -end[1]):  # scatters first: what they add up to is the target
+    for node, dim in sorted(ends, key=lambda end: -end[1]):  # scatters first: they add up to the target
         tensor = selections.tensor_of(node)
         positions = positions_of(tensor, dim)
         if positions is None or (dim == 0 and not bool((tensor.values() == 1).all())):
@@ -125,7 +125,7 @@ class _Indices:
         return slot
 
     def read(self, node: Node) -> None:
-        """Join the dimensions of an operator's result with those of its operands."""
+        """Join the dimensions of an operator's result with the dimensions of its operands."""
         if node.op == "placeholder" or (node.op == "call_function" and is_leaf(self.selections, node)):
             return
         pairs = list(_pairs(node))

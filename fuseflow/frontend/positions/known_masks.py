@@ -1,4 +1,4 @@
-"""Triangles and diagonals: what a known mask leaves of a tensor, and the elements at known places of two dimensions."""
+"""Triangles and diagonals: the elements of a tensor that a known mask keeps, and elements at known places of two dimensions."""
 
 from __future__ import annotations
 
@@ -74,4 +74,4 @@ MASKS: dict[str, Handler] = {
     "diag_embed": _diag_embed,
     "trace": _trace,
 }
-"""For each operator, by name, what replaces it."""
+"""The replacement of each operator, by its name."""

@@ -14,8 +14,8 @@ from torch.fx import Node
 from fuseflow.frontend.positions.selections import Selections, combined, described, gathered, reshaped, same_beside, scaled
 
 Handler: TypeAlias = Callable[..., Node | None]
-"""What replaces a call of an operator, from the selections, the call, and its arguments as the operator takes them. None where the call is
-left as it is, to be refused with its reason."""
+"""Returns the replacement of a call of an operator, from the selections, the call, and its arguments as the operator takes them.
+None where the call is left as it is, to be refused with its reason."""
 
 
 def _index_select(selections: Selections, node: Node, x: Node, dim: int, index: Node) -> Node | None:
@@ -143,7 +143,7 @@ def _scatter(
 
 
 def _vector_along(positions: Tensor, dim: int, shape: torch.Size) -> Tensor | None:
-    """Return the positions along `dim` if they are the same for all other coordinates, as those of `index.expand_as(x)` are."""
+    """Return the positions along `dim` if they are the same for all other coordinates, as in `index.expand_as(x)`."""
     dim %= positions.dim()
     if positions.shape[:dim] != shape[:dim] or positions.shape[dim + 1 :] != shape[dim + 1 :]:
         return None
@@ -173,4 +173,4 @@ GATHERS: dict[str, Handler] = {
     "index_copy": _index_copy,
     "scatter": _scatter_source,
 }
-"""For each operator, by name, what replaces it."""
+"""The replacement of each operator, by its name."""

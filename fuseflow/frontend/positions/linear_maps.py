@@ -59,9 +59,9 @@ def _average(
     includes: bool = True,
     divisor: int | None = None,
 ) -> Node | None:
-    """An average over windows that are cut at the edges, whose padding does not count, of which there is one along some dimension, or that
-    are large and overlap. Other windows have a form of their own. The divisor of a window is the product of one for each dimension, unless
-    a number is given."""
+    """An average over windows that are cut at the edges, or whose padding does not count, or that are large and overlap, or where
+    some dimension has only one window. Other windows have a form of their own. The divisor of a window is the product of one for
+    each dimension, unless a number is given."""
     shaped, result = described(x), described(node)
     rank = shaped.dim() - _leading(node, shaped)
     windows = list(zip(*(_along_each(setting, rank) for setting in (kernel, stride or kernel, padding)), strict=True))
@@ -92,8 +92,8 @@ def _along_each(setting: int | Sequence[int], rank: int) -> list[int]:
 
 
 def _interpolation(node: Node, shaped: Tensor, dim: int, rank: int) -> Tensor:
-    """Return the weights of an operator along one dimension: what it makes of one row of the identity for each channel, which is the same
-    everywhere along the other dimensions."""
+    """Return the weights of an operator along one dimension: its result for one row of the identity in each channel, which is the
+    same everywhere along the other dimensions."""
     extent, sizes = shaped.shape[dim], tuple(shaped.shape[-rank:])
     across = [1] * rank
     across[dim - (shaped.dim() - rank)] = extent
@@ -132,4 +132,4 @@ LINEAR_MAPS: dict[str, Handler] = {
     **dict.fromkeys(_INTERPOLATIONS.split(), _along_last),
     **dict.fromkeys(("avg_pool1d", "avg_pool2d", "avg_pool3d"), _average),
 }
-"""For each operator, by name, what replaces it."""
+"""The replacement of each operator, by its name."""

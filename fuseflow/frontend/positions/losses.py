@@ -89,8 +89,8 @@ def _picked(
     ignored: int = -100,
     smoothing: float = 0.0,
 ) -> Node | None:
-    """Return the loss of rows of logarithms, of which each has a known class: minus the logarithm there, weighed by class. A part of the
-    weight, the `smoothing`, is shared by all classes."""
+    """Return the loss of rows of logarithms, where each row has a known class: minus the logarithm there, weighed by class. A
+    part of the weight, the `smoothing`, is shared by all classes."""
     if described(target).is_floating_point():
         return None
     if described(logarithms).dim() > 2:  # a picture of classes is a batch of pixels
@@ -147,10 +147,10 @@ def picked_loss(logarithms: Tensor, target: Tensor, places: Tensor, weight: Tens
 
 
 def _numbers(selections: Selections, node: Node) -> Tensor | None:
-    """Return the numbers of an argument that the user gave, or None for what is computed."""
+    """Return the numbers of an argument that the user gave, or None for a computed value."""
     argument = selections.traced.arguments.get(node)
     return None if argument is None or argument.tensor.is_meta else argument.tensor
 
 
 LOSSES: dict[str, Handler] = {"cross_entropy_loss": _cross_entropy, "nll_loss": _picked, "nll_loss_nd": _picked}
-"""For each operator, by name, what replaces it."""
+"""The replacement of each operator, by its name."""

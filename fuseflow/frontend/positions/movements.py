@@ -53,4 +53,4 @@ def _is_number(x: Node) -> bool:
 
 
 MOVEMENTS: dict[str, Handler] = {"repeat_interleave": _repeat_interleave, "pad": _pad}
-"""For each operator, by name, what replaces it."""
+"""The replacement of each operator, by its name."""

@@ -1,4 +1,4 @@
-"""Operators on what a sparse matrix stores, stored zeros included: the largest, the smallest and the mean of a row times the columns of
+"""Operators on the stored elements of a sparse matrix, zeros included: the largest, the smallest and the mean of a row times the columns of
 another matrix, as `torch.sparse.mm(a, x, "amax")` gives them, and products and elements that are sampled at its entries."""
 
 from __future__ import annotations
@@ -81,4 +81,4 @@ NEIGHBOURS: dict[str, Handler] = {
     "sparse_sampled_addmm": _sampled_product,
     "sparse_mask": _sampled_elements,
 }
-"""For each operator, by name, what replaces it."""
+"""The replacement of each operator, by its name."""

@@ -1,11 +1,11 @@
 """Sorting, and the largest elements along a dimension, by comparing all pairs.
 
-The rank of an element is how many others come before it: those that are larger, and of equal ones those that stand before it. The element
-of rank r is then a sum of which one term is not zero, and its position is one, too. This is the order of a stable sort. PyTorch promises
-no order of equal elements for `topk`, and its choice may be another one there.
+The rank of an element is the number of elements before it in order: the larger ones, and equal ones that stand before it. The
+element of rank r is then a sum with one term that is not zero, and so is its position. This is the order of a stable sort.
+PyTorch promises no order of equal elements for `topk`, and its choice may be another one there.
 
-NaN is larger than any number, and it is the median and the extreme of what it is in. Numbers that are compared are finite, so that NaN
-can be infinite there.
+NaN is larger than any number, and it is the median and the extreme of elements with a NaN. Numbers that are compared are finite,
+so that NaN can be infinite there.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from fuseflow.frontend.trace.constant_folding import node_values
 from fuseflow.frontend.trace.tracing import Trace
 
 Nan: TypeAlias = Literal["greatest", "least", "any"]
-"""What NaN is among numbers: the greatest or the least one, or, with `any`, greater than any and wanted in the place of all others."""
+"""The order of NaN among numbers: the greatest or the least one, or, with `any`, the greatest, and the result of any ranking with a NaN."""
 
 
 def ranked_along(
@@ -70,8 +70,8 @@ def _ranking(
     of: Node | None = None,
     nan: Nan = "greatest",
 ) -> dict[str, Node]:
-    """Return the nodes of what is `wanted`: the values, the positions or both. There are none if no ranking has an Einsum form.
-    With `keep` False the dimension, of which one element is left, vanishes. What is ranked is the operand of the node, or `of`."""
+    """Return the nodes of the `wanted` results: the values, the positions or both. There are none if no ranking has an Einsum form. With
+    `keep` False the dimension, which has one element left, vanishes. The ranked tensor is the operand of the node, or `of`."""
     x = of or first_operand(node)
     shaped = described(x)
     if shaped.dtype == torch.bool or shaped.dim() == 0:
@@ -94,7 +94,7 @@ def _ranking(
 
 
 _RESULTS = ("values", "positions")
-"""What an operator with two results returns, in order."""
+"""The results of an operator with two results, in order."""
 
 
 def _wanted(node: Node) -> tuple[str, ...]:
@@ -203,4 +203,4 @@ RANKINGS: dict[str, Handler] = {
     "max": _extreme,
     "min": _extreme,
 }
-"""For each operator, by name, what replaces it."""
+"""The replacement of each operator, by its name."""

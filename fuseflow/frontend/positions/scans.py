@@ -1,4 +1,4 @@
-"""Scans: what a reduction gives of all elements up to each one, as a reduction over a triangle."""
+"""Scans: the reduction of all elements up to each one, as a reduction over a triangle."""
 
 from __future__ import annotations
 
@@ -51,4 +51,4 @@ def _scan(selections: Selections, node: Node, x: Node, dim: int, *, dtype: torch
 
 
 SCANS: dict[str, Handler] = dict.fromkeys(("cumprod", "cummax", "cummin", "logcumsumexp"), _scan)
-"""For each operator, by name, what replaces it."""
+"""The replacement of each operator, by its name."""

@@ -1,7 +1,7 @@
-"""Reductions of segments: entries that stand one behind the other, each segment of which goes to one row.
+"""Reductions of segments: the entries of a segment stand one behind the other, and all go to one row.
 
 `torch.segment_reduce(x, "sum", offsets=[0, 2, 5])` adds up the first two entries, and the three behind them. It is a scatter to known
-positions, `[0, 0, 1, 1, 1]`. Graph networks write it where the edges are those of a sparse matrix, whose rows are segments.
+positions, `[0, 0, 1, 1, 1]`. Graph networks write it where the edges come from a sparse matrix, whose rows are segments.
 """
 
 from __future__ import annotations
@@ -44,4 +44,4 @@ def _lengths(
 
 
 SEGMENTS: dict[str, Handler] = {"segment_reduce": _segment_reduce}
-"""For each operator, by name, what replaces it."""
+"""The replacement of each operator, by its name."""

@@ -41,7 +41,7 @@ def multiplied_along(selection: Tensor, empty: Tensor, x: Tensor, dim: int, star
 
 
 def overwrite_along(hit: Tensor, written: Tensor, base: Tensor, dim: int) -> Tensor:
-    """Return `written` in those rows along `dim` that are hit, and `base` in all others."""
+    """Return `written` in the rows along `dim` that are hit, and `base` in all others."""
     shape = [1] * base.dim()
     shape[dim] = -1
     return torch.where(hit.reshape(shape) == 0, base, written)

@@ -1,9 +1,9 @@
 """Gathers and scatters by known positions, as products with selections.
 
-A *selection* is a sparse matrix of ones, one in every row that takes something: row e of `gather` has its one in the column of the row
-that position e takes. Its transpose adds up what goes to one place. So `x[source]` is a product, `scatter_add(target, messages)` is
-one, and what a graph network does between them, `S diag(w) G x`, is a product with the weighted adjacency matrix, which is computed
-here, once: the messages of single edges then exist nowhere.
+A *selection* is a sparse matrix of ones, one in every row that takes something: row e of `gather` has its one in the column of
+the row that position e takes. Its transpose adds up all that goes to one place. So `x[source]` is a product, `scatter_add(target,
+messages)` is one, and both with the weights between them, `S diag(w) G x`, are a product with the weighted adjacency matrix,
+which is computed here, once: the messages of single edges then exist nowhere.
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ _WITH_SELF = {
     "min": (torch.ops.aten.minimum.default, None),
     "prod": (torch.ops.aten.mul.Tensor, 1.0),
 }
-"""How what a row has is combined with what goes to it, and what stands for a row to which nothing goes: None for what it has."""
+"""The operator of a row's value and the entries that go to it, and the value of a row to which none goes: None for its own."""
 _SUMS = {"sum": "sum", "add": "sum", "mean": "mean"}
 
 
 @dataclass(slots=True)
 class Selections:
-    """The selections of a traced model. Those that take the same rows are one argument."""
+    """The selections of a traced model. Selections that take the same rows are one argument."""
 
     traced: Trace
     dependences: dict[Node, Dependence]
@@ -60,7 +60,7 @@ class Selections:
         self.dependences[result] = "data"
         return result
 
-    # What is known
+    # Known values
 
     def known(self, node: object) -> Tensor | None:
         """Return the numbers of a value that depends on structure alone, or None for data. Integers that were read out of a sparse matrix
@@ -96,12 +96,12 @@ class Selections:
         return self._nodes[key]
 
     def mask(self, values: Tensor, name: str) -> Node:
-        """Return an argument that is a matrix of truth values, of which only the true ones are stored."""
+        """Return an argument that is a matrix of truth values and stores only the true ones."""
         return self.argument(name, values.to_sparse_csr())
 
     def pattern(self, node: Node) -> Node | None:
-        """Return an argument that is true where a sparse matrix stores an entry, or None if that is not known. It is known of a matrix that
-        the user gave, and of what entrywise operators made of it."""
+        """Return an argument that is true where a sparse matrix stores an entry, or None if that is not known. It is known for a
+        matrix that the user gave, and for results of entrywise operators on it."""
         while node.op == "call_function" and _keeps_pattern(node):
             node = node.all_input_nodes[0]
         argument = self.traced.arguments.get(node)
@@ -148,7 +148,7 @@ def gathered(selections: Selections, node: Node, x: Node, dim: int, positions: T
 
 
 def scattered(selections: Selections, node: Node, source: Node, dim: int, positions: Tensor, rows: int, mean: bool) -> Node:
-    """Return a node that adds up the entries of `source` along `dim` that go to the same of so many rows."""
+    """Return a node that adds up the entries of `source` along `dim` that go to the same row, of `rows` rows."""
     values = torch.ones(len(positions), dtype=described(source).dtype)
     if mean:
         values /= torch.bincount(positions, minlength=rows)[positions].to(values.dtype)

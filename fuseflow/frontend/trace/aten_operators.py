@@ -1,4 +1,4 @@
-"""Tables of ATen operators: those that have no Einsum form, with the reason, and those that are known to lower to Linalg."""
+"""Tables of ATen operators: operators without an Einsum form, with the reason, and operators that are known to lower to Linalg."""
 
 from __future__ import annotations
 
@@ -118,7 +118,7 @@ TRAINING_FLAGS = {
     "batch_norm": ("statistics of the batch", 5, HINT_EVAL),
     "instance_norm": ("statistics of the input", 5, "use LayerNorm, or call .eval() with track_running_stats=True"),
 }
-"""Operators with a `train` flag. Each row says what the flag makes of the operator, at which position it stands, and what to do instead."""
+"""Operators with a `train` flag. Each row has the effect of the flag, its position, and a hint."""
 
 PATTERN_DEPENDENT = {
     "aten._sparse_mm.reduce": 0,

@@ -22,8 +22,8 @@ aten = torch.ops.aten
 
 
 def write_batch_norms(traced: Trace, patterns: Collection[str]) -> None:
-    """Write the batch norms of a traced model as a product and a sum, if their statistics and weights are known before import. Those that
-    read a tensor with a pattern, or compute with several types, stay as they are."""
+    """Write the batch norms of a traced model as a product and a sum, if their statistics and weights are known before import.
+    Batch norms that read a tensor with a pattern, or compute with several types, stay as they are."""
     known = weight_sources(traced, patterns)
     for node in list(traced.graph_module.graph.nodes):
         match node.target:
@@ -32,7 +32,7 @@ def write_batch_norms(traced: Trace, patterns: Collection[str]) -> None:
                 results = [node]
             case aten._native_batch_norm_legit_no_training.default:
                 x, weight, bias, mean, var, _, eps = node.args
-                results = list(node.users)  # of which the first is that of the norm, and the others are empty
+                results = list(node.users)  # the first is the norm, and the others are empty
                 training = any(result.target is not operator.getitem or result.args[1] for result in results)
             case _:
                 continue
@@ -48,7 +48,7 @@ def write_batch_norms(traced: Trace, patterns: Collection[str]) -> None:
 
 
 def _written(node: Node, x: Node, weight: Node | None, bias: Node | None, mean: Node, var: Node, eps: float) -> Node:
-    """Add a product and a sum that give what a batch norm does."""
+    """Add a product and a sum that compute a batch norm."""
 
     def call(target: Callable[..., Any], *args: Any, name: str = "") -> Node:
         path = fx_origin.module_path(node)

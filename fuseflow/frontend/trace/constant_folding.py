@@ -1,9 +1,9 @@
 """Constant folding: PyTorch evaluates operators on known operands before import, and their results become inputs.
 
-`dependence` says what is known. Two kinds of operators are evaluated: those that have no Einsum form, with what is computed from their
-results and from structure alone, such as the degrees of a graph; and those on weights, buffers and constants alone (`folded_weights`),
-such as the product of a weight and its mask. Any other operator stays in the program even if its operands are known, so that the user's
-own operators are fused.
+`dependence` says which values are known. Two kinds of operators are evaluated: operators without an Einsum form, with all that
+follow from their results and from structure alone, such as the degrees of a graph; and operators on weights, buffers and
+constants alone (`folded_weights`), such as the product of a weight and its mask. Any other operator stays in the program even if
+its operands are known, so that the user's own operators are fused.
 """
 
 from __future__ import annotations
@@ -42,9 +42,9 @@ _NAMES_IN_NOTICE = 4
 def fold_constants(
     traced: Trace, dependences: dict[Node, Dependence], patterns: dict[str, Pattern], formats: Collection[str] = ()
 ) -> tuple[list[str], int]:
-    """Replace what is evaluated of a traced model by new arguments, which depend on the same. Return notices for the user, and the FLOPs of
-    the dense products that were evaluated, but for those of weights alone. Parts of tensors that have a pattern get theirs in `patterns`.
-    Tensors that `formats` names stay what the user means."""
+    """Replace the evaluated values of a traced model by new arguments, which depend on the same. Return notices for the user, and
+    the FLOPs of the dense products that were evaluated, except products of weights alone. Parts of tensors that have a pattern
+    get theirs in `patterns`. Tensors that `formats` names stay what the user means."""
     graph = traced.graph_module.graph
     weights, others = folded_weights(traced, dependences, patterns, formats), _evaluated(graph, dependences)
     needed = {*weights, *others}
@@ -56,7 +56,7 @@ def fold_constants(
     if not last:
         return [], 0
     for placeholder, argument in traced.arguments.items():
-        if argument.name in weights.values():  # its name is that of what follows from it
+        if argument.name in weights.values():  # the value that follows from it has its name
             traced.arguments[placeholder] = replace(argument, name=f"{argument.name}_orig")
     names = traced.names()
     results = node_values(traced, [node for node in last if node in weights])  # which is no work on data
@@ -103,8 +103,8 @@ def _notice(what: str, names: list[str]) -> str:
 
 
 def _evaluated(graph: Graph, dependences: dict[Node, Dependence]) -> dict[Node, None]:
-    """Return what PyTorch evaluates, in order: operators without an Einsum form, and what is computed from their results and from
-    structure alone."""
+    """Return the nodes that PyTorch evaluates, in order: operators without an Einsum form, and all that follow from their results
+    and from structure alone."""
     evaluated: dict[Node, None] = {}
     for node in graph.nodes:
         if node.op != "call_function" or dependences[node] == "data":
@@ -127,8 +127,8 @@ def _without_copies(evaluated: dict[Node, None]) -> dict[Node, None]:
 
 
 def _continues(node: Node, dependences: dict[Node, Dependence]) -> bool:
-    """Return whether an operator with an Einsum form is evaluated because its operand is. A comparison of numbers is not: what it gives is
-    a mask, which is stored as its operand is."""
+    """Return whether an operator with an Einsum form is evaluated because its operand is. A comparison of numbers is not: its
+    result is a mask, which is stored as its operand is."""
     if dependences[node] == "weights":
         return False
     operands = [tensor for n in node.all_input_nodes if (tensor := described_tensor(n)) is not None]
@@ -141,8 +141,8 @@ def _has_no_form(node: Node) -> bool:
 
 
 def node_values(traced: Trace, wanted: list[Node], others: Mapping[Node, Tensor] | None = None) -> dict[Node, Any]:
-    """Return the values of nodes. What they need is computed in the order of the model, with what it writes in place. `others` are tensors
-    in place of the arguments."""
+    """Return the values of nodes. All values that they need are computed in the order of the model, with its writes in place.
+    `others` are tensors in place of the arguments."""
     graph = traced.graph_module.graph
     needed = Memories(graph).needed_for(wanted)
     written = {target for node in needed for target in written_by(node)}

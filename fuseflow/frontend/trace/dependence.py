@@ -1,7 +1,7 @@
-"""What each value of a traced model depends on: the structure of its inputs alone, weights that are only moved, or data.
+"""The dependence of each value of a traced model: on the structure of its inputs alone, on weights that are only moved, or on data.
 
-It decides what PyTorch may evaluate before import (`constant_folding`): positions of edges, a causal mask, rows of an embedding, and what
-is computed from weights alone. Work on what the user gives is never evaluated before import, even if all numbers are known.
+It decides which values PyTorch may evaluate before import (`constant_folding`): positions of edges, a causal mask, rows of an embedding,
+and values that follow from weights alone. Work on the user's data is never evaluated before import, even if all numbers are known.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from fuseflow.frontend.trace.aten_operators import DIAGONAL, INDEXING, LOOP_INDE
 from fuseflow.frontend.trace.tracing import Argument, Trace
 
 Dependence: TypeAlias = Literal["structure", "pattern", "weights", "data"]
-"""What a value depends on.
+"""The dependence of a value.
 
 - `structure`: integers, truth values, and numbers that the model makes from nothing else.
 - `pattern`: sparse tensors that the model was given, and structure.
-- `weights`: weights, buffers and constants, of which no number is changed: they are cut, joined, looked up or reshaped.
-- `data`: anything else, such as features, and what is computed with weights.
+- `weights`: weights, buffers and constants whose numbers are not changed: they are cut, joined, looked up or reshaped.
+- `data`: anything else, such as features, and values that are computed with weights.
 """
 
 MOVEMENTS = frozenset().union(*(family.names for family in (INDEXING, SLICING, SORTING, LOOP_INDEX, DIAGONAL)), VIEWS)
@@ -32,14 +32,14 @@ MOVEMENTS = frozenset().union(*(family.names for family in (INDEXING, SLICING, S
 
 
 def dependences(traced: Trace) -> dict[Node, Dependence]:
-    """Return what every value of a traced model depends on. Memory that data is written to holds data."""
+    """Return the dependence of every value of a traced model. Memory that data is written to holds data."""
     return _propagated(traced, {node: _of_argument(argument) for node, argument in traced.arguments.items()})
 
 
 def weight_sources(traced: Trace, sparse: Collection[str]) -> dict[Node, frozenset[Node]]:
     """Return the values that follow from weights, buffers and constants alone, each with the arguments of floats that it is computed from.
 
-    What follows from a `sparse` argument is not among them, nor anything whose memory is written to.
+    A value that follows from a `sparse` argument is not among them, nor one whose memory is written to.
     """
     graph = traced.graph_module.graph
     memories = Memories(graph)
@@ -58,8 +58,8 @@ def weight_sources(traced: Trace, sparse: Collection[str]) -> dict[Node, frozens
 
 
 def read_dependences(traced: Trace) -> dict[Node, Dependence]:
-    """Return what the numbers depend on that control flow asks for. Numbers in the code of a model are part of its control flow, so what
-    is computed of them is structure here, which `dependences` leaves to the program."""
+    """Return the dependences of values for numbers that control flow reads. Numbers in the code of a model are part of its
+    control flow, so values that follow from them are structure here; `dependences` leaves them to the program."""
     arguments = traced.arguments.items()
     return _propagated(
         traced, {n: "structure" if _is_constant(argument) else _of_argument(argument) for n, argument in arguments}
@@ -67,7 +67,7 @@ def read_dependences(traced: Trace) -> dict[Node, Dependence]:
 
 
 def _propagated(traced: Trace, arguments: Mapping[Node, Dependence]) -> dict[Node, Dependence]:
-    """Return what every value depends on, from what the arguments do."""
+    """Return the dependence of every value, given the dependences of the arguments."""
     graph = traced.graph_module.graph
     memories = Memories(graph)
     data = set[Node]()
@@ -92,7 +92,7 @@ def written_by(node: Node) -> Iterator[Node]:
 
 
 def remove_unused(traced: Trace) -> None:
-    """Remove calls that no result needs. What writes to a weight, a buffer or an input stays, so that it can be refused."""
+    """Remove calls that no result needs. Calls that write to a weight, a buffer or an input stay, so that they can be refused."""
     graph = traced.graph_module.graph
     memories = Memories(graph)
     given = {memories.root(node) for node, argument in traced.arguments.items() if argument.kind != "constant"}
@@ -145,7 +145,7 @@ def is_repeatable(target: object) -> bool:
 
 
 def shares_memory(target: object) -> bool:
-    """Return whether what a target returns may be a view of an operand. Any target but an operator may."""
+    """Return whether a result of a target may be a view of an operand. Any target but an operator may."""
     return not isinstance(target, torch._ops.OpOverload) or any(r.alias_info is not None for r in target._schema.returns)
 
 
@@ -197,7 +197,7 @@ class Memories:
         return {root for root, position in read if any(position < positions[writer] for writer in self.writers(root))}
 
     def needed_for(self, wanted: Iterable[Node]) -> set[Node]:
-        """Return some values, those that they are computed from, and the operators that write to the memory of one of them."""
+        """Return some values, all values that they are computed from, and the operators that write to the memory of one of them."""
         needed, waiting = set[Node](), list(wanted)
         while waiting:
             node = waiting.pop()

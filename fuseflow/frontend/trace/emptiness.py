@@ -24,11 +24,11 @@ _WRITES = {
     **dict.fromkeys(("scatter", "scatter_add", "scatter_reduce"), 2),
     **dict.fromkeys(("index_put", "put", "slice_scatter"), 1),
 }
-"""Operators that write some elements into a tensor, their first argument, with the position of what is empty if they write none."""
+"""Operators that may write no element into a tensor, their first argument, with the position of the operand that is empty then."""
 _FILLED = {"zeros_like": 0, "ones_like": 1}
 """Operators that read a tensor for its shape, with the number that fills it."""
 _SPARSE = ("sparse", "coalesce")
-"""What the names of operators contain that may give a sparse tensor."""
+"""Parts of the names of operators that may give a sparse tensor."""
 
 
 def settle_empty(traced: Trace) -> None:
@@ -143,7 +143,7 @@ def _only_number(value: Tensor) -> float | int | bool | complex | None:
 
 
 def _outputs_to_arguments(traced: Trace, settled: Mapping[Node, Any], targets: set[Node]) -> None:
-    """Make arguments of the outputs that follow from what is empty alone, because an output has to depend on one."""
+    """Make arguments of the outputs that follow from empty tensors alone, because an output has to depend on an argument."""
     names, output = traced.names(), traced.graph_module.graph.output_node()
     for node in output.all_input_nodes:
         ancestors = ancestors_of(node)

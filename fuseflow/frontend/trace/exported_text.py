@@ -1,4 +1,4 @@
-"""The text of a model as PyTorch exports it: the operators, with the lines of the user that call them, and what the arguments are."""
+"""The text of a model as PyTorch exports it: the operators, with the lines of the user that call them, and its arguments."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ _PLACE = re.compile(r"(# File: )(.+?)(:\d+ in )")
 
 
 def exported_text(call: ModelCall) -> str:
-    """Return the exported program of a call as PyTorch prints it: the one that was given, or that of the module. Files have their paths
-    from the working directory, or from the folder of libraries, so that the text is the same for the same files.
+    """Return the exported program of a call as PyTorch prints it: the given one, or the module's. Files have their paths from the
+    working directory, or from the folder of libraries, so that the text is the same for the same files.
 
     Raise `FrontendError` if PyTorch cannot export the module.
     """

@@ -1,7 +1,7 @@
 """How much of a model's work is in its program. Work that PyTorch did before import is missing from it.
 
 Both sides count products of two tensors that are summed, a multiplication and an addition each, as if no element were zero. Both leave
-out products with a sparse tensor: PyTorch counts some layouts and not others, and none of what a gather or a scatter does.
+out products with a sparse tensor: PyTorch counts some layouts and not others, and no gather or scatter.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def _of_dense(count: Callable[..., int]) -> Callable[..., int]:
 
 
 def program_flops(program: Program) -> int:
-    """Return the FLOPs of all summed products of two tensors or more in a program, those with a sparse tensor left out.
+    """Return the FLOPs of all summed products of two tensors or more in a program, without products with a sparse tensor.
 
     A selection is no factor, and an index that it determines costs nothing: `sum(h) select[i, h] * X[h, j]` is a slice.
     """

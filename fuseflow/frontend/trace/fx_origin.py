@@ -22,10 +22,10 @@ from fuseflow.frontend.trace.named_region import REGION_KIND
 
 _FRAME = re.compile(r'File "(.+?)", line (\d+), in (.*)')
 _ROOT_OR_CALL = re.compile(r"^L\['\w+'\]\.?|@\d+")
-"""What is no part of a module path: the variable of the model that Dynamo names, and the number of a later call of a module."""
+"""The parts of a name that are no module path: the variable of the model that Dynamo names, and the number of a later call of a module."""
 _FOLDERS = [*(Path(sysconfig.get_path(key)) for key in ("stdlib", "purelib", "platlib")), Path(torch.__file__).parents[1]]
 _LIBRARIES = tuple(dict.fromkeys(str(path) for folder in _FOLDERS for path in (folder, folder.resolve())))
-"""Where libraries are: those of this Python, and those beside PyTorch, which may be of another environment that this one is built on. An
+"""The folders of libraries: of this Python, and beside PyTorch, which may be of another environment that this one is built on. An
 environment may be reached through a link, and files are then named with it."""
 REPLACED = "replaced"
 """The key of the metadata of a node that has the name of the operator that the node takes the place of."""

@@ -1,4 +1,4 @@
-"""Graphs of PyTorch as models: those of exported programs, and those that Dynamo captures for `torch.compile`.
+"""Graphs of PyTorch as models: graphs of exported programs, and graphs that Dynamo captures for `torch.compile`.
 
 A graph runs node by node. So each operator keeps the module path and the line of the user's code, which the code that PyTorch generates
 for a graph does not tell.
@@ -21,7 +21,7 @@ _PART = re.compile(r"\.?_(?:modules|parameters|buffers)\['([^']+)'\]|\.([^.\[]+)
 
 
 def keep_origins(graph_module: GraphModule) -> GraphModule:
-    """Let a graph with a signature run node by node. What PyTorch checks of its inputs before, it still checks."""
+    """Let a graph with a signature run node by node. PyTorch still checks the inputs before."""
     forward = graph_module.forward
     spec = graph_module._in_spec
 

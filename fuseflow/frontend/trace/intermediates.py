@@ -1,7 +1,7 @@
 """Intermediates that a sparse model makes: `fuseflow::keep` in a traced model becomes a `keep` of the program.
 
-No operator of torch-mlir says that. So a product with a fresh argument, a marker, stands for it on the way, and when the Einsums are there,
-each such product becomes what the rule of its marker keeps of the other factor.
+No operator of torch-mlir says that. So a product with a fresh argument, a marker, stands for it on the way, and when the Einsums
+are there, each such product becomes a `keep` of the other factor by the rule of the marker.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ _KEEP, _MASKED = keep_operators.keep._opoverload, keep_operators.masked._opoverl
 
 @dataclass(slots=True)
 class KeptIntermediates:
-    """The rules of the markers of a traced model, by their names; the patterns of masks that were drawn; and what stands against rules that
-    the compiler does not have."""
+    """The rules of the markers of a traced model, by their names; the patterns of masks that were drawn; and errors for rules
+    that the compiler does not have."""
 
     rules: dict[str, KeepRule] = field(default_factory=dict)
     patterns: dict[str, Pattern] = field(default_factory=dict)
@@ -40,17 +40,17 @@ class KeptIntermediates:
 
 
 def keep(x: Tensor, marker: Tensor) -> Tensor:
-    """Return the product that stands for what the rule of a marker keeps of x."""
+    """Return the product that stands for the `keep` of x by the rule of a marker."""
     return x * marker
 
 
 def masked(x: Tensor, mask: Tensor) -> Tensor:
-    """Return what a mask of zeros and ones leaves of x."""
+    """Return x times a mask of zeros and ones."""
     return x * mask
 
 
 def mark_kept(traced: Trace) -> KeptIntermediates:
-    """Replace, in place, what a traced model keeps of its intermediates by products with markers and with known masks."""
+    """Replace, in place, the rules on intermediates of a traced model by products with markers and with known masks."""
     intermediates = KeptIntermediates()
     graph = traced.graph_module.graph
     for node in list(graph.nodes):
@@ -100,13 +100,13 @@ def _hint() -> str:
 
 
 def _without_units(kept: KeepRule, shape: tuple[int, ...]) -> KeepRule:
-    """Return a rule over the dimensions of a tensor that has lost those of extent 1."""
+    """Return a rule over the dimensions of a tensor that has lost its dimensions of extent 1."""
     places = [d for d, size in enumerate(shape) if size != 1]
     return replace(kept, dimensions=tuple(places.index(d) for d in kept.dimensions if d in places))
 
 
 def with_keeps(program: Program, rules: Mapping[str, KeepRule]) -> Program:
-    """Return a program in which each product with a marker is what the rule of the marker keeps of the other factor."""
+    """Return a program in which each product with a marker is a `keep` of the other factor by the rule of the marker."""
     if not rules:
         return program
     einsums = tuple(_with_keep(einsum, rules) for einsum in program.einsums)

@@ -18,9 +18,9 @@ from fuseflow.frontend.trace.graph_modules import keep_origins
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ModelCall:
-    """A module and the arguments of one call of it; and the exported `program` that the module is, if it is one. Every call draws the same
-    random numbers, those that PyTorch would draw next where the call is made, and takes the same way through the module: not the fast path
-    of PyTorch's transformers, which writes other numbers at padded places."""
+    """A module and the arguments of one call of it; and the exported `program` that the module is, if it is one. Every call draws
+    the random numbers that PyTorch would draw next where the call is made, and takes the same way through the module: not the
+    fast path of PyTorch's transformers, which writes other numbers at padded places."""
 
     module: nn.Module
     args: tuple[Any, ...]
@@ -49,8 +49,8 @@ class ModelCall:
 def model_call(model: object, inputs: Sequence[Any] | Mapping[str, Any] | None, kwargs: Mapping[str, Any] | None) -> ModelCall:
     """Return a call of a module, of a function or of an exported program.
 
-    `inputs` are the positional arguments, or the keyword arguments if they are a mapping. An exported program takes those
-    that are not given from its example inputs. Raise `FrontendError` for what is no model, and `UsageError` for missing arguments.
+    `inputs` are the positional arguments, or the keyword arguments if they are a mapping. An exported program takes arguments that are not
+    given from its example inputs. Raise `FrontendError` for an object that is no model, and `UsageError` for missing arguments.
     """
     name = model_name(model)
     module = _module(model)
@@ -71,7 +71,7 @@ def model_call(model: object, inputs: Sequence[Any] | Mapping[str, Any] | None, 
 
 
 def model_name(model: object) -> str:
-    """Return what a model is called: the name of a function, or of the class of a module."""
+    """Return the name of a model: the name of a function, or of the class of a module."""
     if isinstance(model, nn.Module | ExportedProgram):
         return type(model).__name__
     return str(getattr(model, "__name__", type(model).__name__))

@@ -24,8 +24,8 @@ from fuseflow.frontend.trace.tracing import Argument, Trace
 
 
 def screen_reads(traced: Trace, depends_on: Mapping[Node, Dependence]) -> list[FrontendError]:
-    """Return the places where the control flow of a model depends on weights or features. What it asks of the structure of its inputs is
-    answered."""
+    """Return the places where the control flow of a model depends on weights or features. It may depend on the structure of
+    inputs."""
     refusals: list[FrontendError] = []
     for read in traced.reads:
         if depends_on.get(read.node) == "data":
@@ -38,7 +38,7 @@ def screen_reads(traced: Trace, depends_on: Mapping[Node, Dependence]) -> list[F
 
 
 def screen_program(traced: Trace) -> dict[Node, list[FrontendError]]:
-    """Return, by node, what stands against the user's own operators that are known to have no Einsum form."""
+    """Return, by node, the errors for the user's own operators that are known to have no Einsum form."""
     arguments = {node: (argument.name, argument.tensor) for node, argument in traced.arguments.items()}
     by_node = {node: list(_refusals(node, arguments)) for node in _live_calls(traced.graph_module.graph)}
     return {node: refusals for node, refusals in by_node.items() if refusals}
@@ -49,11 +49,11 @@ _CONTROL_FLOW = ("cond", "while_loop", "map_impl", "scan", "associative_scan")
 _HINTS_OF_NESTED = {
     "flex_attention": "use `torch.nn.functional.scaled_dot_product_attention`, with what the score changes as `attn_mask`"
 }
-"""What takes the place of an operator that has a graph in it and is not control flow."""
+"""Hints for operators that have a graph inside and are not control flow."""
 
 
 def _refusals(node: Node, arguments: dict[Node, tuple[str, Tensor]]) -> Iterator[FrontendError]:
-    """Yield what stands against an operator of the user."""
+    """Yield the errors for an operator of the user."""
     yield from _screen_training(node)
     yield from _screen_stored_zeros(node, arguments)
     if isinstance(node.target, torch._ops.HigherOrderOperator):
@@ -79,7 +79,7 @@ def screen_mutation(graph: Graph, names: list[str]) -> list[FrontendError]:
 
 
 _WRAPPING = (torch.int8, torch.uint8, torch.int16)
-"""The integers whose arithmetic leaves their range soon. PyTorch's results wrap around, and those of a program saturate."""
+"""The integers whose arithmetic leaves their range soon. Results wrap around in PyTorch, and saturate in a program."""
 
 
 def screen_lowered(graph: Graph) -> list[FrontendError]:
@@ -134,7 +134,7 @@ def _screen_stored_zeros(node: Node, arguments: dict[Node, tuple[str, Tensor]]) 
 
 
 def _stores_nonzeros(node: Node, arguments: dict[Node, tuple[str, Tensor]]) -> bool:
-    """Return whether a sparse matrix was made of a dense one, so that the elements it stores are those that are not zero."""
+    """Return whether a sparse matrix was made of a dense one, so that it stores exactly the elements that are not zero."""
     if not fx_origin.short_name(node.target).removeprefix("_").startswith("to_sparse"):
         return False
     (source,) = node.all_input_nodes
@@ -158,7 +158,7 @@ def screen_tensor(argument: Argument) -> None:
 
 
 def _index_problem(tensor: Tensor) -> str:
-    """Return what is wrong with the indices of a sparse tensor, or ''. PyTorch does not check them unless it is asked to."""
+    """Return the fault in the indices of a sparse tensor, or ''. PyTorch does not check them by default."""
     try:
         if tensor.layout == torch.sparse_coo:
             torch._validate_sparse_coo_tensor_args(tensor._indices(), tensor._values(), tensor.shape, tensor.is_coalesced())

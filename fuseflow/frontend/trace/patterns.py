@@ -55,15 +55,15 @@ def weight_patterns(module: nn.Module) -> dict[str, Pattern]:
 
 
 def _stored(mask: Tensor, parameter: Tensor) -> Tensor:
-    """Return the mask of what is stored: what is kept and is not 0."""
+    """Return the mask of the stored entries: entries that are kept and are not 0."""
     return mask & (parameter.detach() != 0).to(mask.device)
 
 
 def stored_tensors(
     tensors: Mapping[str, Tensor], patterns: Mapping[str, Pattern], formats: Mapping[str, str]
 ) -> tuple[dict[str, Tensor], dict[str, str]]:
-    """Return the tensors of a model with those that have a pattern in a sparse layout of PyTorch, and the formats of all tensors that have
-    one. A format of the user counts more than that of a layout."""
+    """Return the tensors of a model, the ones with a pattern in a sparse layout of PyTorch, and the formats of all tensors that
+    have one. A format of the user wins over the format of a layout."""
     stored, chosen = dict(tensors), dict[str, str]()
     for name, pattern in patterns.items():
         if name not in tensors:
@@ -78,14 +78,14 @@ def stored_tensors(
 
 
 def unstored_masks(patterns: Mapping[str, Pattern], stored: Mapping[str, Tensor]) -> dict[str, npt.NDArray[np.bool_]]:
-    """Return the masks of tensors whose storage does not say what is pruned: those that are stored dense or in blocks."""
+    """Return the masks of tensors whose storage does not show the pruned entries: they are stored dense or in blocks."""
     layouts = (torch.strided, torch.sparse_bsr)
     return {name: p.mask.cpu().numpy() for name, p in patterns.items() if name in stored and stored[name].layout in layouts}
 
 
 def _sparse(tensor: Tensor, mask: Tensor, block: tuple[int, ...]) -> Tensor:
-    """Return what a mask keeps of a dense tensor, in coordinates or in blocks."""
-    if block:  # what a mask leaves out is 0
+    """Return the entries of a dense tensor that a mask keeps, in coordinates or in blocks."""
+    if block:  # pruned entries are 0
         return tensor.to_sparse_bsr(block)
     mask = mask.to(tensor.device)
     return torch.sparse_coo_tensor(mask.nonzero().T, tensor[mask], tensor.shape, is_coalesced=True)
@@ -96,8 +96,8 @@ def pattern_of_part(
 ) -> Pattern | None:
     """Return the pattern of a tensor that PyTorch evaluated, or None if it has none.
 
-    `operands` are what it was computed from, `calls` by which operators, and `mask` is what these give of the masks. Only where every
-    operator leaves numbers as they are is the mask that of the result.
+    It was computed from `operands` by the operators in `calls`, and `mask` is their result on the masks of the operands. This is
+    the mask of the result only if every operator leaves numbers as they are.
     """
     sparse = [patterns[name] for name in operands if name in patterns]
     if not sparse or not isinstance(mask, Tensor) or any(fx_origin.short_name(call.target) not in MOVEMENTS for call in calls):

@@ -1,4 +1,4 @@
-"""`as_strided` with known strides, as rows that are taken at known positions. Its windows may overlap, as those of a sliding attention do.
+"""`as_strided` with known strides, as rows that are taken at known positions. Its windows may overlap, as in a sliding attention.
 
 PyTorch defines it on memory, so it depends on how its operand is laid out. The trace knows that; a graph does not.
 """
@@ -14,11 +14,11 @@ from torch import Tensor
 from fuseflow.errors import FrontendError
 
 AS_STRIDED = frozenset({torch.as_strided, Tensor.as_strided, torch.ops.aten.as_strided.default})
-"""What is called with a tensor, sizes, strides and an offset in memory."""
+"""The functions that take a tensor, sizes, strides and an offset in memory."""
 
 
 def strided(x: Tensor, size: Sequence[int], stride: Sequence[int], storage_offset: int | None = None) -> Tensor:
-    """Return `x.as_strided(size, stride, storage_offset)` as a new tensor. Raise `FrontendError` where it reads memory that is not that of
+    """Return `x.as_strided(size, stride, storage_offset)` as a new tensor. Raise `FrontendError` where it reads memory beside
     `x`."""
     strides = x.stride()
     memory = x.permute(sorted(range(x.dim()), key=lambda dim: -strides[dim]))
@@ -32,10 +32,10 @@ def strided(x: Tensor, size: Sequence[int], stride: Sequence[int], storage_offse
     if 0 in size:
         return memory.reshape(-1).narrow(0, 0, 0).reshape(tuple(size))
     windows, numbers = list(zip(size, stride, strict=True)), x.numel()
-    inner = 1  # what the last dimensions have whole
+    inner = 1  # the elements of whole last dimensions
     while windows and windows[-1][1] == inner and _is_divided(inner * windows[-1][0], [offset, numbers], windows[:-1]):
         inner *= windows.pop()[0]
-    outer = 1  # what the first ones have whole
+    outer = 1  # the elements of whole first dimensions
     while windows and windows[0][0] * windows[0][1] == numbers and _end(offset, windows[1:], inner) < windows[0][1]:
         n, numbers = windows.pop(0)
         outer *= n

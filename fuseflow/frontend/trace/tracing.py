@@ -1,8 +1,8 @@
 """Tracing: a model runs once, eagerly, and every operator that it calls becomes a node of a graph.
 
-The model runs on the tensors that it was given, so whatever its control flow asks of an index is answered: `edge_index.max()` is a
-number, and a mask selects as many edges as it selects. Of numbers that depend on weights or features, such an answer would hold for one
-input alone. Each `NumberRead` says where the model asked, and who knows what the numbers depend on can refuse them.
+The model runs on the tensors that it was given, so every question of its control flow about an index has an answer: `edge_index.max()` is a
+number, and a mask selects as many edges as it selects. For numbers that depend on weights or features, such an answer would hold
+for one input alone. Each `NumberRead` says where the model asked, so that a pass that knows the dependences can refuse it.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from fuseflow.frontend.trace.model_call import ModelCall
 from fuseflow.frontend.trace.strided import AS_STRIDED, strided
 
 ArgumentKind = Literal["state", "input", "constant"]
-"""What an argument of a graph is: a weight or a buffer, a tensor that the user gave, or a tensor that the model made in Python."""
+"""The kind of an argument of a graph: a weight or a buffer, a tensor that the user gave, or a tensor that the model made in Python."""
 
 _SWITCHES = (torch._C._set_grad_enabled, autocast.ENTER, autocast.EXIT)
 """Functions that tracing records and that compute nothing."""
@@ -44,7 +44,7 @@ _SHAPED_LIKE = {
     torch.ops.aten.view_as.default: (torch.ops.aten.reshape.default, 1),
     torch.ops.aten.reshape_as.default: (torch.ops.aten.reshape.default, 1),
 }
-"""Operators that take the shape of a tensor from another one, with those that take a shape, and how many operands these keep."""
+"""Operators that take the shape of a tensor from another one, with the operators that take a shape, and how many operands these keep."""
 _MADE_LIKE = {
     torch.ops.aten.new_zeros.default: 0,
     torch.ops.aten.new_ones.default: 1,
@@ -80,7 +80,7 @@ _INDEXED = (Tensor.__getitem__, Tensor.__setitem__)
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Argument:
-    """An argument of a traced graph: its name in the model, its tensor, and what it is."""
+    """An argument of a traced graph: its name in the model, its tensor, and its kind."""
 
     name: str
     tensor: Tensor
@@ -98,8 +98,8 @@ class NumberRead:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Trace:
-    """A traced model. The placeholders of `graph_module` stand for `arguments`, in order. `other_outputs` describes what the model returned
-    beside tensors."""
+    """A traced model. The placeholders of `graph_module` stand for `arguments`, in order. `other_outputs` describes the outputs
+    of the model that are no tensors."""
 
     graph_module: GraphModule
     arguments: dict[Node, Argument]
@@ -157,7 +157,7 @@ def trace(call: ModelCall, check: Callable[[Argument], None]) -> Trace:
 
 
 def named_leaves(call: ModelCall) -> list[tuple[str, Any]]:
-    """Return what the inputs hold, container by container, each with the name of its argument of `forward` and its place in it.
+    """Return the leaves of the inputs, container by container, each with the name of its argument of `forward` and its place in it.
 
     For example, the second tensor of a list `xs` is `xs_1`.
     """
@@ -236,7 +236,7 @@ def _own_matmul() -> Iterator[None]:
 
 @contextmanager
 def _modules_that_ran(model: nn.Module) -> Iterator[None]:
-    """Tell how many of the modules of a model have run in the block. What has no `forward` of its own, such as a list, is not counted."""
+    """Tell how many of the modules of a model have run in the block. A module without its own `forward`, such as a list, does not count."""
     modules = {id(module._modules) for module in model.modules() if type(module).forward is not nn.Module.forward}
     ran = set[int]()
 
@@ -282,7 +282,7 @@ class _NumberReads(TorchFunctionMode):
             raise
 
     def _extent(self, tensor: Tensor) -> Any:
-        """Return the integer that a tensor holds, where an extent is asked for. Any other tensor is left to PyTorch."""
+        """Return the integer that a tensor holds, for use as an extent. Any other tensor is left to PyTorch."""
         if tensor.dim() or tensor.is_floating_point() or tensor.is_complex():
             return tensor
         self._note(tensor, "__index__")
@@ -337,8 +337,8 @@ def _remove_switches(graph_module: GraphModule) -> None:
 
 
 def _forget_models_of_shape(graph: Graph) -> None:
-    """Replace operators that read a tensor for its shape alone, as `index.expand_as(x)` does, by those that name the shape: their result
-    does not depend on the numbers."""
+    """Replace operators that read a tensor for its shape alone, as `index.expand_as(x)` does, by operators that name the shape:
+    their result does not depend on the numbers."""
     for node in list(graph.nodes):
         if node.target in _SHAPED_LIKE:
             target, operands = _SHAPED_LIKE[node.target]

@@ -1,8 +1,8 @@
-"""Which values of a traced model are folded: those that follow from weights, buffers and constants alone, and meet data later.
+"""Which values of a traced model are folded: values that follow from weights, buffers and constants alone, and meet data later.
 
-A weight times its mask, a parametrization, a low-rank update that is added to a weight, the scale of a batch norm. Not folded is what would
-be larger than all that it is computed from, such as the product of two thin matrices, so that no program grows; nor what meets no data at
-all, because then the model is that computation.
+Examples are a weight times its mask, a parametrization, a low-rank update of a weight, and the scale of a batch norm. A value
+that is larger than all its sources together, such as the product of two thin matrices, is not folded, so that no program grows;
+nor is a value that meets no data at all, because then the model is that computation.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def folded_weights(
 ) -> dict[Node, str]:
     """Return the values that are folded, in order, each with the name of the tensor that it is, or '' if it has none of its own.
 
-    What is computed of tensors that have `patterns` is not folded, nor of those that `formats` names, unless the result has the name.
+    Values that are computed from tensors with `patterns`, or from tensors that `formats` names, are not folded, unless they get that name.
     """
     sources = weight_sources(traced, patterns)
     graph = traced.graph_module.graph
@@ -60,8 +60,8 @@ def _without_data(folded: Collection[Node]) -> set[Node]:
 
 
 def _is_left(node: Node, sources: Collection[Node]) -> bool:
-    """Return whether a value is left to the program: it has another shape than what is folded, is a comparison, whose mask is stored as its
-    operand is, or is larger than all that it is computed from."""
+    """Return whether a value is left to the program: its operator only changes the shape, it is a comparison, whose mask is
+    stored as its operand is, or it is larger than all its `sources` together."""
     tensor = described_tensor(node)
     if tensor is None or tensor.dtype == torch.bool or fx_origin.short_name(node.target) in _SHAPED:
         return True
@@ -74,8 +74,8 @@ def _size(node: Node) -> int:
 
 
 def _tensor_name(node: Node, arguments: Mapping[str, Node], folded: Collection[Node]) -> str:
-    """Return the name by which the user knows a folded value: that of the weight that PyTorch computes of the arguments, or that of the
-    first argument of this shape which nothing else reads. Return '' if there is none."""
+    """Return the name by which the user knows a folded value: the weight that PyTorch computes from the arguments, or the first
+    argument of this shape that nothing else reads. Return '' if there is none."""
     if name := node.meta.get(TENSOR_NAME):
         return str(name)
     for name in arguments:

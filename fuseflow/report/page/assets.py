@@ -18,7 +18,7 @@ SCRIPTS = (
     "things.js", "address.js", "marks.js", "inspector.js", "runs.js", "views.js", "graph.js", "panning.js", "search.js", "tables.js",
     "keyboard.js", "start.js",
 )  # fmt: skip
-"""The scripts of a page, in the order in which they are run. Each may use what those before it define."""
+"""The scripts of a page, in the order in which they are run. Each may use definitions of the scripts before it."""
 
 
 def render(template: str, **values: Any) -> str:
@@ -27,8 +27,8 @@ def render(template: str, **values: Any) -> str:
 
 
 def printable_text(text: str) -> str:
-    """Return a text in which a replacement stands for what a browser would obey, or could not show: control characters, marks that turn the
-    direction of the text around them, and halves of pairs."""
+    """Return a text in which a replacement stands for characters that a browser would obey, or could not show: control
+    characters, marks that turn the direction of the text around them, and halves of pairs."""
     return INVISIBLE.sub("\N{REPLACEMENT CHARACTER}", text)
 
 

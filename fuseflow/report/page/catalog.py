@@ -1,4 +1,4 @@
-"""The catalog of a page: all things of a run, with what the page says of each and how they are linked."""
+"""The catalog of a page: all things of a run, with the facts that the page shows for each, and their links."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from fuseflow.samml.nodes import Graph, Primitive
 from fuseflow.samml.text import show_attributes
 
 LISTED_CHANGES = 6
-"""The changes of a schedule that are told beside a region, those that are expected to help most first."""
+"""The most changes of a schedule that are shown beside a region, the changes with the largest expected gain first."""
 
 
 def catalog(stored: StoredRun) -> Things:
-    """Return all things of a run. Raises `KeyError` and the like for malformed values."""
+    """Return all things of a run. Raises `KeyError` or another of `MALFORMED` for malformed values."""
     things, regions = Things(), stored.result["regions"]
     for region in regions:
         things.add("region", region["name"])
@@ -35,7 +35,7 @@ def region_number(things: Things, name: str) -> int:
 
 
 def change_texts(stored: StoredRun, region: str | None = None) -> Iterator[str]:
-    """Yield what would take fewer cycles, the best first: what concerns a region, or all of it."""
+    """Yield the changes that would take fewer cycles, the best first: the changes of one region, or all."""
     if stored.cycles is None:
         return
     now = stored.result["cycles"]

@@ -1,4 +1,4 @@
-"""The page that compares two runs: their regions over time, speed-ups, what differs in how they were run, and their nodes one by one."""
+"""The page that compares two runs: their regions over time, speed-ups, differences in their settings, and their nodes one by one."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ SIDES = ("A", "B")
 
 @dataclass(frozen=True, slots=True)
 class PairPage:
-    """What the page says of a pair of regions. `graphs` are the drawings of either side, with their titles."""
+    """The content of the page about a pair of regions. `graphs` are the drawings of either side, with their titles."""
 
     name: str
     number: int
@@ -163,7 +163,7 @@ def _bar(stored: StoredRun, sides: Sequence[Sequence[Values]], pages: Sequence[P
 
 
 def _roofline(before: StoredRun, after: StoredRun, pages: Sequence[PairPage], pairs: Sequence[RegionPair]) -> Markup | None:
-    """Draw the regions of both runs, those of the first hollow. Each leads to its pair."""
+    """Draw the regions of both runs, the regions of the first run hollow. Each leads to its pair."""
     points = []
     for k, stored in enumerate((before, after)):
         owner = {region["name"]: page for page, pair in zip(pages, pairs, strict=True) for region in (pair.before, pair.after)[k]}
@@ -209,7 +209,7 @@ def _flat(values: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, An
 
 
 def _memory(before: Values, after: Values) -> Markup | None:
-    """Return the bytes that nodes asked for, of every tensor of either run, those with the largest change first."""
+    """Return the bytes that nodes asked for, of every tensor of either run, the largest change first."""
     totals = [
         {name: sum(sum(kind.values()) for kind in kinds.values()) for name, kinds in run["bytes"]["by_tensor"].items()}
         for run in (before, after)

@@ -1,4 +1,4 @@
-"""A drawing of the dataflow graph of a region. What a node reads is above it; coordinates are dashed, references dotted, values solid."""
+"""A drawing of the dataflow graph of a region. Inputs of a node are above it; coordinates are dashed, references dotted, values solid."""
 
 from __future__ import annotations
 
@@ -40,8 +40,8 @@ def no_marks(kind: str, name: str) -> int | None:
 
 @dataclass(frozen=True, slots=True)
 class Drawing:
-    """A drawing of a graph. `picture` is None if there are too many nodes, `note` says what is left out, and `operations` has the number of
-    nodes of each primitive."""
+    """A drawing of a graph. `picture` is None if there are too many nodes, `note` says which nodes are left out, and `operations`
+    has the number of nodes of each primitive."""
 
     picture: Markup | None
     note: str
@@ -56,8 +56,8 @@ def draw_graph(
     marks: Marks = no_marks,
     path: Mapping[str, float] | None = None,
 ) -> Drawing:
-    """Draw a graph, in which the first lane stands for all. `statistics` are those of a result, by node. `marks` gives the numbers of nodes
-    and FIFOs on a page, and `path` the share of the critical path that each of its nodes has."""
+    """Draw a graph, in which the first lane stands for all. `statistics` are the statistics of a result, by node. `marks` gives
+    the numbers of nodes and FIFOs on a page, and `path` the share of the critical path that each of its nodes has."""
     kept = [node for node in graph.nodes if all(lane == 0 for _, lane in places.get(node.name, ()))]
     operations = tuple(sorted(Counter(node.op for node in graph.nodes).items(), key=lambda item: (-item[1], item[0])))
     note = "" if len(kept) == len(graph.nodes) else f"One lane of each index: {len(kept):,} of {len(graph.nodes):,} nodes."

@@ -1,4 +1,4 @@
-"""Tables in HTML. Numbers stand right, and every head says its unit and, under the mouse, what its numbers mean."""
+"""Tables in HTML. Numbers stand right, and every head has its unit and, under the mouse, the meaning of its numbers."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from fuseflow.report.page.svg import Markup, element
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column with its head, what it means in a sentence, and whether it holds words."""
+    """A column with its head, its meaning in a sentence, and whether it holds words."""
 
     head: str
     meaning: str = ""

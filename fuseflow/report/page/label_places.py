@@ -16,7 +16,7 @@ them."""
 
 @dataclass(slots=True)
 class LabelPlaces:
-    """The boxes of a picture that are taken: left, right and foot of each. `heights` are those of names, the best first."""
+    """The boxes of a picture that are taken: left, right and foot of each. `heights` are the heights for names, the best first."""
 
     heights: tuple[int, ...] = BESIDE_POINTS
     _taken: list[tuple[float, float, float]] = field(default_factory=list)

@@ -1,4 +1,4 @@
-"""The nodes of two runs that do the same: those of one name, primitive and Einsum, whatever lanes and regions they stand in."""
+"""The nodes of two runs that do the same: nodes with one name, primitive and Einsum, whatever lanes and regions they stand in."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from fuseflow.report.page.region_pairs import RegionPair
 from fuseflow.report.page.run_directory import StoredRun, Values
 
 _COPY = re.compile(r"'\d+$")
-"""What tells nodes of one name in a region apart."""
+"""The end of a name that tells nodes of one name in a region apart."""
 
 
 @dataclass(slots=True)
@@ -52,7 +52,7 @@ class NodePair:
 
 
 def node_pairs(pair: RegionPair, before: StoredRun, after: StoredRun) -> tuple[NodePair, ...]:
-    """Return the nodes of a pair of regions, those with the largest change first."""
+    """Return the nodes of a pair of regions, the largest change first."""
     sides: dict[tuple[str, str, str], NodePair] = {}
     for second, (regions, stored) in enumerate(((pair.before, before), (pair.after, after))):
         for region, node, key in _keyed(regions, stored):
@@ -62,7 +62,7 @@ def node_pairs(pair: RegionPair, before: StoredRun, after: StoredRun) -> tuple[N
 
 
 def _keyed(regions: Sequence[Values], stored: StoredRun) -> Iterator[tuple[str, Values, tuple[str, str, str]]]:
-    """Yield each node with its region and what it has in common with its like: its name without lanes, its primitive, its Einsum."""
+    """Yield each node with its region and its key, which nodes that do the same share: name without lanes, primitive, Einsum."""
     for region in regions:
         compiled, _ = stored.compiled.get(region["name"], ({}, None))
         origins = compiled.get("origins", {})

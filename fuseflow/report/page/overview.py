@@ -1,4 +1,4 @@
-"""The first screen of a page: the regions over time and as a table, what would take fewer cycles, the roofline, and memory by tensor."""
+"""The first screen of a page: the regions over time and as a table, faster changes, the roofline, and memory by tensor."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Overview:
 
 @dataclass(frozen=True, slots=True)
 class Baseline:
-    """The run that another is compared with: what it is called, its cycles, how many times as fast the other is, and that by region."""
+    """The run that another is compared with: its name, its cycles, the speed-up of the other run, and a table of speed-ups by region."""
 
     name: str
     cycles: int
@@ -146,7 +146,7 @@ def _energy_table(energy: Values, regions: Sequence[RegionPage]) -> Markup:
 
 
 def _memory_table(run: Values, things: Things) -> Markup | None:
-    """Return the bytes of every tensor of the run, those with most first."""
+    """Return the bytes of every tensor of the run, the largest number first."""
     totals = []
     for name, kinds in run["bytes"]["by_tensor"].items():
         read, written = (sum(kind[direction] for kind in kinds.values()) for direction in ("read", "write"))

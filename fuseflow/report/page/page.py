@@ -28,12 +28,12 @@ MALFORMED = (
     ValueError,
     nx.NetworkXException,
 )
-"""What values raise that are not those of a run, where they are drawn."""
+"""The errors that drawing raises for values that are not the values of a run."""
 
 
 def page(stored: StoredRun, baseline: tuple[str, StoredRun] | None = None) -> str:
     """Return the page of a run, which is compared region by region with a `baseline` if there is one: its name, and the run. Raises
-    `FileError` if the values of a run are not those that fuseflow writes."""
+    `FileError` if fuseflow would not write such values of a run."""
     return printable(lambda: _page(stored, baseline))
 
 

@@ -1,4 +1,4 @@
-"""The regions of two runs that do the same: those that are joined by Einsums that both compute."""
+"""The regions of two runs that do the same: regions that are joined by Einsums that both compute."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from fuseflow.report.page.run_directory import StoredRun, Values
 
 @dataclass(frozen=True, slots=True)
 class RegionPair:
-    """Regions of one run, and those of another that compute the same Einsums. Either may be none, where only one run computes them."""
+    """Regions of one run, and regions of another that compute the same Einsums. Either may be none, where only one run computes them."""
 
     before: tuple[Values, ...]
     after: tuple[Values, ...]
@@ -31,7 +31,7 @@ class RegionPair:
 
 
 def region_pairs(before: StoredRun, after: StoredRun) -> tuple[RegionPair, ...]:
-    """Return the regions of two runs in pairs, in the order of the second run, and those of the first alone behind them.
+    """Return the regions of two runs in pairs, in the order of the second run. Regions that only the first run has come last.
 
     Regions that repeat stand for all that run like them. Copies, which compute no Einsum, are paired by their names.
     """

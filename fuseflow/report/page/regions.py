@@ -25,7 +25,7 @@ LISTED_FIFOS = 200
 LISTED_STEPS = 10
 """The number of steps of the critical path that are listed, the longest first."""
 STRIPS = 400
-"""The number of nodes that have a strip over time, those that are on the critical path longest first."""
+"""The most nodes that have a strip over time, the nodes that are on the critical path longest first."""
 NEAR_ROOFLINE = 1.25
 """The factor of its roofline below which a region counts as bound by the roofline."""
 
@@ -39,7 +39,7 @@ SHARE_COLUMNS = (
 
 @dataclass(frozen=True, slots=True)
 class LaneShares:
-    """The lanes of one index, each with its firings in percent of those of the busiest lane."""
+    """The lanes of one index, each with its firings in percent of the firings of the busiest lane."""
 
     index: str
     table: Markup
@@ -82,7 +82,7 @@ class RegionPage:
 
 
 def region_page(number: int, values: Values, stored: StoredRun, things: Things) -> RegionPage:
-    """Return the content about the region `values` of a result. Raises `KeyError` and the like for malformed values."""
+    """Return the content about the region `values` of a result. Raises `KeyError` or another of `MALFORMED` for malformed values."""
     name, statistics, cycles = values["name"], values["statistics"], values["cycles"]
     explained = explained_region(stored, name)
     compiled, graph = stored.compiled.get(name, (None, None))
@@ -138,7 +138,7 @@ def region_page(number: int, values: Values, stored: StoredRun, things: Things) 
 
 
 def repeated_label(values: Values) -> str:
-    """Return what a region is called, with those that run like it."""
+    """Return the name of a region, with the names of the regions that run like it."""
     return names_label([values["name"], *values["repeats"]])
 
 
@@ -164,7 +164,7 @@ class _Names:
 
 
 def _table(compiled: Values, names: _Names, by_name: Mapping[str, Values]) -> Markup:
-    """Return the fusion table. It has no lanes: a stream in it is that of the first lane."""
+    """Return the fusion table. It has no lanes: a stream in it is the stream of the first lane."""
     first = {name.partition("/")[0]: name for name in reversed(list(by_name))}
 
     def node(stream: str) -> int | None:
@@ -231,7 +231,7 @@ def _sentences(values: Values, explained: Values | None) -> Iterator[str]:
 
 
 def _bound(nodes: Sequence[Values], cycles: int, roof: Values) -> Iterator[str]:
-    """Yield what bounds a region as far as its statistics tell: no critical path says what it waits for."""
+    """Yield the bound of a region as far as its statistics tell, where no critical path shows its waits."""
     busiest = max(nodes, key=lambda node: node["occupied"])
     share = 100 * busiest["occupied"] / cycles if cycles else 0.0
     near = cycles <= NEAR_ROOFLINE * roof["bound"]
@@ -258,7 +258,7 @@ def _reuse(ports: Sequence[Values]) -> Iterator[str]:
 
 
 def _occupied(resources: Values) -> str:
-    """Return the sentence about what a region occupies."""
+    """Return the sentence about the resources that a region occupies."""
     counts = (f"{resources[name]:,}" for name in ("mul", "add", "special"))
     lanes = "{} lanes of multiplication, {} of addition and {} of other arithmetic".format(*counts)
     others = f"{resources['port']:,} ports of the memory and {resources['stream']:,} stream units"

@@ -21,8 +21,8 @@ LETTERS = 20
 
 @dataclass(frozen=True, slots=True)
 class RooflinePoint:
-    """A region with its FLOPs, the bytes that were moved for it, the cycles that it took, and those that its busiest node takes. `key` and
-    `thing` are its place in the address bar and its number on a page. A `hollow` point is of the run that another is compared with."""
+    """A region with its FLOPs, the bytes that were moved for it, its cycles, and the cycles of its busiest node (`compute`). `key` and
+    `thing` are its place in the address bar and its number on a page. A `hollow` point belongs to the baseline."""
 
     name: str
     flops: int
@@ -35,7 +35,7 @@ class RooflinePoint:
 
     @classmethod
     def of(cls, name: str, region: Mapping[str, Any], key: str | None, thing: int | None, hollow: bool = False) -> RooflinePoint:
-        """Return the point of a region of a result. Where the memory answers at once, the bytes are those that nodes ask for."""
+        """Return the point of a region of a result. Where the memory answers at once, its bytes are the bytes that nodes ask for."""
         statistics, memory = region["statistics"], region["statistics"]["memory"]
         asked = sum(traffic["bytes"] for traffic in statistics["traffic"])
         moved = asked if memory is None else memory["read_bytes"] + memory["written_bytes"]

@@ -32,8 +32,8 @@ Values = Mapping[str, Any]
 @dataclass(frozen=True, slots=True)
 class StoredRun:
     """A finished run. `compiled` has the content of `region.json` and the graph of each region, if they were written. `cycles` is the
-    report of `explain cycles` on the same run, and `energy` what the run took, if there is one. `program` has the Einsums and the lines
-    that they came from; it is empty if they were not written."""
+    report of `explain cycles` on the same run, and `energy` the energy of the run, if there is one. `program` has the Einsums and
+    the lines that they came from; it is empty if they were not written."""
 
     result: Values
     compiled: Mapping[str, tuple[Values, Graph]] = field(default_factory=dict)

@@ -32,7 +32,7 @@ class SourceFile:
 
 
 def region_sources(program: Values, einsums: Sequence[str], things: Things) -> tuple[SourceFile, ...]:
-    """Return, by file, the lines that some Einsums came from, with those around them."""
+    """Return, by file, the lines that some Einsums came from, with the lines around them."""
     wanted: dict[str, set[int]] = {}
     for values in program.get("einsums", ()):
         if values["name"] in einsums and values["file"] is not None:

@@ -7,12 +7,12 @@ from collections.abc import Mapping, Sequence
 from fuseflow.report.page.svg import Markup, element, number
 
 STATES = ("busy", "starved", "memory", "blocked")
-"""The states from bottom to top. What is left on top is before the first firing and after the last."""
+"""The states from bottom to top. The rest on top is the time before the first firing and after the last."""
 
 
 def stall_strip(cycles: Mapping[str, Sequence[int]], window: int, total: int, processes: int = 1) -> Markup:
-    """Return the strip of a node as a drawing that is as wide as its box. `cycles` has a list for each state, window after window, of a
-    node with so many processes; `total` are the cycles of the run."""
+    """Return the strip of a node as a drawing that is as wide as its box. `cycles` has a list for each state, window after
+    window, summed over the `processes` of the node; `total` are the cycles of the run."""
     windows = max(map(len, cycles.values()), default=0)
     floor = [0.0] * windows
     paths = []

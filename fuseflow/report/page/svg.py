@@ -37,8 +37,8 @@ def line(x1: float, y1: float, x2: float, y2: float, class_: str, title: str = "
 
 
 def curve(points: list[tuple[float, float]], class_: str, title: str = "", thing: int | None = None) -> Markup:
-    """Return a curve from top to bottom through points, which leaves and reaches each point straight down. `thing` is the number of what it
-    stands for on a page."""
+    """Return a curve from top to bottom through points, which leaves and reaches each point straight down. `thing` is the number
+    of its thing on a page."""
     (x, y), *rest = points
     path = f"M{number(x)} {number(y)}"
     for to_x, to_y in rest:
@@ -54,7 +54,7 @@ def shorten(name: str, letters: int) -> str:
 
 
 def shorten_middle(name: str, letters: int) -> str:
-    """Return a name with at most `letters` letters. What tells names of one model apart is at their ends, so the middle is left out.
+    """Return a name with at most `letters` letters. Names of one model differ at their ends, so the middle is left out.
 
     >>> shorten_middle("decoders.0.attn.query.weight_val", 20)
     'decod…ery.weight_val'

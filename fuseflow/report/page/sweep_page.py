@@ -1,4 +1,4 @@
-"""The page of a sweep: its Pareto front, all of its points, and what each of them is and how it is run alone."""
+"""The page of a sweep: its Pareto front, all of its points, and for each point its values and the command that runs it alone."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from fuseflow.sweep.design_space import LabeledPoint
 from fuseflow.sweep.sweep import Sweep
 
 AGAINST = ("bytes", "mul", "fifo")
-"""What cycles are drawn against: bytes that are moved, lanes of multiplication, bytes of FIFOs on the chip."""
+"""The numbers that cycles are drawn against: bytes that are moved, lanes of multiplication, bytes of FIFOs on the chip."""
 WORKLOAD = ("model", "data", "machine")
-"""The axes that say what a schedule is tried on. Points of one workload stand in one picture."""
+"""The axes that say on which model, data and machine a schedule is tried. Points of one workload stand in one picture."""
 WHY_NO_RUN = {
     "left": "The point has not run yet.",
     "estimated": "The point was estimated, and has no run: `mode: simulate` in the file of the sweep runs it.",
@@ -43,8 +43,8 @@ class Front:
 
 @dataclass(frozen=True, slots=True)
 class PointPage:
-    """What the page says of a point. `commands` run it alone, and write its page. `run` is the page of its run, packed; it is empty if
-    there is none, and `why_not` says why."""
+    """The content of the page about a point. `commands` run it alone, and write its page. `run` is the page of its run, packed;
+    it is empty if there is none, and `why_not` says why."""
 
     name: str
     number: int
@@ -60,8 +60,8 @@ class PointPage:
 def sweep_page(sweep: Sweep, with_runs: bool = True, report: Callable[[int, int], None] = lambda done, total: None) -> str:
     """Return the page of a sweep, with all points that are done. The same results give the same bytes.
 
-    The pages of the runs that were kept are in it, unless `with_runs` leaves them out. `report` is called with the number of points whose
-    pages are made, and that of all.
+    The pages of the runs that were kept are in it, unless `with_runs` leaves them out. `report` is called with the number of
+    points whose pages are made, and the number of all points.
     """
     return printable(lambda: _page(sweep, with_runs, report))
 
@@ -148,7 +148,7 @@ def _cell(value: Cell) -> Cell:
 
 
 def _fronts(sweep: Sweep, lines: Sequence[Record], points: Sequence[PointPage]) -> Sequence[Front]:
-    """Return the pictures of every workload, for what its points have values of."""
+    """Return the pictures of every workload, for the numbers that its points have."""
     groups: dict[str, list[int]] = {}
     for k, place in enumerate(sweep.space.points):
         groups.setdefault(place.point.workload, []).append(k)

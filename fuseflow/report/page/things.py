@@ -17,11 +17,11 @@ LONGEST_KEY = 60
 
 @dataclass(slots=True)
 class Thing:
-    """A thing with what the page says of it.
+    """A thing with the facts that the page shows about it.
 
     `key` is its place in the address bar. `region` is the number of the region that it belongs to, if there is one. `facts` are pairs of a
-    label and a text. `links` has the numbers of other things, by what they are to this one. `shares` are percents, by how a graph may be
-    coloured.
+    label and a text. `links` has the numbers of other things, by their relation to this one. `shares` are percents, by the way in
+    which a graph may be coloured.
     """
 
     kind: Kind
@@ -39,7 +39,7 @@ class Thing:
             self.links[label] = list(dict.fromkeys((*self.links.get(label, ()), *known)))
 
     def values(self) -> dict[str, Any]:
-        """Return the thing as plain values for the scripts of the page, without what is empty."""
+        """Return the thing as plain values for the scripts of the page, without empty ones."""
         values: dict[str, Any] = {"kind": self.kind, "name": self.name, "key": self.key}
         values |= {} if self.region is None else {"region": self.region}
         values |= {"facts": self.facts} if self.facts else {}

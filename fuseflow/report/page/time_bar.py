@@ -13,7 +13,7 @@ LABELLED = 6.0
 
 @dataclass(frozen=True, slots=True)
 class BarPart:
-    """A part of a bar. `tip` is what the mouse tells, `key` is where a click leads, and `thing` is the number of the thing that it is."""
+    """A part of a bar. `tip` is shown under the mouse, a click leads to `key`, and `thing` is the number of its thing."""
 
     name: str
     cycles: int

@@ -1,1 +1,1 @@
-"""Dispatch of operators on stored sparse tensors: by the formats of their arguments and results, to what is registered for them."""
+"""Dispatch of operators on stored sparse tensors: the formats of arguments and results select an implementation."""

@@ -1,4 +1,4 @@
-"""The types that autocast gives the tensors of a call. PyTorch alone knows which operators it casts, so that it is asked."""
+"""The types that autocast gives the tensors of a call. Only PyTorch knows which operators it casts, so its own dispatch is run."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 
 class _Casts(TorchDispatchMode):  # type: ignore[no-untyped-call]
-    """What autocast casts before an operator runs: the new type of each tensor by its identity. The operator itself does not run."""
+    """The casts of autocast before an operator runs: the new type of each tensor by its identity. The operator itself does not run."""
 
     def __init__(self) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
@@ -47,7 +47,7 @@ def _casts(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str
     try:
         with torch._C.DisableTorchFunction(), casts:
             function(*args, **kwargs)
-    except Exception:  # Nothing was computed. What is wrong with a call, its execution says.
+    except Exception:  # Nothing was computed. The execution of a faulty call raises its error.
         pass
     return casts.types
 

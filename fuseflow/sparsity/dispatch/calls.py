@@ -27,10 +27,10 @@ _HELD_DENSE = (torch.Tensor, DenseTensor, MaskedSparseTensor)
 
 
 class Call:
-    """A call of an operator: its arguments by name, and how its results are asked for.
+    """A call of an operator: its arguments by name, and the requested formats of its results.
 
-    `function` is what was called, such as a method, which may take its arguments otherwise than the operator that it is. `outputs` are the
-    formats of the results, or None for those that an implementation gives. `wrapper` is the class of stored tensors.
+    `function` is the called function, such as a method, which may take its arguments otherwise than its operator. `outputs` are
+    the formats of the results, or None for the formats that an implementation gives. `wrapper` is the class of stored tensors.
     """
 
     def __init__(
@@ -65,12 +65,12 @@ class Call:
         return self._function(*args, **kwargs)
 
     def release(self) -> None:
-        """Forget the tensors. What a gradient needs of them, an implementation saves."""
+        """Forget the tensors. An implementation saves the values that a gradient needs."""
         self.tensors = []
         self.arguments.release()
 
     def describe(self) -> str:
-        """Return what is missing if there is no implementation."""
+        """Return a text that says which implementation is missing."""
         formats = ", ".join(map(class_name, self.formats))
         return f"`{operator_name(self.operator)}` has no implementation for ({formats})"
 
@@ -110,7 +110,7 @@ def run_dense(call: Call) -> Any:
 
 
 def densified(tensor: StorageTensor) -> torch.Tensor:
-    """Return a stored tensor as a dense one, of which it gets the gradient, stored as it asks."""
+    """Return a stored tensor as a dense one. The stored tensor gets the gradient of the dense one, in the format that it asks for."""
     dense: torch.Tensor = _Densified.apply(tensor)  # type: ignore[no-untyped-call]
     return dense
 
@@ -217,7 +217,7 @@ def _report_dense(call: Call) -> None:
 
 
 def _require_outputs(call: Call, flat: Sequence[Any], outputs: Outputs) -> None:
-    """Raise `DispatchError` if an implementation gave other results than those that it is registered for."""
+    """Raise `DispatchError` if an implementation gave other results than it is registered for."""
     name = operator_name(call.operator)
     expected = len(outputs) or (len(call.outputs) if call.outputs else len(flat))
     if len(flat) != expected:
@@ -275,7 +275,7 @@ def _backward_key(ctx: Any, gradients: Sequence[torch.Tensor], formats: Sequence
 
 
 def _with_pairs(formats: Sequence[TensorFormat], outputs: Outputs) -> list[tuple[TensorFormat, tuple[type, type]]]:
-    """Return the formats of gradients with what an implementation gives for each."""
+    """Return each format of a gradient with the pair of sparsifier and class that an implementation gives for it."""
     pairs = outputs or ((type(KEEP_ALL), torch.Tensor),) * len(formats)
     return list(zip(formats, pairs, strict=True))
 
@@ -286,8 +286,8 @@ def _inline(format: TensorFormat, pair: tuple[type, type], exact: bool) -> Any:
 
 
 def _backward_formats(ctx: Any, call: Call) -> list[TensorFormat]:
-    """Return the formats of the gradients that an implementation is asked for. A tensor that was converted has the places of what it
-    became, if its own gradient has its own places."""
+    """Return the formats of the gradients that an implementation has to give. If the gradient of a tensor has the places of the
+    tensor and the tensor was converted, they are the places of the converted tensor."""
     formats = []
     for place, (asked, cls) in enumerate(zip(call.grad_formats, ctx.formats, strict=True)):
         same = isinstance(asked.inline, SameFormatSparsifier)
@@ -304,7 +304,7 @@ def _backward_formats(ctx: Any, call: Call) -> list[TensorFormat]:
 def _finished_gradients(
     call: Call, results: Iterable[Any], outputs: Outputs, formats: Sequence[TensorFormat]
 ) -> list[torch.Tensor | None]:
-    """Return what an implementation gave in the formats that the tensors of the call ask for."""
+    """Return the gradients of an implementation in the formats that the tensors of the call ask for."""
     finished: list[torch.Tensor | None] = []
     pairs = _with_pairs(formats, outputs)
     for value, (format, pair), asked in zip(results, pairs, call.grad_formats, strict=True):

@@ -1,4 +1,4 @@
-"""What becomes of an operator that has no implementation: it is an error, or the arguments are made dense, with or without a warning."""
+"""The handling of an operator that has no implementation: it is an error, or the arguments are made dense, with or without a warning."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def report(message: str, stub: str) -> None:
 
 
 def missing(message: str, stub: str, hint: str = "") -> DispatchError:
-    """Return an error that says what is missing, with a registration to fill in."""
+    """Return an error that says which implementation is missing, with a registration to fill in."""
     return DispatchError(f"{message}. To add one:\n\n{stub}\n", hint=hint or "the text above is a program to fill in")
 
 

@@ -1,4 +1,4 @@
-"""The look-up of implementations: one for exactly the formats, else those that the shortest lossless conversions of formats reach."""
+"""The look-up of implementations: one for exactly the formats, else one that the shortest lossless conversions reach."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Path: TypeAlias = tuple[Function, ...]
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """An implementation that can treat a call: the conversions of each tensor that it is passed, and what it gives."""
+    """An implementation that can treat a call: the conversions of each tensor that it is passed, and the formats of its results."""
 
     function: Function
     paths: tuple[Path, ...]
@@ -45,11 +45,11 @@ def forward_candidates(operator: Operator, inputs: Classes, outputs: Outputs | N
 
 
 def backward_candidates(operator: Operator, key: BackwardKey, forward: Function | None = None) -> Iterator[Candidate]:
-    """Yield the implementations of the gradient of an operator, the one that needs the fewest conversions first, and before others those
-    that are for just these formats of the forward pass.
+    """Yield the implementations of the gradient of an operator, the one that needs the fewest conversions first, and first of all
+    the ones for exactly these formats of the forward pass.
 
-    The tensors of the forward pass are as that saved them, so that their formats are never converted. What the function `forward` of a user
-    saved is not what built-in implementations read.
+    The tensors of the forward pass are as that pass saved them, so that their formats are never converted. Built-in
+    implementations cannot read the tensors that a user's function `forward` saved.
     """
     rows = REGISTRY.backward.get(operator, {})
     if forward is not None and not is_built_in(forward):
@@ -93,7 +93,7 @@ def _paths(sources: Sequence[type], registered: Sequence[type]) -> tuple[Path, .
 
 
 def _output_cost(given: Outputs, asked: Outputs | None) -> int | None:
-    """Return how many results must be made sparse afterwards, or None if what is given cannot become what is asked for."""
+    """Return how many results must be made sparse afterwards, or None if the formats `given` cannot become the formats `asked`."""
     if asked is None or given == asked:
         return 0
     dense = (KeepAll, torch.Tensor)

@@ -1,4 +1,4 @@
-"""What is registered: implementations of operators and of sparsifiers, and lossless conversions, by the formats that they are for.
+"""The registry: implementations of operators and of sparsifiers, and lossless conversions, by the formats that they are for.
 
 A registration for formats that have one replaces it, so that a cell of a notebook can be run again.
 """
@@ -25,7 +25,7 @@ F = TypeVar("F", bound=Function)
 
 @dataclass(frozen=True, slots=True)
 class ForwardKey:
-    """What an implementation of an operator takes and gives."""
+    """The formats that an implementation of an operator takes and gives."""
 
     inputs: Classes
     outputs: Outputs
@@ -33,8 +33,8 @@ class ForwardKey:
 
 @dataclass(frozen=True, slots=True)
 class BackwardKey:
-    """What an implementation of the gradient of an operator takes and gives. `inputs` are the formats in the forward pass, or None for
-    any."""
+    """The formats that an implementation of the gradient of an operator takes and gives. `inputs` are the formats in the forward
+    pass, or None for any."""
 
     grad_outputs: Classes
     grad_inputs: Outputs

@@ -1,4 +1,4 @@
-"""The arguments of a call by the names of the operator's signature: that of a Python function, or the schema of a built-in one."""
+"""The arguments of a call by the names of the operator's signature: the signature of a Python function, or the schema of a built-in one."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _DUNDERS |= {"__div__": "div", "__matmul__": "matmul", "__neg__": "neg", "__abs_
 
 @functools.cache
 def canonical(operator: Operator) -> Operator:
-    """Return the function of which an operator is another spelling, or the operator itself: `torch.mm` for the method `torch.Tensor.mm`,
+    """Return the function that an operator is another spelling of, or the operator itself: `torch.mm` for the method `torch.Tensor.mm`,
     `torch.add` for `+`, and `torch.nn.functional.linear` for the operator of ATen that stands in exported programs.
 
     Both have the same order of tensors. A method may take numbers one by one where the function takes a list."""
@@ -58,7 +58,7 @@ class Slot:
 
 
 class Arguments(Mapping[str, Any]):
-    """The arguments of a call by their names, with defaults for those that were not passed. It notes which were read."""
+    """The arguments of a call by their names, with defaults for arguments that were not passed. It notes which were read."""
 
     def __init__(self, content: Mapping[str, Any], optional: frozenset[str]) -> None:
         self._content, self._unread = dict(content), set(content) - optional
@@ -89,7 +89,7 @@ class Arguments(Mapping[str, Any]):
 @dataclass(frozen=True, slots=True)
 class Binding:
     """A call whose tensors are replaced by slots. `names` are its arguments by name, and `order` the slots in the order of the signature.
-    `plain` are the names that an implementation need not read: tensors, and what has its default value."""
+    `plain` are the names that an implementation need not read: tensors, and arguments with their default value."""
 
     args: tuple[Any, ...]
     kwargs: dict[str, Any]

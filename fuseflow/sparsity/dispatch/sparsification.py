@@ -1,4 +1,4 @@
-"""The application of sparsifiers to tensors: what is registered for their formats, else selecting and packing."""
+"""The application of sparsifiers to tensors: an implementation for their formats, else selecting and packing."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def dense_of(tensor: torch.Tensor) -> torch.Tensor:
 
 
 def formatted(tensor: torch.Tensor, format: TensorFormat, wrapper: type[StorageTensor]) -> torch.Tensor:
-    """Return a dense result in a format: what both of its sparsifiers keep."""
+    """Return a dense result in a format: the entries that both of its sparsifiers keep."""
     return sparsified(sparsified(tensor, format.inline, format.tmp, wrapper), format.external, format.out, wrapper)
 
 
@@ -64,7 +64,7 @@ def converted(tensor: torch.Tensor, path: Path, wrapper: type[StorageTensor]) ->
 
 
 def tensor_of(value: Any, wrapper: type[StorageTensor]) -> torch.Tensor:
-    """Return what a sparsifier or a conversion gave. Raise `DispatchError` if it is no tensor."""
+    """Return the result of a sparsifier or a conversion. Raise `DispatchError` if it is no tensor."""
     tensor = as_tensor(value, wrapper)
     if not isinstance(tensor, torch.Tensor):
         raise DispatchError(
@@ -75,7 +75,7 @@ def tensor_of(value: Any, wrapper: type[StorageTensor]) -> torch.Tensor:
 
 
 def as_tensor(value: Any, wrapper: type[StorageTensor]) -> Any:
-    """Return what an implementation gave, wrapped if it is a bare storage."""
+    """Return the result of an implementation, wrapped if it is a bare storage."""
     if isinstance(value, torch.Tensor) or not callable(getattr(value, "to_dense", None)):
         return value
     if places_of(type(value)) is not None:
@@ -84,7 +84,7 @@ def as_tensor(value: Any, wrapper: type[StorageTensor]) -> Any:
 
 
 def _default(tensor: torch.Tensor, sparsifier: Any, out: Format) -> Any:
-    """Return what a sparsifier keeps of a tensor as a storage (or as a dense tensor), where nothing is registered for just that."""
+    """Return the entries that a sparsifier keeps as a storage (or a dense tensor), where no implementation is registered for this case."""
     inp, target = format_of(tensor), storage_class(out)
     if inp is not torch.Tensor and (type(sparsifier), torch.Tensor, target) in REGISTRY.sparsifiers:
         report(_message(sparsifier, inp, target), sparsifier_stub(type(sparsifier), inp, target))
@@ -118,7 +118,7 @@ def _same_format(dense: torch.Tensor, sparsifier: SameFormatSparsifier, inp: typ
 
 
 def _layout(sparsifier: Sparsifier, out: Format) -> Layout | None:
-    """Return the layout that makes storages of a format: the one that was given, that of the sparsifier, or one without parameters."""
+    """Return the layout that makes storages of a format: the given one, the sparsifier's, or one without parameters."""
     if isinstance(out, Layout):
         return out
     target = storage_class(out)

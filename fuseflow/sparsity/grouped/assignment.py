@@ -13,7 +13,7 @@ Method: TypeAlias = Literal["exact", "greedy"]
 """How columns get their patterns: so that they keep the most, or one after the other as STen does."""
 
 PAIRS_AT_ONCE = 1 << 22
-"""About so many pairs of a column and a pattern are in memory at a time, unless one chunk has more. A pair needs up to 40 bytes."""
+"""About how many pairs of a column and a pattern are in memory at a time, unless one chunk has more. A pair needs up to 40 bytes."""
 
 
 def assignment(

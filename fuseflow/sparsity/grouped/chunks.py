@@ -41,7 +41,7 @@ class ChunkGrid:
         return cut.swapaxes(-3, -2).reshape(self.count, self.columns, self.m)
 
     def join(self, chunks: npt.NDArray[Scalar]) -> npt.NDArray[Scalar]:
-        """Return the tensor of which these are the chunks, without what they were filled up with."""
+        """Return the tensor that has these chunks, without their padding."""
         *rest, across, along = self.extents
         cut = chunks.reshape(*self.extents, self.columns, self.m).swapaxes(-3, -2)
         moved = cut.reshape(*rest, across * self.columns, along * self.m)

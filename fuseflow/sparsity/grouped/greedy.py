@@ -10,7 +10,7 @@ from numba import njit
 
 
 def greedy_assignment(sums: npt.NDArray[Any], g: int) -> npt.NDArray[np.int16]:
-    """Return the pattern of each column, [chunks, columns], from what each pattern keeps of it, [chunks, columns, patterns].
+    """Return the pattern of each column, [chunks, columns], from the sum that each pattern keeps of it, [chunks, columns, patterns].
 
     Pairs of a column and a pattern are taken by descending sum, of equal sums the one with the higher column first, then the one with the
     higher pattern. A pair is skipped if its column has a pattern, or its pattern `g` columns. There are `g` times as many columns as
@@ -25,8 +25,8 @@ def greedy_assignment(sums: npt.NDArray[Any], g: int) -> npt.NDArray[np.int16]:
 
 
 def _take_in_order(order: npt.NDArray[np.int64], patterns: int, g: int, pattern_of: npt.NDArray[np.int16]) -> None:
-    """Take the pairs of every chunk in their order. The number of a pair is that of its column times `patterns`, plus that of its
-    pattern; -1 stands for no pattern."""
+    """Take the pairs of every chunk in their order. The number of a pair is its column times `patterns`, plus its pattern; -1
+    stands for no pattern."""
     for chunk in range(len(order)):
         room = np.full(patterns, g)
         missing = pattern_of.shape[1]

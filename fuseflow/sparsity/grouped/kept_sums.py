@@ -1,4 +1,4 @@
-"""What patterns keep of columns: sums of magnitudes."""
+"""The sums of the magnitudes that patterns keep of columns."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ def magnitudes(chunks: npt.NDArray[Any]) -> npt.NDArray[Any]:
     """Return the magnitudes of the entries of chunks, [chunks, columns, m], in the precision in which they are added: float64 if float32
     does not hold all numbers of the type.
 
-    If some are not finite, all are float64 and relative to the largest finite one, and those that are not finite get numbers so large that
-    NaN counts more than all infinite entries of a chunk, and an infinite one more than all finite ones.
+    If some are not finite, all are float64 and relative to the largest finite one, and entries that are not finite get numbers so
+    large that NaN counts more than all infinite entries of a chunk, and an infinite one more than all finite ones.
     """
     exact: npt.NDArray[Any] = np.abs(chunks.astype(np.float32 if np.can_cast(chunks.dtype, np.float32) else np.float64))
     finite = np.isfinite(exact)

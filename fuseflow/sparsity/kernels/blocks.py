@@ -1,4 +1,4 @@
-"""Products of matrices that are stored in blocks: those of PyTorch, or a small dense product for each block."""
+"""Products of matrices that are stored in blocks: the products of PyTorch, or a small dense product for each block."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def _block_rows(storage: BcsrTensor) -> torch.Tensor:
 
 
 def _pieces(blocks: int, elements: int) -> Iterator[slice]:
-    """Yield slices of so many blocks, each of which needs so many elements."""
+    """Return slices of all `blocks`, each with about `_AT_ONCE` elements at most, where one block has `elements`."""
     step = max(1, _AT_ONCE // max(1, elements))
     return (slice(start, start + step) for start in range(0, blocks, step))
 

@@ -43,7 +43,7 @@ def in_order(storage: GroupedNMTensor) -> NMTensor:
 
 
 def _slots(storage: GroupedNMTensor) -> torch.Tensor:
-    """Return for each column of each chunk, [chunks, patterns, g], which group of which column of the matrix it is."""
+    """Return the place of each column of each chunk in the matrix, [chunks, patterns, g]: its column and its group there."""
     number = torch.arange(storage.grid.count, device=storage.values.device).view(-1, 1, 1)
     across, along = storage.grid.chunk_coordinates(number)
     slots: torch.Tensor = (across * storage.grid.columns + storage.columns) * storage.grid.extents[-1] + along
@@ -51,7 +51,7 @@ def _slots(storage: GroupedNMTensor) -> torch.Tensor:
 
 
 def _columns(storage: GroupedNMTensor) -> int:
-    """Return how many columns all chunks have, those included that they are filled up with."""
+    """Return how many columns all chunks have, padding included."""
     return storage.grid.extents[-2] * storage.grid.columns
 
 

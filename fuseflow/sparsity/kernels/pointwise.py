@@ -1,4 +1,4 @@
-"""Functions of single entries that are 0 where their arguments are 0: they are computed on what is stored, and the result has its places.
+"""Functions of single entries that are 0 where their arguments are 0: they are computed on stored entries, and the result has their places.
 
 These are functions of one tensor, products and quotients of one with a number, and differences and products of tensors that have the same
 places.
@@ -67,7 +67,7 @@ def _register(function: Callable[..., Any], storage: type, count: int, accepts: 
 
 
 def _backward(ctx: Any, grad_outputs: Sequence[torch.Tensor], input_sparsifiers: Sequence[Any]) -> list[Any]:
-    """Return the gradients of tensors with the same places: at these places, if all are asked for so, else those of dense tensors."""
+    """Return the gradients of tensors with the same places: at these places, if all are to be stored so, else as dense tensors."""
     storages = [tensor.wrapped_tensor for tensor in ctx.saved_tensors]
     places = known_places(storages[0])
     if all(isinstance(sparsifier, SameFormatSparsifier) for sparsifier in input_sparsifiers):

@@ -1,4 +1,4 @@
-"""What a storage class needs for products: three functions of a stored matrix and a dense one."""
+"""The kernels that a storage class needs for products: three functions of a stored matrix and a dense one."""
 
 from __future__ import annotations
 

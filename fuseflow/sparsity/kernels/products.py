@@ -32,7 +32,7 @@ class Side(Protocol):
         """Return the matrix of a tensor, [length, columns]."""
 
     def restored(self, columns: torch.Tensor, like: torch.Size) -> torch.Tensor:
-        """Return the tensor of a matrix, whose other dimensions are those of the shape `like`."""
+        """Return the tensor of a matrix. Its other dimensions are as in the shape `like`."""
 
 
 class Rows:
@@ -176,7 +176,7 @@ def _sampled(kernel: ProductKernel, storage: Any, left: torch.Tensor, right: tor
 
 
 def _factors(ctx: Any) -> tuple[Any, Any]:
-    """Return the factors of what is added and of the product, which only `addmm` has."""
+    """Return the factors of the added tensor and of the product, which only `addmm` has."""
     return ctx.call.arguments.get("beta", 1), ctx.call.arguments.get("alpha", 1)
 
 

@@ -76,7 +76,7 @@ def positions_of(counts: torch.Tensor) -> torch.Tensor:
 
 
 def majors(positions: torch.Tensor, stored: int) -> torch.Tensor:
-    """Return the row or the column of each of so many stored entries."""
+    """Return the row or the column of each of the `stored` entries."""
     import torch
 
     counts = positions.diff()

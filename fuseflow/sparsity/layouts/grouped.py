@@ -42,13 +42,13 @@ class GroupedNMTensor:
     def from_dense(
         cls, tensor: torch.Tensor, n: int, m: int, sparse_dim: int, group_size: int, group_dim: int
     ) -> GroupedNMTensor:
-        """Return what the greedy method of the paper keeps of a tensor, with groups of `group_size` columns."""
+        """Return the entries of a tensor that the greedy method of the paper keeps, with groups of `group_size` columns."""
         mask = grouped_mask(values_of(tensor), n, m, group_size, sparse_dim, group_dim, "greedy")
         return NMGLayout(n, m, group_size, sparse_dim, group_dim).pack(tensor, mask_of(mask, tensor))
 
     def coordinates(self) -> tuple[torch.Tensor, ...]:
-        """Return the coordinates of the values in each dimension, which broadcast to the shape of `values`. Those of what a chunk is filled
-        up with are beyond the tensor."""
+        """Return the coordinates of the values in each dimension, which broadcast to the shape of `values`. Coordinates of the
+        padding of a chunk are beyond the tensor."""
         import torch
 
         device = self.values.device

@@ -1,4 +1,4 @@
-"""What a layout is: a way to store the kept entries of a tensor, for PyTorch and for the compiler."""
+"""The base class of layouts. A layout is a way to store the kept entries of a tensor, for PyTorch and for the compiler."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Layout(ABC):
     __slots__ = ()
 
     name: ClassVar[str]
-    """What it is called in texts, such as `csr`."""
+    """Its name in texts, such as `csr`."""
 
     storage: ClassVar[type]
     """The class of tensors that are stored so. It has a method `to_dense`."""
@@ -74,8 +74,8 @@ def require_fit(layout: Layout, mask: torch.Tensor, tensor: str) -> None:
 
 
 def kept_of(tensor: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
-    """Return a dense tensor with 0 for what a mask does not keep. A product with the mask makes NaN of what is not finite, and -0.0 of
-    what is negative."""
+    """Return a dense tensor with 0 for entries that a mask does not keep. A product with the mask would give NaN for infinities,
+    and -0.0 for negative entries."""
     return tensor.detach().masked_fill(~mask, 0)
 
 

@@ -28,7 +28,7 @@ def register_layout(cls: type[Layout]) -> type[Layout]:
 
 
 def parse_layout(text: str) -> Layout:
-    """Return the layout that a text says, such as `csr` or `bcsr:4x4`. Raise `SparsityError` for what is unknown."""
+    """Return the layout that a text names, such as `csr` or `bcsr:4x4`. Raise `SparsityError` for an unknown one."""
     return parse_text(text, LAYOUTS, "layout")
 
 

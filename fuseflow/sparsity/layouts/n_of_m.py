@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class NMTensor:
-    """A tensor that stores `n` entries of every `m` coordinates of its dimension `dim`, which stands last in what is stored: `offsets` of a
-    byte and `values`, both [..., groups, n]. A group with fewer entries is filled up with zeros."""
+    """A tensor that stores `n` entries of every `m` coordinates of its dimension `dim`, which is the last one in the storage:
+    `offsets` of a byte and `values`, both [..., groups, n]. A group with fewer entries is filled up with zeros."""
 
     offsets: torch.Tensor
     values: torch.Tensor

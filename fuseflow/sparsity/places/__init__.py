@@ -1,1 +1,1 @@
-"""Where the entries of stored sparse tensors stand: what gradients, updates and pointwise functions need to know of a storage class."""
+"""Where the entries of stored sparse tensors stand: gradients, updates and pointwise functions need this for a storage class."""

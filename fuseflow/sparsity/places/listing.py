@@ -18,7 +18,7 @@ from fuseflow.sparsity.places.places import Index, Places
 
 
 def places_of(storage: type) -> Places | None:
-    """Return the places of a storage class, or None for a class of which only `to_dense` is known."""
+    """Return the places of a storage class, or None for a class with no more than `to_dense`."""
     return PLACES.get(storage)
 
 
@@ -57,7 +57,7 @@ def _ell_index(storage: EllTensor) -> Index:
 
 
 def _ell_stored(storage: EllTensor) -> torch.Tensor:
-    """Return what is no padding. Columns ascend, so that column 0 behind the first entry of a row is padding."""
+    """Return the mask of entries that are no padding. Columns ascend, so that column 0 behind the first entry of a row is padding."""
     first = torch.arange(storage.columns.shape[1], device=storage.columns.device) == 0
     return (storage.columns != 0) | first
 

@@ -1,4 +1,4 @@
-"""What is known of a storage class: where its entries stand in the dense tensor, and how others are stored at the same places."""
+"""The places of a storage class: where its entries stand in the dense tensor, and how other values are stored at the same places."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def _no_padding(storage: Any) -> torch.Tensor | None:
 
 @dataclass(frozen=True, slots=True)
 class Places:
-    """The places of a class of storages. Storages are dataclasses, of which the field `field` holds the values.
+    """The places of a class of storages. Storages are dataclasses whose field `field` holds the values.
 
     `index` gives the index that reads a dense tensor at the places, in the shape of the values. `stored` gives a mask of that shape which
     is false where a value is padding, which always is 0, or None if there is no padding.
@@ -38,7 +38,7 @@ class Places:
         return values
 
     def with_values(self, storage: Any, values: torch.Tensor) -> Any:
-        """Return a storage that has other values at the same places. What they say of padding is ignored."""
+        """Return a storage that has other values at the same places. Values in padding are ignored."""
         stored = self.stored(storage)
         return dataclasses.replace(storage, **{self.field: values if stored is None else torch.where(stored, values, 0)})
 

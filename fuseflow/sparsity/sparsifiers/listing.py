@@ -31,5 +31,5 @@ def register_sparsifier(cls: type[Sparsifier]) -> type[Sparsifier]:
 
 
 def parse_sparsifier(text: str) -> Sparsifier:
-    """Return the sparsifier that a text says, such as `magnitude:0.9`. Raise `SparsityError` for what is unknown."""
+    """Return the sparsifier that a text names, such as `magnitude:0.9`. Raise `SparsityError` for an unknown one."""
     return parse_text(text, SPARSIFIERS, "sparsifier")

@@ -1,4 +1,4 @@
-"""What a sparsifier is: a rule that says which entries of a tensor are kept."""
+"""The base class of sparsifiers. A sparsifier is a rule that says which entries of a tensor are kept."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ class KeepRule:
 class Sparsifier(ABC):
     """A rule that says which entries of a tensor are kept. A subclass is a frozen dataclass whose fields are its parameters.
 
-    What it selects depends on its arguments alone, so that equal weights in two processes get equal masks. Only a random one without a
-    seed draws from PyTorch's generator.
+    Its selection depends on its arguments alone, so that equal weights in two processes get equal masks. Only a random one
+    without a seed draws from PyTorch's generator.
     """
 
     __slots__ = ()
 
     name: ClassVar[str]
-    """What it is called in texts, such as `magnitude`."""
+    """Its name in texts, such as `magnitude`."""
 
     kind: ClassVar[Kind]
     """How much must be seen before an entry is kept: the entry alone, a group or fiber of the tensor, or all of it."""
@@ -54,8 +54,8 @@ class Sparsifier(ABC):
     def select(self, tensor: torch.Tensor, scores: torch.Tensor | None = None) -> torch.Tensor:
         """Return the mask of a dense tensor, which has its shape and is true where an entry is kept.
 
-        `scores` is what a trainer gathered for each entry; a rule that ranks by magnitude ignores it. Raise `SparsityError` for a tensor
-        that the rule does not fit.
+        `scores` are the scores that a trainer gathered for each entry; a rule that ranks by magnitude ignores it. Raise
+        `SparsityError` for a tensor that the rule does not fit.
         """
 
     @property
@@ -102,7 +102,7 @@ def has_fraction(sparsifier: Sparsifier) -> bool:
 
 
 def kept_count(fraction: float, size: int) -> int:
-    """Return how many of so many entries are kept if this fraction is not."""
+    """Return how many of `size` entries are kept if this fraction is dropped."""
     return size - floor(fraction * size)
 
 

@@ -1,4 +1,4 @@
-"""The sparsifier that keeps what is not 0."""
+"""The sparsifier that keeps entries that are not 0."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The sparsifier that keeps what is large enough."""
+"""The sparsifier that keeps entries that are large enough."""
 
 from __future__ import annotations
 

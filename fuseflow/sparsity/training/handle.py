@@ -58,7 +58,7 @@ class Handle:
         self._select(self._weights, fraction)
 
     def report(self) -> list[SummaryRow]:
-        """Return a row for each sparse weight: what is kept of it, by which rule, and its bytes."""
+        """Return a row for each sparse weight: how many entries are kept, by which rule, and its bytes."""
         return weight_rows({}, self._model)
 
     def remove(self) -> None:
@@ -86,7 +86,7 @@ class Handle:
         return call
 
     def _treat_gradients(self) -> None:
-        """Gather scores, and set what the rules of gradients do not keep to 0. All is selected before a gradient is changed."""
+        """Gather scores, and set entries that rules of gradients drop to 0. All masks are selected before a gradient is changed."""
         masks = [(held.parameter.grad, held.gradient_mask()) for held in self._weights]
         for held in self._weights:
             held.add_scores()
@@ -95,7 +95,7 @@ class Handle:
                 gradient.masked_fill_(~mask, 0)
 
     def _end(self, optimizer: Optimizer, args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
-        """Select masks again if it is time, and set what is pruned to 0."""
+        """Select masks again if it is time, and set pruned entries to 0."""
         step = self.steps + 1
         try:
             self._select(self._due(step), None if self._schedule is None else self._schedule.fraction(step))

@@ -18,8 +18,8 @@ from fuseflow.sparsity.weights import output_mask
 
 @dataclass(slots=True, eq=False)
 class HeldWeight:
-    """A sparse weight whose pruned entries stay 0. `pruned` is the inverse of its mask on its device. `scores` is what a rule such as
-    `movement` ranks its entries by."""
+    """A sparse weight whose pruned entries stay 0. `pruned` is the inverse of its mask on its device. A rule such as `movement`
+    ranks its entries by `scores`."""
 
     name: str
     parameter: nn.Parameter
@@ -66,12 +66,12 @@ class HeldWeight:
                 self.scores.addcmul_(self.parameter.detach(), self.parameter.grad, value=-1)
 
     def gradient_mask(self) -> Tensor | None:
-        """Return what the rule of the gradient keeps of it, or None without a gradient or a rule."""
+        """Return the mask that the rule of the gradient keeps, or None without a gradient or a rule."""
         rule, gradient = self.weight.entry.grad, self.parameter.grad
         return None if rule is None or gradient is None else output_mask(gradient, rule, f"the gradient of {self.name}")
 
     def updated_mask(self, selected: Tensor | None) -> Tensor:
-        """Return the mask after a step: what the rule for updates keeps, or `selected` where there is none, in its layout.
+        """Return the mask after a step: the entries that the rule for updates keeps, or `selected` without such a rule, in its layout.
 
         Raise `SparsityError` if it does not fit the layout.
         """
@@ -80,7 +80,7 @@ class HeldWeight:
         return output_mask(self.parameter.detach(), update, self.name, self.scores, within if update.keeps_all else None)
 
     def set_mask(self, mask: Tensor, entry: WeightEntry, optimizer: Optimizer | None) -> None:
-        """Hold another mask, by this entry. What the optimizer gathered for entries that fall out is cleared."""
+        """Hold another mask, by this entry. The state of the optimizer for entries that fall out is cleared."""
         pruned = ~mask.to(self.parameter.device)
         if optimizer is not None:
             clear_entries(optimizer, self.parameter, pruned & ~self.pruned)

@@ -1,4 +1,4 @@
-"""Holding of sparse weights: a model trains like any other one, and what is pruned stays 0."""
+"""Holding of sparse weights: a model trains like any other one, and pruned entries stay 0."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ def attach(
     every: int = 1,
     schedule: Cubic | None = None,
 ) -> Handle:
-    """Make a model sparse by a spec, and hold its masks while an optimizer trains it. Without a spec, hold those that the model has.
+    """Make a model sparse by a spec, and hold its masks while an optimizer trains it. Without a spec, hold the masks that the model has.
 
     After each step of the optimizer, pruned entries are 0 again. With `when="new"`, the rules select the masks again after every `every`
     steps; with a `schedule`, they do so as long as its fraction rises. A weight whose entry has a rule for updates selects by that one.
     Rules of gradients act before the step, when the processes of a distributed model have summed them. Without an optimizer, call
     `Handle.project` after each step of your own.
 
-    Raise `SparsityError`, and leave the model as it was, for what `sparsify` refuses, for an optimizer that does not hold a sparse weight,
-    and for a schedule of a rule that has no fraction.
+    Raise `SparsityError`, and leave the model as it was, for a spec that `sparsify` refuses, for an optimizer that does not hold
+    a sparse weight, and for a schedule of a rule that has no fraction.
     """
     if when not in ("fixed", "new"):
         raise SparsityError(f"masks cannot be `{when}`", hint='`when` is "fixed" or "new"')

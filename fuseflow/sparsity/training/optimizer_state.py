@@ -1,4 +1,4 @@
-"""What an optimizer knows of the weights that it changes: which they are, and the numbers that it gathers for their entries."""
+"""The state of an optimizer for the weights that it changes: which they are, and the numbers that it gathers for their entries."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def require_weights(optimizer: Optimizer, parameters: Mapping[str, Tensor]) -> N
 
 
 def replace_weights(optimizer: Optimizer, replaced: Mapping[int, nn.Parameter]) -> None:
-    """Let an optimizer hold other weights in the place of those with these identities. What it gathered for the old ones is dropped."""
+    """Let an optimizer hold other weights in the place of those with these identities. Its state for the old ones is dropped."""
     for group in optimizer.param_groups:
         for old in group["params"]:
             if id(old) in replaced:
@@ -35,7 +35,7 @@ def replace_weights(optimizer: Optimizer, replaced: Mapping[int, nn.Parameter]) 
 
 
 def clear_entries(optimizer: Optimizer, parameter: Tensor, entries: Tensor) -> None:
-    """Set what an optimizer gathered for some entries of a weight, such as their momentum, to 0. `entries` is their mask."""
+    """Set the state of an optimizer for some entries of a weight, such as their momentum, to 0. `entries` is their mask."""
     for value in optimizer.state.get(parameter, {}).values():
         if isinstance(value, Tensor) and value.shape == parameter.shape:
             value.masked_fill_(entries, 0)
@@ -43,7 +43,7 @@ def clear_entries(optimizer: Optimizer, parameter: Tensor, entries: Tensor) -> N
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """The weights of an optimizer and what it gathered for them, before a step that may fail."""
+    """The weights of an optimizer and its state for them, before a step that may fail."""
 
     values: tuple[Tensor, ...]
     state: Mapping[str, Any]
@@ -54,7 +54,7 @@ class Snapshot:
         return cls(tuple(p.detach().clone() for p in _parameters(optimizer)), copy.deepcopy(optimizer.state_dict()))
 
     def restore(self, optimizer: Optimizer) -> None:
-        """Undo what an optimizer did since."""
+        """Undo the changes of an optimizer since."""
         with torch.no_grad():
             for parameter, value in zip(_parameters(optimizer), self.values, strict=True):
                 parameter.copy_(value)

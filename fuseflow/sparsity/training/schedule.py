@@ -9,7 +9,7 @@ from fuseflow.errors import SparsityError
 
 @dataclass(frozen=True, slots=True)
 class Cubic:
-    """A fraction that rises from `start` to `end` over so many steps of an optimizer, fast at first, when most entries are redundant.
+    """A fraction that rises from `start` to `end` over `steps` steps of an optimizer, fast at first, when most entries are redundant.
 
     The fraction after k steps is end + (start - end) * (1 - k / steps) ** 3 (Zhu and Gupta, "To prune, or not to prune", 2017).
 
@@ -29,6 +29,6 @@ class Cubic:
             raise SparsityError(f"a fraction cannot rise within {self.steps} steps", hint="give one step or more")
 
     def fraction(self, step: int) -> float:
-        """Return the fraction after so many steps. Behind the last one it stays."""
+        """Return the fraction after `step` steps. After the last one it stays."""
         left = 1 - min(step, self.steps) / self.steps
         return self.end + (self.start - self.end) * left**3

@@ -21,7 +21,7 @@ LEVELS: dict[str, Level] = table(
     (Dense(), Compressed(), Compressed(unique=False), Singleton(), Singleton(unique=False), Bitmap())
 )
 FAMILIES: Mapping[str, Callable[[str], Level]] = {"nm": NM.parse}
-"""How a name with numbers, such as `nm(2:4)`, is read, by what stands before its parenthesis."""
+"""The parser of a name with numbers, such as `nm(2:4)`, by the word before its parenthesis."""
 
 
 def parse_level(name: str) -> Level:
@@ -47,7 +47,7 @@ def _family(name: str) -> str:
 
 
 def names(which: Callable[[Level], bool], each: str = "{}") -> str:
-    """The levels of which something holds, each in this form, to be read in a sentence.
+    """Return the levels for which `which` is true, each in this form, as a list in a sentence.
 
     >>> names(lambda level: level.follows)
     'singleton and singleton(nonunique)'

@@ -1,4 +1,4 @@
-"""What a level format is: how one dimension of a fibertree is stored below the references of the dimension above it.
+"""The base of level formats. A level format says how one dimension of a fibertree is stored below the references of the one above it.
 
 A format declares facts (`Level`), and its fibers hold the data (`Fibers`). Everything else reads these: memory layout and byte counts, both
 simulators, the estimate, files, and the forms in which graphs are exchanged. So a new format is a new file in this package and its row in
@@ -26,7 +26,7 @@ Count = TypeVar("Count", int, float)
 """A number of elements, or one that is expected."""
 
 Kind: TypeAlias = Literal["pos", "crd"]
-"""What the words of an array mean: positions, or coordinates."""
+"""The meaning of the words of an array: positions, or coordinates."""
 
 WORD_BITS = 32
 """Bits of a word: of a position in accelerator memory, and of a coordinate that is stored as it is."""
@@ -36,13 +36,13 @@ NARROW_SIZE = 1 << 31
 
 @dataclass(frozen=True, slots=True)
 class StoredArray:
-    """One array of a level: how many elements it has, and which of them are read and written for what. A level has at most one of a kind.
+    """One array of a level: how many elements it has, and which of them are read and written. A level has at most one of a kind.
 
-    It has `first` elements, `fiber` more for each fiber (so those of fiber r begin at r * `fiber`), and `entry` more for each stored
-    coordinate. A writer appends them in this order: the first ones at its start, an entry with its coordinate, those of a fiber at its end.
+    It has `first` elements, `fiber` more for each fiber (which begin at r * `fiber` for fiber r), and `entry` more for each stored
+    coordinate. A writer appends the first ones at its start, an entry with its coordinate, and a fiber's elements at the end of the fiber.
 
-    A scan asks for `scanned` elements at each reference, from those of its fiber on. Where there are entries, it then asks for those of
-    the fiber, one after the other. A locate asks for the one element that tells of a coordinate: each tells of `told` coordinates.
+    A scan asks for `scanned` elements at each reference, from the first one of its fiber on. Where there are entries, it then asks for the
+    entries of the fiber, one after the other. A locate asks for the one element about a coordinate: an element is about `told` coordinates.
 
     An element has `bits` bits, and they lie one behind the other, across the bounds of bytes. A request covers the whole bytes in which
     its elements lie.
@@ -59,12 +59,12 @@ class StoredArray:
     bits: int = WORD_BITS
 
     def count(self, fibers: float, entries: float) -> float:
-        """The number of elements of so many fibers, with so many stored coordinates together."""
+        """The number of elements for this number of `fibers`, which store `entries` coordinates together."""
         return self.first + self.fiber * fibers + self.entry * entries
 
 
 def bytes_of(elements: Count, bits: int) -> Count:
-    """Return the bytes of an array with so many elements of so many bits, rounded up once.
+    """Return the bytes of an array of `elements` with this number of `bits` each, rounded up once.
 
     >>> bytes_of(5, 32), bytes_of(5, 3)
     (20, 2)
@@ -74,8 +74,8 @@ def bytes_of(elements: Count, bits: int) -> Count:
 
 @dataclass(frozen=True, slots=True)
 class Reads:
-    """What a scan asks of memory: at each reference the `scanned` elements of some arrays, all at once, and then, one after the other,
-    those of an array with entries."""
+    """The requests of a scan to memory: at each reference the `scanned` elements of some arrays, all at once, and then, one after
+    the other, the elements of an array with entries."""
 
     scanned: tuple[StoredArray, ...]
     entries: StoredArray | None = None
@@ -94,8 +94,8 @@ class Computed:
 class Listed:
     """Fibers that are stored: below reference r the coordinates crds[lows[r]..highs[r]).
 
-    The reference of each is its position, or what `refs` says. Then runs of equal coordinates are one here, and `stops[r]` is the end of
-    those below r in the array itself, `spans[r]` their number there. `pos`: lows and highs in one array, if there is one.
+    The reference of each is its position, or is in `refs`. Then runs of equal coordinates are one here, `stops[r]` is the end of the
+    coordinates below r in the array itself, `spans[r]` their number there. `pos`: lows and highs in one array, if there is one.
     """
 
     crds: Coordinates
@@ -113,8 +113,8 @@ class Listed:
 
     @classmethod
     def runs(cls, crds: Coordinates, firsts: Ints, starts: Ints, stops: Ints) -> Listed:
-        """Return the coordinates between starts and stops, of which equal ones in a row count as one. `firsts` are the first positions of
-        all runs."""
+        """Return the coordinates between starts and stops, where equal ones in a row count as one. `firsts` are the first
+        positions of all runs."""
         lows, highs = np.searchsorted(firsts, starts), np.searchsorted(firsts, stops)
         return cls(crds[firsts], lows, highs, firsts, stops, stops - starts)
 
@@ -132,8 +132,8 @@ entries."""
 
 
 class Overfull(Exception):
-    """Coordinates that a level has no room for: the first entry of those that are too many together, the coordinate where the room begins,
-    what is wrong, and a way out."""
+    """Coordinates that a level has no room for: the first of the entries that are too many together, the coordinate where the
+    room begins, the problem, and a way out."""
 
     def __init__(self, entry: int, start: int, why: str, hint: str) -> None:
         super().__init__(why)
@@ -141,7 +141,7 @@ class Overfull(Exception):
 
 
 class Unreadable(Exception):
-    """Arrays of a level that are no fibers of it: the name of the array, and what is wrong with it."""
+    """Arrays of a level that are no fibers of it: the name of the array, and the fault in it."""
 
     def __init__(self, array: str, why: str) -> None:
         super().__init__(why)
@@ -180,7 +180,7 @@ class Fibers(ABC):
 
     @property
     def arrays(self) -> Mapping[str, Coordinates]:
-        """What is stored, by the names of the arrays of the level."""
+        """The stored arrays, by their names in the level."""
         return {}
 
     def look(self) -> Look:
@@ -210,19 +210,19 @@ class Level(ABC):
     ordered: ClassVar[bool] = True
     """Whether the coordinates of a fiber ascend, as joins and reductions need it."""
     located: ClassVar[bool] = False
-    """Whether a coordinate is reached without those before it. The locate of one that is not stored gives `N`."""
+    """Whether a coordinate is reached without the ones before it. The locate of one that is not stored gives `N`."""
     leads: ClassVar[bool] = False
     """Whether it has one entry for each stored coordinate, below which a level that follows may stand."""
     follows: ClassVar[bool] = False
-    """Whether its entries are those of the level above, one for one."""
+    """Whether its entries correspond to the entries of the level above, one for one."""
 
     pads: ClassVar[bool] = False
     """Whether it adds entries of its own, whose value is the implicit one. Packing then gives that value to no other entry."""
 
     @property
     def kept(self) -> bool:
-        """Whether a locate can keep the coordinates of an outermost level: it asks for each of them once, before its first token, and
-        looks coordinates up in what it keeps. The locate of one that is not stored gives `N`."""
+        """Whether a locate can keep the coordinates of an outermost level: it asks for each of them once, before its first token,
+        and looks coordinates up in the kept ones. The locate of one that is not stored gives `N`."""
         return False
 
     @property
@@ -231,13 +231,13 @@ class Level(ABC):
         return False
 
     def room(self, size: int) -> int | None:
-        """The entries that every fiber of a dimension of this size has, however few coordinates are stored in it: a writer adds those that
-        are missing. None: a fiber has as many entries as coordinates. Levels that pad have room."""
+        """The entries that every fiber of a dimension of this size has, however few coordinates are stored in it: a writer adds
+        the missing ones. None: a fiber has as many entries as coordinates. Levels that pad have room."""
         return None
 
     @property
     def rule(self) -> Rule | None:
-        """What must have been kept of every fiber, along this level alone, for a result to have such a level. None: anything."""
+        """The rule that must have selected every fiber, along this level alone, for a result to have such a level. None: any or no rule."""
         return None
 
     @property
@@ -257,7 +257,7 @@ class Level(ABC):
 
     @property
     def public(self) -> str | None:
-        """What readers of the public protobuf schema call it; None: they have no such level, and take it for another."""
+        """Its name for readers of the public protobuf schema. None: they have no such level, and take it for another."""
         return None
 
     @property
@@ -267,10 +267,10 @@ class Level(ABC):
 
     @abstractmethod
     def arrays(self, size: int) -> tuple[StoredArray, ...]:
-        """What is stored for a dimension of so many coordinates; nothing if references are computed."""
+        """The arrays that are stored for a dimension of `size` coordinates; none if references are computed."""
 
     def reads(self, size: int) -> Reads:
-        """What a scan asks of memory. Raises `TensorError` for arrays that no scan reads so."""
+        """The requests of a scan to memory. Raises `TensorError` for arrays that no scan can read."""
         arrays = self.arrays(size)
         scanned = tuple(array for array in arrays if array.scanned)
         match [array for array in arrays if array.entry]:
@@ -283,7 +283,7 @@ class Level(ABC):
         )
 
     def points(self, size: int) -> tuple[StoredArray, ...]:
-        """The arrays of which a locate asks for an element, the same of each. Raises `TensorError` for elements that are not."""
+        """The arrays that a locate reads, each at the same element. Raises `TensorError` if the elements would differ."""
         arrays = tuple(array for array in self.arrays(size) if array.told)
         if len({(array.fiber, array.told) for array in arrays}) > 1:
             raise TensorError(f"no locate reads the arrays of a {self.text} level: their elements tell of different coordinates")
@@ -295,7 +295,7 @@ class Level(ABC):
         return bool(self.arrays(1))
 
     def expected(self, size: int, density: float) -> float:
-        """The coordinates expected in a fiber of a dimension of which this share is stored somewhere."""
+        """The expected number of coordinates of a fiber, if this share of its dimension is stored somewhere."""
         return float(size if self.full else size * density)
 
     @abstractmethod

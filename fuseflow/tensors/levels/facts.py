@@ -1,4 +1,4 @@
-"""What must hold of the facts of a level format before anything reads them. It is checked when the format joins the table."""
+"""The rules for the facts of a level format, which must hold before anything reads them. It is checked when the format joins the table."""
 
 from __future__ import annotations
 

@@ -5,10 +5,10 @@
 Entry (r * groups + g) * n + s is the s-th of group g below reference r, and its coordinate is g * m + its offset. So nothing tells where a
 fiber lies: no positions are stored, and an offset has as many bits as the largest one needs.
 
-A group in which fewer coordinates are stored is padded with the lowest offsets that are free, and offsets ascend. A pad is an entry like
-any other: its value is the implicit one, as that of an explicit zero in `compressed`. A scan emits it, for it cannot do otherwise: the
-offsets of a group with coordinate 3 alone are 0 and 3, and so are those of a group with coordinates 0 and 3. An array of offsets has no
-bit that tells them apart. Where every group is full, which is what this level is for, there are no pads.
+A group in which fewer coordinates are stored is padded with the lowest offsets that are free, and offsets ascend. A pad is an
+entry like any other: its value is the implicit one, as for an explicit zero in `compressed`. A scan emits it, for it cannot do
+otherwise: the offsets of a group with coordinate 3 alone are 0 and 3, and so are the offsets of a group with coordinates 0 and 3. An array
+of offsets has no bit that tells them apart. Where every group is full, which is what this level is for, there are no pads.
 
 The last group may have fewer than n coordinates. Then its last offsets are at or beyond the end of the dimension. They are stored, for
 every group has n, and no scan reads them: how many there are follows from the sizes.
@@ -151,17 +151,17 @@ class NM(Level):
                 "store it `compressed`, or set the smallest entries of every group to the implicit value before",
             )
         offsets = self._padded(group, offset, held)
-        # The number of an entry among those of its group is the number of offsets that are stored there below its own.
+        # The number of an entry in its group is the number of offsets that are stored there below its own.
         rank = (offsets[group] < offset[:, None]).sum(axis=1)
         return NMFibers(size, self, parents, offsets.reshape(-1)), (group * self.n + rank)[below]
 
     def _padded(self, group: Ints, offset: Ints, held: Ints) -> npt.NDArray[np.uint8]:
-        """Return the offsets of every group, ascending, of which the given ones are stored: [groups, n]."""
+        """Return the offsets of every group, ascending, padding included: [groups, n]. The given ones are stored."""
         offsets = np.empty((len(held), self.n), dtype=np.uint8)
         full = held == self.n
         inside = full[group]
         offsets[full] = offset[inside].reshape(-1, self.n)
-        number = np.cumsum(~full) - 1  # of a group among those that are padded
+        number = np.cumsum(~full) - 1  # of a group among the padded ones
         stored = np.zeros((len(held) - int(full.sum()), self.m), dtype=bool)
         stored[number[group[~inside]], offset[~inside]] = True
         pads = np.cumsum(~stored, axis=1) <= (self.n - held[~full])[:, None]

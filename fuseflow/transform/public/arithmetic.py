@@ -1,5 +1,5 @@
-"""Operators by arithmetic: what the public operators can say, which are `add`, `sub`, `mul`, `div` of two streams, these and `max` of a
-stream and a constant, and `exp`, `sin`, `cos`, `rsqrt`, `sigmoid`, `relu` of one.
+"""Operators as arithmetic of the public operators: `add`, `sub`, `mul`, `div` of two streams, these and `max` of a stream and a
+constant, and `exp`, `sin`, `cos`, `rsqrt`, `sigmoid`, `relu` of one stream.
 
 Selections are sums and products of truth values, 0 and 1. A condition is a difference, scaled by 1e30 and cut off. An infinity that is
 selected comes from 1 / sqrt(0). `log` and `erf` are approximations, as exact as numbers of 32 bits: a graph that writes others keeps them.
@@ -18,7 +18,7 @@ from fuseflow.transform.public.rewriter import GraphRewriter
 Value: TypeAlias = Port | float
 """An operand: a stream, or a constant."""
 LARGE = 1e30
-"""A factor that takes every difference of two 32-bit floats to 1 or more, but for those between the smallest of them."""
+"""A factor that takes every difference of two 32-bit floats to 1 or more, except differences between the smallest floats."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,12 +84,12 @@ class Arithmetic:
         return a
 
     def minus_infinity_at_0(self, a: Port) -> Port:
-        """Return -inf where a truth value is 0, and what changes no sum of 32-bit floats where it is 1."""
+        """Return -inf where a truth value is 0, and a number that changes no sum of 32-bit floats where it is 1."""
         return self.mul(self.rsqrt(a), -1.0 / LARGE)
 
 
 def _max(a: Arithmetic, x: Value, y: Value) -> Port | None:
-    """Return the maximum of a stream and a constant. That of two streams has none: y + relu(x - y) rounds, and loses infinities."""
+    """Return the maximum of a stream and a constant, or None for two streams: y + relu(x - y) rounds, and loses infinities."""
     if isinstance(x, Port) and isinstance(y, Port):
         return None
     return a.apply("max", x, y)
@@ -177,7 +177,7 @@ ERF_COEFFICIENTS = (0.254829592, -0.284496736, 1.421413741, -1.453152027, 1.0614
 
 
 def _erf(a: Arithmetic, x: Port) -> Port:
-    """erf(x) of the positive part minus that of the negative part, where t = 1 / (1 + p x) and 1 - erf(x) = polynomial(t) exp(-x^2)."""
+    """erf of the positive part of x minus erf of the negative part, where t = 1 / (1 + p x) and 1 - erf(x) = polynomial(t) exp(-x^2)."""
 
     def complement(part: Port) -> Port:
         scaled = a.add(a.mul(part, ERF_SCALE), 1.0)
@@ -206,15 +206,15 @@ FORMS: Mapping[str, Callable[..., Port | None]] = {
     "ge": lambda a, x, y: a.negated(_gt(a, y, x)),
     "where": _where,
 }
-"""The forms of operators. Each is given its operands, and returns None for operands of which it has none."""
+"""The forms of operators. Each is given its operands, and returns None for operands for which it has no form."""
 SELECTIONS = frozenset(("eq", "ne", "gt", "lt", "le", "ge", "where"))
-"""The operators whose forms hold for finite values alone: an infinity or NaN that is not selected makes NaN of what is."""
+"""The operators whose forms hold for finite values alone: an infinity or NaN that is not selected turns the selected value to NaN."""
 FORMS_OF_32_BITS: Mapping[str, Callable[..., Port | None]] = {"log": _log, "erf": _erf}
 """The forms that are as exact as numbers of 32 bits."""
 
 
 def public_alu(w: GraphRewriter, node: Alu) -> Sequence[Port] | None:
-    """An operator that the public schema lacks is made of those that it has."""
+    """An operator that the public schema lacks is made of operators that it has."""
     streams = iter(node.inputs)
     operands: list[Value] = [slot.value if slot.constant else next(streams) for slot in node.operands]
     if any(w.facts(port).type.tile for port in node.inputs) or _is_public(node, operands):

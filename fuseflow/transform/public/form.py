@@ -33,8 +33,8 @@ RULES: Mapping[type[Primitive], Rule] = {
 
 @dataclass(frozen=True, slots=True)
 class PublicForm:
-    """A graph in public primitives; or as it was, if `private` says what of it has no public form. `sources` has, for each node that is
-    not of the graph before, the node there that it is for."""
+    """A graph in public primitives; or as it was, if `private` names parts without a public form. `sources` has, for each node
+    that is not of the graph before, the node there that it is for."""
 
     graph: Graph
     private: tuple[str, ...] = ()

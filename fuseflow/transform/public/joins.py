@@ -36,7 +36,7 @@ def _in_order(streams: Sequence[Port], sides: Sequence[Side], wanted: Sequence[S
 
 
 def align_as_identity(w: GraphRewriter, node: Align) -> Sequence[Port] | None:
-    """What lies below equal coordinates is where it belongs."""
+    """An align between equal coordinates passes its stream on."""
     old, new, below = node.inputs
     return (below,) if w.facts(old).shape is w.facts(new).shape else None
 

@@ -82,7 +82,7 @@ class GraphRewriter:
         return self.nodes[port.node]
 
     def payload(self, crd: Port) -> Port | None:
-        """Return references or values that stand beside coordinates and are never `N`, those of the same node if it makes any."""
+        """Return a stream of references or values that stands beside coordinates and is never `N`, from the same node if it makes one."""
         beside = self._payloads.get(self.facts(crd).shape, [])
         return next((port for port in beside if port.node == crd.node), beside[0] if beside else None)
 
@@ -98,8 +98,8 @@ class GraphRewriter:
         return holds(self.facts(outer).shape, self.facts(inner).shape, self.facts(inner).bound)
 
     def join(self, name: str, kind: str, sides: Sequence[Side]) -> tuple[Port, ...]:
-        """Join some sides. A side without a payload gets one, if there is any. Return the coordinates and the payloads of the sides,
-        without those that were added."""
+        """Join some sides. A side without a payload gets one, if there is any. Return the coordinates and the payloads of the
+        sides, without the added payloads."""
         inputs: list[Port] = []
         counts: list[int] = []
         outputs = [0]
@@ -113,4 +113,4 @@ class GraphRewriter:
 
 
 Rule: TypeAlias = Callable[[GraphRewriter, Any], "Sequence[Port] | None"]
-"""What becomes of a node: the streams that stand for its outputs, or None if the node stays. Its inputs are ports of new nodes."""
+"""Rewrites a node: the streams that stand for its outputs, or None if the node stays. Its inputs are ports of new nodes."""
