@@ -13,7 +13,7 @@ from setuptools.command.bdist_wheel import bdist_wheel
 
 class Package(Distribution):
     def has_ext_modules(self) -> bool:
-        return any(Path("fuseflow/sim/native/objects").rglob("*.kernel"))
+        return any(Path("fuseflow/native/objects").rglob("*.kernel"))
 
 
 class Wheel(bdist_wheel):

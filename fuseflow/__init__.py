@@ -18,15 +18,15 @@ if TYPE_CHECKING:
     from fuseflow.einsum.nodes import Program as Program
     from fuseflow.errors import FuseFlowError as FuseFlowError
     from fuseflow.frontend.trace.named_region import region as region
-    from fuseflow.planning import quantize as quantize
+    from fuseflow.machine.files import load_machine as load_machine
+    from fuseflow.machine.machine import Machine as Machine
     from fuseflow.run.compiled import Compiled as Compiled
     from fuseflow.run.notebook_progress import notebook_progress as notebook_progress
+    from fuseflow.run.quantize import quantize as quantize
     from fuseflow.run.result import Result as Result
     from fuseflow.run.sampled_result import SampledResult as SampledResult
     from fuseflow.sampling.sample import Sample as Sample
     from fuseflow.schedule import Schedule as Schedule
-    from fuseflow.sim import Machine as Machine
-    from fuseflow.sim import load_machine as load_machine
     from fuseflow.torch_backend import Backend as Backend
     from fuseflow.torch_backend import BackendResult as BackendResult
     from fuseflow.torch_backend import backend as backend

@@ -22,11 +22,12 @@ from fuseflow.frontend.sources import Source, load_model
 from fuseflow.lower.element_types import refuse_wide_tensors
 from fuseflow.lower.partition import refuse_auto
 from fuseflow.lower.regions import CompiledRegion
+from fuseflow.machine.files import load_machine
+from fuseflow.machine.machine import Machine
 from fuseflow.planning import planned
 from fuseflow.run.compiled import Compiled
 from fuseflow.run.needed_depths import with_needed_depths
 from fuseflow.schedule import Schedule
-from fuseflow.sim import Machine, load_machine
 
 if TYPE_CHECKING:
     from fuseflow.frontend.model_spec import Model, ModelArguments

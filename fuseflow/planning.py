@@ -1,25 +1,23 @@
-"""Sources whose operands are divided into parts as a plan says, costs of blocks on a machine, and programs in narrower types."""
+"""Sources whose operands are divided into parts as a plan says, and the costs of blocks on a machine."""
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Collection
 from dataclasses import replace
 from functools import cache, partial
-from numbers import Real
 
-from fuseflow.costs.narrow_types import WHY, gains
+from fuseflow.einsum.blocked_storage import tensors_to_blocks
 from fuseflow.einsum.nodes import Program
-from fuseflow.errors import NarrowTypesWarning, PlanError, did_you_mean
+from fuseflow.errors import PlanError
 from fuseflow.frontend.source import Source
 from fuseflow.lower.exact_formats import with_exact_formats
 from fuseflow.lower.public import lower_for
+from fuseflow.lower.views import add_views
+from fuseflow.machine.machine import Machine
 from fuseflow.plan.block_weights import Arrays, BlockWeights
 from fuseflow.plan.form import Form
-from fuseflow.plan.quantization import Metric, Quantization, QuantizationSearch
-from fuseflow.run.compiled import Compiled
+from fuseflow.samml.auxiliary import auxiliary_tensors
 from fuseflow.schedule import Schedule
-from fuseflow.sim import Machine
+from fuseflow.sim import simulate
 from fuseflow.tensors.array_files import pack_declared
 
 
@@ -69,43 +67,8 @@ def _cycles(program: Program, arrays: Arrays, machine: Machine) -> int:
     schedule = Schedule.fuse("full")
     tensors = {tensor.name: pack_declared(arrays[tensor.name], tensor) for tensor in program.inputs}
     partitioned, lowered = lower_for(program, schedule, machine, tensors)
-    source = Source(program.name, program, tensors)
-    return Compiled(source, partitioned.program, schedule, tuple(lowered), machine, 0.0).run(check=False).cycles
-
-
-def quantize(
-    compiled: Compiled, tolerance: float = 1e-3, metric: Metric | None = None, constants: Collection[str] = ()
-) -> Quantization:
-    """Choose narrower types for the factors of the products of a compiled program, calibrated on the tensors that it was compiled with.
-
-    In order of the program, the types i16, i8 and i4 are tried for each factor, and kept while the mean squared error of every output, in
-    parts of its mean square, and the loss of the `metric` are at most the `tolerance`. `constants` are inputs that are stored in the
-    narrower type, beside the weights of a PyTorch model; other tensors are rounded where they are computed or read.
-
-    Where no operator of the program would take fewer cycles, a `NarrowTypesWarning` says so first. Raise `PlanError` for a tolerance that
-    is no number of at least 0, for a constant that is no input, and for numbers or a metric that are not finite.
-
-    >>> import fuseflow as ff
-    >>> narrow = ff.quantize(ff.compile(mlp, (x,)), tolerance=1e-3)         # doctest: +SKIP
-    >>> print(narrow)                                                        # doctest: +SKIP
-    >>> ff.compile(narrow.program, tensors=narrow.tensors).run().cycles      # doctest: +SKIP
-    """
-    if not isinstance(tolerance, Real) or not tolerance >= 0:
-        raise PlanError(f"a tolerance of {tolerance!r}", hint="0 or more, such as 0.001")
-    if isinstance(constants, str):
-        raise PlanError(f"`constants` is the text `{constants}`", hint=f'a list of names: `constants=["{constants}"]`')
-    source = compiled.source
-    names = [tensor.name for tensor in source.program.inputs]
-    for name in names:
-        if name not in source.tensors:
-            raise PlanError(f"the input `{name}` has no data", hint="types are calibrated on real numbers")
-    for name in constants:
-        if name not in names:
-            raise PlanError(f"the program has no input `{name}`", hint=did_you_mean(name, names))
-    if not any(gains(region.graph, compiled.machine, bits=4) for region in compiled.regions):
-        message = (
-            f"narrower types will save bytes and no cycles of units: {WHY}; compile with blocks, such as 32x32, to gain cycles"
-        )
-        warnings.warn(message, NarrowTypesWarning, stacklevel=2)
-    every = frozenset((*source.constants, *constants))
-    return QuantizationSearch(source.program, source.tensors, every, tolerance, metric).choose()
+    [region] = lowered
+    memory = tensors_to_blocks(partitioned.program.declared, tensors) | auxiliary_tensors(region.graph)
+    add_views(memory, region.views_before)
+    read = {name: memory[name] for name in region.graph.inputs}
+    return simulate(region.graph, read, machine, expected=region.estimate.firings).cycles

@@ -15,10 +15,12 @@ from typing import TYPE_CHECKING, Any
 
 from fuseflow.compiler import compile
 from fuseflow.errors import CheckError, FrontendError
+from fuseflow.machine.files import load_machine
+from fuseflow.machine.machine import Machine
 from fuseflow.run.compiled import Compiled
 from fuseflow.run.result import Result
 from fuseflow.schedule import Schedule
-from fuseflow.sim import Engine, Machine, load_machine
+from fuseflow.sim import Engine
 
 if TYPE_CHECKING:
     from torch.fx import GraphModule

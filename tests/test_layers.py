@@ -44,7 +44,7 @@ def test_the_package_keeps_the_contracts() -> None:
     [
         ("tensors/pack.py", "from fuseflow.einsum import text"),
         ("report/tables.py", "from fuseflow.cli import main"),
-        ("sim/memory/layout.py", "from fuseflow.sim import run"),
+        ("memory/layout.py", "from fuseflow.sim import run"),
         ("fusion/tree.py", "from fuseflow.fusion import fuse"),
     ],
     ids=["upwards at the bottom", "upwards at the top", "a circle of folders", "a circle of files"],

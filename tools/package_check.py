@@ -32,9 +32,9 @@ import click
 from second_python import installed_versions, lacking_programs, second_python, stand_ins
 
 from fuseflow import __version__
+from fuseflow.native.object_store import SUFFIX
+from fuseflow.native.processor import FEATURES_BY_LEVEL, has_levels
 from fuseflow.sim.engine.ahead import all_kernels
-from fuseflow.sim.native.object_store import SUFFIX
-from fuseflow.sim.native.processor import FEATURES_BY_LEVEL, has_levels
 
 T = TypeVar("T")
 
@@ -53,7 +53,7 @@ AT_THE_TOP = (
 )
 """Files of a source distribution beside those of its folders."""
 FOLDERS = ("fuseflow", "docs", "evaluation", "models", "schedules", "tests", "tools")
-OBJECTS = "fuseflow/sim/native/objects"
+OBJECTS = "fuseflow/native/objects"
 """Where the kernels of a checkout are made."""
 LEFT_BEHIND = ("__pycache__", SUFFIX, "docs/reference/")
 """What the paths have of files that Python and builds leave in a checkout, `make docs` among them."""

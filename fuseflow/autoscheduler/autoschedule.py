@@ -13,10 +13,11 @@ from fuseflow.autoscheduler.budget.request import BudgetRequest
 from fuseflow.autoscheduler.defaults import DEFAULT_TOP
 from fuseflow.errors import UsageError
 from fuseflow.frontend.sources import load_model
+from fuseflow.machine.files import load_machine
+from fuseflow.machine.machine import Machine
 from fuseflow.resources.budget import Budget
 from fuseflow.sampling.sample import Sample
 from fuseflow.schedule import Schedule
-from fuseflow.sim import Machine, load_machine
 
 if TYPE_CHECKING:
     from fuseflow.frontend.model_spec import Model, ModelArguments

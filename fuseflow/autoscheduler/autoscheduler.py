@@ -21,6 +21,7 @@ from fuseflow.errors import FuseFlowError, FusionError, MachineError, ScheduleEr
 from fuseflow.estimate.program import Estimator
 from fuseflow.frontend.sources import Source
 from fuseflow.lower.written_schedules import policy_notice
+from fuseflow.machine.machine import Machine
 from fuseflow.plan.plan import Plan
 from fuseflow.planning import planned
 from fuseflow.run.compiled import Compiled
@@ -29,7 +30,7 @@ from fuseflow.run.result import Result
 from fuseflow.sampling.interval import SampledCycles
 from fuseflow.sampling.sample import Sample
 from fuseflow.schedule import Schedule
-from fuseflow.sim import Engine, Machine
+from fuseflow.sim import Engine
 
 KEPT_PARTITIONS = 6
 """How many of the cheapest partitions by the sum of their parts are estimated as a whole."""

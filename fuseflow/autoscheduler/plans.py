@@ -16,13 +16,14 @@ from fuseflow.einsum.nodes import Program
 from fuseflow.errors import FuseFlowError, PlanError
 from fuseflow.estimate.program import Estimator
 from fuseflow.frontend.source import Source
+from fuseflow.machine.machine import Machine
 from fuseflow.plan.form import Form
 from fuseflow.plan.partition import PlannedPart
 from fuseflow.plan.plan import Plan
 from fuseflow.plan.products import products_of
 from fuseflow.run.compiled import Compiled
 from fuseflow.schedule import Schedule
-from fuseflow.sim import Engine, Machine
+from fuseflow.sim import Engine
 
 UNITS = 2
 """The product units of each candidate."""

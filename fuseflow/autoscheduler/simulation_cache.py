@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, field, replace
 
+from fuseflow.machine.machine import Machine
 from fuseflow.samml.nodes import Graph
-from fuseflow.sim import Engine, Machine, Simulation, simulate
+from fuseflow.sim import Engine, Simulation, simulate
 from fuseflow.sim.signature import signature
 from fuseflow.tensors import Tensor
 

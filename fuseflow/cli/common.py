@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
 
-    from fuseflow.sim import Machine
-    from fuseflow.sim.machine.files import Setting
+    from fuseflow.machine.files import Setting
+    from fuseflow.machine.machine import Machine
 
 CIRCUIT_MACHINE = "rtl"
 """The machine of circuits if none is named."""
@@ -118,13 +118,13 @@ circuit_machine_options = bundled(
 
 
 def _machine_names() -> Iterable[str]:
-    from fuseflow.sim.machine.files import machine_names  # completion alone needs it
+    from fuseflow.machine.files import machine_names  # completion alone needs it
 
     return machine_names()
 
 
 def _machine(name: str, settings: tuple[str, ...]) -> Machine:
-    from fuseflow.sim.machine.files import load_machine  # `--help` does without
+    from fuseflow.machine.files import load_machine  # `--help` does without
 
     return load_machine(name, parse_settings(settings))
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from fuseflow.energy import EventEnergies, ProgramEnergy
-    from fuseflow.sim import Machine
+    from fuseflow.machine.machine import Machine
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,10 +19,10 @@ from fuseflow.frontend.factory import Factory
 from fuseflow.frontend.model_spec import ModelSpec
 from fuseflow.frontend.sources import Source, load
 from fuseflow.lower.regions import CompiledRegion
+from fuseflow.machine.files import load_machine
 from fuseflow.run.compiled import Compiled
 from fuseflow.sampling.sample import Sample
 from fuseflow.schedule import Schedule
-from fuseflow.sim import load_machine
 
 if TYPE_CHECKING:
     from fuseflow.autoscheduler.autoscheduler import ScheduleChoice

@@ -11,7 +11,7 @@ from fuseflow.cli.common import bundled, machine_options
 from fuseflow.sim.engine_names import ENGINES, Engine
 
 if TYPE_CHECKING:
-    from fuseflow.sim import Machine
+    from fuseflow.machine.machine import Machine
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,8 +13,8 @@ from fuseflow.report.trace import trace_file, trace_line
 from fuseflow.sim.events.log import CycleSpan
 
 if TYPE_CHECKING:
+    from fuseflow.machine.machine import Machine
     from fuseflow.run.execution import ProgressCallback
-    from fuseflow.sim import Machine
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,9 +10,9 @@ from typing import Final, NamedTuple, TypeAlias, assert_never
 from fuseflow import tile_ops
 from fuseflow.costs.statistics import TensorStatistics
 from fuseflow.costs.stream_shapes import ExpectedStream, expected_read, result_statistics, stream_shapes
+from fuseflow.machine.machine import Lanes
 from fuseflow.samml.node import operand_bits
 from fuseflow.samml.nodes import Graph, Join, Load, Locate, Node, Port, Scan, TensorDecl, Workspace, WriteLevel, WriteValues
-from fuseflow.sim.machine.machine import Lanes
 from fuseflow.tensors.levels.base import StoredArray, bytes_of
 from fuseflow.tile_ops import TileShape
 

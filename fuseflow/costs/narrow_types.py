@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from fuseflow.machine.machine import Machine
 from fuseflow.samml.graph import Graph
 from fuseflow.samml.node import TensorReader, TensorUser, operand_bits
-from fuseflow.sim import Machine
 from fuseflow.tile_ops import work_count
 
 _MOST_NAMED = 4

@@ -21,11 +21,11 @@ from fuseflow.lower.partition import PartitionedProgram, with_associations
 from fuseflow.lower.public import lower_for
 from fuseflow.lower.regions import CompiledRegion
 from fuseflow.lower.state import LoweringMemo
+from fuseflow.machine.machine import Machine
 from fuseflow.schedule import Schedule, form_regions
 from fuseflow.schedule.granularities import layerwise_regions
 from fuseflow.schedule.named_regions import has_regions
 from fuseflow.schedule.region_size import RegionDivider
-from fuseflow.sim import Machine
 from fuseflow.tensors import Tensor
 
 

@@ -9,10 +9,10 @@ from dataclasses import replace
 
 from fuseflow.einsum.nodes import Program
 from fuseflow.einsum.text import show
+from fuseflow.machine.machine import Machine
 from fuseflow.package_digest import package_digest
 from fuseflow.private_store import PrivateStore
 from fuseflow.schedule import Schedule
-from fuseflow.sim import Machine
 from fuseflow.tensors import Tensor
 
 

@@ -12,6 +12,10 @@ from dataclasses import dataclass, replace
 from typing import Protocol
 
 from fuseflow.errors import EnergyError
+from fuseflow.machine.machine import Machine
+from fuseflow.memory.buffered_ports import preloaded_readers
+from fuseflow.memory.settings import Hbm2Memory
+from fuseflow.memory.timing import HBM2_2000
 from fuseflow.ops import operator, reducer
 from fuseflow.resources.area import AreaCount, memory_area
 from fuseflow.resources.graph_resources import HeldEntries
@@ -19,10 +23,6 @@ from fuseflow.resources.resource_count import ResourceCount
 from fuseflow.resources.sram import has_sram_fifo, holds_sram, sram_bits
 from fuseflow.samml import nodes as n
 from fuseflow.samml.node import operand_bits
-from fuseflow.sim.machine.machine import Machine
-from fuseflow.sim.memory.buffered_ports import preloaded_readers
-from fuseflow.sim.memory.settings import Hbm2Memory
-from fuseflow.sim.memory.timing import HBM2_2000
 from fuseflow.tile_ops import TILE_OPERATORS, work_count
 
 Number = float

@@ -30,11 +30,11 @@ from fuseflow.estimate.lane_turns import LaneTurns
 from fuseflow.estimate.memory_bound import memory_answers, memory_latency, request_bytes
 from fuseflow.estimate.memory_load import LanePorts, MemoryLoad
 from fuseflow.estimate.pipeline import Pipeline, Stage, stages_behind
+from fuseflow.machine.machine import Machine
+from fuseflow.memory.settings import Hbm2Memory
 from fuseflow.resources import HeldEntries, Resources
 from fuseflow.samml import nodes as n
 from fuseflow.samml.lane_writers import lane_part
-from fuseflow.sim.machine.machine import Machine
-from fuseflow.sim.memory.settings import Hbm2Memory
 from fuseflow.transform.stream_levels import Levels
 
 MOST_KEPT = 256

@@ -22,9 +22,9 @@ from fuseflow.estimate.lane_deal import DealtLevel, shape_of
 from fuseflow.estimate.lane_template import DealtStream, LaneTemplate, TemplateNode
 from fuseflow.estimate.lane_turns import merged_rows, row_fork
 from fuseflow.estimate.node_work import firings
+from fuseflow.machine.machine import Machine
+from fuseflow.machine.timing import NodeTiming, node_timing
 from fuseflow.samml import nodes as n
-from fuseflow.sim.machine.machine import Machine
-from fuseflow.sim.machine.timing import NodeTiming, node_timing
 from fuseflow.transform.stream_levels import Levels
 
 

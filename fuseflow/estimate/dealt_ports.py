@@ -24,10 +24,10 @@ from fuseflow.estimate.port_lines import (
     node_lines,
     preloaded,
 )
+from fuseflow.machine.machine import Machine
+from fuseflow.memory.buffered_ports import buffered_ports
+from fuseflow.memory.settings import TimedMemory
 from fuseflow.samml import nodes as n
-from fuseflow.sim.machine.machine import Machine
-from fuseflow.sim.memory.buffered_ports import buffered_ports
-from fuseflow.sim.memory.settings import TimedMemory
 
 
 @dataclass(frozen=True, slots=True, eq=False)

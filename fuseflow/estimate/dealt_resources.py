@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from fuseflow.estimate.lane_template import LaneTemplate, TemplateNode
+from fuseflow.machine.machine import Machine
 from fuseflow.resources import HeldEntries, Resources
 from fuseflow.resources.area import AreaCount, FifoForm, branches, memory_area
 from fuseflow.resources.resource_count import ResourceCount, token_bytes
 from fuseflow.samml import nodes as n
-from fuseflow.sim.machine.machine import Machine
 from fuseflow.tensors.levels.base import bytes_of
 
 

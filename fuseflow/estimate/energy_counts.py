@@ -11,10 +11,10 @@ from fuseflow.estimate.held_entries import held_entries
 from fuseflow.estimate.memory_bound import request_bytes
 from fuseflow.estimate.memory_load import MemoryLoad
 from fuseflow.estimate.node_work import node_values
+from fuseflow.machine.machine import Machine
+from fuseflow.memory.mapping import FIELD_WIDTHS
+from fuseflow.memory.settings import Hbm2Memory, IdealMemory
 from fuseflow.samml.nodes import Edge, Workspace
-from fuseflow.sim.machine.machine import Machine
-from fuseflow.sim.memory.mapping import FIELD_WIDTHS
-from fuseflow.sim.memory.settings import Hbm2Memory, IdealMemory
 
 ROW_BYTES = 1 << (FIELD_WIDTHS["byte"] + FIELD_WIDTHS["column"])
 """The bytes of a row of a pseudo channel of HBM2."""

@@ -15,9 +15,9 @@ import numpy as np
 
 from fuseflow.estimate.fifo_loops import FifoLoops, Matrix, hidden_work, loop_cycles
 from fuseflow.estimate.graph_cycles import REFRESH_GAP, GraphCycles
+from fuseflow.memory.settings import Hbm2Memory, clock_ratio
 from fuseflow.resources.resource_count import token_bytes
 from fuseflow.samml.nodes import Edge, Graph
-from fuseflow.sim.memory.settings import Hbm2Memory, clock_ratio
 
 TOLERANCE = 1.02
 """How much longer than the slowest stage a loop may take."""

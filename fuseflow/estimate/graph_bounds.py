@@ -24,11 +24,11 @@ from fuseflow.estimate.memory_load import MemoryLoad, WrittenLines
 from fuseflow.estimate.pipeline import Pipeline
 from fuseflow.estimate.port_lines import read_lines
 from fuseflow.estimate.stage_weights import Stages, measure_stages
+from fuseflow.machine.machine import Machine
+from fuseflow.memory.buffered_ports import buffered_ports
+from fuseflow.memory.settings import Hbm2Memory, IdealMemory, TimedMemory
 from fuseflow.samml.lane_writers import LanePart, WriteLaneValues, lane_part
 from fuseflow.samml.nodes import Edge, Graph
-from fuseflow.sim.machine.machine import Machine
-from fuseflow.sim.memory.buffered_ports import buffered_ports
-from fuseflow.sim.memory.settings import Hbm2Memory, IdealMemory, TimedMemory
 
 Value = TypeVar("Value")
 

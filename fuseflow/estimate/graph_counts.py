@@ -23,8 +23,8 @@ from fuseflow.estimate.flows import Flow, Number
 from fuseflow.estimate.node_work import elements_read, elements_written, node_flops
 from fuseflow.estimate.pieces import count_pieces
 from fuseflow.estimate.stream_walk import GraphStreams, StreamWalk, lane_writers, written_levels, written_values
+from fuseflow.memory.layout import used_tensors
 from fuseflow.samml import nodes as n
-from fuseflow.sim.memory.layout import used_tensors
 from fuseflow.tensors.levels.base import bytes_of
 from fuseflow.tile_ops import TileShape
 

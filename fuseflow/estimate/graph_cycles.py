@@ -25,9 +25,9 @@ from fuseflow.estimate.memory_load import (
 )
 from fuseflow.estimate.pipeline import Pipeline
 from fuseflow.estimate.port_waits import answer_cycles, port_cycles, queue_cycles
-from fuseflow.sim.machine.machine import Machine
-from fuseflow.sim.memory.settings import Hbm2Memory, IdealMemory, clock_ratio
-from fuseflow.sim.memory.timing import HBM2_2000
+from fuseflow.machine.machine import Machine
+from fuseflow.memory.settings import Hbm2Memory, IdealMemory, clock_ratio
+from fuseflow.memory.timing import HBM2_2000
 
 REFRESH_GAP = HBM2_2000.nRFC + 56
 """The cycles in which no answer comes when the memory refreshes itself: its banks are closed before, and opened again behind it."""

@@ -13,11 +13,11 @@ from fuseflow.estimate.counted.patterns import Pattern
 from fuseflow.estimate.flows import Flow, Number
 from fuseflow.estimate.graph_counts import ArrayTraffic, GraphCounts, count_graph
 from fuseflow.estimate.node_work import ProcessFirings, firings
+from fuseflow.machine.comal import readers_of_sums
+from fuseflow.machine.machine import Machine
+from fuseflow.machine.timing import node_timing
 from fuseflow.samml import nodes as n
 from fuseflow.samml.node import operand_bits
-from fuseflow.sim.machine.comal import readers_of_sums
-from fuseflow.sim.machine.machine import Machine
-from fuseflow.sim.machine.timing import node_timing
 from fuseflow.tile_ops import TileShape
 
 

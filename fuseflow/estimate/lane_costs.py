@@ -23,9 +23,9 @@ from fuseflow.estimate.graph_bounds import GraphBounds
 from fuseflow.estimate.lane_template import LaneTemplate
 from fuseflow.estimate.program import Estimator, EstimatorRegion, TensorKnowledge
 from fuseflow.estimate.program_estimate import RegionEstimate
+from fuseflow.machine.machine import Machine
 from fuseflow.samml import nodes as n
 from fuseflow.samml.nodes import Edge, Graph
-from fuseflow.sim import Machine
 from fuseflow.transform.lane_request import Writers
 from fuseflow.transform.parallelize import NO_STAGES, LaneGraph, parallelize
 from fuseflow.transform.stream_levels import Levels, Loops, stream_levels

@@ -6,9 +6,8 @@ from collections.abc import Mapping
 from math import inf
 from typing import assert_never
 
-from fuseflow.samml import nodes as n
-from fuseflow.sim.machine.machine import Machine
-from fuseflow.sim.memory.settings import (
+from fuseflow.machine.machine import Machine
+from fuseflow.memory.settings import (
     ComalFixedMemory,
     FixedMemory,
     Hbm2Memory,
@@ -16,6 +15,7 @@ from fuseflow.sim.memory.settings import (
     MemorySettings,
     clock_ratio,
 )
+from fuseflow.samml import nodes as n
 
 CHANNEL_BYTES = 32
 """The bytes that a channel of HBM2 moves in one of its cycles."""

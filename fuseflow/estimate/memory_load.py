@@ -16,10 +16,10 @@ from fuseflow.estimate.buffer_reuse import Loop
 from fuseflow.estimate.flows import Number
 from fuseflow.estimate.memory_bound import request_bytes
 from fuseflow.estimate.port_lines import AT_ONCE, PortLines
+from fuseflow.machine.machine import Machine
+from fuseflow.memory.settings import Hbm2Memory, clock_ratio
+from fuseflow.memory.timing import HBM2_2000
 from fuseflow.samml.lane_writers import LanePart
-from fuseflow.sim.machine.machine import Machine
-from fuseflow.sim.memory.settings import Hbm2Memory, clock_ratio
-from fuseflow.sim.memory.timing import HBM2_2000
 
 IN_ORDER_SHARE = 228 / 256
 """The share of its peak that HBM2 moves where lines are read one behind the other. The rest is lost to refresh and to rows."""

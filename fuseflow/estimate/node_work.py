@@ -12,11 +12,11 @@ from typing import TypeAlias, assert_never
 import numpy as np
 
 from fuseflow.estimate.flows import Flow, Number, least
+from fuseflow.machine.machine import Machine
+from fuseflow.memory.settings import IdealMemory
 from fuseflow.samml import nodes as n
 from fuseflow.samml.lane_writers import LanePart, lane_part
 from fuseflow.samml.public_streams import is_coordinate_drop
-from fuseflow.sim.machine.machine import Machine
-from fuseflow.sim.memory.settings import IdealMemory
 from fuseflow.tile_ops import TileShape, flops, work_count
 
 ProcessFirings: TypeAlias = tuple[Number, Number]

@@ -16,8 +16,8 @@ from fuseflow.estimate.flows import Number, largest
 from fuseflow.estimate.graph_counts import GraphCounts
 from fuseflow.estimate.lane_turns import LaneTurns, lane_turns
 from fuseflow.estimate.memory_bound import memory_answers
+from fuseflow.machine.machine import Machine
 from fuseflow.samml import nodes as n
-from fuseflow.sim.machine.machine import Machine
 from fuseflow.sim.outcome.lane_depths import lane_kinds
 
 

@@ -11,10 +11,10 @@ from fuseflow.estimate.buffer_reuse import OwnLoop
 from fuseflow.estimate.flows import Number
 from fuseflow.estimate.memory_load import GROUP_CYCLES, GROUPS, ArrayLoad, MemoryLoad
 from fuseflow.estimate.port_lines import AT_ONCE
-from fuseflow.sim.machine.machine import Machine
-from fuseflow.sim.memory.mapping import MAPPINGS, decode_addresses
-from fuseflow.sim.memory.settings import Hbm2Memory, clock_ratio
-from fuseflow.sim.memory.timing import HBM2_2000
+from fuseflow.machine.machine import Machine
+from fuseflow.memory.mapping import MAPPINGS, decode_addresses
+from fuseflow.memory.settings import Hbm2Memory, clock_ratio
+from fuseflow.memory.timing import HBM2_2000
 
 PSEUDO_CHANNEL_CYCLES = 2 * HBM2_2000.nCCDS
 """The cycles that a pseudo channel takes for a line of 64 bytes where its transactions are of different bank groups."""

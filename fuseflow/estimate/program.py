@@ -20,10 +20,10 @@ from fuseflow.estimate.graph_work import Work
 from fuseflow.estimate.kept_shares import KeptShares
 from fuseflow.estimate.memory_bound import peak_bandwidth
 from fuseflow.estimate.program_estimate import ProgramEstimate, RegionEstimate
+from fuseflow.machine.machine import Machine
+from fuseflow.memory.layout import used_tensors
 from fuseflow.samml.nodes import Edge, Graph
-from fuseflow.sim import Machine
 from fuseflow.sim.configuration import ConfigurationLoad, require_room
-from fuseflow.sim.memory.layout import used_tensors
 from fuseflow.sim.signature import RegionRepeat, signature
 from fuseflow.sim.untimed import refuse_untimed
 from fuseflow.tensors import Format, Tensor

@@ -14,8 +14,8 @@ from fuseflow.estimate.graph_counts import GraphCounts
 from fuseflow.estimate.graph_work import Work
 from fuseflow.estimate.held_entries import held_entries
 from fuseflow.estimate.memory_load import MemoryLoad
+from fuseflow.machine.machine import Machine
 from fuseflow.resources import Resources, graph_resources
-from fuseflow.sim import Machine
 from fuseflow.sim.configuration import ConfigurationLoad
 from fuseflow.sim.signature import RegionRepeat
 from fuseflow.summary_table import SummaryTable

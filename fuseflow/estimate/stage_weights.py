@@ -21,9 +21,9 @@ from fuseflow.estimate.counted.nests import ElementCounts, FiberNest, Ints, dist
 from fuseflow.estimate.graph_counts import GraphCounts
 from fuseflow.estimate.graph_work import Intervals, Work, process_cycles
 from fuseflow.estimate.node_work import firings
+from fuseflow.machine.machine import Machine
 from fuseflow.samml import nodes as n
 from fuseflow.samml.stream_shapes import StreamShape
-from fuseflow.sim.machine.machine import Machine
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -17,10 +17,11 @@ from fuseflow.estimate.program_estimate import ProgramEstimate, RegionEstimate
 from fuseflow.lower.lanes import scheduled_lanes
 from fuseflow.lower.public import lower_for
 from fuseflow.lower.regions import CompiledRegion
+from fuseflow.machine.machine import Machine
 from fuseflow.run.compiled import Compiled
 from fuseflow.run.result import RegionResult, Result
 from fuseflow.schedule import Schedule
-from fuseflow.sim import Machine, Simulation, simulate
+from fuseflow.sim import Simulation, simulate
 from fuseflow.sim.events.critical_path import CriticalPath
 from fuseflow.tensors import Tensor
 

@@ -13,9 +13,10 @@ from fuseflow.sim.events.timeline import Timeline
 
 if TYPE_CHECKING:
     from fuseflow.lower.regions import CompiledRegion
+    from fuseflow.machine.machine import Machine
     from fuseflow.run.execution import ProgressCallback
     from fuseflow.samml.nodes import Graph
-    from fuseflow.sim import Machine, Simulation
+    from fuseflow.sim import Simulation
     from fuseflow.tensors import Tensor
 
 

@@ -16,10 +16,10 @@ import numpy as np
 from fuseflow.hardware.circuit import Circuit, Unit
 from fuseflow.hardware.primitives.memory_ports import LINES
 from fuseflow.hardware.tokens import tile_word
+from fuseflow.memory.layout import ArrayKind, ArrayName, array_elements, tensor_arrays
+from fuseflow.memory.settings import TimedMemory
 from fuseflow.samml import nodes as n
 from fuseflow.samml.auxiliary import auxiliary_tensors
-from fuseflow.sim.memory.layout import ArrayKind, ArrayName, array_elements, tensor_arrays
-from fuseflow.sim.memory.settings import TimedMemory
 from fuseflow.tensors import Tensor
 from fuseflow.tensors.levels.base import Ints, Listed, bytes_of
 

@@ -14,8 +14,8 @@ from fuseflow.hardware.circuit import Circuit
 from fuseflow.hardware.memory_run import MemoryRun
 from fuseflow.hardware.top import TopPort
 from fuseflow.hardware.top_ports import ADDRESS_BITS, MemoryTopPort
+from fuseflow.memory.settings import TimedMemory
 from fuseflow.samml import nodes as n
-from fuseflow.sim.memory.settings import TimedMemory
 
 PLACES = {"values": ("val", 0), "crds": ("crd", 0), "low": ("pos", 0), "high": ("pos", 1)}
 """Which array of the memory the array of a node is, and which of its elements the first one is."""

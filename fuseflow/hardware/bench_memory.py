@@ -17,7 +17,7 @@ from typing import IO
 
 from fuseflow.hardware.memory_run import MemoryRun, PortRun
 from fuseflow.hardware.top_ports import ADDRESS_BITS, MemoryTopPort
-from fuseflow.sim.memory.settings import FixedMemory, MemorySettings, TimedMemory
+from fuseflow.memory.settings import FixedMemory, MemorySettings, TimedMemory
 
 READY = "readies"
 """The wires or registers of a testbench that say of each port whether its memory is ready."""

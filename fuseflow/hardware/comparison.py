@@ -11,6 +11,7 @@ from fuseflow.errors import DeadlockError
 from fuseflow.hardware.circuit import Circuit, Unit, circuit_machine
 from fuseflow.hardware.evaluate import Evaluation
 from fuseflow.hardware.tokens import show_word, tile_numbers, token_word
+from fuseflow.machine.machine import Machine
 from fuseflow.primitives.write import WRITTEN
 from fuseflow.rules.rules import EMPTY
 from fuseflow.samml import nodes as n
@@ -18,7 +19,6 @@ from fuseflow.samml.auxiliary import auxiliary_tensors
 from fuseflow.samml.tokens import Stop, Token
 from fuseflow.sim.arithmetic import with_rounded_constants
 from fuseflow.sim.engine_names import Engine
-from fuseflow.sim.machine.machine import Machine
 from fuseflow.sim.outcome.statistics import NodeStatistics, Recording
 from fuseflow.sim.reference.build import build_network
 from fuseflow.sim.reference.execute import network_statistics

@@ -18,8 +18,8 @@ from fuseflow.hardware.tools import ARRAY, MEMORY_PARTS, PYTHON, TRACE, VERILATO
 from fuseflow.hardware.top import Top, emit_circuit
 from fuseflow.hardware.units import library_sources, require_units, simulation_units
 from fuseflow.hardware.verilog import to_verilog
+from fuseflow.machine.machine import Machine
 from fuseflow.samml import nodes as n
-from fuseflow.sim.machine.machine import Machine
 from fuseflow.sim.run import Simulation
 from fuseflow.tensors import Tensor
 

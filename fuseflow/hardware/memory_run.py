@@ -12,10 +12,10 @@ from typing import TypeAlias
 
 from fuseflow.hardware.arrays import array_of
 from fuseflow.hardware.circuit import Circuit
+from fuseflow.memory.controller import Controller
+from fuseflow.memory.layout import AddressRange
 from fuseflow.rules.expressions import count_bits
 from fuseflow.samml.auxiliary import auxiliary_tensors
-from fuseflow.sim.memory.controller import Controller
-from fuseflow.sim.memory.layout import AddressRange
 from fuseflow.tensors import Tensor
 
 Request: TypeAlias = tuple[int, int]

@@ -12,13 +12,13 @@ from fuseflow.hardware.arithmetic import Arithmetic
 from fuseflow.hardware.tile_array import TileArray, TileOperand
 from fuseflow.hardware.tile_work import fold_work, tile_work
 from fuseflow.hardware.tokens import tile_word
+from fuseflow.machine.timing import NodeTiming
+from fuseflow.memory.settings import TimedMemory
 from fuseflow.primitives.scan import computed, listed
 from fuseflow.rules.context import Fiber, RuleContext
 from fuseflow.rules.expressions import Expr, const
 from fuseflow.rules.rules import Head, Module
 from fuseflow.samml import nodes as n
-from fuseflow.sim.machine.timing import NodeTiming
-from fuseflow.sim.memory.settings import TimedMemory
 from fuseflow.tile_ops import TileShape
 
 MOST_KEYS = 4096

@@ -15,8 +15,8 @@ from fuseflow.hardware.top import Top, emit_circuit
 from fuseflow.hardware.top_ports import MemoryTopPort
 from fuseflow.hardware.units import library_sources, simulation_units
 from fuseflow.hardware.verilog import to_verilog
+from fuseflow.machine.machine import Machine
 from fuseflow.samml import nodes as n
-from fuseflow.sim.machine.machine import Machine
 
 MANIFEST = "circuit.json"
 """The file that describes a directory of SystemVerilog."""

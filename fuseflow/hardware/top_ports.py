@@ -12,9 +12,9 @@ from itertools import count
 
 from fuseflow.errors import HardwareError
 from fuseflow.hardware.circuit import Circuit
+from fuseflow.memory.settings import TimedMemory
 from fuseflow.rules.expressions import count_bits
 from fuseflow.rules.rules import KIND_BITS
-from fuseflow.sim.memory.settings import TimedMemory
 
 PORT_BITS = 10
 """The bits of an id that name a port."""

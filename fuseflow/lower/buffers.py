@@ -9,12 +9,12 @@ from fuseflow.errors import ScheduleError, did_you_mean
 from fuseflow.fusion import FusedRegion
 from fuseflow.lower.partition import PartitionedProgram
 from fuseflow.lower.views import source_of
+from fuseflow.machine.machine import Machine
+from fuseflow.memory.buffered_ports import buffered_ports, preloaded_readers
+from fuseflow.memory.settings import TimedMemory
 from fuseflow.samml.nodes import Graph, Load, TensorDecl
 from fuseflow.samml.verify import PRELOAD_HINT
 from fuseflow.schedule import Schedule
-from fuseflow.sim import Machine
-from fuseflow.sim.memory.buffered_ports import buffered_ports, preloaded_readers
-from fuseflow.sim.memory.settings import TimedMemory
 
 
 def with_buffers(graph: Graph, partitioned: PartitionedProgram, fused: FusedRegion) -> Graph:

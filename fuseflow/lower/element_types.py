@@ -10,7 +10,7 @@ from fuseflow.einsum.nodes import Program, TensorType
 from fuseflow.einsum.sparse_arrays import Operand
 from fuseflow.einsum.tensor_arrays import to_operand
 from fuseflow.errors import MachineError, Span
-from fuseflow.sim import Machine
+from fuseflow.machine.machine import Machine
 from fuseflow.sim.arithmetic import EXACT_INTEGERS, holds, unheld_value, wide_type_error, wide_value_error
 from fuseflow.tensors import DTYPES, Tensor
 

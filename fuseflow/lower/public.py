@@ -17,8 +17,8 @@ from fuseflow.lower.regions import CompiledRegion
 from fuseflow.lower.repetition import divided_regions, halved_regions
 from fuseflow.lower.state import LoweringMemo
 from fuseflow.lower.views import source_of
+from fuseflow.machine.machine import Machine
 from fuseflow.schedule import Schedule
-from fuseflow.sim import Machine
 from fuseflow.tensors import Format, Tensor
 
 ROUNDS = 4

@@ -7,10 +7,10 @@ from collections.abc import Iterator
 from rich.markup import escape
 from rich.table import Table
 
+from fuseflow.memory.layout import array_label
+from fuseflow.memory.statistics import MemoryStatistics
 from fuseflow.report.tables import plain_table
 from fuseflow.run.result import RegionResult, Result
-from fuseflow.sim.memory.layout import array_label
-from fuseflow.sim.memory.statistics import MemoryStatistics
 
 
 def memory_tables(result: Result) -> tuple[Table, ...]:

@@ -9,11 +9,11 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import NamedTuple
 
+from fuseflow.machine.machine import Machine
 from fuseflow.resources.amounts import Resources
 from fuseflow.resources.area import AreaCount, memory_area
 from fuseflow.resources.resource_count import ResourceCount, token_bytes
 from fuseflow.samml import nodes as n
-from fuseflow.sim.machine.machine import Machine
 from fuseflow.tensors.levels.base import bytes_of
 
 

@@ -10,12 +10,12 @@ from math import prod
 from types import MappingProxyType
 from typing import Literal, TypeAlias, assert_never
 
+from fuseflow.machine.machine import Machine
+from fuseflow.memory.buffered_ports import buffered_ports, preloaded_readers, preloading_nodes
+from fuseflow.memory.settings import TimedMemory
 from fuseflow.samml import nodes as n
 from fuseflow.samml.coordinate_bounds import stream_bounds
 from fuseflow.samml.node import operand_bits
-from fuseflow.sim.machine.machine import Machine
-from fuseflow.sim.memory.buffered_ports import buffered_ports, preloaded_readers, preloading_nodes
-from fuseflow.sim.memory.settings import TimedMemory
 from fuseflow.tensors.levels.base import WORD_BITS, bytes_of
 from fuseflow.tile_ops import TILE_OPERATORS, flops, work_count
 

@@ -14,6 +14,7 @@ from fuseflow.filesystem import json_text, list_files, replace_directory
 from fuseflow.frontend.sources import Source
 from fuseflow.fusion import text as fusion_text
 from fuseflow.lower.regions import CompiledRegion
+from fuseflow.machine.machine import Machine
 from fuseflow.run.directory import MANIFEST, SELECTIONS
 from fuseflow.run.manifest import manifest, write_artifact
 from fuseflow.run.program_values import PROGRAM_FILE, node_einsums, program_values
@@ -22,7 +23,6 @@ from fuseflow.run.sampled_result import SampledResult
 from fuseflow.run.settings import Settings
 from fuseflow.samml import dot, protobuf
 from fuseflow.samml import text as samml_text
-from fuseflow.sim import Machine
 from fuseflow.table import text as table_text
 from fuseflow.tensors.fibertree_files import write_fibertree
 

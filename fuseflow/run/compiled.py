@@ -29,6 +29,7 @@ from fuseflow.lower.partition import PartitionedProgram, partition_program
 from fuseflow.lower.regions import CompiledRegion
 from fuseflow.lower.views import TensorView, add_views
 from fuseflow.lower.written_schedules import overruled_notices
+from fuseflow.machine.machine import Machine
 from fuseflow.run import artifacts
 from fuseflow.run.check import PYTORCH, Check, check_program
 from fuseflow.run.cores import cores
@@ -45,7 +46,7 @@ from fuseflow.run.stand_ins import combine_checks
 from fuseflow.samml.auxiliary import auxiliary_tensors
 from fuseflow.sampling.sample import Sample
 from fuseflow.schedule import Schedule
-from fuseflow.sim import Engine, Machine, simulate
+from fuseflow.sim import Engine, simulate
 from fuseflow.summary_table import SummaryTable
 from fuseflow.tensors import Tensor, repack
 from fuseflow.tensors.fibertree_files import write_fibertree

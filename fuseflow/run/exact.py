@@ -18,11 +18,12 @@ from fuseflow.einsum.nodes import Program
 from fuseflow.errors import DeadlockError, FuseFlowError
 from fuseflow.lower.regions import CompiledRegion
 from fuseflow.lower.views import add_views
+from fuseflow.machine.machine import Machine
 from fuseflow.run.check import Check
 from fuseflow.run.execution import GraphExecutor, ProgressCallback, SimulationCallback
 from fuseflow.run.history import RunHistory
 from fuseflow.run.stand_ins import check_region, stand_in
-from fuseflow.sim import Engine, Machine, Simulation
+from fuseflow.sim import Engine, Simulation
 from fuseflow.tensors import Tensor
 
 WORTH_A_THREAD = 5_000_000

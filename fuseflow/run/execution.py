@@ -6,8 +6,9 @@ from collections.abc import Callable, Mapping
 from typing import Protocol
 
 from fuseflow.lower.regions import CompiledRegion
+from fuseflow.machine.machine import Machine
 from fuseflow.samml.nodes import Graph
-from fuseflow.sim import Engine, Machine, Simulation
+from fuseflow.sim import Engine, Simulation
 from fuseflow.tensors import Tensor
 
 ProgressCallback = Callable[[str, int], None]

@@ -6,11 +6,12 @@ from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field, replace
 
 from fuseflow.lower.regions import CompiledRegion
+from fuseflow.machine.machine import Machine
+from fuseflow.memory.layout import used_tensors
 from fuseflow.run.repeats import interpret_repeat
 from fuseflow.run.result import RegionResult
 from fuseflow.run.simulated_costs import simulated_resources
-from fuseflow.sim import Machine, Simulation
-from fuseflow.sim.memory.layout import used_tensors
+from fuseflow.sim import Simulation
 from fuseflow.sim.signature import RegionRepeat, signature
 from fuseflow.tensors import Tensor
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import Any
 
+from fuseflow.memory.layout import array_label
+from fuseflow.memory.statistics import MemoryPort, MemoryStatistics, PortStatistics
 from fuseflow.sim import Simulation
-from fuseflow.sim.memory.layout import array_label
-from fuseflow.sim.memory.statistics import MemoryPort, MemoryStatistics, PortStatistics
 
 CHANNEL_TOTALS = ("hits", "misses", "conflicts", "forwarded", "absorbed", "turnarounds", "refresh_cycles")
 """The statistics of channels that are added up over all channels."""

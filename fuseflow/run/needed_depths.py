@@ -9,7 +9,7 @@ from fuseflow.einsum.nodes import Program
 from fuseflow.estimate.estimator_regions import estimator_regions
 from fuseflow.estimate.program import Estimator
 from fuseflow.lower.regions import CompiledRegion
-from fuseflow.sim import Machine
+from fuseflow.machine.machine import Machine
 from fuseflow.tensors import Tensor
 
 

@@ -16,6 +16,8 @@ from fuseflow.estimate.program import Estimator, TensorKnowledge
 from fuseflow.estimate.program_estimate import RegionEstimate
 from fuseflow.lower.regions import CompiledRegion
 from fuseflow.lower.views import add_views
+from fuseflow.machine.machine import Machine
+from fuseflow.memory.layout import used_tensors
 from fuseflow.run.check import TOLERANCE, Check, relative_error
 from fuseflow.run.sampled_result import SampledRegionResult
 from fuseflow.sampling.interval import SampledCycles
@@ -25,8 +27,7 @@ from fuseflow.sampling.sample import Sample
 from fuseflow.sampling.sampled_index import sampled_index
 from fuseflow.sampling.values import interpret_results, interpret_rows, values_refusal
 from fuseflow.schedule import Schedule
-from fuseflow.sim import Engine, Machine, simulate
-from fuseflow.sim.memory.layout import used_tensors
+from fuseflow.sim import Engine, simulate
 from fuseflow.sim.signature import RegionRepeat, signature
 from fuseflow.tensors import Tensor
 from fuseflow.tensors.restriction import restrict

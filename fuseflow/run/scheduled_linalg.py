@@ -14,8 +14,8 @@ from fuseflow.lower.partition import PartitionedProgram
 from fuseflow.lower.public import lower_for
 from fuseflow.lower.regions import CompiledRegion
 from fuseflow.lower.stated_schedule import unstated_schedule, with_stated_schedule
+from fuseflow.machine.machine import Machine
 from fuseflow.schedule import Schedule
-from fuseflow.sim import Machine
 from fuseflow.tensors import Tensor
 
 HINT = "`fuseflow compile -o DIR` keeps the schedule in a file"

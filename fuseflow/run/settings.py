@@ -9,8 +9,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from fuseflow.machine.machine import Machine
 from fuseflow.propagation.rows import AttributeRow
-from fuseflow.sim import Machine
 
 PACKAGES = ("fuseflow", "torch", "torch-mlir", "numpy", "scipy", "networkx", "protobuf")
 """The packages that results depend on."""

@@ -4,11 +4,12 @@ nodes and its memory did, are known."""
 from __future__ import annotations
 
 from fuseflow.energy.counts import DramEvents, EnergyCounts, NodeEvents, energy_counts, with_preloads
+from fuseflow.machine.machine import Machine
+from fuseflow.memory.settings import IdealMemory
 from fuseflow.resources.amounts import Resources
 from fuseflow.resources.graph_resources import HeldEntries, graph_resources
 from fuseflow.samml.nodes import Edge, Graph
-from fuseflow.sim import Machine, Simulation
-from fuseflow.sim.memory.settings import IdealMemory
+from fuseflow.sim import Simulation
 
 
 def simulated_resources(graph: Graph, machine: Machine, simulation: Simulation) -> Resources:

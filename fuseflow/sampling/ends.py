@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from math import hypot, sqrt
 
 from fuseflow.estimate.memory_bound import memory_latency, peak_bandwidth
-from fuseflow.sim import Machine
-from fuseflow.sim.memory.settings import Hbm2Memory, IdealMemory, clock_ratio
-from fuseflow.sim.memory.timing import HBM2_2000
+from fuseflow.machine.machine import Machine
+from fuseflow.memory.settings import Hbm2Memory, IdealMemory, clock_ratio
+from fuseflow.memory.timing import HBM2_2000
 
 
 @dataclass(frozen=True, slots=True)

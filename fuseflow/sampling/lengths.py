@@ -17,12 +17,12 @@ from math import ceil
 
 from fuseflow.estimate.memory_bound import memory_latency
 from fuseflow.fusion import FusedRegion
+from fuseflow.machine.machine import Machine
+from fuseflow.memory.layout import array_elements, tensor_arrays
+from fuseflow.memory.settings import Hbm2Memory, IdealMemory, clock_ratio
+from fuseflow.memory.timing import HBM2_2000
 from fuseflow.samml.nodes import Graph
 from fuseflow.sampling.sampled_index import sampled_index
-from fuseflow.sim import Machine
-from fuseflow.sim.memory.layout import array_elements, tensor_arrays
-from fuseflow.sim.memory.settings import Hbm2Memory, IdealMemory, clock_ratio
-from fuseflow.sim.memory.timing import HBM2_2000
 from fuseflow.tensors import Tensor
 from fuseflow.tensors.levels.base import bytes_of
 

@@ -12,11 +12,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 
+from fuseflow.machine.machine import Machine
+from fuseflow.memory.controller import Controller, ControllerFactory
+from fuseflow.memory.layout import AddressRange, ArrayName, array_elements, lay_out, tensor_arrays
 from fuseflow.samml.nodes import Graph
 from fuseflow.sampling.design import Position
-from fuseflow.sim import Machine
-from fuseflow.sim.memory.controller import Controller, ControllerFactory
-from fuseflow.sim.memory.layout import AddressRange, ArrayName, array_elements, lay_out, tensor_arrays
 from fuseflow.tensors import Tensor
 
 
@@ -46,7 +46,7 @@ class PlacedController(Controller):
 
     def open(self) -> None:
         """Begin between two refreshes."""
-        from fuseflow.sim.memory.models import Hbm2  # loads the compiler
+        from fuseflow.memory.models import Hbm2  # loads the compiler
 
         super().open()
         model = self.memory.model

@@ -10,6 +10,8 @@ from fuseflow.estimate import CountMemo
 from fuseflow.estimate.counted.patterns import Pattern
 from fuseflow.lower.lanes import most_lanes
 from fuseflow.lower.regions import CompiledRegion
+from fuseflow.machine.machine import Machine
+from fuseflow.memory.layout import ArrayName, tensor_arrays
 from fuseflow.samml.nodes import Graph
 from fuseflow.sampling.design import Position
 from fuseflow.sampling.ends import end_uncertainty
@@ -23,8 +25,7 @@ from fuseflow.sampling.sampled_index import replicate_lengthening, sampled_index
 from fuseflow.sampling.values import values_refusal
 from fuseflow.sampling.weights import index_weights
 from fuseflow.schedule import Schedule
-from fuseflow.sim import Engine, Machine, Simulation, simulate
-from fuseflow.sim.memory.layout import ArrayName, tensor_arrays
+from fuseflow.sim import Engine, Simulation, simulate
 from fuseflow.table import emit
 from fuseflow.tensors import Tensor
 from fuseflow.tensors.levels.base import Ints

@@ -20,9 +20,9 @@ from fuseflow.estimate.counted.memo import Uncountable
 from fuseflow.estimate.counted.nests import CountedStream, FiberNest
 from fuseflow.estimate.counted.patterns import Pattern
 from fuseflow.estimate.counted.stream_rules import StreamRules, wanted_coordinates
+from fuseflow.machine.machine import Machine
+from fuseflow.machine.timing import node_timing
 from fuseflow.samml.nodes import Graph, Port
-from fuseflow.sim import Machine
-from fuseflow.sim.machine.timing import node_timing
 from fuseflow.table import FusionTable, emit
 from fuseflow.transform.stream_levels import stream_levels
 

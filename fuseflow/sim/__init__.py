@@ -5,12 +5,12 @@ from typing import TYPE_CHECKING
 from fuseflow.deferred_names import deferred_names
 
 if TYPE_CHECKING:
+    from fuseflow.machine.files import load_machine as load_machine
+    from fuseflow.machine.files import machine_names as machine_names
+    from fuseflow.machine.files import with_settings as with_settings
+    from fuseflow.machine.machine import Machine as Machine
     from fuseflow.sim.engine_names import ENGINES as ENGINES
     from fuseflow.sim.engine_names import Engine as Engine
-    from fuseflow.sim.machine.files import load_machine as load_machine
-    from fuseflow.sim.machine.files import machine_names as machine_names
-    from fuseflow.sim.machine.files import with_settings as with_settings
-    from fuseflow.sim.machine.machine import Machine as Machine
     from fuseflow.sim.outcome.statistics import EdgeStatistics as EdgeStatistics
     from fuseflow.sim.outcome.statistics import NodeStatistics as NodeStatistics
     from fuseflow.sim.outcome.statistics import Recording as Recording

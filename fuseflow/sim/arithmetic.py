@@ -14,9 +14,9 @@ import numpy.typing as npt
 from fuseflow.errors import MachineError, Span
 from fuseflow.float32.arithmetic import Arithmetic
 from fuseflow.float32.words import rounded, rounded_array
+from fuseflow.machine.machine import Machine
 from fuseflow.samml import nodes as n
 from fuseflow.samml.node import attributes_of
-from fuseflow.sim.machine.machine import Machine
 from fuseflow.tensors import DTYPES, Tensor
 
 EXACT_INTEGERS = 1 << 24

@@ -11,9 +11,9 @@ from fractions import Fraction
 from math import ceil
 
 from fuseflow.errors import MachineError
+from fuseflow.machine.machine import Machine
+from fuseflow.memory.layout import array_elements, tensor_arrays
 from fuseflow.samml.nodes import Graph
-from fuseflow.sim.machine.machine import Machine
-from fuseflow.sim.memory.layout import array_elements, tensor_arrays
 from fuseflow.tensors import Tensor
 from fuseflow.tensors.levels.base import bytes_of
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
+from fuseflow.machine.machine import Machine
 from fuseflow.samml.nodes import Graph
 from fuseflow.sim.events.critical_path import EVENT_LIMIT, CriticalPath, Replay, critical_path
 from fuseflow.sim.events.log import CycleSpan, LastEvent, Sink
 from fuseflow.sim.events.stalls import Stalls, StallSink
 from fuseflow.sim.events.timeline import Timeline
-from fuseflow.sim.machine.machine import Machine
 from fuseflow.sim.reference.event_log import trace as trace_reference
 from fuseflow.sim.run import Simulation
 from fuseflow.tensors import Tensor

@@ -8,15 +8,15 @@ from math import inf
 
 from fuseflow.collection import collection_paused
 from fuseflow.errors import GraphError, MachineError, SimulationError, TensorError, did_you_mean
+from fuseflow.machine.machine import Machine
+from fuseflow.memory.controller import ControllerFactory
+from fuseflow.memory.statistics import MemoryStatistics
 from fuseflow.samml import tokens
 from fuseflow.samml.auxiliary import auxiliary_tensors
 from fuseflow.samml.nodes import Edge, Graph, Locate, Port, TensorDecl
 from fuseflow.sim.arithmetic import refuse_wide_floats, refuse_wide_values, with_rounded_constants
 from fuseflow.sim.configuration import ConfigurationLoad, configuration_bytes, require_room
 from fuseflow.sim.engine_names import Engine
-from fuseflow.sim.machine.machine import Machine
-from fuseflow.sim.memory.controller import ControllerFactory
-from fuseflow.sim.memory.statistics import MemoryStatistics
 from fuseflow.sim.outcome.deadlock import Deadlock, deadlock_error, sufficient_depths
 from fuseflow.sim.outcome.lane_depths import collector_depths, final_depths, lane_copies
 from fuseflow.sim.outcome.output_tensors import assemble

@@ -14,8 +14,8 @@ from dataclasses import dataclass, fields
 
 import numpy as np
 
+from fuseflow.memory.layout import used_tensors
 from fuseflow.samml.nodes import Graph, TensorDecl
-from fuseflow.sim.memory.layout import used_tensors
 from fuseflow.tensors import Tensor
 
 

@@ -8,13 +8,13 @@ from dataclasses import replace
 from math import prod
 
 from fuseflow.errors import UsageError, did_you_mean
+from fuseflow.machine.machine import Machine
+from fuseflow.memory.controller import ControllerFactory
+from fuseflow.memory.settings import IdealMemory
 from fuseflow.samml.nodes import Edge, Graph
 from fuseflow.samml.verify import verify
 from fuseflow.sim.engine_names import ENGINES, Engine
 from fuseflow.sim.firing_limit import FiringLimitError
-from fuseflow.sim.machine.machine import Machine
-from fuseflow.sim.memory.controller import ControllerFactory
-from fuseflow.sim.memory.settings import IdealMemory
 from fuseflow.sim.outcome.deadlock import Deadlock
 from fuseflow.sim.outcome.statistics import Outcome
 from fuseflow.tensors import Tensor

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from fuseflow.errors import MachineError
+from fuseflow.machine.machine import Machine
 from fuseflow.samml.nodes import Graph, WriteLevel
-from fuseflow.sim.machine.machine import Machine
 from fuseflow.tensors import DTYPES
 
 

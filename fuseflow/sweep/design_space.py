@@ -12,9 +12,9 @@ from fuseflow.errors import SweepError
 from fuseflow.frontend.data import FILE_READERS, require_known
 from fuseflow.frontend.datasets.spec_options import names_file, split_spec
 from fuseflow.frontend.factory import Factory
+from fuseflow.machine.files import load_machine, with_settings
 from fuseflow.schedule import Schedule
 from fuseflow.schedule.file import read_document
-from fuseflow.sim.machine.files import load_machine, with_settings
 from fuseflow.sweep.digests import content_digest
 from fuseflow.sweep.file import SweepFile, label
 from fuseflow.sweep.point import Point, Scalar

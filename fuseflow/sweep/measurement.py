@@ -18,6 +18,7 @@ from fuseflow.estimate.program_estimate import ProgramEstimate
 from fuseflow.frontend.model_spec import ModelSpec
 from fuseflow.frontend.propagation import as_propagation
 from fuseflow.frontend.sources import Source, load
+from fuseflow.machine.machine import Machine
 from fuseflow.resources import COMPONENTS, Resources
 from fuseflow.run.compiled import Compiled
 from fuseflow.run.execution import GraphExecutor
@@ -25,7 +26,7 @@ from fuseflow.run.packed_run import pack_run
 from fuseflow.run.result import Result
 from fuseflow.sampling.sample import Sample, parse_sample
 from fuseflow.schedule import Schedule
-from fuseflow.sim import Machine, simulate
+from fuseflow.sim import simulate
 from fuseflow.sweep.point import Mode, Point
 
 if TYPE_CHECKING:

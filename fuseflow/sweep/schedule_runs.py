@@ -11,9 +11,9 @@ from fuseflow.autoscheduler.budget.trials import RegionRun, TrialRun
 from fuseflow.errors import UsageError
 from fuseflow.frontend.factory import Factory
 from fuseflow.frontend.model_spec import ModelSpec
+from fuseflow.machine.machine import Machine
 from fuseflow.resources import COMPONENTS
 from fuseflow.schedule import Schedule
-from fuseflow.sim import Machine
 from fuseflow.sparsity.spec import SparseSpec
 from fuseflow.sweep.digests import code_version, content_digest
 from fuseflow.sweep.point import Point, Task, TaskOutcome

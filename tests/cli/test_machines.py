@@ -6,8 +6,8 @@ import pytest
 from click.testing import CliRunner
 
 from fuseflow.cli.main import main
+from fuseflow.machine.files import read_machine
 from fuseflow.sim import load_machine, machine_names
-from fuseflow.sim.machine.files import read_machine
 
 
 def fuseflow(*words: str) -> tuple[int, str, str]:

@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 
 from fuseflow.dialects import DIALECTS, declaration
+from fuseflow.native.processor import has_levels
 from fuseflow.sim.engine.ahead import make_all
-from fuseflow.sim.native.processor import has_levels
 
 ROOT = Path(__file__).parents[2]
 PACKED = {"fuseflow/dialects/__init__.py", "fuseflow/dialects/module.py", *(f"fuseflow/dialects/{d}.irdl.mlir" for d in DIALECTS)}

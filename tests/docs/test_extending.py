@@ -67,9 +67,9 @@ EXTENSIONS: dict[str, tuple[str, tuple[Addition, ...]]] = {
     "machine": (
         "A machine key",
         (
-            Addition("fuseflow/sim/machine/machine.py", "setting.py", after="tile_macs: Count"),
+            Addition("fuseflow/machine/machine.py", "setting.py", after="tile_macs: Count"),
             Addition(
-                "fuseflow/sim/machine/timing.py",
+                "fuseflow/machine/timing.py",
                 "timing.py",
                 instead_of="latency, interval = machine.latency.of(unit.latency), 1 if unit.pipelined else "
                 "machine.interval.of(unit.latency)",

@@ -17,9 +17,9 @@ from click.testing import CliRunner
 from doc_blocks import ALL, PAGES, REASONS, ROOT, Block, in_language
 
 from fuseflow.cli.main import main
+from fuseflow.machine.files import read_machine
 from fuseflow.plan.plan import Plan
 from fuseflow.schedule import Schedule
-from fuseflow.sim.machine.files import read_machine
 from fuseflow.sparsity.spec import SparseSpec
 from fuseflow.sweep.file import read_sweep
 from fuseflow.tensors.tensor_listing import read_entries

@@ -19,6 +19,7 @@ from fuseflow.einsum.parse import parse as parse_einsums
 from fuseflow.energy import PARTS, EnergyCounts, load_event_energies
 from fuseflow.energy.counts import MemoryBits
 from fuseflow.errors import DeadlockError, EnergyError
+from fuseflow.memory.buffered_ports import buffered_ports
 from fuseflow.resources.area import AreaCount
 from fuseflow.resources.gates import GATE_EQUIVALENT, MEMORY_BIT
 from fuseflow.resources.resource_count import ResourceCount
@@ -28,7 +29,6 @@ from fuseflow.samml.coordinate_bounds import index_bits, stream_bounds
 from fuseflow.samml.nodes import Graph, Port
 from fuseflow.samml.text import parse
 from fuseflow.sim import Engine, Machine, Simulation, load_machine, simulate
-from fuseflow.sim.memory.buffered_ports import buffered_ports
 from fuseflow.tensors import Tensor, pack
 
 MATRIX = np.array([[1.0, 2, 0, 0, 0, 0], [0, 0, 0, 0, 0, 3], [0] * 6, [0, 0, 4, 0, 5, 0]])

@@ -16,7 +16,7 @@ from fuseflow.estimate.estimator_regions import estimator_regions
 from fuseflow.estimate.flows import Flow
 from fuseflow.estimate.port_lines import read_lines
 from fuseflow.estimate.program import Estimator
-from fuseflow.sim.memory.buffered_ports import buffered_ports
+from fuseflow.memory.buffered_ports import buffered_ports
 
 PRODUCT = """
 tensor X[60, 200] csr

@@ -21,10 +21,10 @@ import fuseflow as ff
 from fuseflow.einsum.parse import parse
 from fuseflow.errors import FuseFlowError, MachineError
 from fuseflow.frontend.sources import Source
+from fuseflow.memory.settings import ComalFixedMemory
 from fuseflow.run.compiled import Compiled
 from fuseflow.sim import Machine, load_machine
 from fuseflow.sim.configuration import ConfigurationLoad
-from fuseflow.sim.memory.settings import ComalFixedMemory
 
 FIXED = load_machine("rda").model_copy(update={"memory": ComalFixedMemory()})
 MACHINES = {"ideal": load_machine("ideal"), "comal": load_machine("comal"), "rda": load_machine("rda"), "comal_fixed": FIXED}

@@ -17,9 +17,9 @@ from fuseflow.estimate.memory_load import (
     transfer_cycles,
 )
 from fuseflow.estimate.port_waits import BANKS, answer_cycles, strided_line_cycles
+from fuseflow.memory.memory import Memory
+from fuseflow.memory.models import Hbm2
 from fuseflow.sim import load_machine
-from fuseflow.sim.memory.memory import Memory
-from fuseflow.sim.memory.models import Hbm2
 
 RDA = load_machine("rda")
 PORTS, OUTSTANDING = 16, 32

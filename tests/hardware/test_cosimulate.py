@@ -19,9 +19,9 @@ from fuseflow.hardware.cosimulate import cosimulate
 from fuseflow.hardware.output import circuit_text
 from fuseflow.hardware.python_code import Step
 from fuseflow.hardware.tools import TOOLS, find_tool, library_text
+from fuseflow.memory.settings import FixedMemory, Hbm2Memory
 from fuseflow.samml.text import parse
 from fuseflow.sim import Machine
-from fuseflow.sim.memory.settings import FixedMemory, Hbm2Memory
 
 ICARUS = (1, 3, 14, 26, 29, 31, 295)
 """Seeds whose graphs have accumulates of order 2, permutes, drops, bitmaps and n:m levels, in 32 and in 64 bits. The last one keeps the

@@ -14,9 +14,9 @@ from fuseflow.cli.main import main
 from fuseflow.hardware.comparison import simulated
 from fuseflow.hardware.cosimulate import cosimulate
 from fuseflow.hardware.python_code import Step
+from fuseflow.memory.settings import FixedMemory, Hbm2Memory
 from fuseflow.samml import nodes as n
 from fuseflow.sim import Machine, load_machine
-from fuseflow.sim.memory.settings import FixedMemory, Hbm2Memory
 from fuseflow.tile_ops import TileShape
 
 LINE = 32

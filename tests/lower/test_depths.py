@@ -10,9 +10,9 @@ import pytest
 import fuseflow as ff
 from fuseflow.einsum.parse import parse
 from fuseflow.errors import DeadlockError, MachineError, ScheduleError, UsageError
+from fuseflow.machine.files import with_settings
 from fuseflow.samml.nodes import Edge
 from fuseflow.sim import load_machine
-from fuseflow.sim.machine.files import with_settings
 
 SOFTMAX = """
 tensor A[4, 40] csr

@@ -11,9 +11,9 @@ from scipy import sparse
 
 import fuseflow as ff
 from fuseflow.einsum.parse import parse
+from fuseflow.memory.timing import HBM2_2000
 from fuseflow.sampling.lengths import FILLS, REFRESHES, WALKED, ReplicateLength, replicate_length
 from fuseflow.sim import Machine, load_machine
-from fuseflow.sim.memory.timing import HBM2_2000
 
 ROWS, WIDTH = 600, 4
 PRODUCT = f"tensor A[{ROWS}, {ROWS}] csr\ntensor X[{ROWS}, {WIDTH}]\nY[i, j] = sum(k) A[i, k] * X[k, j]\noutput Y"

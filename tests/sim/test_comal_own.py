@@ -7,8 +7,8 @@ from dataclasses import replace
 import comal_own
 import pytest
 
+from fuseflow.machine import comal as comal_rules
 from fuseflow.sim import Engine
-from fuseflow.sim.machine import comal as comal_rules
 from fuseflow.sim.reference import build
 
 

@@ -13,12 +13,12 @@ from random_graphs import Case
 from fuseflow.costs import measure_statistics
 from fuseflow.estimate import CountMemo, count_work
 from fuseflow.estimate.counted.patterns import tensor_pattern
+from fuseflow.machine.comal import readers_of_sums
 from fuseflow.samml import nodes as n
 from fuseflow.samml.text import parse
 from fuseflow.samml.verify import verify
 from fuseflow.sim import load_machine, simulate
 from fuseflow.sim.engine import network_layout
-from fuseflow.sim.machine.comal import readers_of_sums
 from fuseflow.sim.outcome.statistics import Outcome
 from fuseflow.tensors import Tensor, pack
 

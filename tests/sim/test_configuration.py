@@ -13,13 +13,13 @@ from random_graphs import random_case
 from residents import in_graph
 
 from fuseflow.errors import GraphError, MachineError
+from fuseflow.machine.machine import Machine, UnitCycles, UnitIntervals
+from fuseflow.memory.statistics import MemoryStatistics
 from fuseflow.samml import nodes as n
 from fuseflow.samml.text import parse
 from fuseflow.samml.verify import verify
 from fuseflow.sim import load_machine, simulate
 from fuseflow.sim.engine.remote_memory import RemoteLayout
-from fuseflow.sim.machine.machine import Machine, UnitCycles, UnitIntervals
-from fuseflow.sim.memory.statistics import MemoryStatistics
 from fuseflow.sim.outcome.statistics import Outcome
 from fuseflow.sim.reference.remote_memory import RemoteProcesses
 from fuseflow.sim.signature import signature

@@ -15,12 +15,12 @@ from random_graphs.case import Case
 import fuseflow as ff
 from fuseflow.einsum.parse import parse
 from fuseflow.hardware.cosimulate import cosimulate
+from fuseflow.memory.settings import FixedMemory
 from fuseflow.run.compiled import Compiled
 from fuseflow.samml import mlir, protobuf
 from fuseflow.samml import text as samml_text
 from fuseflow.samml.nodes import Accumulate, WriteLaneValues
 from fuseflow.sim import Machine, load_machine
-from fuseflow.sim.memory.settings import FixedMemory
 
 SPMM = "tensor A[9, 7] csr\ntensor B[7, 5]\nY[i, j] = sum(k) A[i, k] * B[k, j]\noutput Y"
 CUBE = "tensor A[6, 7] csr\ntensor B[7, 4, 3]\nY[i, j, l] = sum(k) A[i, k] * B[k, j, l]\noutput Y"

@@ -14,12 +14,12 @@ from random_graphs import Case
 import fuseflow as ff
 from fuseflow.einsum.parse import parse as parse_program
 from fuseflow.errors import GraphError, TensorError
+from fuseflow.memory.settings import Hbm2Memory
 from fuseflow.samml.nodes import Graph, Scan
 from fuseflow.samml.text import parse, show
 from fuseflow.samml.verify import verify
 from fuseflow.sim import Machine, load_machine, simulate
 from fuseflow.sim.engine_names import Engine
-from fuseflow.sim.memory.settings import Hbm2Memory
 from fuseflow.tensors import Format, Tensor, pack
 from fuseflow.tensors.levels import LEVELS, Level
 from fuseflow.tensors.levels.base import Fibers, Ints, StoredArray

@@ -15,9 +15,9 @@ from fuseflow.costs.statistics import assume_statistics
 from fuseflow.einsum.nodes import TensorType
 from fuseflow.einsum.parse import parse
 from fuseflow.errors import FuseFlowError
+from fuseflow.memory.settings import ComalFixedMemory
 from fuseflow.run.compiled import Compiled
 from fuseflow.sim import Machine, load_machine
-from fuseflow.sim.memory.settings import ComalFixedMemory
 from fuseflow.sim.outcome.statistics import Traffic
 
 FORMATS = ("csr", "nm(2:4)")

@@ -15,12 +15,12 @@ from fuseflow.einsum.parse import parse
 from fuseflow.errors import FuseFlowError, GraphError, ProgramError, SimulationError
 from fuseflow.estimate.program import Estimator
 from fuseflow.frontend.torch_tensors import to_torch
+from fuseflow.memory.settings import ComalFixedMemory
 from fuseflow.run.saved import load_saved
 from fuseflow.samml.text import parse as parse_graph
 from fuseflow.samml.verify import verify
 from fuseflow.schedule import Schedule
 from fuseflow.sim import Machine, load_machine, simulate
-from fuseflow.sim.memory.settings import ComalFixedMemory
 from fuseflow.sim.reference.node_context import NodeContext
 from fuseflow.tensors import Format, Tensor, pack
 

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 from row_graphs import offsets
 
+from fuseflow.machine.machine import Machine
 from fuseflow.samml.nodes import Edge, Graph
 from fuseflow.samml.text import parse, show
 from fuseflow.sim import load_machine, simulate, simulators
-from fuseflow.sim.machine.machine import Machine
 from fuseflow.sim.outcome.deadlock import Deadlock, find_remedy
 from fuseflow.tensors import pack
 

@@ -7,10 +7,10 @@ from dataclasses import replace
 
 import numpy as np
 
+from fuseflow.machine.machine import UnitCycles, UnitIntervals
 from fuseflow.samml.nodes import Graph
 from fuseflow.samml.text import parse
 from fuseflow.sim import Machine, Simulation
-from fuseflow.sim.machine.machine import UnitCycles, UnitIntervals
 from fuseflow.tensors import DTYPES, Tensor, from_coordinates
 
 TEXTS = {

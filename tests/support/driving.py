@@ -6,10 +6,10 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from fuseflow.machine.timing import NodeTiming
 from fuseflow.samml import nodes as n
 from fuseflow.samml.tokens import D, Stop, Stream, parse
 from fuseflow.sim import Machine
-from fuseflow.sim.machine.timing import NodeTiming
 from fuseflow.sim.outcome.writer_streams import WriterStream
 from fuseflow.sim.reference.build import RULES, Network, add_processes
 from fuseflow.sim.reference.node_context import NodeContext, Rule

@@ -13,12 +13,12 @@ from fuseflow.hardware.circuit import build_circuit
 from fuseflow.hardware.cosimulate import Cosimulation
 from fuseflow.hardware.netlist import expressions
 from fuseflow.hardware.tile_work import fold_work, tile_work
+from fuseflow.memory.settings import TimedMemory
 from fuseflow.rules.expressions import const
 from fuseflow.rules.rules import EMPTY, KIND_BITS, VALUE
 from fuseflow.run.simulated_costs import simulated_counts, simulated_resources
 from fuseflow.samml import nodes as n
 from fuseflow.sim import Machine
-from fuseflow.sim.memory.settings import TimedMemory
 
 
 @dataclass(frozen=True, slots=True)

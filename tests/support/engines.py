@@ -13,6 +13,7 @@ from random_graphs.case import Case
 from random_graphs.compare import differences_of_streams
 
 from fuseflow.errors import SimulationError
+from fuseflow.native.jit import library
 from fuseflow.samml.nodes import Port
 from fuseflow.samml.text import parse
 from fuseflow.samml.verify import verify
@@ -21,7 +22,6 @@ from fuseflow.sim.engine.execute import DEFAULT_LIMITS, run
 from fuseflow.sim.engine.execute import execute as fast
 from fuseflow.sim.engine.network_layout import lay_out
 from fuseflow.sim.engine.node_layout import Limits
-from fuseflow.sim.native.jit import library
 from fuseflow.sim.outcome.deadlock import Deadlock, deadlock_error
 from fuseflow.sim.outcome.statistics import Outcome
 from fuseflow.sim.reference.execute import execute as reference

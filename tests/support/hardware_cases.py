@@ -30,10 +30,10 @@ from fuseflow.hardware.tile_array import ARRAY
 from fuseflow.hardware.tokens import token_word
 from fuseflow.hardware.tools import find_tool
 from fuseflow.hardware.top import emit_circuit
+from fuseflow.machine.machine import Machine, UnitCycles, UnitIntervals
 from fuseflow.primitives.write import WRITTEN
 from fuseflow.rules.rules import EMPTY
 from fuseflow.samml.nodes import Locate, Port, TensorWriter
-from fuseflow.sim.machine.machine import Machine, UnitCycles, UnitIntervals
 from fuseflow.sim.reference.build import Network, build_network
 from fuseflow.sim.reference.process import Process
 from fuseflow.sim.reference.run import run_network

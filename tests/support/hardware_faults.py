@@ -22,10 +22,10 @@ from fuseflow.hardware.primitives.memory_ports import Advance, LanePort, WritePo
 from fuseflow.hardware.python_code import Step
 from fuseflow.hardware.tile_array import ARRAY
 from fuseflow.hardware.tile_work import TILE_WORK, Row, copy_work
+from fuseflow.machine.machine import Machine, UnitIntervals
 from fuseflow.rules.expressions import Expr, concat, const, mux
 from fuseflow.rules.rules import STOP, Module, Register, Rule
 from fuseflow.samml.lane_writers import LanePart
-from fuseflow.sim.machine.machine import Machine, UnitIntervals
 
 Change = Callable[[Module, Rule], Rule]
 

@@ -10,10 +10,10 @@ from fuseflow.hardware.arithmetic import ARITHMETICS
 from fuseflow.hardware.node_context import NodeContext
 from fuseflow.hardware.primitives import RULES
 from fuseflow.hardware.primitives.remote import REMOTE_RULES, asks
+from fuseflow.machine.timing import NodeTiming
+from fuseflow.memory.settings import FixedMemory, TimedMemory
 from fuseflow.rules.rules import Module
 from fuseflow.samml import nodes as n
-from fuseflow.sim.machine.timing import NodeTiming
-from fuseflow.sim.memory.settings import FixedMemory, TimedMemory
 from fuseflow.tensors import Format
 from fuseflow.tile_ops import TileShape
 

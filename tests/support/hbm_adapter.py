@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from fuseflow.sim.memory.mapping import find_mapping
-from fuseflow.sim.memory.memory import Memory
-from fuseflow.sim.memory.models import Hbm2
-from fuseflow.sim.memory.timing import HBM2_2000
+from fuseflow.memory.mapping import find_mapping
+from fuseflow.memory.memory import Memory
+from fuseflow.memory.models import Hbm2
+from fuseflow.memory.timing import HBM2_2000
 
 Cycles = npt.NDArray[np.int64]
 

@@ -10,9 +10,9 @@ from typing import Any
 from engines import Found
 from random_graphs.case import Case
 
+from fuseflow.memory.mapping import CHANNEL_COUNTS, MAPPINGS
+from fuseflow.memory.settings import ComalFixedMemory, FixedMemory, Hbm2Memory, MemorySettings
 from fuseflow.sim import Machine, load_machine
-from fuseflow.sim.memory.mapping import CHANNEL_COUNTS, MAPPINGS
-from fuseflow.sim.memory.settings import ComalFixedMemory, FixedMemory, Hbm2Memory, MemorySettings
 from fuseflow.sim.outcome.statistics import Outcome
 
 CLOCKS = ((1.0, 1.0), (1.0, 1.0), (1.0, 0.5), (1.0, 2.0), (2.0, 1.5), (1.5, 2.0), (1.6, 0.9), (0.1, 2.0), (1.0, 0.05))

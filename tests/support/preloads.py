@@ -7,8 +7,8 @@ from dataclasses import replace
 
 from random_graphs.case import Case
 
+from fuseflow.memory.settings import TimedMemory
 from fuseflow.samml import nodes as n
-from fuseflow.sim.memory.settings import TimedMemory
 
 
 def preloadable(graph: n.Graph) -> tuple[str, ...]:

@@ -10,8 +10,8 @@ from typing import Any
 
 from random_graphs.case import Case
 
-from fuseflow.sim.memory.controller import Controller
-from fuseflow.sim.memory.settings import TimedMemory, controller
+from fuseflow.memory.controller import Controller
+from fuseflow.memory.settings import TimedMemory, controller
 from fuseflow.sim.reference.execute import execute
 
 Requests = list[tuple[int, int, int]]

@@ -68,7 +68,7 @@ class Absent:
             raise ModuleNotFoundError(f"No module named {name!r}", name=name)
 
 sys.meta_path.insert(0, Absent())
-import fuseflow.sim.engine.ahead, fuseflow.sim.native.numba_compiler
+import fuseflow.sim.engine.ahead, fuseflow.native.numba_compiler
 try:
     import click
 except ModuleNotFoundError:

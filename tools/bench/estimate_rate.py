@@ -26,12 +26,12 @@ from host import JSON, finish
 from fuseflow.cut.units import UnitSequence, operator_units, partition_at
 from fuseflow.einsum.nodes import Program
 from fuseflow.errors import FuseFlowError
+from fuseflow.estimate.estimator_regions import estimator_regions
 from fuseflow.estimate.program import Estimator, EstimatorRegion
 from fuseflow.frontend.model_spec import ModelSpec
 from fuseflow.frontend.sources import Source, load
 from fuseflow.lower.partition import partition_program
 from fuseflow.lower.program import lower
-from fuseflow.estimate.estimator_regions import estimator_regions
 from fuseflow.schedule import Schedule
 from fuseflow.sim import Machine, load_machine
 

@@ -22,12 +22,12 @@ from host import JSON, finish
 from fuseflow.costs import measure_statistics
 from fuseflow.einsum.nodes import Program
 from fuseflow.estimate.counted.patterns import tensor_pattern
+from fuseflow.estimate.estimator_regions import estimator_regions
 from fuseflow.estimate.program import Estimator
 from fuseflow.frontend.model_spec import ModelSpec
 from fuseflow.frontend.sources import Source, load
 from fuseflow.lower.program import lower
 from fuseflow.lower.regions import CompiledRegion
-from fuseflow.estimate.estimator_regions import estimator_regions
 from fuseflow.schedule import Schedule
 from fuseflow.sim import load_machine
 

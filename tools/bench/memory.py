@@ -18,9 +18,9 @@ import click
 import numpy as np
 from host import JSON, finish
 
-from fuseflow.sim.memory.mapping import find_mapping
-from fuseflow.sim.memory.memory import Memory
-from fuseflow.sim.memory.models import Hbm2
+from fuseflow.memory.mapping import find_mapping
+from fuseflow.memory.memory import Memory
+from fuseflow.memory.models import Hbm2
 
 GOLDEN = {"RoBaRaCoCh": "golden_r21_ro.npz", "MOP4CLXOR": "golden_r21_mop.npz"}
 

@@ -39,7 +39,7 @@ __all__ = [
 ROOT = Path(__file__).resolve().parents[2]
 COMPILER = ("llvmlite", "numba", "numpy", "pydantic", "ruamel.yaml", "scipy")
 """The dependencies that the engine and its compiler import."""
-OBJECTS = ROOT / "fuseflow" / "sim" / "native" / "objects"
+OBJECTS = ROOT / "fuseflow" / "native" / "objects"
 """Where kernels are made."""
 EARLIEST = "315532800"
 """The first second of 1980 by the clock of Unix, the earliest time that a wheel can give its files."""

@@ -41,10 +41,10 @@ from fuseflow.estimate.program import Estimator
 from fuseflow.estimate.program_estimate import ProgramEstimate
 from fuseflow.frontend.source import Source
 from fuseflow.lower.exact_formats import with_exact_formats
+from fuseflow.machine.machine import Machine
 from fuseflow.resources import Resources
 from fuseflow.resources.budget import Budget, amount_text
 from fuseflow.schedule import Schedule
-from fuseflow.sim import Machine
 
 PARETO_START: Mapping[str, int] = {"mul": 1024, "add": 4096, "special": 1024, "port": 4096, "stream": 16_384}
 """The limit with which a curve begins where the budget has none; bytes begin with 16 MB."""

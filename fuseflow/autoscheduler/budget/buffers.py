@@ -30,11 +30,11 @@ from fuseflow.estimate.program_estimate import ProgramEstimate
 from fuseflow.fusion import FusedRegion
 from fuseflow.lower.buffers import buffer_names, with_buffers
 from fuseflow.lower.partition import PartitionedProgram, partition_program
+from fuseflow.memory.settings import TimedMemory
 from fuseflow.resources import Resources
 from fuseflow.resources.budget import Budget
 from fuseflow.run.compiled import Compiled
 from fuseflow.schedule import Schedule
-from fuseflow.sim.memory.settings import TimedMemory
 from fuseflow.tensors import DTYPES
 
 BufferSizes: TypeAlias = Mapping[str, int]

@@ -17,8 +17,8 @@ from fuseflow.estimate.lane_costs import LaneCosts
 from fuseflow.estimate.program import Estimator, TensorKnowledge
 from fuseflow.lower.buffers import with_buffers
 from fuseflow.lower.regions import dealt_region
+from fuseflow.machine.machine import Machine
 from fuseflow.resources import Resources
-from fuseflow.sim import Machine
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,8 +25,8 @@ from fuseflow.lower.region_fusion import fusion_key
 from fuseflow.lower.regions import CompiledRegion, lower_region
 from fuseflow.lower.state import LoweringMemo, LoweringState, RegionRequest, initial_state
 from fuseflow.lower.views import source_of
+from fuseflow.machine.machine import Machine
 from fuseflow.schedule import Schedule
-from fuseflow.sim import Machine
 from fuseflow.tensors import Tensor
 
 

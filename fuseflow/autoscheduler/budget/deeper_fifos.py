@@ -11,8 +11,8 @@ from fuseflow.autoscheduler.budget.costs import DealtRange, RegionCost
 from fuseflow.autoscheduler.budget.cut_graph import OrderedRange
 from fuseflow.autoscheduler.budget.decision import RegionDecision
 from fuseflow.autoscheduler.budget.settings import SETTINGS
+from fuseflow.machine.machine import Machine
 from fuseflow.resources.budget import Budget
-from fuseflow.sim import Machine
 
 FittingCost: TypeAlias = Callable[[OrderedRange, RegionDecision, Budget], RegionCost | None]
 """The cost of a decision, None if the region cannot have it within the budget."""

@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 
 from fuseflow.estimate.held_entries import held_entries
 from fuseflow.estimate.program_estimate import RegionEstimate
+from fuseflow.machine.machine import Machine
 from fuseflow.resources import HeldEntries, Resources, arithmetic_lanes
-from fuseflow.sim import Machine
 
 
 @dataclass(frozen=True, slots=True, eq=False)

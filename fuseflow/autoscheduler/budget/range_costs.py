@@ -20,9 +20,9 @@ from fuseflow.autoscheduler.budget.lane_trials import LaneTrials
 from fuseflow.autoscheduler.budget.settings import SETTINGS
 from fuseflow.autoscheduler.budget.stage_deals import StageModel
 from fuseflow.autoscheduler.budget.trials import RegionRun
+from fuseflow.machine.machine import Machine
 from fuseflow.resources import Resources
 from fuseflow.resources.budget import Budget
-from fuseflow.sim import Machine
 
 
 @dataclass(slots=True)

@@ -12,11 +12,11 @@ from fuseflow.compiler import compile_source
 from fuseflow.errors import FuseFlowError
 from fuseflow.estimate.program import Estimator
 from fuseflow.frontend.source import Source
+from fuseflow.machine.machine import Machine
 from fuseflow.resources import Resources
 from fuseflow.resources.budget import Budget
 from fuseflow.run.compiled import Compiled
 from fuseflow.schedule import Schedule
-from fuseflow.sim import Machine
 
 
 @dataclass(slots=True)

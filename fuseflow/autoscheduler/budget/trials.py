@@ -11,10 +11,11 @@ from fuseflow.autoscheduler.simulation_cache import SimulationCache
 from fuseflow.compiler import compile_source
 from fuseflow.errors import DeadlockError, FuseFlowError
 from fuseflow.frontend.source import Source
+from fuseflow.machine.machine import Machine
 from fuseflow.resources import COMPONENTS, Resources
 from fuseflow.resources.budget import Budget, amount_text
 from fuseflow.schedule import Schedule
-from fuseflow.sim import Engine, Machine
+from fuseflow.sim import Engine
 
 
 @dataclass(frozen=True, slots=True)

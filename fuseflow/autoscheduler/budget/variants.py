@@ -32,8 +32,8 @@ from fuseflow.estimate.program import Estimator
 from fuseflow.frontend.source import Source
 from fuseflow.lower.partition import with_associations
 from fuseflow.lower.state import LoweringMemo
+from fuseflow.machine.machine import Machine
 from fuseflow.schedule import Schedule
-from fuseflow.sim import Machine
 
 VariantCost = Callable[[Variant, float], float]
 """The cycles that the best program of a variant is expected to take, infinite if these are more than a limit."""

@@ -15,8 +15,8 @@ from fuseflow.hardware.area.circuit_area import circuit_areas
 from fuseflow.hardware.area.liberty import read_liberty
 from fuseflow.hardware.area.synthesis import version
 from fuseflow.hardware.output import bounded_circuit
+from fuseflow.machine.machine import Machine
 from fuseflow.report.area_tables import area_lines, area_table, node_table, part_table
-from fuseflow.sim import Machine
 
 TABLES = {"part": part_table, "node": node_table}
 

@@ -14,10 +14,11 @@ from fuseflow.cli.target import Target
 from fuseflow.errors import CheckError, UsageError
 from fuseflow.hardware.cosimulate import Cosimulation, cosimulate
 from fuseflow.hardware.tools import PYTHON, find_tool
+from fuseflow.machine.machine import Machine
 from fuseflow.report.hardware_tables import cosimulation_table
 from fuseflow.report.tables import print_table
 from fuseflow.samml.nodes import Graph
-from fuseflow.sim import Engine, Machine, Simulation, simulate
+from fuseflow.sim import Engine, Simulation, simulate
 from fuseflow.tensors import Tensor
 
 

@@ -16,11 +16,11 @@ from packaging.requirements import Requirement
 import fuseflow as ff
 from fuseflow.cli.common import console, require_writable
 from fuseflow.cp_sat import CpSatProblem, Objective
+from fuseflow.native.jit import package_stores, user_store
+from fuseflow.native.processor import has_levels
+from fuseflow.native.sources import source_digest
 from fuseflow.report.tables import CheckRow, check_table, print_table
 from fuseflow.requirements import install_command
-from fuseflow.sim.native.jit import package_stores, user_store
-from fuseflow.sim.native.processor import has_levels
-from fuseflow.sim.native.sources import source_digest
 
 MODEL = """\
 import torch

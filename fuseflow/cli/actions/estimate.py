@@ -20,11 +20,11 @@ from fuseflow.estimate.counted.memo import MOST_PIECES, CountMemo
 from fuseflow.estimate.program import Estimator
 from fuseflow.estimate.program_estimate import ProgramEstimate
 from fuseflow.filesystem import read_json
+from fuseflow.machine.machine import Machine
 from fuseflow.report.estimate_tables import comparison_table, estimate_table, exact_line, flops_table, traffic_table
 from fuseflow.report.resource_tables import resource_table
 from fuseflow.run.saved import load_saved, load_schedule
 from fuseflow.schedule import Schedule
-from fuseflow.sim import Machine
 
 DIRECTORY_OPTIONS = frozenset(
     (

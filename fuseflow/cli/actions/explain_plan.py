@@ -8,8 +8,8 @@ from fuseflow.cli.request import ProgramRequest
 from fuseflow.cli.target import Target
 from fuseflow.explain.plan import NO_PLAN, explain_plan
 from fuseflow.frontend.sources import load
+from fuseflow.machine.machine import Machine
 from fuseflow.report.plan_tables import comparison, part_table, plan_json
-from fuseflow.sim import Machine
 
 
 def plan(program: ProgramRequest, machine: Machine, simulate: bool, json_file: JsonFile) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from fuseflow.cli.common import parse_settings, say
 from fuseflow.errors import UsageError
-from fuseflow.sim.machine.files import load_machine, machine_summaries
+from fuseflow.machine.files import load_machine, machine_summaries
 from fuseflow.yaml_text import write_yaml
 
 

@@ -15,12 +15,12 @@ from fuseflow.cli.progress import following, search_bar
 from fuseflow.errors import UsageError
 from fuseflow.frontend.model_spec import ModelSpec
 from fuseflow.frontend.sources import load
+from fuseflow.machine.machine import Machine
 from fuseflow.report.budget_curve import check_curve_file, write_curve
 from fuseflow.report.budget_tables import budget_lines
 from fuseflow.resources.budget import Budget, component_name
 from fuseflow.run.cores import cores
 from fuseflow.schedule import Schedule
-from fuseflow.sim import Machine
 from fuseflow.sweep import Store
 from fuseflow.sweep.schedule_runs import StoredRuns, point_of
 

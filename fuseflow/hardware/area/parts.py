@@ -16,7 +16,7 @@ from fuseflow.hardware.tools import CHANNEL, CHANNEL_MEMORY, library_text
 from fuseflow.hardware.top import instance_name, require_bounds
 from fuseflow.hardware.top_ports import memory_ports, port_instance
 from fuseflow.hardware.units import library_closure
-from fuseflow.sim.memory.settings import TimedMemory
+from fuseflow.memory.settings import TimedMemory
 
 PartKind: TypeAlias = Literal["primitive", "fifo", "unit", "port", "memory"]
 """The kind of a part: the control of a node, a FIFO, a unit of arithmetic, a port at the memory, or a memory on the chip.

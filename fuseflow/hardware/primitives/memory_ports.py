@@ -13,10 +13,10 @@ from dataclasses import dataclass, field
 from math import gcd
 
 from fuseflow.hardware.node_context import NodeContext
+from fuseflow.memory.settings import TimedMemory
 from fuseflow.rules.expressions import NO, YES, Expr, const, count_bits, mux
 from fuseflow.rules.rules import Head, Module
 from fuseflow.samml.lane_writers import LanePart
-from fuseflow.sim.memory.settings import TimedMemory
 
 Gives = Callable[[Expr], Mapping[str, Expr]]
 """The tokens of the last firing that asks. The argument is the number of answers with which the last line is there."""

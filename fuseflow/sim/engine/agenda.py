@@ -12,9 +12,9 @@ from typing import Any
 
 import numpy as np
 
+from fuseflow.native.bitsets import BITS, SHIFT, word_count
+from fuseflow.native.records import Record, address, get_int, inline, set_int
 from fuseflow.sim.engine.node_layout import Array
-from fuseflow.sim.native.bitsets import BITS, SHIFT, word_count
-from fuseflow.sim.native.records import Record, address, get_int, inline, set_int
 
 AGENDA = Record(
     "count words "  # parts, and words of the sets of them

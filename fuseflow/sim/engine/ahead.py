@@ -2,7 +2,7 @@
 
     python -m fuseflow.sim.engine.ahead [--jobs 2]
 
-It writes `fuseflow/sim/native/objects`, in which the simulator looks before it compiles. The build of the package runs it.
+It writes `fuseflow/native/objects`, in which the simulator looks before it compiles. The build of the package runs it.
 """
 
 from __future__ import annotations
@@ -17,23 +17,15 @@ from multiprocessing import get_context
 from typing import Any
 
 from fuseflow.float32.arithmetic import ARITHMETICS
-from fuseflow.ops import COMBINERS, OPERATORS, REDUCERS
-from fuseflow.sim.engine import kernels
-from fuseflow.sim.engine.kernels.permute import permuting_fill
-from fuseflow.sim.engine.kernels.pointwise import elementwise
-from fuseflow.sim.engine.kernels.reduce import fold, fold_into
-from fuseflow.sim.engine.kernels.tiles import tile_operator
-from fuseflow.sim.engine.loop import sweep, sweep_at_memory
-from fuseflow.sim.engine.tracer import note_firings, settle_all
-from fuseflow.sim.memory.comal_fixed import advance_comal
-from fuseflow.sim.memory.fixed_latency import advance_fixed
-from fuseflow.sim.memory.hbm2 import advance_hbm2
-from fuseflow.sim.memory.memory import ISSUE
-from fuseflow.sim.memory.ports import issue
-from fuseflow.sim.native.jit import package_store
-from fuseflow.sim.native.object_store import ObjectCode, symbol_of
-from fuseflow.sim.native.processor import FEATURES_BY_LEVEL, OPTIMIZED_LEVEL, has_levels
-from fuseflow.sim.native.signatures import (
+from fuseflow.memory.comal_fixed import advance_comal
+from fuseflow.memory.fixed_latency import advance_fixed
+from fuseflow.memory.hbm2 import advance_hbm2
+from fuseflow.memory.memory import ISSUE
+from fuseflow.memory.ports import issue
+from fuseflow.native.jit import package_store
+from fuseflow.native.object_store import ObjectCode, symbol_of
+from fuseflow.native.processor import FEATURES_BY_LEVEL, OPTIMIZED_LEVEL, has_levels
+from fuseflow.native.signatures import (
     ADVANCE,
     ELEMENTWISE,
     FOLD,
@@ -45,7 +37,15 @@ from fuseflow.sim.native.signatures import (
     Function,
     Signature,
 )
-from fuseflow.sim.native.sources import bytecode_digest, source_digest
+from fuseflow.native.sources import bytecode_digest, source_digest
+from fuseflow.ops import COMBINERS, OPERATORS, REDUCERS
+from fuseflow.sim.engine import kernels
+from fuseflow.sim.engine.kernels.permute import permuting_fill
+from fuseflow.sim.engine.kernels.pointwise import elementwise
+from fuseflow.sim.engine.kernels.reduce import fold, fold_into
+from fuseflow.sim.engine.kernels.tiles import tile_operator
+from fuseflow.sim.engine.loop import sweep, sweep_at_memory
+from fuseflow.sim.engine.tracer import note_firings, settle_all
 from fuseflow.tile_ops import TILE_OPERATORS
 
 PREFIX = "run_"
@@ -78,7 +78,7 @@ def make(names: list[str]) -> None:
     """Compile kernels for all levels. They are optimized once, for one level; the others differ in the instructions."""
     from numba.core import config
 
-    from fuseflow.sim.native.numba_compiler import object_code, optimized_module
+    from fuseflow.native.numba_compiler import object_code, optimized_module
 
     settings: Any = config
     settings.CPU_NAME, settings.CPU_FEATURES = OPTIMIZED_LEVEL, ""  # before numba first compiles

@@ -7,6 +7,13 @@ from typing import Any
 
 import numpy as np
 
+from fuseflow.machine import comal
+from fuseflow.machine.machine import Machine
+from fuseflow.memory.controller import ControllerFactory
+from fuseflow.memory.ports import PORT_SIZE
+from fuseflow.native.jit import Library, library
+from fuseflow.native.records import address
+from fuseflow.native.signatures import NOTE, SWEEP
 from fuseflow.samml import nodes as n
 from fuseflow.sim.engine.buffer_growth import PartOutput
 from fuseflow.sim.engine.execute import DEFAULT_LIMITS, run
@@ -34,13 +41,6 @@ from fuseflow.sim.engine.tracer import (
 )
 from fuseflow.sim.events.causes import INSIDE, MEMORY, SLOT, TOKEN
 from fuseflow.sim.events.log import Ints, LastEvent, Sink, Topology, Track, process_tracks
-from fuseflow.sim.machine import comal
-from fuseflow.sim.machine.machine import Machine
-from fuseflow.sim.memory.controller import ControllerFactory
-from fuseflow.sim.memory.ports import PORT_SIZE
-from fuseflow.sim.native.jit import Library, library
-from fuseflow.sim.native.records import address
-from fuseflow.sim.native.signatures import NOTE, SWEEP
 from fuseflow.sim.outcome.deadlock import deadlock_error
 from fuseflow.tensors import Tensor
 

@@ -7,6 +7,11 @@ from contextlib import suppress
 from functools import partial
 from itertools import chain, count, takewhile
 
+from fuseflow.machine.machine import Machine
+from fuseflow.memory.controller import ControllerFactory
+from fuseflow.native.jit import Library, library
+from fuseflow.native.records import address
+from fuseflow.native.signatures import ADVANCE, SWEEP, SWEEP_AT_MEMORY
 from fuseflow.samml import nodes as n
 from fuseflow.sim.engine.buffer_growth import PartOutput, serve
 from fuseflow.sim.engine.loop import FAULT, HELD, SHORT, STATUS_COUNT, STUCK, sweep, sweep_at_memory
@@ -16,11 +21,6 @@ from fuseflow.sim.engine.node_records import ENDED
 from fuseflow.sim.engine.outcome import describe_deadlock, fault_error, full_readers, outcome, statistics
 from fuseflow.sim.engine.stream_rings import MANY
 from fuseflow.sim.engine.trial import FORK_AVAILABLE, TrialFailure, run_in_copy
-from fuseflow.sim.machine.machine import Machine
-from fuseflow.sim.memory.controller import ControllerFactory
-from fuseflow.sim.native.jit import Library, library
-from fuseflow.sim.native.records import address
-from fuseflow.sim.native.signatures import ADVANCE, SWEEP, SWEEP_AT_MEMORY
 from fuseflow.sim.outcome.deadlock import MOST_SLOTS, Deadlock
 from fuseflow.sim.outcome.statistics import Outcome
 from fuseflow.tensors import Tensor

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from fuseflow.native.records import Record, address, get_int, inline, outline, set_int
 from fuseflow.sim.engine.workspace import sort_integers
-from fuseflow.sim.native.records import Record, address, get_int, inline, outline, set_int
 
 HELD = Record(
     "fresh crds values magnitudes used limit levels"

@@ -24,6 +24,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from fuseflow.memory.ports import FOREVER, port_at
+from fuseflow.native.records import inline
 from fuseflow.sim.engine.agenda import (
     ASKER_SIZE,
     ENGINE,
@@ -40,8 +42,6 @@ from fuseflow.sim.engine.memory_ports import awaited_answer
 from fuseflow.sim.engine.node_records import ANSWER, INPUT, OUTPUT, node_at, source
 from fuseflow.sim.engine.stream_rings import tokens_left, visible
 from fuseflow.sim.engine.visits import FAULTY, NODE_SIZE, may_go_on, note_moves, still_waits, visit_alone
-from fuseflow.sim.memory.ports import FOREVER, port_at
-from fuseflow.sim.native.records import inline
 
 UNSURE = -2
 """In place of a number of firings: a part on the way of a walk waits for the engine."""

@@ -5,16 +5,16 @@ from __future__ import annotations
 
 from typing import Any
 
+from fuseflow.memory.ports import FOREVER, memory_at
+from fuseflow.memory.sending import next_request
+from fuseflow.native.bitsets import SHIFT, discard, next_in_word
+from fuseflow.native.records import get_int, inline
+from fuseflow.native.signatures import call_advance
 from fuseflow.sim.engine.agenda import agenda_at, wake_all, wake_answered
 from fuseflow.sim.engine.horizon import forget_bounds, meet_horizon
 from fuseflow.sim.engine.node_records import BUFFER, OUTPUT, node_at
 from fuseflow.sim.engine.stream_rings import MANY
 from fuseflow.sim.engine.visits import FAULTY, NODE_SIZE, needs_engine, run_part, still_waits, visit
-from fuseflow.sim.memory.ports import FOREVER, memory_at
-from fuseflow.sim.memory.sending import next_request
-from fuseflow.sim.native.bitsets import SHIFT, discard, next_in_word
-from fuseflow.sim.native.records import get_int, inline
-from fuseflow.sim.native.signatures import call_advance
 
 STUCK, BUSY, FAULT, HELD, SHORT = range(5)
 """These are the statuses with which the loop returns; `sweep` and `sweep_at_memory` explain them."""

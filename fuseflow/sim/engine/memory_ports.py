@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from fuseflow.memory.ports import PORT_SIZE, issue, port_at, request_at, request_of
+from fuseflow.native.records import Record, get_int, inline, outline, set_int
 from fuseflow.sim.engine.node_records import ANSWER, LARGE, ROOM, WAIT, fire
-from fuseflow.sim.memory.ports import PORT_SIZE, issue, port_at, request_at, request_of
-from fuseflow.sim.native.records import Record, get_int, inline, outline, set_int
 
 REQUESTER = Record(
     "port base stride size count "  # address of the port at the memory; of the array there; bits of an element; elements

@@ -11,9 +11,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from fuseflow.native.records import Record, inline, set_int
 from fuseflow.sim.engine.node_records import MISALIGNED, WAIT, source, tokens_at
 from fuseflow.sim.engine.stream_rings import head_run, high_of, is_control, low_of, lower_stop, next_word, take, visible
-from fuseflow.sim.native.records import Record, inline, set_int
 
 NEST = Record("depth open crds")  # `crds`: address of the open coordinates
 nest_at = NEST.at

@@ -11,6 +11,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from fuseflow.machine.comal import broadcast_delays, readers_of_sums, tile_lags
+from fuseflow.machine.machine import Machine
+from fuseflow.machine.timing import NodeTiming, node_timing
+from fuseflow.memory.buffered_ports import preloaded_readers, sequential_readers
+from fuseflow.memory.controller import Controller
+from fuseflow.native.jit import Library
+from fuseflow.native.records import address
 from fuseflow.samml import nodes as n
 from fuseflow.samml.coordinate_bounds import stream_bounds
 from fuseflow.sim.arithmetic import node_arithmetic
@@ -34,13 +41,6 @@ from fuseflow.sim.engine.node_records import NODE
 from fuseflow.sim.engine.remote_memory import RemoteLayout
 from fuseflow.sim.engine.stream_rings import MANY, POPS, READER, READER_SIZE, RUN, STREAM, STREAM_SIZE
 from fuseflow.sim.engine.workspace import WorkspaceTable
-from fuseflow.sim.machine.comal import broadcast_delays, readers_of_sums, tile_lags
-from fuseflow.sim.machine.machine import Machine
-from fuseflow.sim.machine.timing import NodeTiming, node_timing
-from fuseflow.sim.memory.buffered_ports import preloaded_readers, sequential_readers
-from fuseflow.sim.memory.controller import Controller
-from fuseflow.sim.native.jit import Library
-from fuseflow.sim.native.records import address
 from fuseflow.tensors import Tensor
 
 LAPS = 8

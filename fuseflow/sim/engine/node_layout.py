@@ -12,13 +12,13 @@ import numpy as np
 import numpy.typing as npt
 
 from fuseflow.float32.arithmetic import Arithmetic
+from fuseflow.machine.machine import Machine
+from fuseflow.native.jit import Library
+from fuseflow.native.records import Record, address
+from fuseflow.native.signatures import Function
 from fuseflow.samml.nodes import Locate, Node, Port, Scan, StreamType, TensorDecl, WriteLevel
 from fuseflow.sim.engine.held_entries import HELD, EntryList
 from fuseflow.sim.engine.workspace import WORKSPACE, WorkspaceTable
-from fuseflow.sim.machine.machine import Machine
-from fuseflow.sim.native.jit import Library
-from fuseflow.sim.native.records import Record, address
-from fuseflow.sim.native.signatures import Function
 from fuseflow.tensors import Tensor
 from fuseflow.tensors.levels import Level
 from fuseflow.tile_ops import TileShape

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from fuseflow.native.records import Record, inline
+from fuseflow.native.signatures import call_note
 from fuseflow.sim.engine.stream_rings import (
     CONTROL,
     READER_SIZE,
@@ -18,8 +20,6 @@ from fuseflow.sim.engine.stream_rings import (
     tokens_left,
     visible,
 )
-from fuseflow.sim.native.records import Record, inline
-from fuseflow.sim.native.signatures import call_note
 
 NODE = Record(
     "kernel state inputs outputs arity ports "  # addresses of the kernel's function and its state, of the first input and output

@@ -9,6 +9,9 @@ from typing import Any
 import numpy as np
 
 from fuseflow.errors import SimulationError
+from fuseflow.machine.machine import Machine
+from fuseflow.memory.layout import ArrayKind
+from fuseflow.native.records import address
 from fuseflow.samml import nodes as n
 from fuseflow.samml.lane_writers import LaneWriter
 from fuseflow.samml.tokens import D, N, Token, stop
@@ -17,11 +20,8 @@ from fuseflow.sim.engine.network_layout import NetworkLayout
 from fuseflow.sim.engine.node_layout import Array, word_count
 from fuseflow.sim.engine.node_records import BUFFER, ENDED, INPUT, LARGE, OUTPUT, OUTSIDE, REFUSED, TOUCH, TWICE
 from fuseflow.sim.engine.stream_rings import CONTROL, DONE, EMPTY, MANY, READER_SIZE, high_of, low_of
-from fuseflow.sim.machine.comal import region_cycles
-from fuseflow.sim.machine.machine import Machine
-from fuseflow.sim.memory.layout import ArrayKind
-from fuseflow.sim.native.records import address
 from fuseflow.sim.outcome import deadlock
+from fuseflow.sim.outcome.comal_end import region_cycles
 from fuseflow.sim.outcome.statistics import EdgeStatistics, NodeStatistics, Outcome, Recording, edges, node_statistics
 from fuseflow.sim.outcome.writer_streams import WriterStream, with_lanes_gathered
 from fuseflow.tensors.levels.base import StoredArray

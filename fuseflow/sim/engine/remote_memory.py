@@ -8,6 +8,10 @@ from typing import Any
 
 import numpy as np
 
+from fuseflow.memory.controller import Controller
+from fuseflow.memory.layout import AddressRange
+from fuseflow.memory.layout import ArrayName as Name
+from fuseflow.native.records import address
 from fuseflow.samml import nodes as n
 from fuseflow.samml.lane_writers import lane_part
 from fuseflow.sim.engine.kernels.ask_remote import run_ask, run_fetch, run_preload
@@ -24,10 +28,6 @@ from fuseflow.sim.engine.kernels.write_remote import REMOTE_WRITE, run_write_rem
 from fuseflow.sim.engine.memory_ports import REQUESTER
 from fuseflow.sim.engine.node_layout import Array, LayoutRule, Link, NodeLayout, Part, StreamKey
 from fuseflow.sim.engine.stream_rings import MANY
-from fuseflow.sim.memory.controller import Controller
-from fuseflow.sim.memory.layout import AddressRange
-from fuseflow.sim.memory.layout import ArrayName as Name
-from fuseflow.sim.native.records import address
 from fuseflow.tensors.levels import Level
 from fuseflow.tensors.levels.base import Kind, Listed, StoredArray
 

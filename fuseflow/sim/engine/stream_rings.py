@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from fuseflow.sim.native.records import Record, get_int, inline, outline, set_int
+from fuseflow.native.records import Record, get_int, inline, outline, set_int
 
 CONTROL, EMPTY, REPEATED, AFFINE, SLICE, SCRATCH = range(6)
 DONE = -1

@@ -10,6 +10,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from fuseflow.memory.ports import port_at, request_at, request_of
+from fuseflow.native.records import Record, get_int, inline, set_int
 from fuseflow.sim.engine.memory_ports import answered_port, answered_request, requester_at
 from fuseflow.sim.engine.node_records import WAIT, node_at, source, target
 from fuseflow.sim.engine.stream_rings import (
@@ -26,8 +28,6 @@ from fuseflow.sim.engine.stream_rings import (
     visible,
 )
 from fuseflow.sim.events.causes import INSIDE, MEMORY, OWN, SLOT, START, TOKEN
-from fuseflow.sim.memory.ports import port_at, request_at, request_of
-from fuseflow.sim.native.records import Record, get_int, inline, set_int
 
 TRACER = Record(
     "note "  # address of the function: `node_records.fire` calls it

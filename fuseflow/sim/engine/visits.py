@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from fuseflow.native.bitsets import add, discard, is_member
+from fuseflow.native.records import get_int, inline
+from fuseflow.native.signatures import call_kernel
 from fuseflow.sim.engine.agenda import ENGINE, NEVER, OUTLOOK_SIZE, REPLY, outlook_at, wake_neighbours
 from fuseflow.sim.engine.memory_ports import awaited_answer
 from fuseflow.sim.engine.node_records import (
@@ -22,9 +25,6 @@ from fuseflow.sim.engine.node_records import (
     target,
 )
 from fuseflow.sim.engine.stream_rings import FULL_RING, is_full, reader_at, stream_at, tokens_left
-from fuseflow.sim.native.bitsets import add, discard, is_member
-from fuseflow.sim.native.records import get_int, inline
-from fuseflow.sim.native.signatures import call_kernel
 
 NODE_SIZE = NODE.size
 FAULTY = -1

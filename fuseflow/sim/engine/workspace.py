@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from fuseflow.sim.native.records import Record, address, get_int, inline, outline, set_int
+from fuseflow.native.records import Record, address, get_int, inline, outline, set_int
 
 BLOCK = 8
 WORKSPACE = Record("keys masks values order used mask limit space")  # `space`: number of possible keys

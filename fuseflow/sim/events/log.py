@@ -10,8 +10,8 @@ from typing import Protocol, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from fuseflow.memory.statistics import MemoryPort
 from fuseflow.samml import nodes as n
-from fuseflow.sim.memory.statistics import MemoryPort
 
 Ints: TypeAlias = npt.NDArray[np.int64]
 

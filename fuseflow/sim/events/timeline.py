@@ -8,9 +8,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from fuseflow.memory.ports import HIT
 from fuseflow.sim.events.bins import Bins
 from fuseflow.sim.events.log import COUNT, CYCLE, CYCLES, EDGE, NEVER, STEP, TIME, TOKENS, TRACK, CycleSpan, Ints, Topology
-from fuseflow.sim.memory.ports import HIT
 
 WINDOWS = 2048
 """The largest number of windows."""

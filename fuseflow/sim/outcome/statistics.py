@@ -6,10 +6,10 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from fuseflow.memory.layout import ArrayKind, ArrayName
+from fuseflow.memory.statistics import Direction, MemoryStatistics
 from fuseflow.samml import nodes as n
 from fuseflow.samml.tokens import Stream
-from fuseflow.sim.memory.layout import ArrayKind, ArrayName
-from fuseflow.sim.memory.statistics import Direction, MemoryStatistics
 from fuseflow.sim.outcome.writer_streams import WriterStream
 from fuseflow.tensors import Tensor
 from fuseflow.tensors.levels.base import Kind, bytes_of

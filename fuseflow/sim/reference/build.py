@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from fuseflow.machine.comal import broadcast_delays, readers_of_sums, tile_lags
+from fuseflow.machine.machine import Machine
+from fuseflow.machine.timing import node_timing
+from fuseflow.memory.buffered_ports import preloaded_readers, sequential_readers
+from fuseflow.memory.controller import Controller
 from fuseflow.samml import nodes as n
 from fuseflow.sim.arithmetic import node_arithmetic
-from fuseflow.sim.machine.comal import broadcast_delays, readers_of_sums, tile_lags
-from fuseflow.sim.machine.machine import Machine
-from fuseflow.sim.machine.timing import node_timing
-from fuseflow.sim.memory.buffered_ports import preloaded_readers, sequential_readers
-from fuseflow.sim.memory.controller import Controller
 from fuseflow.sim.outcome.writer_streams import WriterStream
 from fuseflow.sim.reference import (
     accumulate,

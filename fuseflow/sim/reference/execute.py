@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
+from fuseflow.machine.machine import Machine
+from fuseflow.memory.controller import ControllerFactory
 from fuseflow.samml import nodes as n
-from fuseflow.sim.machine.comal import region_cycles
-from fuseflow.sim.machine.machine import Machine
-from fuseflow.sim.memory.controller import ControllerFactory
+from fuseflow.sim.outcome.comal_end import region_cycles
 from fuseflow.sim.outcome.deadlock import Deadlock
 from fuseflow.sim.outcome.statistics import EdgeStatistics, NodeStatistics, Outcome, Recording, node_statistics
 from fuseflow.sim.outcome.writer_streams import with_lanes_gathered

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from math import inf
 from typing import Any, assert_never
 
+from fuseflow.memory.layout import ArrayKind
 from fuseflow.samml.tokens import N
-from fuseflow.sim.memory.layout import ArrayKind
 from fuseflow.sim.reference.process import Process
 from fuseflow.tensors import Tensor
 from fuseflow.tensors.levels.base import Computed, Listed

@@ -12,10 +12,10 @@ from __future__ import annotations
 
 from collections.abc import Generator
 
+from fuseflow.memory.controller import Controller
+from fuseflow.memory.layout import AddressRange, ArrayName
 from fuseflow.samml.lane_writers import LanePart
 from fuseflow.samml.nodes import Node
-from fuseflow.sim.memory.controller import Controller
-from fuseflow.sim.memory.layout import AddressRange, ArrayName
 from fuseflow.sim.reference.process import Process, Steps, Wait
 
 

@@ -6,9 +6,9 @@ from collections.abc import Callable, Sequence
 from math import prod
 from typing import Any
 
+from fuseflow.memory.layout import ArrayKind
 from fuseflow.samml import nodes as n
 from fuseflow.samml.tokens import N
-from fuseflow.sim.memory.layout import ArrayKind
 from fuseflow.sim.reference.functions import alu_function
 from fuseflow.sim.reference.interpret import elementwise
 from fuseflow.sim.reference.node_context import NodeContext, Rule

@@ -15,9 +15,9 @@ from collections.abc import Callable, Generator, Iterable, Sequence
 from typing import Any, Protocol, TypeAlias
 
 from fuseflow.errors import SimulationError
+from fuseflow.memory.layout import ArrayKind
 from fuseflow.samml.nodes import Edge, Node
 from fuseflow.samml.tokens import D, Stop
-from fuseflow.sim.memory.layout import ArrayKind
 
 Item: TypeAlias = tuple[Any, int]
 """An item is a token and the cycle from which it is visible. Between the two halves of an accumulator it has a workspace in place of the

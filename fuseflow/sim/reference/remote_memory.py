@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from math import inf, prod
 from typing import Any, assert_never
 
+from fuseflow.memory.controller import Controller
+from fuseflow.memory.layout import AddressRange as AddressRange
+from fuseflow.memory.layout import ArrayKind, ArrayName
 from fuseflow.samml import nodes as n
 from fuseflow.samml.lane_writers import lane_part
 from fuseflow.samml.tokens import N
-from fuseflow.sim.memory.controller import Controller
-from fuseflow.sim.memory.layout import AddressRange as AddressRange
-from fuseflow.sim.memory.layout import ArrayKind, ArrayName
 from fuseflow.sim.reference.fibers import FiberReader
 from fuseflow.sim.reference.interpret import walk_steps
 from fuseflow.sim.reference.memory_ports import DemandPort, LanePort, PrefetchPort, PreloadPort, WritePort

@@ -15,13 +15,13 @@ from engines import LIMITS, disagreements, on_engine
 from memories import at_memory
 from random_graphs import random_case
 
+from fuseflow.native.jit import Library, library, package_store
+from fuseflow.native.machine_code import Loader
+from fuseflow.native.object_store import symbol_of
+from fuseflow.native.processor import FEATURES_BY_LEVEL, has_levels, host, host_levels, levels_of
+from fuseflow.native.sources import source_digest
 from fuseflow.sim import load_machine
 from fuseflow.sim.engine.ahead import all_kernels, is_made, make_all
-from fuseflow.sim.native.jit import Library, library, package_store
-from fuseflow.sim.native.machine_code import Loader
-from fuseflow.sim.native.object_store import symbol_of
-from fuseflow.sim.native.processor import FEATURES_BY_LEVEL, has_levels, host, host_levels, levels_of
-from fuseflow.sim.native.sources import source_digest
 
 needs_levels = pytest.mark.skipif(not has_levels(), reason="kernels are made ahead for x86-64 on Linux")
 COMAL = load_machine("comal")

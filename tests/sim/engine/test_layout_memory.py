@@ -8,15 +8,15 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from fuseflow.memory.controller import Controller
+from fuseflow.memory.memory import Memory
+from fuseflow.memory.models import Hbm2
+from fuseflow.native.jit import library
 from fuseflow.samml.nodes import Port
 from fuseflow.samml.text import parse
 from fuseflow.sim import load_machine, with_settings
 from fuseflow.sim.engine.execute import DEFAULT_LIMITS
 from fuseflow.sim.engine.network_layout import NetworkLayout, _least_ring, lay_out
-from fuseflow.sim.memory.controller import Controller
-from fuseflow.sim.memory.memory import Memory
-from fuseflow.sim.memory.models import Hbm2
-from fuseflow.sim.native.jit import library
 from fuseflow.tensors import Tensor
 from fuseflow.tensors.levels.compressed import CompressedFibers
 

@@ -10,7 +10,7 @@ from pathlib import Path
 SCRIPT = """
 from engines import LIMITS, disagreements
 from random_graphs import random_case
-from fuseflow.sim.native.records import COMPILED
+from fuseflow.native.records import COMPILED
 
 assert not COMPILED
 for seed in range(40):

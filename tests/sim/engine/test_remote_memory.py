@@ -15,6 +15,14 @@ from random_graphs import random_case
 from random_graphs.case import Case
 
 from fuseflow.errors import SimulationError
+from fuseflow.machine.machine import Machine
+from fuseflow.memory import memory as memory_module
+from fuseflow.memory.controller import Controller, ControllerFactory
+from fuseflow.memory.mapping import CHANNEL_COUNTS, MAPPINGS
+from fuseflow.memory.memory import Memory
+from fuseflow.memory.models import Hbm2
+from fuseflow.memory.settings import Hbm2Memory
+from fuseflow.native.jit import library
 from fuseflow.samml.nodes import Edge
 from fuseflow.samml.text import parse
 from fuseflow.sim import load_machine
@@ -23,14 +31,6 @@ from fuseflow.sim.engine.execute import DEFAULT_LIMITS, run
 from fuseflow.sim.engine.execute import execute as fast
 from fuseflow.sim.engine.network_layout import lay_out
 from fuseflow.sim.engine.node_layout import Limits
-from fuseflow.sim.machine.machine import Machine
-from fuseflow.sim.memory import memory as memory_module
-from fuseflow.sim.memory.controller import Controller, ControllerFactory
-from fuseflow.sim.memory.mapping import CHANNEL_COUNTS, MAPPINGS
-from fuseflow.sim.memory.memory import Memory
-from fuseflow.sim.memory.models import Hbm2
-from fuseflow.sim.memory.settings import Hbm2Memory
-from fuseflow.sim.native.jit import library
 from fuseflow.sim.outcome.deadlock import Deadlock, find_remedy
 from fuseflow.sim.outcome.statistics import Outcome
 from fuseflow.sim.reference.execute import execute as reference

@@ -19,10 +19,10 @@ from fuseflow.einsum.format_inference import infer
 from fuseflow.errors import FuseFlowError, MachineError
 from fuseflow.fusion import fuse
 from fuseflow.fusion.orders import nearest_order
+from fuseflow.machine.comal import broadcast_delays
 from fuseflow.samml import nodes as n
 from fuseflow.samml.text import parse as parse_graph
 from fuseflow.sim import load_machine, simulate
-from fuseflow.sim.machine.comal import broadcast_delays
 from fuseflow.sim.reference.build import RULES
 from fuseflow.sim.reference.comal import RULES as comal_rules
 from fuseflow.table import build_table, emit

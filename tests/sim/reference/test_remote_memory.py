@@ -10,17 +10,17 @@ from memories import at_memory
 from random_graphs import random_case
 
 from fuseflow.errors import SimulationError
+from fuseflow.machine.machine import Machine
+from fuseflow.memory.buffered_ports import sequential_readers
+from fuseflow.memory.controller import Controller, ControllerFactory
+from fuseflow.memory.layout import format_layout, lay_out
+from fuseflow.memory.memory import Memory
+from fuseflow.memory.models import Hbm2
+from fuseflow.memory.settings import IdealMemory
 from fuseflow.samml.nodes import Graph
 from fuseflow.samml.text import parse
 from fuseflow.samml.verify import verify
 from fuseflow.sim import load_machine
-from fuseflow.sim.machine.machine import Machine
-from fuseflow.sim.memory.buffered_ports import sequential_readers
-from fuseflow.sim.memory.controller import Controller, ControllerFactory
-from fuseflow.sim.memory.layout import format_layout, lay_out
-from fuseflow.sim.memory.memory import Memory
-from fuseflow.sim.memory.models import Hbm2
-from fuseflow.sim.memory.settings import IdealMemory
 from fuseflow.sim.outcome.deadlock import Deadlock
 from fuseflow.sim.outcome.statistics import Outcome
 from fuseflow.sim.reference.execute import execute

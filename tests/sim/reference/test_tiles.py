@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 from tile_graphs import ONE, SOFTMAX, SPMM, UNION, blocked, sparse
 
 from fuseflow.errors import SimulationError, TensorError
+from fuseflow.machine.machine import UnitCycles
 from fuseflow.samml import nodes as n
 from fuseflow.samml.text import parse
 from fuseflow.samml.verify import verify
 from fuseflow.sim import Machine, Simulation, load_machine, simulate
-from fuseflow.sim.machine.machine import UnitCycles
 from fuseflow.tensors import Tensor, pack
 from fuseflow.tensors.format import Format
 

@@ -147,9 +147,9 @@ def _yaml(content: bytes, folder: Path) -> None:
 
 
 def _yaml_readers(path: Path) -> dict[str, Callable[[str], object]]:
+    from fuseflow.machine.files import read_machine
     from fuseflow.plan.plan import Plan
     from fuseflow.schedule import Schedule
-    from fuseflow.sim.machine.files import read_machine
     from fuseflow.sparsity.spec import SparseSpec
     from fuseflow.sweep import read_sweep
     from fuseflow.tensors.tensor_listing import read_entries
@@ -284,7 +284,7 @@ def _store_first(content: bytes) -> None:
 
 
 def _kernel(content: bytes, folder: Path) -> None:
-    from fuseflow.sim.native.object_store import ObjectStore
+    from fuseflow.native.object_store import ObjectStore
 
     digest = "0" * 64
     folder.chmod(0o700)
@@ -400,8 +400,8 @@ def _results(content: bytes, folder: Path) -> None:
 def _artifacts(content: bytes, folder: Path) -> None:
     """Read a directory of a compiled program as `fuseflow estimate` does."""
     from fuseflow.estimate.program import Estimator
+    from fuseflow.machine.files import load_machine
     from fuseflow.run.saved import load_saved, load_schedule
-    from fuseflow.sim.machine.files import load_machine
 
     containers.unfold(content, folder)
     load_schedule(folder)

@@ -13,6 +13,8 @@ from typing import Any
 
 import numpy as np
 
+from fuseflow.native.records import Record, get_int, inline, set_int, trailing_zeros
+from fuseflow.native.signatures import FOLD_INTO, Function, call_fold_into
 from fuseflow.samml import nodes as n
 from fuseflow.sim.engine.kernels.arithmetic import round_values
 from fuseflow.sim.engine.kernels.reduce import fold_into
@@ -69,8 +71,6 @@ from fuseflow.sim.engine.stream_rings import (
     word_in,
 )
 from fuseflow.sim.engine.workspace import BLOCK, WORKSPACE, clear, find_or_insert, sort_keys, workspace_at
-from fuseflow.sim.native.records import Record, get_int, inline, set_int, trailing_zeros
-from fuseflow.sim.native.signatures import FOLD_INTO, Function, call_fold_into
 
 ACCUMULATE = Record(
     "order lowered nest workspaces words sizes row "  # `order`: levels given; addresses; `words` of a value, blocks of a `row`

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from fuseflow.native.records import Record, inline
 from fuseflow.samml import nodes as n
 from fuseflow.sim.engine.node_layout import LayoutRule, NodeLayout, Part
 from fuseflow.sim.engine.node_records import ENDED, MISALIGNED, close, fire, node_at, room_at, source, target, tokens_at
@@ -22,7 +23,6 @@ from fuseflow.sim.engine.stream_rings import (
     take,
     visible,
 )
-from fuseflow.sim.native.records import Record, inline
 
 ALIGN = Record("levels phase held below")
 """`levels` says how many levels x is deeper, `phase` is one of the phases below. `held` is the lowest level of the stop that ends

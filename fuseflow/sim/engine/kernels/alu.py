@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from fuseflow.native.records import Record, get_int, inline
+from fuseflow.native.signatures import ELEMENTWISE, call_elementwise
 from fuseflow.samml import nodes as n
 from fuseflow.sim.engine.kernels.pointwise import (
     NO_INPUT,
@@ -17,8 +19,6 @@ from fuseflow.sim.engine.kernels.tiles import alu_on_tiles, takes_tiles
 from fuseflow.sim.engine.node_layout import LayoutRule, NodeLayout, Part
 from fuseflow.sim.engine.node_records import close, node_at, source, target
 from fuseflow.sim.engine.stream_rings import REPEATED, SCRATCH, SLICE, WORD_OFFSET, head_address, head_run, scratch_address
-from fuseflow.sim.native.records import Record, get_int, inline
-from fuseflow.sim.native.signatures import ELEMENTWISE, call_elementwise
 
 ALU = Record("function input0 input1 input2 sums behind", floats="value0 value1 value2")
 """Each operand slot has the input that feeds it (NO_INPUT: none), and its constant or the value of an `N`. `sums` says whether a

@@ -8,10 +8,10 @@ import numpy as np
 
 from fuseflow.float32.arithmetic import Arithmetic
 from fuseflow.float32.words import rounded as rounded_in_python
+from fuseflow.native.jit import specialize
+from fuseflow.native.records import COMPILED, get_float, inline, set_float
+from fuseflow.native.signatures import Function
 from fuseflow.ops import operator, reducer
-from fuseflow.sim.native.jit import specialize
-from fuseflow.sim.native.records import COMPILED, get_float, inline, set_float
-from fuseflow.sim.native.signatures import Function
 
 
 def kernel_name(name: str, arithmetic: Arithmetic) -> str:

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from fuseflow.memory.ports import issue, port_at
+from fuseflow.native.records import get_int, inline
 from fuseflow.sim.engine.memory_ports import BYTE, last_element_in, may_send, read_elements, requester_at, touch_cycle
 from fuseflow.sim.engine.node_records import ENDED, OUTSIDE, TOUCH, WAIT, close, fire, node_at, room_at, source, target, tokens_at
 from fuseflow.sim.engine.stream_rings import (
@@ -22,8 +24,6 @@ from fuseflow.sim.engine.stream_rings import (
     visible,
     word_in,
 )
-from fuseflow.sim.memory.ports import issue, port_at
-from fuseflow.sim.native.records import get_int, inline
 
 
 def run_ask(address: int) -> int:

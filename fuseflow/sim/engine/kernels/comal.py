@@ -8,6 +8,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+from fuseflow.native.records import Record, get_int, inline, set_float
+from fuseflow.native.signatures import call_fold, call_fold_into
 from fuseflow.samml import nodes as n
 from fuseflow.sim.engine.kernels import comal_accumulate, comal_drop, write
 from fuseflow.sim.engine.kernels.arithmetic import round_values
@@ -55,8 +57,6 @@ from fuseflow.sim.engine.stream_rings import (
     take_in_same_cycle,
     visible,
 )
-from fuseflow.sim.native.records import Record, get_int, inline, set_float
-from fuseflow.sim.native.signatures import call_fold, call_fold_into
 
 REPEAT = Record("words")
 REDUCE = Record("fold pending at words tile sums behind rounds", floats="value identity")

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from fuseflow.native.records import get_int, inline
 from fuseflow.samml import nodes as n
 from fuseflow.sim.engine.kernels.accumulate import (
     ACCUMULATE,
@@ -60,7 +61,6 @@ from fuseflow.sim.engine.stream_rings import (
     visible,
 )
 from fuseflow.sim.engine.workspace import BLOCK, clear, find_or_insert, sort_keys, workspace_at
-from fuseflow.sim.native.records import get_int, inline
 
 state_at = ACCUMULATE.at
 IDLE, INNER, OUTER, FLUSH, GIVE = range(5)

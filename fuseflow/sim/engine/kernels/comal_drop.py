@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from fuseflow.native.records import Record, inline
 from fuseflow.samml import nodes as n
 from fuseflow.samml.public_streams import is_coordinate_drop
 from fuseflow.sim.engine.kernels.drop import drop as drop_entries
@@ -44,7 +45,6 @@ from fuseflow.sim.engine.stream_rings import (
     take,
     visible,
 )
-from fuseflow.sim.native.records import Record, inline
 
 COORDINATE_DROP = Record("reached filled held kept due")
 """`reached` is the cycle of the last inner token of the list, and `filled` whether it had any. `held` is the cycle, plus 1, of

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from fuseflow.native.records import inline
+from fuseflow.native.signatures import call_note
 from fuseflow.sim.engine.node_records import traced_at
-from fuseflow.sim.native.records import inline
-from fuseflow.sim.native.signatures import call_note
 
 
 @inline

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from fuseflow.native.records import Record, get_float, get_int, inline
 from fuseflow.samml import nodes as n
 from fuseflow.sim.engine.nested_streams import (
     NEST,
@@ -50,7 +51,6 @@ from fuseflow.sim.engine.stream_rings import (
     take,
     visible,
 )
-from fuseflow.sim.native.records import Record, get_float, get_int, inline
 
 DROP = Record("nest emitted held kept", floats="value")
 """`emitted` is the number of open coordinates that were emitted. `held` is the level up to which the held stop reaches (-1: none

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from fuseflow.native.records import Record, get_int, set_int
 from fuseflow.samml import nodes as n
 from fuseflow.sim.engine.nested_streams import (
     NEST,
@@ -45,7 +46,6 @@ from fuseflow.sim.engine.stream_rings import (
     visible,
     word_in,
 )
-from fuseflow.sim.native.records import Record, get_int, set_int
 
 FLATTEN = Record("size nest")
 SPLIT = Record("size current")  # `current`: the outer coordinate whose inner fiber is open, or NONE

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from fuseflow.native.records import Record, inline
 from fuseflow.samml import nodes as n
 from fuseflow.sim.engine.node_layout import LayoutRule, NodeLayout, Part
 from fuseflow.sim.engine.node_records import (
@@ -36,7 +37,6 @@ from fuseflow.sim.engine.stream_rings import (
     take,
     visible,
 )
-from fuseflow.sim.native.records import Record, inline
 
 FORK = Record("turn")
 MERGE = Record("levels turn taken ends high")

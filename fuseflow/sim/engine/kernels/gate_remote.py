@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from fuseflow.native.records import Record
 from fuseflow.sim.engine.memory_ports import answer_cycle, requester_at, wait_for_answer
 from fuseflow.sim.engine.node_records import ENDED, WAIT, close, fire, node_at, room_at, source, target, tokens_at
 from fuseflow.sim.engine.stream_rings import CONTROL, DONE, REPEATED, head_run, next_word, pass_on, push, take, visible
-from fuseflow.sim.native.records import Record
 
 GATE = Record("array asked entries kept")
 """`array` is the requester of a gate; `asked` counts the tokens that requested something. The first `entries` tokens end here,

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from fuseflow.native.records import Record, get_int, inline, set_int
 from fuseflow.samml import nodes as n
 from fuseflow.sim.engine.node_layout import LayoutRule, NodeLayout, Part
 from fuseflow.sim.engine.node_records import (
@@ -38,7 +39,6 @@ from fuseflow.sim.engine.stream_rings import (
     visible,
     word_in,
 )
-from fuseflow.sim.native.records import Record, get_int, inline, set_int
 
 JOIN = Record("left any_side sides side_of ports heads")
 """The state says whether coordinates of side 0 (`left`), or of any side, are emitted, else coordinates on all sides. It has the

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from fuseflow.native.records import Record, get_float, get_float32, get_int, inline, prefetch, set_float
 from fuseflow.samml import nodes as n
 from fuseflow.sim.engine.node_layout import LayoutRule, NodeLayout, Part, word_count
 from fuseflow.sim.engine.node_records import ENDED, OUTSIDE, WAIT, close, fire, node_at, room_at, source, target, tokens_at
@@ -26,7 +27,6 @@ from fuseflow.sim.engine.stream_rings import (
     visible,
     word_in,
 )
-from fuseflow.sim.native.records import Record, get_float, get_float32, get_int, inline, prefetch, set_float
 
 FIELDS, FLOATS = "values count single absent words tile", "fill value"
 LOAD = Record(FIELDS, FLOATS)

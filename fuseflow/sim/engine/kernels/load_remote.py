@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+from fuseflow.native.records import Record, inline
 from fuseflow.sim.engine.kernels import load
 from fuseflow.sim.engine.kernels.load import load_scalars, load_tiles
 from fuseflow.sim.engine.memory_ports import answer_cycle, requester_at, wait_for_answer
 from fuseflow.sim.engine.node_records import ENDED, WAIT, close, fire, node_at, room_at, source, target, tokens_at
 from fuseflow.sim.engine.stream_rings import CONTROL, DONE, REPEATED, head_run, next_word, push, take, visible
-from fuseflow.sim.native.records import Record, inline
 
 REMOTE_LOAD = Record(f"{load.FIELDS} visible_at val", load.FLOATS)
 """To the state of a load this adds the cycle in which the next token and its answer are visible, and the requester."""

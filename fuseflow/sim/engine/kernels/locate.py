@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, assert_never
 
 from fuseflow.errors import SimulationError
+from fuseflow.native.records import Record, get_int, inline, set_int
 from fuseflow.samml import nodes as n
 from fuseflow.sim.engine.node_layout import LayoutRule, NodeLayout, Part
 from fuseflow.sim.engine.node_records import ENDED, MISALIGNED, OUTSIDE, close, fire, node_at, room_at, source, target, tokens_at
@@ -23,7 +24,6 @@ from fuseflow.sim.engine.stream_rings import (
     visible,
     word_in,
 )
-from fuseflow.sim.native.records import Record, get_int, inline, set_int
 from fuseflow.tensors.levels.base import Computed, Listed
 
 LOCATE = Record("size")

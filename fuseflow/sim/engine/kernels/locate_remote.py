@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from fuseflow.native.records import set_int
 from fuseflow.sim.engine.kernels.locate import look_up_coordinate, stored_at
 from fuseflow.sim.engine.node_records import ENDED, close, fire, node_at, room_at, source, target, tokens_at
 from fuseflow.sim.engine.stream_rings import (
@@ -17,7 +18,6 @@ from fuseflow.sim.engine.stream_rings import (
     take,
     visible,
 )
-from fuseflow.sim.native.records import set_int
 
 
 def run_point(address: int) -> int:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from fuseflow.native.records import get_int32, inline, set_int
 from fuseflow.sim.engine.kernels.scan_remote import scan_at
 from fuseflow.sim.engine.memory_ports import answer_cycle, requester_at, wait_for_answer
 from fuseflow.sim.engine.node_records import ENDED, WAIT, close, fire, node_at, room_at, source, target, tokens_at
@@ -24,7 +25,6 @@ from fuseflow.sim.engine.stream_rings import (
     take,
     visible,
 )
-from fuseflow.sim.native.records import get_int32, inline, set_int
 
 
 def run_give_narrow(address: int) -> int:

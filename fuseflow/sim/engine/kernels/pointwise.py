@@ -9,14 +9,14 @@ from typing import Any
 
 from fuseflow.float32.arithmetic import Arithmetic
 from fuseflow.float32.functions import FUNCTIONS
+from fuseflow.native.jit import specialize
+from fuseflow.native.records import get_float, get_float32, get_int32, inline, set_float, set_float32, set_int32
+from fuseflow.native.signatures import Function
 from fuseflow.ops import operator
 from fuseflow.samml import nodes as n
 from fuseflow.sim.engine.kernels.arithmetic import kernel_name, operator_function
 from fuseflow.sim.engine.node_records import ENDED, close, fire, room_at, source, take_everywhere, target, tokens_at
 from fuseflow.sim.engine.stream_rings import CONTROL, DONE, head_run, is_control, push, take, visible
-from fuseflow.sim.native.jit import specialize
-from fuseflow.sim.native.records import get_float, get_float32, get_int32, inline, set_float, set_float32, set_int32
-from fuseflow.sim.native.signatures import Function
 
 NO_INPUT = -1
 

@@ -5,6 +5,9 @@ from __future__ import annotations
 from functools import cache
 
 from fuseflow.float32.arithmetic import Arithmetic
+from fuseflow.native.jit import specialize
+from fuseflow.native.records import Record, get_float, get_int, set_float
+from fuseflow.native.signatures import FOLD, FOLD_INTO, Function, call_fold, call_fold_into
 from fuseflow.ops import reducer
 from fuseflow.samml import nodes as n
 from fuseflow.sim.engine.kernels.arithmetic import kernel_name, of_steps, round_values, step_function
@@ -29,9 +32,6 @@ from fuseflow.sim.engine.stream_rings import (
     take,
     visible,
 )
-from fuseflow.sim.native.jit import specialize
-from fuseflow.sim.native.records import Record, get_float, get_int, set_float
-from fuseflow.sim.native.signatures import FOLD, FOLD_INTO, Function, call_fold, call_fold_into
 
 REDUCE = Record("fold pending words tile rounds", floats="value identity")
 """`pending` is the stop that is still to be sent, plus 1. `tile` is the address of the value so far, if it is a tile (`words`

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from fuseflow.native.records import Record
 from fuseflow.samml import nodes as n
 from fuseflow.sim.engine.node_layout import LayoutRule, NodeLayout, Part, word_count
 from fuseflow.sim.engine.node_records import ENDED, MISALIGNED, close, fire, node_at, room_at, source, target, tokens_at
@@ -24,7 +25,6 @@ from fuseflow.sim.engine.stream_rings import (
     take,
     visible,
 )
-from fuseflow.sim.native.records import Record
 
 REPEAT = Record("holds kind word words tile")
 """The state holds the token of x that is being repeated. A tile (`words` above 1) is copied, since its place is reused once it is

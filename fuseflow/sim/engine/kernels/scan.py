@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, assert_never
 
+from fuseflow.native.records import Record, get_int, inline, prefetch
 from fuseflow.samml import nodes as n
 from fuseflow.sim.engine.node_layout import LayoutRule, Link, NodeLayout, Part
 from fuseflow.sim.engine.node_records import (
@@ -38,7 +39,6 @@ from fuseflow.sim.engine.stream_rings import (
     upcoming_word,
     visible,
 )
-from fuseflow.sim.native.records import Record, get_int, inline, prefetch
 from fuseflow.tensors.levels.base import Computed, Listed
 
 FIELDS = (

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from fuseflow.native.records import Record, get_int, inline, prefetch
 from fuseflow.sim.engine.kernels import scan
 from fuseflow.sim.engine.kernels.scan import CLOSING, EMITTING, IDLE, OPENING, look_up_fiber
 from fuseflow.sim.engine.memory_ports import answer_cycle, read_bits, read_elements, requester_at, wait_for_answer
@@ -38,7 +39,6 @@ from fuseflow.sim.engine.stream_rings import (
     upcoming_word,
     visible,
 )
-from fuseflow.sim.native.records import Record, get_int, inline, prefetch
 
 REMOTE_SCAN = Record(f"{scan.FIELDS} stops stop visible_at pos crd")
 """To the state of a scan this adds the end of each fiber in the array of coordinates (`stops`) and the end of the open fiber

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from fuseflow.native.records import Record, get_int, inline, set_int
 from fuseflow.samml import nodes as n
 from fuseflow.sim.engine.held_entries import HELD, coordinates_at, held_at, keep_largest
 from fuseflow.sim.engine.kernels.accumulate import BUFFERS, emit_stop, fill_and_emit, fill_stop
@@ -59,7 +60,6 @@ from fuseflow.sim.engine.stream_rings import (
     visible,
     word_in,
 )
-from fuseflow.sim.native.records import Record, get_int, inline, set_int
 
 SELECT = Record(
     "keep every order nest lists "  # `order`: levels that are given, and taken; addresses

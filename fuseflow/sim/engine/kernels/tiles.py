@@ -10,6 +10,9 @@ from typing import Any
 import numpy as np
 
 from fuseflow.float32.arithmetic import Arithmetic
+from fuseflow.native.jit import specialize
+from fuseflow.native.records import Record, get_float, inline, set_float
+from fuseflow.native.signatures import ELEMENTWISE, Function, call_elementwise
 from fuseflow.ops import reducer
 from fuseflow.samml import nodes as n
 from fuseflow.sim.engine.kernels.arithmetic import kernel_name, operator_function, round_values, step_function
@@ -33,9 +36,6 @@ from fuseflow.sim.engine.stream_rings import (
     head_run,
     scratch_address,
 )
-from fuseflow.sim.native.jit import specialize
-from fuseflow.sim.native.records import Record, get_float, inline, set_float
-from fuseflow.sim.native.signatures import ELEMENTWISE, Function, call_elementwise
 from fuseflow.tile_ops import TILE_FOLDS, TILE_OPERATORS, TileShape
 
 TILES = Record(

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from fuseflow.native.records import Record, get_float, inline, set_float, set_float32, set_int, set_int32
 from fuseflow.samml import nodes as n
 from fuseflow.sim.engine.node_layout import LayoutRule, NodeLayout, Part, element_capacity, word_count
 from fuseflow.sim.engine.node_records import ENDED, GROW, REFUSED, close, fire, node_at, source, tokens_at
@@ -25,7 +26,6 @@ from fuseflow.sim.engine.stream_rings import (
     visible,
     word_in,
 )
-from fuseflow.sim.native.records import Record, get_float, inline, set_float, set_float32, set_int, set_int32
 from fuseflow.tile_ops import TileShape
 
 FIELDS = "elements count words narrow ends ended limit total behind sums room held"

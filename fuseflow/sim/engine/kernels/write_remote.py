@@ -5,12 +5,12 @@ from __future__ import annotations
 
 from typing import Any
 
+from fuseflow.native.records import Record, get_int, inline
 from fuseflow.sim.engine.kernels import write
 from fuseflow.sim.engine.kernels.write import append_coordinates, append_values, end_fiber
 from fuseflow.sim.engine.memory_ports import elements_before_full, flush, requester_at, write_element, write_elements
 from fuseflow.sim.engine.node_records import ENDED, GROW, LARGE, REFUSED, WAIT, close, fire, node_at, source, tokens_at
 from fuseflow.sim.engine.stream_rings import CONTROL, DONE, EMPTY, head_run, low_of, take, visible
-from fuseflow.sim.native.records import Record, get_int, inline
 
 REMOTE_WRITE = Record(f"{write.FIELDS} array ports closing next level phase")
 """To the state of a write this adds the requester of the array written with every element (0: none), an array of the requesters

@@ -7,7 +7,7 @@ import numpy as np
 import fuseflow as ff
 from fuseflow.einsum.parse import parse
 from fuseflow.errors import MachineError
-from fuseflow.sim.machine.files import load_machine
+from fuseflow.machine.files import load_machine
 
 Path("slow.yaml").write_text("name: slow\nslowdown: 3\n", encoding="utf-8")
 assert load_machine("slow.yaml").settings["slowdown"] == 3

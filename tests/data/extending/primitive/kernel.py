@@ -7,8 +7,8 @@ from fuseflow.sim.engine.kernels.pointwise import elementwise, look_at_operands,
 from fuseflow.sim.engine.node_layout import LayoutRule, NodeLayout, Part
 from fuseflow.sim.engine.node_records import node_at, source, target
 from fuseflow.sim.engine.stream_rings import REPEATED, SCRATCH, WORD_OFFSET, head_address, head_run, scratch_address
-from fuseflow.sim.native.records import Record, get_int
-from fuseflow.sim.native.signatures import ELEMENTWISE, call_elementwise
+from fuseflow.native.records import Record, get_int
+from fuseflow.native.signatures import ELEMENTWISE, call_elementwise
 
 SCALE = Record("function", floats="factor")
 state_at = SCALE.at

@@ -1,0 +1,199 @@
+"""Machines are read from YAML: those that ship with the package, the user's own files, and single settings on top. An unknown key is an
+error. A file may name a machine as its `base`, and has only the settings that differ."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import cache
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+
+from fuseflow.errors import FuseFlowError, MachineError, Span, did_you_mean
+from fuseflow.filesystem import read_text
+from fuseflow.machine.machine import Lanes, Machine, UnitCycles, UnitIntervals
+from fuseflow.memory.settings import MODEL_SETTINGS
+from fuseflow.yaml_text import read_yaml, shortened
+
+Setting = int | float | str | bool | None
+"""A setting of a machine is a YAML scalar."""
+
+
+def machine_names() -> tuple[str, ...]:
+    """Return the names of the machines that ship with the package, sorted."""
+    files = resources.files("fuseflow.machine").joinpath("machines").iterdir()
+    return tuple(sorted(f.name.removesuffix(".yaml") for f in files if f.name.endswith(".yaml")))
+
+
+def machine_summaries() -> dict[str, str]:
+    """Return a summary of each machine that ships with the package, by its name: the comment above its file."""
+    return {name: _shipped_text(name).partition("\n")[0].removeprefix("# ") for name in machine_names()}
+
+
+def load_machine(name_or_path: str | Path, settings: Mapping[str, Setting] | None = None) -> Machine:
+    """Return a machine that ships with the package, by its name, or a machine from a YAML file, with `settings` as in `with_settings`.
+    Raises `MachineError` or `FileError`.
+
+    >>> load_machine("rda", {"fifo_depth": 16, "latency.add": 2}).latency.of("add")
+    2
+    """
+    machine = _load(name_or_path)
+    return with_settings(machine, settings) if settings else machine
+
+
+def _load(name_or_path: str | Path) -> Machine:
+    name = str(name_or_path)
+    if name in machine_names():
+        return _shipped(name)
+    path = Path(name_or_path)
+    if path.suffix not in (".yaml", ".yml") and not path.is_file():
+        raise MachineError(f"unknown machine `{name}`", hint=did_you_mean(name, machine_names()))
+    return read_machine(read_text(path, "the machine"), name)
+
+
+@cache
+def _shipped(name: str) -> Machine:
+    """Return a machine that ships with the package. Its file does not change, and is read once."""
+    return read_machine(_shipped_text(name), f"{name}.yaml")
+
+
+def _shipped_text(name: str) -> str:
+    return resources.files("fuseflow.machine").joinpath("machines", f"{name}.yaml").read_text(encoding="utf-8")
+
+
+UNIT_TABLES: Mapping[str, type[UnitCycles]] = {"latency": UnitCycles, "interval": UnitIntervals}
+"""The keys that hold cycles by kind of unit."""
+MEMORY_KEYS = ("memory", "memory.model")
+"""The keys that choose the model of the memory."""
+
+
+def with_settings(machine: Machine, settings: Mapping[str, Setting]) -> Machine:
+    """Return the machine with other values at dotted keys such as `latency.add`. Raises `MachineError` for an unknown key or an
+    impossible value."""
+    values = machine.model_dump()
+    if "base" in settings:
+        raise MachineError("`base` is a key of machine files", hint="name the machine itself: `--machine rtl`")
+    for key, value in sorted(settings.items(), key=lambda setting: setting[0] not in MEMORY_KEYS):
+        if key in MEMORY_KEYS:
+            if value != values["memory"]["model"]:
+                values["memory"] = {"model": value}  # the rest of the table has settings of another model
+            continue
+        *above, last = key.split(".")
+        inside: Any = values
+        for part in above:
+            inside = inside.get(part) if isinstance(inside, dict) else None
+        if not isinstance(inside, dict):
+            raise MachineError(f"unknown key `{key}`", hint=did_you_mean(key, _keys()))
+        inside[last] = value
+    return _validated(values, lambda keys: None)
+
+
+def read_machine(text: str, file: str = "<text>") -> Machine:
+    """Return a machine from YAML text. A base is looked for beside the file. Raises `MachineError` with the line of the mistake and the
+    nearest right key, and `FileError` for a base that cannot be read."""
+    return _read(text, file, ())
+
+
+def _read(text: str, file: str, above: tuple[Path, ...]) -> Machine:
+    """Return a machine from YAML text. `above` are the files whose base it is. None of them may be a base again."""
+    data = read_yaml(text, file, MachineError)
+    content = data.content
+    if not isinstance(content, dict):
+        raise MachineError("a machine is a YAML mapping", hint=did_you_mean("", Machine.model_fields), span=Span(file, 1))
+    if "base" not in content:
+        return _validated(content, lambda keys: data.place(*keys))
+    name, own = content["base"], {key: value for key, value in content.items() if key != "base"}
+    try:
+        base = _base(name, Path(file), above)
+    except FuseFlowError as error:
+        error.span = error.span or data.place("base")
+        raise
+    named = {} if file == "<text>" else {"name": Path(file).stem}
+    try:
+        return _validated(_merged(base, {**named, **own}), lambda keys: data.place(*keys))
+    except MachineError as error:
+        if not error.message.startswith(("unknown key", *(f"`{key}" for key in own))):
+            error.notes += (f"what the file does not say is as in its base `{name}`",)
+        raise
+
+
+def _base(name: object, file: Path, above: tuple[Path, ...]) -> Machine:
+    """Return the machine that a file names as its base: one that ships with the package, or a file beside it."""
+    if not isinstance(name, str) or not name:
+        raise MachineError(
+            f"`base: {shortened(str(name))}`: must be the name of a machine, or a file",
+            hint=f"one of {', '.join(machine_names())}",
+        )
+    if name in machine_names():
+        return _shipped(name)
+    path, files = file.parent / name, (*above, file.resolve())
+    if path.suffix not in (".yaml", ".yml"):
+        raise MachineError(f"unknown machine `{name}` as the base", hint=did_you_mean(name, machine_names()))
+    if path.resolve() in files:
+        raise MachineError(
+            f"`base: {name}`: a machine is its own base", hint="one of the files must say all, or name a machine of the package"
+        )
+    return _read(read_text(path, "the base of the machine"), str(path), files)
+
+
+def _merged(base: Machine, own: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the values of a base, replaced by a file's values. Tables are merged, but settings of another memory go."""
+    values = base.model_dump()
+    for key, value in own.items():
+        inside: Any = values.get(key)
+        if key == "memory":
+            model = value.get("model", inside["model"]) if isinstance(value, Mapping) else value
+            inside = inside if model == inside["model"] else None
+            value = {} if inside and not isinstance(value, Mapping) else value
+        merges = isinstance(inside, dict) and isinstance(value, Mapping)
+        values[key] = {**inside, **{str(part): change for part, change in value.items()}} if merges else value
+    return values
+
+
+def _validated(values: Mapping[str, Any], place: Callable[[list[str]], Span | None]) -> Machine:
+    try:
+        return Machine.model_validate(values)
+    except ValidationError as error:
+        first = error.errors()[0]
+        keys = [
+            str(part) for k, part in enumerate(first["loc"]) if k != 1 or part not in MODEL_SETTINGS
+        ]  # pydantic names the model, too
+        keys += first.get("ctx", {}).get("below", ())
+        raise _refused(first, keys, place(keys)) from error
+
+
+def _refused(first: Any, keys: list[str], span: Span | None) -> MachineError:
+    path = ".".join(keys)
+    if first["type"] == "extra_forbidden":
+        return MachineError(f"unknown key `{path}`", hint=_nearest(keys, first), span=span)
+    if first["type"] == "missing":
+        return MachineError(f"the key `{path}` is missing", span=span)
+    value = "null" if first["input"] is None else first["input"]
+    setting = path if isinstance(first["input"], Mapping | UnitCycles | Lanes) else f"{path}: {shortened(str(value))}"
+    message = first["msg"][:1].lower() + first["msg"][1:]
+    return MachineError(f"`{setting}`: {message}", hint=first.get("ctx", {}).get("hint", ""), span=span)
+
+
+def _nearest(keys: list[str], error: Any) -> str:
+    """Return a hint to the key that an unknown key might mean: a key of another memory model, or one that is spelled like it."""
+    if len(keys) == 1:
+        return did_you_mean(keys[-1], (*Machine.model_fields, "base"))
+    if keys[0] == "lanes":
+        return f"the widths are {', '.join(Lanes.widths())} bits"
+    if keys[0] in UNIT_TABLES:
+        return did_you_mean(keys[-1], UNIT_TABLES[keys[0]].model_fields)
+    model = error["loc"][1]
+    others = [f"`{name}`" for name, kind in MODEL_SETTINGS.items() if keys[-1] in kind.model_fields]
+    if others:
+        listed = " and ".join([", ".join(others[:-1]), others[-1]] if len(others) > 1 else others)
+        return f"it is one of {listed}; the model here is `{model}`"
+    return did_you_mean(keys[-1], MODEL_SETTINGS[model].model_fields)
+
+
+def _keys() -> list[str]:
+    units = [f"{table}.{unit}" for table, kind in UNIT_TABLES.items() for unit in kind.model_fields]
+    memory = [f"memory.{key}" for kind in MODEL_SETTINGS.values() for key in kind.model_fields]
+    lanes = [f"lanes.{width}" for width in Lanes.widths()]
+    return [*Machine.model_fields, *units, *lanes, *memory]

@@ -1,0 +1,234 @@
+"""Machines: their rules of time, latencies, initiation intervals, FIFO depths and memory. They are read from files in `files.py`.
+
+A value that no machine can have is refused when the machine is made, in words that `files.py` turns into a `MachineError`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal, TypeAlias
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationInfo, field_validator
+from pydantic_core import PydanticCustomError
+
+from fuseflow.memory.controller import Controller
+from fuseflow.memory.settings import (
+    Clock,
+    Hbm2Memory,
+    IdealMemory,
+    MemorySettings,
+    clock_ratio,
+    controller,
+    memory_settings,
+    whole_number,
+)
+
+
+class _Strict(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid", serialize_by_alias=True)
+
+
+def _count(value: Any) -> Any:
+    if whole_number(value) < 1:
+        raise PydanticCustomError("count", "must be a whole number, 1 or more")
+    return whole_number(value)
+
+
+def _bytes(value: Any) -> Any:
+    if whole_number(value) < 0:
+        raise PydanticCustomError("bytes", "must be a whole number of bytes, 0 or more")
+    return whole_number(value)
+
+
+def _depth(value: Any) -> Any:
+    if value is None or value == "auto":
+        return value
+    if whole_number(value) >= 1:
+        return whole_number(value)
+    raise PydanticCustomError("depth", "must be a number of tokens (1 or more), `auto`, or null for unbounded")
+
+
+def _slots(value: Any) -> Any:
+    if value is None or whole_number(value) >= 1:
+        return value if value is None else whole_number(value)
+    raise PydanticCustomError("slots", "must be a number of tokens (1 or more), or null for unbounded")
+
+
+def _units(value: Any) -> Any:
+    if isinstance(value, UnitCycles | Mapping):
+        return value
+    raise PydanticCustomError(
+        "units",
+        "must be a mapping from units to cycles",
+        {"hint": "write `{default: 2, add: 4}`; one alone is `latency.default`"},
+    )
+
+
+Count = Annotated[int, BeforeValidator(_count)]
+Bytes = Annotated[int, BeforeValidator(_bytes)]
+Depth = Annotated[int | Literal["auto"] | None, BeforeValidator(_depth)]
+Slots = Annotated[int | None, BeforeValidator(_slots)]
+
+
+class UnitCycles(_Strict):
+    """The cycles of each kind of unit. A unit that has no number of its own has the default's."""
+
+    default: Count = 1
+    add: Count | None = None
+    mul: Count | None = None
+    div: Count | None = None
+    transcendental: Count | None = None
+    logic: Count | None = None
+    memory: Count | None = None
+
+    def of(self, unit: str) -> int:
+        """Return the cycles of a kind of unit."""
+        cycles: int | None = getattr(self, unit)
+        return self.default if cycles is None else cycles
+
+
+class UnitIntervals(UnitCycles):
+    """The cycles from one firing on a value to the next, of each kind of unit. `fold` is the interval of a reduction, which adds
+    each value to the last sum. A reduction without a number of its own starts a value every cycle, whatever the default is."""
+
+    fold: Count | None = None
+
+    def of(self, unit: str) -> int:
+        return 1 if unit == "fold" and self.fold is None else super().of(unit)
+
+
+def _intervals(value: Any) -> Any:
+    """Return cycles of units, in which a fold has none of its own if they do not say so."""
+    return value.model_dump() if type(value) is UnitCycles else _units(value)
+
+
+def _lanes(value: Any) -> Any:
+    if isinstance(value, Lanes):
+        return value
+    if isinstance(value, Mapping):
+        return {str(width): count for width, count in value.items()}
+    raise PydanticCustomError(
+        "lanes",
+        "must be a mapping from the bits of an element to elements",
+        {"hint": "write `{4: 8, 8: 4, 16: 2, 32: 1}`; what is left out is as it is here"},
+    )
+
+
+class Lanes(_Strict):
+    """The elements on which a unit for tiles works in the place of one element of 32 bits, by the bits of an element."""
+
+    bits_4: Count = Field(default=8, alias="4")
+    bits_8: Count = Field(default=4, alias="8")
+    bits_16: Count = Field(default=2, alias="16")
+    bits_32: Count = Field(default=1, alias="32")
+
+    @classmethod
+    def widths(cls) -> tuple[str, ...]:
+        """The names of the widths in files."""
+        return tuple(str(field.alias) for field in cls.model_fields.values())
+
+    def of(self, bits: int) -> int:
+        """Return the elements of `bits` bits, or of the next wider width. Elements of 64 bits count like elements of 32.
+
+        >>> Lanes().of(8), Lanes().of(12), Lanes().of(64)
+        (4, 2, 1)
+        """
+        widths = (4, self.bits_4), (8, self.bits_8), (16, self.bits_16)
+        return next((count for width, count in widths if bits <= width), self.bits_32)
+
+
+CONFIG_BYTES = 65_536
+"""The bytes of a configuration where the machine does not say how many it holds."""
+
+
+MachineArithmetic: TypeAlias = Literal["element", "f64", "f32"]
+"""The floats in which a machine computes: the type of the elements, as in PyTorch; 64 bits; or 32 bits, as in a circuit."""
+
+SELDOM = ("arithmetic", "handover_depth", "lanes", "config_bytes")
+"""The settings that most machines leave as they are."""
+
+
+class Machine(_Strict):
+    """A machine runs graphs: its settings decide their cycles.
+
+    `rules` chooses the meaning of time: `dataflow` is defined in docs/streams.md, and `comal` by the public Comal simulator.
+    `arithmetic` says in which floats operators and reductions compute: the type of their `element`s, `f64`, or `f32`, as in a
+    circuit. `latency` is the number of cycles from a firing until its tokens are visible, and `interval` the number of cycles
+    between two firings on values. `fifo_depth` is the number of slots of every FIFO for which the graph gives no depth. None
+    means unbounded, and `auto` begins with `fifo_depth_start` and takes more where the graph would deadlock. `handover_depth` is
+    the number of slots between the two processes of a node with workspaces, or None. `tile_macs` is the number of
+    multiply-accumulates on tiles in a cycle, and `lanes` says how many elements of fewer bits take the place of one of 32.
+    `config_bytes` is the number of bytes that the resident tensors of a region may have. The settings of `memory` are described
+    in `fuseflow.memory.settings`.
+    """
+
+    name: str
+    rules: Literal["dataflow", "comal"] = "dataflow"
+    clock_ghz: Clock = 1.0
+    arithmetic: MachineArithmetic = "element"
+    latency: Annotated[UnitCycles, BeforeValidator(_units)] = UnitCycles()
+    interval: Annotated[UnitIntervals, BeforeValidator(_intervals)] = UnitIntervals()
+    fifo_depth: Depth = None
+    fifo_depth_start: Count = 64
+    handover_depth: Slots = None
+    tile_macs: Count = 256
+    lanes: Annotated[Lanes, BeforeValidator(_lanes)] = Lanes()
+    config_bytes: Bytes = CONFIG_BYTES
+    memory: Annotated[MemorySettings, Field(discriminator="model"), BeforeValidator(memory_settings)] = IdealMemory()
+
+    @property
+    def first_depth(self) -> int | None:
+        """The slots of a FIFO before any FIFO was found too shallow, or None if FIFOs are unbounded."""
+        return self.fifo_depth_start if self.fifo_depth == "auto" else self.fifo_depth
+
+    @property
+    def is_wide(self) -> bool:
+        """Whether every number is computed in 64 bits, whatever the types of elements."""
+        return self.arithmetic == "f64"
+
+    def controller(self) -> Controller | None:
+        """Return the controller for the memory of a new run, or None if the memory answers at once."""
+        return controller(self.memory, self.clock_ghz)
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """All settings but the name, as plain values that a file could state. Settings in `SELDOM` are left out if they have
+        their usual value."""
+        units = {key: getattr(self, key).model_dump(exclude_none=True) for key in ("latency", "interval")}
+        usual = {key for key in SELDOM if getattr(self, key) == type(self).model_fields[key].default}
+        return {**self.model_dump(exclude={"name", *usual}), **units}
+
+    @field_validator("memory")
+    @classmethod
+    def _in_step(cls, value: Any, info: ValidationInfo) -> Any:
+        """Refuse clocks of the memory and the machine that are not in a ratio of small whole numbers. A clock that was refused itself is
+        not compared."""
+        clock = info.data.get("clock_ghz")
+        if isinstance(value, Hbm2Memory) and clock is not None:
+            try:
+                clock_ratio(value.clock_ghz, clock)
+            except ValueError as error:
+                raise PydanticCustomError("clock", str(error), {"hint": "change `clock_ghz` or `memory.clock_ghz`"}) from error
+        return value
+
+    @field_validator("latency", "interval", "fifo_depth", "handover_depth", "tile_macs", "lanes", "memory")
+    @classmethod
+    def _fits_rules(cls, value: Any, info: ValidationInfo) -> Any:
+        if info.data.get("rules") == "comal" and not _in_comal(value, cls.model_fields[str(info.field_name)].default):
+            reasons = {
+                "fifo_depth": "FIFOs are unbounded",
+                "handover_depth": "a node with workspaces is one process",
+                "tile_macs": "tiles have times of their own",
+                "lanes": "tiles have times of their own",
+                "memory": "memory is off",
+            }
+            reason = reasons.get(str(info.field_name), "every unit takes 1 cycle")
+            hint = {"hint": f"leave `{info.field_name}` out, or set `rules: dataflow`"}
+            raise PydanticCustomError("comal", f"with `rules: comal` {reason}", hint)
+        return value
+
+
+def _in_comal(value: Any, default: Any) -> bool:
+    if isinstance(value, UnitCycles):
+        return all(value.of(unit) == 1 for unit in type(value).model_fields)
+    return bool(value == default)

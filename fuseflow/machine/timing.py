@@ -1,0 +1,41 @@
+"""The latency and the initiation interval of a node on a machine, which both simulators and the estimate share."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from fuseflow.machine import comal
+from fuseflow.machine.machine import Machine
+from fuseflow.samml import nodes as n
+from fuseflow.samml.node import operand_bits
+from fuseflow.tile_ops import TileShape, work_count
+
+
+class NodeTiming(NamedTuple):
+    """The cycles of a node: its `latency`, its `interval` between firings on values, and the interval of a process that only
+    gives values that another one folded (`emission`). It equals `interval` if nothing is folded."""
+
+    latency: int
+    interval: int
+    emission: int
+
+
+def node_timing(node: n.Node, graph: n.Graph, machine: Machine, tiles: Sequence[TileShape] = ()) -> NodeTiming:
+    """Return the timing of a node. `tiles` are the shapes of the values that it reads.
+
+    A reduction starts a scalar every `machine.interval.of("fold")` cycles, whatever its latency. An operator on tiles works on
+    `machine.tile_macs` elements of 32 bits (or multiply-accumulates) in a cycle, on more of fewer bits as `machine.lanes` says, and answers
+    after the last. On `comal` the values of tiles lag behind this latency, as `comal.tile_lags` says.
+    """
+    if machine.rules == "comal":
+        interval = comal.firing_interval(node, tiles)
+        return NodeTiming(1, interval, interval)
+    unit = node.unit(graph.declared if isinstance(node, n.TensorUser) else {})
+    latency, interval = machine.latency.of(unit.latency), 1 if unit.pipelined else machine.interval.of(unit.latency)
+    if unit.function and any(tiles):
+        elements = machine.tile_macs * machine.lanes.of(operand_bits(node, graph.element_bits))
+        interval = max(interval, -(-work_count(unit.function, tiles) // elements))
+        latency += interval - 1
+    fold = machine.interval.of("fold") if node.grain == "fold" else 1
+    return NodeTiming(latency, max(interval, fold), interval)

@@ -1,0 +1,171 @@
+"""The state of an HBM2 channel, which is one block of 64-bit words at an address.
+
+A channel has 2 pseudo channels (PC) of 4 bank groups of 4 banks, and one controller. The number of a bank in its channel is `pc * 16 +
+group * 4 + bank`. Arrays hold, for every bank, the earliest cycles of its next commands, and words hold sets of banks, so that a slot looks
+at all banks at once. Requests wait in two queues (`waiting_requests.py`), until a command serves them, or until their row is opened: then
+they are active.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from fuseflow.memory.histogram import BUCKETS
+from fuseflow.memory.timing import DISTANCE_NAMES
+from fuseflow.native.records import LANES, Record, get_int, inline, set_int, whole_lines, zeros
+
+BANKS, PCS = LANES, 2
+QUEUE = 32
+"""The entries that the read queue, and the write queue, can hold."""
+
+TIMING = Record(" ".join(DISTANCE_NAMES))
+CHANNEL = Record(
+    "clock timing "
+    "queued_reads queued_writes "  # their numbers
+    "pinned_reads pinned_writes "  # sets of banks: whose row was opened for a read, or a write, that is still to be served
+    "opened conflicted "  # sets of banks: with an open row; that were closed for a request to another row
+    "writing "  # the queue that is served: 0 reads, 1 writes
+    "refreshes refresh_due next_refresh "  # PCs whose refresh is pending, and since when
+    "last_data "  # of any read: data leave in order
+    "row_bus "  # free from this cycle on
+    "column_wake row_wake "  # no column, no row command can issue before
+    "first last "  # of the FIFO: slots of the pool, -1 if it is empty
+    "pool free room "  # address of the transactions, first free slot, number of free ones
+    # statistics
+    "hits misses conflicts forwarded absorbed turnarounds "
+    "refreshing refreshed "  # cycles of all refreshes so far; of those before the last completion
+    "reads writes read_latency write_latency service last_done"
+)
+PC = Record(
+    "close refresh "  # of all banks
+    "direction "  # of the data bus: 0 read, 1 write, -1 before the first
+    "act_1 act_2 act_3"  # cycles of the last ACTs
+)
+WAITING = Record("end all hits hit_banks row_banks")
+"""A queue: the place behind the last request; sets of places: all requests, and requests to open rows; sets of banks: with
+requests to their open row, and ready for a row command. A bank whose row was opened for a request that is still to be served gets
+no row command."""
+TRANSACTION = Record(
+    "next "  # slot, in the FIFO or among the free ones
+    "arrival unit place write accepted "  # unit: the address in 32 B; place: row * 32 + bank
+    "port request"  # whose answer it is part of
+)
+CHANNEL_SIZE, PC_SIZE = CHANNEL.size, PC.size
+TRANSACTION_SIZE = TRANSACTION.size
+channel_at, timing_at, transaction_at = CHANNEL.at, TIMING.at, TRANSACTION.at
+pc_at, waiting_at = PC.at, WAITING.at
+
+READS, WRITES = 0, 1
+"""The numbers of the queues."""
+PLACES = 62
+"""The places of a queue, which fit into a word beside its sign. They are more than it has requests, so gaps are closed seldom."""
+
+# Where the parts of the block stand, in bytes. Arrays start with a cache line, so that a vector of one is in as few lines as it can be.
+COUNTS, PINNED = CHANNEL.offset("queued_reads"), CHANNEL.offset("pinned_reads")
+PCS_AT = CHANNEL_SIZE
+OF_BANKS = 8 * BANKS
+"""The size of an array with a word for each bank."""
+COLUMNS_AT = whole_lines(PCS_AT + PCS * PC_SIZE)  # the earliest cycle of a RD of each bank's open row, and behind these of a WR
+ACTS_AT = COLUMNS_AT + 2 * OF_BANKS  # of an ACT
+CLOSES_AT = ACTS_AT + OF_BANKS  # of a PRE
+OPEN_AT = CLOSES_AT + OF_BANKS  # the place of the open row, -1 if there is none
+ACTIVE_AT = OPEN_AT + OF_BANKS  # the entry of the request for which the row was opened
+OPENED_AT = ACTIVE_AT + OF_BANKS  # and the cycle of its ACT
+WAITING_AT = OPENED_AT + OF_BANKS
+# In a queue: the set of the requests of each bank, the first of those of its open row, and the first of its others; and the entries
+BY_BANK = whole_lines(WAITING.size)
+FIRST_HITS = BY_BANK + OF_BANKS
+FIRST_OTHERS = FIRST_HITS + OF_BANKS // 2
+ENTRIES = FIRST_OTHERS + OF_BANKS // 2
+WAITING_SIZE = whole_lines(ENTRIES + 8 * PLACES)
+HISTOGRAM_AT = WAITING_AT + 2 * WAITING_SIZE
+BLOCK = HISTOGRAM_AT + 8 * BUCKETS
+
+SLOT_BITS, PLACE_AT = 31, 32
+"""Where the parts of an entry of a queue stand. An entry is one word: the slot of the transaction in the pool in the lower bits, then one
+bit for the queue that accepted it, and above it the place."""
+SLOT_MASK = (1 << SLOT_BITS) - 1
+
+
+def new_channel(timing: int, refresh_period: int) -> npt.NDArray[np.int64]:
+    """Return the block of a channel at cycle 0, with all banks closed and without a pool. `timing` is the address of the command
+    distances."""
+    block = zeros(BLOCK // 8, np.int64)
+    channel = block[: CHANNEL_SIZE // 8].view(CHANNEL.dtype)[0]
+    channel["timing"], channel["next_refresh"] = timing, refresh_period
+    channel["first"] = channel["last"] = channel["free"] = -1
+    block[OPEN_AT // 8 : OPEN_AT // 8 + BANKS] = -1
+    pcs = block[PCS_AT // 8 : (PCS_AT + PCS * PC_SIZE) // 8].view(PC.dtype)
+    pcs["direction"] = -1
+    for last in ("act_1", "act_2", "act_3"):
+        pcs[last] = -(1 << 30)
+    return block
+
+
+@inline
+def pc_of(channel: int, bank: int) -> Any:
+    return pc_at(channel + PCS_AT + PC_SIZE * (bank >> 4))
+
+
+@inline
+def transaction_of(channel: int, slot: int) -> Any:
+    return transaction_at(channel_at(channel).pool + TRANSACTION_SIZE * slot)
+
+
+@inline
+def open_place(channel: int, bank: int) -> int:
+    """Return the place of the open row of a bank, or -1 if it has none."""
+    place: int = get_int(channel + OPEN_AT, bank)
+    return place
+
+
+@inline
+def pinned_banks(channel: int, queue: int) -> int:
+    """Return the set of banks whose row was opened for a request of a queue that is still to be served."""
+    banks: int = get_int(channel + PINNED, queue)
+    return banks
+
+
+@inline
+def active_entry(channel: int, bank: int) -> int:
+    """Return the request for which the row of a pinned bank was opened."""
+    entry: int = get_int(channel + ACTIVE_AT, bank)
+    return entry
+
+
+@inline
+def pin(channel: int, entry: int) -> None:
+    """Note that the row of a bank was opened now, for this request."""
+    bank, queue = place_of(entry) & 31, queue_of(entry)
+    set_int(channel + ACTIVE_AT, bank, entry)
+    set_int(channel + OPENED_AT, bank, channel_at(channel).clock)
+    set_int(channel + PINNED, queue, pinned_banks(channel, queue) | 1 << bank)
+
+
+@inline
+def unpin(channel: int, bank: int, queue: int) -> None:
+    """Note that the request of a queue was served for which the row of a bank was opened."""
+    set_int(channel + PINNED, queue, pinned_banks(channel, queue) & ~(1 << bank))
+
+
+@inline
+def entry_of(place: int, queue: int, slot: int) -> int:
+    return place << PLACE_AT | queue << SLOT_BITS | slot
+
+
+@inline
+def place_of(entry: int) -> int:
+    return entry >> PLACE_AT
+
+
+@inline
+def queue_of(entry: int) -> int:
+    return entry >> SLOT_BITS & 1
+
+
+@inline
+def slot_of(entry: int) -> int:
+    return entry & SLOT_MASK

@@ -1,0 +1,60 @@
+"""The memory of the released Comal simulator, which is a pipe of fixed length. It is there for comparison with Comal only: it is not
+HBM2, and ignores addresses.
+
+Eight channels take words of 4 bytes in turn. A channel starts one request every 2 cycles and answers it 16 cycles later: 2 cycles, and a
+start-up of 14 that every request pays. The queues are unbounded, so the memory moves at most 16 bytes a cycle. A port asks for up to 8
+words at once. If nothing is in its way, it sees the answer 19 cycles later: the latency, and one cycle each for the way there, the way
+back and the hand-over. These numbers are derived from its source (https://github.com/stanford-ppl/comal), not measured.
+"""
+
+from __future__ import annotations
+
+from fuseflow.memory.ports import (
+    LATE,
+    finish,
+    memory_at,
+    port_at,
+    request_at,
+    settle,
+)
+from fuseflow.memory.sending import head_of, mark_sent, next_port, start_sending
+from fuseflow.native.records import Record, get_int, inline, set_int
+
+CHANNELS = 8
+WORD = 4
+"""The bytes of a request to a channel."""
+INTERVAL, LATENCY = 2, 16
+HOPS = 3
+ROUND_TRIP = LATENCY + HOPS
+
+COMAL = Record("free turn")
+"""The state of the model: the address of the first cycle in which each channel can start another request, and the channel of the next
+word."""
+comal_at = COMAL.at
+
+
+def advance_comal(memory: int, until: int) -> int:
+    """Answer the requests that arrive before cycle `until`. Returns 0, or LATE if a request is older than the last window."""
+    if start_sending(memory, until) == LATE:
+        return LATE
+    port = next_port(memory, until)
+    while port != 0:
+        p, r = port_at(port), request_at(head_of(port))
+        r.left = (r.bytes + WORD - 1) // WORD
+        p.transactions += r.left
+        for _ in range(r.left):
+            finish(port, p.sent, r.cycle, _start(memory, r.cycle) + ROUND_TRIP)
+        mark_sent(memory, port)
+        port = next_port(memory, until)
+    settle(memory, until)
+    return 0
+
+
+@inline
+def _start(memory: int, cycle: int) -> int:
+    """Return the cycle in which the next channel takes a word that arrives at `cycle`."""
+    model = comal_at(memory_at(memory).model)
+    started: int = max(cycle, get_int(model.free, model.turn))
+    set_int(model.free, model.turn, started + INTERVAL)
+    model.turn = (model.turn + 1) & (CHANNELS - 1)
+    return started

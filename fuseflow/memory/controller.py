@@ -1,0 +1,129 @@
+"""The controller connects a simulator to the memory of one run: which ports the memory has, how far they look ahead, and when it goes
+on.
+
+This module loads no compiler: `make` does, when the ports are known.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol, TypeAlias
+
+from fuseflow.memory.buffered_ports import PortName, buffered_ports
+from fuseflow.memory.layout import AddressRange, ArrayName, lay_out
+from fuseflow.memory.statistics import MemoryPort, MemoryStatistics
+from fuseflow.samml import nodes as n
+from fuseflow.tensors import Tensor
+
+
+class MemoryDevice(Protocol):
+    """The attributes that simulators need of the class `fuseflow.memory.memory.Memory`."""
+
+    ports: Any
+    state: Any
+    model: Any
+
+    @property
+    def cycle(self) -> int: ...
+
+    @property
+    def lookahead(self) -> int: ...
+
+    def add_buffer(self, port: int, lines: int) -> None: ...
+
+    def issue(self, port: int, address: int, size: int, write: bool, cycle: int) -> int: ...
+
+    def answer_cycle(self, port: int, request: int) -> int: ...
+
+    def advance(self, cycle: int) -> None: ...
+
+    def drain(self) -> None: ...
+
+    def forget_cycles(self) -> None: ...
+
+    def port(self, k: int) -> int: ...
+
+    def make_room(self, port: int) -> None: ...
+
+    def report(self, ports: Sequence[MemoryPort], places: Mapping[ArrayName, AddressRange]) -> MemoryStatistics: ...
+
+
+@dataclass(slots=True)
+class Controller:
+    """The controller of the memory of one run. Ports join while the network is built. When all are known the controller opens: `make`
+    makes a memory with that many ports.
+
+    `line` is the number of bytes of a request. `outstanding` is the largest number of requests of a port without an answer (K in
+    docs/memory.md), and `prefetch` the number of lines that are fetched ahead, or 0 for none (D). `capacity` is the size of the memory
+    in bytes. `window` is the number of cycles that the memory goes on at a time; all windows up to the look-ahead of the model give the
+    same results. `buffers` are the lines of the reuse buffers of ports.
+    """
+
+    make: Callable[[int], MemoryDevice]
+    line: int = 64
+    outstanding: int = 32
+    prefetch: int = 8
+    capacity: int = 1 << 34
+    window: int = 0
+    ports: list[MemoryPort] = field(default_factory=list)
+    buffers: Mapping[PortName, int] = field(default_factory=dict)
+    places: dict[ArrayName, AddressRange] = field(default_factory=dict)
+    memory: MemoryDevice = field(init=False)
+
+    def lay_out(self, graph: n.Graph, tensors: Mapping[str, Tensor]) -> dict[ArrayName, AddressRange]:
+        """Give every array of a graph its address range, and ports their reuse buffers. Raises `SimulationError` if the arrays are too
+        large, and `MachineError` for a buffer that is smaller than a line."""
+        self.places = lay_out(graph, tensors, self.capacity, self.line)
+        self.buffers = buffered_ports(graph, self.line)
+        return self.places
+
+    def open(self) -> None:
+        self.memory = self.make(len(self.ports))
+        for number, port in enumerate(self.ports):
+            if port.buffer:
+                self.memory.add_buffer(number, port.buffer)
+
+    def join(self, node: str, array: ArrayName, write: bool) -> int:
+        """Add a port of a node for one array, and return its number."""
+        tensor, _, kind = array
+        lines = 0 if write else self.buffers.get((node, array), 0)
+        self.ports.append(MemoryPort(node, tensor, kind, "write" if write else "read", lines))
+        return len(self.ports) - 1
+
+    def elements_in_flight(self, bits: int) -> int:
+        """Return how many elements of `bits` bits a port holds for its node: all elements of lines that may be on their way."""
+        return self.outstanding * max(8 * self.line // bits, 1)
+
+    @property
+    def step(self) -> int:
+        """The number of cycles that the memory goes on at a time."""
+        return self.window or self.memory.lookahead
+
+    def advance(self) -> bool:
+        """Let the memory go on when no process can go on without an answer. Returns False if nothing is requested.
+
+        All later requests depend on an answer that is not known yet, and this answer is visible after `lookahead` cycles at the
+        earliest.
+        """
+        state = self.memory.ports
+        if (state["answered"] >= state["issued"]).all():
+            return False
+        start = self.memory.cycle
+        if (state["answered"] >= state["sent"]).all():
+            start = max(start, int(state["due"].min()))  # the memory idles until then
+        self.memory.advance(start + self.step)
+        return True
+
+    def acknowledged(self) -> int:
+        """Return the cycle of the last answer, after everything was requested."""
+        self.memory.drain()
+        return int(self.memory.ports["last"].max(initial=-1))
+
+    def statistics(self) -> MemoryStatistics:
+        """Return the statistics of the memory, after the run came to its end."""
+        return self.memory.report(self.ports, self.places)
+
+
+ControllerFactory: TypeAlias = Callable[[], Controller | None]
+"""A function that gives a run the controller of a new memory, or None if memory answers at once."""

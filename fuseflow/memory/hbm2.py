@@ -1,0 +1,129 @@
+"""HBM2, command by command: banks, bank groups, pseudo channels, FR-FCFS scheduling, write drain and refresh.
+
+The oracle is Ramulator 2.1 (SAFARI Research Group, ETH Zurich and Carnegie Mellon University; MIT licence; the successor of Luo et al.,
+"Ramulator 2.0", IEEE CAL 2023), with the DRAM `HBM2` and the controller `HBM12`. The model is written anew, without any of its code. It
+accepts and completes every transaction in the same cycle as Ramulator (docs/memory.md).
+"""
+
+from __future__ import annotations
+
+from fuseflow.memory.channel import PCS, QUEUE, channel_at, timing_at, transaction_of
+from fuseflow.memory.column_commands import column_slot, flips
+from fuseflow.memory.mapping import DIGIT, DIGIT_BITS, DIGITS
+from fuseflow.memory.ports import (
+    LATE,
+    arrival,
+    memory_at,
+    port_at,
+    request_at,
+    settle,
+)
+from fuseflow.memory.queues import accept, enqueue
+from fuseflow.memory.row_commands import refresh_slot, row_slot
+from fuseflow.memory.sending import head_of, mark_sent, next_port, start_sending
+from fuseflow.memory.waiting_requests import queue_length
+from fuseflow.native.records import Record, get_int, inline
+
+HBM2 = Record("channels count places")
+"""The state of the model: the address of the channels' addresses, their number, and the address of the mapping's tables."""
+hbm2_at = HBM2.at
+UNIT_BITS = 5  # of the bytes of a transaction
+PLACE_BITS = 21  # of row and bank in a packed place
+
+
+def advance_hbm2(memory: int, until: int) -> int:
+    """Run all channels to cycle `until` of the ports. Returns 0, or 1 + the channel whose pool needs room before it can go on, or LATE
+    if a request is older than the last window."""
+    model = hbm2_at(memory_at(memory).model)
+    if start_sending(memory, until) == LATE:
+        return LATE
+    port = next_port(memory, until)
+    while port != 0:
+        short = _send(memory, port)
+        if short != 0:
+            return short
+        port = next_port(memory, until)
+    end = arrival(memory, until)
+    for k in range(model.count):
+        advance_channel(get_int(model.channels, k), end)
+    settle(memory, until)
+    return 0
+
+
+@inline
+def _send(memory: int, port: int) -> int:
+    """Put the transactions of a port's first request into FIFOs. Returns 0, or 1 + the channel that has no room."""
+    model, p = hbm2_at(memory_at(memory).model), port_at(port)
+    r = request_at(head_of(port))
+    cycle = arrival(memory, r.cycle)
+    first, last = r.address >> UNIT_BITS, (r.address + r.bytes - 1) >> UNIT_BITS
+    if p.part == 0:
+        r.left = last - first + 1
+    for unit in range(first + p.part, last + 1):
+        packed = packed_place(model.places, unit)
+        k = packed >> PLACE_BITS
+        channel = get_int(model.channels, k)
+        if channel_at(channel).room == 0:
+            return k + 1
+        enqueue(channel, cycle, unit, packed & ((1 << PLACE_BITS) - 1), r.write, port, p.sent)
+        p.part += 1
+    p.transactions += p.part
+    mark_sent(memory, port)
+    return 0
+
+
+@inline
+def packed_place(places: int, unit: int) -> int:
+    """Return the channel, row and bank of a transaction, packed into one word as the module `mapping` says."""
+    packed = 0
+    for k in range(DIGITS):
+        packed ^= get_int(places, DIGIT * k + (unit >> DIGIT_BITS * k & DIGIT - 1))
+    return packed
+
+
+@inline
+def advance_channel(channel: int, end: int) -> None:
+    """Run a channel to memory cycle `end`. Requests that arrive at `end` or later may be enqueued afterwards."""
+    c = channel_at(channel)
+    pass_idle(channel, end)
+    while c.clock < end:
+        accept(channel)
+        c.clock += 1
+        if c.clock == c.next_refresh:
+            c.next_refresh += timing_at(c.timing).refresh_period
+            c.refreshes, c.refresh_due = PCS, c.clock
+            c.column_wake = c.row_wake = c.clock
+        if c.refreshes == 0 and flips(channel):
+            c.writing = 1 - c.writing
+            c.column_wake = c.row_wake = c.clock
+        if c.clock >= c.column_wake:
+            column_slot(channel)
+        if c.clock >= c.row_wake:
+            if c.refreshes > 0:
+                refresh_slot(channel)
+            else:
+                row_slot(channel)
+        pass_idle(channel, end)
+
+
+@inline
+def pass_idle(channel: int, end: int) -> None:
+    """Let a channel go to the cycle before its next event, or to `end`."""
+    c = channel_at(channel)
+    c.clock = max(c.clock, min(next_event(channel) - 1, end))
+
+
+@inline
+def next_event(channel: int) -> int:
+    """Return the next cycle in which anything can happen. Nothing happens in the cycles before it."""
+    c = channel_at(channel)
+    cycle: int = min(c.column_wake, c.row_wake, c.next_refresh)
+    if c.first >= 0:
+        t = transaction_of(channel, c.first)
+        if t.arrival >= c.clock:
+            cycle = min(cycle, t.arrival + 1)
+        elif queue_length(channel, t.write) < QUEUE:  # refused before, it fits now
+            cycle = c.clock + 1
+    if c.refreshes == 0 and flips(channel):
+        cycle = c.clock + 1
+    return cycle

@@ -1,0 +1,155 @@
+"""The memory models: the state that each keeps, and how it makes room for more. A new model is a class like these, and a kernel that
+advances it."""
+
+from __future__ import annotations
+
+from dataclasses import astuple
+from fractions import Fraction
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from fuseflow.memory import mapping as maps
+from fuseflow.memory.channel import CHANNEL, HISTOGRAM_AT, TRANSACTION, new_channel
+from fuseflow.memory.comal_fixed import CHANNELS, COMAL, INTERVAL, ROUND_TRIP, WORD, advance_comal
+from fuseflow.memory.fixed_latency import FIXED, advance_fixed
+from fuseflow.memory.hbm2 import HBM2, advance_hbm2
+from fuseflow.memory.histogram import percentile
+from fuseflow.memory.statistics import ChannelStatistics
+from fuseflow.memory.timing import HBM2_2000, DeviceTiming, command_distances, lookahead
+from fuseflow.native.records import address
+from fuseflow.native.signatures import Function
+
+NumpyArray = npt.NDArray[Any]
+BUS_BYTES = 32
+"""The bytes that a channel moves in a memory cycle."""
+POOL = 256
+"""The number of transactions of a channel for which there is room at first."""
+
+
+class MemoryModel(Protocol):
+    """A memory model stands behind the ports and answers their requests.
+
+    `advance` is its kernel, which takes the address of the memory and a cycle. It returns 0, LATE, or the number to call `grow` with
+    before it is called again. An answer that is not known at a cycle is visible `lookahead` cycles later at the earliest. `clock` is the
+    number of memory cycles in one cycle of the ports. `delay` is the number of memory cycles from the acceptance of a read, and from the
+    completion of a write, to the earliest answer. `transaction` is the number of bytes of one access, and `peak` the largest number of
+    bytes in a cycle of the ports.
+    """
+
+    name: str
+    advance: Function
+    lookahead: int
+    clock: Fraction
+    delay: int
+    transaction: int
+    peak: Fraction
+    state: NumpyArray
+
+    def grow(self, short: int) -> None: ...
+
+    def channels(self) -> tuple[ChannelStatistics, ...]: ...
+
+
+class FixedLatency:
+    """A memory that answers every request `latency` cycles later. Each of its ports can move a line in every cycle."""
+
+    name, advance, delay, clock = "fixed", staticmethod(advance_fixed), 0, Fraction(1)
+
+    def __init__(self, latency: int, line: int, ports: int) -> None:
+        self.lookahead, self.transaction = latency, line
+        self.peak: Fraction = Fraction(line * max(ports, 1))
+        self.state: NumpyArray = FIXED.array(1)
+        self.state["latency"] = latency
+
+    def grow(self, short: int) -> None:
+        raise AssertionError("has no queues")
+
+    def channels(self) -> tuple[ChannelStatistics, ...]:
+        return ()
+
+
+class ComalFixed:
+    """The fixed pipe of the released Comal simulator."""
+
+    name, advance, lookahead, delay, transaction = "comal_fixed", staticmethod(advance_comal), ROUND_TRIP, 0, WORD
+    clock = Fraction(1)
+    peak: Fraction = Fraction(CHANNELS * WORD, INTERVAL)
+
+    def __init__(self) -> None:
+        self.free = np.zeros(CHANNELS, np.int64)
+        self.state: NumpyArray = COMAL.array(1)
+        self.state["free"] = address(self.free)
+
+    def grow(self, short: int) -> None:
+        raise AssertionError("has unbounded queues")
+
+    def channels(self) -> tuple[ChannelStatistics, ...]:
+        return ()
+
+
+class Hbm2:
+    """Channels of HBM2 behind an address mapping. Raises `MachineError` for an impossible number of channels."""
+
+    name, advance, transaction = "hbm2", staticmethod(advance_hbm2), maps.TRANSACTION
+
+    def __init__(
+        self,
+        channels: int = 8,
+        mapping: maps.AddressMapping = maps.DEFAULT_MAPPING,
+        device: DeviceTiming = HBM2_2000,
+        clock: Fraction = Fraction(1),
+    ) -> None:
+        self.clock, self.delay = clock, lookahead(device)
+        self.peak: Fraction = BUS_BYTES * channels * clock
+        self.lookahead = self.delay if clock == 1 else max(int((self.delay - 1) / clock), 1)
+        self.places = maps.place_tables(mapping, channels)
+        timing = command_distances(device)
+        self.timing = np.array(astuple(timing), np.int64)
+        self.blocks = [new_channel(address(self.timing), timing.refresh_period) for _ in range(channels)]
+        self.pools: list[NumpyArray] = [TRANSACTION.array(0) for _ in range(channels)]
+        self.listed = np.array([address(block) for block in self.blocks], np.int64)
+        self.state: NumpyArray = HBM2.array(1)
+        self.state[0] = (address(self.listed), channels, address(self.places))
+        for k in range(channels):
+            self.grow(k + 1)
+
+    def grow(self, short: int) -> None:
+        """Double the room in the pool of a channel, whose number is `short` - 1. Its slots keep their numbers, and the new ones are
+        free."""
+        channel, old = self.record(short - 1), self.pools[short - 1]
+        pool = TRANSACTION.array(2 * len(old) or POOL)
+        pool[: len(old)] = old
+        pool["next"][len(old) :] = np.arange(len(old) + 1, len(pool) + 1)
+        pool["next"][-1] = channel["free"]
+        self.pools[short - 1] = pool
+        channel["pool"], channel["free"] = address(pool), len(old)
+        channel["room"] += len(pool) - len(old)
+
+    def record(self, k: int) -> Any:
+        """Return the record of channel `k`."""
+        return self.blocks[k][: CHANNEL.size // 8].view(CHANNEL.dtype)[0]
+
+    def channels(self) -> tuple[ChannelStatistics, ...]:
+        return tuple(self._statistics(k) for k in range(len(self.blocks)))
+
+    def _statistics(self, k: int) -> ChannelStatistics:
+        counts = {name: int(self.record(k)[name]) for name in CHANNEL.dtype.names or ()}
+        reads, writes = counts["reads"], counts["writes"]
+        return ChannelStatistics(
+            reads=reads,
+            writes=writes,
+            hits=counts["hits"],
+            misses=counts["misses"],
+            conflicts=counts["conflicts"],
+            forwarded=counts["forwarded"],
+            absorbed=counts["absorbed"],
+            turnarounds=counts["turnarounds"],
+            refresh_cycles=counts["refreshed"],
+            service=counts["service"] / max(reads + writes, 1),
+            read_latency=counts["read_latency"] / max(reads, 1),
+            read_latency_p99=percentile(self.blocks[k][HISTOGRAM_AT // 8 :], 99),
+            write_latency=counts["write_latency"] / max(writes, 1),
+            last_completion=counts["last_done"],
+        )

@@ -1,0 +1,173 @@
+"""The ports of a memory: the requests of the nodes of a graph, or of a trace, and the cycles of their answers. They are the same
+for every model.
+
+A port is a ring of requests in the order of issue. `issue` appends one, `next_port` (`sending.py`) gives the requests to a model in the
+order in which they arrive, and `settle` makes answers visible, in order. All are plain functions of addresses, for kernels to
+call. Cycles at ports are cycles of the accelerator; a memory with another clock converts them in `arrival` and `settle`.
+
+A port that reads may have a reuse buffer (`reuse_buffer.py`). A request for a line in it is not sent: its answer comes
+`HIT_CYCLES` later, or with the answer before it if that comes later.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fuseflow.memory.histogram import count_latency
+from fuseflow.memory.reuse_buffer import look_up
+from fuseflow.native.bitsets import SHIFT, add, discard, next_in_word
+from fuseflow.native.records import Record, get_int, inline, outline
+
+FOREVER = 1 << 60
+HIT_CYCLES = 1
+"""The cycles from a request for a line in the reuse buffer to its answer."""
+HIT = 2
+"""This stands in place of `write` in a request for a line that is in the reuse buffer."""
+
+REQUEST = Record(
+    "address bytes write "
+    "cycle left "  # of issue; transactions without an answer
+    "accepted done "  # the latest of its transactions, memory cycles
+    "visible"  # the cycle from which the port sees the answer; -1 while it is open
+)
+PORT = Record(
+    "ring mask "
+    "issued sent answered released "  # requests so far; those before `released` may be overwritten
+    "due "  # cycle of the first request that was not sent
+    "part "  # transactions of it that were sent nevertheless
+    "last "  # cycle of the last answer
+    "timeless "  # requests are answered at once: nobody looks at cycles
+    "number unsent finished "  # of the port; sets of ports: with a request to send; with a request finished in this window
+    "bytes transactions latency "  # asked for; moved; from issue to answer, summed over what was moved
+    "buffer hits"  # address of the reuse buffer, or 0; requests for lines in it
+)
+MEMORY = Record(
+    "ports count "
+    "now "  # the end of the last window
+    "open "  # requests that were sent and are not answered
+    "words unsent finished "  # sets of ports, of `words` words, as in `PORT`
+    "senders cycles cycle index next "  # whose requests are being sent: see `sending.py`
+    "numerator denominator "  # memory cycles in accelerator cycles
+    "delay "  # from acceptance, or the end of a write, to the earliest answer
+    "model "  # address of the model's own state
+    "latencies"  # histogram of the latencies of reads
+)
+REQUEST_SIZE, PORT_SIZE = REQUEST.size, PORT.size
+FULL, LATE = -1, -1
+request_at, port_at, memory_at = REQUEST.at, PORT.at, MEMORY.at
+
+
+@inline
+def request_of(port: int, number: int) -> int:
+    """Return the address of a request of a port."""
+    p = port_at(port)
+    request: int = p.ring + REQUEST_SIZE * (number & p.mask)
+    return request
+
+
+@inline
+def issue(port: int, address: int, size: int, write: int, cycle: int) -> int:
+    """Request `size` bytes, 1 or more, and return the number of the request, or FULL if the ring has no room for it. Cycles never
+    decrease and are not before the end of the last window."""
+    p = port_at(port)
+    number: int = p.issued
+    if number - p.released > p.mask:
+        return FULL
+    r = request_at(request_of(port, number))
+    r.address, r.bytes, r.write, r.cycle = address, size, write, cycle
+    r.left, r.accepted, r.done, r.visible = 0, 0, 0, -1
+    p.issued = number + 1
+    p.bytes += size
+    if p.timeless != 0:
+        r.visible = cycle
+        p.sent = p.answered = p.issued
+    elif p.buffer != 0 and look_up(p.buffer, address // size):
+        _hit(port, number)
+    elif p.sent == number:
+        p.due = cycle
+        add(p.unsent, p.number)
+    return number
+
+
+@outline
+def _hit(port: int, number: int) -> None:
+    """Note that a request is for a line in the reuse buffer. It is answered at once, if all before it are."""
+    p, r = port_at(port), request_at(request_of(port, number))
+    r.write = HIT
+    p.hits += 1
+    if p.sent == number:
+        p.sent = p.issued
+        if p.answered == number:
+            _answer_hit(p, r)
+
+
+@inline
+def _answer_hit(p: Any, r: Any) -> None:
+    """Answer a request for a line in the reuse buffer, behind all requests before it."""
+    p.last = max(p.last, r.cycle + HIT_CYCLES)
+    p.answered += 1
+    r.visible = p.last
+
+
+@inline
+def arrival(memory: int, cycle: int) -> int:
+    """Return the memory cycle of a cycle of the accelerator. Both clocks start together."""
+    m = memory_at(memory)
+    return cycle if m.numerator == m.denominator else cycle * m.numerator // m.denominator
+
+
+@inline
+def _at_port(m: Any, cycle: int) -> int:
+    """Return the first cycle of the accelerator that is not before a memory cycle."""
+    return cycle if m.numerator == m.denominator else (cycle * m.denominator + m.numerator - 1) // m.numerator
+
+
+@inline
+def finish(port: int, number: int, accepted: int, done: int) -> None:
+    """Note that one transaction of a request of a port has been accepted and completed at these memory cycles."""
+    r = request_at(request_of(port, number))
+    r.left -= 1
+    r.accepted = max(r.accepted, accepted)
+    r.done = max(r.done, done)
+    if r.left == 0:
+        p = port_at(port)
+        add(p.finished, p.number)
+
+
+@inline
+def settle(memory: int, until: int) -> None:
+    """End the window, and make answers visible, for each port in the order of issue. A port sees the answer of a read no earlier
+    than `delay` cycles after its acceptance, and that a write is done `delay` cycles after it is. So nothing becomes visible that was
+    not decided one window before."""
+    m = memory_at(memory)
+    m.now = max(m.now, until)
+    for k in range(m.words):
+        bit = -1
+        while True:
+            bit = next_in_word(get_int(m.finished, k), bit)
+            if bit < 0:
+                break
+            _answer(m, (k << SHIFT) + bit)
+
+
+@inline
+def _answer(m: Any, k: int) -> None:
+    """Make the answers of port k visible that are known. One whose request is not finished is looked at when it is."""
+    port = m.ports + PORT_SIZE * k
+    p = port_at(port)
+    while p.answered < p.sent:
+        r = request_at(request_of(port, p.answered))
+        if r.left > 0:
+            break
+        if r.write == HIT:
+            _answer_hit(p, r)
+            continue
+        visible = r.done + m.delay if r.write != 0 else max(r.done, r.accepted + m.delay)
+        p.last = max(p.last, _at_port(m, visible))
+        p.latency += p.last - r.cycle
+        if r.write == 0:
+            count_latency(m.latencies, p.last - r.cycle)
+        p.answered += 1
+        m.open -= 1
+        r.visible = p.last
+    discard(m.finished, k)

@@ -1,0 +1,187 @@
+"""The memory settings of a machine, and the controller that follows from them. This module loads no compiler before a run needs its
+memory."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from fractions import Fraction
+from functools import cache, partial
+from typing import Annotated, Any, Literal, TypeAlias, get_args
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic_core import PydanticCustomError
+
+from fuseflow.errors import did_you_mean
+from fuseflow.memory import mapping as maps
+from fuseflow.memory.controller import Controller, MemoryDevice
+
+MOST_PARTS = 1000
+"""The largest numerator and denominator of the ratio of two clocks, so that cycles times one of them stay far inside 64 bits."""
+
+
+class _Strict(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+MOST = 2**31 - 1
+"""The largest number of a setting, so that it times a number of firings stays inside 64 bits."""
+
+
+def whole_number(value: Any) -> int:
+    """Return a whole number as a plain int, and -1 for anything else. Raise pydantic's error for one above `MOST`."""
+    if not isinstance(value, int) or isinstance(value, bool):
+        return -1
+    if value > MOST:
+        raise PydanticCustomError("large", f"is above {MOST:,}, the largest number of a setting")
+    return value
+
+
+def _lines(least: int) -> BeforeValidator:
+    def check(value: Any) -> Any:
+        if not least <= whole_number(value) <= MOST_LINES:
+            raise PydanticCustomError("lines", f"must be a whole number of lines, {least} to {MOST_LINES:,}")
+        return whole_number(value)
+
+    return BeforeValidator(check)
+
+
+def _channels(value: Any) -> Any:
+    if whole_number(value) not in maps.CHANNEL_COUNTS:
+        choices = ", ".join(str(n) for n in maps.CHANNEL_COUNTS)
+        raise PydanticCustomError("channels", f"must be one of {choices} channels")
+    return whole_number(value)
+
+
+def _line(value: Any) -> Any:
+    if not maps.TRANSACTION <= whole_number(value) <= MOST_LINE or value & (value - 1):
+        message = (
+            f"must be a power of two of bytes, from {maps.TRANSACTION}, which is one transaction of the memory, to {MOST_LINE}"
+        )
+        raise PydanticCustomError("line", message)
+    return whole_number(value)
+
+
+def _mapping(value: Any) -> Any:
+    if not isinstance(value, str) or value not in maps.MAPPINGS:
+        raise PydanticCustomError("mapping", "there is no such mapping", {"hint": did_you_mean(str(value), maps.MAPPINGS)})
+    return value
+
+
+MOST_LINE = 4096
+MOST_LINES = 1 << 20
+MOST_LATENCY = 1 << 20
+Clock = Annotated[float, Field(gt=0, allow_inf_nan=False, strict=True)]
+
+
+class IdealMemory(_Strict):
+    """A memory that answers at once."""
+
+    model: Literal["ideal"] = "ideal"
+
+
+class TimedMemory(_Strict):
+    """A memory that takes time, and how nodes make requests of it. `line` is the number of bytes of a request. `prefetch` is the number of
+    lines that are fetched ahead where an array is read in order. `outstanding` is the largest number of lines without an answer at one
+    port, and the number of lines of elements that a port holds for its node."""
+
+    line: Annotated[int, BeforeValidator(_line)] = 64
+    prefetch: Annotated[int, _lines(0)] = 8
+    outstanding: Annotated[int, _lines(1)] = 32
+
+
+def _latency(value: Any) -> Any:
+    if not 1 <= whole_number(value) <= MOST_LATENCY:
+        raise PydanticCustomError("latency", f"must be a whole number of cycles, 1 to {MOST_LATENCY:,}")
+    return whole_number(value)
+
+
+class FixedMemory(TimedMemory):
+    """A memory that answers every request `latency` cycles later, however many there are."""
+
+    model: Literal["fixed"] = "fixed"
+    latency: Annotated[int, BeforeValidator(_latency)] = 32
+
+
+class ComalFixedMemory(TimedMemory):
+    """The fixed pipe of the released Comal simulator. It is not HBM2, and ignores addresses."""
+
+    model: Literal["comal_fixed"] = "comal_fixed"
+
+
+class Hbm2Memory(TimedMemory):
+    """HBM2, command by command (docs/memory.md), with 2 GB and 32 bytes a memory cycle for each channel."""
+
+    model: Literal["hbm2"] = "hbm2"
+    channels: Annotated[int, BeforeValidator(_channels)] = 8
+    mapping: Annotated[str, BeforeValidator(_mapping)] = maps.DEFAULT_MAPPING.name
+    clock_ghz: Clock = 1.0
+
+
+MemorySettings: TypeAlias = IdealMemory | FixedMemory | ComalFixedMemory | Hbm2Memory
+MODEL_SETTINGS: dict[str, type[MemorySettings]] = {kind().model: kind for kind in get_args(MemorySettings)}
+"""The settings of each model, by its name. A new model is a class above, a model in `models.py` and a line in `controller`."""
+
+
+def memory_settings(value: Any) -> Any:
+    """Return the memory settings of a machine file as a mapping with the key `model`. The file may have such a mapping, or the name of a
+    model alone. Raises a pydantic error for anything else."""
+    if isinstance(value, BaseModel):
+        return value
+    below = ("model",) if isinstance(value, Mapping) else ()  # the key that is refused
+    if isinstance(value, str):
+        value = {"model": value}
+    if not isinstance(value, Mapping) or "model" not in value:
+        hint = {"hint": "write `memory: hbm2`, or a mapping: `memory: {model: hbm2, channels: 8}`"}
+        raise PydanticCustomError("memory", "must name a model: " + ", ".join(MODEL_SETTINGS), hint)
+    if not isinstance(value["model"], str) or value["model"] not in MODEL_SETTINGS:
+        model = "null" if value["model"] is None else value["model"]
+        context = {"hint": did_you_mean(str(model), MODEL_SETTINGS), "below": below}
+        raise PydanticCustomError("memory", f"there is no memory model `{model}`", context)
+    return dict(value)
+
+
+@cache
+def clock_ratio(memory_ghz: float, machine_ghz: float) -> Fraction:
+    """Return the number of memory cycles in a cycle of the machine. Raises `ValueError` if that is no ratio of small whole numbers."""
+    ratio = Fraction(str(memory_ghz)) / Fraction(str(machine_ghz))
+    if max(ratio.numerator, ratio.denominator) > MOST_PARTS:
+        raise ValueError(
+            f"a memory of {memory_ghz} GHz is not in step with a machine of {machine_ghz} GHz: clocks must be in a ratio of whole "
+            f"numbers up to {MOST_PARTS}"
+        )
+    return ratio
+
+
+def controller(settings: MemorySettings, clock_ghz: float) -> Controller | None:
+    """Return the controller of a new run on a machine of that clock, or None if the memory answers at once."""
+    if isinstance(settings, IdealMemory):
+        return None
+    make: Callable[[int], MemoryDevice] = _make_comal_fixed
+    capacity = maps.capacity(maps.CHANNEL_COUNTS[-1])  # addresses do not matter
+    if isinstance(settings, FixedMemory):
+        make = partial(_make_fixed, settings)
+    if isinstance(settings, Hbm2Memory):
+        make = partial(_make_hbm2, settings, clock_ratio(settings.clock_ghz, clock_ghz))
+        capacity = maps.capacity(settings.channels)
+    return Controller(make, settings.line, settings.outstanding, settings.prefetch, capacity)
+
+
+def _make_hbm2(settings: Hbm2Memory, clock: Fraction, ports: int) -> MemoryDevice:
+    from fuseflow.memory.memory import Memory  # loads the compiler
+    from fuseflow.memory.models import Hbm2
+
+    return Memory(Hbm2(settings.channels, maps.MAPPINGS[settings.mapping], clock=clock), ports)
+
+
+def _make_fixed(settings: FixedMemory, ports: int) -> MemoryDevice:
+    from fuseflow.memory.memory import Memory
+    from fuseflow.memory.models import FixedLatency
+
+    return Memory(FixedLatency(settings.latency, settings.line, ports), ports)
+
+
+def _make_comal_fixed(ports: int) -> MemoryDevice:
+    from fuseflow.memory.memory import Memory
+    from fuseflow.memory.models import ComalFixed
+
+    return Memory(ComalFixed(), ports)

@@ -1,0 +1,116 @@
+"""The statistics of a memory: its ports, its channels, and the whole run."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Literal, TypeAlias
+
+from fuseflow.memory.layout import AddressRange, ArrayKind, ArrayName
+
+Direction: TypeAlias = Literal["read", "write"]
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryPort:
+    """A port's use: one array of a node, read or written. `buffer` is the number of lines of its reuse buffer, if it has one."""
+
+    node: str
+    tensor: str
+    kind: ArrayKind
+    direction: Direction
+    buffer: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class PortStatistics:
+    """The statistics of one port. `asked_bytes` are the bytes of its requests, `moved_bytes` the bytes of their transactions, and
+    `latency` is the mean number of cycles from issue to answer. `hits` are the requests for lines in its reuse buffer: they move
+    nothing, and their cycles are not in the mean."""
+
+    requests: int
+    transactions: int
+    asked_bytes: int
+    moved_bytes: int
+    latency: float
+    hits: int = 0
+
+    @property
+    def fetches(self) -> int:
+        """The requests that moved something."""
+        return self.requests - self.hits
+
+
+@dataclass(frozen=True, slots=True)
+class ChannelStatistics:
+    """The statistics of one channel, in memory cycles. No number depends on how far the channel was advanced after its last completion.
+
+    `reads` and `writes` are the completed transactions. Each is a hit (its row was open), a miss (its bank was closed), a conflict
+    (another row was open), forwarded or absorbed (by a queued write). `turnarounds` is the number of changes between reading and writing
+    on the buses of the pseudo channels. `refresh_cycles` are the cycles from when a refresh is due until rows may open again. `service`
+    is the mean number of cycles from acceptance to completion. `read_latency` and `write_latency` are the mean numbers of cycles from
+    arrival to completion, and `read_latency_p99` is the 99th percentile, at most 3 % too high.
+    """
+
+    reads: int
+    writes: int
+    hits: int
+    misses: int
+    conflicts: int
+    forwarded: int
+    absorbed: int
+    turnarounds: int
+    refresh_cycles: int
+    service: float
+    read_latency: float
+    read_latency_p99: int
+    write_latency: float
+    last_completion: int
+
+    @property
+    def moved_bytes(self) -> int:
+        """The bytes that moved on the data buses."""
+        return 32 * (self.hits + self.misses + self.conflicts)
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryStatistics:
+    """The memory statistics of a run, in cycles of the machine. Statistics of channels are in cycles of the memory.
+
+    `peak` is the number of bytes that can be moved in a cycle, and `clock` the number of memory cycles in one. `places` says where the
+    arrays lie. `ports` are in the order of the nodes. `read_latency` is the mean number of cycles from the request of a line to its
+    answer, and `read_latency_p99` the number within which 99 % lie (at most 3 % too high).
+    """
+
+    model: str
+    peak: Fraction
+    clock: float
+    places: Mapping[ArrayName, AddressRange]
+    ports: tuple[tuple[MemoryPort, PortStatistics], ...]
+    channels: tuple[ChannelStatistics, ...]
+    read_latency: float
+    read_latency_p99: int
+
+    def moved_bytes(self, direction: Direction | None = None) -> int:
+        """Return the bytes of all transactions, or of the transactions in one direction."""
+        return sum(statistics.moved_bytes for port, statistics in self.ports if direction in (None, port.direction))
+
+    @property
+    def is_buffered(self) -> bool:
+        """Whether a port has a reuse buffer."""
+        return any(port.buffer for port, _ in self.ports)
+
+    @property
+    def bound(self) -> int:
+        """The cycles that moving all bytes takes at least."""
+        return -int(-self.bus_bytes // self.peak)
+
+    @property
+    def bus_bytes(self) -> int:
+        """The bytes that moved on the data buses. Requests that a queued write answers or absorbs do not count."""
+        return sum(channel.moved_bytes for channel in self.channels) if self.channels else self.moved_bytes()
+
+    def total(self, field: str) -> int:
+        """Return the sum of a statistic over all channels."""
+        return sum(getattr(channel, field) for channel in self.channels)

@@ -1,0 +1,303 @@
+"""This module compiles kernels to object code with numba. It is imported when a kernel must be compiled, which few runs need.
+
+Numba learns here what the classes of `Instruction` mean, and about the helpers of a kernel. The object code of a kernel has one symbol, and
+needs nothing but functions of the C library: a kernel raises no exception, allocates nothing and does not call Python.
+"""
+
+from __future__ import annotations
+
+import dis
+import inspect
+import re
+from collections.abc import Callable
+from functools import partial
+from types import FunctionType
+from typing import Any, TypeAlias, assert_never
+
+import llvmlite.binding as llvm
+import numba
+import numpy as np
+from llvmlite import ir
+from numba import types
+from numba.core import cgutils, compiler, registry
+from numba.core.compiler_lock import global_compiler_lock
+from numba.core.typing.templates import infer, infer_global, make_intrinsic_template
+from numba.extending import register_jitable
+
+from fuseflow.native.machine_code import target_machine
+from fuseflow.native.records import (
+    LANES,
+    AtMost,
+    BitLength,
+    Least,
+    Load,
+    Pointer,
+    Prefetch,
+    Raise,
+    Scalar,
+    Store,
+    TrailingZeros,
+    is_inlined,
+)
+from fuseflow.native.signatures import Call, Function, Signature
+from fuseflow.native.sources import Instruction, KernelError, parts_of
+
+Generator: TypeAlias = Callable[[Any, Any, Any, Any], Any]
+"""A code generator takes numba's target context, an LLVM builder, a signature and the LLVM values of arguments."""
+
+HELPER_OPTIONS: dict[str, Any] = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True, "_nrt": False, "error_model": "numpy"}
+"""Helpers are called from kernels only."""
+C_LIBRARY = re.compile(
+    r"llvm\..*|mem(cpy|set|move)|(a?(sin|cos|tan)h?|atan2|exp|expm1|log|log1p|log2|log10|pow|sqrt|erfc?|fabs|floor|ceil|fmod)f?"
+)
+"""The symbols that object code may refer to: every process has them."""
+
+
+_known_instructions: dict[Instruction, None] = {}
+_known_helpers: dict[FunctionType, None] = {}
+
+
+@global_compiler_lock  # type: ignore[untyped-decorator]
+def optimized_module(function: Function, signature: Signature, symbol: str) -> llvm.ModuleRef:
+    """Compile a kernel to an LLVM module, whose one public function is called `symbol`. Raise `KernelError` if the kernel raises
+    exceptions, allocates or calls Python."""
+    _require_no_exceptions(function)
+    _register(function)
+    arguments, result = [_numba_type(scalar) for scalar in signature.arguments], _numba_type(signature.result)
+    context = registry.cpu_target.target_context
+    try:
+        compiled = compiler.compile_extra(registry.cpu_target.typing_context, context, function, arguments, result, _flags(), {})
+    except numba.core.errors.NumbaError as error:
+        raise KernelError(f"the kernel `{function.__qualname__}` does not compile: {error}") from error
+    library = compiled.library
+    library.add_ir_module(_entry(context, compiled.fndesc, symbol, arguments, result))
+    library.finalize()
+    module = library._final_module.clone()
+    _hide_all_but(module, symbol, function)
+    return module
+
+
+def object_code(module: llvm.ModuleRef, cpu: str, features: str = "") -> bytes:
+    """Return the object file of a module for a processor."""
+    code: bytes = target_machine(cpu, features).emit_object(module)
+    return code
+
+
+def _require_no_exceptions(function: Function) -> None:
+    for part in parts_of(function).functions:
+        if any(step.opname == "RAISE_VARARGS" for step in dis.get_instructions(part)):
+            raise KernelError(
+                f"the kernel `{function.__qualname__}` raises an exception, in `{part.__qualname__}`",
+                hint="a kernel sets `node.fault`, and the engine raises the error",
+            )
+
+
+def _flags() -> Any:
+    flags: Any = compiler.Flags()
+    flags.error_model = "numpy"
+    flags.nrt = False
+    flags.no_cpython_wrapper = flags.no_cfunc_wrapper = True
+    flags.no_compile = True  # until the entry is added
+    return flags
+
+
+def _entry(context: Any, description: Any, symbol: str, arguments: list[Any], result: Any) -> ir.Module:
+    """Return a module with the function that others call. It calls the compiled one, which also returns whether it raised an exception;
+    since none does, the process ends there."""
+    module = ir.Module(symbol)
+    native_type = context.call_conv.get_function_type(description.restype, description.argtypes)
+    native = ir.Function(module, native_type, description.llvm_func_name)
+    plain = ir.FunctionType(_plain_type(context, result), [_plain_type(context, argument) for argument in arguments])
+    entry = ir.Function(module, plain, symbol)
+    builder = ir.IRBuilder(entry.append_basic_block())
+    status, value = context.call_conv.call_function(builder, native, description.restype, description.argtypes, entry.args)
+    with builder.if_then(status.is_error, likely=False):
+        builder.call(ir.Function(module, ir.FunctionType(ir.VoidType(), []), "llvm.trap"), [])
+        builder.unreachable()
+    if result == types.none:
+        builder.ret_void()
+    else:
+        builder.ret(value)
+    return module
+
+
+def _plain_type(context: Any, numba_type: Any) -> Any:
+    return ir.VoidType() if numba_type == types.none else context.get_value_type(numba_type)
+
+
+def _hide_all_but(module: llvm.ModuleRef, symbol: str, function: Function) -> None:
+    """Make all definitions but one private to the module, and remove what nothing uses. The names of the others, which numba counts up,
+    become the names of their places, so that equal kernels have equal object files. Raise `KernelError` if what remains needs
+    more than the C library."""
+    for item in _contents(module):
+        if not item.is_declaration and item.name != symbol:
+            item.linkage = "internal"
+    passes = llvm.create_new_module_pass_manager()
+    passes.add_global_dead_code_eliminate_pass()
+    passes.run(module, llvm.create_pass_builder(target_machine(""), llvm.create_pipeline_tuning_options()))
+    _require_self_contained(module, function)
+    for k, item in enumerate(item for item in _contents(module) if not item.is_declaration and item.name != symbol):
+        item.name = f"part{k}"
+    module.name = symbol
+
+
+def _contents(module: llvm.ModuleRef) -> list[Any]:
+    return [*module.functions, *module.global_variables]
+
+
+def _require_self_contained(module: llvm.ModuleRef, function: Function) -> None:
+    names = {item.name for item in _contents(module) if item.is_declaration}
+    if foreign := sorted(name for name in names if not C_LIBRARY.fullmatch(name)):
+        raise KernelError(
+            f"the kernel `{function.__qualname__}` needs `{foreign[0]}`",
+            hint="a kernel allocates nothing and does not call Python",
+        )
+
+
+def _numba_type(scalar: Scalar | None) -> Any:
+    return types.none if scalar is None else getattr(types, scalar)
+
+
+# What numba learns about kernels
+
+
+def _register(function: Function) -> None:
+    """Tell numba of all helpers and instructions of a kernel that it does not know yet."""
+    parts = parts_of(function)
+    for instruction in parts.instructions:
+        if instruction not in _known_instructions:
+            _known_instructions[instruction] = None
+            template = make_intrinsic_template(instruction, _definition(instruction), type(instruction).__name__)
+            infer(template)
+            infer_global(instruction, types.Function(template))
+    for helper in parts.functions:
+        if helper not in _known_helpers and helper is not function:
+            _known_helpers[helper] = None
+            register_jitable(**HELPER_OPTIONS, forceinline=is_inlined(helper))(helper)
+
+
+def _definition(instruction: Instruction) -> Callable[..., Any]:
+    """Return the function that gives numba the signature and the code generator of an instruction."""
+    match instruction:
+        case Pointer():
+            record = numba.from_dtype(np.dtype(list(instruction.fields)))
+            return lambda typing, address: (record(types.int64), _as_pointer)
+        case Load():
+            number = _numba_type(instruction.scalar)
+            return lambda typing, address, i: (number(types.int64, types.int64), _load)
+        case Store():
+            number = _numba_type(instruction.scalar)
+            return lambda typing, address, i, value: (types.void(types.int64, types.int64, number), _store)
+        case Prefetch():
+            return lambda typing, address: (types.void(types.int64), _prefetch)
+        case TrailingZeros():
+            return lambda typing, bits: (types.int64(types.int64), _trailing_zeros)
+        case BitLength():
+            return lambda typing, number: (types.int64(types.int64), _bit_length)
+        case AtMost():
+            return lambda typing, address, limit: (types.int64(types.int64, types.int64), _at_most)
+        case Raise():
+            generate = partial(_raise, instruction.count, instruction.group)
+            return lambda typing, address, place, own, near, far: (types.void(*[types.int64] * 5), generate)
+        case Least():
+            kind = ir.IntType(64 if instruction.scalar == "int64" else 32)
+            return lambda typing, address, places: (types.int64(types.int64, types.int64), partial(_least, kind))
+        case Call():
+            return _call_definition(instruction.signature)
+        case _:
+            assert_never(instruction)
+
+
+def _call_definition(signature: Signature) -> Callable[..., Any]:
+    result, arguments = _numba_type(signature.result), [_numba_type(scalar) for scalar in signature.arguments]
+
+    def define(typing: Any, *given: Any) -> Any:
+        return result(types.int64, *arguments), _call
+
+    names = ["typing", "address", *(f"argument{k}" for k in range(len(arguments)))]
+    parameters = [inspect.Parameter(name, inspect.Parameter.POSITIONAL_OR_KEYWORD) for name in names]
+    define.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    return define
+
+
+def _as_pointer(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+    return builder.inttoptr(values[0], context.get_value_type(signature.return_type))
+
+
+def _load(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+    return builder.load(_element(builder, context.get_value_type(signature.return_type), *values))
+
+
+def _store(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+    address, i, value = values
+    builder.store(value, _element(builder, context.get_value_type(signature.args[2]), address, i))
+    return context.get_dummy_value()
+
+
+def _element(builder: Any, kind: Any, address: Any, i: Any) -> Any:
+    """Return the pointer to the i-th number of an array."""
+    return builder.gep(builder.inttoptr(address, kind.as_pointer()), [i])
+
+
+def _prefetch(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+    word, byte = ir.IntType(32), ir.IntType(8).as_pointer()
+    kind = ir.FunctionType(ir.VoidType(), [byte, word, word, word])
+    function = cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0i8")
+    builder.call(function, [builder.inttoptr(values[0], byte), word(0), word(3), word(1)])
+    return context.get_dummy_value()
+
+
+def _trailing_zeros(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+    return builder.cttz(values[0], ir.IntType(1)(1))
+
+
+def _bit_length(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+    return builder.sub(ir.IntType(64)(64), builder.ctlz(values[0], ir.IntType(1)(1)))
+
+
+def _at_most(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+    address, limit = values
+    numbers = builder.load(_lanes(builder, ir.IntType(64), LANES, address), align=8)
+    places = builder.bitcast(builder.icmp_signed("<=", numbers, _in_all_lanes(builder, limit, LANES)), ir.IntType(LANES))
+    return builder.zext(places, ir.IntType(64))
+
+
+def _least(kind: Any, context: Any, builder: Any, signature: Any, values: Any) -> Any:
+    address, places = values
+    numbers = builder.load(_lanes(builder, kind, LANES, address), align=kind.width // 8)
+    chosen = builder.bitcast(builder.trunc(places, ir.IntType(LANES)), ir.VectorType(ir.IntType(1), LANES))
+    most = ir.Constant(numbers.type, [2 ** (kind.width - 1) - 1] * LANES)
+    name = f"llvm.vector.reduce.smin.v{LANES}i{kind.width}"
+    function = cgutils.get_or_insert_function(builder.module, ir.FunctionType(kind, [numbers.type]), name)
+    number = builder.call(function, [builder.select(chosen, numbers, most)])
+    return number if kind.width == 64 else builder.sext(number, ir.IntType(64))
+
+
+def _raise(count: int, group: int, context: Any, builder: Any, signature: Any, values: Any) -> Any:
+    address, place, own, near, far = values
+    at = _lanes(builder, ir.IntType(64), count, address)
+    numbers = builder.load(at, align=8)
+    places = ir.Constant(numbers.type, list(range(count)))
+    groups = ir.Constant(numbers.type, [k // group for k in range(count)])
+    is_own = builder.icmp_signed("==", places, _in_all_lanes(builder, place, count))
+    is_near = builder.icmp_signed("==", groups, _in_all_lanes(builder, builder.sdiv(place, place.type(group)), count))
+    own, near, far = (_in_all_lanes(builder, limit, count) for limit in (own, near, far))
+    limits = builder.select(is_own, own, builder.select(is_near, near, far))
+    builder.store(builder.select(builder.icmp_signed(">", numbers, limits), numbers, limits), at, align=8)
+    return context.get_dummy_value()
+
+
+def _lanes(builder: Any, kind: Any, count: int, address: Any) -> Any:
+    """Return the pointer to `count` numbers at an address, as one vector."""
+    return builder.inttoptr(address, ir.VectorType(kind, count).as_pointer())
+
+
+def _in_all_lanes(builder: Any, number: Any, count: int) -> Any:
+    vector = builder.insert_element(ir.Constant(ir.VectorType(number.type, count), ir.Undefined), number, ir.IntType(32)(0))
+    return builder.shuffle_vector(vector, vector, ir.Constant(ir.VectorType(ir.IntType(32), count), [0] * count))
+
+
+def _call(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+    kinds = [context.get_value_type(argument) for argument in signature.args[1:]]
+    function = ir.FunctionType(context.get_value_type(signature.return_type), kinds)
+    return builder.call(builder.inttoptr(values[0], function.as_pointer()), values[1:])

@@ -1,0 +1,79 @@
+"""Signatures are types of arguments and results. A kernel calls another function of a known signature by its address."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from fuseflow.native.records import C_TYPES, Scalar
+
+Function = Callable[..., Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Signature:
+    """The types of the arguments of a function, and of its result (None: it has no result)."""
+
+    result: Scalar | None
+    arguments: tuple[Scalar, ...]
+
+    def callable_at(self, address: int) -> Function:
+        """Return the function at an address, for calls from Python."""
+        result = None if self.result is None else C_TYPES[self.result]
+        function: Function = ctypes.CFUNCTYPE(result, *(C_TYPES[argument] for argument in self.arguments))(address)
+        return function
+
+
+def integers(count: int) -> Signature:
+    """Return the signature of a function of `count` integers that returns an integer."""
+    word: Scalar = "int64"
+    return Signature(word, (word,) * count)
+
+
+KERNEL = integers(1)
+"""This is the signature of a kernel. It takes the address of its node and returns 0."""
+ELEMENTWISE = integers(8)
+"""This is the signature of an operator on arrays. It takes the address of the results, their number, and address and stride (in
+words) of each of three operands."""
+FOLD = Signature("float64", ("float64", "int64", "int64", "int64"))
+"""This is the signature of a fold. It takes the value so far, then address and stride of the values, and their number; it returns
+the new value."""
+SWEEP = integers(3)
+"""This is the signature of the joint loop. It takes the addresses of the nodes and of the agenda, and the number of firings after
+which it returns."""
+FOLD_INTO = integers(4)
+"""This is the signature of an elementwise fold. It takes the address of the values so far, address and stride of the new ones,
+and their number."""
+NOTE = integers(5)
+"""This is the signature of the function that notes firings. It takes the address of the tracer, the first cycle, the number of
+firings, the cycle by which their tokens were visible, and the cycle from which their slots were free."""
+ADVANCE = integers(2)
+"""This is the signature of a memory model. It takes the address of the memory and the cycle to which it advances."""
+SWEEP_AT_MEMORY = integers(6)
+"""This is the signature of the joint loop at a memory. It takes the arguments of `SWEEP`, the addresses of the memory and of its
+model, and the number of cycles of a turn."""
+
+_plain_functions: list[Function] = []
+
+
+def plain_address(function: Function) -> int:
+    """Return the number that stands for the address of a function that is not compiled."""
+    if function not in _plain_functions:
+        _plain_functions.append(function)
+    return _plain_functions.index(function)
+
+
+@dataclass(frozen=True, slots=True, weakref_slot=True, eq=False)
+class Call:
+    """The call of the function at an address, which is of this signature."""
+
+    signature: Signature
+
+    def __call__(self, address: int, *arguments: Any) -> Any:
+        return _plain_functions[address](*arguments)
+
+
+call_kernel, call_elementwise, call_fold = Call(KERNEL), Call(ELEMENTWISE), Call(FOLD)
+call_fold_into, call_advance, call_note = Call(FOLD_INTO), Call(ADVANCE), Call(NOTE)
