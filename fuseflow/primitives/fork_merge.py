@@ -14,8 +14,8 @@ def fork(node: n.Fork, context: RuleContext, m: Module) -> None:
     x, lanes = context.input(m, 0), context.outputs(m)
     turn = m.register("turn", count_bits(len(lanes)))
     m.rule("control", x.control, [x], gives=dict.fromkeys(lanes, x.token), closes=True)
-    for k, lane in enumerate(lanes):
-        m.rule(f"to {k}", ~x.control & turn.is_(k), [x], gives={lane: x.token}, sets={"turn": (k + 1) % len(lanes)})
+    for k in m.turns("turn", lanes):
+        m.rule(f"to {k}", ~x.control & turn.is_(k), [x], gives={lanes[k]: x.token}, sets={"turn": (k + 1) % len(lanes)})
 
 
 def merge(node: n.Merge, context: RuleContext, m: Module) -> None:
@@ -25,7 +25,8 @@ def merge(node: n.Merge, context: RuleContext, m: Module) -> None:
     (out,) = context.outputs(m)
     turn, counted = m.register("turn", count_bits(len(lanes))), count_bits(len(lanes) + 1)
     taken, ended = m.register("taken", counted), m.register("ended", counted)
-    for k, lane in enumerate(lanes):
+    for k in m.turns("turn", [lane.name for lane in lanes]):
+        lane = lanes[k]
         mine, whole = turn.is_(k), _is_whole(lane, node.levels)
         same = all_of(other.same_control(lane) for other in lanes if other is not lane)
         m.rule(f"{k} whole", mine & whole, lanes, gives={out: lane.token}, closes=True, expects=same)

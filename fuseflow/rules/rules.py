@@ -198,6 +198,11 @@ class Module:
         self.noted[name] = Register(width)
         return Expr("register", (), width, name)
 
+    def turns(self, register: str, lanes: Sequence[str]) -> range:
+        """Return the values of a register for which rules are stated: the lane, of these inputs or outputs, whose turn it is. The rules of
+        each are those of lane 0, with the lanes in turn from it on."""
+        return range(len(lanes))
+
     def memory(self, name: str, width: int, depth: int) -> str:
         self.memories[name] = Memory(width, depth)
         return name

@@ -7,7 +7,7 @@ program are part of the text.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from math import inf, nan
 from typing import Any
@@ -55,7 +55,7 @@ class StepCode:
         if self.runs_ahead:
             self.add(1, "backlog, ahead = backlog_of(p), 0")
         self.add(1, "while True:")
-        self.decisions(2, module.rules, Facts({}, {}, {}))
+        self.decisions(2, module.rules, Facts({}, {f"register_{module.turn}": 0}, {}))
 
     def add(self, depth: int, *lines: str) -> None:
         self.lines += [f"{'    ' * depth}{line}" for line in lines]
@@ -105,6 +105,13 @@ class StepCode:
             return
         self.add(depth, f"raise p.misaligned({', '.join(f'token_{head}' for head in heads)})")
 
+    def move_on(self) -> Iterator[str]:
+        """Yield the lines that give each lane the names of the one before it, so that the next one is lane 0."""
+        lanes = self.module.lanes
+        moves = "take" if lanes[0] in self.module.inputs else "push"
+        for names in (lanes, [f"{moves}_{lane}" for lane in lanes]):
+            yield f"{', '.join(names)} = {', '.join((*names[1:], names[0]))}"
+
     def firing(self, depth: int, rule: Rule, facts: Facts) -> None:
         """Add the code of the effects of a rule."""
         if facts.decide(rule.expects) is not True:
@@ -123,7 +130,9 @@ class StepCode:
         self.add(depth, f"t = {'close' if rule.closes else 'fire'}({visible}{free})")
         self.add(depth, *(f"take_{head.removeprefix(BEHIND)}(t)" for head in rule.takes))
         self.add(depth, *(f"push_{out}({text}, t)" for out, text in gives))
-        if states := (*rule.sets, *rule.notes):
+        if self.module.turn in dict(rule.sets):
+            self.add(depth, *self.move_on())
+        if states := [state for state in (*rule.sets, *rule.notes) if state[0] != self.module.turn]:
             names, values = zip(*((f"register_{name}", facts.text(state)) for name, state in states), strict=True)
             self.add(depth, f"{', '.join(names)} = {', '.join(values)}")
         if self.runs_ahead and rule.gives and not rule.closes:

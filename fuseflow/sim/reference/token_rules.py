@@ -39,7 +39,8 @@ class TokenHead(Head):
 
 
 class TokenModule(Module):
-    """A module whose rules give tokens. `starts` has the first contents of registers that hold no numbers of rules."""
+    """A module whose rules give tokens. `starts` has the first contents of registers that hold no numbers of rules. If `lanes` take turns,
+    only the rules of lane 0 are stated, and the lanes move on where these set the register `turn`: 64 lanes have 262,144 conditions."""
 
     head: ClassVar[type[Head]] = TokenHead
     level_bits: ClassVar[int] = LEVEL_WIDTH
@@ -47,6 +48,11 @@ class TokenModule(Module):
     def __init__(self, op: str) -> None:
         super().__init__(op)
         self.starts: dict[str, str] = {}
+        self.turn, self.lanes = "", tuple[str, ...]()
+
+    def turns(self, register: str, lanes: Sequence[str]) -> range:
+        self.turn, self.lanes = register, tuple(lanes)
+        return range(1)
 
     def value(self, out: str, payload: Expr) -> Expr:
         return call("payload", WIDTH + KIND_BITS, payload)
