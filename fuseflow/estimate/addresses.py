@@ -1,4 +1,4 @@
-"""The ways that references take through a graph, from the node that makes them to the node that reads there."""
+"""Traces the references that a node reads at back through a graph, to the scans, locates and forks that decide where it reads."""
 
 from __future__ import annotations
 
@@ -12,11 +12,12 @@ from fuseflow.samml import nodes as n
 from fuseflow.samml.coordinate_bounds import stream_bounds
 
 Lookup = n.Scan | n.Load
-"""A node that reads where its references say."""
+"""A node that reads an array at the positions that the references on its input name."""
 
 
 class Addresses:
-    """The ways of references through a graph: what decides where a node reads. `lanes_of` are the lanes of each fork."""
+    """Traces references through a graph, to what decides where a node reads. `lanes_of` is the number of lanes of each fork, by
+    name."""
 
     def __init__(self, graph: n.Graph, flows: Mapping[n.Port, Flow], lanes_of: Mapping[str, Number]) -> None:
         self.graph, self.flows, self.lanes_of = graph, flows, lanes_of
@@ -26,10 +27,10 @@ class Addresses:
         self._forks: dict[n.Port, dict[str, Truth]] = {}
 
     def lookup(self, node: Lookup) -> Lookup | None:
-        """Return the node whose references decide where the elements lie that `node` reads.
+        """Return the node whose references decide at which positions of its tensor `node` reads.
 
-        This is the node itself, or a scan above it whose fibers it reads one after the other. None means that it reads the whole tensor
-        once, from start to end.
+        This is `node` itself, or a scan above it whose fibers it reads one after the other. None means that it reads the whole
+        tensor once, from start to end.
         """
         while node.sequential:
             producer = self.by_name[node.inputs[0].node]
@@ -41,8 +42,8 @@ class Addresses:
         return node
 
     def varying_level(self, node: Lookup, level: int) -> int:
-        """Return the level of a tensor whose coordinate changes from one reference to the next, where a node looks up references of
-        `level`. It is -1 if all references of a list are equal."""
+        """Return the level of a tensor whose coordinate changes from one reference in a list to the next, where the references of
+        `node` lead to elements of `level`. It is -1 if all references of a list are equal."""
         port, depth = node.inputs[0], self.types[node.inputs[0]].depth
         while level >= 0:
             port = self._origin(port)
@@ -59,7 +60,8 @@ class Addresses:
         return -1
 
     def _origin(self, port: n.Port) -> n.Port:
-        """Return the stream of which a stream has the elements, where nodes only choose among them or deal them."""
+        """Return the stream whose elements a stream has, followed back through nodes that only choose among elements or deal
+        them."""
         while True:
             node = self.by_name[port.node]
             match node:
@@ -80,14 +82,15 @@ class Addresses:
                     assert_never(unknown)
 
     def lanes(self, node: Lookup) -> tuple[Number, Number]:
-        """Return the lanes to which the references of a node are dealt in their innermost lists, and those of all forks on their ways."""
+        """Return to how many lanes an innermost list of a node's references is dealt, and the product of the lanes of all forks
+        that may decide which references the node gets."""
         port = node.inputs[0]
         fork = self._dealing(port)
         deciding = (choose(decides, self.lanes_of[name], 1) for name, decides in self._deciding(port).items())
         return self.lanes_of[fork] if fork else 1, prod(deciding)
 
     def _dealing(self, port: n.Port) -> str:
-        """Return the fork that deals the references of a stream in their innermost lists, empty if none does."""
+        """Return the name of the fork that deals the references of a stream within their innermost lists, empty if none does."""
         while isinstance(producer := self.by_name[port.node], n.Fork | n.Join | n.Locate):
             if isinstance(producer, n.Fork):
                 return producer.name
@@ -100,7 +103,7 @@ class Addresses:
         return ""
 
     def loops(self, node: Lookup, array_lines: float) -> tuple[Loop, ...]:
-        """Return the loops around the references of a look-up, outermost first, given the lines of the array."""
+        """Return the loops around the references that `node` looks up, outermost first. The array has `array_lines` lines."""
         decl, port = self.graph.declared[node.tensor], node.inputs[0]
         level = node.level - 1 if isinstance(node, n.Scan) else decl.format.rank - 1
         levels = self._own_levels(port, level)
@@ -110,7 +113,8 @@ class Addresses:
         return tuple(own.get(depth) for depth in range(1, self.types[port].depth + 1))
 
     def _own_levels(self, port: n.Port, level: int) -> dict[int, int]:
-        """Return the level of a tensor along which references to its `level` change, for each depth, outermost 1, where they do."""
+        """Return, for each depth of a stream of references to elements of `level` at which these change, along which level of the
+        tensor they do. Depth 1 is the outermost."""
         port = self._origin(port)
         node, depth = self.by_name[port.node], self.types[port].depth
         match node:
@@ -134,14 +138,14 @@ class Addresses:
                 assert_never(unknown)
 
     def _coordinate_depth(self, port: n.Port) -> int:
-        """Return the depth at which a stream of coordinates gets them: it repeats them further inside."""
+        """Return the depth at which a node made the coordinates of a stream. Repeats further inside only repeat them."""
         port = self._origin(port)
         while isinstance(node := self.by_name[port.node], n.Repeat):
             port = self._origin(node.inputs[0])
         return self.types[port].depth
 
     def _deciding(self, port: n.Port) -> dict[str, Truth]:
-        """Return the forks that may decide what a stream has, and whether each does."""
+        """Return, for each fork before a stream, whether the lane that it deals to decides which elements the stream has."""
         if port not in self._forks:
             node = self.by_name[port.node]
             match node:
@@ -167,7 +171,7 @@ class Addresses:
         return self._forks[port]
 
     def _deciding_any(self, ports: Iterable[n.Port]) -> dict[str, Truth]:
-        """Return the forks that may decide what any of some streams has."""
+        """Return, for each fork before any of some streams, whether its lane decides which elements one of them has."""
         forks: dict[str, Truth] = {}
         for port in ports:
             for name, decides in self._deciding(port).items():
@@ -175,7 +179,7 @@ class Addresses:
         return forks
 
     def _lacks_some(self, port: n.Port) -> Truth:
-        """Return whether the lists of a stream of coordinates lack some of them."""
+        """Return whether the lists of a stream of coordinates lack some coordinates of their dimension."""
         flow = self.flows[port]
         lacks: Truth = flow.elements < flow.inner * self.bounds[port]
         return lacks

@@ -21,7 +21,7 @@ from fuseflow.selection import Threshold
 STATISTIC_KEYS = ("density", "stored", "degree", "neighbours", "kept")
 """The statistics that can be stated of a tensor. `kept` is stated of a result."""
 Degrees = npt.NDArray[np.float64]
-"""Numbers of stored entries of rows."""
+"""An array of degrees of rows, or of how many rows have each degree."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +42,8 @@ class Assumption:
 
 @dataclass(frozen=True, slots=True)
 class Assumptions:
-    """The statistics that a user stated, by tensor, and for pairs of tensors the share of coordinates of one in the other."""
+    """The statistics that a user stated: `tensors` by tensor, and `rates` for pairs of tensors: which share of the coordinates of
+    one the other stores."""
 
     tensors: Mapping[str, Assumption] = field(default_factory=dict)
     rates: Mapping[tuple[str, str], float] = field(default_factory=dict)
@@ -108,7 +109,7 @@ class Assumptions:
 
     @property
     def kept(self) -> dict[str, float]:
-        """The shares of entries that keeps by value leave, by result."""
+        """The stated share of the entries that a `keep` by value leaves, by the name of its result."""
         return {name: stated.kept for name, stated in self.tensors.items() if stated.kept is not None}
 
     def statistics(self, declared: TensorType) -> TensorStatistics | None:
@@ -161,7 +162,8 @@ def _degree(item: str, value: str) -> str | tuple[float, ...]:
 
 
 def _stated_statistics(declared: TensorType, stated: Assumption) -> tuple[TensorStatistics, float | None]:
-    """Return the statistics of a tensor as stated, and the mean number of entries of a row over its stored columns."""
+    """Return the statistics of a tensor as stated, and how many entries a row has on average over the rows that its columns
+    name."""
     format = declared.format
     assert format is not None
     sizes = tuple(declared.shape[d] for d in format.order)
@@ -200,8 +202,8 @@ def _stated_statistics(declared: TensorType, stated: Assumption) -> tuple[Tensor
 
 
 def _uniform_statistics(sizes: tuple[int, ...], fixed: list[float | None], stored: float) -> TensorStatistics:
-    """Return the statistics of entries that are scattered evenly. A coordinate is stored unless no entry is below it. `fixed` has the
-    coordinates of a fiber where the level alone decides how many there are."""
+    """Return the statistics of `stored` entries that are scattered evenly. A coordinate is stored unless no entry is below it.
+    `fixed` has for each level the coordinates of a fiber if the level format alone decides how many there are, else None."""
     parents, places, fanouts = 1.0, 1.0, []
     share = stored / prod(sizes) if prod(sizes) else 0.0
     for p, size in enumerate(sizes):
@@ -216,7 +218,7 @@ def _uniform_statistics(sizes: tuple[int, ...], fixed: list[float | None], store
 
 
 def _degree_distribution(name: str, stated: Assumption, rows: int, columns: int, total: float) -> tuple[Degrees, Degrees]:
-    """Return degrees, and how many rows have each."""
+    """Return the distinct degrees of a matrix of `total` stored entries, and how many of its rows have each."""
     if isinstance(stated.degree, tuple):
         degrees = np.array(stated.degree)
         if len(degrees) != rows or (degrees > columns).any():

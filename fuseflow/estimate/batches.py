@@ -33,10 +33,10 @@ from fuseflow.samml.verify import stream_facts
 
 @dataclass(frozen=True, slots=True, eq=False)
 class BatchLevel:
-    """A level of batches: the elements at `depth` of the streams that have `shape` above them.
+    """A level of batches: each element at `depth`, of a stream whose lists down to there have this `shape`, is one batch.
 
-    `around` is the next level of batches outwards, None at the root. `workspaces` hold one batch each in a buffer, and `nodes`
-    are the nodes that work inside of these batches, but not inside of batches of a deeper level.
+    `around` is the shape of the next level of batches outwards, None at the root. `workspaces` hold one batch each in a buffer,
+    and `nodes` are the nodes that work inside of these batches, but not inside of batches of a deeper level.
     """
 
     shape: StreamShape
@@ -90,13 +90,13 @@ def _common(lines: Iterable[tuple[StreamShape, ...]]) -> tuple[StreamShape, ...]
 
 
 def batch_nest(nest: FiberNest | None, depth: int) -> FiberNest | None:
-    """Return the nest whose elements are the batches at `depth` of the lists of `nest`."""
+    """Return the outer `depth` levels of `nest`, whose elements are the batches. None at depth 0, or without a nest."""
     return nest.chain[depth - 1] if nest is not None and depth else None
 
 
 def batch_flow(memo: CountMemo, stream: CountedStream, depth: int) -> Flow:
-    """Return the flow of a stream inside of each batch at `depth`. Its numbers are arrays, with one number for each distinct batch, or one
-    for all."""
+    """Return the flow of a stream inside of each batch at `depth`. Its numbers are arrays: one number for each distinct batch, or
+    one number that holds for all."""
     nest, labels = stream.nest, stream.labels
     lists, filled, elements = memo.once(("batches", depth), (nest,), lambda: list_sums(nest, depth))
     if labels is None:
@@ -120,14 +120,14 @@ class BatchFlows:
 
 
 def _absent_sums(nest: FiberNest | None, labels: ElementNumbers, depth: int) -> Number:
-    """Return the elements that are `N` inside of each batch."""
+    """Return how many elements are `N` inside of each batch at `depth`, given the labels of the elements."""
     absent = absent_elements(labels)
     return NONE if absent is None else as_number(ElementCounts(nest, absent).summed_alike(depth))
 
 
 def list_sums(nest: FiberNest | None, depth: int) -> tuple[tuple[Number, ...], tuple[Number, ...], Number]:
-    """Return the lists and the filled lists at each level inside of a batch, and its elements, as `Flow` has them: one number for each
-    distinct batch, or one that holds for all."""
+    """Return how many lists and filled lists there are at each level inside of a batch, and how many elements, in the form of
+    `Flow`: one number for each distinct batch, or one that holds for all."""
     elements, filled = [np.ones(1, dtype=np.int64)], list[Ints]()
     for inner in nest.chain[depth:] if nest is not None else ():
         has_elements: Ints = (inner.level.lengths > 0).astype(np.int64)
@@ -138,7 +138,8 @@ def list_sums(nest: FiberNest | None, depth: int) -> tuple[tuple[Number, ...], t
 
 
 def mapped_flow(flow: Flow, map: ElementMap) -> Flow:
-    """Return the flow inside of finer batches, which `map` maps to the batches of `flow`."""
+    """Return the flow inside of finer batches; `map` leads from each of them to its batch in `flow`, and None leaves `flow` as it
+    is."""
     if map is None:
         return flow
 
@@ -152,7 +153,7 @@ def mapped_flow(flow: Flow, map: ElementMap) -> Flow:
 
 
 def as_number(array: npt.NDArray[Any]) -> Number:
-    """Return an array of numbers, which computes like one number."""
+    """Return an array with the static type `Number`: arithmetic on it works like arithmetic on one number."""
     return cast(Number, array)
 
 

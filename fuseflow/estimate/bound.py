@@ -50,7 +50,8 @@ class Bound:
 
     @property
     def stages(self) -> Number:
-        """The cycles of the largest stages, but for those behind the lanes."""
+        """The cycles of the largest stages. In a graph with lanes whose batches are even, those of stages behind the lanes do not
+        count."""
         return self.compute + self.imbalance if self.imbalance or not self.lanes else self.lanes
 
     @property
@@ -60,7 +61,7 @@ class Bound:
 
     @property
     def limit(self) -> Limit:
-        """The largest of the bounds."""
+        """The name of the largest bound."""
         bounds: dict[Limit, Number] = {
             "compute": self.compute,
             "imbalance": self.imbalance,

@@ -24,8 +24,8 @@ BANK_GROUPS = 64
 
 @dataclass(frozen=True, slots=True)
 class OwnLoop:
-    """A loop along a dimension of the array: the number of its coordinates, and how many lines lie from one to the next, on average. At a
-    reference, a `run` of lines is looked up."""
+    """A loop along a dimension of the array that is looked up. `size` is the number of its coordinates, and `stride` how many
+    lines lie from one to the next, on average. A reference leads to a `run` of lines."""
 
     size: int
     stride: float
@@ -33,16 +33,16 @@ class OwnLoop:
 
     @property
     def is_apart(self) -> bool:
-        """Whether other lines lie between the lines of one reference and the lines of the next one."""
+        """Whether other lines lie between the lines of one reference and those of the next."""
         return self.stride > max(1.0, self.run)
 
     @property
     def lines(self) -> float:
-        """The lines that are met by going along the dimension."""
+        """The number of lines that the whole dimension covers."""
         return max(1.0, self.size * min(1.0, self.stride))
 
     def met(self, turns: float) -> float:
-        """Return how many of these lines are met in `turns` turns, each of another coordinate."""
+        """Return how many different lines of the dimension are read in `turns` turns, each of another coordinate."""
         if self.stride >= 1 or self.size <= 1:
             return turns
         share = min(1.0, turns / self.size)
@@ -51,11 +51,12 @@ class OwnLoop:
 
 
 Loop: TypeAlias = OwnLoop | None
-"""A loop around a look-up. None is a loop that looks up the same in each turn, or chooses anew among the same."""
+"""A loop around a look-up. None is a loop along no dimension of the array: each turn looks up the same, or chooses anew among the
+same."""
 
 
 def fetched_share(refs: Flow, loops: Sequence[Loop], lines: Number, each: float, array_lines: float, capacity: int) -> float:
-    """Return the share of `lines` that a buffer of `capacity` lines does not have.
+    """Return the share of the requested `lines` that are not in a buffer of `capacity` lines, so that they are fetched.
 
     `refs` are the references that are looked up, and `loops` the loops around them, one for each depth, outermost first. A
     reference leads to `each` lines, of the `array_lines` of the array.
@@ -86,9 +87,10 @@ def fetched_share(refs: Flow, loops: Sequence[Loop], lines: Number, each: float,
 
 
 def new_line_share(refs: Flow, loops: Sequence[Loop], lines: Number) -> Number:
-    """Return the share of `lines` that the list before did not have, where a line has the elements of several lists.
+    """Return the share of the `lines` of a list that the list before it did not request, where a line has elements of several
+    lists.
 
-    Example: rows of 32 bytes that are looked up one after the other, element by element, share lines of 64 bytes, and half are left.
+    Example: rows of 32 bytes, looked up one after the other, element by element, share lines of 64 bytes, and half are left.
     """
     outer = loops[-2] if len(loops) > 1 else None
     if outer is None or outer.stride >= 1:
@@ -117,8 +119,8 @@ def lines_at_once(refs: Flow, loops: Sequence[Loop], lines: Number, window: int)
 
 
 def lines_in_turn(refs: Flow, loops: Sequence[Loop], lines: Number) -> Number:
-    """Return how many lines of an innermost list lie one behind the other, up to as many as lie in different bank groups: the
-    lines of a whole dimension, or of one reference where coordinates are chosen in any order."""
+    """Return how many lines of an innermost list are neighbours in memory, up to as many as lie in different bank groups: the
+    lines of a whole dimension, or those of one reference where coordinates are chosen in any order."""
     inner = loops[-1] if loops else None
     if inner is None:
         return 1.0
@@ -128,12 +130,13 @@ def lines_in_turn(refs: Flow, loops: Sequence[Loop], lines: Number) -> Number:
 
 
 def _turns(refs: Flow) -> Number:
-    """Return the turns of the loop around innermost lists."""
+    """Return how many turns the loop around an innermost list takes on average."""
     return largest((1.0, refs.filled[-1] / largest((1, refs.filled[-2]))))
 
 
 def _again(fetched: float, distinct: float, reach: float, turns: float, capacity: int) -> float:
-    """Return the lines that are fetched when each of `turns` turns requests `distinct` lines, chosen anew among `reach`."""
+    """Return the lines that a buffer of `capacity` lines fetches in `turns` turns. Each turn requests `distinct` lines, chosen
+    anew among `reach`, and the first turn fetches `fetched`."""
     if capacity >= reach:
         return min(fetched * turns, _union(distinct, reach, turns))
     if capacity < distinct:

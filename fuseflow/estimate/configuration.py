@@ -36,7 +36,7 @@ def array_bytes(decl: TensorDecl, statistics: TensorStatistics) -> dict[tuple[in
 
 
 def _last_follower(levels: Sequence[Level], p: int) -> int:
-    """Return the last level that follows level p, one entry for one: coordinates of level p may repeat."""
+    """Return the last level behind level p that has one entry for each entry of p; p itself if the next level does not."""
     while p + 1 < len(levels) and levels[p + 1].follows:
         p += 1
     return p

@@ -1,4 +1,4 @@
-"""The flows of streams in lanes, from their counted lists: which elements each lane gets, and sums of the numbers below them."""
+"""The flows of streams in lanes, computed from the lists that were counted on one lane."""
 
 from __future__ import annotations
 
@@ -16,7 +16,8 @@ from fuseflow.estimate.lane_deal import DealtLevel, LaneDeal, shape_of
 
 
 def dealt_flow(memo: CountMemo, stream: CountedStream, dealt: Sequence[DealtLevel]) -> Flow:
-    """Return the flow of a stream in lanes. Its numbers are arrays with one number for each lane."""
+    """Return the flow of a stream whose `dealt` levels are dealt to lanes. Its numbers are arrays with one number for each
+    lane."""
     assert stream.nest is not None
     nest, labels = shape_of(memo, stream.nest), stream.labels
     lists = memo.once(("dealt", tuple(dealt)), (nest,), lambda: _dealt_lists(memo, nest, dealt))
@@ -44,14 +45,16 @@ def _dealt_absent(memo: CountMemo, nest: FiberNest, labels: ElementNumbers, deal
 
 
 def dealt_counts(memo: CountMemo, counts: ElementCounts, dealt: Sequence[DealtLevel]) -> Ints:
-    """Return the sums by lane of a count for each element of a nest, such as the comparisons below it."""
+    """Return the sum by lane of `counts`, a number for each element of a nest (such as comparisons), whose `dealt` levels are
+    dealt."""
     assert counts.nest is not None
     depth = dealt[-1].level + 1
     return LaneDeal.of(memo, shape_of(memo, counts.nest).chain[depth - 1], dealt).sums(counts.summed(depth))
 
 
 def dealt_largest(memo: CountMemo, nest: FiberNest, depth: int, dealt: Sequence[DealtLevel]) -> Ints:
-    """Return by lane the most elements of a nest inside of one element at `depth`. The dealt levels are further out than `depth`."""
+    """Return, by lane, the most elements of a nest inside of one element at `depth`, which is further in than the `dealt`
+    levels."""
     largest = ElementCounts(nest.above, nest.list_lengths).summed(depth)
     for outer in reversed(nest.chain[dealt[-1].level + 1 : depth]):
         fibers = np.zeros(outer.level.fibers, dtype=np.int64)

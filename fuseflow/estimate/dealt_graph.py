@@ -38,19 +38,19 @@ from fuseflow.samml.lane_writers import lane_part
 from fuseflow.transform.stream_levels import Levels
 
 MOST_KEPT = 256
-"""For how many candidates the graphs are kept, to be used with other depths of FIFOs."""
+"""For how many candidates (numbers of lanes of each index) the graphs are kept, to be used again with other depths of FIFOs."""
 
 LaneNumbers: TypeAlias = tuple[int, ...]
-"""The lanes of each dealt index."""
+"""The number of lanes of each dealt index."""
 Slots: TypeAlias = tuple[float, ...]
-"""The slots of each FIFO."""
+"""The number of slots of each FIFO."""
 MOST_NUMBERS = 1 << 19
-"""The most numbers of a matrix of all pairs of nodes of many graphs."""
+"""The most numbers in a matrix that has one for each pair of nodes of each of many graphs."""
 
 
 class LaneCost(NamedTuple):
-    """The bounds of a graph in lanes, its counted firings, and its resources. `by_arithmetic` says that the graph in lanes was
-    not made for them."""
+    """The bounds of a graph in lanes, its counted firings, and its resources. `by_arithmetic` says that they follow from the
+    counts on one lane: the graph in lanes was not built."""
 
     bound: Bound
     firings: float
@@ -65,7 +65,7 @@ class LaneCost(NamedTuple):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _LaneGraph:
-    """The graph of a candidate, whatever the depths of its FIFOs: the numbers of its nodes, and their cycles on a machine."""
+    """The graph of a candidate apart from the depths of its FIFOs: the numbers of its nodes, and their cycles on a machine."""
 
     nodes: Sequence[NodeNumbers]
     cycles: GraphCycles
@@ -73,7 +73,8 @@ class _LaneGraph:
 
 @dataclass(slots=True, eq=False)
 class DealtGraph:
-    """A graph in lanes of some indices, whatever their number. `levels` has the levels of its streams on one lane."""
+    """A graph whose indices are dealt to lanes, for any number of lanes. `serial` is the graph on one lane, counted. `levels` has
+    the indices at each level of its streams."""
 
     template: LaneTemplate
     serial: GraphBounds
@@ -90,8 +91,8 @@ class DealtGraph:
         return cls(template, serial, levels, nodes, ports, DealtResources(template))
 
     def cost(self, lanes: Mapping[str, int], machine: Machine, depth: int | None) -> LaneCost:
-        """Return the cost with `lanes` of each index, and FIFOs of `depth` slots, or of the machine (None). Raises `Uncountable`
-        if it does not follow from the counts on one lane."""
+        """Return the cost with `lanes` of each index, and with FIFOs of `depth` slots; None takes the depth of the machine.
+        Raises `Uncountable` if the cost does not follow from the counts on one lane."""
         graph = self._graphs_of([lanes], machine)[self._numbers(lanes)]
         held = [self._held(each, lanes) for each in self.template.nodes]
         used = self.resources.of(held, lanes, depth, machine)
@@ -99,8 +100,8 @@ class DealtGraph:
         return LaneCost(bound, int(sum(node.firings for node in graph.nodes)), used, True)
 
     def cycles(self, candidates: Sequence[tuple[Mapping[str, int], int | None]], machine: Machine) -> list[float]:
-        """Return only the cycles of many candidates: lanes of each index, and the slots of all FIFOs, or None for the slots of
-        the machine. Raises `Uncountable`."""
+        """Return only the cycles of many candidates. Each has the lanes of each index, and the slots of all FIFOs, or None for
+        the slots of the machine. Raises `Uncountable`."""
         graphs = self._graphs_of([lanes for lanes, _ in candidates], machine)
         slots = {depth: self._slots(machine, depth) for _, depth in candidates}
         size, cycles = max(1, MOST_NUMBERS // len(self.template.nodes) ** 2), list[float]()
@@ -134,7 +135,7 @@ class DealtGraph:
     # The graphs ----------------------------------------------------------------------------------------------------------------
 
     def _graphs_of(self, candidates: Sequence[Mapping[str, int]], machine: Machine) -> dict[LaneNumbers, _LaneGraph]:
-        """Return the graph of each candidate on a machine. The graphs of the last calls are kept."""
+        """Return the graph of each candidate on a machine, by its numbers of lanes. The graphs of the last calls are kept."""
         if machine.rules == "comal":
             raise Uncountable
         if self._graphs is None or self._graphs[0] is not machine or len(self._graphs[1]) > MOST_KEPT:
@@ -178,7 +179,8 @@ class DealtGraph:
         return [memory_answers(each.node, declared) for each in self.template.nodes]
 
     def _ways(self) -> list[tuple[int, int, int]]:
-        """Return the FIFOs of the first lane, by the places of their ends. The FIFOs of other lanes are the same."""
+        """Return the FIFOs of the first lane: the numbers of the nodes at both ends, and the input. Other lanes have the same
+        FIFOs."""
         places = self.template.places
         return [
             (places[port.node], at, k)
@@ -214,7 +216,7 @@ class DealtGraph:
     # What is held --------------------------------------------------------------------------------------------------------------
 
     def _held(self, each: TemplateNode, lanes: Mapping[str, int]) -> int:
-        """Return the most entries that a node holds at once, added up over its lanes."""
+        """Return the most entries that a node holds at once, added up over its lanes; 0 for a node that holds none."""
         counts = self.serial.counts
         serial = counts.graph.by_name.get(each.serial)
         if not isinstance(each.node, n.Workspace | n.Locate) or not isinstance(serial, n.Workspace | n.Locate):
@@ -252,12 +254,12 @@ def _is_there(number: Number) -> bool:
 
 
 def _together(graphs: Sequence[Sequence[NodeNumbers]]) -> list[NodeNumbers]:
-    """Return the numbers of each node of many graphs as arrays."""
+    """Return the numbers of each node with an array over the graphs where these differ."""
     return [_mapped(several, _number) for several in zip(*graphs, strict=True)]
 
 
 def _mapped(nodes: Sequence[NodeNumbers], join: Callable[[Sequence[Number]], Number]) -> NodeNumbers:
-    """Return the numbers of one node of several graphs, each joined to one number."""
+    """Return the numbers of one node of several graphs, each combined by `join` into one number."""
     tokens, *own = zip(*nodes, strict=True)
     return NodeNumbers(tuple(join(one) for one in zip(*tokens, strict=True)), *map(join, own))
 
@@ -268,12 +270,12 @@ def _number(numbers: Sequence[Number]) -> Number:
 
 
 def _by_graph(matrix: Matrix) -> Matrix:
-    """Return a matrix for each graph, given one that has the number of each graph at every place."""
+    """Return a matrix with the graphs on the first axis, given one that has them on the last."""
     return np.ascontiguousarray(np.moveaxis(matrix, -1, 0))
 
 
 def _apart(numbers: NodeNumbers, batch: LaneBatch) -> list[NodeNumbers]:
-    """Return the numbers of a node for each candidate."""
+    """Return the numbers of a node as one `NodeNumbers` for each candidate."""
     own: list[Number] = list(numbers[1:])
     tokens = [batch.each(number) for number in numbers.tokens]
     by_input: Sequence[tuple[Number, ...]] = list(zip(*tokens, strict=True)) if tokens else [()] * len(batch.candidates)

@@ -1,4 +1,5 @@
-"""The work of the nodes of a graph in lanes, for many candidates at once. Lists of one lane are dealt to the lanes of each."""
+"""The work of the nodes of a graph in lanes, for many candidates (numbers of lanes) at once, from the lists that were counted on
+one lane."""
 
 from __future__ import annotations
 
@@ -29,11 +30,12 @@ from fuseflow.transform.stream_levels import Levels
 
 
 class NodeNumbers(NamedTuple):
-    """The numbers of a node: in how many `lanes` it is, its `firings` in all of them, and for the busiest lane the `tokens` at
-    each input, the `occupied` cycles, how often it emits what it holds back (`batches`), the tokens that it emits then, and those
-    at its first output (`elements`). If it deals or merges rows, `turning` lanes have up to `turns` turns each.
+    """The numbers of a node. It is in `lanes` lanes, and has `firings` in all of them together. The others are those of the
+    busiest lane: the `tokens` at each input, the `occupied` cycles, how often it emits what it holds back (`batches`), the tokens
+    that it `emitted` then, and those at its first output (`elements`). If it deals or merges rows, `turning` lanes have up to
+    `turns` turns each.
 
-    All are arrays with a number for each candidate, or one number for all.
+    Each number is an array with one for each candidate, or one number for all.
     """
 
     tokens: tuple[Number, ...]
@@ -49,8 +51,8 @@ class NodeNumbers(NamedTuple):
 
 @dataclass(slots=True, eq=False)
 class NodeStreams:
-    """The flows of the streams of a node. `axes` has, inputs first, the indices in whose lanes each stream is: the ones around
-    the node, and the ones for which the stream is dealt."""
+    """The flows of the streams of a node. For each stream, inputs first, `axes` has the indices whose lanes its numbers are given
+    for: those around the node, and those to whose lanes the stream is dealt."""
 
     inputs: tuple[Flow, ...]
     outputs: tuple[Flow, ...]
@@ -58,9 +60,8 @@ class NodeStreams:
 
 
 class AlikeStreams(NamedTuple):
-    """Streams that have equal flows in all lanes. `counted` has their lists and absent elements on one lane, and its `levels` are
-    dealt to the lanes of the `indices`. `read` is how many coordinates are read for each lane, None if all elements are.
-    """
+    """Streams with equal flows in all lanes. `counted` is one of them on one lane. Its `levels` are dealt to the lanes of the
+    `indices`. `read` is how many coordinates are read for each lane, None if all elements are."""
 
     counted: CountedStream
     levels: tuple[int, ...]
@@ -74,7 +75,8 @@ FlowsOnAxes: TypeAlias = dict[tuple[AlikeStreams, tuple[str, ...]], Flow]
 
 @dataclass(slots=True, eq=False)
 class DealtNodes:
-    """The nodes of a graph in lanes of some indices. `levels` has the levels of its streams on one lane."""
+    """The nodes of a graph that is dealt to lanes. `serial` is the graph on one lane, counted; `levels` are the indices of its
+    streams."""
 
     template: LaneTemplate
     serial: GraphBounds
@@ -101,7 +103,8 @@ class DealtNodes:
     # Streams -------------------------------------------------------------------------------------------------------------------
 
     def streams(self, batch: LaneBatch) -> list[NodeStreams]:
-        """Return the flows of the streams of each node. Raises `Uncountable` if these do not follow from one lane."""
+        """Return the flows of the streams of each node. Raises `Uncountable` if they do not follow from the counts on one
+        lane."""
         kept: FlowsOnAxes = {}
         return [self._streams_of(each, batch, kept) for each in self.template.nodes]
 
@@ -112,12 +115,14 @@ class DealtNodes:
         return NodeStreams(flows[:count], flows[count:], axes)
 
     def _axis(self, each: TemplateNode, stream: DealtStream) -> tuple[str, ...]:
-        """Return the indices in whose lanes a node has a stream: none if it is the same in all."""
+        """Return the indices whose lanes the numbers of a stream at a node are given for: none if the stream is the same in all
+        lanes."""
         both = {*each.indices, *stream.indices}
         return tuple(index for index in self.template.indices if index in both) if stream.indices else ()
 
     def _flow(self, stream: DealtStream, axis: tuple[str, ...], batch: LaneBatch, kept: FlowsOnAxes) -> Flow:
-        """Return the flow of a stream on an axis, which has the indices that the stream is dealt for."""
+        """Return the flow of a stream in the lanes of `axis`, which has at least the indices that the stream is dealt for. `kept`
+        has the flows that were computed before."""
         if not stream.indices:
             return self.serial.counts.flows[stream.port]
         if stream not in self._alike:
@@ -130,7 +135,7 @@ class DealtNodes:
         return kept[alike, axis]
 
     def _alike_of(self, stream: DealtStream) -> AlikeStreams:
-        """Return the streams that have the flow of this one."""
+        """Return the class of streams whose flow `stream` shares."""
         own, levels = self.serial.counts.streams[stream.port], self._levels_of(stream.port, stream.indices)
         assert own.nest is not None
         shape = shape_of(self.serial.memo, own.nest)
@@ -138,7 +143,7 @@ class DealtNodes:
         return AlikeStreams(counted, levels, stream.indices, self._read(stream))
 
     def _dealt_flow(self, alike: AlikeStreams, batch: LaneBatch) -> Flow:
-        """Return the flow of streams on the axis of the indices that they are dealt for."""
+        """Return the flow of a class of streams in the lanes of the indices that they are dealt for."""
         flows = [
             dealt_flow(self.serial.memo, alike.counted, _dealt(alike.levels, lanes))
             for lanes in batch.axis(alike.indices).numbers
@@ -153,7 +158,8 @@ class DealtNodes:
         )
 
     def _read(self, stream: DealtStream) -> Number | None:
-        """Return how many coordinates are read for a stream in each lane, None if it is as many as there are elements."""
+        """Return how many coordinates are read to make a stream in each lane, None if as many as it has elements. Raises
+        `Uncountable`."""
         counts = self.serial.counts
         whole = counts.flows[stream.port]
         if not whole.read:
@@ -166,11 +172,12 @@ class DealtNodes:
         raise Uncountable
 
     def dealt(self, port: n.Port, indices: tuple[str, ...], lanes: Sequence[int]) -> tuple[DealtLevel, ...]:
-        """Return the levels of a stream of the graph on one lane that are dealt to `lanes`, the outermost first."""
+        """Return the levels of a stream that the `indices` deal, outermost first, each with its number of `lanes`."""
         return _dealt(self._levels_of(port, indices), lanes)
 
     def _levels_of(self, port: n.Port, indices: tuple[str, ...]) -> tuple[int, ...]:
-        """Return the levels of a stream that are dealt for some indices, the outermost first."""
+        """Return the levels of a stream that the indices deal, outermost first. Raises `Uncountable` if it lacks one of the
+        indices."""
         if (port, indices) not in self._dealt:
             self._dealt[port, indices] = self._dealt_levels(port, indices)
         return self._dealt[port, indices]
@@ -230,8 +237,8 @@ class DealtNodes:
         batch: LaneBatch,
         counts: Mapping[str, Ints],
     ) -> tuple[Number, Number]:
-        """Return how many lanes have rows that a node deals or merges, and the most turns of one; 0 and 0 where no lanes take
-        turns."""
+        """Return how many lanes have rows that a node deals or merges, and the most turns of one lane; 0 and 0 where no lanes
+        take turns."""
         if fork := row_fork(each.node, self.template.graph.by_name):
             return as_number(counts[self.template.nodes[self.template.places[fork.name]].lanes_of]), batch.most(
                 inputs[1].elements, axes[1]
@@ -240,7 +247,7 @@ class DealtNodes:
         return (as_number(counts[each.lanes_of]), batch.most(rows, axes[0])) if np.any(rows) else (0, 0)
 
     def _steps(self, each: TemplateNode, inputs: Sequence[Flow], batch: LaneBatch) -> Number:
-        """Return the comparisons of a node that merges, in every lane."""
+        """Return the comparisons of a node that merges, in every lane; 0 for other nodes."""
         if not each.serial and isinstance(each.node, n.Align | n.Join):
             return inputs[0].elements
         comparisons = self.serial.counts.comparisons.get(each.serial)
@@ -262,6 +269,6 @@ def _dealt(levels: Sequence[int], lanes: Sequence[int]) -> tuple[DealtLevel, ...
 
 
 def _joined(numbers: Sequence[Number]) -> Number:
-    """Return the numbers of all lanes of several candidates, each an array or one number, as one array."""
+    """Return one array of the numbers of all lanes, given those of each candidate: an array, or one number."""
     arrays = [one if isinstance(one, np.ndarray) else np.full(1, one) for one in numbers]
     return as_number(np.concatenate(arrays))

@@ -32,14 +32,14 @@ from fuseflow.samml import nodes as n
 
 @dataclass(frozen=True, slots=True, eq=False)
 class DealtPorts:
-    """The ports of a graph in lanes of some indices. `array_bytes` has the bytes of the arrays that are read."""
+    """The memory ports of a graph that is dealt to lanes. `array_bytes` has the bytes of each array that is read."""
 
     template: LaneTemplate
     array_bytes: Mapping[ArrayPlace, int]
 
     def of(self, batch: LaneBatch, streams: Sequence[NodeStreams], machine: Machine) -> list[list[LanePorts]]:
-        """Return the ports of all lanes, for each candidate. They request as many times the lines of the busiest lane as they
-        have its elements."""
+        """Return for each candidate its ports, with those of all lanes together. A port's lines are those of the busiest lane,
+        times the elements of all lanes over the elements of the busiest."""
         flows, counts = _BusiestFlows(self.template, streams, batch), batch.counts()
         dealing = {each.node.name: each.lanes_of for each in self.template.nodes if isinstance(each.node, n.Fork)}
         forks = {name: as_number(counts[dealing[first]]) for name, first in self.template.first.items() if first in dealing}
@@ -62,7 +62,8 @@ class DealtPorts:
         number: Number,
         machine: Machine,
     ) -> Iterator[tuple[int, LanePorts]]:
-        """Yield the ports of a node, each with its candidate."""
+        """Yield the ports of a node, each with the number of its candidate. `at` is the number of the node, and `number` its
+        lanes."""
         node = each.node
         assert isinstance(node, ReaderNode)
         line, count = request_bytes(machine.memory), len(streams.inputs)
@@ -95,7 +96,7 @@ class DealtPorts:
         batch: LaneBatch,
         machine: Machine,
     ) -> list[PortLines]:
-        """Return a port for each candidate, with the lines that it does not find in its reuse buffer."""
+        """Return a port for each candidate, with only the lines that its reuse buffer does not hold."""
         memory, apart = machine.memory, _apart(port, batch)
         buffers = buffered_ports(self.template.graph, memory.line) if isinstance(memory, TimedMemory) else {}
         if not buffers:
@@ -108,7 +109,7 @@ class DealtPorts:
 
 
 def _apart(port: PortLines, batch: LaneBatch) -> list[PortLines]:
-    """Return the port of each candidate, given one port with the numbers of all."""
+    """Return the port as one for each candidate, given one whose numbers are arrays over the candidates."""
     names = "lines", "jumps", "dealt", "divided", "at_once", "in_list", "in_turn"
     numbers: list[Number] = [getattr(port, name) for name in names]
     if not any(isinstance(number, np.ndarray) for number in numbers):
@@ -118,7 +119,7 @@ def _apart(port: PortLines, batch: LaneBatch) -> list[PortLines]:
 
 
 def _one_of(flow: Flow, candidate: int) -> Flow:
-    """Return the flow of one candidate."""
+    """Return the flow of one candidate, given one whose numbers are arrays over the candidates."""
 
     def own(number: Number) -> Number:
         return float(number[candidate]) if isinstance(number, np.ndarray) else number
@@ -128,7 +129,7 @@ def _one_of(flow: Flow, candidate: int) -> Flow:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _OneCandidate(Mapping[n.Port, Flow]):
-    """The flows of one candidate."""
+    """The flows of the streams for one candidate."""
 
     flows: Mapping[n.Port, Flow]
     candidate: int
@@ -145,7 +146,7 @@ class _OneCandidate(Mapping[n.Port, Flow]):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _BusiestFlows(Mapping[n.Port, Flow]):
-    """The flows of the streams of a template, each in its busiest lane."""
+    """The flow of each stream of a template, as it is in the busiest lane."""
 
     template: LaneTemplate
     streams: Sequence[NodeStreams]

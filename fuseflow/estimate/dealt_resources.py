@@ -1,4 +1,4 @@
-"""The resources of a graph in lanes, by arithmetic: the resources of each node in one lane, as often as it is there."""
+"""The resources of a graph in lanes, by arithmetic: those of each node in one lane, times the number of its lanes."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from fuseflow.tensors.levels.base import bytes_of
 
 class _Unit(NamedTuple):
     """The resources of a node in one lane. `tokens` has the bytes of a slot at each input, and `fifos` the forms of the FIFOs
-    there. Its area has `branch_area` for each lane that it deals or merges, or for each of its own `branches`."""
+    there. The node takes `area`, and `branch_area` for each lane that it deals or merges, or else for each of its `branches`."""
 
     lanes: Mapping[str, int]
     stream: bool
@@ -34,7 +34,7 @@ class _Unit(NamedTuple):
 
 @dataclass(slots=True, eq=False)
 class DealtResources:
-    """The resources of a graph in lanes of some indices. The ones of its nodes on the machine of the last call are kept."""
+    """The resources of a graph that is dealt to lanes. The resources of its nodes on the machine of the last call are kept."""
 
     template: LaneTemplate
     _units: tuple[Machine, ResourceCount, list[_Unit]] | None = None
@@ -42,7 +42,8 @@ class DealtResources:
     def at_most(
         self, held: Mapping[str, HeldEntries], lanes: Mapping[str, int], depth: int | None, machine: Machine
     ) -> Resources:
-        """Return the resources if each node holds as much in every lane as in the graph on one lane, where that is `held`."""
+        """Return the resources if each node holds as many entries in every lane as on one lane. `held` has these by node on one
+        lane; other nodes count with the most that they can hold. FIFOs have `depth` slots, None for the machine's."""
         count, _ = self._on(machine)
 
         def most(each: TemplateNode) -> int:
@@ -54,7 +55,8 @@ class DealtResources:
         return self.of(entries, lanes, depth, machine)
 
     def of(self, held: Sequence[int], lanes: Mapping[str, int], depth: int | None, machine: Machine) -> Resources:
-        """Return the resources, given the entries of each node in all lanes, and the slots of FIFOs, None for the machine's."""
+        """Return the resources, given how many entries each node has `held` in all lanes together, and the slots of FIFOs
+        (`depth`; None for the machine's)."""
         totals, ports, stream, area = Counter[str](), 0, 0, 0
         workspace, buffer, fifo, slots = 0, 0, 0, machine.first_depth if depth is None else depth
         nodes = *self.template.nodes, *self.template.left_out

@@ -1,4 +1,4 @@
-"""The events of a graph that take energy, as an estimate knows them: counted where its streams are counted, and else expected."""
+"""The events of a graph that take energy, for an estimate: counted where the streams of the graph are counted, else expected."""
 
 from __future__ import annotations
 
@@ -23,8 +23,9 @@ ROW_BYTES = 1 << (FIELD_WIDTHS["byte"] + FIELD_WIDTHS["column"])
 def estimated_counts(
     counts: GraphCounts, work: Work, load: MemoryLoad, machine: Machine, area: int | None, cycles: Number
 ) -> EnergyCounts:
-    """Return the events of a graph that is expected to take `cycles`. Leakage follows from the cycles, and the rows that a DRAM
-    opens are expected, so neither is counted, nor are hits of reuse buffers. Raises `EnergyError` for `rules: comal`."""
+    """Return the events of a graph that is expected to take `cycles` on `area`. Leakage follows from the cycles, and the rows
+    that a DRAM opens are expected, so neither is counted, nor are hits of reuse buffers. Raises `EnergyError` for `rules:
+    comal`."""
     graph, numbers = counts.graph, tuple(zip(counts.graph.nodes, counts.nodes, strict=True))
     events = NodeEvents(
         {node.name: node.firings for node in work.nodes},
@@ -45,7 +46,7 @@ def estimated_counts(
 
 
 def _dram(work: Work, load: MemoryLoad, machine: Machine) -> DramEvents:
-    """Return the expected events of the DRAM. Lines in order open a row once in a while, and each jump opens one."""
+    """Return the expected events of the DRAM. Lines in order open a row once for all its bytes, and each jump opens one."""
     memory = machine.memory
     if isinstance(memory, IdealMemory):
         return DramEvents(0, 8 * (sum(row.bytes for row in work.traffic) + work.config_bytes))

@@ -1,4 +1,4 @@
-"""The regions of a compiled program as the estimate reads them."""
+"""Converts the regions of a compiled program to the regions that the estimator reads."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from fuseflow.lower.views import TensorView
 
 
 def estimator_regions(regions: Iterable[CompiledRegion]) -> Iterator[EstimatorRegion]:
-    """Yield the graph of every region with the tensors that the memory holds in other dimensions for it to read, or after it."""
+    """Yield for each region its graph, and the tensors that it reads or leaves under another name and in other dimensions."""
     for region in regions:
         before, after = _stored_views(region.views_before), _stored_views(region.views_after)
         yield EstimatorRegion(region.name, region.einsums, region.graph, before, after)

@@ -1,5 +1,5 @@
-"""The depths that FIFOs need: on short ways they get the slots with which no loop takes longer than the slowest stage of the
-graph, and with which no refresh of the memory holds up a stage that could go on.
+"""Chooses how deep FIFOs have to be. Those on short ways get enough slots that no loop of FIFOs takes longer than the slowest
+stage of the graph, and that no refresh of the memory holds up a stage that could go on.
 
 Example: a residual of 49 tokens a row goes around two products of 9,400 cycles each. Two rows must be under way at once, so its
 FIFO gets 98 slots, and all others keep the slots of the machine.
@@ -20,14 +20,15 @@ from fuseflow.resources.resource_count import token_bytes
 from fuseflow.samml.nodes import Edge, Graph
 
 TOLERANCE = 1.02
-"""How much longer than the slowest stage a loop may take."""
+"""How many times as long as the slowest stage a loop may take."""
 MOST_STEPS = 400
 """The most FIFOs that are deepened for one graph, one after the other."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Lack:
-    """A way that holds too little: where it begins and ends, and the part of all work that it has to hold."""
+    """A way through FIFOs that holds too little: the stages where it begins and ends, and the share of all work that it has to
+    hold."""
 
     begin: int
     end: int
@@ -36,7 +37,8 @@ class _Lack:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class DepthChoice:
-    """The FIFOs of a graph with the `bytes` of a token of each, and the `base` cycles that their loops may take."""
+    """Chooses the slots of the FIFOs of a graph. `bytes` has the bytes of a token of each FIFO, `base` the cycles that loops may
+    take, and `work` the cycles of the busiest node on the way between every two nodes."""
 
     graph: GraphCycles
     loops: FifoLoops
@@ -45,7 +47,7 @@ class DepthChoice:
     base: float
 
     def slots(self, first: Sequence[float]) -> tuple[float, ...]:
-        """Return the slots of each FIFO, at least as many as it has `first`."""
+        """Return the slots that each FIFO needs, at least the `first` that it has."""
         slots = list(first)
         longest = self.loops.longest(self.graph.latency, self.work)
         for _ in range(MOST_STEPS):
@@ -60,7 +62,8 @@ class DepthChoice:
         return tuple(slots)
 
     def _largest_loop(self, shares: Matrix, cycles: Matrix, batches: Matrix, latency: Matrix) -> _Lack | None:
-        """Return the loop that takes longest, with the share that it must hold so that it does not hold the graph up."""
+        """Return the way that makes the slowest loop, and the share of all work that it must hold to slow nothing down. None if
+        no loop is slow."""
         end, begin = divmod(int(cycles.argmax()), len(cycles))
         if cycles[end, begin] <= TOLERANCE * self.base:
             return None
@@ -71,7 +74,8 @@ class DepthChoice:
         return _Lack(begin, end, (wanted + 1e-6) / float(number))
 
     def _held_up(self, shares: Matrix) -> _Lack | None:
-        """Return a way around a port on which nothing can go on while the memory refreshes itself."""
+        """Return a way around a port that holds too little to go on with while the memory refreshes itself, None if there is
+        none."""
         memory = self.graph.machine.memory
         if not isinstance(memory, Hbm2Memory):
             return None
@@ -90,7 +94,7 @@ class DepthChoice:
         return None
 
     def _way(self, shares: Matrix, slots: Sequence[float], lack: _Lack) -> list[int]:
-        """Return the FIFOs of the way with the fewest slots."""
+        """Return the FIFOs of the way between the ends of `lack` that holds the least."""
         way, node = list[int](), lack.end
         while node != lack.begin:
             inputs = [at for at, fifo in enumerate(self.loops.fifos) if fifo.target == node]
@@ -105,12 +109,13 @@ class DepthChoice:
         return way
 
     def _cheapest(self, way: Sequence[int]) -> int:
-        """Return the FIFO of a way in which a share of all work takes the fewest bytes."""
+        """Return the FIFO of a way that takes the fewest bytes for the same share of all work."""
         return min(way, key=lambda at: self.bytes[at] * self.loops.fifos[at].tokens)
 
 
 def edge_depths(graph: Graph, of_node: Sequence[int], choice: DepthChoice, first: Sequence[float]) -> Mapping[Edge, int]:
-    """Return the depths of the FIFOs of a graph that need more slots than they have first."""
+    """Return the depths of the FIFOs of a graph that need more slots than the `first` that they have. `of_node` has the stage of
+    each node."""
     deeper = {
         (fifo.target, fifo.input): int(slots)
         for fifo, slots, before in zip(choice.loops.fifos, choice.slots(first), first, strict=True)
@@ -125,7 +130,7 @@ def edge_depths(graph: Graph, of_node: Sequence[int], choice: DepthChoice, first
 
 
 def fifo_bytes(graph: Graph, of_node: Sequence[int], loops: FifoLoops) -> tuple[int, ...]:
-    """Return the bytes of a token of each FIFO, in all lanes together."""
+    """Return the bytes of a token of each FIFO between stages, in all lanes together. `of_node` has the stage of each node."""
     total: dict[tuple[int, int], int] = {}
     for node, stage in zip(graph.nodes, of_node, strict=True):
         for k, port in enumerate(node.inputs):

@@ -46,8 +46,8 @@ class LongestWays:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class BusyLoops:
-    """The loops of FIFOs of a graph: the `shares` of all work that ways hold, the longest ways, with the work on them, and the
-    cycles of all batches by each loop, 0 where there is none."""
+    """The loops of FIFOs of a graph: the `shares` of all work that ways hold, the longest ways, and the cycles that each loop
+    takes for all batches, 0 where there is no loop. Each is a matrix by the end and the beginning of the way."""
 
     shares: Matrix
     longest: LongestWays
@@ -58,17 +58,18 @@ class BusyLoops:
         return cls(shares, longest, loop_cycles(shares, longest))
 
     def of_graph(self, at: int) -> BusyLoops:
-        """Return the loops of one of many graphs."""
+        """Return the loops of graph number `at`, given the loops of many graphs."""
         longest = LongestWays(self.longest.latency[at], self.longest.batches[at])
         return BusyLoops(self.shares[at], longest, self.cycles[at])
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FifoLoops:
-    """A graph whose ways are compared. Nodes are numbered in order, and `fifos` are in the order of their targets.
+    """A graph in which the FIFOs on different ways between two nodes are compared. Nodes are numbers, and `fifos` are ordered by
+    target.
 
-    `batches` is how often each node emits what it holds back, `emitted` the tokens that it emits then, and `held` the part of all work
-    that it holds itself: batches, or elements for which it waits for the memory. `batches` is 0 for a node that emits as it goes.
+    `batches` is how often each node emits what it holds back, 0 for a node that emits as it goes, and `emitted` the tokens that
+    it emits then. `held` is the share of all work that each node holds itself: its batches, or elements that wait for the memory.
 
     Numbers may be arrays, with one for each of `many` graphs that differ in these alone. Matrices have one more axis then.
     """
@@ -80,9 +81,8 @@ class FifoLoops:
     many: tuple[int, ...] = ()
 
     def shares(self, slots: Sequence[Number]) -> Matrix:
-        """Return the part of all work that the way with the fewest slots holds, by its end and its beginning, given the slots of each
-        FIFO. It is infinite where there is no way.
-        """
+        """Return, by the end and the beginning of a way, the smallest share of all work that any such way holds, given the slots
+        of each FIFO. It is infinite where there is no way."""
         fewest = self._matrix(np.inf)
         behind = np.empty_like(fewest)  # the share that a way holds up to the FIFO behind its last node
         node = 0
@@ -102,9 +102,8 @@ class FifoLoops:
         behind[node, node] = 0.0
 
     def work(self, occupied: Sequence[Number]) -> Matrix:
-        """Return the cycles for which the busiest node works on the way behind the last workspace, up to the end of the way, and at the
-        end as well, given the cycles of the firings of each node.
-        """
+        """Return, by the end and the beginning of a way, the cycles for which the busiest node works behind the last workspace on
+        it, up to its end and with it, given the cycles of the firings of each node."""
         most = self._matrix(-np.inf)
         behind = np.empty_like(most)
         node = 0
@@ -121,7 +120,7 @@ class FifoLoops:
         return most
 
     def longest(self, latency: Sequence[float], work: Matrix) -> LongestWays:
-        """Return the longest ways, given the latency of each node, and the work on the ways."""
+        """Return the longest way between every two nodes, given the latency of each node, and the work on the ways."""
         arrival, fewest = self._matrix(-np.inf), self._matrix(np.inf)
         behind, whole = np.empty_like(arrival), np.empty_like(arrival)
         node = 0
@@ -142,7 +141,8 @@ class FifoLoops:
 
 
 def hidden_work(shares: Matrix, stage: int) -> float:
-    """Return the part of all work that the others can go on with while a stage stands still, given the shares that ways hold."""
+    """Return the share of all work that other stages can go on with while `stage` stands still, given the shares that ways
+    hold."""
     before, after = np.isfinite(shares[stage]), np.isfinite(shares[:, stage])
     before[stage] = False
     around = shares[after][:, before]

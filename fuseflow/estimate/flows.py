@@ -21,7 +21,7 @@ Truth: TypeAlias = bool | npt.NDArray[np.bool_]
 
 
 def largest(numbers: Iterable[Number]) -> Number:
-    """Return the largest of some numbers, one by one if they are arrays."""
+    """Return the largest of some numbers; of arrays, element by element."""
     several = list(numbers)
     if any(isinstance(number, np.ndarray) for number in several):
         return reduce(np.maximum, several)
@@ -29,7 +29,7 @@ def largest(numbers: Iterable[Number]) -> Number:
 
 
 def least(numbers: Iterable[Number]) -> Number:
-    """Return the least of some numbers, one by one if they are arrays."""
+    """Return the least of some numbers; of arrays, element by element."""
     several = list(numbers)
     if any(isinstance(number, np.ndarray) for number in several):
         return reduce(np.minimum, several)
@@ -37,7 +37,7 @@ def least(numbers: Iterable[Number]) -> Number:
 
 
 def choose(holds: Truth, number: Number, otherwise: Number) -> Number:
-    """Return one of two numbers, one by one if there are many."""
+    """Return `number` where `holds`, else `otherwise`; of arrays, element by element."""
     if isinstance(holds, np.ndarray):
         chosen: Number = np.where(holds, number, otherwise)  # type: ignore[assignment]
         return chosen
@@ -49,8 +49,8 @@ class Flow:
     """The size of a stream.
 
     `lists` is the number of lists at each depth, outermost first, and `filled` the number of lists that are not empty. `elements`
-    is the number of innermost elements, of which `absent` are `N`. `read` is how many coordinates are read by a scan that makes
-    these lists, or by a locate that keeps its level.
+    is the number of innermost elements, of which `absent` are `N`. `read` is how many coordinates are read from memory by a scan
+    that makes these lists, or by a locate that keeps its level.
     """
 
     lists: tuple[Number, ...] = ()
@@ -108,7 +108,7 @@ def expected_flow(shape: ExpectedStream, read: Number) -> Flow:
 
 
 def expected_from_counted(stream: CountedStream) -> ExpectedStream:
-    """Return a stream that was counted as the statistical model describes it."""
+    """Return a counted stream in the form of the statistical model."""
     if stream.nest is None:
         return ExpectedStream(present=1.0 - stream.absent)
     counts = tuple(float(x.elements) for x in stream.nest.chain)

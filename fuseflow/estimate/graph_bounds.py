@@ -55,7 +55,8 @@ class GraphBounds:
     _latest: MachineBounds | None = None
 
     def with_depths_of(self, graph: Graph) -> GraphBounds:
-        """Return the bounds of the same graph with other depths of FIFOs. Results that ignore these are computed once."""
+        """Return the bounds of the same graph with the depths of FIFOs that `graph` states. Results that ignore depths are
+        shared."""
         return GraphBounds(replace(self.counts, graph=graph), self.memo, self._kept)
 
     def on(self, machine: Machine) -> MachineBounds:
@@ -65,7 +66,8 @@ class GraphBounds:
         return self._latest
 
     def depths(self, machine: Machine) -> Mapping[Edge, int]:
-        """Return the depths of the FIFOs that need more slots than graph and machine give them, so that none holds it up."""
+        """Return the depths of the FIFOs that need more slots than the graph and the machine say, so that no FIFO holds the graph
+        up."""
         graph, _, key = self._cycles(machine)
         if machine.first_depth is None:
             return {}
@@ -82,7 +84,8 @@ class GraphBounds:
         return MachineBounds(machine, work, bound, graph.load)
 
     def _cycles(self, machine: Machine) -> tuple[GraphCycles, Work, Hashable]:
-        """Return the graph with the cycles of its stages, the work of its nodes, and a key of what they depend on."""
+        """Return the cycles of the stages of the graph, the work of its nodes, and a key of the settings of the machine that the
+        work depends on."""
         timings = self._once("timings", lambda: TimingClasses.of(self.counts)).on(machine)
         pipeline = self._once("pipeline", lambda: Pipeline.of(self.counts))
         key = _firing_key(machine, timings.intervals)
@@ -116,14 +119,15 @@ class GraphBounds:
         return BusyLoops.of(shares, loops.longest(graph.loaded_latency, work))
 
     def _fifo_loops(self, machine: Machine, busy: Sequence[Number], key: Hashable) -> tuple[FifoLoops, Matrix]:
-        """Return the loops of FIFOs as far as neither latencies nor slots matter, with the work on their ways."""
+        """Return the loops of FIFOs without latencies and slots, and the work on their ways. `busy` has the cycles of each
+        stage."""
         pipeline: Pipeline = self._kept["pipeline"]
         ahead = lines_ahead(machine)
         loops = self._once(("loops", ahead), lambda: pipeline.loops(*ahead))
         return loops, self._once(("busy", key, ahead), lambda: loops.work(busy))
 
     def _memory_load(self, line: int, machine: Machine) -> MemoryLoad:
-        """Return the load of the memory by the graph, in lines."""
+        """Return the load of the memory by the graph, in lines of `line` bytes."""
         memory = machine.memory
         channels = memory.channels if isinstance(memory, Hbm2Memory) else 1
 
@@ -138,7 +142,8 @@ class GraphBounds:
         return self._once(("load", line, channels), load)
 
     def _work(self, intervals: tuple[Intervals, ...], machine: Machine) -> tuple[Work, list[Number]]:
-        """Return the work on a machine, and the cycles that each node is occupied."""
+        """Return the work on a machine, and the cycles for which each node is occupied. `intervals` are the cycles between its
+        firings."""
         work = work_on(self.counts, intervals, machine)
         return work, [node.occupied for node in work.nodes]
 
@@ -165,14 +170,14 @@ class GraphBounds:
 
 
 def lines_ahead(machine: Machine) -> tuple[int, int]:
-    """Return how many lines a port has without an answer, and their bytes."""
+    """Return how many lines a port may have requested without an answer, and the bytes of a line."""
     memory = machine.memory
     return (0, 64) if isinstance(memory, IdealMemory) else (memory.outstanding, memory.line)
 
 
 def lines_written(counts: GraphCounts, line: int, parts: Mapping[str, LanePart] | None = None) -> list[WrittenLines]:
-    """Return the lines of each array that a graph writes. `parts` has the places of one lane of each tensor that lanes write, if
-    they differ from the graph."""
+    """Return the lines that a graph writes of each array. `parts` has, for a tensor that lanes write, the positions of one lane,
+    if they are not those of the graph."""
     declared = counts.graph.declared
     if parts is None:
         parts = {w.tensor: lane_part(w, declared[w.tensor]) for w in counts.graph.nodes if isinstance(w, WriteLaneValues)}
@@ -181,6 +186,6 @@ def lines_written(counts: GraphCounts, line: int, parts: Mapping[str, LanePart] 
 
 
 def _firing_key(machine: Machine, intervals: tuple[Intervals, ...]) -> Hashable:
-    """Return the settings of a machine on which the firings of nodes, and the cycles of these, depend."""
+    """Return the settings of a machine that decide how often nodes fire, and how many cycles that takes."""
     memory = machine.memory
     return machine.rules, memory.model, None if isinstance(memory, IdealMemory) else memory.line, intervals

@@ -1,5 +1,5 @@
-"""The counts of a graph, node by node, whatever machine it runs on. They are exact where the streams of a node can be counted, and else
-expected."""
+"""The counts of a graph, node by node, which are the same on every machine. They are exact where the streams of a node can be
+counted, and else expected."""
 
 from __future__ import annotations
 
@@ -55,7 +55,8 @@ _Accesses: TypeAlias = dict[tuple[str, str, str], list[_Access]]
 
 @dataclass(frozen=True, slots=True)
 class NodeCounts:
-    """The counts of a node: the flows of its inputs and outputs, the shapes of tiles that it reads, comparisons and FLOPs.
+    """The counts of a node: the flows of its inputs and outputs, the shapes of the tiles on its inputs, its comparisons (`steps`)
+    and FLOPs.
 
     `exact` says that the numbers were counted.
     """
@@ -187,7 +188,7 @@ def _count_streams(
 
 
 def _traffic(graph: n.Graph, accesses: _Accesses) -> tuple[ArrayTraffic, ...]:
-    """Add up the accesses of each array, in the order of the tensors of the graph."""
+    """Return the bytes of the accesses to each array, in the order of the tensors of the graph."""
     traffic = []
     for decl in graph.tensors:
         for kind in ("pos", "crd", "val"):
@@ -200,7 +201,8 @@ def _traffic(graph: n.Graph, accesses: _Accesses) -> tuple[ArrayTraffic, ...]:
 
 
 def _bytes(decl: n.TensorDecl, kind: str, parts: Sequence[_Access]) -> Number:
-    """Return the bytes of accesses to arrays of one kind. An array with elements smaller than a byte is rounded up once."""
+    """Return the bytes of accesses to arrays of one kind. The size of an array of elements smaller than a byte is rounded up
+    once."""
     elements: dict[tuple[int, int], Number] = {}
     for part in parts:
         bits = decl.element_bits

@@ -30,7 +30,8 @@ from fuseflow.memory.settings import Hbm2Memory, IdealMemory, clock_ratio
 from fuseflow.memory.timing import HBM2_2000
 
 REFRESH_GAP = HBM2_2000.nRFC + 56
-"""The cycles in which no answer comes when the memory refreshes itself: its banks are closed before, and opened again behind it."""
+"""The cycles without an answer when the memory refreshes itself: it closes its banks before that, and opens them again behind
+it."""
 A_BATCH = 0.95
 """A graph stands still where FIFOs have room for less than this share of a batch: nodes hold a few tokens of it themselves."""
 
@@ -46,9 +47,9 @@ class SlowestLoop:
 
 @dataclass(frozen=True, eq=False)  # without slots: cached properties are stored in the instance
 class GraphCycles:
-    """A graph on a machine, with the latency and the cycles of every stage, its imbalance, and its load of the memory.
+    """A graph on a machine: the latency and the occupied cycles of every stage, its imbalance, and its load of the memory.
 
-    `emission_takes_time` is False by the rules of `comal`.
+    `emission_takes_time` says that stages behind a workspace wait for it to emit. It is False by the rules of `comal`.
     """
 
     machine: Machine
@@ -85,7 +86,7 @@ class GraphCycles:
 
     @cached_property
     def inside(self) -> Number:
-        """The cycles of the busiest stage that is not behind the lanes; 0 in a graph without lanes."""
+        """The cycles of the busiest stage that is not behind the merge of the lanes; 0 in a graph without lanes."""
         behind = self.pipeline.behind
         return max((cycles for at, cycles in enumerate(self.occupied) if at not in behind), default=0) if behind else 0
 
@@ -116,13 +117,13 @@ class GraphCycles:
 
     @cached_property
     def transfer(self) -> float:
-        """The cycles in which the memory moves all lines. Lines that are written behind the lanes come later."""
+        """The cycles in which the memory moves all lines, but for those that are written behind the lanes: these come later."""
         moved = self.load.lines_read if self.pipeline.behind else self.load.lines_read + self.load.written
         return transfer_cycles(self.load, moved, self.machine, peak_bandwidth(self.machine))
 
     @cached_property
     def shared_lines(self) -> float:
-        """The cycles that lines take which many ports want at once."""
+        """The cycles for lines that many ports want at once."""
         return shared_line_cycles(self.load, self.machine)
 
     def bound(self, around: BusyLoops | None, node: str) -> Bound:
@@ -149,7 +150,8 @@ class GraphCycles:
         return self._with_memory(first, around)
 
     def slowest_loop(self, around: BusyLoops) -> SlowestLoop | None:
-        """Return the loop by which the run takes longest, from the first token at its beginning to the last behind its end."""
+        """Return the loop of FIFOs by which the run takes longest, from the first token of the run to the last. None if there is
+        no loop."""
         cycles = around.cycles
         if not cycles.any():
             return None
@@ -176,10 +178,10 @@ class GraphCycles:
 
     def latest_start(self, around: BusyLoops) -> SlowestLoop | None:
         """Return two stages: the first has most work left when the first token reaches the second on another way. Until then it
-        can only fill the FIFOs between them. None if there are none.
+        can only fill the FIFOs between them. None if no stage has work left then.
 
-        Example: a sum over all of `A x` is to divide each of its entries, which are computed a second time for that. The second time
-        begins behind the first, since 64 slots hold little of it.
+        Example: a sum over all of `A x` is to divide each of its entries, which are computed a second time for that. The second
+        time begins behind the first, since 64 slots hold little of it.
         """
         latest: SlowestLoop | None = None
         occupied = np.asarray(self.occupied, dtype=np.float64)
@@ -197,12 +199,13 @@ class GraphCycles:
         return latest
 
     def _in_turn(self, stage: int, at: int) -> float:
-        """Return the cycles of a stage of a lane that are within its turns. For a merge, to fill a workspace is not."""
+        """Return the cycles that a stage of a lane works within its turns at stage `at`. At a merge, filling a workspace is
+        outside of them."""
         own = self.pipeline.stages[stage]
         return float(own.emitted if own.batches and at in self.pipeline.merges else self.occupied[stage])
 
     def _with_memory(self, bound: Bound, around: BusyLoops | None) -> Bound:
-        """Return the bounds with the time that the memory takes for reads and writes."""
+        """Return the bounds with the time that the memory takes for reads and writes added."""
         load, memory, behind_lanes = self.load, self.machine.memory, self.pipeline.behind
         if isinstance(memory, IdealMemory) or not (load.reads or load.written):
             return replace(bound, lanes=0)  # stages behind the lanes wait for no memory
@@ -226,8 +229,8 @@ class GraphCycles:
         return replace(bound, control=control, memory=self.transfer, refresh=refresh, crowded=crowded, behind=behind)
 
     def _writing(self, reading: float) -> float:
-        """Return the cycles for which the writer of most lines waits for their answers, 0 if it is not held up. A writer waits longer the
-        more lines are read in a cycle, and fewer are read in a cycle the longer it waits."""
+        """Return the cycles for which the writer of most lines waits for answers, 0 if it ends within the cycles of `reading`. A
+        writer waits longer the more lines are read in a cycle, and fewer are read in a cycle the longer it waits."""
         memory = self.machine.memory
         assert not isinstance(memory, IdealMemory)
         writer: Writer = "in lanes" if self.load.in_lanes else "alone"
@@ -247,7 +250,7 @@ class GraphCycles:
 
     def _refresh(self, base: Number, around: BusyLoops | None) -> float:
         """Return the share of the time for which the graph stands still because the memory refreshes itself: less than the memory
-        does, if FIFOs and lines that were fetched ahead keep stages going."""
+        does, if FIFOs and lines that were fetched ahead keep stages going. `base` are the cycles without refreshes."""
         memory = self.machine.memory
         if not isinstance(memory, Hbm2Memory):
             return 0.0

@@ -23,9 +23,9 @@ from fuseflow.tile_ops import TileShape
 
 @dataclass(frozen=True, slots=True)
 class NodeWork:
-    """The work of one node.
+    """The work of one node. `firings` are those of all its processes (a workspace collects in one and emits in another), and
+    `occupied` is how many cycles the busiest process takes at least.
 
-    `firings` counts the firings of all its processes, and `occupied` is how many cycles the busiest process takes at least.
     `exact` says that the numbers were counted.
     """
 
@@ -65,7 +65,7 @@ Intervals: TypeAlias = tuple[int, int]
 
 @dataclass(frozen=True, slots=True)
 class Timings:
-    """The latency of each node on a machine, and the intervals between firings on values of its processes."""
+    """The latency of each node on a machine, and for its processes the cycles between two firings on values."""
 
     latencies: tuple[int, ...]
     intervals: tuple[Intervals, ...]
@@ -73,7 +73,8 @@ class Timings:
 
 @dataclass(frozen=True, slots=True)
 class TimingClasses:
-    """The nodes of a graph in classes whose timings are equal on every machine. `of_node` numbers the class of each node."""
+    """The nodes of a graph in classes with the same timing on every machine. `examples` has one node of each, `of_node` the class
+    of each node."""
 
     graph: n.Graph
     examples: tuple[tuple[n.Primitive, tuple[TileShape, ...]], ...]
@@ -107,13 +108,13 @@ def count_work(
     memo: CountMemo,
     overlap: Overlap | None = None,
 ) -> Work:
-    """Count the work of a verified graph. The arguments but the machine are as in `count_graph`."""
+    """Count the work of a verified graph on a machine. The other arguments are as in `count_graph`."""
     counts = count_graph(graph, statistics, patterns, memo, overlap)
     return work_on(counts, TimingClasses.of(counts).on(machine).intervals, machine)
 
 
 def work_on(counts: GraphCounts, intervals: Sequence[Intervals], machine: Machine) -> Work:
-    """Return the work of a graph on a machine, given its counts, and the intervals of each node."""
+    """Return the work of a graph on a machine, given its counts, and for each node the cycles between its firings."""
     declared = counts.graph.declared
     summed = readers_of_sums(counts.graph) if machine.rules == "comal" else frozenset[str]()
     nodes = []
@@ -131,7 +132,8 @@ def work_on(counts: GraphCounts, intervals: Sequence[Intervals], machine: Machin
 
 
 def process_cycles(node: n.Node, process: ProcessFirings, interval: int, machine: Machine) -> Number:
-    """Return the cycles that a process of a node takes at least, given its firings and the interval between firings on values."""
+    """Return the least cycles that a process of a node takes, given its firings and the `interval` in cycles between firings on
+    values."""
     values, closings = process
     pause = interval if machine.rules == "comal" and isinstance(node, n.Alu) else 1  # after a stop
     return values * interval + closings * pause

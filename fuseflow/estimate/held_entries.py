@@ -1,4 +1,5 @@
-"""The entries that nodes hold at once, counted: the largest fiber that a workspace collects, and the coordinates that a locate keeps."""
+"""Counts the most entries that nodes hold at once: the largest fiber that a workspace collects, or the coordinates that a locate
+keeps."""
 
 from __future__ import annotations
 
@@ -13,7 +14,7 @@ from fuseflow.samml import nodes as n
 
 
 def held_entries(counts: GraphCounts) -> Mapping[str, HeldEntries]:
-    """Return the most entries that each node holds at once, for the nodes for which that was counted."""
+    """Return the most entries that each node holds at once, by node name. Nodes whose streams were not counted are left out."""
     held: dict[str, HeldEntries] = {}
     declared = counts.graph.declared
     for node, numbers in zip(counts.graph.nodes, counts.nodes, strict=True):
@@ -28,15 +29,16 @@ def held_entries(counts: GraphCounts) -> Mapping[str, HeldEntries]:
 
 
 def collected_stream(node: n.Workspace, counts: GraphCounts) -> CountedStream | None:
-    """Return the stream whose entries a workspace collects, if it was counted: the output of an accumulator or a permute, or the
-    input of a selection."""
+    """Return the stream whose entries a workspace collects, None if it was not counted: the output of an accumulator or a
+    permute, or the input of a selection."""
     if isinstance(node, n.Select):
         return counts.streams.get(node.inputs[-1])
     return counts.streams.get(n.Port(node.name, len(node.port_names()) - 1))
 
 
 def _largest(nest: FiberNest | None, depth: int, every: int) -> int:
-    """Return the most elements inside of an element at `depth` of a nest, or in a group of `every` coordinates of its innermost level."""
+    """Return the most elements of a nest inside of one element at `depth`, or if `every` is not 0, in a group of `every`
+    coordinates."""
     if nest is None:
         return 1
     if every:
@@ -48,7 +50,7 @@ def _largest(nest: FiberNest | None, depth: int, every: int) -> int:
 
 
 def _largest_group(nest: FiberNest, every: int) -> int:
-    """Return the most elements of a fiber in a group of `every` coordinates. A fiber that never occurs does not count."""
+    """Return the most elements that a fiber that occurs has in one group of `every` neighbouring coordinates."""
     level = nest.level
     groups = -(-level.size // every)
     occurs = nest.times[level.owner] > 0

@@ -24,14 +24,15 @@ ASSUMED_SHARE = 0.5
 
 @dataclass(frozen=True, slots=True)
 class KeptShares:
-    """The shares by result, and the results whose share is assumed."""
+    """The shares of entries that `keep`s by value leave, by result, and the results whose share is only assumed."""
 
     by_result: Mapping[str, float]
     assumed: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, program: Program, tensors: Mapping[str, Tensor], stated: Mapping[str, float]) -> KeptShares:
-        """Return the shares of a program, with the ones that the user `stated`. `tensors` are the inputs with data."""
+        """Return the shares for the results of a program. The `stated` ones are the user's, and `tensors` are the inputs with
+        data."""
         shares, assumed = dict(stated), list[str]()
         for einsum in program.einsums:
             body = einsum.body
@@ -62,8 +63,8 @@ class KeptShares:
         )
 
     def by_node(self, graph: Graph) -> dict[str, float]:
-        """Return the share of its values that each node keeps. A node has the name of its result, with a number if there are several
-        (`drop_H'2`), and with its lane (`drop_H/i0`)."""
+        """Return the share of its values that each node keeps, by node name. A node has the name of its result, with a number if
+        there are several (`drop_H'2`), and with its lane (`drop_H/i0`)."""
         by_value = [node.name for node in graph.nodes if isinstance(node, Drop) and node.by_value] if self.by_result else []
         results = {name: re.split(r"['/]", name.removeprefix("drop_"))[0] for name in by_value}
         return {name: self.by_result[result] for name, result in results.items() if result in self.by_result}

@@ -1,10 +1,11 @@
-"""Lanes of a graph for many candidates at once: their lanes lie one behind the other on one axis, so that numbers of all are one array.
+"""Candidates for the lanes of a graph, many at once: their lanes lie one behind the other on an axis, so that one array has
+numbers of all.
 
     candidates            i=2, h=2             i=3, h=2
     axis of ("i",)        i0 i1                i0 i1 i2
     axis of ("i", "h")    i0h0 i0h1 i1h0 i1h1  i0h0 i0h1 i1h0 i1h1 i2h0 i2h1
 
-Candidates that have the same lanes of some indices share them on the axis of these.
+Candidates with equal numbers of lanes of some indices share these lanes on the axis of the indices.
 """
 
 from __future__ import annotations
@@ -24,8 +25,9 @@ from fuseflow.estimate.flows import Flow, Number
 
 
 class LaneAxis(NamedTuple):
-    """The lanes of some indices on an axis: the distinct `numbers` of lanes, where the lanes of each of these begin, and which of
-    these each candidate has."""
+    """An axis of the lanes of some indices. `numbers` are the distinct numbers of lanes that candidates have, `starts` where the
+    lanes of each begin, `size` is the length of the axis, and `of_candidate` has for each candidate which of the `numbers` it
+    has."""
 
     numbers: tuple[tuple[int, ...], ...]
     starts: Ints
@@ -35,7 +37,7 @@ class LaneAxis(NamedTuple):
 
 @dataclass(slots=True, eq=False)
 class LaneBatch:
-    """Candidates, each with its lanes of every index."""
+    """Candidates, each with its number of lanes of every index."""
 
     indices: tuple[str, ...]
     candidates: tuple[tuple[int, ...], ...]
@@ -47,12 +49,12 @@ class LaneBatch:
         return cls(tuple(indices), tuple(tuple(lanes.get(index, 1) for index in indices) for lanes in candidates))
 
     def counts(self) -> dict[str, Ints]:
-        """Return the lanes of each index, by candidate."""
+        """Return the number of lanes of each index, as an array over the candidates."""
         by_index = np.array(self.candidates, dtype=np.int64).reshape(len(self.candidates), len(self.indices)).T
         return dict(zip(self.indices, by_index, strict=True))
 
     def axis(self, indices: tuple[str, ...]) -> LaneAxis:
-        """Return the lanes of these indices, outermost first."""
+        """Return the axis of the lanes of these indices, outermost first."""
         if indices not in self._axes:
             places = [self.indices.index(index) for index in indices]
             chosen = [tuple(lanes[place] for place in places) for lanes in self.candidates]
@@ -77,7 +79,7 @@ class LaneBatch:
         return Flow(tuple(map(moved, flow.lists)), tuple(map(moved, flow.filled)), *map(moved, numbers))
 
     def _places(self, of: tuple[str, ...], to: tuple[str, ...]) -> Ints:
-        """Return for each lane on the axis of `to` its lane on the axis of `of`."""
+        """Return, for each lane on the axis of `to`, the lane on the axis of `of` that it is inside of."""
         fewer, more = self.axis(of), self.axis(to)
         start = dict(zip(fewer.numbers, fewer.starts, strict=True))
         places = []
@@ -89,33 +91,32 @@ class LaneBatch:
         return np.concatenate(places)
 
     def most(self, numbers: Number, indices: tuple[str, ...]) -> Number:
-        """Return the largest number of the lanes of these indices for each candidate, or the one that holds for all."""
+        """Return for each candidate the largest of the numbers of its lanes, which are on the axis of `indices`; one number for
+        all stays as it is."""
         if not isinstance(numbers, np.ndarray):
             return numbers
         axis = self.axis(indices)
         return as_number(np.maximum.reduceat(numbers, axis.starts)[axis.of_candidate].astype(np.float64))
 
     def total(self, numbers: Number, indices: tuple[str, ...]) -> Number:
-        """Return the sum of numbers over all lanes of these indices for each candidate."""
+        """Return for each candidate the sum of the numbers of its lanes, which are on the axis of `indices`."""
         axis = self.axis(indices)
         return as_number(np.add.reduceat(np.broadcast_to(numbers, axis.size), axis.starts)[axis.of_candidate])
 
     def most_of(self, numbers: Number, axes: Iterable[tuple[str, ...]]) -> Number:
-        """Return the largest number of all lanes for each candidate. The numbers are on one of some axes. Raises `Uncountable` if
-        it cannot be told on which.
-        """
+        """Return for each candidate the largest of the numbers of its lanes, which are on one of `axes`. Raises `Uncountable` if
+        it cannot be told on which."""
         return self.most(numbers, self._axis_of(numbers, axes))
 
     def total_of(self, numbers: Number, axes: Iterable[tuple[str, ...]]) -> Number:
-        """Return the sum of numbers over all lanes for each candidate. The numbers are on one of some axes, and a single number
-        is on the first. Raises `Uncountable` if it cannot be told on which.
-        """
+        """Return for each candidate the sum of the numbers of its lanes, which are on one of `axes`; a single number is on the
+        first. Raises `Uncountable` if it cannot be told on which."""
         return self.total(numbers, self._axis_of(numbers, axes))
 
     def _axis_of(self, numbers: Number, axes: Iterable[tuple[str, ...]]) -> tuple[str, ...]:
-        """Return the smallest axis with as many lanes as there are numbers. A larger one with as many has all its indices, so
-        that all further indices have one lane: else the numbers may be on either.
-        """
+        """Return the smallest of `axes` with as many lanes as there are numbers. Raises `Uncountable` if a larger one with as
+        many lacks one of its indices: then the numbers may be on either. If it has them all, its further indices have one lane
+        each."""
         known = list(dict.fromkeys(axes))
         if not isinstance(numbers, np.ndarray):
             return known[0]
@@ -134,6 +135,6 @@ class LaneBatch:
         return Flow(tuple(map(most, flow.lists)), tuple(map(most, flow.filled)), *map(most, numbers))
 
     def each(self, numbers: Number) -> list[Any]:
-        """Return a number for each candidate."""
+        """Return a list of one number for each candidate."""
         numbers_of_all: list[Any] = np.broadcast_to(numbers, len(self.candidates)).tolist()
         return numbers_of_all

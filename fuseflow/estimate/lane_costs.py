@@ -33,11 +33,12 @@ from fuseflow.transform.stream_levels import Levels, Loops, stream_levels
 
 @dataclass(slots=True, eq=False)
 class LaneCosts:
-    """The costs of one region in one loop order, with any lanes of its indices.
+    """The costs of one region in one loop order, with any number of lanes of its indices.
 
-    `graph` is the graph of the region on one lane, in our own primitives, and `loops` are the indices of its scans and ranges.
-    `order` is the order of the loops, outermost first. `knowledge` has facts about the tensors before the region runs, and
-    `writers` says whether lanes write.
+    `graph` is the graph of the region on one lane, in fuseflow's own primitives. `loops` are the indices of its scans and ranges,
+    by node name, and `order` is the order of the loops, outermost first. `knowledge` has facts about the tensors before the
+    region runs. `serial` is the counted graph, `levels` are the indices at each level of its streams, and `writers` says whether
+    lanes write.
     """
 
     estimator: Estimator
@@ -50,7 +51,7 @@ class LaneCosts:
     levels: Mapping[n.Port, Levels]
     writers: Writers = "once"
     stages: Mapping[str, str] = field(default_factory=dict)
-    """The stage of each node that is in one."""
+    """The stage of each node that is in one, by node name."""
     _templates: dict[tuple[str, ...], LaneTemplate] = field(default_factory=dict)
     _dealt: dict[tuple[str, ...], DealtGraph | None] = field(default_factory=dict)
 
@@ -66,7 +67,7 @@ class LaneCosts:
         writers: Writers = "once",
         stages: Mapping[str, str] = NO_STAGES,
     ) -> LaneCosts:
-        """Count a region on one lane."""
+        """Count a region on one lane, and return its costs."""
         knowledge = knowledge.copy()
         bounds, levels = estimator.bounds(graph, knowledge), stream_levels(graph, loops)
         return cls(estimator, graph, loops, tuple(order), machine, knowledge, bounds, levels, writers, stages)
@@ -85,9 +86,9 @@ class LaneCosts:
         return self.made(own, depth)
 
     def near(self, candidates: Sequence[tuple[Mapping[str, int], int | None]]) -> list[float | None]:
-        """Return about how many cycles the region takes under each candidate: lanes of each index, and slots of all FIFOs, None
-        for the machine's. The cycles are None if they do not follow from the graph on one lane, or if it cannot have these lanes.
-        """
+        """Return about how many cycles the region takes under each candidate: the lanes of each index, and the slots of all
+        FIFOs, None for the machine's. The result is None if the graph cannot have these lanes, or if the graph on one lane does
+        not tell the cycles."""
         near: list[float | None] = [None] * len(candidates)
         together: dict[tuple[str, ...], list[int]] = {}
         for at, (lanes, _) in enumerate(candidates):
@@ -101,15 +102,15 @@ class LaneCosts:
         return near
 
     def shape(self, indices: tuple[str, ...]) -> DealtGraph | None:
-        """Return the graph in lanes of these indices, None if not all of its streams were counted on one lane."""
+        """Return the graph with these indices dealt to lanes, None if not all of its streams were counted on one lane."""
         if indices not in self._dealt:
             counted = len(self.serial.counts.streams) == len(self.serial.counts.flows)
             self._dealt[indices] = DealtGraph.of(self.template(indices), self.serial, self.levels) if counted else None
         return self._dealt[indices]
 
     def template(self, indices: tuple[str, ...]) -> LaneTemplate:
-        """Return the shape of the graph in lanes of these indices, or of one in a stage, as `T.i`. Raises `ScheduleError` for indices that
-        it cannot deal."""
+        """Return the shape of the graph with these indices dealt to lanes. An index of one stage alone is named as in `T.i`.
+        Raises `ScheduleError` for indices that cannot be dealt."""
         if indices not in self._templates:
             self._templates[indices] = LaneTemplate.of(
                 self.graph, self.levels, self.loops, indices, self.writers, self.stages if "." in "".join(indices) else NO_STAGES
@@ -122,7 +123,7 @@ class LaneCosts:
         return parallelize(self.graph, self.loops, own, writers=self.writers)
 
     def made(self, lanes: Mapping[str, int], depth: int | None = None) -> LaneCost:
-        """Return the cost of the graph with these lanes, counted anew."""
+        """Return the cost of the graph with these lanes, which is built and counted for that."""
         graph = self.lowered(lanes).graph
         if depth is not None:
             graph = graph.with_depths({Edge(node.name, k): depth for node in graph.nodes for k in range(len(node.inputs))})

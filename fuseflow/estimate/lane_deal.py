@@ -1,11 +1,11 @@
-"""Which elements each lane gets when the elements of some levels of a nest are dealt in turn.
+"""Which elements each lane gets when the elements of some levels of a nest (the lists of a stream) are dealt in turn.
 
-Lane k of N gets the elements k, k + N, k + 2 N, ... of a level, counted through all lists of the stream. Two dealt levels are lanes in
-lanes: inside a lane of the outer one, the elements of the inner one are dealt in turn again.
+Lane k of N gets the elements k, k + N, k + 2 N, ... of a level, counted through all lists of the stream. If two levels are dealt,
+each lane of the outer one contains lanes of its own, and deals the elements of the inner one to these in turn.
 
-So the lane of an element follows from its fiber, and from the turn at which the list of it begins. Equal lists that begin at the
-same turn of the same lane are one *start*, and there are far fewer starts than elements: a dense row of 3,072 elements that is
-dealt to 8 lanes has 8. Outer dealt levels are dealt element by element, since turns in a lane depend on all before them.
+So the lane of an element follows from its fiber, and from the turn at which its list begins. Equal lists that begin at the same
+turn of the same lane are one *start*, and there are far fewer starts than elements: a dense row of 3,072 elements that is dealt
+to 8 lanes has 8. Outer dealt levels are dealt element by element, since turns in a lane depend on all before them.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ from fuseflow.estimate.counted.nests import ElementCounts, FiberNest, Ints, PerF
 MOST_ELEMENTS = 1 << 21
 """The most elements that are dealt one by one."""
 FEW_ELEMENTS = 1 << 16
-"""Up to this many lists are looked at one by one, whatever the lanes, before equal ones are put together."""
+"""The most lists that are handled one by one, before equal ones are put together."""
 
 ROOT: Ints = np.zeros(1, dtype=np.int64)
-"""The number 0: of the one element above all lists, of its lane, and of the elements before it."""
+"""The array of one 0: the root element above all lists, its lane, and the number of elements before it."""
 
 
 class DealtLevel(NamedTuple):
@@ -37,8 +37,8 @@ class DealtLevel(NamedTuple):
 
 
 class _Outer(NamedTuple):
-    """The elements of the second innermost dealt level, in order: which distinct element each is, its lane of `lanes`, and how
-    many elements of that lane come before it."""
+    """The elements of the innermost but one of the dealt levels, in order: the number of the distinct element, its lane of
+    `lanes`, and how many elements of that lane come `before` it."""
 
     element: Ints
     lane: Ints
@@ -47,8 +47,8 @@ class _Outer(NamedTuple):
 
 
 class _Starts(NamedTuple):
-    """Lists of a level: the lane that has each, which fiber it is, how many elements of the innermost dealt level come before it in the
-    lane, and how often it is there."""
+    """Lists of a level, in columns: the lane that has the list, its fiber, its `rank` (how many elements of the innermost dealt
+    level come before it in the lane), and how often it occurs; `times` of None means once each."""
 
     level: int
     lane: Ints
@@ -58,7 +58,7 @@ class _Starts(NamedTuple):
 
 
 def shape_of(memo: CountMemo, nest: FiberNest) -> FiberNest:
-    """Return one nest for all nests that differ in coordinates alone: these do not matter to lanes."""
+    """Return one shared nest for all nests that differ in their coordinates alone, which do not change what lanes get."""
 
     def known() -> FiberNest:
         above = None if nest.above is None else shape_of(memo, nest.above)
@@ -71,7 +71,8 @@ def shape_of(memo: CountMemo, nest: FiberNest) -> FiberNest:
 
 
 class _Elements(NamedTuple):
-    """Elements of lists: which distinct element each is, its lane, and how often it is there."""
+    """Elements of lists, in columns: the number of the distinct element, its lane, and how often it occurs; `times` of None means
+    once each."""
 
     element: Ints
     lane: Ints
@@ -80,10 +81,11 @@ class _Elements(NamedTuple):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LaneDeal:
-    """The elements of the innermost dealt level, by lane. Lanes are numbered through, the innermost dealt level fastest.
+    """The elements of the innermost dealt level, by lane. All lanes are numbered in one row, the innermost dealt level fastest.
 
     `elements` is how many each lane has. `lists` and `filled` count its lists at each depth down to that level, and its filled
-    lists. `_one_by_one` are the elements of all starts, or None if it takes less to sum up all lanes of a fiber at once.
+    lists. `inner` is the number of lanes of that level. `_one_by_one` are the elements of all starts, or None if it takes less to
+    sum up all lanes of a fiber at once.
     """
 
     nest: FiberNest
@@ -98,8 +100,8 @@ class LaneDeal:
 
     @classmethod
     def of(cls, memo: CountMemo, nest: FiberNest, dealt: Sequence[DealtLevel]) -> LaneDeal:
-        """Deal the elements of these levels, the outermost first. The level of `nest` is the innermost. Raises `TooMany` if lanes
-        in lanes have more elements than can be dealt one by one."""
+        """Deal the elements of these levels, the outermost first. The innermost level of `nest` is the last of them. Raises
+        `TooMany` if outer levels have more elements than can be dealt one by one."""
         return memo.once(("deal", tuple(dealt)), (nest,), lambda: cls._of(memo, nest, dealt))
 
     @classmethod
@@ -119,8 +121,8 @@ class LaneDeal:
 
     @classmethod
     def _lists(cls, memo: CountMemo, nest: FiberNest, around: Sequence[DealtLevel]) -> tuple[tuple[Ints, ...], tuple[Ints, ...]]:
-        """Return, by lane of the outer levels, the numbers of lists at each depth down to the innermost level, and of filled
-        lists outside of that."""
+        """Return, by lane of the outer levels (`around`), the number of lists at each depth down to the innermost level, and of
+        filled lists outside of that."""
         depth = around[-1].level + 1 if around else 0
         lists, filled, _ = memo.once(("batches", depth), (nest,), lambda: list_sums(nest, depth))
         if not around:
@@ -130,7 +132,7 @@ class LaneDeal:
         return (*outer.lists, *inside[: len(lists)]), (*outer.filled, *inside[len(lists) :])
 
     def sums(self, counts: Ints) -> Ints:
-        """Return the sums by lane of a number for each distinct element, or of one number that holds for all."""
+        """Return the sum by lane of `counts`, which has a number for each distinct element, or one number for all."""
         if len(counts) == 1 and len(self.elements):
             alike: Ints = counts[0] * self.elements
             return alike
@@ -142,7 +144,7 @@ class LaneDeal:
         return _sums((self._starts.lane[:, None] * self.inner + np.arange(self.inner)).ravel(), each.ravel(), self.lanes)
 
     def largest(self, numbers: Ints) -> Ints:
-        """Return by lane the largest number of its elements, given one for each distinct element, or one for all."""
+        """Return by lane the largest of `numbers`, which has a number for each distinct element, or one for all."""
         most = np.zeros(self.lanes, dtype=np.int64)
         if (own := self._one_by_one) is not None:
             np.maximum.at(most, own.lane, np.broadcast_to(numbers, self.nest.level.elements)[own.element])
@@ -152,7 +154,7 @@ class LaneDeal:
         return most
 
     def _by_lane(self, numbers: Ints, combine: np.ufunc) -> Ints:
-        """Return the numbers by lane of each start, combined over the elements of its list."""
+        """Return for each start and each lane the numbers of the elements of its list, combined by `combine`."""
         inner, (innermost, *outer) = self.inner, list(zip(reversed(self.nest.chain), reversed(self._offsets), strict=False))
         by_turn: Ints = np.zeros(innermost[0].level.fibers * inner, dtype=np.int64)
         groups = innermost[0].level.owner * inner + _modulo(innermost[1], inner)
@@ -178,32 +180,34 @@ def _is_repeated(starts: _Starts, nest: FiberNest, inner: int) -> bool:
 
 
 def _turned(by_turn: Ints, fiber: Ints, rank: Ints) -> Ints:
-    """Return the numbers by lane of fibers that begin with these ranks, given the numbers of fibers that begin with rank 0."""
+    """Return the numbers by lane of fibers that begin at these ranks. `by_turn` has them for each fiber as if it began at rank
+    0."""
     inner = by_turn.shape[1]
     turned: Ints = by_turn[fiber[:, None], _modulo(np.arange(inner)[None, :] - _modulo(rank, inner)[:, None] + inner, inner)]
     return turned
 
 
 def _elements(starts: _Starts, nest: FiberNest, inner: int, offsets: Ints) -> _Elements:
-    """Return all elements of lists of the innermost level, with their lanes."""
+    """Return all elements of the lists of the innermost level, with their lanes. `offsets` has the position of each in its
+    fiber."""
     row, element = nest.level.expanded(starts.fiber)
     turn = _modulo(starts.rank[row] + offsets[element], inner)
     return _Elements(element, starts.lane[row] * inner + turn, None if starts.times is None else starts.times[row])
 
 
 def _modulo(numbers: Ints, divisor: int) -> Ints:
-    """Return the remainders of numbers that are not negative, faster than `%`."""
+    """Return `numbers % divisor` for numbers that are not negative, which is faster this way."""
     return numbers - numbers // divisor * divisor
 
 
 def _sums(groups: Ints, weights: Any, count: int) -> Ints:
-    """Return the sums of weights by group, exact below 2^53; without weights, how many there are."""
+    """Return the sums of weights by group, exact below 2^53; with `weights` of None, the number of members of each group."""
     sums: Ints = np.bincount(groups, weights, count).astype(np.int64)
     return sums
 
 
 def _first_starts(memo: CountMemo, nest: FiberNest, around: Sequence[DealtLevel], inner: int) -> _Starts:
-    """Return the lists of the level from which on equal lists are put together."""
+    """Return the lists of the level at which equal lists begin to be put together. `around` are the outer dealt levels."""
     if len(around) == 1 and nest.chain[around[0].level].elements > FEW_ELEMENTS:
         below = _below(memo, nest, around[0].level + 1)
         if below.min() == below.max():
@@ -212,8 +216,8 @@ def _first_starts(memo: CountMemo, nest: FiberNest, around: Sequence[DealtLevel]
 
 
 def _alike_starts(memo: CountMemo, nest: FiberNest, at: int, lanes: int, inner: int, below: int) -> _Starts:
-    """Return the lists behind a dealt level, with `below` elements below each. The place of an element in its lane follows from
-    its turn, and so does the turn at which its list begins. So turns repeat after `lanes * inner` elements."""
+    """Return the lists below the dealt level `at`, with `below` elements below each element. The rank of an element in its lane
+    follows from its turn, and so does the turn at which its list begins. So turns repeat after `lanes * inner` elements."""
     outer, turns = nest.chain[at], lanes * inner
     starts = _Starts(0, ROOT, ROOT, ROOT, None)
     for level in range(at):
@@ -228,7 +232,7 @@ def _alike_starts(memo: CountMemo, nest: FiberNest, at: int, lanes: int, inner: 
 
 
 def _outer(memo: CountMemo, nest: FiberNest, dealt: Sequence[DealtLevel]) -> _Outer:
-    """Deal the levels but the innermost dealt one, element by element; the whole stream if there are none."""
+    """Deal all levels but the innermost dealt one, element by element. Without such levels, the whole stream is one element."""
     if not dealt:
         return _Outer(ROOT, ROOT, ROOT, 1)
     last = nest.chain[dealt[-1].level]
@@ -250,7 +254,7 @@ def _one_by_one(nest: FiberNest, lanes_at: dict[int, int]) -> _Outer:
 
 
 def _before(lane: Ints, lanes: int, lengths: Ints) -> Ints:
-    """Return the sum of all lengths before each in its lane."""
+    """Return for each element the sum of the lengths of those before it in its lane."""
     if lanes == 1:
         return np.cumsum(lengths) - lengths
     order = np.argsort(lane.astype(np.uint16) if lanes <= 1 << 16 else lane, kind="stable")
@@ -263,8 +267,8 @@ def _before(lane: Ints, lanes: int, lengths: Ints) -> Ints:
 
 
 def _explicit(memo: CountMemo, nest: FiberNest, around: Sequence[DealtLevel]) -> _Starts:
-    """Return the lists of the level behind the outer dealt ones, or further inside while they are few, with the elements before
-    each."""
+    """Return the lists of the level below the outer dealt levels (`around`), or further inside while they are few, with their
+    ranks."""
 
     def starts() -> _Starts:
         outer = _outer(memo, nest, around)
@@ -282,7 +286,7 @@ def _explicit(memo: CountMemo, nest: FiberNest, around: Sequence[DealtLevel]) ->
 
 
 def _inside(memo: CountMemo, starts: _Starts, nest: FiberNest, level: int) -> _Starts:
-    """Return the lists one level further inside of lists."""
+    """Return the lists one level further inside of `starts`, which are lists of `level`."""
     row, element = nest.chain[level].level.expanded(starts.fiber)
     rank = starts.rank[row] + _offsets(memo, nest, level)[element]
     times = None if starts.times is None else starts.times[row]
@@ -299,7 +303,8 @@ def _filled(starts: _Starts) -> _Starts:
 
 
 def _put_together(starts: _Starts, nest: FiberNest, inner: int) -> _Starts:
-    """Return the lists with turns for ranks. Equal lists that begin at the same turn of a lane are one, if that makes fewer."""
+    """Return the lists with turns in place of ranks. Equal lists that begin at the same turn of a lane become one, if that makes
+    fewer."""
     level, lane, fiber, rank, times = starts
     fibers, turn = nest.chain[level].level.fibers, _modulo(rank, inner)
     keys = (int(lane.max(initial=0)) + 1) * fibers * inner

@@ -1,11 +1,11 @@
-"""The shape of a graph in lanes, whatever their number: the nodes that are once in every lane, and for each of their streams the
-stream of the graph on one lane that is dealt, and the indices to whose lanes it is dealt.
+"""The shape of a graph in lanes, whatever their number: the nodes of one lane, and for each of their streams the stream of the
+graph on one lane that is dealt, and the indices to whose lanes it is dealt.
 
-It is read off the graph with two lanes of every index that is dealt, or that one stage deals, as in `T.i`. Nodes that give a lane
-the coordinates that it lacks of a result that lanes write were not counted on one lane. So the shape leaves them out, and is near
-and not exact. Where something is reduced over an index, a tree puts the results of its lanes together. How many nodes the tree
-has depends on the number of lanes, and the work of each was not counted on one lane. So it stands in the shape as one node of
-each kind, of whole results, and the shape is near, too.
+It is read off the graph with two lanes of every index that is dealt, or that one stage deals, as in `T.i`. Nodes that add to a
+lane the coordinates that it lacks of a result that lanes write were not counted on one lane. So the shape leaves them out, and is
+only approximate. Where something is reduced over an index, a tree combines the results of its lanes. How many nodes the tree has
+depends on the number of lanes, and the work of each was not counted on one lane. So the shape has one node of each kind for the
+whole tree, with whole results, and is only approximate, too.
 """
 
 from __future__ import annotations
@@ -34,9 +34,10 @@ class DealtStream:
 
 @dataclass(frozen=True, slots=True)
 class TemplateNode:
-    """A node of the first lane. It is there once in each lane of `indices`. `serial` is its name on one lane, empty if lanes brought it.
+    """A node of the first lane. It occurs once in each lane of `indices`. `serial` is its name on one lane, empty if it occurs in
+    lanes only.
 
-    `folded` is the index whose lanes have results that the node puts together, or in whose lanes its own result is not whole.
+    `folded` is the index whose lanes have results that the node combines, or in whose lanes its own result is not whole.
     """
 
     node: n.Primitive
@@ -45,28 +46,28 @@ class TemplateNode:
     inputs: tuple[DealtStream, ...]
     outputs: tuple[DealtStream, ...]
     lanes_of: str = ""
-    """The index that a fork deals, or whose lanes a merge takes."""
+    """The index that a fork deals, or whose lanes a merge takes; else empty."""
     folded: str = ""
 
     @property
     def combines(self) -> bool:
-        """Whether the node puts the results of lanes together."""
+        """Whether the node combines the results of lanes into one."""
         return bool(self.folded) and not self.serial
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LaneTemplate:
-    """The nodes of the first lane of a graph in lanes of these indices, outermost first. `first` maps the name of each node to
-    its name in the first lane."""
+    """The nodes of the first lane of a graph whose `indices`, outermost first, are dealt to lanes. `first` maps the name of each
+    node to its name in the first lane."""
 
     graph: n.Graph
     indices: tuple[str, ...]
     nodes: tuple[TemplateNode, ...]
     first: Mapping[str, str]
     places: Mapping[str, int]
-    """The place of each of `nodes`, by name."""
+    """The position of each node in `nodes`, by name."""
     left_out: tuple[TemplateNode, ...]
-    """The nodes that give a lane the coordinates that it lacks, without their streams."""
+    """The nodes that add the coordinates that a lane lacks, without their streams."""
 
     @classmethod
     def of(
@@ -78,8 +79,8 @@ class LaneTemplate:
         writers: Writers = "once",
         stages: Mapping[str, str] = NO_STAGES,
     ) -> LaneTemplate:
-        """Return the template, given the levels of the streams on one lane, and the stages of its nodes if one deals an index. Raises
-        `ScheduleError` as `parallelize` does."""
+        """Return the template, given the indices at each level of the streams on one lane, and the stages of its nodes if one
+        deals an index. Raises `ScheduleError` as `parallelize` does."""
         of_stages = {(stage, index): 2 for stage, _, index in (name.rpartition(".") for name in indices) if stage}
         lanes = {_index(name): 1 if "." in name else 2 for name in indices}
         lowered = parallelize(serial, loops, lanes, stages, of_stages, writers)
@@ -122,11 +123,12 @@ class LaneTemplate:
 
     @property
     def is_exact(self) -> bool:
-        """Whether the nodes stand for all nodes of the graph, whatever the lanes: none is left out or folded."""
+        """Whether the template has all nodes of the graph with whole results, whatever the number of lanes: none is left out or
+        folded."""
         return not self.left_out and not any(node.folded for node in self.nodes)
 
     def lanes(self, node: TemplateNode, counts: Mapping[str, Lanes]) -> Lanes | int:
-        """Return how often a node is there, given the lanes of each index, for one candidate or many."""
+        """Return how often a node occurs. `counts` has the lanes of each index, for one candidate or as an array over many."""
         number: Lanes | int = counts[node.folded] - 1 if node.combines else 1
         for index in node.indices:
             number = number * counts[index]
@@ -146,12 +148,12 @@ def _first_name(name: str, place: Sequence[tuple[str, int]]) -> str:
 
 
 def _index(name: str) -> str:
-    """Return the index that a name deals: `i` for `i` and for `T.i`."""
+    """Return the index in the name of what is dealt: `i` for `i` and for `T.i`."""
     return name.rpartition(".")[2]
 
 
 def _dealt_index(node: n.Primitive, indices: Sequence[str]) -> str:
-    """Return the index for which lanes brought a fork, a merge or an align, empty for a node that folds lanes."""
+    """Return the index to whose lanes a fork, merge or align belongs; empty for any other node, and for one that folds lanes."""
     purpose = {n.Fork: "fork", n.Merge: "merge", n.Align: "align"}.get(type(node))
     if purpose is None:
         return ""
@@ -160,8 +162,8 @@ def _dealt_index(node: n.Primitive, indices: Sequence[str]) -> str:
 
 
 def _filled(made: n.Primitive, node: n.Primitive) -> Mapping[n.Port, n.Port] | None:
-    """Return the streams that stand for the streams of a node that gives a lane the coordinates that it lacks: the ones before
-    it. `node` is `made` with such streams as inputs. None for any other node."""
+    """Return the streams to read instead of those of a node that adds the coordinates that a lane lacks: the ones before it.
+    `node` is `made` with such streams as inputs. None for any other node."""
     if not node.name.startswith("fill_"):
         return None
     match node:
@@ -176,7 +178,7 @@ def _filled(made: n.Primitive, node: n.Primitive) -> Mapping[n.Port, n.Port] | N
 
 
 def _is_folded(node: n.Primitive, index: str, levels: Mapping[n.Port, Levels], types: Mapping[n.Port, n.StreamType]) -> bool:
-    """Return whether each lane of an index has a part of the result of a node. The part stands for the whole result."""
+    """Return whether the result of a node in a lane of `index` is only a part, to be combined with those of other lanes."""
     if node.grain != "fold":
         return False
     shared = common_levels(levels[port] for port in node.inputs)
@@ -186,7 +188,7 @@ def _is_folded(node: n.Primitive, index: str, levels: Mapping[n.Port, Levels], t
 def _dealt_outputs(
     node: n.Primitive, dealt: str, inputs: Sequence[DealtStream], indices: Sequence[str]
 ) -> tuple[DealtStream, ...]:
-    """Return the streams of a node that deals a stream to lanes, or brings it back together."""
+    """Return the output streams of a node that deals a stream to the lanes of the index `dealt`, or merges it from them."""
     x = inputs[-1] if isinstance(node, n.Align) else inputs[0]
     having = {*x.indices, dealt} if not isinstance(node, n.Merge) else {*x.indices} - {dealt}
     stream = DealtStream(x.port, tuple(index for index in indices if index in having))
@@ -194,7 +196,7 @@ def _dealt_outputs(
 
 
 def _combined_outputs(node: n.Primitive, inputs: Sequence[DealtStream]) -> tuple[DealtStream, ...]:
-    """Return the streams of a node that puts results of two lanes together. Each stands for the whole result."""
+    """Return the output streams of a node that combines the results of two lanes. Each is taken as the whole result."""
     match node:
         case n.Alu():
             return (inputs[0],)

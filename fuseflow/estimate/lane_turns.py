@@ -31,7 +31,7 @@ def merged_rows(node: n.Primitive, inputs: Sequence[Flow]) -> Number:
 
 
 def row_fork(node: n.Primitive, by_name: Mapping[str, n.Primitive]) -> n.Fork | None:
-    """Return the fork that deals the rows which a node lets through to its lane; None for any other node."""
+    """Return the fork that deals rows of which `node` lets those of its lane through; None if `node` does not do that."""
     fork = by_name.get(node.inputs[1].node) if isinstance(node, n.Align) else None
     return fork if isinstance(fork, n.Fork) and fork.inputs[0] == node.inputs[0] else None
 

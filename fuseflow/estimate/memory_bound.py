@@ -24,7 +24,8 @@ FIXED_PIPE_BYTES = 16
 
 
 def memory_latency(memory: MemorySettings) -> int:
-    """Return the cycles from a request to its answer in an idle memory, beyond the one cycle of a memory that answers at once."""
+    """Return the cycles from a request to its answer in an idle memory, beyond the one cycle that a memory that answers at once
+    takes."""
     match memory:
         case Hbm2Memory():
             return 35

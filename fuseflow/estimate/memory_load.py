@@ -38,9 +38,9 @@ OPEN_BYTES = 32 * 1024
 SCATTERED = 1.1
 """How many times as long as lines in order the lines take that lanes ask for without order: some meet in one bank group."""
 ALTERNATING = 0.85
-"""The share of the time for other lines that comes on top of the time for the lines of a small array."""
+"""The share of the time for other lines that is added to the time for the lines of a small array."""
 FIRST_LINE = 0.75
-"""The busiest lane waits for the answers to this share of the lanes that ask for one line."""
+"""The share of the lanes that ask for one line for whose answers the busiest lane waits."""
 STARVED_WRITES = (40.0, 2.2, 0.7)
 """A write is answered after a * e^(b r) cycles, where r lines are read in a cycle from all channels of eight, since a channel writes where
 no reads wait. The rate counts b = 2.2 on one lane, and 0.7 where the lanes write themselves: then more writes wait, and the lanes that wait
@@ -54,13 +54,13 @@ LONGEST_WRITE = 40_000.0
 
 
 class ArrayLoad(NamedTuple):
-    """The requests for one array by ports that are the same but for the lane.
+    """The requests for one array by ports that are the same but for the lane. `stage` is the number of their stage.
 
     All ports fetch `lines`, and the busiest one fetches `most`. It asks for `asked`, with the lines in its reuse buffer. `alike`
     is how many of the `ports` want the same line at the same time, and `array_lines` the lines of the array. `in_order` says that
     lines are fetched ahead. `missed` are the pieces of the array that a port does not find in its reuse buffer. `at_once` is how
-    many different lines are without an answer, and `in_list` the share of one list. `along` is the loop along which lines lie
-    evenly apart, and `in_turn` how many of these follow each other, so that they lie in different bank groups.
+    many different lines are without an answer, and `in_list` the share of them in one list. `along` is the loop along which lines
+    lie evenly apart, and `in_turn` how many of these follow each other, so that they lie in different bank groups.
     """
 
     stage: int
@@ -173,7 +173,7 @@ class WrittenLines:
 
     @classmethod
     def of(cls, bytes_: Number, part: LanePart | None, bits: int, line: int) -> WrittenLines:
-        """Return the lines of an array of `bytes_` bytes with elements of `bits` bits. `part` has the places of one lane, if
+        """Return the lines of an array of `bytes_` bytes with elements of `bits` bits. `part` has the positions of one lane, if
         lanes write it: runs that begin anywhere in a line."""
         lines = -(-bytes_ // line)
         if part is None:
@@ -185,8 +185,9 @@ class WrittenLines:
 
 
 class LanePorts(NamedTuple):
-    """Ports that are the same but for the lane: one of them, their number, the lines of all, and the most lines of one. `hits`
-    are the lines that this busiest one finds in its reuse buffer."""
+    """Ports that are the same but for the lane: one of them, their `number`, the lines of all, and the `most` lines of one.
+    `jumps` are the lines of all that lie in another row than the line before. `hits` are the lines that the busiest one finds in
+    its reuse buffer."""
 
     stage: int
     port: PortLines
@@ -201,7 +202,8 @@ class LanePorts(NamedTuple):
         return self.port.tensor, self.port.level, self.port.kind
 
     def alike(self, line: int) -> float:
-        """Return how many of the ports want the same line at once: lanes that look up the same, or share the lines of a fiber."""
+        """Return how many of the ports want the same line at once: those of lanes that look up the same, or share the lines of a
+        fiber."""
         same = self.number / min(self.number, max(1, self.port.divided))
         return same * (min(self.port.dealt, line // 4) if self.port.dealt > 1 else 1)
 
@@ -225,7 +227,8 @@ def _other_row(ports: Iterable[LanePorts], array_bytes: Mapping[tuple[str, int, 
 
 
 def transfer_cycles(load: MemoryLoad, lines: Number, machine: Machine, peak: float) -> float:
-    """Return the cycles in which a memory moves `lines`, and opens rows for the jumps of the load. `peak` is in bytes a cycle."""
+    """Return the cycles in which a memory moves `lines`, and opens rows for the jumps of the load. `peak` is its bandwidth in
+    bytes a cycle."""
     memory = machine.memory
     if not isinstance(memory, Hbm2Memory):
         return lines * request_bytes(memory) / peak
@@ -234,17 +237,17 @@ def transfer_cycles(load: MemoryLoad, lines: Number, machine: Machine, peak: flo
 
 
 def preload_cycles(load: MemoryLoad, machine: Machine, peak: float) -> float:
-    """Return the cycles for which nodes wait for the preloads of what they look up. `peak` is in bytes a cycle."""
+    """Return the cycles for which nodes wait until the arrays that they look up are preloaded. `peak` is in bytes a cycle."""
     share = IN_ORDER_SHARE if isinstance(machine.memory, Hbm2Memory) else 1.0
     return load.awaited * request_bytes(machine.memory) / (peak * share)
 
 
 def shared_line_cycles(load: MemoryLoad, machine: Machine) -> float:
-    """Return the most cycles that the lines of an array take that many lanes read at once, or that has few lines.
+    """Return the most cycles that any array takes that many lanes read at once, or that has few lines.
 
     A line lies in one bank group, so an array of few lines keeps few groups busy. The rate for many lanes was fitted to runs: it
-    stands for the time that queues lose among `CROWD` busy ports or more. It was seen where these want the same lines, but that
-    is not the reason: 256 ports that read the same lines take about as long as 256 that read others (9,117 and 10,070 cycles).
+    includes the time that queues lose among `CROWD` busy ports or more. It was seen where these want the same lines, but that is
+    not the reason: 256 ports that read the same lines take about as long as 256 that read others (9,117 and 10,070 cycles).
     """
     memory = machine.memory
     if not isinstance(memory, Hbm2Memory):
@@ -262,11 +265,11 @@ def shared_line_cycles(load: MemoryLoad, machine: Machine) -> float:
 
 
 def uneven_lane_cycles(load: MemoryLoad, cycles: Number, transfer: float) -> float:
-    """Return the cycles of lanes that write by themselves, so that none waits for another one. The busiest one works for
-    `cycles`, and the memory moves all lines that are not preloaded in `transfer` cycles.
+    """Return the cycles of lanes that write by themselves, so that none waits for another one; 0 for other graphs. The busiest
+    one works for `cycles`, and the memory moves all lines that are not preloaded in `transfer` cycles.
 
-    As long as the memory is what they wait for, all lanes go on equally slowly. The busiest one goes on alone at its own speed when the
-    others are done, which are taken to have even numbers of lines around the mean.
+    As long as the memory is what they wait for, all lanes go on equally slowly. The busiest one goes on alone at its own speed
+    when the others are done, which are taken to have even numbers of lines around the mean.
     """
     most = max(load.reads, key=lambda read: read.lines, default=None)
     if not load.in_lanes or most is None or not most.lines:
@@ -288,7 +291,8 @@ def first_line_cycles(load: MemoryLoad, machine: Machine) -> float:
 
 def alternating_cycles(load: MemoryLoad, machine: Machine, transfer: float, workspace: int) -> float:
     """Return the cycles of lanes that write by themselves and, row after row, ask for the few lines of one small array, such as a
-    bias. While they wait for these lines they ask for little else."""
+    bias. While they wait for these lines they ask for little else. `workspace` is the first stage that is one. 0 for other
+    graphs."""
     memory = machine.memory
     if not isinstance(memory, Hbm2Memory):
         return 0.0
@@ -304,7 +308,7 @@ Writer: TypeAlias = Literal["behind lanes", "alone", "in lanes"]
 
 
 def write_wait(load: MemoryLoad, cycles: Number, machine: Machine, writer: Writer) -> float:
-    """Return the cycles after which a write is answered, where all lines are read in `cycles`."""
+    """Return the cycles after which a write is answered, where all lines are read in `cycles`; 0 in a memory that is not HBM2."""
     memory = machine.memory
     if not isinstance(memory, Hbm2Memory):
         return 0.0

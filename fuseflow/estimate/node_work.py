@@ -31,7 +31,8 @@ def firings(
     steps: Number,
     machine: Machine,
 ) -> list[ProcessFirings]:
-    """Return the firings of every process of a node; `steps` are the comparisons of a node that merges."""
+    """Return the firings of every process of a node. `steps` are the comparisons, if the node merges; `declared` are the tensors
+    by name."""
     if machine.rules == "comal" and (processes := _comal_firings(node, inputs, outputs, machine)) is not None:
         return processes
     if (
@@ -87,7 +88,7 @@ def firings(
 def _comal_firings(
     node: n.Primitive, inputs: Sequence[Flow], outputs: Sequence[Flow], machine: Machine
 ) -> list[ProcessFirings] | None:
-    """Return the firings by the rules of `comal`, where these differ; else None. A scan that asks a memory has the usual ones."""
+    """Return the firings by the rules of `comal`, None where these are the usual ones, as for a scan that asks a memory."""
     if isinstance(node, n.Range) or (isinstance(node, n.Scan) and machine.memory.model == "ideal"):
         ref = inputs[0]
         return [(outputs[0].elements, ref.elements + ref.stops - ref.inner_filled + 1)]
@@ -111,7 +112,7 @@ def _comal_firings(
 def _remote_firings(
     node: n.Primitive, decl: n.TensorDecl, inputs: Sequence[Flow], outputs: Sequence[Flow], line: int
 ) -> list[ProcessFirings] | None:
-    """Return the firings at a memory that takes time, which moves lines of `line` bytes, where these differ; else None.
+    """Return the firings with a memory that takes time, in lines of `line` bytes, None where these are the usual ones.
 
     Requests are made by another process, whose firings do not count. So a scan through entries fires once for each token that it
     makes. A writer fires for each line that an element fills, and at the end once for each array whose last line is not full.
@@ -135,7 +136,7 @@ def _remote_firings(
 
 
 def _entries_written(node: n.WriteLevel | n.WriteValues, decl: n.TensorDecl, stream: Flow) -> Number:
-    """Return the number of entries that a writer writes: the ones that it reads, and the ones that it adds to fibers."""
+    """Return the number of entries that a writer writes: those on its stream, and those with which it pads fibers."""
     room = decl.room(node.level if isinstance(node, n.WriteLevel) else -1)
     return stream.elements if room is None else stream.inner * room
 
@@ -150,10 +151,10 @@ def _write_firings(elements: Number, bits: int, start: int, line: int) -> Number
 
 
 def _lane_write_firings(elements: Number, part: LanePart, bits: int, line: int) -> Number:
-    """Return the firings for writing elements of `bits` bits in the places of a lane, in lines of `line` bytes.
+    """Return the firings for writing elements of `bits` bits to the positions of a lane, in lines of `line` bytes.
 
     An element takes one, or one for each line that it fills, or that is left after it, if these are more; and a last line that is
-    begun takes one. Lines repeat after some runs, so only the elements of these runs are looked at. If the number of elements is
+    begun takes one. Lines repeat after some runs, so only the elements of these runs are inspected. If the number of elements is
     not whole, each takes the mean.
     """
     if not part.run:  # a dimension inside has size 0, and no run an element

@@ -19,13 +19,14 @@ from fuseflow.estimate.counted.patterns import Pattern
 
 @dataclass(frozen=True, slots=True)
 class MeasuredOverlap:
-    """The overlap of tensors with patterns, measured when it is needed."""
+    """The overlap of pairs of tensors, measured on their patterns when it is needed."""
 
     patterns: Mapping[str, Pattern]
     memo: CountMemo
 
     def lookup_rate(self, source_level: TensorLevel, level: TensorLevel) -> LookupRate | None:
-        """Return the rate as `Overlap.lookup_rate` does. None for a tensor without a pattern, and for any level but the second."""
+        """Return the rate as `Overlap.lookup_rate` does. None if a tensor has no pattern, and for any `level` but the second of
+        its tensor."""
         (source, p), (tensor, q) = source_level, level
         if q != 1 or source not in self.patterns or tensor not in self.patterns:
             return None
@@ -37,7 +38,8 @@ class MeasuredOverlap:
 
 
 def measure_lookup_rate(source: Pattern, level: int, tensor: Pattern) -> LookupRate | None:
-    """Measure how coordinates, as often as they occur in `level` of `source`, are found in level 0 of `tensor`."""
+    """Return how many coordinates, as often as they occur in `level` of `source`, are found in level 0 of `tensor`, and how many
+    elements are below each of those on average. None if the levels differ in size, or if nothing can be looked up."""
     if len(tensor.levels) < 2:
         return None
     times = np.ones(1, dtype=np.int64)
@@ -76,7 +78,8 @@ class AssumedOverlap:
     fallback: MeasuredOverlap | None = None
 
     def lookup_rate(self, source_level: TensorLevel, level: TensorLevel) -> LookupRate | None:
-        """Return the rate as `Overlap.lookup_rate` does."""
+        """Return the rate as `Overlap.lookup_rate` does: the stated one, or else that of the fallback. None if neither has
+        one."""
         (source, _), (tensor, q) = source_level, level
         if q != 1:
             return None

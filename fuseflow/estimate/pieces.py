@@ -1,8 +1,9 @@
-"""Counting a graph in pieces, where the whole would take too many elements at once.
+"""Counts a graph in pieces, where the whole would take too many elements at once.
 
-A piece is a range of the coordinates of the outermost loops. Every scan and range at the root gives the coordinates of the piece only, and
-whatever is inside follows. Below the outermost level, the pieces of every stream add up to the stream. They do not where a node sees more
-of the outermost level than an element: a workspace around it, a fork, or levels that are merged or split.
+A piece is a range of the coordinates of the outermost loops. Every scan and range at the root emits the coordinates of the piece
+only, and the streams inside have what is below these. Below the outermost level, the pieces of every stream add up to the stream.
+They do not where a node sees more of the outermost level than an element: a workspace around it, a fork, or levels that are
+merged or split.
 """
 
 from __future__ import annotations
@@ -22,10 +23,11 @@ from fuseflow.samml import nodes as n
 
 
 def count_pieces(graph: n.Graph, walk_of: Callable[[Piece], StreamWalk], memo: CountMemo) -> GraphStreams | None:
-    """Count a graph in pieces, given the walk of each. A piece that has too many elements for `memo` is halved.
+    """Count a graph in pieces. `walk_of` makes the walk that counts a piece. A piece that has too many elements for `memo` is
+    halved.
 
-    None if the graph does not come apart, or takes more pieces than `memo` allows. The pattern of a result with more elements than one
-    count may take is not put together.
+    None if the pieces would not add up, or are more than `memo` allows. The pattern of a result with more elements than one count
+    may take is not put together.
     """
     size = _outer_size(graph)
     if size is None:
@@ -48,7 +50,7 @@ def count_pieces(graph: n.Graph, walk_of: Callable[[Piece], StreamWalk], memo: C
 
 
 def _outer_size(graph: n.Graph) -> int | None:
-    """Return the largest size of an outermost level. None if the pieces of the streams would not add up."""
+    """Return the largest size of an outermost level. None if there is none, or if the pieces of the streams would not add up."""
     types, declared = graph.types(), graph.declared
     sizes = []
     for node in graph.nodes:
@@ -75,7 +77,8 @@ def _together(pieces: Sequence[GraphStreams], budget: int) -> GraphStreams:
 
 
 def _added(a: Flow, b: Flow) -> Flow:
-    """Return the flow of two pieces of a stream. There is one outermost list, and a stream without lists is in no piece by itself."""
+    """Return the flow of two pieces of a stream together. Both have the one outermost list. A stream without lists is the same in
+    each piece."""
     if not a.lists:
         return a
     return Flow(
@@ -88,7 +91,7 @@ def _added(a: Flow, b: Flow) -> Flow:
 
 
 def _joined_levels(pieces: Sequence[Sequence[ResultLevel]], budget: int) -> list[ResultLevel]:
-    """Return the levels of a result, given the levels of its pieces."""
+    """Return the levels of a result, given its levels in each piece. A nest of more than `budget` elements is left out."""
     levels = []
     for parts in zip(*pieces, strict=True):
         counts = tuple(map(sum, zip(*(part.shape.counts for part in parts), strict=True)))

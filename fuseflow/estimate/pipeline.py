@@ -1,6 +1,5 @@
-"""A graph as a pipeline: what its nodes hold back and hand on, whatever machine it runs on. Nodes that are the same but for the lane count
-once, as the lane that has most to do.
-"""
+"""A graph as a pipeline of stages: what its nodes hold back and pass on, on any machine. Nodes that are the same but for the lane
+are one stage, with the numbers of the lane that has most to do."""
 
 from __future__ import annotations
 
@@ -26,7 +25,8 @@ class Stage(NamedTuple):
 
     `batches` is how often a node emits what it holds back, and `emitted` the tokens that it emits then. Both are 0 for a node
     that emits as it goes. `answers` is how many answers of the memory an element waits for on its way through the node, one after
-    the other, and `elements` how many elements wait. `turns` has the turns of the lanes whose rows a node deals or merges.
+    the other, and `elements` how many elements wait. `turns` has the turns of the lanes whose rows a node deals or merges, else
+    None.
     """
 
     node: n.Primitive
@@ -40,7 +40,7 @@ class Stage(NamedTuple):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Pipeline:
-    """The stages of a graph, in order, and the FIFOs between them. `of_node` numbers the stage of each node.
+    """The stages of a graph, in order, and the FIFOs between them. `of_node` has the number of the stage of each node.
 
     `merges` are the stages that take the lanes back together. `behind` are the stages behind them after which nothing is read
     from memory: their work is left when the lanes are done.
@@ -54,7 +54,7 @@ class Pipeline:
 
     @property
     def workspace(self) -> int:
-        """The first workspace, or the number of stages without one."""
+        """The number of the first stage that is a workspace, or the number of stages if none is."""
         return next((at for at, stage in enumerate(self.stages) if isinstance(stage.node, n.Workspace)), len(self.stages))
 
     @classmethod
@@ -85,14 +85,15 @@ class Pipeline:
         return cls(ordered, of_node, fifos, merges, stages_behind(ordered, fifos, merges))
 
     def most(self, numbers: Sequence[Number]) -> list[Number]:
-        """Return the largest number of each stage, given one of every node."""
+        """Return the largest number of each stage, given one for each node."""
         largest: list[Number] = [0] * len(self.stages)
         for stage, number in zip(self.of_node, numbers, strict=True):
             largest[stage] = max(largest[stage], number)
         return largest
 
     def slots(self, graph: n.Graph, machine: Machine) -> tuple[float, ...]:
-        """Return the slots of each FIFO, as the graph or the machine gives them. A merge never lacks slots if the machine deepens FIFOs."""
+        """Return the slots of each FIFO, as the graph or the machine states them. A merge never lacks slots if the machine
+        deepens FIFOs."""
         stated: dict[tuple[int, int], int] = {}
         place = {node.name: stage for node, stage in zip(graph.nodes, self.of_node, strict=True)}
         for edge, depth in graph.depths:
@@ -104,8 +105,8 @@ class Pipeline:
         )
 
     def loops(self, lines_ahead: int, line: int, many: tuple[int, ...] = ()) -> FifoLoops:
-        """Return the loops of FIFOs, where a port has up to `lines_ahead` lines of `line` bytes without an answer. The numbers of
-        stages and FIFOs may be arrays for `many` graphs."""
+        """Return the graph in the form in which loops of FIFOs are found. A port has up to `lines_ahead` lines of `line` bytes
+        without an answer. The numbers of stages and FIFOs may be arrays over `many` graphs."""
         return FifoLoops(
             self.fifos,
             tuple(stage.batches for stage in self.stages),
@@ -115,8 +116,8 @@ class Pipeline:
         )
 
     def lanes_at(self, at: int) -> tuple[int, ...]:
-        """Return the stages of the lanes that take turns at a stage: the ones behind it where it deals rows, and before it where
-        it merges them, as far as each of these lanes has them."""
+        """Return the stages of the lanes that take turns at stage `at`: those behind it where it deals rows, and those before it
+        where it merges them, as long as they are in each of these lanes."""
         own, merges = self.stages[at], at in self.merges
         width = own.lanes * own.turns.lanes if merges and own.turns else own.lanes
         inside = {at}
@@ -127,12 +128,12 @@ class Pipeline:
         return tuple(sorted(inside - {at}))
 
     def feeder(self, at: int) -> int:
-        """Return the stage from which the rows come that a stage deals to lanes. All lanes get them, and let through their own."""
+        """Return the stage that emits the rows which stage `at` deals to lanes. All lanes get them, and let through their own."""
         return next(fifo.source for fifo in self.fifos if fifo.target == at and fifo.input == 2)
 
     def first_tokens(self, latency: Sequence[float], occupied: Sequence[Number]) -> tuple[list[float], dict[int, int]]:
-        """Return the cycle in which each stage has a first token at every input, and the stage from which the last of these
-        comes. `occupied` has the cycles that the firings of each stage take.
+        """Return the cycle in which each stage has a first token at every input, and for each stage the one from which the last
+        of these comes. `occupied` has the cycles that the firings of each stage take.
 
         The tokens that a stage holds back come when the stages before it have done their work for its first batch. They do that
         work once, also where several stages behind each other hold batches back: a softmax of a row waits for the row once.
@@ -167,7 +168,8 @@ class Pipeline:
 
 
 def _largest_works(works: Iterable[tuple[float, Number]]) -> list[tuple[float, Number]]:
-    """Return the works that end last for some share of them: no other one begins later and is larger."""
+    """Return only the works (begin, cycles) that can end last for some share of their cycles: none that begins later is as
+    large."""
     largest: list[tuple[float, Number]] = []
     for begin, work in sorted(works, reverse=True):
         if not largest or work > largest[-1][1]:

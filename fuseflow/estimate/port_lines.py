@@ -23,21 +23,22 @@ from fuseflow.tensors.levels.base import bytes_of
 
 ReaderNode = n.Scan | n.Locate | n.Load
 ArrayPlace: TypeAlias = tuple[str, int, str]
-"""An array: its tensor, a storage level of that (-1 for the values), and its kind."""
+"""The name of an array: its tensor, its level in that (-1 for the values), and its kind."""
 
 AT_ONCE = 32
-"""The lines that a port has without an answer, as far as it matters which of them are the same."""
+"""The lines that a port is taken to have without an answer, where it matters which of them are the same."""
 
 
 class PortLines(NamedTuple):
-    """What a port requests of an array: `lines`, in so many pieces (`jumps`) of lines one behind the other. `hits` are those that it finds
-    in its reuse buffer, beside these.
+    """What a port requests of an array: `lines`, in a number of pieces (`jumps`) of lines one behind the other. `hits` are
+    further lines, which it finds in its reuse buffer.
 
-    `in_order` says that the whole array is read once from its start, so that lines are fetched ahead. `dealt` is the lanes that share the
-    lines of a fiber between them, and `divided` those that look up different things: the lanes that are left read the same lines.
-    `awaited` lines are preloaded for a node that goes through the array more than once, so that it waits for all of them. `at_once` is how
-    many different lines there are among `AT_ONCE` ones in a row, of which a share `in_list` is that of one list. `along` is the innermost
-    loop that changes them, where they lie evenly apart, and `in_turn` how many of them follow each other.
+    `in_order` says that the whole array is read once from its start, so that lines are fetched ahead. `dealt` is the number of
+    lanes that share the lines of a fiber, and `divided` the number that look up different things: the other lanes read the same
+    lines. `awaited` lines are preloaded for a node that goes through the array more than once, so that it waits for all of them.
+    `at_once` is how many different lines there are among `AT_ONCE` ones in a row, of which a share `in_list` belongs to one list.
+    `along` is the innermost loop that changes them, where they lie evenly apart, and `in_turn` how many of them follow each
+    other.
     """
 
     node: str
@@ -64,8 +65,8 @@ def read_lines(
     array_bytes: Mapping[ArrayPlace, int],
     buffers: Mapping[PortName, int],
 ) -> Iterator[PortLines]:
-    """Yield what each port of the nodes that read requests, in lines of `line` bytes. A resident tensor is not in the memory. `buffers` has
-    the lines of reuse buffers."""
+    """Yield what each port of the nodes that read requests, in lines of `line` bytes. A resident tensor is not in the memory.
+    `buffers` has the lines of each reuse buffer, by port."""
     forks = {node.name: node.lanes for node in graph.nodes if isinstance(node, n.Fork)}
     addresses = Addresses(graph, flows, forks)
     readers = Counter(node.tensor for node in graph.nodes if isinstance(node, n.Load))
@@ -90,7 +91,8 @@ def node_lines(
     line: int,
     array_bytes: Mapping[ArrayPlace, int],
 ) -> Iterator[PortLines]:
-    """Yield what each port of a node requests, given the flows of its inputs and outputs."""
+    """Yield what each port of a node requests, in lines of `line` bytes. `inputs` and `outputs` are the flows of its streams,
+    `flows` those of all streams."""
     decl = addresses.graph.declared[node.tensor]
     words_of = elements_read(node, decl, inputs, outputs)
     if isinstance(node, n.Locate):
@@ -133,7 +135,8 @@ def node_lines(
 
 
 def preloaded(port: PortLines, readers: int, array_bytes: Mapping[ArrayPlace, int], line: int) -> PortLines:
-    """Return a port of a node that reads a preloaded array with its share of the lines, which are read once for all `readers`."""
+    """Return the port of a node that reads a preloaded array with its share of the lines: they are read once for all `readers`
+    together."""
     place = port.tensor, port.level, port.kind
     lines = array_bytes.get(place, 0) / line / max(1, readers)
     return port._replace(lines=lines, jumps=1 / max(1, readers), in_order=True, dealt=1, divided=1, awaited=port.jumps > 1)
@@ -149,8 +152,8 @@ def buffered(
     array_bytes: Mapping[ArrayPlace, int],
     buffers: Mapping[PortName, int],
 ) -> PortLines:
-    """Return a port of a node with the lines that it does not find in its reuse buffer, if it has one. `first` is the flow of the node's
-    first input."""
+    """Return a port of a node with only the lines that its reuse buffer does not have; as it is if it has none. `first` is the
+    flow of the node's first input."""
     place = port.tensor, port.level, port.kind
     capacity = next((lines for (name, array), lines in buffers.items() if name == port.node and array == place), 0)
     if not capacity:
@@ -171,8 +174,8 @@ def buffered(
 
 
 def _bytes_spanned(node: Lookup, decl: n.TensorDecl, kind: str, words: Number, line: int) -> tuple[int, Number, int]:
-    """Return the bytes of one element of an array, the bytes over which `words` elements spread, as far as their lines reach, and the bytes
-    by which a piece overlaps the next one.
+    """Return the bytes of one element of an array, the bytes that the lines of `words` elements cover, and the bytes by which a
+    piece overlaps the next one.
 
     What a scan reads at one reference may overlap what it reads at the next one, or leave a gap before it.
     """
@@ -220,7 +223,8 @@ def _spread_lines(
     level: int,
     line: int,
 ) -> tuple[Number, Number]:
-    """Return the lines of an array of more than one line, and the pieces, given the bytes below `each` reference that is `present`."""
+    """Return the lines of an array of more than one line, and the pieces. There are `present` references in `lists` lists, to
+    `each` bytes."""
     if level < 0:  # from the start again
         return present * np.ceil((each + beyond) / line), present
     varying = addresses.varying_level(node, level)
@@ -236,11 +240,11 @@ def _spread_lines(
 
 
 def _repeated_lines(present: Number, lists: Number, across: Number) -> tuple[Number, Number]:
-    """Return the lines and pieces of a piece that all `present` references of a list share, given the lines `across` which one that begins
-    anywhere lies.
+    """Return the lines and pieces where all references of a list (`present` in all `lists`) are to one piece. It lies in `across`
+    lines on average.
 
-    A line that is the last one read is not read again, so that a piece in one line is read once for each list. One in two lines is read
-    for each reference.
+    A line that is the last one read is not read again, so that a piece in one line is read once for each list. One in two lines
+    is read for each reference.
     """
     split = least((1.0, largest((0.0, across - 1))))  # the share of pieces that lie in more than one line
     return lists * (1 - split) + present * split * largest((2.0, across)), lists * (1 - split) + present * split
@@ -249,7 +253,8 @@ def _repeated_lines(present: Number, lists: Number, across: Number) -> tuple[Num
 def _dealt_lines(
     dealt: Number, size: int, present: Number, lists: Number, each: Number, stride: Number, in_line: Number, line: int
 ) -> tuple[Number, Number]:
-    """Return the lines and pieces of references that lie `stride` bytes apart in a dimension of `size` coordinates."""
+    """Return the lines and pieces of references to `each` bytes that lie `stride` bytes apart, along a dimension of `size`
+    coordinates that is dealt to `dealt` lanes."""
     coordinates = choose(dealt == 1, size, least((size, dealt * present / lists)))
     share = least((1.0, present / lists / coordinates))
     # The references that have elements in one line. A line that is no longer than an element is that of one reference.
@@ -262,7 +267,7 @@ def _dealt_lines(
 
 
 def _common_divisor(each: Number, line: int) -> Number:
-    """Return the greatest common divisor of bytes, to whole ones, and those of a line."""
+    """Return the greatest common divisor of `each` bytes, rounded to whole ones, and the bytes of a line."""
     if isinstance(each, np.ndarray):
         common: Number = np.gcd(np.rint(each).astype(np.int64), line)
         return common
@@ -270,5 +275,5 @@ def _common_divisor(each: Number, line: int) -> Number:
 
 
 def _is_even(decl: n.TensorDecl, level: int) -> bool:
-    """Return whether what is below each reference of a level is equally long."""
+    """Return whether equally many bytes are below each reference to an element of a level."""
     return all(kind.full for kind in decl.format.levels[level + 1 :])

@@ -1,4 +1,5 @@
-"""How long the ports of a graph wait for their answers, since lines that are under way at once meet in the bank groups of the memory."""
+"""How long the ports of a graph wait for answers, since lines that are requested at the same time meet in the bank groups of the
+memory."""
 
 from __future__ import annotations
 
@@ -19,14 +20,14 @@ from fuseflow.memory.timing import HBM2_2000
 PSEUDO_CHANNEL_CYCLES = 2 * HBM2_2000.nCCDS
 """The cycles that a pseudo channel takes for a line of 64 bytes where its transactions are of different bank groups."""
 LONGEST_STRIDE = 1024
-"""How many lines of a loop are looked at to tell how lines that lie evenly apart spread over the memory."""
+"""How many lines of a loop are inspected to tell how lines that lie evenly apart spread over the memory."""
 BANKS = 4
-"""The banks of a bank group. Written lines lie in any of them, as far as an estimate knows."""
+"""The banks of a bank group. Any of them may hold a written line."""
 REOPEN_CYCLES = HBM2_2000.nWR + HBM2_2000.nRP + HBM2_2000.nRCDRD
 """The cycles from a write until its bank can read another row: the write has to be done, its row closed, and the other one opened.
 A port alone loses some 28 of them in runs of the memory alone."""
 MEET_ANOTHER = 1.6
-"""How many ports wait when one waits for its row: 1.6 in runs of the memory alone on 2, 4 and 8 ports."""
+"""How many ports wait when one waits for a row that a write closed: 1.6 in runs of the memory alone on 2, 4 and 8 ports."""
 MISS_CYCLES = 4.5
 """The cycles for which a port waits at each piece of an array that is not in its reuse buffer: at the first the whole answer, and while it
 waits it asks for some that are next."""
@@ -62,15 +63,15 @@ def port_cycles(read: ArrayLoad, written: Number, machine: Machine) -> float:
 
 
 def _group_cycles(read: ArrayLoad, others: float, groups: int) -> float:
-    """Return the cycles for a line in the bank group that has most to do, beside `others` ports that ask for as much."""
+    """Return the cycles for a line of `read` in the busiest bank group, beside `others` ports that ask for as much."""
     stride = read.along.stride if read.along is not None and read.along.is_apart else 1.0
     own = (read.at_once - read.in_turn) / 2 * (gcd(groups, int(stride)) if stride >= 1 and stride == int(stride) else 1)
     return GROUP_CYCLES * (1 + expected_largest((own + others * read.at_once) / groups, read.at_once)) / read.at_once
 
 
 def queue_cycles(read: ArrayLoad, busy: Number, machine: Machine) -> float:
-    """Return the cycles for which a line waits behind the others of its port, if these meet in few bank groups and keep them occupied for
-    most of the `busy` cycles of the graph."""
+    """Return the cycles for which a line waits behind the others of its port, if these meet in few bank groups and keep them
+    occupied for most of the `busy` cycles of the graph; else 0."""
     memory = machine.memory
     if not isinstance(memory, Hbm2Memory):
         return 0.0

@@ -34,7 +34,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class StoredView:
-    """The tensor `source` in other dimensions, under another name. It is the same memory."""
+    """The tensor `source` with other dimensions, under another name. Both are the same memory."""
 
     name: str
     source: str
@@ -44,7 +44,8 @@ class StoredView:
 
 @dataclass(frozen=True, slots=True)
 class EstimatorRegion:
-    """A region as the estimator reads it: its graph, the views that it reads, and the views of its results for others."""
+    """A region as the estimator reads it: its graph, the views that it reads, and the views of its results that later regions
+    read."""
 
     name: str
     einsums: tuple[str, ...]
@@ -69,11 +70,12 @@ class TensorKnowledge:
         return TensorKnowledge(dict(self.patterns), dict(self.statistics), dict(self.formats), self.overlap, self.kept)
 
     def of(self, names: Iterable[str]) -> Hashable:
-        """Return a key that is equal for tensors with equal patterns, or with equal statistics where they have no pattern."""
+        """Return a key for these tensors. It is equal for tensors with equal patterns, or with equal statistics where they have
+        no pattern."""
         return tuple(self.statistics.get(n) if n not in self.patterns else self.patterns[n].fingerprint for n in names)
 
     def write(self, graph: Graph, work: Work, names: Mapping[str, str]) -> None:
-        """Add the results of a graph; `names` maps the tensors of `work` to the tensors of the graph."""
+        """Add the results of a graph. `names` maps the tensor names in `work` to those in the graph."""
         self.patterns |= {names[name]: pattern for name, pattern in work.patterns.items()}
         self.statistics |= {names[name]: statistics for name, statistics in work.statistics.items()}
         self.formats |= {t.name: t.format for t in graph.tensors}
@@ -81,7 +83,7 @@ class TensorKnowledge:
 
 @dataclass(slots=True)
 class Estimator:
-    """An estimator of programs on the same tensors. It keeps what it counted for the next schedule.
+    """An estimator of programs on the same tensors. It keeps its counts for the next schedule.
 
     With `statistics_only`, it uses no coordinates of tensors. It uses only their statistics, and two numbers for each pair of
     tensors where one is looked up by the coordinates of the other. `assumptions` are statistics that a user stated. With
@@ -144,7 +146,8 @@ class Estimator:
         return depths
 
     def _inputs(self, program: Program, tensors: Mapping[str, Tensor]) -> tuple[dict[str, Pattern], dict[str, TensorStatistics]]:
-        """Return the patterns of the inputs where they are known, and the statistics of all inputs."""
+        """Return the patterns of the inputs whose coordinates are known, and the statistics of all inputs. Raises `UsageError` if
+        there are none."""
         self.assumptions.check(program)
         patterns: dict[str, Pattern] = {}
         statistics: dict[str, TensorStatistics] = {}
@@ -171,7 +174,7 @@ class Estimator:
         return patterns, statistics
 
     def add_views(self, views: Iterable[StoredView], knowledge: TensorKnowledge) -> None:
-        """Add views of tensors that are known to `knowledge`."""
+        """Add views to `knowledge`, which has the tensors that they are views of."""
         patterns, statistics, formats = knowledge.patterns, knowledge.statistics, knowledge.formats
         for view in views:
             if view.source in patterns:
@@ -193,13 +196,14 @@ class Estimator:
         return RegionEstimate(region.name, region.einsums, bounds.work, bounds.bound, config, counts, machine, bounds.load)
 
     def key(self, graph: Graph, knowledge: TensorKnowledge) -> Hashable:
-        """Return a key that is equal for graphs that differ in names alone, on tensors about which the facts are equal: they have
-        one estimate."""
+        """Return a key that is equal for graphs that have one estimate: they differ in names alone, and the facts about their
+        tensors are equal."""
         names, shape = self.shape(graph)
         return shape, knowledge.of(names), tuple(knowledge.kept.by_node(graph).values())
 
     def shape(self, graph: Graph) -> tuple[tuple[str, ...], Hashable]:
-        """Return the tensors of a graph in the order of its nodes, and a key that graphs share if they differ in names alone."""
+        """Return the tensors of a graph in the order of its nodes, and a key that is equal for graphs that differ in names
+        alone."""
         return self.memo.once("shape", (graph,), lambda: (used_tensors(graph), signature(graph, {}) or graph))
 
     def bounds(self, graph: Graph, knowledge: TensorKnowledge) -> GraphBounds:
@@ -214,7 +218,7 @@ class Estimator:
         )
 
     def _bounds(self, graph: Graph, knowledge: TensorKnowledge, kept: Mapping[str, float]) -> GraphBounds:
-        """Count a graph, unless it was counted with other depths of FIFOs: no count depends on these."""
+        """Count a graph, or take the counts of the same graph with other depths of FIFOs: no count depends on these."""
         if graph.depths:
             return self.bounds(replace(graph, depths=()), knowledge).with_depths_of(graph)
         counts = count_graph(graph, knowledge.statistics, knowledge.patterns, self.memo, knowledge.overlap, kept)
@@ -229,7 +233,7 @@ class Estimator:
 
 @dataclass(slots=True)
 class SharedEstimates(Generic[T]):
-    """Estimates of regions on a machine. `keep` makes of each the part that is kept. Regions that differ in names alone are
+    """Estimates of regions on a machine. `keep` turns each into what is kept of it. Regions that differ in names alone are
     estimated once: a model repeats its layers."""
 
     estimator: Estimator
@@ -238,8 +242,8 @@ class SharedEstimates(Generic[T]):
     _first: dict[Hashable, tuple[tuple[str, ...], Work, T]] = field(default_factory=dict)
 
     def add(self, region: EstimatorRegion, knowledge: TensorKnowledge) -> tuple[Hashable, dict[str, str], T]:
-        """Return a key that is equal for regions with one estimate, the tensors of the region by the tensors of the first such
-        region, and the kept part of the estimate. Add the results of the region to `knowledge`."""
+        """Return the key of the estimate of a region, the tensors of the region by the names of the first region with that key,
+        and what is kept of the estimate. Add the results of the region to `knowledge`."""
         self.estimator.add_views(region.views_before, knowledge)
         key, (tensors, _) = self.estimator.key(region.graph, knowledge), self.estimator.shape(region.graph)
         if key not in self._first:

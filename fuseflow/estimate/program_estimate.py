@@ -25,7 +25,8 @@ SCHEMA = 1
 
 @dataclass(frozen=True, slots=True)
 class RegionEstimate:
-    """The estimate of one region, and the regions that do the same. All numbers are for one of them."""
+    """The estimate of one region, and the `repeats`: regions with the same graph on other tensors. All numbers are for one of
+    them."""
 
     name: str
     einsums: tuple[str, ...]
@@ -50,12 +51,12 @@ class RegionEstimate:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The names of the region and of the regions that do the same."""
+        """The names of the region and of its repeats."""
         return self.name, *(repeat.name for repeat in self.repeats)
 
     @property
     def times(self) -> int:
-        """How many regions of the program do the same."""
+        """How often the program has the region: once, and its repeats."""
         return 1 + len(self.repeats)
 
     @property
@@ -67,7 +68,7 @@ class RegionEstimate:
         return sum(node.firings for node in self.work.nodes)
 
     def bytes(self, direction: str) -> float:
-        """Return the bytes read or written, by `direction`."""
+        """Return the bytes that are moved in a `direction`: `read` or `write`."""
         return sum(row.bytes for row in self.work.traffic if row.direction == direction)
 
 
@@ -139,8 +140,8 @@ class ProgramEstimate:
         return {"flops": self.flops, "bytes": {**total, "by_tensor": dict(sorted(by_tensor.items()))}}
 
     def energy(self, energies: EventEnergies | None = None) -> ProgramEnergy:
-        """Return the energy of the program, by the energies of the package if none are given. Raises `EnergyError` for a machine with
-        `rules: comal`."""
+        """Return the energy of the program, with the event energies of the package if none are passed. Raises `EnergyError` for a
+        machine with `rules: comal`."""
         rows = ((region.name, region.times, region.bound.cycles, region.energy_counts) for region in self.regions)
         return ProgramEnergy.of(rows, energies or load_event_energies())
 

@@ -60,10 +60,10 @@ class Stages:
         return int(self.by_level(fifo_depth)[self.levels[-1].level.shape].cycles[0])
 
     def by_level(self, fifo_depth: int) -> dict[StreamShape, BatchCycles]:
-        """Return the cycles of the batches of every level.
+        """Return the cycles of the batches of every level, by the shape of the level.
 
         A stage may be ahead by the batch that a second buffer holds, and by the batches that the FIFO behind the workspace holds.
-        The sums of stages over this many batches in a row count, and the cycles stand at the first of these batches.
+        The sums of stages over this many batches in a row count, and the cycles are stored at the first of these batches.
         """
         inside: dict[StreamShape, list[BatchCycles]] = {stages.level.shape: [] for stages in self.levels}
         depths = {stages.level.shape: stages.level.depth for stages in self.levels}
@@ -84,7 +84,8 @@ class Stages:
 
 
 def largest_stages(nest: FiberNest | None, stages: Sequence[Ints], ahead: float) -> Ints:
-    """Return the cycles of batches if a stage may be `ahead` batches ahead: every `ahead` in a row take their largest stage.
+    """Return the cycles of batches if a stage may be `ahead` batches ahead: every `ahead` batches in a row take the cycles of
+    their largest stage.
 
     Between two whole numbers of batches the cycles are interpolated.
     """

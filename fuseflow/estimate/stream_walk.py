@@ -42,8 +42,9 @@ class GraphStreams:
 
 @dataclass(slots=True)
 class StreamWalk:
-    """A walk that is under way. `kept` has the share of its values that a node keeps by value, where it is known. `exceeded` says
-    that a count was not taken because it has too many elements."""
+    """A walk that is under way. `rules` count streams, and `overlap` has facts about pairs of tensors. `kept` has the share of
+    its values that a node keeps by value, where it is known. `exceeded` says that a count was not taken because it has too many
+    elements."""
 
     graph: n.Graph
     statistics: Mapping[str, TensorStatistics]
@@ -57,7 +58,7 @@ class StreamWalk:
     exceeded: bool = False
 
     def run(self) -> GraphStreams:
-        """Visit all nodes."""
+        """Visit all nodes, and return their streams."""
         steps, counted = dict[str, Number](), set[str]()
         for node in self.graph.nodes:
             steps[node.name], exact = self._visit(node)
@@ -68,7 +69,7 @@ class StreamWalk:
         return GraphStreams(self.flows, steps, frozenset(counted), results, self.exact, self.comparisons)
 
     def _visit(self, node: n.Primitive) -> tuple[Number, bool]:
-        """Find the streams of a node. Returns its comparisons, and whether they and the streams were counted."""
+        """Find the streams of a node. Return its comparisons, and whether they and the streams were counted."""
         if node.name not in self.kept and all(port in self.exact for port in node.inputs):
             try:
                 outputs = self.rules.make(node, [self.exact[port] for port in node.inputs])
@@ -93,7 +94,7 @@ class StreamWalk:
         return expected_comparisons(node, inputs), False
 
     def _shape(self, port: n.Port) -> ExpectedStream:
-        """Return a stream as the statistical model describes it."""
+        """Return a stream in the form of the statistical model."""
         if port not in self.shapes:
             self.shapes[port] = expected_from_counted(self.exact[port])
         return self.shapes[port]
@@ -114,5 +115,5 @@ def written_values(graph: n.Graph, tensor: str) -> n.Port:
 
 
 def lane_writers(graph: n.Graph, tensor: str) -> tuple[LaneWriter, ...]:
-    """Return the writers of a tensor that is written in lanes. They are none for other tensors."""
+    """Return the writers of a tensor that is written in lanes, empty for other tensors."""
     return tuple(node for node in graph.nodes if isinstance(node, LaneWriter) and node.tensor == tensor)

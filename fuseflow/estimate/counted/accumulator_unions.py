@@ -1,4 +1,4 @@
-"""Unions of fibers, level by level, as an accumulator forms them of the fibers below the coordinates that it reduces."""
+"""Unions of fibers, level by level: an accumulator merges the fibers below the coordinates that it reduces."""
 
 from __future__ import annotations
 
@@ -18,10 +18,8 @@ SATURATION_RATIO = 4
 
 @dataclass(frozen=True)
 class FiberUnion:
-    """The unions of groups: levels, outermost first, with `links` between them, and the fiber of the first level for each group.
-
-    The links of a level lead from its elements to the fibers of the next.
-    """
+    """The union of each group of fibers: levels, outermost first, `links` from the elements of each level to the fibers of the
+    next, and for each group its `fiber` of the first level, `EMPTY` if it is empty."""
 
     levels: tuple[FiberLevel, ...]
     links: tuple[ElementNumbers, ...]
@@ -29,7 +27,8 @@ class FiberUnion:
 
 
 def union_fibers(memo: CountMemo, nests: Sequence[FiberNest], group: Ints, member: Ints, groups: int) -> FiberUnion:
-    """Return for each group the union of the fibers `member` of the outermost of `nests`, level by level.
+    """Return the unions of `groups` groups. Pair k says that fiber `member[k]`, of the outermost of `nests`, is in group
+    `group[k]`.
 
     A coordinate with nothing below it is in no union.
     """
@@ -50,12 +49,12 @@ def union_fibers(memo: CountMemo, nests: Sequence[FiberNest], group: Ints, membe
 
 
 def _without_gaps(nests: Sequence[FiberNest]) -> bool:
-    """Return whether every coordinate has something below it."""
+    """Return whether there is a fiber that is not empty below every element of every nest but the last."""
     return all(_leads_on(n.links, n.level) for n in nests[1:])
 
 
 def _leads_on(links: ElementNumbers, level: FiberLevel) -> bool:
-    """Return whether there is a fiber that is not empty below every element."""
+    """Return whether there is a fiber of `level` that is not empty below every element above."""
     link = links.numbers[links.level.lengths > 0] if isinstance(links, PerFiber) else links
     return bool((link >= 0).all() and (level.lengths > 0)[link].all())
 
@@ -73,7 +72,7 @@ def _innermost(memo: CountMemo, nests: Sequence[FiberNest], groups: FiberLevel) 
 
 
 def _innermost_in_rounds(memo: CountMemo, level: FiberLevel, groups: FiberLevel) -> FiberUnion:
-    """Merge twice as many members in every round. A group whose union is full takes no further part."""
+    """Merge twice as many members of each group in every round. A group whose union has all coordinates takes no further part."""
     memo.afford(groups.fibers * level.size)
     present = np.zeros((groups.fibers, level.size), dtype=bool)
     rank = np.arange(len(groups.crd)) - groups.pos[:-1][groups.owner]
@@ -109,7 +108,8 @@ def _outer(memo: CountMemo, nests: Sequence[FiberNest], groups: FiberLevel) -> F
 
 
 def _copied_in_groups(level: FiberLevel, groups: FiberLevel) -> FiberCopies | None:
-    """Return for each group the one fiber that all its members copy. None if members of a group copy different fibers."""
+    """Return for each group the one fiber that all its members are copies of. None if members of a group copy different
+    fibers."""
     copies = level.coordinates
     if not isinstance(copies, FiberCopies):
         copies = FiberCopies(level, np.arange(level.fibers))
@@ -122,7 +122,8 @@ def _copied_in_groups(level: FiberLevel, groups: FiberLevel) -> FiberCopies | No
 def _outer_of_copies(
     memo: CountMemo, nests: Sequence[FiberNest], links: PerFiber, groups: FiberLevel, copied: FiberCopies
 ) -> FiberUnion:
-    """Merge members that have the same coordinates, and one fiber below all of these. So a group has one union below."""
+    """Merge members that copy one fiber in each group, and have one fiber below all their coordinates. So a group has one union
+    below."""
     inner = union_fibers(memo, nests, groups.owner, links.numbers[groups.crd], groups.fibers)
     (sources, below), which = distinct_tuples([np.where(inner.fiber >= 0, copied.sources, EMPTY), inner.fiber])
     merged = copied.level.copies(sources)

@@ -12,7 +12,8 @@ from fuseflow.tensors.distinct_keys import distinct_keys
 
 
 def distinct_tuples(columns: Sequence[Ints]) -> tuple[list[Ints], Ints]:
-    """Return the distinct rows as columns, ascending by the first, and which of them each row is. Entries are at least -1."""
+    """Return the distinct rows of a table as columns, ascending by the first, and for each row the number of its distinct row.
+    Entries are at least -1."""
     first, *others = columns
     values, which = _distinct_values(first)
     rows = [values]
@@ -28,13 +29,13 @@ def distinct_tuples(columns: Sequence[Ints]) -> tuple[list[Ints], Ints]:
 
 
 def _distinct_values(column: Ints) -> tuple[Ints, Ints]:
-    """Return the distinct values of a column, and which of them each entry is. Entries are at least -1."""
+    """Return the distinct values of a column, and for each entry the number of its value. Entries are at least -1."""
     values, which = distinct_keys(column + 1, int(column.max(initial=-1)) + 2)
     return values - 1, which
 
 
 def deduplicate_fibers(level: FiberLevel, below: Ints | None = None) -> tuple[FiberLevel, Ints | None, Ints]:
-    """Return the distinct fibers of a level, the links below their elements, and which of them each fiber is.
+    """Return the distinct fibers of a level, the links below their elements, and for each fiber the number of its distinct fiber.
 
     Fibers are equal if their coordinates and the links `below` these are equal.
     """
@@ -58,7 +59,7 @@ def deduplicate_fibers(level: FiberLevel, below: Ints | None = None) -> tuple[Fi
 
 
 def select_fibers(level: FiberLevel, fibers: Ints, below: Ints | None = None) -> tuple[FiberLevel, Ints | None]:
-    """Return a level of these fibers, none of them `EMPTY`, in this order, and the links below their elements."""
+    """Return a level of these fibers, in this order, and the links below their elements. None of the fibers is `EMPTY`."""
     if len(fibers) == level.fibers and (fibers == np.arange(level.fibers)).all():
         return level, below
     at = level.elements_of(fibers)
@@ -66,7 +67,7 @@ def select_fibers(level: FiberLevel, fibers: Ints, below: Ints | None = None) ->
 
 
 def append_empty_fiber(level: FiberLevel) -> FiberLevel:
-    """Return the level with an empty fiber behind its fibers."""
+    """Return the level with an empty fiber added at its end."""
     return FiberLevel(np.append(level.pos, level.pos[-1]), level.crd, level.size)
 
 
@@ -76,7 +77,7 @@ def group_positions(groups: Ints, count: int) -> Ints:
 
 
 def _all_equal(level: FiberLevel, below: Ints | None, like: Ints) -> bool:
-    """Return whether every fiber equals the fiber of the same place in `like`."""
+    """Return whether every fiber of a level equals the fiber whose number `like` has for it."""
     if not (level.lengths == level.lengths[like]).all():
         return False
     other = np.arange(level.elements) + (level.pos[:-1][like] - level.pos[:-1])[level.owner]
@@ -84,7 +85,7 @@ def _all_equal(level: FiberLevel, below: Ints | None, like: Ints) -> bool:
 
 
 def _range_sums(values: npt.NDArray[np.uint64], pos: Ints) -> npt.NDArray[np.uint64]:
-    """Return the sums of the values between positions, modulo 2^64."""
+    """Return the sum of the values from each position to the next, modulo 2^64."""
     total = np.concatenate((np.zeros(1, dtype=np.uint64), np.cumsum(values, dtype=np.uint64)))
     sums: npt.NDArray[np.uint64] = total[pos[1:]] - total[pos[:-1]]
     return sums

@@ -1,4 +1,4 @@
-"""Elements that are left out because the list below them is empty."""
+"""Removes elements of a nest that have an empty list below."""
 
 from __future__ import annotations
 
@@ -29,10 +29,11 @@ def without_empty_lists(nest: FiberNest, depths: Collection[int]) -> FiberNest:
 
 
 def written_nest(levels: Sequence[FiberNest | None]) -> FiberNest | None:
-    """Return the nest of a result, whose levels are written from streams with these nests, the outermost first. It is None for a scalar.
+    """Return the nest of a result, whose levels are written from streams with these nests, outermost first. None for a scalar.
 
-    A stream of inner coordinates can have a list for an outer coordinate that was dropped since that list is empty: public primitives drop
-    from one pair of streams after the other, and the innermost stream goes past all but the first. Such lists store nothing.
+    A stream of inner coordinates can have a list for an outer coordinate that was dropped since that list is empty: public
+    primitives drop from one pair of streams after the other, and the innermost stream passes only the first of these. Such lists
+    store nothing.
     """
     if not levels or levels[-1] is None:
         return None

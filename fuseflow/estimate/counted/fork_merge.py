@@ -1,7 +1,7 @@
-"""Counted streams through a fork, which deals elements to lanes in turn, and a merge, which takes them back.
+"""Counts streams through a fork, which deals elements to lanes in turn, and through a merge, which takes them back.
 
-The lane of an element follows from the number of elements before it. So equal lists that begin at different turns become distinct fibers;
-each list has at most as many of them as there are lanes.
+The lane of an element follows from the number of elements before it. So equal lists that begin at different turns become distinct
+fibers; each list has at most as many of them as there are lanes.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from fuseflow.tensors.distinct_keys import distinct_keys
 
 
 def fork_nest(memo: CountMemo, nest: FiberNest, lanes: int) -> list[tuple[FiberNest, Ints]]:
-    """Return for each lane its nest, and for each of its elements which element of `nest` it is."""
+    """Return for each lane its nest, and for each element of that nest the element of `nest` that it is."""
     above, links, turns, fibers = split_by_turn(memo, nest, lanes)
     memo.afford(int(nest.level.lengths[fibers].sum()))
     row, at = nest.level.expanded(fibers)
@@ -32,9 +32,9 @@ def fork_nest(memo: CountMemo, nest: FiberNest, lanes: int) -> list[tuple[FiberN
 
 
 def split_by_turn(memo: CountMemo, nest: FiberNest, lanes: int) -> tuple[FiberNest | None, Ints, Ints, Ints]:
-    """Split the fibers of `nest`, so that all lists of one fiber begin at the same turn.
+    """Split the fibers of `nest`, so that all lists with one fiber begin at the same turn.
 
-    Returns the nest above the new fibers, its links to them, and for each new fiber its turn and which fiber of `nest` it is.
+    Returns the nest above the new fibers, its links to them, and for each new fiber its turn and the fiber of `nest` that it is.
     """
     chain = nest.chain
     totals = [chain[-1].level.lengths % lanes]  # elements below each fiber, outermost first
@@ -67,7 +67,8 @@ def split_by_turn(memo: CountMemo, nest: FiberNest, lanes: int) -> tuple[FiberNe
 def merge_nests(
     memo: CountMemo, nests: Sequence[FiberNest], labels: Sequence[Ints | None], levels: int
 ) -> tuple[FiberNest, Ints | None]:
-    """Return the nest and the labels of a merge that takes the elements `levels` levels above the innermost from the lanes in turn."""
+    """Return the nest and the labels of a merge of the lanes with these `nests`. It takes elements in turn, `levels` levels above
+    the innermost."""
     lanes = len(nests)
     chains = [nest.chain for nest in nests]
     depth = len(chains[0]) - levels
@@ -106,7 +107,8 @@ def _stacked_labels(nests: Sequence[FiberNest], labels: Sequence[Ints | None]) -
 def _stacked_levels(
     inner: Sequence[Sequence[FiberNest]], label: Ints | None
 ) -> tuple[list[tuple[FiberLevel, Ints]], Ints | None]:
-    """Return the levels of all lanes, one lane behind the other and each distinct fiber once, and the labels of the innermost elements.
+    """Return the levels of all lanes, one lane behind the other and each distinct fiber once, and the labels of the innermost
+    elements. `inner` has the nests of each lane, and `label` the labels of all.
 
     The outermost level is first. Each level comes with the links from the elements of the level above to its fibers.
     """

@@ -16,9 +16,9 @@ from fuseflow.estimate.counted.nests import EMPTY, ElementNumbers, FiberLevel, F
 
 @dataclass(frozen=True, eq=False)
 class FiberMap:
-    """A map from the elements of a level to a coarser one: fiber f goes to fiber `fibers[f]`, which is as long.
+    """A map from the elements of a level to those of a coarser one: fiber f goes to fiber `fibers[f]`, which is as long.
 
-    A fiber that never occurs may have another length. Some element stands in then, and nothing reads it.
+    A fiber that never occurs may have another length. It is mapped to some element then, which nothing reads.
     """
 
     level: FiberLevel
@@ -49,7 +49,7 @@ def apply_map(values: Ints, map: ElementMap) -> Ints:
 
 
 def map_numbers(numbers: ElementNumbers, map: ElementMap) -> ElementNumbers:
-    """Return numbers of elements as `apply_map` does, one for each fiber where that is enough."""
+    """Return the numbers of the elements of a refined nest as `apply_map` does, but one for each fiber where that is enough."""
     if map is None or not isinstance(numbers, PerFiber):
         return numbers if map is None else apply_map(by_element(numbers), map)
     if isinstance(map, FiberMap):
@@ -59,7 +59,7 @@ def map_numbers(numbers: ElementNumbers, map: ElementMap) -> ElementNumbers:
 
 @dataclass(frozen=True)
 class NumberColumns:
-    """Several numbers for each element of a level, column by column; if there is a `level`, for each of its fibers that is not empty."""
+    """Several numbers for each element of a level, column by column; with a `level`, for each of its fibers that is not empty."""
 
     columns: tuple[Ints, ...]
     level: FiberLevel | None
@@ -78,12 +78,13 @@ class NumberColumns:
         return cls(tuple(columns), level)
 
     def numbers(self, values: Ints) -> ElementNumbers:
-        """Return values that were found from the columns as numbers of the elements."""
+        """Return `values`, computed row by row from the columns, as numbers of the elements."""
         return values if self.level is None else PerFiber(self.level, values)
 
 
 def common_refinement(memo: CountMemo, nests: Sequence[FiberNest | None]) -> tuple[FiberNest | None, tuple[ElementMap, ...]]:
-    """Return one nest that refines nests of the same lists and coordinates, and the map of its elements to each."""
+    """Return one nest that refines several nests of the same lists and coordinates, and for each of these the map from the
+    elements of the refined nest."""
     distinct_nests = list(dict.fromkeys(nests))
     if len(distinct_nests) == 1:
         return nests[0], (None,) * len(nests)
@@ -116,13 +117,14 @@ def _refine(memo: CountMemo, nests: Sequence[FiberNest]) -> tuple[FiberNest, tup
 
 
 def _have_equal_lengths(nests: Sequence[FiberNest], rows: Sequence[Ints]) -> bool:
-    """Return whether the fibers of a row, one of each nest, have equally many elements."""
+    """Return whether the fibers of each row have equally many elements. `rows` has a column of fibers for each nest."""
     first, *others = (take(nest.level.lengths, row, 0) for nest, row in zip(nests, rows, strict=True))
     return all(np.array_equal(first, lengths) for lengths in others)
 
 
 def _counterparts(fibers: Sequence[Ints], finest: int, count: int) -> list[Ints] | None:
-    """Return for each fiber of the finest nest its counterpart in each nest. None if a fiber has several counterparts."""
+    """Return for each nest which of its fibers each of the `count` fibers of the finest one refines. None if there are several
+    for one fiber."""
     finest_fibers = fibers[finest]
     nonempty = finest_fibers >= 0
     finest_fibers = finest_fibers if nonempty.all() else finest_fibers[nonempty]

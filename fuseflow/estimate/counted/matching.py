@@ -13,15 +13,15 @@ from fuseflow.estimate.counted.memo import CountMemo
 from fuseflow.estimate.counted.nests import FiberLevel, Ints, take
 
 MergeKind = Literal["intersect", "union", "left"]
-"""Which coordinates a merge keeps: the ones that all sides have, that any side has, or that the first side has."""
+"""Which coordinates a merge keeps: those that all sides have, that any side has, or that the first side has."""
 
 
 @dataclass(frozen=True)
 class FiberMerge:
-    """The merges of tuples of fibers, one fiber of each side in a tuple.
+    """The merges of tuples of fibers. A tuple has one fiber of each side.
 
-    `level` has one merged fiber for each tuple. `picks` has for each side the element of that side for each merged element, `EMPTY` where
-    the side has none. `steps` are the comparisons that each tuple takes.
+    `level` has one merged fiber for each tuple. `picks` has for each side the element of that side for each merged element,
+    `EMPTY` where the side has none. `steps` are the comparisons that each tuple takes.
     """
 
     level: FiberLevel
@@ -49,7 +49,8 @@ def _lengths(level: FiberLevel, fibers: Ints) -> Ints:
 
 
 def _selected_level(memo: CountMemo, level: FiberLevel, fibers: Ints) -> tuple[FiberLevel, Ints, Ints]:
-    """Return the fibers as a level of their own, and for each element which of the fibers it is in and which element of `level` it is."""
+    """Return a level of these fibers alone, and for each element the position of its fiber in `fibers` and its number in
+    `level`."""
     if (fibers >= 0).all() and len(fibers) == level.fibers and (fibers == np.arange(level.fibers)).all():
         return level, level.owner, np.arange(level.elements)
     memo.afford(int(_lengths(level, fibers).sum()))
@@ -104,7 +105,8 @@ def _union(memo: CountMemo, sides: Sequence[FiberLevel], fibers: Sequence[Ints])
 def _comparisons(
     memo: CountMemo, sides: Sequence[FiberLevel], fibers: Sequence[Ints], base: FiberLevel, row: Ints, matches: Sequence[Ints]
 ) -> Ints:
-    """Return the comparisons of each tuple: one for every coordinate that any side has. `base` holds the fibers of the first side."""
+    """Return the comparisons of each tuple: one for every coordinate that any side has. `base` holds the fibers of the first
+    side, `row` has the tuple of each of its elements, and `matches` the element of each other side at the same coordinate."""
     tuples = len(fibers[0])
     total = base.lengths.copy()
     if len(sides) == 2:

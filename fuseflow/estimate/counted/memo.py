@@ -35,7 +35,7 @@ class CountMemo:
     _results: dict[Hashable, tuple[Any, Any]] = field(default_factory=dict)
 
     def once(self, kind: Hashable, objects: Iterable[Any], count: Callable[[], Value]) -> Value:
-        """Return `count()`, or its earlier result for the same kind of count and the identical objects."""
+        """Return `count()`, or the result that it had before for an equal `kind` and the identical objects."""
         objects = tuple(objects)
         key = (kind, *map(id, objects))
         if key not in self._results:

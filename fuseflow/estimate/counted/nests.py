@@ -1,12 +1,12 @@
-"""Counted streams: the lists of a stream, with each distinct list held once.
+"""Counted streams: the lists of a stream, with each distinct list stored once.
 
 A stream is a nested list. In a fused graph most of its lists are equal, because results that are computed again are equal. So
 each depth holds distinct fibers only, and each element says which fiber is below it: a trie with shared subtrees. Its size
 follows the stored entries of the tensors, not the iteration space. How often each fiber occurs is a sum from the root down.
 
-A value that is repeated over a list tells equal lists apart: if rows of a matrix are repeated over all features, each row has its
-own list of features. Such fibers are copies (`FiberCopies`), and all elements of one have the same number (`PerFiber`). Neither
-is written out before single elements are needed.
+A value that is repeated over a list tells equal lists apart: if rows of a matrix are repeated over all features, each row has a
+list of features for itself. Such fibers are copies (`FiberCopies`), and all elements of one have the same number (`PerFiber`).
+Neither is written out before single elements are needed.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ import numpy.typing as npt
 Ints = npt.NDArray[np.int64]
 
 EMPTY = -1
-"""The number of an empty fiber where a fiber is expected, and of `N` where a label is expected."""
+"""The number in place of a fiber where the list is empty, and in place of a label where the element is `N`."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,7 +34,7 @@ class FiberCopies:
 
 @dataclass(frozen=True, eq=False)
 class FiberLevel:
-    """The distinct fibers of a depth. Fiber f has the coordinates `crd[pos[f]:pos[f+1]]` of a dimension of `size`."""
+    """The distinct fibers at one depth. Fiber f has the coordinates `crd[pos[f]:pos[f+1]]` of a dimension of `size`."""
 
     pos: Ints
     coordinates: Ints | FiberCopies
@@ -84,7 +84,8 @@ class FiberLevel:
         return FiberLevel(positions(lengths), FiberCopies(self, fibers), self.size)
 
     def expanded(self, fibers: Ints) -> tuple[Ints, Ints]:
-        """Return for the elements of these fibers, one fiber after the other, the place in `fibers` and the element. `EMPTY` has none."""
+        """Return, for the elements of these fibers one fiber after the other, the position in `fibers` and the element. `EMPTY`
+        has none."""
         lengths = take(self.lengths, fibers, 0)
         return np.repeat(np.arange(len(fibers)), lengths), self.elements_of(fibers)
 
@@ -105,7 +106,7 @@ class FiberLevel:
         return total[self.pos[1:]] - total[self.pos[:-1]]
 
     def find(self, fibers: Ints, crds: Ints) -> Ints:
-        """Return the elements with these coordinates in these fibers, `EMPTY` where there is none."""
+        """Return the elements with these coordinates in these fibers, pair by pair; `EMPTY` where there is none."""
         if not self.elements:
             return np.full(len(crds), EMPTY)
         if self.complete:
@@ -125,7 +126,7 @@ class FiberLevel:
 
 @dataclass(frozen=True, eq=False)
 class PerFiber:
-    """A number for each element of a level, where all elements of a fiber share one: `numbers` has one for each fiber."""
+    """A number for each element of a level, where all elements of a fiber have the same one: `numbers` has it for each fiber."""
 
     level: FiberLevel
     numbers: Ints
@@ -148,7 +149,8 @@ def by_element(numbers: ElementNumbers) -> Ints:
 
 @dataclass(frozen=True, eq=False)
 class FiberNest:
-    """The lists of a stream: `links` has the fiber of `level` below each element of the nest above, or below the one root.
+    """The lists of a stream, depth by depth. `links` has the fiber of `level` below each element of the nest above, or below the
+    one root.
 
     A link is `EMPTY` where the list is empty. A level without fibers has such links only, also below elements that never occur.
     """
@@ -167,7 +169,7 @@ class FiberNest:
 
     @property
     def link(self) -> Ints:
-        """The links of all elements."""
+        """The links of all elements, as one array."""
         return by_element(self.links)
 
     @property
@@ -234,8 +236,8 @@ class FiberNest:
 class CountedStream:
     """A counted stream: its nest, which is None at depth 0, and `labels`, one for each element of the innermost distinct fibers.
 
-    The label of a reference is the fiber below it in its tensor. The label of a repeated coordinate is its value, where anything needs it.
-    The label `EMPTY` stands for `N`. If `labels` is None, all labels are 0.
+    The label of a reference is the fiber below it in its tensor. The label of a repeated coordinate is its value, where anything
+    needs it. The label `EMPTY` marks an `N`. If `labels` is None, all labels are 0.
     """
 
     nest: FiberNest | None = None
@@ -243,7 +245,7 @@ class CountedStream:
 
     @property
     def label(self) -> Ints | None:
-        """The labels of all elements."""
+        """The labels of all elements, as one array, or None if all are 0."""
         return None if self.labels is None else by_element(self.labels)
 
     @property
@@ -272,11 +274,11 @@ class ElementCounts:
         return int(by_element(self.counts).sum()) if self.nest is None else self.nest.total(self.counts)
 
     def summed(self, depth: int) -> Ints:
-        """Return the sums of the counts below each element of the first `depth` levels."""
+        """Return the sum of the counts below each element of the first `depth` levels."""
         return by_element(self._summed(depth))
 
     def summed_alike(self, depth: int) -> Ints:
-        """Return what `summed` returns, or one number that holds for all elements."""
+        """Return what `summed` returns, or if all its numbers are equal, an array of one of them."""
         sums = self._summed(depth)
         numbers = sums.numbers[sums.level.lengths > 0] if isinstance(sums, PerFiber) else sums
         if len(numbers) and (numbers == numbers[0]).all():
@@ -301,19 +303,21 @@ def absent_elements(labels: ElementNumbers) -> ElementNumbers | None:
 
 
 def below_links(numbers: Ints, links: ElementNumbers, otherwise: int = 0) -> ElementNumbers:
-    """Return the number of the fiber below each element, given one for each fiber, and `otherwise` where there is none."""
+    """Return for each element the number of the fiber below it, and `otherwise` where there is none. `numbers` has one for each
+    fiber."""
     if isinstance(links, PerFiber):
         return PerFiber(links.level, take(numbers, links.numbers, otherwise))
     return take(numbers, links, otherwise)
 
 
 def sum_by_group(groups: Ints, weights: Ints, count: int) -> Ints:
-    """Return the sums of weights by group, exact below 2^53. Groups from `count` on are left out, as their elements never occur."""
+    """Return the sum of the weights of each group, exact below 2^53. Groups from `count` on are left out: their elements never
+    occur."""
     return np.bincount(groups, weights=weights, minlength=count)[:count].astype(np.int64)
 
 
 def take(values: Ints, at: Ints, otherwise: int = EMPTY) -> Ints:
-    """Return the values at these places, and `otherwise` where a place is `EMPTY`."""
+    """Return the values at these positions, and `otherwise` where a position is `EMPTY`."""
     if not len(values):
         return np.full(len(at), otherwise)
     if at.min(initial=0) >= 0:
@@ -334,11 +338,11 @@ def normalize_labels(labels: Numbers | None) -> Numbers | None:
 
 
 def distinct_elements(nest: FiberNest | None) -> int:
-    """Return the number of elements of the innermost distinct fibers; a stream of depth 0 has one element."""
+    """Return the number of elements of the innermost distinct fibers; it is 1 for a stream of depth 0."""
     return 1 if nest is None else nest.level.elements
 
 
 @lru_cache(maxsize=256)
 def full_level(size: int) -> FiberLevel:
-    """Return a level of one fiber with all coordinates."""
+    """Return a level of one fiber with all coordinates of a dimension of `size`."""
     return FiberLevel(np.array([0, size]), np.arange(size), size)

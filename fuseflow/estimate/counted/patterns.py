@@ -22,8 +22,9 @@ class Pattern:
     """The coordinates that a tensor stores. Its root is fiber 0 of level 0, and fiber 0 of every level is below reference 0: a
     graph scans an inner level from the root where the levels above have one coordinate.
 
-    `below[p]` says which fiber of the next level is below each element of level p. None stands for fiber 0. `words[p]` says how many
-    coordinates a scan of each fiber of level p reads. None stands for the length of the fiber: each coordinate is stored once.
+    `below[p]` has the fiber of the next level below each element of level p; None means fiber 0 for all. `words[p]` has the
+    number of coordinates that a scan of each fiber of level p reads; None means the length of the fiber: each coordinate is
+    stored once.
     """
 
     levels: tuple[FiberLevel, ...]
@@ -65,7 +66,7 @@ def outermost_part(pattern: Pattern, low: int, high: int) -> Pattern:
 
 
 def tensor_pattern(tensor: Tensor) -> Pattern:
-    """Return the pattern of a packed tensor, in time proportional to its stored coordinates; inner dense levels take none."""
+    """Return the pattern of a packed tensor, in time proportional to its stored coordinates; inner dense levels take no time."""
     kinds = tensor.format.levels
     stored = _stored_levels(tensor.format)
     levels = []
@@ -134,7 +135,8 @@ def view_pattern(pattern: Pattern, source_format: Format, format: Format, shape:
 
 
 def _runs(pattern: Pattern, format: Format) -> list[tuple[bool, FiberLevel, Ints | None]]:
-    """Return whether each level is dense, the level and the links below it, with dense levels next to each other joined into one."""
+    """Return the levels of a pattern, where dense levels next to each other are joined into one. For each level the result says
+    whether it is dense, and has the links below it."""
     runs: list[tuple[bool, FiberLevel, Ints | None]] = []
     for kind, level, below in zip(format.levels, pattern.levels, pattern.below, strict=True):
         if not (kind.full and runs and runs[-1][0]):
@@ -154,7 +156,7 @@ def _runs(pattern: Pattern, format: Format) -> list[tuple[bool, FiberLevel, Ints
 
 
 def _stored_levels(format: Format) -> int:
-    """Return the number of levels down to the last that is not dense. All fibers below it are alike."""
+    """Return the number of levels down to the last that is not dense. All fibers of the levels below are equal."""
     return max((p + 1 for p, kind in enumerate(format.levels) if not kind.full), default=0)
 
 

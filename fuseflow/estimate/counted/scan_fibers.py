@@ -18,7 +18,8 @@ Piece: TypeAlias = tuple[int, int]
 
 @dataclass(frozen=True, eq=False)
 class ScannedFibers:
-    """The fibers of a level. `labels` has the fiber that each reference names. `below` and `words` are as in `Pattern`."""
+    """The fibers of a level that a scan goes through. `labels` has the fiber that each reference leads to. `below` and `words`
+    are as in `Pattern`."""
 
     level: FiberLevel
     labels: ElementNumbers | None
@@ -27,7 +28,8 @@ class ScannedFibers:
 
 
 def scanned_fibers(memo: CountMemo, ref: CountedStream, pattern: Pattern, level: int, piece: Piece | None) -> ScannedFibers:
-    """Return the fibers of a level of a tensor that references name; without a `piece`, all fibers of the level."""
+    """Return the fibers of a level of a tensor that the references of the stream `ref` lead to; without a `piece`, all fibers of
+    the level."""
     whole = ScannedFibers(pattern.levels[level], ref.labels, pattern.below[level], pattern.words[level])
     if piece is None:
         return whole
@@ -37,7 +39,7 @@ def scanned_fibers(memo: CountMemo, ref: CountedStream, pattern: Pattern, level:
 
 
 def outermost_level(level: FiberLevel, piece: Piece | None) -> FiberLevel:
-    """Return the part of an outermost level of one fiber that is in a piece."""
+    """Return the coordinates of an outermost level (one fiber) that are in a piece; all if there is no piece."""
     if piece is None:
         return level
     kept = _inside(level, piece)
@@ -51,7 +53,7 @@ def _inside(level: FiberLevel, piece: Piece) -> np.ndarray[tuple[int], np.dtype[
 
 
 def _outermost(whole: ScannedFibers, piece: Piece) -> ScannedFibers:
-    """Return the part of an outermost level that is in a piece. All words of the fiber count in its first piece."""
+    """Return the coordinates of an outermost level that are in a piece. All words of the fiber count in its first piece."""
     level, words = outermost_level(whole.level, piece), whole.words
     if words is not None and piece[0] > 0:
         words = np.zeros_like(words)
@@ -59,7 +61,7 @@ def _outermost(whole: ScannedFibers, piece: Piece) -> ScannedFibers:
 
 
 def _named(whole: ScannedFibers, ref: CountedStream) -> ScannedFibers:
-    """Return the fibers that some reference names, numbered anew."""
+    """Return the fibers that some reference of the stream `ref` leads to, numbered anew."""
     label = np.zeros(distinct_elements(ref.nest), dtype=np.int64) if ref.label is None else ref.label
     fibers = np.unique(label[label >= 0])
     numbers = np.full(whole.level.fibers, EMPTY)

@@ -1,4 +1,4 @@
-"""The rules of counted streams: how every primitive makes lists of the lists of its inputs."""
+"""The rules of counted streams: which lists each primitive makes from the lists of its inputs."""
 
 from __future__ import annotations
 
@@ -37,8 +37,8 @@ from fuseflow.samml import nodes as n
 
 @dataclass(frozen=True, slots=True)
 class NodeStreams:
-    """The streams that a node makes, the comparisons that it takes if it merges, and the coordinates that it reads if it scans a level or
-    keeps it."""
+    """The streams that a node makes, its comparisons (`steps`) if it merges, and how many coordinates it reads if it scans or
+    keeps a level."""
 
     streams: tuple[CountedStream, ...]
     steps: ElementCounts | None = None
@@ -120,7 +120,7 @@ class StreamRules:
         return common_refinement(self.memo, [stream.nest for stream in streams])
 
     def _below(self, ref: CountedStream, labels: ElementNumbers | None, level: FiberLevel) -> FiberNest:
-        """Return a nest that is one level deeper, with the fiber that the label of each reference names below it."""
+        """Return a nest one level deeper than `ref`: below each reference is the fiber of `level` that its label names."""
 
         def build() -> FiberNest:
             return FiberNest(ref.nest, _zeros(ref.nest) if labels is None else labels, level)
@@ -134,7 +134,7 @@ class StreamRules:
         return NodeStreams((CountedStream(nest), CountedStream(nest, fibers.below)), read=read)
 
     def _range(self, node: n.Range, ref: CountedStream) -> CountedStream:
-        """Count a range. It gives all coordinates for an `N`, too."""
+        """Count a range. It emits all coordinates below an `N`, too."""
         level = full_level(node.size)
         if ref.nest is None:
             level = self.memo.once(("outermost", node.size), (), lambda: outermost_level(level, self.piece))
@@ -284,7 +284,7 @@ class StreamRules:
         return self.memo.once(("select", node.keep, node.every, node.levels), (inner,), count)
 
     def _entries(self, nests: Sequence[FiberNest]) -> tuple[Ints, list[Ints]]:
-        """Return the fiber of the outermost of these levels in which each entry stands, and its coordinates of all levels."""
+        """Return for each entry its fiber of the outermost of these levels, and its coordinates as one column for each level."""
         row, columns = np.arange(nests[0].level.fibers), list[Ints]()
         at = row
         for nest in nests:
@@ -342,7 +342,7 @@ class StreamRules:
 
 
 def wanted_coordinates(graph: n.Graph, patterns: Mapping[str, Pattern]) -> frozenset[n.Port]:
-    """Return the streams whose coordinates decide which fiber is located. A level whose fibers are full and alike needs none."""
+    """Return the streams whose coordinates decide which fiber is located. A level whose fibers are full and equal needs none."""
     wanted: set[n.Port] = set()
     for node in reversed(graph.nodes):
         if isinstance(node, n.Locate) and node.tensor in patterns and _depends_on_coordinate(patterns[node.tensor], node.level):
@@ -373,8 +373,8 @@ def _zeros(nest: FiberNest | None) -> ElementNumbers:
 
 
 def _members(level: FiberLevel, links: ElementNumbers) -> tuple[Ints, Ints]:
-    """Return groups and members: for each fiber of a level that is not empty, the fibers below its elements. None of them is missing, and
-    some may come several times."""
+    """Return groups and members for `union_fibers`: for each fiber of a level that is not empty, the fibers below its elements.
+    None of them is missing, and some may come several times."""
     if isinstance(links, PerFiber):
         filled = np.flatnonzero(level.lengths)
         return filled, links.numbers[filled]
@@ -382,15 +382,16 @@ def _members(level: FiberLevel, links: ElementNumbers) -> tuple[Ints, Ints]:
 
 
 def _labels_at(labels: ElementNumbers | None, at: Ints) -> Ints:
-    """Return the labels of these elements."""
+    """Return the labels of the elements `at`; labels of None are all 0."""
     return np.minimum(at, 0) if labels is None else take(by_element(labels), at)
 
 
 def _nested_streams(lists: FiberNest, row: Ints, columns: Sequence[Ints], sizes: Sequence[int]) -> tuple[CountedStream, ...]:
-    """Return nested streams, as a column of coordinates for each depth, in the place of the innermost lists of a stream.
+    """Return nested streams in the place of the innermost lists of a stream. `columns` has the coordinates of entries at each
+    depth.
 
-    The entries are ordered by `row`, which is the fiber of `lists` that they replace, and then by the columns. Equal neighbours become
-    one element.
+    The entries are ordered by `row`, which is the fiber of `lists` that they replace, and then by the columns. Equal neighbours
+    become one element.
     """
     nest, above = lists.above, lists.level.fibers
     links: ElementNumbers = lists.links
