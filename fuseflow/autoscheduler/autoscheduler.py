@@ -1,4 +1,5 @@
-"""The choice of what a schedule leaves to `auto`: the regions, the parts in which operands are stored, and the loop orders.
+"""The choice of what a schedule leaves to `auto`: the regions, the forms in which operands are stored (the plan), and the loop
+orders.
 
 Candidates are chosen by estimate, and the best of them are compared in the simulator.
 """
@@ -33,9 +34,10 @@ from fuseflow.schedule import Schedule
 from fuseflow.sim import Engine
 
 KEPT_PARTITIONS = 6
-"""How many of the cheapest partitions by the sum of their parts are estimated as a whole."""
+"""How many partitions are estimated as a whole: those whose regions, each estimated alone, take the fewest cycles in sum."""
 MAX_EINSUMS = 1_200
-"""The most Einsums of all regions together that are estimated to find them. Where there are more, fewer places may be cut."""
+"""The most Einsums, over all regions that are estimated to find partitions. Where there are more, the program may be cut in fewer
+places."""
 GRANULARITIES = ("layerwise", "full", "none")
 """The partitions that are always among the candidates, and are simulated, too."""
 FAR = 8
@@ -63,7 +65,8 @@ class PartitionTrial:
 
     @property
     def confirmed(self) -> float | None:
-        """The cycles by which partitions are compared: simulated ones, or the middle of an interval. None without either."""
+        """The cycles by which partitions are compared: simulated ones, or the middle of the interval of a sample. None without
+        either."""
         return self.cycles if self.sampled is None else self.sampled.estimate
 
     def to_json(self) -> dict[str, Any]:
@@ -84,11 +87,12 @@ class PartitionTrial:
 class ScheduleChoice:
     """The choice of `auto`: `compiled` is the program with the schedule that was chosen, in full.
 
-    `partitions`, `plans` and `orders` are the candidates that were considered.
+    `top` is how many candidates were to be simulated, and `partitions`, `plans` and `orders` are the candidates that were
+    considered.
 
-    `cut` names the units between which the program may be cut: `operators`, `products`
-    or `layers`; it is empty if the schedule says what is fused. `units` is how many units there are, and `ranges` how many regions were
-    estimated. `without_data` are inputs whose statistics were assumed. `cache` holds the simulations.
+    `cut` names the units between which the program may be cut: `operators`, `products` or `layers`; it is empty if the schedule
+    says what is fused. `units` is how many units there are, and `ranges` how many regions were estimated. `without_data` are
+    inputs whose statistics were assumed. `cache` holds the simulations.
     """
 
     compiled: Compiled
@@ -120,7 +124,7 @@ class ScheduleChoice:
         return self.compiled.run(progress, check, engine, dedup, watch, self.cache.exactly(), jobs=jobs)
 
     def to_json(self) -> dict[str, Any]:
-        """Return what was considered and what was chosen, as plain values."""
+        """Return the candidates and the choice as plain values."""
         return {
             "machine": self.compiled.machine.name,
             "top": self.top,
@@ -158,9 +162,9 @@ def choose_schedule(
 ) -> ScheduleChoice:
     """Choose what the schedule of a loaded program leaves to `auto`.
 
-    With a `sample`, candidates are sampled instead of simulated.
+    `top` is how many of the best candidates are simulated. With a `sample`, they are sampled instead.
 
-    `estimator` gives the estimates. Without one, and without simulations, statistics are assumed for inputs without data. Raises
+    `estimator` makes the estimates. Without one, and without simulations, statistics are assumed for inputs without data. Raises
     `ScheduleError` for a schedule that leaves nothing to choose, and `FusionError` or `ScheduleError` for regions that it names
     and that cannot be formed. Raises `UsageError` for inputs without data if something is to be simulated. If all candidates
     fail, the error of the first is raised.
@@ -181,7 +185,8 @@ def choose_schedule(
 
 
 def with_open_orders(source: Source, schedule: Schedule) -> Source:
-    """Return the source without the loop orders of its own text if a schedule leaves orders to `auto`, with a notice of it."""
+    """Return the source without the loop orders in its text, and with a notice of that, if the schedule leaves orders to
+    `auto`."""
     notice = policy_notice(source.program, schedule.order_policy) if schedule.order_policy == "auto" else ""
     return replace(source, program=source.program.unordered, notices=(*source.notices, notice)) if notice else source
 
@@ -202,7 +207,7 @@ def check_open_schedule(schedule: Schedule, top: int) -> None:
 
 @dataclass(slots=True)
 class _ScheduleSearch:
-    """The search for the schedule of a program."""
+    """The search for what the schedule of a program leaves open."""
 
     source: Source
     schedule: Schedule
@@ -252,7 +257,8 @@ class _ScheduleSearch:
         )
 
     def _is_simulated(self, trial: PartitionTrial, before: Sequence[PartitionTrial]) -> bool:
-        """Return whether a partition is simulated after some `before` it: the best by estimate are, and near `GRANULARITIES`."""
+        """Return whether a partition is simulated after those `before` it: the `top` best by estimate are, and those of
+        `GRANULARITIES` that are not much slower."""
         confirmed = [t.confirmed for t in before if t.confirmed is not None]
         if trial.estimate is None or not self.top:
             return False
@@ -268,14 +274,15 @@ class _ScheduleSearch:
         return replace(trial, sampled=sampled.cycles)
 
     def divided(self, choice: ScheduleChoice) -> ScheduleChoice:
-        """Return the choice with its operands stored in the parts that take the fewest cycles."""
+        """Return the choice with a plan: each operand is stored in the parts with which the program takes the fewest cycles."""
         top = self.top if self.sample is None else 0
         plans = PlanSearch(self.source, self.machine, top, self.engine, self.estimator, self.cache)
         schedule, trials = plans.choose(choice.schedule)
         return replace(choice, compiled=compile_source(self.source, schedule, self.machine), plans=trials, cache=self.cache)
 
     def ordered(self, choice: ScheduleChoice) -> ScheduleChoice:
-        """Return the choice with the orders of its regions chosen, too, unless the best-ranked orders run faster as a whole."""
+        """Return the choice with the orders of its regions chosen, unless the program runs faster in the orders that the compiler
+        ranks best."""
         top = self.top if self.sample is None else 0
         compiled, orders = choose_orders(choice.compiled, top, self.estimator, self.cache, self.engine)
         if not top:
@@ -290,7 +297,8 @@ class _ScheduleSearch:
         return replace(choice, compiled=compiled, orders=orders, cache=self.cache)
 
     def _costs(self) -> PartCosts | None:
-        """Return the costs of ranges of the finest units that are few enough. None if all are too many, or an operator cannot run alone."""
+        """Return the costs of ranges of the finest units that are few enough. None if even the coarsest units are too many, or if
+        an operator cannot be lowered alone."""
         program, tensors = self.source.program, self.source.tensors
         costs = prepare_costs(program, self.settled, self.machine, tensors, self.estimator)
         return costs if costs is not None and costs.refine(MAX_EINSUMS) else None
@@ -307,7 +315,7 @@ class _ScheduleSearch:
                 yield PartitionTrial(" | ".join(fused) or "none", costs.scheduled(partition))
 
     def _estimated(self, costs: PartCosts | None) -> tuple[list[PartitionTrial], dict[Schedule, Compiled]]:
-        """Return all candidates, and the programs of those that compile. The cheapest is first, and refused ones are last."""
+        """Return all candidates, the cheapest first and refused ones last, and by schedule the programs of those that compile."""
         trials, programs, partitions = list[PartitionTrial](), dict[Schedule, Compiled](), set[frozenset[tuple[str, ...]]]()
         for trial in self._candidates(costs):
             try:
@@ -335,5 +343,5 @@ class _ScheduleSearch:
 
 
 def _orders_by_region(compiled: Compiled) -> dict[str, tuple[tuple[str, ...], ...]]:
-    """Return the loop orders of each region: one, which it has."""
+    """Return for each region a tuple of its one loop order."""
     return {region.name: (region.fused.order,) for region in compiled.regions}

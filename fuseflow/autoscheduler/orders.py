@@ -60,7 +60,7 @@ class OrderSearch:
     _chosen: dict[Hashable, tuple[LoopOrder, LoopOrder]] = field(default_factory=dict)
 
     def choose(self) -> tuple[Schedule, tuple[OrderTrial, ...]]:
-        """Return the schedule with an order for each region that has several, and the orders that were considered."""
+        """Return the schedule with an order for each region that has a choice, and the orders that were considered."""
         compiled, schedule = self.compiled, self.compiled.schedule
         partitioned, _ = lower_for(compiled.source.program, schedule, compiled.machine, compiled.source.tensors)
         state = initial_state(partitioned, compiled.source.tensors)
@@ -105,7 +105,8 @@ class OrderSearch:
         knowledge: TensorKnowledge,
         memory: Mapping[str, Tensor],
     ) -> list[OrderTrial]:
-        """Compare the orders of a region, the cheapest first. The list is empty if there is nothing to choose."""
+        """Return the considered orders of a region, the cheapest by estimate first, one of them chosen. Empty if there is nothing
+        to choose."""
         ranked = sorted(
             (c for c in plain.fused.compared if c.cost is not None), key=lambda c: (c.order != plain.fused.order, c.rank)
         )
@@ -154,7 +155,8 @@ class OrderSearch:
 
 
 def trial_rank(trial: OrderTrial) -> tuple[bool, bool, float]:
-    """Return the rank of an order. Simulated orders are best, refused ones worst; within each class fewer cycles are better."""
+    """Return a key by which trials are sorted. Simulated orders are best, refused ones worst; within each class fewer cycles are
+    better."""
     return bool(trial.refused), trial.cycles is None, trial.estimate if trial.cycles is None else trial.cycles
 
 

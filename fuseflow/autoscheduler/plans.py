@@ -1,4 +1,5 @@
-"""The choice of a plan: the parts in which each sparse operand of a product is stored, at equal numbers of product units.
+"""The choice of a plan: the parts in which each sparse operand of a product is stored, compared at equal numbers of product
+units.
 
 Candidates are estimated one operand after the other, and the best of them are simulated, "no change" always among them. Two parts
 run on two units at a time. So a single format is compared on two lanes: the gain of a second unit is not a gain of the plan.
@@ -26,29 +27,30 @@ from fuseflow.schedule import Schedule
 from fuseflow.sim import Engine
 
 UNITS = 2
-"""The product units of each candidate."""
+"""The number of product units of each candidate."""
 SIDES = (1, 2, 4, 8, 16, 32)
 """The sides of blocks."""
 ELEMENTS = "elements"
 NM = ("nm(2:4)", "nm(1:2)")
-"""The forms of at most n entries in m coordinates."""
+"""The forms of at most n entries in each m neighbouring coordinates."""
 BESIDE_ELEMENTS = ("8x8", "16x16", "32x32", *NM)
 """The formats that are always tried as one of two parts: they may suit most of an operand, but not all of it."""
 CLOSE, CLOSE_RUNS = 1.05, 4
 """Trials whose estimates are at most `CLOSE` times the best are simulated, too, at most `CLOSE_RUNS` times the wanted ones."""
 FAR = 1.15
 """For each size of blocks, the best trial is simulated, too, if its estimate is at most this many times the best one: estimates
-err alike for blocks of one size, and differently for others."""
+are wrong by the same factor for blocks of one size, and by different ones for others."""
 LIKELY = 5
 """How many of the best formats for the whole operand are tried as a part of it."""
 
 
 @dataclass(frozen=True, slots=True)
 class PlanTrial:
-    """A plan that was considered, as part of a schedule that may deal lanes beside it.
+    """A plan that was considered, as part of a schedule that may deal lanes, too.
 
-    `forms` has the form of each part of an operand, which takes as many product units as it has parts, times the `lanes`. Without
-    forms it stays as it is. `cycles` is None if it was not simulated, and `refused` says why it cannot be compiled or run.
+    `forms` has the form of each part of the `operand`, which takes as many product units as it has parts, times the `lanes`.
+    Without forms it is stored as before. `cycles` is None if it was not simulated, and `refused` says why it cannot be compiled
+    or run.
     """
 
     operand: str
@@ -73,7 +75,7 @@ class PlanTrial:
 
     @property
     def entries(self) -> int:
-        """How many entries the largest blocks have."""
+        """How many entries the largest blocks have, 1 without blocks."""
         return max((math.prod(Form.parse(form).block) for form in self.forms), default=1)
 
     def to_json(self) -> dict[str, Any]:
@@ -102,7 +104,8 @@ class PlanSearch:
     cache: SimulationCache
 
     def choose(self, schedule: Schedule) -> tuple[Schedule, tuple[PlanTrial, ...]]:
-        """Return the schedule with the best plan, and all trials. It is never slower than the schedule without a plan."""
+        """Return the schedule with the best plan, and all trials. If trials are simulated, it is never slower than without a
+        plan."""
         base = self._estimated(PlanTrial("", (), replace(schedule, plan=Plan())))
         if base.refused:
             return base.schedule, (replace(base, chosen=True),)
@@ -127,7 +130,8 @@ class PlanSearch:
         return [*whole, *single, *(self._estimated(_divided(operand, forms, schedule, 1)) for forms in pairs.values())]
 
     def _dealt(self, operand: str, schedule: Schedule) -> Schedule | None:
-        """Return a schedule whose product with an operand runs on several lanes; None if it deals lanes already, or has nothing to deal."""
+        """Return a schedule that deals the product with an operand to lanes; None if lanes are dealt already, or if there is
+        nothing to deal."""
         product = products_of(self.source.program, operand)[0]
         rows = [i for i in product.einsum.indices if isinstance(i, str) and i not in product.indices]
         compiled = self._compiled(schedule)
@@ -137,7 +141,8 @@ class PlanSearch:
         return schedule.par(**{f"{region}.{rows[0]}": UNITS})
 
     def _estimated(self, trial: PlanTrial) -> PlanTrial:
-        """Return a trial with its estimate, or with the reason why there is none. Its plan has the weights that it lacked."""
+        """Return a trial with its estimate, or with the reason why there is none. Its schedule gets the default weights that its
+        plan lacks."""
         try:
             compiled = self._compiled(trial.schedule)
             return replace(trial, schedule=compiled.schedule, estimate=compiled.estimate(self.estimator).cycles)
@@ -145,7 +150,8 @@ class PlanSearch:
             return replace(trial, refused=error.message)
 
     def _confirmed(self, base: PlanTrial, trials: list[PlanTrial]) -> tuple[Schedule, tuple[PlanTrial, ...]]:
-        """Simulate the trials with the best estimates for each number of parts, as estimates err differently for these."""
+        """Simulate the trials with the best estimates for each number of parts, since estimates are wrong by different factors
+        for these. Return the best schedule, and all trials."""
         ranked = sorted((trial for trial in trials if not trial.refused), key=_expected)
         if self.top:
             likely = [t for parts in range(1 + UNITS) for t in self._likely([t for t in ranked if len(t.forms) == parts])]
@@ -179,7 +185,7 @@ class PlanSearch:
 
 
 def _forms(shape: tuple[int, ...]) -> tuple[str, ...]:
-    """Return the forms that an operand can be stored in as a whole: no side of a block is twice the matrix or more."""
+    """Return the forms in which an operand of this shape can be stored whole: no side of a block is twice the matrix or more."""
     rows, columns = ([side for side in SIDES if side < 2 * size] for size in shape)
     return (ELEMENTS, *(f"{r}x{c}" for r in rows for c in columns if r * c > 1), *NM)
 
@@ -190,7 +196,7 @@ def _divided(operand: str, forms: tuple[str, ...], schedule: Schedule, lanes: in
 
 
 def _operands(source: Source) -> list[str]:
-    """Return the inputs that a plan may divide: sparse matrices with numbers that are factors of products."""
+    """Return the inputs that a plan may store in parts: sparse matrices with numbers that are factors of products."""
     return [name for name, tensor in source.tensors.items() if not tensor.format.all_dense and _divisible(source.program, name)]
 
 

@@ -1,4 +1,4 @@
-"""The rest of a search: how many candidates its steps may still try."""
+"""The agenda of a search: how many candidates its steps may still try, to report progress."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import TypeAlias
 
 SearchProgress: TypeAlias = Callable[[str, int], None]
-"""A function that is told what a search tries next, and how many candidates may follow it."""
+"""A function that is called with the candidate that a search tries next, as text, and how many may follow it."""
 
 
 @dataclass(slots=True)
@@ -20,12 +20,12 @@ class Agenda:
     _step: str = ""
 
     def expect(self, step: str, most: int) -> None:
-        """Let a step try `most` candidates at most."""
+        """State that a step tries at most `most` candidates."""
         self._left[step] = most
 
     @contextmanager
     def step(self, name: str) -> Iterator[None]:
-        """Count the candidates that are tried in the block for a step. After the block, the step has none left."""
+        """Count the candidates that are tried in the block for this step. After the block, the step has none left."""
         before, self._step = self._step, name
         try:
             yield
@@ -34,6 +34,6 @@ class Agenda:
             self._left[name] = 0
 
     def trying(self, text: str) -> None:
-        """Report a candidate of the step that goes on."""
+        """Report the candidate that the current step tries next."""
         self._left[self._step] = max(0, self._left.get(self._step, 0) - 1)
         self.report(text, sum(self._left.values()))

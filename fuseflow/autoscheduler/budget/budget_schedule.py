@@ -47,7 +47,7 @@ from fuseflow.resources.budget import Budget, amount_text
 from fuseflow.schedule import Schedule
 
 PARETO_START: Mapping[str, int] = {"mul": 1024, "add": 4096, "special": 1024, "port": 4096, "stream": 16_384}
-"""The limit with which a curve begins where the budget has none; bytes begin with 16 MB."""
+"""The limit at which the curve of a resource begins if the budget does not limit it; bytes begin with 16 MB."""
 
 
 def budget_schedule(
@@ -61,9 +61,9 @@ def budget_schedule(
 ) -> BudgetChoice:
     """Choose regions, loop orders, lanes and, if they are allowed, formats of a loaded program, within a budget.
 
-    The schedule has the settings of every candidate: formats, blocks, settings of lowering. `run` simulates schedules; without it
-    they are simulated in this process. `progress` is told each candidate, and how many may follow. Raises `ScheduleError` for a
-    schedule that states a part of the choice, and `UsageError` where nothing has room, and without data or OR-Tools.
+    The entries of the schedule hold for every candidate: formats, blocks, settings of lowering. `run` simulates schedules;
+    without it they are simulated in this process. `progress` gets each candidate, and how many may follow. Raises `ScheduleError`
+    for a schedule that states what is to be chosen, and `UsageError` if nothing fits the budget, and without data or OR-Tools.
     """
     require_or_tools()
     refuse_decided(schedule)
@@ -90,7 +90,7 @@ def budget_schedule(
 
 @dataclass(slots=True)
 class _Chooser:
-    """The walk from a request to a choice."""
+    """The steps from a request to a choice. `published` is the program with the formats of the user."""
 
     source: Source
     machine: Machine
@@ -123,7 +123,7 @@ class _Chooser:
         return self.factory.deadline
 
     def choose(self) -> BudgetChoice:
-        """Search, simulate the best programs, and estimate what they take without each lever."""
+        """Search, simulate the best programs, and estimate how many cycles the program takes without each lever."""
         variants = VariantSearch(self.factory, self.published, self.request.allow, self._quick, self.agenda.trying)
         self._plan(variants)
         with self.agenda.step("unfused"):
@@ -185,7 +185,7 @@ class _Chooser:
         return 2 * max(1, self.request.top)
 
     def _plan(self, variants: VariantSearch) -> None:
-        """Say how many candidates each step tries at most."""
+        """Enter into the agenda how many candidates each step tries at most."""
         ranges, top = self.search.most_ranges(), self.request.top
         self.agenda.expect("unfused", ranges)
         self.agenda.expect("variants", variants.most() if self._changes_variants else 0)
@@ -199,7 +199,7 @@ class _Chooser:
         self.agenda.expect("curves", points * (ranges + min(top, 1)))
 
     def _unfused(self) -> SearchOutcome:
-        """Return the unfused program in the formats of the user. If there is no time for that, it has one lane."""
+        """Return the unfused program in the formats of the user. If there is no time to search for its lanes, it has one lane."""
         unfused = self.search.cheapest(self.budget, 1, UNFUSED)
         if unfused.programs or unfused.is_complete:
             return unfused
@@ -263,11 +263,11 @@ class _Chooser:
 
     @property
     def _levers_to_leave(self) -> tuple[str, ...]:
-        """The levers of the search, which are taken away one after the other."""
+        """The levers of the search whose value is measured: the search is repeated without each of them."""
         return tuple(name for name, allowed in LEVERS.items() if not allowed or allowed in self.request.allow)
 
     def _levers(self) -> Iterable[Lever]:
-        """Yield the cycles that are expected without each lever. A search that was stopped takes none away."""
+        """Yield the cycles that are expected without each lever; none once the deadline has passed."""
         for name in self._levers_to_leave:
             if self.deadline.passed:
                 return
@@ -279,7 +279,7 @@ class _Chooser:
         return self.budget.limits.get(component, PARETO_START.get(component, 16 * 1024**2))
 
     def _pareto(self, component: str) -> list[ParetoPoint]:
-        """Return the curve of cycles over a component. The limit of each point is half of what the point before it takes."""
+        """Return the curve of cycles over a component. Each point has half of what the point before it takes as its limit."""
         limit = self._curve_start(component)
         points: list[ParetoPoint] = []
         while limit >= 1 and not self.deadline.passed:
@@ -296,7 +296,7 @@ class _Chooser:
         return undominated(points, component)
 
     def _busy(self, estimate: ProgramEstimate, cycles: float) -> dict[str, float]:
-        """Return the share of some cycles in which the arithmetic of the budget, and the memory, are at work."""
+        """Return for what share of `cycles` the arithmetic units that the budget limits, and the memory, are busy."""
         work = total_lane_cycles(estimate.regions, self.machine)
         shares = {
             name: work.get(name, 0.0) / limit / cycles
@@ -307,7 +307,7 @@ class _Chooser:
         return {**shares, "memory": memory / cycles}
 
     def _no_room(self, best: SearchOutcome) -> UsageError:
-        """Return the error that names the components of which even the smallest regions take more than the budget has."""
+        """Return the error that names the components of which even single operators take more than the budget has."""
         least: dict[str, int] = {}
         unbounded: set[str] = set()
         for state in self.published.graph.states(fused=False):

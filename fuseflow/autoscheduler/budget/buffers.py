@@ -38,15 +38,15 @@ from fuseflow.schedule import Schedule
 from fuseflow.tensors import DTYPES
 
 BufferSizes: TypeAlias = Mapping[str, int]
-"""The bytes of the buffers of each port that reads a tensor."""
+"""The bytes of the reuse buffer of each port that reads a tensor, by the name of the tensor."""
 Cost: TypeAlias = Callable[[ProgramEstimate], float]
-"""The cycles of an estimate that buffers are to reduce."""
+"""The cycles of an estimate that buffers are chosen to reduce."""
 
 
 @dataclass(slots=True)
 class TensorReuse:
     """A tensor that is read more than once: `again` bytes are requested beyond one reading, and its largest array has `whole`
-    bytes. `alike` are the tensors that regions of the same kind read in its place, with the tensor itself first."""
+    bytes. `alike` are the tensors that regions of the same kind read in its position, the tensor itself first."""
 
     alike: dict[str, None] = field(default_factory=dict)
     again: int = 0
@@ -64,7 +64,7 @@ class TensorReuse:
 
 @dataclass(frozen=True, eq=False)
 class BufferChoice:
-    """The buffers of a compiled program within a budget."""
+    """Chooses the buffers, and the preloads, of a compiled program within a budget."""
 
     compiled: Compiled
     estimator: Estimator
@@ -76,18 +76,19 @@ class BufferChoice:
         return partition_program(self.compiled.source.program, self.compiled.schedule)
 
     def of_fewest_cycles(self) -> BufferSizes:
-        """Return the sizes of the smallest buffers with which the program takes few cycles, beside those of the schedule."""
+        """Return the sizes of the smallest buffers with which the program takes few cycles, added to those of the schedule."""
         return self._sizes(lambda estimate: estimate.cycles)
 
     def of_least_traffic(self) -> BufferSizes:
-        """Return the sizes of the smallest buffers with which the memory has little to do, whatever the arithmetic does meanwhile."""
+        """Return the sizes of the smallest buffers with which the memory is busy for few cycles, whatever the arithmetic does
+        meanwhile."""
         return self._sizes(
             lambda estimate: sum(each.times * max(each.bound.memory, each.bound.crowded) for each in estimate.regions)
         )
 
     def _sizes(self, cost: Cost) -> BufferSizes:
-        """Return the sizes of the smallest buffers with which an estimate costs little. There are none where they save less than
-        `SETTINGS.gain` says, or where the memory answers at once."""
+        """Return the sizes of the smallest buffers with which `cost` is small. Empty if they save less than `SETTINGS.gain` says,
+        or if the memory answers at once."""
         if not isinstance(self.compiled.machine.memory, TimedMemory):
             return {}
 
@@ -107,8 +108,8 @@ class BufferChoice:
         return self._of_all(sizes) if of(sizes) < SETTINGS.gain * plain else {}
 
     def preloads(self, ports: int) -> BufferSizes:
-        """Return by how many ports, at most `ports`, each tensor is preloaded. Tensors are preloaded that are stored dense and
-        have room, and small inputs, which another way to cut the program may look up."""
+        """Return how many ports, at most `ports`, preload each tensor: tensors that are stored dense and have room, and small
+        inputs, which another way to cut the program may look up."""
         room, memory = self.budget.limits.get("buffer", inf), self.compiled.machine.memory
         if not isinstance(memory, TimedMemory):
             return {}
@@ -132,7 +133,7 @@ class BufferChoice:
 
     @cached_property
     def _tensors(self) -> Mapping[str, TensorReuse]:
-        """The tensors of which most bytes are requested again, by the first of their names."""
+        """The tensors of which the most bytes are requested again, by the first of their `alike` names."""
         schedule, kept = self.compiled.schedule, dict[str, TensorReuse]()
         stated = {**dict(schedule.buffers), **dict(schedule.preloads)}
         graphs = {region.name: region.graph for region in self.compiled.regions}
@@ -173,7 +174,7 @@ class BufferChoice:
         return Resources.most_of(region.resources for region in self._estimate(sizes).regions)
 
     def _estimate(self, sizes: BufferSizes) -> ProgramEstimate:
-        """Return the estimate of the program with these buffers. Nothing of it is lowered again."""
+        """Return the estimate of the program with these buffers. It is not lowered again."""
         compiled = self.compiled
         partitioned = replace(self.partitioned, schedule=with_sizes(compiled.schedule, self._of_all(sizes)))
         regions = tuple(
@@ -183,27 +184,27 @@ class BufferChoice:
         return self.estimator.estimate(regions, compiled.program, compiled.source.tensors, compiled.machine)
 
     def _of_all(self, sizes: BufferSizes) -> BufferSizes:
-        """Return the sizes for every tensor that has a buffer, and for the tensors that are alike."""
+        """Return the sizes for every tensor that has a buffer, and for the tensors in its `alike`."""
         return {name: size for first, size in sizes.items() if size for name in self._tensors[first].alike}
 
 
 @dataclass(frozen=True, slots=True)
 class BufferVariants:
-    """A factory of variants with reuse buffers or preloads, which are made of programs of other variants."""
+    """A factory of variants with reuse buffers or preloads. Each is made for a program that was found in another variant."""
 
     factory: VariantFactory
     published: Variant
     budget: Budget
 
     def of_least_traffic(self, program: DealtPath) -> tuple[Variant, ...]:
-        """Return the variants in which the memory has little to do for a program: with buffers that have room in its lanes, and
-        with larger ones that have room in one lane. A search decides later how many lanes there are."""
+        """Return the variants in which the memory has little to do for a program: with buffers that have room beside its lanes,
+        and with larger ones that have room beside one lane. A search decides later how many lanes there are."""
         lanes = program.schedule
         chosen = [self._choice(schedule).of_least_traffic() for schedule in (lanes, replace(lanes, parallel=()))]
         return self._variants(program, chosen)
 
     def of_fewest_cycles(self, program: DealtPath) -> tuple[Variant, ...]:
-        """Return the variant with no more buffers than are of use to a program in its lanes."""
+        """Return the variant whose buffers are no larger than a program in its lanes can use."""
         return self._variants(program, [self._choice(program.schedule).of_fewest_cycles()])
 
     def of_preloads(self, program: DealtPath) -> tuple[Variant, ...]:
@@ -216,7 +217,7 @@ class BufferVariants:
         return tuple(variant for variant in variants if variant is not None)
 
     def preloads_of_use(self, schedule: Schedule) -> Schedule:
-        """Return a schedule without the preloads that are of no use in its lanes, such as of tensors that it reads once."""
+        """Return a schedule without the preloads that save nothing in its lanes, such as of tensors that it reads once."""
         own = self.published.base.preloads
         wanted = self._choice(replace(schedule, preloads=own)).preloads(ports=1)
         kept = tuple(entry for entry in schedule.preloads if entry in own or entry[0] in wanted)
@@ -234,14 +235,14 @@ class BufferVariants:
 
 
 def with_sizes(schedule: Schedule, sizes: BufferSizes) -> Schedule:
-    """Return a schedule with buffers beside those that it has."""
+    """Return a schedule with buffers of these sizes added."""
     for name, size in sizes.items():
         schedule = schedule.buffer(name, size)
     return schedule
 
 
 def with_preloads(schedule: Schedule, ports: Mapping[str, int]) -> Schedule:
-    """Return a schedule with preloads beside those that it has."""
+    """Return a schedule with these preloads added: the number of ports by tensor."""
     for name, count in ports.items():
         schedule = schedule.preload(name, count)
     return schedule

@@ -21,7 +21,8 @@ EdgeCost = Callable[[OrderedRange], float]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Path:
-    """Ranges one after the other from the first cut on, and the sum of their cycles."""
+    """Ranges one after the other from the first cut on, and the sum of their cycles. It is a program if it reaches the last
+    cut."""
 
     cycles: float
     edges: tuple[OrderedRange, ...] = ()
@@ -33,7 +34,8 @@ class Path:
 
     @property
     def rank(self) -> tuple[float, int, tuple[tuple[int, int, int], ...]]:
-        """The place among paths: fewer cycles first, then fewer regions, then orders that the compiler ranks better."""
+        """The key by which paths are sorted: fewer cycles first, then fewer regions, then orders that the compiler ranks
+        better."""
         return self.cycles, len(self.edges), tuple((*edge.part, edge.rank) for edge in self.edges)
 
     def then(self, edge: OrderedRange, cycles: float) -> Path:
@@ -59,7 +61,7 @@ def cheapest_paths(graph: CutGraph, cost: EdgeCost, keep: int, fused: bool = Tru
 
 
 def best_of_partitions(paths: list[Path], keep: int) -> list[Path]:
-    """Return the best path of each of the `keep` best partitions."""
+    """Return the best path of each of the `keep` best partitions, the best first."""
     best: dict[UnitPartition, Path] = {}
     for path in sorted(paths, key=lambda path: path.rank):
         best.setdefault(path.partition, path)

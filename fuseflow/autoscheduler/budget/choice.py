@@ -18,7 +18,8 @@ from fuseflow.sim import Engine
 
 @dataclass(frozen=True, slots=True)
 class Lever:
-    """The value of one kind of decisions: `without` is how many cycles are expected without it, infinite if nothing fits then."""
+    """One kind of decisions (such as `lanes`), and in `without` how many cycles are expected without it, infinite if nothing fits
+    then."""
 
     name: str
     without: float
@@ -47,8 +48,8 @@ class BudgetChoice:
 
     `trials` are the schedules that were considered as a whole, the best first. No schedule that was searched is expected to take
     fewer cycles than `bound`. `relaxed` is the bound if all arithmetic, or the memory, were always busy. `busy` are the shares of
-    the time in which the arithmetic of the budget and the memory are at work, by name. `stopped` says that a limit of time ended
-    the search. `searched` counts the regions in each of their orders, and `lowered` the choices of lanes that were estimated.
+    the time in which the arithmetic units and the memory are at work, by name. `stopped` says that the time limit ended the
+    search. `searched` counts the regions in each of their orders, and `lowered` the choices of lanes that were estimated.
     """
 
     compiled: Compiled
@@ -78,13 +79,13 @@ class BudgetChoice:
 
     @property
     def unfused(self) -> Trial | None:
-        """The trial of single operators in the formats of the user, under the same budget; None if they have no room."""
+        """The trial of single operators in the formats of the user, under the same budget; None if they exceed it."""
         return next((trial for trial in self.trials if trial.is_unfused), None)
 
     @property
     def expected(self) -> float:
-        """The fewest cycles that are expected of a schedule that has room: the cycles without a lever are compared with them. The
-        chosen schedule may be expected to take more, if it took fewer in the simulator."""
+        """The fewest cycles that are expected of a schedule within the budget: the cycles without a lever are compared with them.
+        The chosen schedule may be expected to take more, if it took fewer in the simulator."""
         return min(trial.estimate for trial in self.trials if trial.chosen or not trial.refused)
 
     @property
@@ -130,7 +131,7 @@ class BudgetChoice:
 
 
 def undominated(points: Sequence[ParetoPoint], component: str) -> list[ParetoPoint]:
-    """Return the points that no other point beats in cycles and in a component, the largest first."""
+    """Return the points that no other point beats both in cycles and in a component (equal points beat nothing)."""
 
     def place(point: ParetoPoint) -> tuple[float, float]:
         return point.cycles, getattr(point.trial.resources, component) or 0

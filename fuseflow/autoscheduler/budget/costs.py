@@ -23,10 +23,10 @@ from fuseflow.resources import Resources
 
 @dataclass(frozen=True, slots=True)
 class RegionCost:
-    """The cycles of a region together with its copies, and the most that one of these graphs occupies of each resource.
+    """The cycles of a region and of the copies that it reads, and of each resource the most that one of their graphs occupies.
 
-    `least` are the cycles if no FIFO was ever full: deeper ones do not make the region faster than that. Cycles are infinite if the
-    region is expected to stand still, because its FIFOs have too few slots.
+    `least` are the cycles if no FIFO was ever full: deeper ones do not make the region faster than that. Cycles are infinite if
+    the region is expected to stand still, because its FIFOs have too few slots.
     """
 
     cycles: float
@@ -47,30 +47,32 @@ class DealtRange:
 
 
 class CandidateCosts(Protocol):
-    """The costs of regions under decisions. Implementations compute them in different ways, and agree in the numbers."""
+    """The costs of regions under decisions. Implementations compute them in different ways, but must return the same numbers."""
 
     def __call__(self, ordered: OrderedRange, decision: RegionDecision) -> RegionCost | None:
-        """Return the cost of a region of one lane with the lanes and depths of a decision; None if it cannot have them."""
+        """Return the cost of a region with the lanes and depths of a decision; None if it cannot have them. `ordered` was lowered
+        in one lane."""
         ...
 
     def near(self, ordered: OrderedRange, decisions: Sequence[RegionDecision]) -> list[float | None]:
-        """Return about how many cycles a region takes under each decision. This is much cheaper than to compute the costs. None
-        where nothing is known."""
+        """Return about how many cycles a region takes under each decision, None where that is not known. This is much cheaper
+        than the exact costs."""
         ...
 
     def lane_costs(self, ordered: OrderedRange) -> LaneCosts:
-        """Return the costs of a range in lanes, which are computed from its graph in one lane."""
+        """Return the costs of a range in any lanes, which are computed from its graph in one lane."""
         ...
 
 
 @dataclass(slots=True)
 class LoweredCosts:
-    """Costs of regions that were lowered in one lane: by arithmetic where that is exact, else from the graph with its lanes."""
+    """Costs of regions that were lowered in one lane: by arithmetic where that is exact, else from the graph that has the
+    lanes."""
 
     machine: Machine
     estimator: Estimator
     _latest: tuple[OrderedRange, LaneCosts] | None = None
-    """The last range with its costs in lanes."""
+    """The range of the last call, and its costs in lanes."""
 
     def __call__(self, ordered: OrderedRange, decision: RegionDecision) -> RegionCost | None:
         try:
@@ -108,7 +110,7 @@ class LoweredCosts:
         return self._latest[1]
 
     def _knowledge(self, ordered: OrderedRange) -> TensorKnowledge:
-        """Return what the estimate knows of tensors after the copies of a range ran, and before its region runs."""
+        """Return the facts about tensors after the copies that a range reads were made, and before its region runs."""
         knowledge = ordered.before.knowledge.copy()
         *copies, region = estimator_regions(ordered.pieces)
         for piece in copies:
@@ -117,8 +119,8 @@ class LoweredCosts:
         return knowledge
 
     def _lowered(self, ordered: OrderedRange, decision: RegionDecision) -> tuple[Bound, Resources]:
-        """Return the bounds and the resources of the graph with its lanes, as the compiled program has it. Raises `ScheduleError` for lanes
-        that it cannot have."""
+        """Return the bounds and the resources of the graph with the lanes of a decision, as it is compiled. Raises
+        `ScheduleError` for lanes that it cannot have."""
         schedule = decision.scheduled(ordered.lane_schedule(()), ordered.pieces[-1].name, is_ordered=False)
         region = dealt_region(ordered.before.lowering, ordered.pieces[-1], schedule)
         (piece,) = estimator_regions((replace(region, views_before=()),))

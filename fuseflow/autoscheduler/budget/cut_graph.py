@@ -1,7 +1,7 @@
-"""The ranges of a program as edges of a graph whose nodes are cuts, each with the tensors that lie in memory there.
+"""The ranges of a program as edges of a graph whose nodes are cuts, each with the tensors that are stored in memory there.
 
-A cut between two units is one node for every set of formats and orders in which the tensors that cross it may be stored. An edge is a
-range of units as one region in one loop order. A path from the first node to the last is a program.
+A cut between two units is one node for every set of formats and orders in which the tensors that cross it may be stored. An edge
+is a range of units as one region in one loop order. A path from the first node to the last is a program.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from fuseflow.tensors import Tensor
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CutState:
-    """A cut with the tensors that lie in memory there. Behind states of equal `signature`, everything costs the same."""
+    """A cut with the tensors that are stored in memory there. Behind states of equal `signature`, everything costs the same."""
 
     cut: int
     signature: Hashable
@@ -44,10 +44,11 @@ class CutState:
 class OrderedRange:
     """A range of units as one region in one order and one lane, which leads from a state to another.
 
-    `pieces` are the copies that the region reads, and the region. They are empty if nothing of the range is read. `figures` has
-    the figures of each piece. `rank` numbers the orders of a range, the one that the compiler ranks best first, and `loops` are
-    the sizes of its indices. `key` is equal for ranges that cost the same in any lanes: their graphs differ in names alone, and
-    their tensors have the same patterns. `best_ranked` is the range in the order that ranks best, None if it is this one.
+    `pieces` are the copies that the region reads, and then the region. They are empty if no result of the range is read.
+    `figures` has the figures of each piece. `rank` numbers the orders of a range, the one that the compiler ranks best first, and
+    `loops` are the sizes of its indices. `key` is equal for ranges that cost the same in any lanes: their graphs differ in names
+    alone, and their tensors have the same patterns. `best_ranked` is the range in the order that ranks best, None if it is this
+    one.
     """
 
     part: UnitRange
@@ -69,18 +70,19 @@ class OrderedRange:
 
     @property
     def is_public(self) -> bool:
-        """Whether the range is made of public primitives. Its graphs in lanes then have other primitives than in one lane."""
+        """Whether the range is made of public primitives. Then its graphs in lanes have other primitives than its graph in one
+        lane."""
         return self.before.lowering.partitioned.schedule.primitives == "public"
 
     def lane_schedule(self, lanes: Lanes) -> Schedule:
-        """Return a schedule that deals the region of this range to lanes, with the writers of the program."""
+        """Return a schedule that only deals the region of this range to lanes, and states the writers of the program."""
         writers = self.before.lowering.partitioned.schedule.writers
         return RegionDecision((), lanes).scheduled(replace(Schedule(), writers=writers), self.pieces[-1].name, is_ordered=False)
 
 
 @dataclass(slots=True)
 class CutGraph:
-    """The graph of all ranges. The edges of a state are lowered and estimated when they are first needed, and kept.
+    """The graph of all ranges. The edges that begin at a state are lowered and estimated when they are first needed, and kept.
 
     A range has one edge in the order that the compiler ranks best, and edges in up to `orders` orders once it is *widened*. With
     `orders_at_once`, all ranges are widened at once.
@@ -91,7 +93,7 @@ class CutGraph:
     lowering: LoweringState
     """The state before the first region."""
     knowledge: TensorKnowledge
-    """What the estimate knows before the first region."""
+    """The facts about tensors before the first region."""
     orders: int = SETTINGS.max_orders
     orders_at_once: bool = False
     deadline: Deadline = field(default_factory=Deadline)
@@ -99,11 +101,11 @@ class CutGraph:
     _single: dict[int, tuple[OrderedRange, ...]] = field(default_factory=dict)
     _longer: dict[int, tuple[OrderedRange, ...]] = field(default_factory=dict)
     _plain: dict[OrderedRange, CompiledRegion] = field(default_factory=dict)
-    """The ranges that were not widened yet, in the order that ranks best, each as the compiler fused it."""
+    """The ranges that were not widened yet, in the order that ranks best, each with its region as the compiler fused it."""
     _best: dict[Hashable, tuple[LoopOrder, ...]] = field(default_factory=dict)
-    """The orders of ranges that are considered. Ranges that differ in names alone have the same."""
+    """The orders that are considered for each kind of range. Ranges that differ in names alone are of one kind."""
     _needed: dict[int, frozenset[str]] = field(default_factory=dict)
-    """The tensors that are read behind a cut, and the tensors of which they are views."""
+    """The tensors that are read behind each cut, with the tensors of which they are views."""
     _states: dict[tuple[int, Hashable], CutState] = field(default_factory=dict)
 
     @classmethod
@@ -117,7 +119,8 @@ class CutGraph:
         deadline: Deadline | None = None,
         memo: LoweringMemo | None = None,
     ) -> CutGraph:
-        """Prepare the graph of a program that is partitioned into single operators. `memo` is of other formats."""
+        """Prepare the graph of a program that is partitioned into single operators. `memo` has what other formats of the program
+        share."""
         lowering = initial_state(ranges.partitioned, tensors, memo)
         knowledge = estimator.knowledge(ranges.partitioned.program, tensors)
         at_once = len(ranges.units) <= SETTINGS.few_units
@@ -131,12 +134,12 @@ class CutGraph:
 
     @property
     def most_states(self) -> int:
-        """The number of states of a cut at which longer ranges begin."""
+        """At how many states of a cut ranges of several units begin."""
         return max(1, SETTINGS.many_states // self.last)
 
     @property
     def edge_count(self) -> int:
-        """How many ranges in an order were lowered so far."""
+        """How many edges were lowered so far: ranges, each in an order."""
         return sum(len(edges) for kept in (self._single, self._longer) for edges in kept.values())
 
     @property
@@ -153,7 +156,7 @@ class CutGraph:
         return self._single[id(state)] + (self._longer[id(state)] if fused else ())
 
     def widen(self, edge: OrderedRange) -> bool:
-        """Add the other orders of a range. Return whether any order is new."""
+        """Add the edges of a range in its other orders. Return whether there are any, False if it was widened before."""
         plain = self._plain.pop(edge, None)
         if plain is None:
             return False
@@ -183,7 +186,8 @@ class CutGraph:
                     waiting.setdefault(edge.after.cut, {}).setdefault(edge.after.signature, edge.after)
 
     def _ordered(self, state: CutState, part: UnitRange) -> Iterator[OrderedRange]:
-        """Yield a range in the order that ranks best, and in the others if they are wanted at once."""
+        """Yield the edge of a range in the order that ranks best, and in the others if they are wanted at once; nothing if it
+        cannot be lowered."""
         request = self.ranges.request(part)
         if not request.results:
             after = self._state(part[1], state.lowering, state.knowledge)
@@ -202,7 +206,7 @@ class CutGraph:
             self._plain[first] = lowered[0][-1]
 
     def _other_orders(self, edge: OrderedRange, plain: CompiledRegion) -> Iterator[OrderedRange]:
-        """Yield a range in its other orders. Orders whose loops have the names of another way to fuse it are left out."""
+        """Yield the edges of a range in its other orders. Orders that the region cannot be lowered in are left out."""
         request = self.ranges.request(edge.part)
         key = edge.key, fusion_key(edge.before.lowering, request)
         if key not in self._best:
@@ -214,8 +218,8 @@ class CutGraph:
                     yield replace(self._edge(edge.before, edge.part, request, *lowered, rank=rank), best_ranked=edge)
 
     def _best_orders(self, plain: CompiledRegion) -> tuple[LoopOrder, ...]:
-        """Return the orders of a region that are considered, the one that ranks best first. Of orders that differ only in loops
-        of one coordinate, the one that ranks best is considered."""
+        """Return the orders of a region that are considered, the one that ranks best first. Of orders that differ only in the
+        position of loops of one coordinate, the one that ranks best is considered."""
         ranked = sorted(
             (c for c in plain.fused.compared if c.cost is not None), key=lambda c: (c.order != plain.fused.order, c.rank)
         )
@@ -235,7 +239,7 @@ class CutGraph:
         lowering: LoweringState,
         rank: int,
     ) -> OrderedRange:
-        """Return a range as it was lowered in an order, estimated in one lane."""
+        """Return the edge of a range that was lowered in an order, with its estimate in one lane."""
         knowledge = state.knowledge.copy()
         shared = [self.figures.add(piece, knowledge) for piece in estimator_regions(pieces)]
         keys = tuple(key for key, _, _ in shared)
@@ -248,7 +252,7 @@ class CutGraph:
         return OrderedRange(part, request.name, state, after, pieces, figures, region.fused.order, rank, sizes, key)
 
     def _state(self, cut: int, lowering: LoweringState, knowledge: TensorKnowledge) -> CutState:
-        """Return the state at a cut with only the tensors that are read behind it."""
+        """Return the state at a cut with only the tensors that are read behind it; one object for equal states."""
         alive = self._alive(cut, lowering)
         formats = {name: knowledge.formats[name] for name in alive if name in knowledge.formats}
         facts = (

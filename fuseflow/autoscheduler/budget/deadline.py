@@ -1,4 +1,4 @@
-"""The moment at which a search stops with what it has."""
+"""The moment at which a search stops with the best that it has found."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Deadline:
-    """A moment at which a search stops with what it has; None is never."""
+    """A moment at which a search stops with the best that it has found, in seconds of the monotonic clock; None is never."""
 
     at: float | None = None
 
     @classmethod
     def after(cls, seconds: float | None) -> Deadline:
-        """Return the moment in this number of seconds, or never without one."""
+        """Return the moment in this number of seconds; None is never."""
         return cls(None if seconds is None else time.monotonic() + seconds)
 
     @property

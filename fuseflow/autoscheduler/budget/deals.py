@@ -37,7 +37,7 @@ Amounts = npt.NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True)
 class Deal:
-    """Lanes of a region, with the amounts of resources of its graph, and the `least` cycles that it takes in these lanes."""
+    """Lanes of a region, the amounts of resources of its graph with them, and the `least` cycles that it takes with them."""
 
     lanes: Lanes
     amounts: Amounts
@@ -50,17 +50,17 @@ class Deal:
 
     @property
     def rank(self) -> tuple[float, float, Lanes]:
-        """The place of the deal in the order in which deals are tried: the fastest first, of equal ones the smallest."""
+        """The key by which deals are sorted: the fastest first, of equal ones the one with the fewest lanes."""
         return self.least, prod(count for _, count in self.lanes), self.lanes
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LaneModel:
-    """The resources and cycles of one region in lanes.
+    """The resources and cycles of one region in any lanes.
 
-    `sizes` has the size of each index that can be dealt. `corners` has the amounts of few lanes. `copied` has the cycles of the
-    busiest node that is copied for exactly a set of indices. `copies` and `memory` are cycles that lanes do not shorten, and
-    `stretch` what all cycles are multiplied by because the memory refreshes itself.
+    `sizes` has the size of each index that can be dealt. `corners` has the measured amounts, for two and three lanes. `copied`
+    has, by set of indices, the cycles of the busiest node that is copied for just these. `copies` (of tensors) and `memory` are
+    cycles that lanes do not shorten, and all cycles are multiplied by `stretch` because the memory refreshes itself.
     """
 
     sizes: Mapping[str, int]
@@ -72,7 +72,7 @@ class LaneModel:
 
     @classmethod
     def of(cls, ordered: OrderedRange, costs: LaneCosts) -> LaneModel:
-        """Measure what two and three lanes of each index occupy, given the costs of the range."""
+        """Measure the resources of two and three lanes of each index, given the costs of the range, and return the model."""
         (*copies, figures), measure = ordered.figures, LaneMeasure.of(costs)
         corners, enclosing = measure.corners(()), dict[str, set[str]]()
         for index in ordered.loops:
@@ -85,7 +85,7 @@ class LaneModel:
         return cls(sizes, corners, _busiest(figures, enclosing), waits, figures.memory, figures.stretch)
 
     def with_pairs(self, costs: LaneCosts, every: bool) -> LaneModel:
-        """Return the model with two and three lanes of pairs of indices, too: of all pairs, or of the most promising ones."""
+        """Return the model with two and three lanes of pairs of indices added: of `every` pair, or of the most promising ones."""
         measure = LaneMeasure.of(costs)
         pairs = list(combinations((index for index, size in self.sizes.items() if size > 1), SETTINGS.max_dealt))
         corners = dict(self.corners)
@@ -95,11 +95,12 @@ class LaneModel:
 
     @property
     def dealing_most(self) -> frozenset[str]:
-        """The indices that deal the busiest node."""
+        """The indices for which the busiest node is copied."""
         return max(self.copied, key=lambda indices: self.copied[indices])
 
     def deals(self, budget: Budget, depth: int | None) -> list[Deal]:
-        """Return the lanes that fit into a budget with FIFOs of `depth` slots, the fastest first; None is unbounded FIFOs."""
+        """Return the lanes that fit into a budget with FIFOs of `depth` slots, the fastest first. A depth of None is FIFOs
+        without a bound."""
         dealt = dict.fromkeys(tuple(index for index, _ in lanes) for lanes in self.corners)
         choices = (self._deals_of(indices, budget, depth) for indices in dealt)
         return sorted((deal for deals in choices for deal in deals), key=lambda deal: deal.rank)
@@ -113,7 +114,7 @@ class LaneModel:
                 yield Deal(lanes, amounts, self.least(lanes))
 
     def amounts(self, lanes: Lanes) -> Amounts:
-        """Return the amounts of the graph with these lanes, FIFOs with one slot each."""
+        """Return the amounts of the graph with these lanes. FIFOs count with one slot each."""
         at = self.corners.get(lanes)
         if at is not None:
             return at
@@ -123,14 +124,14 @@ class LaneModel:
         return two + (count - 2) * (three - two)
 
     def least(self, lanes: Lanes) -> float:
-        """Return the cycles that the region takes at least with these lanes, its copies included."""
+        """Return the least cycles of the region with these lanes, with the copies that it reads."""
         count = dict(lanes)
         compute = max(cycles / prod(count.get(index, 1) for index in indices) for indices, cycles in self.copied.items())
         return self.copies + max(compute, self.memory) * self.stretch
 
 
 def fits(amounts: Amounts, budget: Budget, depth: int | None) -> bool:
-    """Return whether amounts are within a budget, with FIFOs of `depth` slots, or unbounded ones."""
+    """Return whether amounts are within a budget, with FIFOs of `depth` slots, or without a bound if it is None."""
     slots = inf if depth is None else depth
     used = dict(zip(COMPONENTS, amounts, strict=True))
     used["fifo"] *= slots
@@ -171,7 +172,8 @@ def _twos(indices: tuple[str, ...]) -> Lanes:
 
 @dataclass(frozen=True, slots=True)
 class LaneMeasure:
-    """The amounts of resources of a region in lanes, given its costs. `held` has the entries that nodes hold back in one lane."""
+    """Measures the resources of a region in lanes, given its costs. `held` has the entries that each node holds back in one
+    lane."""
 
     costs: LaneCosts
     held: Mapping[str, HeldEntries]
@@ -181,8 +183,8 @@ class LaneMeasure:
         return cls(costs, held_entries(costs.serial.counts))
 
     def corners(self, indices: tuple[str, ...]) -> dict[Lanes, Amounts]:
-        """Return the amounts for two and three lanes of each index, or of an index in a stage. There are none for indices that
-        cannot be dealt together."""
+        """Return the amounts for two and three lanes of each index, or of an index in a stage. Empty if these indices cannot be
+        dealt together."""
         several = [tuple(zip(indices, counts, strict=True)) for counts in product((2, 3), repeat=len(indices))]
         try:
             template = self.costs.template(indices)
@@ -194,11 +196,13 @@ class LaneMeasure:
         return {lanes: self._amounts(resources.at_most(self.held, dict(lanes), self._depth, machine)) for lanes in several}
 
     def copied(self, indices: tuple[str, ...]) -> set[str]:
-        """Return the nodes of the graph in one lane that are copied for indices that can be dealt."""
+        """Return the names, on one lane, of the nodes that are copied if these indices are dealt. They must be indices that can
+        be."""
         return {each.serial for each in self.costs.template(indices).nodes if each.indices and each.serial}
 
     def _made(self, lanes: Lanes) -> Resources:
-        """Return the resources of the graph with these lanes. A node holds back as many entries as without lanes."""
+        """Return the resources of the graph with these lanes, which is built for that. A copy of a node holds as many entries as
+        the node."""
         made = self.costs.lowered(dict(lanes))
         origins = {node.name: without_lanes(node.name, made.places.get(node.name, ())) for node in made.graph.nodes}
         held = {name: self.held[origin] for name, origin in origins.items() if origin in self.held}
@@ -210,12 +214,12 @@ class LaneMeasure:
         return self.costs.machine.first_depth or 1
 
     def _amounts(self, used: Resources) -> Amounts:
-        """Return amounts, FIFOs with one slot each."""
+        """Return the resources as amounts. FIFOs count with one slot each."""
         return np.array([(getattr(used, name) or 0) / (self._depth if name == "fifo" else 1) for name in COMPONENTS])
 
 
 def _busiest(figures: RegionFigures, enclosing: Mapping[str, set[str]]) -> dict[frozenset[str], float]:
-    """Return the cycles of the busiest node by the indices for which a node is copied."""
+    """Return the cycles of the busiest node for each set of indices for which some node is copied."""
     busiest: dict[frozenset[str], float] = {frozenset(): 0.0}
     for node, occupied in figures.occupied.items():
         indices = frozenset(enclosing.get(node, ()))

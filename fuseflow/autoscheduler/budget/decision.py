@@ -1,4 +1,5 @@
-"""The decisions of a schedule about a region: its loop order, its lanes, and the depth of its FIFOs; and which are free."""
+"""A decision about one region in a schedule: its loop order, its lanes, and the depth of its FIFOs; and which of these are
+free."""
 
 from __future__ import annotations
 
@@ -28,12 +29,12 @@ class RegionDecision:
 
     @property
     def width(self) -> int:
-        """The number of lanes in which the innermost nodes run."""
+        """The number of lanes in which the innermost nodes run: the product over all indices."""
         return prod(count for _, count in self.lanes)
 
     @property
     def has_stages(self) -> bool:
-        """Whether stages of the region have lanes of their own."""
+        """Whether single stages of the region have lanes."""
         return any(loop.startswith("/") for loop, _ in self.lanes)
 
     @property
@@ -42,7 +43,7 @@ class RegionDecision:
         return len(self.lanes) == 1 and not self.has_stages
 
     def deals_alike(self, other: RegionDecision) -> bool:
-        """Return whether another decision deals the same indices."""
+        """Return whether another decision deals the same indices, in any number of lanes."""
         return [loop for loop, _ in self.lanes] == [loop for loop, _ in other.lanes]
 
     def renamed(self, stages: Mapping[str, str]) -> RegionDecision:
@@ -55,7 +56,7 @@ class RegionDecision:
         return replace(self, lanes=tuple((name(loop), count) for loop, count in self.lanes))
 
     def scheduled(self, schedule: Schedule, region: str, is_ordered: bool = True) -> Schedule:
-        """Return the schedule with this decision about a region. If not `is_ordered`, the compiler orders its loops."""
+        """Return the schedule with this decision about a region added. If not `is_ordered`, the compiler orders its loops."""
         schedule = schedule.order(region, self.order) if is_ordered else schedule
         schedule = schedule.par(**{lanes_name(region, loop): count for loop, count in self.lanes})
         return schedule if self.depth is None else schedule.depth(region, self.depth)
@@ -71,12 +72,12 @@ def lanes_name(region: str, loop: str) -> str:
 
 
 Dealing: TypeAlias = Literal["nothing", "regions", "stages"]
-"""The parts of a program that are dealt over lanes: nothing, whole regions, or the stages of a region, too."""
+"""What may be dealt over lanes: nothing, whole regions, or also single stages of a region."""
 
 
 @dataclass(frozen=True, slots=True)
 class Freedom:
-    """The free decisions about a region beside its order: what is dealt over lanes, and whether its FIFOs may be deeper.
+    """What may be decided about a region beside its order: what is dealt over lanes, and whether its FIFOs may be deeper.
 
     A `quick` choice is made among few lanes.
     """
@@ -86,7 +87,7 @@ class Freedom:
     quick: bool = False
 
     def allows(self, decision: RegionDecision, depth: int | None) -> bool:
-        """Return whether a decision stays within this freedom. `depth` is the depth of FIFOs about which nothing is decided."""
+        """Return whether a decision stays within this freedom. `depth` is the depth of FIFOs if nothing is decided about them."""
         match self.dealing:
             case "nothing":
                 lanes = not decision.lanes

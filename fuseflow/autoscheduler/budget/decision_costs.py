@@ -1,4 +1,4 @@
-"""The costs of decisions about ranges, by the estimate, and corrected by runs.
+"""The costs of decisions about ranges, by the estimate, corrected by what runs took.
 
 Ranges that differ in names alone have one number, their *kind*. The costs of one of them are the costs of all.
 """
@@ -22,15 +22,16 @@ from fuseflow.resources.budget import Budget
 
 @dataclass(slots=True)
 class DecisionCosts:
-    """The costs of decisions. Each is estimated once, and compared by arithmetic once, for all ranges of its kind."""
+    """The costs of decisions. Each is estimated at most once, and expected by arithmetic at most once, for all ranges of a
+    kind."""
 
     costs: CandidateCosts
     evaluated: int = 0
-    """How many costs were asked for."""
+    """How many costs were estimated."""
     _numbers: dict[Hashable, int] = field(default_factory=dict)
     _number_of: dict[OrderedRange, int] = field(default_factory=dict)
     _ranges: dict[int, OrderedRange] = field(default_factory=dict)
-    """The first range of each kind. Decisions are kept in its names."""
+    """The first range of each kind. Decisions are stored with the names of its stages."""
     _exact: dict[int, dict[RegionDecision, RegionCost | None]] = field(default_factory=dict)
     _near: dict[int, dict[RegionDecision, float | None]] = field(default_factory=dict)
     _growth: FifoGrowth = field(default_factory=FifoGrowth)
@@ -48,24 +49,24 @@ class DecisionCosts:
         return self._number_of[edge]
 
     def first(self, edge: OrderedRange) -> OrderedRange:
-        """Return the first range of the kind of a range. Decisions are kept in its names."""
+        """Return the first range of the kind of `edge`. Decisions are stored with the names of its stages."""
         return self._ranges[self.kind(edge)]
 
     def named(self, edge: OrderedRange, decision: RegionDecision) -> RegionDecision:
-        """Return a decision about the first range of a kind, with the names of the stages of another range."""
+        """Return a decision about the first range of a kind, with the names of the stages of `edge`."""
         return _renamed(decision, self.first(edge), edge)
 
     def own(self, edge: OrderedRange, decision: RegionDecision) -> RegionDecision:
-        """Return a decision about a range with the names of the stages of the first one of its kind."""
+        """Return a decision about `edge`, with the names of the stages of the first range of its kind."""
         return _renamed(decision, edge, self.first(edge))
 
     def estimated(self, edge: OrderedRange) -> tuple[RegionDecision, ...]:
-        """Return the decisions about a range that were estimated, in the names of the first one of its kind."""
+        """Return the decisions about a range that were estimated, with the names of the stages of the first range of its kind."""
         return tuple(self._exact.get(self.kind(edge), {}))
 
     def fitting(self, edge: OrderedRange, decision: RegionDecision, budget: Budget) -> RegionCost | None:
-        """Return the cost of a decision, with what runs showed. None if the region cannot have it within the budget, or stands
-        still with it."""
+        """Return the cost of a decision, corrected by runs. None if the region cannot have it within the budget, or stands still
+        with it."""
         cost = None if (self.kind(edge), decision) in self._stuck else self.cost(edge, decision)
         if cost is not None:
             cycles = self._ran.get((self.kind(edge), decision), cost.cycles)
@@ -78,8 +79,8 @@ class DecisionCosts:
         return cost is not None and cost.cycles == inf
 
     def cost(self, edge: OrderedRange, decision: RegionDecision) -> RegionCost | None:
-        """Return the estimated cost of a decision, None if the region cannot have it. If it stands still with deeper FIFOs, their
-        cost is returned."""
+        """Return the estimated cost of a decision, None if the region cannot have it. If the region stands still with the same
+        lanes and deeper FIFOs, their cost is returned."""
         exact = self._exact.setdefault(self.kind(edge), {})
         if decision not in exact:
             deeper = (
@@ -93,19 +94,20 @@ class DecisionCosts:
         return exact[decision]
 
     def near(self, edge: OrderedRange, decisions: Iterable[RegionDecision]) -> list[float | None]:
-        """Return the cycles that arithmetic expects of a range under each of some decisions, None where nothing is known."""
+        """Return the cycles that arithmetic expects of a range under each decision, None where it cannot tell."""
         wanted, known = tuple(decisions), self._near.setdefault(self.kind(edge), {})
         missing = [decision for decision in dict.fromkeys(wanted) if decision not in known]
         known |= zip(missing, self.costs.near(edge, missing) if missing else (), strict=True)
         return [known[decision] for decision in wanted]
 
     def near_in_lanes(self, edge: OrderedRange, deals: Sequence[Deal], depth: int | None) -> list[float | None]:
-        """Return the cycles that arithmetic expects of a range in each of some lanes, with FIFOs of `depth` slots."""
+        """Return the cycles that arithmetic expects of a range in the lanes of each deal, with FIFOs of `depth` slots."""
         return self.near(edge, (RegionDecision(edge.order, deal.lanes, depth) for deal in deals))
 
     def compared(self, edge: OrderedRange, deals: Sequence[Deal], depth: int | None) -> list[tuple[float, Deal]]:
-        """Return the most promising lanes with their expected cycles, the fewest first: by arithmetic, or else their `least`
-        cycles. Lanes whose least cycles are more than others are expected to take are left out."""
+        """Return the most promising deals with their expected cycles, the fewest first: by arithmetic, or else their `least`
+        cycles. `deals` are sorted by least cycles; those whose least cycles are more than others are expected to take are left
+        out."""
         first, compared, fewest = deals[: SETTINGS.max_compared], list[tuple[float, Deal]](), inf
         for deal, near in zip(first, self.near_in_lanes(edge, first, depth), strict=True):
             if deal.least > fewest:
@@ -115,7 +117,7 @@ class DecisionCosts:
         return sorted(compared, key=lambda one: (one[0], one[1].rank))
 
     def single(self, edge: OrderedRange, depth: int | None) -> Resources:
-        """Return the resources of a range in one lane."""
+        """Return the resources of a range in one lane, with FIFOs of `depth` slots, or of the machine's (None)."""
         decision = RegionDecision(edge.order, (), depth)
         if depth is None:
             used = Resources.most_of(figures.resources for figures in edge.figures)
@@ -126,7 +128,7 @@ class DecisionCosts:
         return self._growth.grown(self.kind(edge), decision, used)
 
     def keep_run(self, edge: OrderedRange, decision: RegionDecision, run: RegionRun) -> bool:
-        """Keep the cycles of a range in a run, and how many bytes of FIFOs it had at the end. Return whether either is more than
+        """Keep the cycles that a range took in a run, and the bytes of its FIFOs at the end. Return whether either is more than
         was known."""
         kind, own, fifo = self.kind(edge), self.own(edge, decision), run.fifo
         cost = self.cost(self.first(edge), own)
@@ -140,8 +142,8 @@ class DecisionCosts:
         return slower or grown
 
     def keep_stuck(self, edge: OrderedRange, decision: RegionDecision) -> bool:
-        """Keep that a program did not run to its end with this decision, if it states the depth of FIFOs. Then neither it nor
-        shallower FIFOs with the same lanes are chosen again. Return whether it states a depth."""
+        """Keep that a program did not run to its end with this decision, if the decision states the depth of FIFOs. Then neither
+        this nor a shallower depth is chosen again with the same lanes. Return whether it states a depth."""
         kind, own = self.kind(edge), self.own(edge, decision)
         if own.depth is None:
             return False
@@ -149,7 +151,7 @@ class DecisionCosts:
         return True
 
     def forget_cycles(self) -> set[int]:
-        """Forget the cycles that runs showed, so that the estimates count. Return the kinds that had such cycles."""
+        """Forget the cycles of ranges in runs, so that the estimates hold again. Return the kinds that had such cycles."""
         kinds = {kind for kind, _ in self._ran}
         self._ran.clear()
         return kinds

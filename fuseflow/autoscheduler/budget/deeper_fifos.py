@@ -1,4 +1,4 @@
-"""Deeper FIFOs of a range whose lanes were chosen: the fewest slots that gain as much as the deepest ones."""
+"""Deeper FIFOs for a range whose lanes are chosen already: the fewest slots that gain as much as the deepest ones."""
 
 from __future__ import annotations
 
@@ -22,14 +22,15 @@ DecisionCycles: TypeAlias = Callable[[OrderedRange, list[RegionDecision]], list[
 
 @dataclass(frozen=True, slots=True)
 class DeeperFifos:
-    """The choice among deeper FIFOs on a machine. Arithmetic ranks them first, and then their costs are estimated."""
+    """Chooses among deeper FIFOs on a machine. Arithmetic ranks them first, and then their costs are estimated."""
 
     machine: Machine
     fitting: FittingCost
     near: DecisionCycles
 
     def best(self, edge: OrderedRange, budget: Budget, dealt: DealtRange | None) -> DealtRange | None:
-        """Return a range with the deepest FIFOs that have room, if it takes fewer cycles with them."""
+        """Return a range with the deepest FIFOs that have room, if it takes fewer cycles with them, else as it is. `dealt` is the
+        range with its lanes, None if it has no room."""
         if dealt is None or self.machine.first_depth is None or self.machine.rules == "comal":
             return dealt
         if dealt.cost.least >= SETTINGS.gain * dealt.cost.cycles:
@@ -38,7 +39,8 @@ class DeeperFifos:
         return self._deepest(edge, budget, dealt) if known is None else self._least(edge, budget, dealt, known)
 
     def _least(self, edge: OrderedRange, budget: Budget, dealt: DealtRange, known: list[RegionDecision]) -> DealtRange:
-        """Return the range with the deepest of some FIFOs that has room and takes fewer cycles."""
+        """Return the range with the deepest FIFOs of the `known` decisions that have room and take fewer cycles, else as it
+        is."""
         costs = ((decision, self.fitting(edge, decision, budget)) for decision in reversed(known))
         better = ((d, cost) for d, cost in costs if cost is not None and cost.cycles < SETTINGS.gain * dealt.cost.cycles)
         return next((DealtRange(d, cost, min(dealt.least, cost.cycles)) for d, cost in better), dealt)
@@ -55,8 +57,8 @@ class DeeperFifos:
         return dealt
 
     def _known(self, edge: OrderedRange, budget: Budget, dealt: DealtRange) -> list[RegionDecision] | None:
-        """Return a decision with deeper and deeper FIFOs. Each has room, and by arithmetic takes fewer cycles than the one before
-        it. None if arithmetic does not know."""
+        """Return decisions with deeper and deeper FIFOs. Each has room, and by arithmetic takes fewer cycles than the one before
+        it. None if arithmetic cannot tell."""
         deeper, fewest = list[RegionDecision](), dealt.cost.cycles
         decisions = [replace(dealt.decision, depth=depth) for depth in SETTINGS.deep_fifos]
         for decision, depth, near in zip(decisions, SETTINGS.deep_fifos, self.near(edge, decisions), strict=True):

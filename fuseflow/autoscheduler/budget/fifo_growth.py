@@ -14,19 +14,19 @@ from fuseflow.resources import Resources
 
 @dataclass(slots=True)
 class FifoGrowth:
-    """The bytes by which runs deepened FIFOs, by the number of a range and the decision about it."""
+    """The bytes by which runs deepened FIFOs, by the kind of a range (its number) and the decision about it."""
 
     _bytes: dict[int, dict[RegionDecision, int]] = field(default_factory=dict)
 
     def keep(self, kind: int, decision: RegionDecision, growth: int) -> bool:
-        """Keep the bytes by which a run deepened FIFOs, and return whether they differ from what was expected."""
+        """Keep the bytes by which a run deepened FIFOs. Return whether they differ from the expected ones."""
         is_new = growth != self.expected(kind, decision)
         self._bytes.setdefault(kind, {})[decision] = growth
         return is_new
 
     def expected(self, kind: int, decision: RegionDecision) -> int:
-        """Return the bytes by which a run would deepen FIFOs, in proportion to its lanes. They are known from the run with lanes
-        of the same loops whose number is nearest, and 0 without such a run."""
+        """Return the bytes by which a run would deepen FIFOs, in proportion to its lanes. They follow from the run that dealt the
+        same loops to the nearest number of lanes, and are 0 without such a run."""
         runs = self._bytes.get(kind, {})
         if decision in runs:
             return runs[decision]

@@ -14,9 +14,9 @@ from fuseflow.resources import HeldEntries, Resources, arithmetic_lanes
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RegionFigures:
-    """The figures of a region. `memory` is how many cycles the memory moves its bytes. All cycles are multiplied by `stretch`,
-    because the memory refreshes itself. `occupied` has the cycles of every node, `held` the entries that nodes hold back, and
-    `work`, by component, the cycles that all lanes of arithmetic are busy together."""
+    """The figures of a region in one lane. `memory` is how many cycles the memory moves its bytes. All cycles are multiplied by
+    `stretch`, because the memory refreshes itself. `occupied` has the cycles of every node, `held` the entries that nodes hold
+    back, and `work`, for each component (such as `mul`), the cycles of all its units of arithmetic added up."""
 
     cycles: float
     memory: float
@@ -48,7 +48,7 @@ class RegionFigures:
 
 
 def lane_cycles(estimate: RegionEstimate, machine: Machine) -> dict[str, float]:
-    """Return the cycles that all lanes of arithmetic of a region are busy together, by component."""
+    """Return, for each component (such as `mul`), the busy cycles of all units of arithmetic of a region added up."""
     lanes, work = arithmetic_lanes(estimate.counts.graph, machine), defaultdict[str, float](float)
     for node in estimate.work.nodes:
         for component, count in lanes.get(node.name, {}).items():
@@ -57,7 +57,7 @@ def lane_cycles(estimate: RegionEstimate, machine: Machine) -> dict[str, float]:
 
 
 def total_lane_cycles(estimates: Iterable[RegionEstimate], machine: Machine) -> dict[str, float]:
-    """Return the busy cycles of all regions of a program."""
+    """Return the busy cycles of units of arithmetic, as `lane_cycles` does, of all regions of a program together."""
     total = defaultdict[str, float](float)
     for estimate in estimates:
         for component, cycles in lane_cycles(estimate, machine).items():

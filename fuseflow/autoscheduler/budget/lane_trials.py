@@ -1,4 +1,4 @@
-"""The lanes of a range that get a graph, the fewest expected cycles first, until no others promise less.
+"""Chooses for which lanes of a range a graph is made: the fewest expected cycles first, until no others promise less.
 
 lanes   expected   its graph
 i=16    1,000      1,030      the first
@@ -21,7 +21,7 @@ from fuseflow.autoscheduler.budget.settings import SETTINGS
 class LaneTrials:
     """The lanes of a range with their expected cycles. The first `compared` of them were compared by arithmetic.
 
-    At most `tried` graphs that have room are made. None stands for all that may be the best.
+    At most `tried` graphs that have room are made; None means all that may be the best. `best` is the fastest so far.
     """
 
     candidates: list[tuple[float, Deal]]
@@ -46,7 +46,8 @@ class LaneTrials:
             self._looked += 1
 
     def keep(self, deal: Deal, cost: RegionCost | None, stands_still: bool) -> None:
-        """Keep the cost of the graph with some lanes; None if it has no room, or stands still."""
+        """Keep the cost of the graph with these lanes. The cost is None if the graph has no room, or stands still
+        (`stands_still`)."""
         self._still[deal.indices] += stands_still
         if cost is None:
             return
@@ -58,7 +59,7 @@ class LaneTrials:
 
     @property
     def least_left(self) -> float:
-        """The least cycles of the lanes that were not made, although they may be the best. Infinite if there are none."""
+        """The least cycles of the lanes whose graphs were not made, although they may be the best. Infinite if there are none."""
         assert self.best is not None
         left = self.candidates[self._looked :]
         return min((deal.least for cycles, deal in left if cycles < self.best[1].cycles), default=inf)
@@ -68,6 +69,7 @@ class LaneTrials:
         return self.tried is not None and (self._number >= self.tried or self._looked >= SETTINGS.looks_per_try * self.tried)
 
     def _likely(self, cycles: float) -> float:
-        """Return the cycles that lanes are likely to take. Where arithmetic was right so far, others must promise a gain."""
+        """Return the cycles that lanes are likely to take, given those that arithmetic expects. Where it was right so far, they
+        must promise a gain."""
         is_right = self.tried is not None and self._number > 0 and self._error < SETTINGS.right and self._looked < self.compared
         return cycles / SETTINGS.gain if is_right else cycles

@@ -29,7 +29,7 @@ from fuseflow.resources.budget import Budget
 class RangeCosts:
     """The costs of ranges. Results for one budget serve the next, and results for one range serve all that differ in names alone.
 
-    `tried` is how many lanes of a range are lowered; None stands for all that may be the best.
+    `tried` is for how many lanes of a range graphs are made; None means all lanes that may be the best.
     """
 
     machine: Machine
@@ -55,7 +55,7 @@ class RangeCosts:
 
     @property
     def evaluated(self) -> int:
-        """How many costs of lanes were asked for."""
+        """How many costs of lanes were estimated."""
         return self.decisions.evaluated
 
     def kind(self, edge: OrderedRange) -> int:
@@ -63,8 +63,8 @@ class RangeCosts:
         return self.decisions.kind(edge)
 
     def relaxed(self, edge: OrderedRange, budget: Budget) -> float:
-        """Return the cycles that a range in an order takes at least within a budget. They are infinite if it has no room even in one
-        lane."""
+        """Return the least cycles of a range in an order within a budget, by its work and bytes alone. Infinite if it has no room
+        even in one lane."""
         if not edge.pieces:
             return 0.0
         if not self._depths(edge, budget):
@@ -76,9 +76,9 @@ class RangeCosts:
     def expected(self, edge: OrderedRange, budget: Budget, freedom: Freedom) -> float:
         """Return the cycles that a range is expected to take before all of its lanes are chosen.
 
-        At first it is the bound, times the least ratio of cycles to bound that any range had so far. Then it is what arithmetic
-        expects of the most promising lanes. Once lanes of the whole region are chosen, lanes of its stages are expected to gain
-        as much as they gained in the range that gained most.
+        At first it is the bound, times the least ratio of cycles to bound that any range had so far. Then it is the cycles that
+        arithmetic expects of the most promising lanes. Once lanes of the whole region are chosen, lanes of its stages are
+        expected to gain as much as they gained in the range that gained most.
         """
         bound, key, whole = self.relaxed(edge, budget), (budget, freedom), replace(freedom, dealing="regions")
         if freedom.dealing == "stages" and self.known(edge, budget, whole):
@@ -89,12 +89,13 @@ class RangeCosts:
         return max(bound * self._nearest.get(key, 1.0), reach * gain)
 
     def known(self, edge: OrderedRange, budget: Budget, freedom: Freedom) -> bool:
-        """Return whether the lanes of a range were chosen for a budget."""
+        """Return whether the lanes of a range were chosen for a budget and a freedom."""
         return not edge.pieces or (self.kind(edge), budget, freedom) in self._dealt
 
     def refine(self, edge: OrderedRange, budget: Budget, freedom: Freedom) -> bool:
-        """Learn more of a range each time: by arithmetic, then with lanes of the whole region, then with lanes of its stages. If
-        all lanes that may be the best are wanted, they are chosen at once. Return whether these are its first."""
+        """Compute more of the costs of a range each time: by arithmetic, then with lanes of the whole region, then with lanes of
+        its stages. If all lanes that may be the best are wanted, they are chosen at once. Return whether these are its first
+        lanes."""
         whole = replace(freedom, dealing="regions")
         if self.tried is None or freedom.dealing == "nothing":
             self.best(edge, budget, freedom)
@@ -107,7 +108,7 @@ class RangeCosts:
         return is_new
 
     def chosen(self, edge: OrderedRange, budget: Budget, freedom: Freedom) -> DealtRange | None:
-        """Return a range with the lanes that were chosen for it so far, None if none were, or if it has no room."""
+        """Return a range with the lanes that were chosen for it so far. None if none were, or if it has no room."""
         known = (own for own in (freedom, replace(freedom, dealing="regions")) if self.known(edge, budget, own))
         own = next(known, None)
         return None if own is None or (own != freedom and freedom.dealing != "stages") else self.best(edge, budget, own)
@@ -132,7 +133,8 @@ class RangeCosts:
         return None if dealt is None else replace(dealt, decision=self.decisions.named(edge, dealt.decision))
 
     def _is_hopeless(self, edge: OrderedRange, budget: Budget) -> bool:
-        """Return whether by arithmetic a range takes many times the cycles of the same one in the order that the compiler ranks best."""
+        """Return whether by arithmetic a range takes many times the cycles that it takes in the order that the compiler ranks
+        best."""
         if self.tried is None or edge.best_ranked is None:
             return False
         return (
@@ -140,8 +142,8 @@ class RangeCosts:
         )
 
     def _reach(self, edge: OrderedRange, budget: Budget) -> float:
-        """Return the fewest cycles that arithmetic expects of the lanes of a whole range that promise most, with FIFOs that are never full.
-        They are 0 if it does not know."""
+        """Return the fewest cycles that arithmetic expects of the most promising lanes of a whole range, with FIFOs that are
+        never full. 0 if it cannot tell."""
         key = self.kind(edge), budget
         if key not in self._reaches:
             depth = None if self.machine.first_depth is None else SETTINGS.deep_fifos[-1]
@@ -151,8 +153,8 @@ class RangeCosts:
         return self._reaches[key]
 
     def fitting(self, edge: OrderedRange, budget: Budget, freedom: Freedom) -> list[tuple[RegionDecision, RegionCost]]:
-        """Return the decisions about a range that were estimated, have room, and are within the freedom. If the lanes of the
-        range were chosen, the lanes that arithmetic ranks next are estimated, too."""
+        """Return the decisions about a range that were estimated, have room, and are within the freedom, with their costs. If the
+        lanes of the range were chosen, the lanes that arithmetic ranks next are estimated, too."""
         if edge.pieces and self.known(edge, budget, freedom):
             self._estimate_next(self.decisions.first(edge), budget, freedom)
         return [
@@ -164,17 +166,17 @@ class RangeCosts:
 
     def keep_run(self, edge: OrderedRange, decision: RegionDecision, run: RegionRun) -> None:
         """Keep the cycles and FIFOs of a range in a run. If they are more than was known, the lanes of all ranges of its kind are
-        chosen again."""
+        chosen again when they are needed."""
         if self.decisions.keep_run(edge, decision, run):
             self._forget(self.kind(edge))
 
     def keep_stuck(self, edge: OrderedRange, decision: RegionDecision) -> None:
-        """Keep that a program did not run to its end with this decision. Then lanes are chosen again."""
+        """Keep that a program did not run to its end with this decision. The lanes of ranges of this kind are chosen again."""
         if self.decisions.keep_stuck(edge, decision):
             self._forget(self.kind(edge))
 
     def forget_cycles(self) -> None:
-        """Forget the cycles that runs showed, so that all ranges are expected to take what the estimate says."""
+        """Forget the cycles of ranges in runs, so that all costs are those of the estimate again."""
         for kind in self.decisions.forget_cycles():
             self._forget(kind)
 
@@ -184,12 +186,14 @@ class RangeCosts:
         self._dealt = {key: dealt for key, dealt in self._dealt.items() if key[0] != kind}
 
     def depth(self, budget: Budget) -> int | None:
-        """Return the slots that the schedule states for all FIFOs: none, unless the budget bounds FIFOs and the machine does not."""
+        """Return the slots that the schedule states for all FIFOs: None, unless the budget bounds FIFOs and the machine does
+        not."""
         unbounded = self.machine.first_depth is None and self.machine.rules != "comal"
         return SETTINGS.bounded_fifos if unbounded and "fifo" in budget.limits else None
 
     def _compare(self, edge: OrderedRange, budget: Budget, freedom: Freedom, dealt: DealtRange | None) -> None:
-        """Keep how near ranges come to their bounds, unless all lanes that may be the best are wanted."""
+        """Keep the ratio of the cycles of a range to its bound, and to other expectations, unless all lanes that may be the best
+        are wanted."""
         bound, key = self.relaxed(edge, budget), (budget, freedom)
         if self.tried is None or dealt is None or not bound:
             return
@@ -216,14 +220,15 @@ class RangeCosts:
         return depths
 
     def _dealt_deep(self, edge: OrderedRange, budget: Budget, freedom: Freedom) -> DealtRange | None:
-        """Return a range that stands still with the FIFOs of the machine with its best lanes, and the least slots with which it goes on."""
+        """Return a range that stands still with its best lanes and the FIFOs of the machine, with the fewest slots with which it
+        does not. None if there are none."""
         if self.depth(budget) is None:
             return None
         deeper = (self._dealt_over(edge, budget, freedom, depth) for depth in SETTINGS.deep_fifos)
         return next((dealt for dealt in deeper if dealt is not None), None)
 
     def _dealt_over(self, edge: OrderedRange, budget: Budget, freedom: Freedom, depth: int | None) -> DealtRange | None:
-        """Return a range with its best lanes, with FIFOs of `depth` slots."""
+        """Return a range with its best lanes and FIFOs of `depth` slots; None if it has no room."""
         key = self.kind(edge), budget, replace(freedom, depths=False), depth
         if key not in self._dealt_at:
             match freedom.dealing:
@@ -239,7 +244,8 @@ class RangeCosts:
     # Lanes of a region ---------------------------------------------------------------------------------------------------------
 
     def _best(self, edge: OrderedRange, budget: Budget, freedom: Freedom, depth: int | None) -> DealtRange | None:
-        """Return a range in one lane, or with the lanes of the whole region that take the fewest cycles."""
+        """Return a range in one lane, or with the lanes of the whole region that take the fewest cycles; None if it has no
+        room."""
         bound, dealt = self.relaxed(edge, budget), freedom.dealing == "regions"
         tried = SETTINGS.quick_tried if freedom.quick else self.tried
         if bound == inf:
@@ -259,19 +265,19 @@ class RangeCosts:
         return DealtRange(*best, min(bound, best[1].cycles))
 
     def _compared(self, edge: OrderedRange, deals: list[Deal], depth: int | None) -> list[tuple[float, Deal]]:
-        """Return some of the lanes with their expected cycles, the fewest first: by arithmetic, or else their least cycles. If
+        """Return some of the deals with their expected cycles, the fewest first: by arithmetic, or else their least cycles. If
         all lanes that may be the best are wanted, all are returned with their least cycles."""
         if self.tried is None or len(deals) == 1:
             return [(deal.least, deal) for deal in deals]
         return self.decisions.compared(edge, deals, depth)
 
     def _expected(self, edge: OrderedRange, decisions: list[RegionDecision]) -> list[float | None]:
-        """Return about how many cycles a range takes under decisions, by arithmetic. If all lanes that may be the best are wanted, nothing
-        is expected."""
+        """Return about how many cycles a range takes under each decision, by arithmetic. All are None if all lanes that may be
+        the best are wanted."""
         return [None] * len(decisions) if self.tried is None else self.decisions.near(edge, decisions)
 
     def _estimate_next(self, edge: OrderedRange, budget: Budget, freedom: Freedom) -> None:
-        """Estimate the `tried` best-ranked lanes of a whole region."""
+        """Estimate the costs of the `tried` best-ranked lanes of a whole region, so that they are known."""
         if self.tried is None or freedom.dealing == "nothing":
             return
         for depth in self._depths(edge, budget) if freedom.depths else [self.depth(budget)]:
@@ -281,8 +287,8 @@ class RangeCosts:
     def _narrowed(
         self, edge: OrderedRange, budget: Budget, best: tuple[RegionDecision, RegionCost], most: float = inf
     ) -> tuple[RegionDecision, RegionCost]:
-        """Return the best of some lanes and of fewer and fewer: many ports get less of the memory than a few. Lanes that promise
-        more than `most` cycles are left out."""
+        """Return the best of some lanes and of fewer and fewer: of many ports, each gets less of the memory than of a few. Lanes
+        that promise more than `most` cycles are left out."""
         while True:
             cycles = min(most, best[1].cycles)
             narrower = self._hopeful(edge, _halves(best[0]), cycles)
@@ -308,7 +314,7 @@ class RangeCosts:
     def _with_stages(
         self, edge: OrderedRange, budget: Budget, best: DealtRange | None, freedom: Freedom, depth: int | None
     ) -> DealtRange | None:
-        """Return the best lanes of the stages of a range, unless lanes of the whole region are as fast."""
+        """Return a range with the best lanes of its stages, or as it is (`best`) if lanes of the whole region are as fast."""
         if best is None or len(edge.pieces[-1].stages) < 2:
             return best
         bound = self.relaxed(edge, budget)
@@ -336,8 +342,8 @@ class RangeCosts:
         return self._stage_models[number]
 
     def _deals(self, edge: OrderedRange, budget: Budget, depth: int | None) -> list[Deal]:
-        """Return the lanes of a range that fit. Lanes of two indices are among them where lanes of one index leave something to
-        gain, or where the best of these stand still."""
+        """Return the lanes of a range that fit the budget. Lanes of two indices are among them if lanes of one index leave
+        something to gain, or if the best of these stand still."""
         deals = self._promising(edge, budget, depth)
         if self.tried is None or not deals or max(len(deal.lanes) for deal in deals) > 1:
             return deals
@@ -354,11 +360,11 @@ class RangeCosts:
         return self._model(edge, pairs=True).deals(budget, self._slots(depth))
 
     def _slots(self, depth: int | None) -> int | None:
-        """Return the stated slots of FIFOs, or the slots of the machine."""
+        """Return `depth`, or the slots of the FIFOs of the machine if it is None."""
         return self.machine.first_depth if depth is None else depth
 
     def _model(self, edge: OrderedRange, *, pairs: bool = False) -> LaneModel:
-        """Return the resources and cycles of a range in lanes of single indices, or of pairs of them, too."""
+        """Return the model of a range in lanes of single indices, and with `pairs` also of pairs of them."""
         key = self.kind(edge), pairs
         if key not in self._models:
             single, costs = self._model(edge) if pairs else None, self.costs.lane_costs(edge)

@@ -1,4 +1,4 @@
-"""Other decisions about the regions of a program that ran.
+"""Tries other decisions about the regions of a program that ran in the simulator.
 
 Regions run one after the other. So the cycles of a program are the sum of the cycles of its regions, and one run tests one
 decision about each. For example, two simulations of a program of three regions tell which of two decisions is faster in each.
@@ -20,7 +20,7 @@ from fuseflow.resources.budget import Budget
 
 @dataclass(frozen=True, slots=True)
 class RangeDecision:
-    """A range in an order, with a decision about it and its expected cost."""
+    """A range in an order (`edge`), with a decision about it and its expected cost."""
 
     edge: OrderedRange
     decision: RegionDecision
@@ -29,9 +29,9 @@ class RangeDecision:
 
 @dataclass(slots=True)
 class Refinement:
-    """A program that was simulated, with other decisions about its regions, the ones that are expected to be fastest first.
+    """A program that was simulated, and other decisions about its regions, those that are expected to be fastest first.
 
-    Their expected costs stay as they were before they were simulated.
+    The expected costs of the decisions stay as they were before they were simulated.
     """
 
     program: DealtPath
@@ -41,8 +41,8 @@ class Refinement:
     _choices: dict[int, list[RangeDecision]] = field(default_factory=dict)
 
     def widen(self, taken: Mapping[str, int], trying: Callable[[OrderedRange], bool]) -> None:
-        """Choose lanes of the regions in their other orders, as far as these are expected to take fewer cycles than were `taken`. `trying`
-        is told each, and says whether there is time for it.
+        """Choose lanes of the regions in their other orders, where these are expected to take fewer cycles than the region has
+        `taken` in the run. `trying` is called with each, and returns whether there is time for it.
 
         A search has all orders only for the program that it expects to be the fastest. In the simulator another one may be.
         """
@@ -55,14 +55,14 @@ class Refinement:
                     self.costs.best(other, self.budget, self.levers.freedom)
 
     def others(self, number: int) -> Iterator[DealtPath]:
-        """Yield at most `number` programs, each with a new decision about every region, as far as there are any."""
+        """Yield at most `number` programs. Each has a new decision about every region for which there is one."""
         choices = [self._others(edge, decision) for edge, decision in self.program.decisions]
         for place in range(min(number, max(map(len, choices), default=0))):
             yield self._with([of_region[place] if place < len(of_region) else None for of_region in choices])
 
     def dealt_otherwise(self, taken: Mapping[str, int]) -> DealtPath:
-        """Return the program with each region dealt over another index than before, where there is one. It is taken in an order
-        in which fewer cycles were expected than were `taken`."""
+        """Return the program with each region dealt over another index than before, if there is one with which fewer cycles were
+        expected than the region has `taken` in the run."""
         chosen = []
         for edge, decision in self.program.decisions:
             others = (
@@ -72,12 +72,13 @@ class Refinement:
         return self._with(chosen)
 
     def _with(self, chosen: Sequence[RangeDecision | None]) -> DealtPath:
-        """Return the program with these decisions about its regions. Where there is none, the region keeps its own."""
+        """Return the program with these decisions about its regions, in order. None leaves the decision about a region as it
+        was."""
         decisions = zip(self.program.decisions, chosen, strict=True)
         return replace(self.program, decisions=tuple(own if one is None else (one.edge, one.decision) for own, one in decisions))
 
     def _others(self, edge: OrderedRange, decision: RegionDecision) -> list[RangeDecision]:
-        """Return the decisions about a range beside the one that was chosen, with other lanes or in other orders, the fastest first."""
+        """Return the decisions about a range except `decision`, with other lanes or in other orders, the fastest first."""
         if id(edge) not in self._choices:
             best: dict[RegionDecision, RangeDecision] = {}
             for other in self._alike(edge):
@@ -98,6 +99,6 @@ class Refinement:
         return self._choices[id(edge)]
 
     def _alike(self, edge: OrderedRange) -> list[OrderedRange]:
-        """Return the edges of a range in all orders that lead to the same state as this one."""
+        """Return the edges, in all allowed orders, of the same range that lead to the same state as this one."""
         edges = self.program.variant.graph.edges(edge.before, fused=not edge.is_single)
         return [other for other in edges if other.part == edge.part and other.after is edge.after and self.levers.allow(other)]

@@ -1,4 +1,4 @@
-"""Other depths of the FIFOs of the regions of a program whose other decisions are made.
+"""Tries other depths of FIFOs for the regions of a program whose other decisions are made.
 
 The estimate knows which FIFOs hold a graph up all the time. It does not know how long other FIFOs keep a region going while the
 memory refreshes itself, or answers late. It also does not know that ports which run further ahead of each other may open more
@@ -19,13 +19,14 @@ from fuseflow.schedule import Schedule
 
 @dataclass(frozen=True, slots=True)
 class RegionDepth:
-    """The slots of all FIFOs of a region for which the schedule states no others; None for the slots of the machine."""
+    """A change of the slots of all FIFOs of a region that the schedule does not name one by one; None is the slots of the
+    machine."""
 
     region: str
     slots: int | None
 
     def added(self, schedule: Schedule) -> Schedule:
-        """Return a schedule with these slots."""
+        """Return the schedule with these slots."""
         if self.slots is None:
             return replace(schedule, depths=tuple(entry for entry in schedule.depths if entry[0] != self.region))
         return schedule.depth(self.region, self.slots)
@@ -34,8 +35,8 @@ class RegionDepth:
 def region_depths(
     program: Compiled, budget: Budget, estimator: Estimator, compiled: Callable[[Schedule], Compiled]
 ) -> Iterator[tuple[RegionDepth, ...]]:
-    """Yield, for each region, the two deepest FIFOs that have room in a budget and are deeper than its own. If its own are deeper
-    than the machine's, the machine's come first. `compiled` compiles the same program under another schedule."""
+    """Yield, for each region, the two deepest FIFOs that fit a budget and are deeper than those that it has. If it has deeper
+    ones than the machine, the depth of the machine comes first. `compiled` compiles the same program under another schedule."""
     first, stated = program.machine.first_depth, dict(program.schedule.depths)
     if first is None or program.machine.rules == "comal":
         return

@@ -1,4 +1,4 @@
-"""Regions of a program that are taken from other schedules of it: of all regions that ran, the fastest ones.
+"""Takes regions of a program from other schedules of it: of all regions that ran, the fastest ones.
 
 Regions run one after the other, so the cycles of a program are the sum of the cycles of its regions. For example, if one schedule
 has the faster first region and another one the faster second, a third one takes each from where it was faster.
@@ -24,8 +24,8 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class RegionTransfer:
-    """A region as another schedule of the same program has it: its loop order, its lanes, the depths of its FIFOs, the splits of
-    its Einsums, and the reuse buffers and preloads of the tensors that only this region reads, `own`."""
+    """A region as the schedule `origin` of the same program has it: its loop order, its lanes, the depths of its FIFOs, the
+    splits of its Einsums, and the reuse buffers and preloads of the tensors that only this region reads (`own`)."""
 
     region: str
     einsums: frozenset[str]
@@ -33,7 +33,7 @@ class RegionTransfer:
     origin: Schedule
 
     def added(self, schedule: Schedule) -> Schedule:
-        """Return a schedule with the entries that the other schedule has for the region."""
+        """Return the schedule with the entries about the region replaced by those of `origin`."""
         origin = self.origin
         return replace(
             schedule,
@@ -47,26 +47,26 @@ class RegionTransfer:
 
 
 def _moved(entries: Entries[T], origin: Entries[T], is_own: Callable[[str], bool]) -> Entries[T]:
-    """Return entries, where the ones whose names are own (`is_own`) come from an origin."""
+    """Return the entries with those whose names satisfy `is_own` replaced by those of `origin`."""
     return (*(e for e in entries if not is_own(e[0])), *(e for e in origin if is_own(e[0])))
 
 
 @dataclass(frozen=True, slots=True)
 class RegionContents:
-    """The Einsums of a region, the tensors that no other region reads, its `own`, and the `shared` tensors that others read, too,
-    as a schedule names them."""
+    """The Einsums of a region, the tensors that no other region reads (`own`), and those that others read, too (`shared`), with
+    the names that they have in a schedule."""
 
     einsums: frozenset[str]
     own: frozenset[str]
     shared: frozenset[str]
 
     def transfer(self, region: str, origin: Schedule) -> RegionTransfer:
-        """Return the transfer of the region with this name from a schedule."""
+        """Return the transfer of the region of this name from the schedule `origin`."""
         return RegionTransfer(region, self.einsums, self.own, origin)
 
 
 def region_contents(program: Compiled) -> dict[str, RegionContents]:
-    """Return the Einsums and the tensors of each region of a program."""
+    """Return the Einsums and the tensors of each region of a program, by its name."""
     partitioned = partition_program(program.source.program, program.schedule)
     read = {region.name: frozenset(read_tensors(partitioned, [region.graph])) for region in program.regions}
     readers = Counter(tensor for tensors in read.values() for tensor in tensors)
@@ -104,7 +104,8 @@ def fastest_regions(
 
 
 def _around(schedule: Schedule, region: str, shared: frozenset[str]) -> tuple[tuple[str, ...] | None, Schedule]:
-    """Return the members of a region, and the entries of a schedule that are not about other regions alone."""
+    """Return the members that a schedule states for a region, and the schedule without the entries that are about single regions
+    alone."""
     rest = replace(
         schedule,
         fuse_regions=("none",),

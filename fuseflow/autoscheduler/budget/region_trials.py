@@ -1,4 +1,4 @@
-"""Changes of the regions of a program that ran. Each is tried in the simulator, and the fastest regions are put together.
+"""Tries changes of the regions of a program that ran in the simulator, and puts the fastest regions together.
 
 Regions run one after the other. So one simulation tells, for one change of each region, whether the region is faster with it.
 """
@@ -31,7 +31,7 @@ from fuseflow.schedule.entries import split_lanes
 
 @dataclass(frozen=True, slots=True)
 class RegionTrials:
-    """The trials of changes of the regions of one program, and of the programs that were made of it."""
+    """Tries changes of the regions of one program, and of the programs that result from them."""
 
     request: BudgetRequest
     simulations: TrialSimulations
@@ -52,15 +52,16 @@ class RegionTrials:
 
     @staticmethod
     def most(request: BudgetRequest, ranges: int) -> int:
-        """Return how many candidates a program of `ranges` ranges has at most: lanes of their other orders, and simulations."""
+        """Return how many candidates are tried at most for a program of `ranges` ranges: lanes of their other orders, and
+        simulations."""
         lanes = ranges * SETTINGS.max_orders if request.top > 1 else 0
         fewer_preloads = "preloads" in request.allow
         runs = 2 * SETTINGS.change_rounds * (1 + fewer_preloads) if SPLITS in request.allow else 0
         return lanes + request.top - 1 + runs + SETTINGS.change_rounds + 2 * fewer_preloads + SETTINGS.times_put_together
 
     def after(self, done: Sequence[Trial]) -> list[Trial]:
-        """Return the simulations of the best of some trials with changes of its regions, one kind of changes after the other: other lanes
-        and orders, runs of rows, and deeper FIFOs."""
+        """Return new simulations of the best of the trials `done`, with changes of its regions, one kind of changes after the
+        other: other lanes and orders, runs of rows, and deeper FIFOs."""
         tried = [*done]
         tried += self._refined(tried)
         tried += self._put_together(tried)
@@ -88,7 +89,8 @@ class RegionTrials:
         return not self.deadline.passed
 
     def _put_together(self, done: Sequence[Trial]) -> list[Trial]:
-        """Return the simulation of the best of some trials with each region as it was fastest in any of them, if that is new."""
+        """Return the simulation of the best trial in `done` with each region as it was fastest in any of them. Empty if that
+        schedule is not new."""
         best = best_trial(done)
         if best is None or self.deadline.passed:
             return []
@@ -97,8 +99,8 @@ class RegionTrials:
         return self._with(best, tuple(transfers), "the fastest of each region", {trial.schedule for trial in done})
 
     def _without_idle_preloads(self, done: Sequence[Trial]) -> list[Trial]:
-        """Return the simulation of the best of some trials without the preloads that are of no use in its lanes, if it has any: a
-        search chooses other lanes than the ones for which it preloads."""
+        """Return the simulation of the best trial in `done` without the preloads that save nothing in its lanes; empty if it has
+        none: a search chooses other lanes than the ones for which it preloads."""
         first = best_trial(done)
         if "preloads" not in self.request.allow or first is None or self.deadline.passed:
             return []
@@ -108,8 +110,8 @@ class RegionTrials:
         return [self.simulations.of_change(first, schedule, "fewer preloads")]
 
     def _in_runs(self, done: Sequence[Trial]) -> list[Trial]:
-        """Return the simulations of the best of some trials with lanes that take runs of rows, if these are allowed: lanes of the
-        indices that it deals, and of other indices that are expected to be faster."""
+        """Return simulations of the best trial in `done` with lanes that take runs of neighbouring rows, if splits are allowed:
+        lanes of the indices that it deals, and of other indices that are expected to be faster."""
         first = best_trial(done)
         if first is None or SPLITS not in self.request.allow or self.deadline.passed:
             return []
@@ -118,7 +120,8 @@ class RegionTrials:
         return tried + self._changed(first, tuple(self._other_runs(first)), "other lanes in runs")
 
     def _other_runs(self, first: Trial) -> Iterator[tuple[RegionTransfer, ...]]:
-        """Yield, for each region that is expected to be faster in lanes of another index, these lanes with runs of rows."""
+        """Yield, for each region that is expected to be faster in lanes of another index, changes to these lanes with runs of
+        rows."""
         dealt, lanes = self.refinement.dealt_otherwise(first.taken).schedule, dict(first.schedule.parallel)
         others = {split_lanes(name)[0] for name, count in dealt.parallel if name not in lanes}
         contents = region_contents(self.estimates.compiled(first.schedule))
@@ -130,7 +133,7 @@ class RegionTrials:
             yield tuple(contents[o.region].transfer(o.region, o.added(schedule)) for o in options if o.region in others)
 
     def _deeper(self, done: Sequence[Trial]) -> list[Trial]:
-        """Return the simulations of the best of some trials with FIFOs as deep as the budget has room for."""
+        """Return simulations of the best trial in `done` with FIFOs as deep as the budget allows."""
         first = best_trial(done)
         if first is None or self.deadline.passed:
             return []
@@ -140,11 +143,12 @@ class RegionTrials:
         return self._changed(first, depths, "deeper FIFOs")
 
     def _changed(self, first: Trial, options: Sequence[tuple[RegionChange, ...]], how: str) -> list[Trial]:
-        """Return the simulations of a trial with changes of its regions, as many at a time as there are regions with one."""
+        """Return simulations of a trial with the `options` of its regions: each simulation has one option of every region that
+        has one left."""
         return [trial for changes in rounds(options) for trial in self._with(first, changes, how, {first.schedule})]
 
     def _with(self, first: Trial, changes: Sequence[RegionChange], how: str, known: Container[Schedule]) -> list[Trial]:
-        """Return the simulation of a trial with all changes with which it compiles, unless its schedule is known."""
+        """Return the simulation of a trial with all changes with which it compiles; empty if that schedule is in `known`."""
         schedule = first.schedule
         for each in changes:
             try:

@@ -1,4 +1,4 @@
-"""The request for a search within a budget, and which schedules leave nothing to search."""
+"""The request for a search within a budget, and the check that a schedule leaves something to search."""
 
 from __future__ import annotations
 
@@ -13,8 +13,9 @@ from fuseflow.schedule import Schedule
 
 @dataclass(frozen=True, slots=True)
 class BudgetRequest:
-    """A request for a search: a budget, components for which a curve is wanted, what else may be decided, how many programs are
-    simulated, and the seconds after which the search stops with its results so far."""
+    """A request for a search: a budget, the components for which a curve is wanted (`pareto`), what else may be decided
+    (`allow`), how many programs are simulated (`top`), the seconds after which the search stops with its results so far
+    (`limit`), and for how many lanes of a range graphs are made (`tried`; None is all that may be the best)."""
 
     budget: Budget
     pareto: tuple[str, ...] = ()

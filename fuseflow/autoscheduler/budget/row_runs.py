@@ -1,4 +1,4 @@
-"""Lanes that take runs of rows instead of single ones, for a program whose other decisions are made.
+"""Lanes that take runs of neighbouring rows instead of single rows, for a program whose other decisions are made.
 
 The estimate does not tell them apart from lanes of single rows, which take as many firings. They change which lanes share lines
 of the memory, and how much each lane has to do. So they are simulated.
@@ -21,8 +21,8 @@ from fuseflow.schedule.entries import split_lanes
 
 @dataclass(frozen=True, slots=True)
 class RowRuns:
-    """Lanes of an index of a region take runs of `size` rows: the loop is split in two, `target` (`T1.i`), and the outer one is
-    dealt. `order` is the loop order of the region before the split."""
+    """A change: lanes of an index of a region take runs of `size` rows. The loop `target` (such as `T1.i`) is split in two, and
+    the outer one is dealt. `order` is the loop order of the region before the split."""
 
     region: str
     index: str
@@ -50,7 +50,8 @@ def row_runs(compiled: Compiled) -> Iterator[tuple[RowRuns, ...]]:
 
 
 def _runs(compiled: Compiled, region: CompiledRegion, index: str, lanes: int) -> Iterator[RowRuns]:
-    """Yield the runs that lanes of an index of a region can take, in the name of its first Einsum that has the index."""
+    """Yield the runs that lanes of an index of a region can take. The first Einsum of the region that has the index names the
+    loop."""
     size_of, defined = extents(compiled.program), compiled.program.defined
     names = (e for e in region.einsums if index in _indices(compiled, e) and e in defined)
     einsum = next(names, None)

@@ -27,8 +27,9 @@ from fuseflow.schedule import Schedule
 class Levers:
     """The kinds of decisions that a search may make.
 
-    Without a lever, in this order, there are: single operators, the orders that the compiler ranks best, lanes of whole regions
-    only, one lane, FIFOs of the machine, and the formats, products, reuse buffers and preloads of the schedule.
+    If a lever is False, the search has, in the order of the fields: single operators, the orders that the compiler ranks best,
+    lanes of whole regions only, one lane, FIFOs of the machine, and the formats, products, reuse buffers and preloads of the
+    schedule.
     """
 
     fusion: bool = True
@@ -45,20 +46,20 @@ class Levers:
 
     @property
     def freedom(self) -> Freedom:
-        """The free decisions about each region beside its order."""
+        """What may be decided about each region beside its order."""
         dealing: Dealing = "nothing" if not self.lanes else "stages" if self.stages else "regions"
         return Freedom(dealing, self.depths, self.quick)
 
     def without(self, lever: str) -> Levers:
-        """Return the levers without one of them."""
+        """Return the levers with one of them taken away."""
         return replace(self, **{lever: False})
 
     def allow(self, edge: OrderedRange) -> bool:
-        """Return whether a range in an order needs no lever that is missing."""
+        """Return whether a range in an order is possible with these levers."""
         return (self.fusion or edge.is_single) and (self.orders or edge.rank == 0)
 
     def allow_variant(self, variant: Variant) -> bool:
-        """Return whether a variant needs no lever that is missing."""
+        """Return whether a variant is possible with these levers."""
         needed = (
             (self.formats, variant.has_formats),
             (self.association, variant.has_association),
@@ -70,8 +71,8 @@ class Levers:
 
 @dataclass(frozen=True, slots=True)
 class Effort:
-    """The effort of a search: how many `ranges` get lanes, and up to which `limit` of expected cycles programs are of interest. A
-    `quick` search tries few lanes, and one order of each range."""
+    """The effort of a search: how many `ranges` get lanes at most, and a `limit` of expected cycles beyond which programs do not
+    matter. A `quick` search tries few lanes, and one order of each range."""
 
     ranges: int = SETTINGS.max_ranges
     limit: float = inf
@@ -80,15 +81,15 @@ class Effort:
 
 ALL_LEVERS = Levers()
 UNFUSED = Levers(fusion=False, formats=False, association=False, buffers=False, preloads=False)
-"""The free decisions of unfused programs in the formats of the schedule: lanes and orders, within the same budget."""
+"""The levers of unfused programs in the formats of the schedule: only lanes and orders are chosen."""
 NO_LEVERS = replace(UNFUSED, orders=False, lanes=False)
-"""No free decisions: unfused programs in one lane, which need no search."""
+"""No levers: unfused programs in one lane, which need no search."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Variant:
-    """A program with the formats of its inputs, the order of its products, the reuse buffers and the preloads settled: the
-    schedule `base` that states them, and the graph of its ranges. `published` is the schedule of the user."""
+    """A program with the formats of its inputs, the order of its products, the reuse buffers and the preloads fixed: the schedule
+    `base` that states them, and the graph of its ranges. `published` is the schedule of the user."""
 
     base: Schedule
     graph: CutGraph
@@ -106,12 +107,12 @@ class Variant:
 
     @property
     def has_buffers(self) -> bool:
-        """Whether tensors have reuse buffers that the user did not give them."""
+        """Whether tensors have reuse buffers other than those of the user's schedule."""
         return self.base.buffers != self.published.buffers
 
     @property
     def has_preloads(self) -> bool:
-        """Whether tensors are preloaded that the user does not preload."""
+        """Whether tensors have preloads other than those of the user's schedule."""
         return self.base.preloads != self.published.preloads
 
     def scheduled(self, program: DealtPath) -> Schedule:
@@ -123,7 +124,8 @@ class Variant:
         return schedule
 
     def _without_idle_entries(self, program: DealtPath) -> Schedule:
-        """Return the schedule without the chosen buffers and preloads of tensors that no region of a program reads from memory."""
+        """Return the schedule without the chosen buffers and preloads of tensors that no region of `program` reads from
+        memory."""
         if not (self.has_buffers or self.has_preloads):
             return self.base
         graphs = [piece.graph for edge in program.path.edges for piece in edge.pieces]
@@ -135,7 +137,8 @@ class Variant:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class DealtPath:
-    """A program whose lanes were chosen, with its expected cycles."""
+    """A program whose lanes were chosen, with its expected cycles. `decisions` has every range of the path, with the decision
+    about it."""
 
     variant: Variant
     path: Path
@@ -153,10 +156,10 @@ class DealtPath:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SearchOutcome:
-    """The cheapest programs, the best first, and a bound: no program that was searched takes fewer cycles.
+    """The cheapest programs, the best first, and a `bound`: no program that was searched takes fewer cycles.
 
-    `is_complete` says that no lanes were left that might be better. `relaxed` is the bound where all lanes of arithmetic and the memory are
-    always busy.
+    `is_complete` says that no lanes were left that might be better. `relaxed` is the bound if all units of arithmetic, or the
+    memory, were always busy.
     """
 
     programs: tuple[DealtPath, ...]
@@ -167,16 +170,16 @@ class SearchOutcome:
 
 @dataclass(slots=True)
 class BudgetSearch:
-    """A search among variants of a program. Costs that were computed for one budget and some levers serve the next search."""
+    """Searches among variants of a program. Costs that were computed for one budget and some levers serve the next search."""
 
     variants: tuple[Variant, ...]
     costs: RangeCosts
     deadline: Deadline = field(default_factory=Deadline)
     trying: Callable[[str], None] = lambda text: None
-    """A function that is told which range gets lanes."""
+    """A function that is called with the range that gets lanes next, as text."""
 
     def most_ranges(self, effort: Effort | None = None) -> int:
-        """Return how many ranges get lanes at most in one search: the ranges of the effort, and of one more program."""
+        """Return how many ranges get lanes at most in one search: those of the effort, and those of one more program."""
         return (effort or Effort()).ranges + max(len(variant.graph.ranges.units) for variant in self.variants)
 
     @collection_rare()
@@ -216,13 +219,13 @@ class BudgetSearch:
         return SearchOutcome(programs, _first(bounds), self.relaxed(budget, levers), not pending)
 
     def _largest(self, edges: list[OrderedRange], budget: Budget, levers: Levers) -> list[OrderedRange]:
-        """Return the ranges of a program that decide its cycles. The lanes of the others would be chosen in vain if these turn out to take
-        longer than expected."""
+        """Return those of the ranges that decide the cycles of a program. Lanes of the others would be chosen in vain if these
+        turn out to take longer than expected."""
         expected = {edge: self._optimistic(edge, budget, levers) for edge in edges}
         return [edge for edge in edges if expected[edge] >= SETTINGS.large_range * max(expected.values())]
 
     def relaxed(self, budget: Budget, levers: Levers = ALL_LEVERS) -> float:
-        """Return a bound on the cycles of all programs: the time in which the arithmetic or the memory is always busy."""
+        """Return a bound on the cycles of all programs, as if the arithmetic or the memory were always busy."""
         variants = [v for v in self.variants if levers.allow_variant(v)]
         return _first(self._cheapest(variants, budget, 1, levers, lambda edge, *_: self.costs.relaxed(edge, budget)))
 

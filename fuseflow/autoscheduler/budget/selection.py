@@ -1,8 +1,8 @@
-"""One option from each of several groups that share a budget: the slowest of those chosen is to be as fast as possible.
+"""Selects one option from each of several groups that share a budget, so that the slowest selected option is as fast as possible.
 
 The lanes of the stages of a region are such groups: each stage takes `work / lanes` cycles, all stages run at once, and their
-lanes add up. Of choices that are equally fast, the one with the least sum of places is taken, and of these the first. So there is
-one best choice, and all releases of the solver find it.
+lanes add up. Of selections that are equally fast, the one whose numbers have the least sum is taken, and of these the first. So
+there is one best selection, and all releases of the solver find it.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from fuseflow.cp_sat import CpSatProblem, Objective
 Amounts: TypeAlias = tuple[int, ...]
 """The amount of each component of the budget."""
 Selection: TypeAlias = tuple[int, ...]
-"""The place of the option that is taken of each group."""
+"""The number of the option that is selected in each group."""
 
 
 @dataclass(frozen=True, slots=True)
 class Option:
-    """An option: the cycles that it takes, and its amounts."""
+    """An option: the cycles that it takes, and how much of each component of the budget."""
 
     cycles: float
     amounts: Amounts
@@ -31,7 +31,7 @@ class Option:
 
 @dataclass(frozen=True, slots=True)
 class SelectionProblem:
-    """Groups of options, preferred ones first, and the limits of the sums of the amounts of the selected options."""
+    """Groups of options, preferred ones first, and for each component the limit of the sum over the selected options."""
 
     groups: tuple[tuple[Option, ...], ...]
     limits: Amounts
@@ -42,14 +42,15 @@ class SelectionProblem:
         return all(sum(amounts[n] for amounts in taken) <= limit for n, limit in enumerate(self.limits))
 
     def fastest(self) -> Selection:
-        """Return the best selection without limits: of each group the first option that is as fast as the slowest group can be."""
+        """Return the best selection without limits: in each group the first option that is as fast as the slowest group can
+        be."""
         cycles = max((min(option.cycles for option in group) for group in self.groups), default=0.0)
         return tuple(next(at for at, option in enumerate(group) if option.cycles <= cycles) for group in self.groups)
 
 
 def select(problem: SelectionProblem) -> Selection | None:
-    """Return the best selection, or None if none is within the limits. CP-SAT is used if the limits matter. If it reaches its own
-    limit of work, it returns the best selection so far."""
+    """Return the best selection, or None if none is within the limits. CP-SAT is used only if the limits matter. If it reaches
+    its limit of work, it returns the best selection so far."""
     if not all(problem.groups):
         return None
     fastest = problem.fastest()

@@ -23,8 +23,8 @@ from fuseflow.resources.budget import Budget
 
 @dataclass(frozen=True, slots=True, eq=False)
 class StageLanes:
-    """A stage that can be dealt over an index. `cycles` is how long its busiest copied node works, and `two` and `three` are the
-    amounts that two and three lanes add to the graph."""
+    """A stage that can be dealt over an index (`loop` names both, `size` is that of the index). `cycles` is how long its busiest
+    copied node works, and `two` and `three` are the amounts of resources that two and three lanes add to the graph."""
 
     loop: str
     size: int
@@ -33,7 +33,8 @@ class StageLanes:
     three: Amounts
 
     def options(self, floor: float) -> list[tuple[int, Option]]:
-        """Return the numbers of lanes up to the first that makes the stage as fast as `floor`, and the amounts that they add."""
+        """Return the numbers of lanes up to the first with which the stage takes at most `floor` cycles, and the amounts that
+        they add."""
         options: list[tuple[int, Option]] = []
         for count in lane_counts(self.size):
             more = self.two + (count - 2) * (self.three - self.two) if count > 1 else np.zeros(len(COMPONENTS))
@@ -45,10 +46,10 @@ class StageLanes:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class StageModel:
-    """The stages of a region that can be dealt over each index, and what the graph occupies in one lane.
+    """The stages of a region that can be dealt over each index, and the amounts of its graph in one lane (`base`).
 
     `floor` has, by index, the cycles that its lanes do not shorten: of the nodes outside all stages, and of the memory. `copies`
-    are the cycles of the copies that the region reads. `stretch` multiplies its own cycles for refreshes of the memory.
+    are the cycles of the copies that the region reads. `stretch` multiplies its cycles for refreshes of the memory.
     """
 
     base: Amounts
@@ -59,7 +60,7 @@ class StageModel:
 
     @classmethod
     def of(cls, ordered: OrderedRange, costs: LaneCosts, indices: Container[str]) -> StageModel:
-        """Measure two and three lanes of these indices in every stage, given the costs of the range."""
+        """Measure two and three lanes of these indices in every stage, given the costs of the range, and return the model."""
         region, (*copies, figures), measure = ordered.pieces[-1], ordered.figures, LaneMeasure.of(costs)
         base = measure.corners(())[()]
         stages: dict[str, tuple[StageLanes, ...]] = {}
@@ -83,8 +84,8 @@ class StageModel:
         return cls(base, stages, floor, sum(copy.cycles for copy in copies), figures.stretch)
 
     def lanes(self, budget: Budget, slots: float) -> list[Lanes]:
-        """Return, for each index that several stages have, the lanes of the stages that make the slowest as fast as the budget
-        allows. FIFOs have `slots` slots."""
+        """Return, for each index that several stages have, the lanes of the stages with which the slowest is as fast as the
+        budget allows. FIFOs have `slots` slots."""
         scale = np.array([slots if name == "fifo" else 1.0 for name in COMPONENTS])
         limited = [n for n, name in enumerate(COMPONENTS) if name in budget.limits]
         room = [
@@ -95,7 +96,7 @@ class StageModel:
         return [lanes for lanes in choices if lanes]
 
     def least(self, lanes: Lanes) -> float:
-        """Return the cycles that the region takes at least with these lanes of its stages, its copies included."""
+        """Return the least cycles of the region with these lanes of its stages, with the copies that it reads."""
         count = dict(lanes)
         slowest = [
             max(self.floor[index], *(stage.cycles / count.get(stage.loop, 1) for stage in stages))

@@ -1,7 +1,8 @@
-"""The ways in which the inputs of a program may be stored: their formats, and blocks of their dimensions.
+"""How the inputs of a program may be stored: their formats, and blocks of their dimensions.
 
 Neither changes the results of a program, but which zeros it multiplies, and how many values one operator takes at once. A
-dimension is in blocks together with all dimensions that its index runs over: dense ones, or sparse ones with such entries.
+dimension is in blocks together with all dimensions that its index runs over: dense ones, or sparse ones whose entries come in
+blocks.
 """
 
 from __future__ import annotations
@@ -23,22 +24,21 @@ from fuseflow.tensors import Tensor
 MATRIX_FORMATS = ("dense", "csr", "csc", "dcsr")
 """The formats that an input of two dimensions may have."""
 DENSE_ROWS = {"dcsr": "csr", "dcsc": "csc"}
-"""The formats of matrices whose outer level is compressed, and the same formats with a dense one, by short names."""
+"""Formats of matrices whose outer level is compressed, each with the same format with a dense outer level, by short names."""
 BY_COLUMNS = ("csc", "dcsc")
-"""The formats of matrices whose outer level has the columns."""
+"""The formats of matrices whose outer level is that of the columns."""
 
 
 @dataclass(frozen=True, slots=True)
 class Blocking:
-    """Blocks of `size` values along dimensions of inputs, and which inputs are stored dense for that."""
+    """Blocks of `size` values along the dimensions of `axis`, and the inputs that are stored dense for that."""
 
     axis: BlockAxis
     size: int
     dense: tuple[str, ...]
 
     def scheduled(self, schedule: Schedule, program: Program) -> Schedule:
-        """Return the schedule with these blocks, too. It stays as it is where a tensor would be in blocks along too many
-        dimensions."""
+        """Return the schedule with these blocks added, or as it is if a tensor would be in blocks along too many dimensions."""
         blocks: dict[str, list[int]] = {name: list(sizes) for name, sizes in schedule.blocks}
         for name, position in self.axis.dimensions:
             sizes = blocks.setdefault(name, [1] * len(program.declared[name].shape))
@@ -53,8 +53,8 @@ class Blocking:
 
 
 def other_kinds(source: Source, base: Schedule) -> dict[str, tuple[str, ...]]:
-    """Return, as `input_formats` does, one format of each kind that an input does not have: dense, compressed by rows, and for a
-    large compressed input the format that begins with its other dimension, which other loop orders read."""
+    """Return, as `input_formats` does, few formats of each input: "", dense for a compressed one or compressed by rows for a
+    dense one, and for a large compressed input the format that begins with its other dimension, which other loop orders read."""
     kinds = {}
     for name, (own, *others) in input_formats(source, base).items():
         wanted = ["dense" if _is_sparse(source, name) else "csr"]
@@ -65,8 +65,8 @@ def other_kinds(source: Source, base: Schedule) -> dict[str, tuple[str, ...]]:
 
 
 def turned_formats(source: Source, base: Schedule, current: Schedule) -> Iterator[tuple[str, str]]:
-    """Yield, for each large compressed input, the format by rows or by columns that it does not have under a current schedule.
-    Inputs that the schedule `base` names stay as they are."""
+    """Yield, for each large compressed input, the format by rows or by columns that it does not have under the schedule
+    `current`. Inputs that the schedule `base` names stay as they are."""
     now = dict(current.formats)
     for name, formats in input_formats(source, base).items():
         declared = source.program.declared[name].format
@@ -77,8 +77,8 @@ def turned_formats(source: Source, base: Schedule, current: Schedule) -> Iterato
 
 
 def listed_rows(source: Source, base: Schedule) -> dict[str, str]:
-    """Return formats with a dense outer level for inputs whose outer level is compressed and lists most of its coordinates. Then
-    no list of coordinates is read, and a locate need not keep it. Inputs that the schedule names stay as they are."""
+    """Return formats with a dense outer level for inputs whose outer level is compressed and stores most of its coordinates. Then
+    no array of coordinates is read, and a locate need not keep it. Inputs that the schedule names are left out."""
     decided = {name for name, _ in (*base.formats, *base.blocks)}
     formats = {}
     for declared in source.program.inputs:
@@ -91,8 +91,8 @@ def listed_rows(source: Source, base: Schedule) -> dict[str, str]:
 
 
 def input_formats(source: Source, base: Schedule) -> dict[str, tuple[str, ...]]:
-    """Return the formats of each input of two dimensions, first "" for its own format; the largest inputs first. Inputs that the
-    schedule names have no other format."""
+    """Return the formats to try of each input of two dimensions, first "" for the format that it has; the largest inputs first.
+    Inputs that the schedule names have no other format."""
     program = source.program
     names = [t.name for t in program.inputs if len(t.shape) == 2 and not t.block]
     names.sort(key=lambda name: (-prod(program.declared[name].shape), name))
@@ -113,7 +113,7 @@ def stored_share(tensor: Tensor) -> float:
 
 
 def blockings(source: Source, program: Program, base: Schedule) -> tuple[Blocking, ...]:
-    """Return the blocks in which dimensions of inputs may be, one size for each. `program` is without reshapes.
+    """Return the blocks to try, one size for each group of dimensions that are in blocks together. `program` is without reshapes.
 
     If the schedule names the format or the blocks of an input, its dimensions stay as they are.
     """
@@ -132,7 +132,7 @@ def blockings(source: Source, program: Program, base: Schedule) -> tuple[Blockin
 
 
 def _size(source: Source, axis: BlockAxis) -> int:
-    """Return the size of the blocks of some dimensions, 1 if these have none."""
+    """Return the size of blocks along the dimensions of `axis`, 1 if they get none."""
     sparse = [name for name in dict(axis.dimensions) if _is_sparse(source, name) and not _may_be_dense(source, name)]
     large, short = SETTINGS.large_block, SETTINGS.short_block
     if sparse:
@@ -142,7 +142,8 @@ def _size(source: Source, axis: BlockAxis) -> int:
 
 
 def _comes_in_blocks(source: Source, axis: BlockAxis, name: str, size: int) -> bool:
-    """Return whether the entries of an input come in blocks of `size` values along some dimensions."""
+    """Return whether most elements of the blocks of an input that hold any entry are stored, for blocks of `size` along
+    `axis`."""
     tensor = source.tensors[name]
     along = {position for tensor_name, position in axis.dimensions if tensor_name == name}
     coordinates, values = tensor.entries()
@@ -157,7 +158,7 @@ def _is_sparse(source: Source, name: str) -> bool:
 
 
 def _is_large(source: Source, name: str) -> bool:
-    """Return whether an input is one of the few that store most."""
+    """Return whether an input stores a large share of the values of all inputs."""
     return source.tensors[name].stored >= SETTINGS.large_share * sum(source.tensors[t.name].stored for t in source.program.inputs)
 
 

@@ -1,4 +1,4 @@
-"""The estimates of whole programs of a search, which are compiled, estimated and compared with the budget."""
+"""Compiles and estimates whole programs of a search, and compares them with the budget."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from fuseflow.schedule import Schedule
 
 @dataclass(slots=True)
 class TrialEstimates:
-    """The estimates of schedules of a program on a machine, within a budget. The programs of a search are known by their schedules."""
+    """Estimates schedules of a program on a machine, within a budget. It finds the program of a search by its schedule."""
 
     source: Source
     machine: Machine
@@ -29,23 +29,25 @@ class TrialEstimates:
     estimator: Estimator
     _programs: dict[Schedule, DealtPath] = field(default_factory=dict)
     _fastest: tuple[float, Schedule, Compiled] | None = None
-    """The program with the fewest expected cycles, which is likely to be chosen: these cycles, its schedule, and the program."""
+    """The program with the fewest expected cycles, which is likely to be chosen: these cycles, its schedule, and the compiled
+    program."""
 
     def of_program(self, program: DealtPath, is_unfused: bool) -> Trial:
-        """Return a program of a search as a trial. One that exceeds the budget is refused."""
+        """Return the trial of a program of a search. It is refused if it exceeds the budget."""
         return self.of_changed(program, program.schedule, is_unfused)
 
     def of_changed(self, program: DealtPath, schedule: Schedule, is_unfused: bool, change: str = "") -> Trial:
-        """Return a program of a search, with a change that the search does not know, as a trial."""
+        """Return the trial of `schedule`, which is that of a program of a search with a `change` (its name) that the search does
+        not know."""
         self._programs.setdefault(schedule, program)
         return self.of_schedule(", ".join((program_name(program), *filter(None, (change,)))), schedule, is_unfused)
 
     def program(self, trial: Trial) -> DealtPath:
-        """Return the program of a search that a trial was made of."""
+        """Return the program of a search that a trial was made from."""
         return self._programs[trial.schedule]
 
     def of_schedule(self, name: str, schedule: Schedule, is_unfused: bool) -> Trial:
-        """Return a schedule as a trial. One that does not compile, or exceeds the budget, is refused."""
+        """Return the trial of a schedule. It is refused if it does not compile, or exceeds the budget."""
         try:
             compiled = self.compiled(schedule)
             estimate = compiled.estimate(self.estimator)
@@ -65,7 +67,7 @@ class TrialEstimates:
 
 
 def program_name(program: DealtPath) -> str:
-    """Return the regions that fuse something, and what the variant changes in the schedule of the user, as text."""
+    """Return a name: the regions of a program that fuse something, and what its variant changes in the schedule of the user."""
     units = program.variant.graph.ranges.units
     fused = [units.name(part) for part in program.path.partition if units.parts(part) > 1]
     changes = variant_changes(program.variant.published, program.variant.base)

@@ -1,5 +1,5 @@
-"""The simulations after a search: its best programs, others that are expected to be faster by these runs, and changes of the
-regions of the fastest one."""
+"""The simulations after a search: its best programs, others that these runs make promising, and changes of the regions of the
+fastest one."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from fuseflow.resources.budget import Budget
 
 @dataclass(frozen=True, slots=True)
 class TrialRuns:
-    """The simulations after a search, as many as a request asks for."""
+    """Makes the simulations after a search, as many as a request asks for."""
 
     request: BudgetRequest
     search: BudgetSearch
@@ -42,7 +42,8 @@ class TrialRuns:
         return self.search.deadline
 
     def confirmed(self, trials: Sequence[Trial]) -> list[Trial]:
-        """Return the trials with the simulations of the best and of the unfused program. If all are refused, as many more run."""
+        """Return the trials, with simulations of the best and of the unfused program. If all of these are refused, the next ones
+        are simulated."""
         if not self.request.top:
             return list(trials)
         done: list[Trial] = []
@@ -63,9 +64,9 @@ class TrialRuns:
         return [*done, *waiting, *(trial for trial in trials if trial.refused)]
 
     def _searched_again(self, done: Sequence[Trial], levers: Levers) -> list[Trial]:
-        """Return the simulations of further programs, until one ran within the budget and no other one is expected to be faster.
-        Each is the cheapest by the depths of FIFOs and the cycles of regions in the runs before it. Beside refused ones, as many
-        are simulated as the request says."""
+        """Return simulations of further programs, until one ran within the budget and no other one is expected to be faster. Each
+        is the cheapest by the depths of FIFOs and the cycles of regions in the runs before it. Beside refused ones, as many are
+        simulated as the request says."""
         more: list[Trial] = []
         last, left = next(iter(done), None), self.request.top - 1
         while (

@@ -1,4 +1,4 @@
-"""Simulations of the programs of a search, and of changes of them that the search does not know."""
+"""Simulates the programs of a search, and changes of them that the search does not know."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from fuseflow.schedule import Schedule
 
 @dataclass(frozen=True, slots=True)
 class TrialSimulations:
-    """A simulator of trials, as long as a deadline has not passed. The runs of the ranges of a search enter their costs."""
+    """Simulates trials until a deadline. What the ranges of a search took in a run enters their costs."""
 
     estimates: TrialEstimates
     costs: RangeCosts
@@ -26,7 +26,8 @@ class TrialSimulations:
     agenda: Agenda
 
     def of_programs(self, trials: Sequence[Trial]) -> list[Trial]:
-        """Return trials of programs of the search with their simulations."""
+        """Return the trials with their simulations. Each is of a program of the search. After the deadline they return as they
+        are."""
         if self.deadline.passed:
             return list(trials)
         for trial in trials:
@@ -43,8 +44,8 @@ class TrialSimulations:
         return [trial.after(run, self.budget) for trial, run in zip(trials, runs, strict=True)]
 
     def of_change(self, first: Trial, schedule: Schedule, change: str) -> Trial:
-        """Return a trial whose schedule was changed in a way that the search does not know, with its simulation. One that exceeds the
-        budget is refused."""
+        """Return the trial of `schedule`, which changes the trial `first` in a way that the search does not know, with its
+        simulation. It is refused if it exceeds the budget."""
         trial = self.estimates.of_changed(self.estimates.program(first), schedule, first.is_unfused, change)
         if trial.refused or self.deadline.passed:
             return trial

@@ -20,8 +20,8 @@ from fuseflow.sim import Engine
 
 @dataclass(frozen=True, slots=True)
 class RegionRun:
-    """The result of a simulation of a region: its cycles, and the bytes of all its FIFOs in the end. None if one had no bound, or
-    they were not kept."""
+    """The result of a simulation of a region: its cycles, and the bytes of all its FIFOs at the end. These are None if a FIFO had
+    no bound, or if they were not kept."""
 
     cycles: int
     fifo: int | None = None
@@ -41,7 +41,7 @@ class TrialRun:
 
 
 RunSchedules: TypeAlias = Callable[[Sequence[Schedule]], Sequence[TrialRun]]
-"""A function that simulates schedules, all of which it knows how to load and compile, and returns a run for each."""
+"""A function that simulates schedules of a program, and returns the result of each."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,13 +65,13 @@ class Trial:
 
     @property
     def taken(self) -> dict[str, int]:
-        """The cycles that each region took in the simulation, by name. There are none without one."""
+        """The cycles that each region took in the simulation, by name; empty without one."""
         return {name: region.cycles for name, region in (self.regions or {}).items()}
 
     @property
     def rank(self) -> tuple[bool, bool, float, float, float, str]:
-        """The place among trials: trials that ran are best, refused ones are worst, and within each class fewer cycles are
-        better. Of two with equally many cycles, the one with the smaller FIFOs is better."""
+        """The key by which trials are sorted: trials that ran are best, refused ones are worst, and within each class fewer
+        cycles are better. Of two with equally many cycles, the one with the smaller FIFOs is better."""
         known, fifo = self.estimate if self.cycles is None else self.cycles, self.resources.fifo
         return (
             bool(self.refused),
@@ -83,7 +83,8 @@ class Trial:
         )
 
     def after(self, run: TrialRun, budget: Budget) -> Trial:
-        """Return the trial with its simulation. A run that deepened FIFOs beyond the budget is refused."""
+        """Return the trial with the result of its simulation. It is refused if the run failed, or deepened FIFOs beyond the
+        budget."""
         if run.cycles is None:
             return replace(self, refused=run.error)
         occupied = run.occupied or {}
@@ -111,7 +112,7 @@ def best_trial(trials: Iterable[Trial]) -> Trial | None:
 
 
 def excess_text(over: Mapping[str, int | None], budget: Budget, verb: str = "it takes") -> str:
-    """Return what exceeds a budget as a sentence without an end; nothing if nothing does."""
+    """Return the components that exceed a budget as the beginning of a sentence; empty if there are none."""
     parts = (
         f"{'unbounded' if value is None else amount_text(name, value)} {name} of {amount_text(name, budget.limits[name])}"
         for name, value in over.items()
@@ -121,7 +122,7 @@ def excess_text(over: Mapping[str, int | None], budget: Budget, verb: str = "it 
 
 @dataclass(frozen=True, slots=True)
 class SimulateHere:
-    """A function that simulates schedules of a loaded program in this process, and keeps the simulations that they share."""
+    """Simulates schedules of a loaded program in this process, and keeps the simulations that they share."""
 
     source: Source
     machine: Machine

@@ -1,4 +1,4 @@
-"""The formats, blocks and orders of products that a program may have, each as a program of its own to cut.
+"""The variants of a program to search: formats and blocks of its inputs, and orders of its products.
 
 All of them are tried for small programs. Others begin with the schedule of the user, and change one thing after the other: the
 format of an input, the order of a chain of products, the blocks of a dimension. A change stays if the program is expected to take
@@ -36,16 +36,16 @@ from fuseflow.machine.machine import Machine
 from fuseflow.schedule import Schedule
 
 VariantCost = Callable[[Variant, float], float]
-"""The cycles that the best program of a variant is expected to take, infinite if these are more than a limit."""
+"""A function that returns the cycles that the best program of a variant is expected to take, infinite if they exceed a limit."""
 InputFormats = Callable[[Source, Schedule], dict[str, tuple[str, ...]]]
-"""The formats that inputs may have, by name."""
+"""A function that returns the formats that inputs may have, by name."""
 Change = Callable[[Schedule], Schedule]
 """A change of a schedule, which leaves other entries as they are."""
 
 
 @dataclass(frozen=True, slots=True)
 class VariantFactory:
-    """A factory of variants of a program on a machine. Regions that were fused in one variant are not fused again in others."""
+    """Makes variants of a program on a machine. Regions that were fused for one variant are not fused again for others."""
 
     source: Source
     machine: Machine
@@ -56,7 +56,7 @@ class VariantFactory:
     memo: LoweringMemo = field(default_factory=LoweringMemo)
 
     def __call__(self, schedule: Schedule) -> Variant | None:
-        """Return the program under a schedule, to cut. None if one of its operators cannot run alone, or if it has too many."""
+        """Return the variant of a schedule. None if one of its operators cannot be lowered alone, or if it has too many."""
         costs = prepare_costs(self.source.program, schedule, self.machine, self.source.tensors, self.estimator)
         if costs is None or not costs.refine(SETTINGS.max_einsums):
             return None
@@ -67,14 +67,14 @@ class VariantFactory:
 
 @dataclass(slots=True)
 class VariantSearch:
-    """The search for the best variants of a program. `allow` names what may be changed: `formats`, `reassociate`."""
+    """Searches for the best variants of a program. `allow` names what may be changed: `formats`, `reassociate`."""
 
     factory: VariantFactory
     published: Variant
     allow: frozenset[str]
     cost: VariantCost
     trying: Callable[[str], None] = lambda text: None
-    """A function that is told which variant comes next."""
+    """A function that is called with the variant that comes next, as text."""
     _variants: dict[Schedule, Variant | None] = field(default_factory=dict)
     _costs: dict[Schedule, float] = field(default_factory=dict)
 
@@ -101,8 +101,8 @@ class VariantSearch:
         return combined <= SETTINGS.max_combined and len(self.published.graph.ranges.units) <= SETTINGS.few_units
 
     def turned(self, best: Variant) -> Iterator[Variant]:
-        """Yield the variants in which one large compressed input of the best variant is stored by its other dimension, which
-        other loop orders read. They have none of the buffers and preloads that were chosen for the best one."""
+        """Yield the variants of `best` in which one large compressed input is stored by its other dimension, which other loop
+        orders read. They have none of the buffers and preloads that were chosen for `best`."""
         plain = replace(best.base, buffers=self.published.base.buffers, preloads=self.published.base.preloads)
         formats = turned_formats(self.factory.source, self.published.base, best.base) if "formats" in self.allow else ()
         for name, format in formats:
@@ -111,7 +111,7 @@ class VariantSearch:
                 yield variant
 
     def _descend(self, steps: list[list[Change]]) -> None:
-        """Make the best change of each step, with the other steps as they are, until no change is better."""
+        """Choose the best option of each step, with the choices of the other steps as they are, until no choice changes."""
         chosen = [0] * len(steps)
         for _ in range(SETTINGS.variant_rounds):
             before = list(chosen)
@@ -126,12 +126,13 @@ class VariantSearch:
                 break
 
     def _descent(self) -> list[list[Change]]:
-        """Return the options of each step, where not all combinations are tried: the last step is all outer levels at once."""
+        """Return the options of each step for a search step by step. In the last step all compressed outer levels may be dense at
+        once."""
         rows = listed_rows(self.factory.source, self.published.base) if "formats" in self.allow else {}
         return [*self._steps(other_kinds), *([[_unchanged, _formatted_else(rows)]] if rows else ())]
 
     def _steps(self, formats_of: InputFormats) -> Iterator[list[Change]]:
-        """Yield the options of each step, of which one is taken. The first option is no change."""
+        """Yield the options of each step, of which one is chosen. The first option is no change."""
         source, base = self.factory.source, self.published.base
         if "formats" in self.allow:
             for name, formats in formats_of(source, base).items():
@@ -144,7 +145,8 @@ class VariantSearch:
                 yield [_unchanged, _blocked(blocking, source.program)]
 
     def _kept(self) -> tuple[Variant, ...]:
-        """Return the variant of the user, the best ones, and the best ones with the formats, or the products, of the user."""
+        """Return the variant of the user, the best ones, and the best one with the formats, and with the products, of the
+        user."""
         ranked = sorted((s for s in self._costs if self._costs[s] < inf), key=lambda s: (self._costs[s], s.to_yaml()))
         variants = [variant for schedule in ranked if (variant := self._variants[schedule]) is not None]
         kept = [self.published, *variants[: SETTINGS.kept_variants]]
@@ -177,7 +179,7 @@ def _formatted(name: str, format: str) -> Change:
 
 
 def _formatted_else(formats: Mapping[str, str]) -> Change:
-    """Return the change that gives formats to tensors to which a schedule gives none."""
+    """Return the change that sets these formats of tensors to which a schedule gives none."""
     return lambda schedule: replace(schedule, formats=tuple({**formats, **dict(schedule.formats)}.items()))
 
 
