@@ -1,4 +1,4 @@
-"""The blocks that a schedule asks for: of tensors by name or by pattern, and as vectors along dense dimensions."""
+"""The blocks that a schedule states: of tensors, by name or by a pattern of names, and as vectors along dense dimensions."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ from fuseflow.tensors.blocks import Block, block_text, check_block
 
 
 def apply_blocks(program: Program, aliases: Mapping[str, str], schedule: Schedule) -> Program:
-    """Return the program in the blocks that the schedule asks for. `aliases` are names of tensors seen in other dimensions.
+    """Return the program in the blocks that the schedule states. `aliases` maps names that only show a tensor in other dimensions
+    to the tensor.
 
     Raises `ScheduleError` for a tensor that does not exist, and `ProgramError` for blocks that do not fit together.
     """
@@ -38,7 +39,8 @@ def apply_blocks(program: Program, aliases: Mapping[str, str], schedule: Schedul
 
 
 def _refuse_kept_vectors(program: Program, vectorized: Program, schedule: Schedule) -> None:
-    """Raise `ScheduleError` for vectors of a tensor that a `keep` compares element by element."""
+    """Raise `ScheduleError` if `vectorized` has vectors of a tensor that a `keep` compares element by element. `program` is
+    without vectors."""
     before, after = program.declared, vectorized.declared
     for einsum in vectorized.einsums:
         changed = [name for name in (einsum.name, *einsum.operands) if after[name].block != before[name].block]
@@ -52,7 +54,7 @@ def _refuse_kept_vectors(program: Program, vectorized: Program, schedule: Schedu
 
 
 def _asked(program: Program, aliases: Mapping[str, str], schedule: Schedule) -> dict[str, Block]:
-    """Return the requested blocks, by tensor. A name wins over a pattern, and a later pattern over an earlier one."""
+    """Return the stated blocks, by tensor. A name takes precedence over a pattern, and a later pattern over an earlier one."""
     patterns = [(name, sizes) for name, sizes in schedule.blocks if is_pattern(name)]
     blocks: dict[str, Block] = {}
     for pattern, sizes in patterns:
@@ -72,12 +74,12 @@ def _asked(program: Program, aliases: Mapping[str, str], schedule: Schedule) -> 
 
 
 def is_pattern(name: str) -> bool:
-    """Return whether a name of a schedule stands for several tensors, as in `layer*.weight`."""
+    """Return whether a name in a schedule is a pattern that matches several tensors, as `layer*.weight` is."""
     return any(character in name for character in "*?[")
 
 
 def _check(name: str, sizes: Block, program: Program, aliases: Mapping[str, str], schedule: Schedule) -> None:
-    """Raise `ScheduleError` unless the tensor exists and has as many dimensions as the block."""
+    """Raise `ScheduleError` unless the tensor exists and has as many dimensions as the block has sizes."""
     declared, span = program.declared, schedule.place("block", name)
     if name in aliases:
         message = f"block of `{name}`: it is `{aliases[name]}` seen in other dimensions"

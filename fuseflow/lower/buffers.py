@@ -1,4 +1,4 @@
-"""The reuse buffers and the preloads that a schedule states: of the ports that read a tensor, also as a view or a permuted copy of it."""
+"""The reuse buffers and the preloads that a schedule states for ports that read a tensor, or a view or a permuted copy of it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from fuseflow.schedule import Schedule
 
 
 def with_buffers(graph: Graph, partitioned: PartitionedProgram, fused: FusedRegion) -> Graph:
-    """Return the graph of a region whose inputs have the buffers that the schedule states, or are preloaded as it states."""
+    """Return the graph of a region with the reuse buffers and the preloads of its inputs that the schedule states."""
     sizes, ports = dict(partitioned.schedule.buffers), dict(partitioned.schedule.preloads)
     if not (sizes or ports):
         return graph
@@ -35,12 +35,13 @@ def with_buffers(graph: Graph, partitioned: PartitionedProgram, fused: FusedRegi
 
 
 def without_buffers(graph: Graph) -> Graph:
-    """Return the graph without reuse buffers and preloads, as it is lowered: they are added last, and public primitives know none."""
+    """Return the graph without reuse buffers and preloads: they are added at the end of lowering, and public primitives cannot
+    have them."""
     return replace(graph, tensors=tuple(replace(tensor, buffer=0, preload=0) for tensor in graph.tensors))
 
 
 def refuse_preloads(partitioned: PartitionedProgram, graphs: Sequence[Graph]) -> None:
-    """Raise `ScheduleError` for a tensor that cannot be preloaded, or that no region reads from memory."""
+    """Raise `ScheduleError` for a preload of a tensor that cannot be preloaded, or that no region reads from memory."""
     schedule, program = partitioned.schedule, partitioned.original
     if not schedule.preloads:
         return
@@ -65,8 +66,8 @@ def refuse_preloads(partitioned: PartitionedProgram, graphs: Sequence[Graph]) ->
 
 
 def buffer_names(tensor: str, partitioned: PartitionedProgram, fused: FusedRegion) -> Iterator[str]:
-    """Yield the names by which a schedule gives a buffer to a tensor that a region reads: its own name, then, if it is a view or
-    a permuted copy, the names of its source, of the source of that, and so on."""
+    """Yield the names by which a schedule may state the buffer of a tensor that a region reads: its name, then, if it is a view
+    or a permuted copy, the names of its source, of the source of that, and so on."""
     sources = {copy.name: copy.source for copy in fused.copies} | {
         name: source_of(view).tensor for name, view in partitioned.views.items()
     }
@@ -101,8 +102,8 @@ def refuse_unknown_buffers(partitioned: PartitionedProgram, graphs: Iterable[Gra
 
 
 def preload_notices(schedule: Schedule, graphs: Sequence[Graph], machine: Machine) -> tuple[str, ...]:
-    """Return sentences about preloads that have no effect: of a machine whose memory answers at once, and of tensors that are read in
-    order alone."""
+    """Return sentences about preloads without effect: on a machine whose memory answers at once, and of tensors that are only
+    read in order."""
     if not schedule.preloads:
         return ()
     names = dict.fromkeys(tensor.name for graph in graphs for tensor in graph.tensors if tensor.preload)
@@ -119,8 +120,8 @@ def preload_notices(schedule: Schedule, graphs: Sequence[Graph], machine: Machin
 
 
 def buffer_notices(schedule: Schedule, graphs: Iterable[Graph], machine: Machine) -> tuple[str, ...]:
-    """Return sentences about buffers that have no effect: of a machine whose memory answers at once, and of tensors that are read in
-    order alone."""
+    """Return sentences about buffers without effect: on a machine whose memory answers at once, and of tensors that are only read
+    in order."""
     if not schedule.buffers:
         return ()
     if not isinstance(machine.memory, TimedMemory):
@@ -140,7 +141,7 @@ def buffer_notices(schedule: Schedule, graphs: Iterable[Graph], machine: Machine
 
 
 def read_tensors(partitioned: PartitionedProgram, graphs: Iterable[Graph]) -> set[str]:
-    """Return the tensors that regions read, as the user names them, and the tensors of which they read views."""
+    """Return the tensors that regions read, by the names of the user, and the tensors of which they read views."""
     read = {name for graph in graphs for name in graph.inputs}
     sources = {name: source_of(view).tensor for name, view in partitioned.views.items()}
     for name in [*read]:

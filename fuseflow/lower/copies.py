@@ -1,4 +1,4 @@
-"""Permuted copies as regions of their own: the region that makes a copy, and its cost."""
+"""Permuted copies, each made by a region that does only that; and their costs."""
 
 from __future__ import annotations
 
@@ -18,14 +18,13 @@ from fuseflow.tensors import Format
 
 
 def copy_region(state: LoweringState, copy: Copy, fused: FusedRegion) -> FusedRegion:
-    """Return the region that makes a copy which a fused region reads."""
+    """Return the region that makes a copy for a fused region."""
     return permuting_region(state, state.stored[copy.source], replace(fused.declared[copy.name], name=copy.name))
 
 
 def permuting_region(state: LoweringState, source: TensorType, target: TensorType) -> FusedRegion:
-    """Return the region that stores a tensor again in the format of `target`: it reads the source in its own order and permutes what it
-    writes.
-    """
+    """Return the region that stores a tensor again in the format of `target`: it reads `source` in the order in which that is
+    stored, and permutes what it writes."""
     indices = tuple(f"i{d}" for d in range(len(source.shape)))
     program = Program((source, target), (Einsum(target.name, indices, Access(source.name, indices)),), (target.name,))
     only_result = lambda name: 0.0 if name == target.name else math.inf  # noqa: E731
@@ -35,7 +34,7 @@ def permuting_region(state: LoweringState, source: TensorType, target: TensorTyp
 
 
 def dense_copy(state: LoweringState, source: TensorType, order: tuple[int, ...]) -> TensorType:
-    """Return the declaration of a dense copy whose dimensions are stored in this order."""
+    """Return the declaration of a dense copy of `source` with its dimensions stored in this order."""
     name = "_".join([f"{source.name}.dense", *map(str, order)])
     while name in state.declared:
         name += "_"
@@ -43,9 +42,8 @@ def dense_copy(state: LoweringState, source: TensorType, order: tuple[int, ...])
 
 
 def cost_with_copies(costs: OrderCosts, fused: FusedRegion, limit: float = math.inf) -> Estimate | CostBound:
-    """Return the cost of a region in its order, with the copies that the order needs; or a bound of it above a limit of its rank. Raises
-    `FusionError` if no table can be made in it.
-    """
+    """Return the cost of a region in its order, with the copies that the order needs; or a bound of the cost, if its rank is
+    above `limit`. Raises `FusionError` if no table can be made in the order."""
     cost = costs.cost(fused, limit)
     if isinstance(cost, CostBound):
         return cost  # copies cost something, too
@@ -55,9 +53,8 @@ def cost_with_copies(costs: OrderCosts, fused: FusedRegion, limit: float = math.
 
 
 def public_cost(costs: OrderCosts, fused: FusedRegion, limit: float = math.inf) -> Estimate | CostBound:
-    """Return the cost of the public form of a region in its order, or a bound of it above a limit of its rank. Raises `FusionError` if it
-    has none, or if it needs copies: a region that makes copies has none.
-    """
+    """Return the cost of the public form of a region in its order, or a bound of it, if its rank is above `limit`. Raises
+    `FusionError` if it has none, or if it needs copies: a region that makes copies has none."""
     state = costs.state
     private = region_graph(state, fused).form.private
     if private:
@@ -69,7 +66,7 @@ def public_cost(costs: OrderCosts, fused: FusedRegion, limit: float = math.inf) 
 
 
 def _copy_cost(state: LoweringState, copy: Copy, fused: FusedRegion) -> Estimate:
-    """Return the cost of a copy, which is nothing if the copy is not needed, or was made before."""
+    """Return the cost of a copy, which is 0 if the copy is not needed, or is made by an earlier region."""
     order, costs = copy.order(fused.order), state.memo.copies
     is_stored = stored_copy_name(copy, fused.order, state.declared) in state.stored
     if is_stored or not requires_copy(copy, state.stored[copy.source], fused.order):

@@ -12,7 +12,8 @@ from fuseflow.schedule.entries import split_fifo
 
 
 def with_depths(graph: Graph, region: str, places: LaneAssignment, schedule: Schedule) -> Graph:
-    """Return the graph of a region with the depths that the schedule states. A depth of one FIFO wins over the depth of all FIFOs."""
+    """Return the graph of a region with the depths that the schedule states. A depth of one FIFO takes precedence over that of
+    all FIFOs. `places` are the lanes of the nodes."""
     stated = {name: depth for name, depth in schedule.depths if split_fifo(name)[0] == region}
     if not stated:
         return graph
@@ -26,9 +27,8 @@ def with_depths(graph: Graph, region: str, places: LaneAssignment, schedule: Sch
 
 
 def fifo_names(graph: Graph, places: LaneAssignment) -> Mapping[str, tuple[Edge, ...]]:
-    """Return the FIFOs of a graph by name: the name of the node that reads, and the number of the input, as in `mul.1`. The
-    copies of a FIFO in lanes have the name that it has without lanes, too.
-    """
+    """Return the FIFOs of a graph by name: the name of the node that reads, and the number of its input, as in `mul.1`. All
+    copies of a FIFO in lanes also have the name that it has without lanes. `places` are the lanes of the nodes."""
     names: dict[str, list[Edge]] = {}
     for node in graph.nodes:
         for k in range(len(node.inputs)):

@@ -1,4 +1,4 @@
-"""Which tensors of a program a machine can compute with."""
+"""The check that a machine can compute with the types of the tensors of a program."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from fuseflow.tensors import DTYPES, Tensor
 
 
 def refuse_wide_tensors(program: Program, tensors: Mapping[str, Tensor], machine: Machine) -> None:
-    """Raise `MachineError`, with the place of the tensor, if the machine computes in 32-bit floats, and these do not hold the
+    """Raise `MachineError`, with the location of the tensor, if the machine computes in 32-bit floats, and these do not hold the
     values that a program with inferred types reads and computes.
 
     Inputs are judged by their values. An integer result is held if all integers that it is computed from are, also if some of
@@ -49,5 +49,5 @@ def _rounded_error(name: str, largest: float, machine: Machine, span: Span | Non
 
 
 def _span(program: Program, tensor: TensorType) -> Span | None:
-    """Return the place where a tensor is declared or computed."""
+    """Return the location in the program where a tensor is declared or computed, None if it has none."""
     return tensor.span or (program.defined[tensor.name].location.span if tensor.name in program.defined else None)

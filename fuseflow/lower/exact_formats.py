@@ -1,4 +1,4 @@
-"""The formats of a schedule by the exact names of tensors, in the place of patterns of names."""
+"""Replaces patterns of names in the formats of a schedule by the names of the tensors that they match."""
 
 from __future__ import annotations
 
@@ -13,8 +13,7 @@ from fuseflow.tensors.format_patterns import Ranks, exact_formats, is_pattern
 
 def with_exact_formats(program: Program, schedule: Schedule) -> tuple[Schedule, tuple[str, ...]]:
     """Return a schedule whose formats name tensors of the program exactly, and notices of tensors that its patterns leave out.
-    Raises `ScheduleError` for a pattern that matches no tensor, or none that its format is for.
-    """
+    Raises `ScheduleError` for a pattern that matches no tensor, or no tensor that its format fits."""
     if not any(is_pattern(name) for name, _ in schedule.formats):
         return schedule, ()
 

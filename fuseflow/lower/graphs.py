@@ -21,10 +21,11 @@ from fuseflow.transform.public import PublicForm, public_form
 
 @dataclass(frozen=True, slots=True)
 class RegionGraph:
-    """The graph of a region, its expected cost, and the statistics of the tensors that it writes. It may be `renamed`: the graph
-    of another region, under the names of this one. The `table` is there if it was made.
+    """The graph of a region, its expected cost, and the statistics of the tensors that it writes. `renamed` says that it is the
+    graph of another region under the names of this one. `table` is None if it was not made.
 
-    `own` is the graph in our own primitives. `form` is its public form if the schedule asks for public primitives, else the graph itself.
+    `own` is the graph in fuseflow's own primitives. `form` is its public form if the schedule asks for public primitives, else
+    that graph.
     """
 
     renamed: bool
@@ -36,9 +37,9 @@ class RegionGraph:
 
 
 def region_graph(state: LoweringState, fused: FusedRegion, precedent: Precedent | None = None) -> RegionGraph:
-    """Return the graph of a region in its order. If its `precedent` has a graph already, it is that graph under other names.
-    Raises `FusionError` if no table can be made in this order.
-    """
+    """Return the graph of a region in its order. `precedent` is the outcome of the search for it, or for an earlier region that
+    differs in names alone: its graph is taken, renamed where names differ. Raises `FusionError` if no table can be made in this
+    order."""
     table, priced, renamed = None, None, None
     if precedent is not None and precedent.candidate.region is fused:
         own, priced = precedent.graph, precedent.priced
@@ -54,7 +55,7 @@ def region_graph(state: LoweringState, fused: FusedRegion, precedent: Precedent 
 
 
 def _renamed(precedent: Precedent, fused: FusedRegion) -> Graph | None:
-    """Return the graph of a region that has other names than its precedent, or None if only its table tells the names of the nodes."""
+    """Return the graph of the precedent under the names of a region, None if the nodes cannot be named without a table."""
     region = precedent.candidate.region
     pairs = list(zip(nodes(*region.trees), nodes(*fused.trees), strict=True))
     labels = {old.label: new.label for old, new in pairs if isinstance(old, Producer) and isinstance(new, Producer)}
@@ -66,9 +67,8 @@ def _renamed(precedent: Precedent, fused: FusedRegion) -> Graph | None:
 def estimated(
     state: LoweringState, graph: Graph, fused: FusedRegion, priced: PricedTable | None = None
 ) -> tuple[Estimate, Mapping[str, TensorStatistics]]:
-    """Return the expected cost of a graph of a region, and the statistics of the tensors that it writes. Graphs that are equal up to names,
-    and read tensors of equal statistics, are estimated once, and not at all if the table was `priced`.
-    """
+    """Return the expected cost of the graph of a region, and the statistics of the tensors that it writes. Graphs that are equal
+    up to names, and read tensors of equal statistics, are estimated once, and not at all if their table was `priced` already."""
     statistics, structure, known = readable_statistics(state, fused), graph.structure, state.memo.estimates
     place = {name: n for n, name in enumerate(structure.tensors)}
     declared = tuple([place[name] for name in graph.declared])  # bytes are added in this order
@@ -95,12 +95,12 @@ def verified(state: LoweringState, graph: Graph) -> Graph:
 
 
 def scheduled_form(state: LoweringState, own: Graph) -> PublicForm:
-    """Return a graph in the primitives that the schedule asks for."""
+    """Return a graph (in fuseflow's own primitives) in the primitives that the schedule asks for."""
     return public_form(own) if state.partitioned.schedule.primitives == "public" else PublicForm(own)
 
 
 def readable_statistics(state: LoweringState, fused: FusedRegion) -> dict[str, TensorStatistics]:
-    """Return the statistics of the tensors that a region may read, its copies included."""
+    """Return the statistics of the tensors that a region may read, with those of its copies."""
     copies = {copy.name: state.statistics.get(copy.name) or _permuted(state, copy, fused) for copy in fused.copies}
     return {**state.statistics, **copies}
 

@@ -1,4 +1,4 @@
-"""Results that are written once although the schedule asks for writers in lanes, and why."""
+"""Notices of results that are written once although the schedule asks for a writer in each lane, and why."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from fuseflow.schedule import Schedule
 
 
 class DealtRegion(Protocol):
-    """A region with its graph, and the nodes of it that are in lanes."""
+    """A region with its graph, and in `places` the lanes of those of its nodes that are in lanes."""
 
     @property
     def graph(self) -> Graph: ...
@@ -36,7 +36,7 @@ def writer_notices(schedule: Schedule, regions: Iterable[DealtRegion]) -> tuple[
 
 
 def _why(graph: Graph, node: WriteValues) -> str:
-    """Return why each lane cannot write what it has of a result."""
+    """Return why each lane cannot write its part of a result."""
     tensor = graph.declared[node.tensor]
     if any(level.text != "dense" for level in tensor.format.levels):
         return (

@@ -22,14 +22,14 @@ from fuseflow.transform import LaneGraph, parallelize
 from fuseflow.transform.stream_levels import stage_loops
 
 LaneAssignment: TypeAlias = Mapping[str, tuple[tuple[str, int], ...]]
-"""The lanes that each node is in, by node, outermost first, as loop and number. The loop is an index, or `T1.i` in a stage with lanes of
-its own."""
+"""The lanes that each node is in, by node name, outermost first, as loop and number. The loop is an index, or `T1.i` where one
+stage has lanes for itself."""
 StageLoops: TypeAlias = Mapping[str, tuple[str, ...]]
 """The stages of a region, producers first, each with the loops that it runs in, outermost first."""
 
 
 class StagedRegion(Protocol):
-    """A region with its stages."""
+    """A region with its stages and their loops."""
 
     @property
     def fused(self) -> FusedRegion: ...
@@ -38,7 +38,7 @@ class StagedRegion(Protocol):
 
 
 def stages_of(graph: Graph, table: FusionTable) -> StageLoops:
-    """Return the stages of a region, given its table and its graph without lanes."""
+    """Return the stages of a region with their loops, given its table and its graph without lanes."""
     inside = stage_loops(graph, table.loops, table.stages)
     place = {
         evaluation.node.label: at for at, evaluation in enumerate(table.evaluations) if isinstance(evaluation.node, Producer)
@@ -50,7 +50,7 @@ def stages_of(graph: Graph, table: FusionTable) -> StageLoops:
 
 
 def with_lanes(graph: Graph, table: FusionTable, fused: FusedRegion, schedule: Schedule) -> LaneGraph:
-    """Return the graph of a region with the lanes that the schedule asks for. An index that needs no loop has none."""
+    """Return the graph of a region with the lanes that the schedule states. Lanes of an index that needs no loop are left out."""
     lanes = {index: count for index, count in scheduled_lanes(schedule, fused).items() if index in table.order}
     asked = _stage_entries(schedule, fused)
     stages = stages_of(graph, table) if asked else {}
@@ -68,7 +68,8 @@ def with_lanes(graph: Graph, table: FusionTable, fused: FusedRegion, schedule: S
 
 
 def _refuse_crossing_lanes(graph: Graph, own: Iterable[tuple[str, str]]) -> None:
-    """Raise `ScheduleError` for a graph in which a stream of a stage would have to be aligned with a stream that other lanes divide.
+    """Raise `ScheduleError` if in a graph a stream of a stage would have to be aligned with a stream that other lanes divide.
+    `own` are the stages with lanes for themselves, each with its index.
 
     Lanes of a stage beside lanes of two indices of its region may meet so. Each alone has a graph.
     """
@@ -83,7 +84,8 @@ def _refuse_crossing_lanes(graph: Graph, own: Iterable[tuple[str, str]]) -> None
 
 
 def scheduled_lanes(schedule: Schedule, fused: FusedRegion) -> dict[str, int]:
-    """Return the number of lanes of each index of a region, outermost first: the lanes of `REGION.INDEX`, else of `INDEX`."""
+    """Return the number of lanes that the schedule states for each index of a region, outermost first, as `REGION.INDEX` or else
+    as `INDEX`."""
     keys = _keys(fused)
     lanes: dict[str, int] = {}
     for index in fused.order:
@@ -94,13 +96,13 @@ def scheduled_lanes(schedule: Schedule, fused: FusedRegion) -> dict[str, int]:
 
 
 def most_lanes(schedule: Schedule, fused: FusedRegion, index: str) -> int:
-    """Return the number of lanes over which a region deals an index, of the stage that has most."""
+    """Return the most lanes over which a region, or a stage of it, deals an index."""
     own = (count for (_, dealt), count in _stage_entries(schedule, fused).items() if dealt == index)
     return max((scheduled_lanes(schedule, fused).get(index, 1), *own))
 
 
 def without_lanes(node: str, place: Iterable[tuple[str, int]]) -> str:
-    """Return the name that a node in these lanes has in the graph without lanes."""
+    """Return the name that a node has in the graph without lanes. `place` has the lanes that it is in."""
     for loop, lane in place:
         node = node.replace(f"/{loop.rpartition('.')[2]}{lane}", "", 1)
     return node
@@ -143,21 +145,21 @@ def _stage_refusal(region: StagedRegion, stage: str, index: str) -> tuple[str, s
 
 
 def _stage_entries(schedule: Schedule, fused: FusedRegion) -> dict[tuple[str, str], int]:
-    """Return the lanes that the schedule gives to stages of a region, by stage and index."""
+    """Return the lanes that the schedule states for stages of a region, by stage and index."""
     entries = ((split_lanes(name), count) for name, count in schedule.parallel)
     return {(stage, index): count for (region, stage, index), count in entries if stage and region == fused.name}
 
 
 def _nearest(name: str, names: Iterable[str]) -> str:
-    """Return a hint with the nearest name. A name with a region is compared with names of that form, and a bare name with bare ones."""
+    """Return a hint with the nearest of the names. A name with a region is compared with names of that form, and a bare name with
+    bare ones."""
     dotted = "." in name
     return did_you_mean(name, [key for key in names if ("." in key) == dotted])
 
 
 def _keys(fused: FusedRegion) -> dict[str, tuple[str, ...]]:
-    """Return, by index, the names that a schedule may use for it, the winning names first: with the name of its region, or of the
-    Einsum that is alone there (whose own index names may differ), then bare.
-    """
+    """Return, for each index, the names that a schedule may use for it, those that take precedence first: with the name of its
+    region, or of the Einsum that is alone there (which may name the index differently), then bare."""
     names = {index: [f"{fused.name}.{index}"] for index in fused.order}
     if len(fused.einsums) == 1:
         (einsum,) = fused.einsums

@@ -1,7 +1,7 @@
 """The cost of a region in one order after another. Nodes that its tables share are computed once, and no graph is made.
 
 The cost is exactly the cost of the graph (`graphs.region_graph`): the nodes are the same, and their costs are added in the same
-order. A table is left unfinished once the nodes that it needs so far cost more than a limit.
+order. A table is not finished if the nodes that it needs so far cost more than a limit.
 """
 
 from __future__ import annotations
@@ -29,7 +29,8 @@ from fuseflow.table.memo import TableMemo
 from fuseflow.table.results import write_results
 
 UNTILED_BITS = 32
-"""The bits of elements, where they do not matter: an operator takes a scalar of any width in one cycle."""
+"""The bits of elements if no tensor is tiled: then they do not matter, since an operator takes a scalar of any width in one
+cycle."""
 ROUNDING = 1 - 1e-9
 """The factor by which a bound is lowered, since it adds the costs of nodes in another order than the exact cost does."""
 
@@ -43,8 +44,7 @@ class _AboveLimit(Exception):
 
 class PricedStream(NamedTuple):
     """The facts about a stream that decide the costs of its readers. `bits` is the width of its elements, and `type` has the tile
-    of its values if a tensor is tiled: they give the work of an operator on a tile.
-    """
+    of its values if a tensor is tiled: the work of an operator on a tile follows from both."""
 
     type: StreamType
     shape: ExpectedStream
@@ -52,7 +52,7 @@ class PricedStream(NamedTuple):
 
 
 class PricedNode(NamedTuple):
-    """The cost of a node and its output streams, by their numbers."""
+    """The cost of a node, and the numbers of its output streams."""
 
     cost: NodeCost
     outputs: tuple[int, ...]
@@ -60,11 +60,11 @@ class PricedNode(NamedTuple):
 
 @dataclass(slots=True)
 class PricedCells(Cells):
-    """The cells of tables that read the same tensors. They compute the cost of each node as soon as it is made.
+    """The cells of tables that read the same tensors. The cost of each node is computed as soon as it is made.
 
     `statistics` and `tensors` describe the tensors that are read. `tiled` says whether any of them is tiled. `costs` has the
     costs of nodes in the order in which they were made, and `upstream` a bit for each node that a node needs, directly or
-    indirectly, and for the node itself: bit n stands for `costs[n]`.
+    indirectly, and for the node itself: bit n is for `costs[n]`.
 
     Streams are numbered: `numbers` has the number of each port, and equal streams have the same number. So nodes that do the same
     with equal streams are priced once: `priced` has them. `used` has the name that each node wants, and `ambiguous` has the nodes
@@ -89,9 +89,8 @@ class PricedCells(Cells):
     _number: dict[PricedStream, int] = field(default_factory=dict)
 
     def price(self, region: FusedRegion, memo: TableMemo, limit: float) -> Estimate | CostBound:
-        """Return the cost of the graph of a region in its order, or a bound of it above a limit of its rank. `memo` has what its tables
-        share, with these cells. Raises `FusionError` if no table can be made in this order.
-        """
+        """Return the cost of the graph of a region in its order, or a bound of it, if its rank is above `limit`. `memo` has what
+        its tables share, with these cells. Raises `FusionError` if no table can be made in this order."""
         try:
             tensors, writes = self._filled(region, memo, limit)
         except _AboveLimit as above:
@@ -120,7 +119,8 @@ class PricedCells(Cells):
         return write_results(TableBuilder(region, memo))
 
     def _written(self, tensors: Mapping[str, TensorDecl], writes: Iterable[Primitive]) -> dict[str, TensorStatistics]:
-        """Return the statistics of the tensors that are written, whose nodes stand level by level."""
+        """Return the statistics of the tensors that the nodes `writes` write. The writers of a tensor are in the order of its
+        levels."""
         levels: dict[str, list[ExpectedStream]] = {}
         for node in writes:
             if isinstance(node, WriteLevel):
@@ -130,7 +130,7 @@ class PricedCells(Cells):
         return {name: result_statistics(tensors[name].format, shapes) for name, shapes in levels.items()}
 
     def _total(self, tensors: Mapping[str, TensorDecl], writes: Sequence[Primitive]) -> Estimate:
-        """Return the cost of the table that was filled, which writes its results with these nodes."""
+        """Return the cost of the table that was filled, whose results the nodes `writes` write."""
         ends = [self._cost(node, self._inputs(node), [], tensors) for node in writes]
         digits = bin(self.needed(writes))[:1:-1]  # digit n says whether node n is needed
         costs = [self.costs[n] for n in map(int, self.used) if digits[n : n + 1] == "1"]
@@ -138,13 +138,13 @@ class PricedCells(Cells):
         return total_cost(costs, sorted({cost.tensor for cost in costs if cost.tensor}))
 
     def use(self, name: str, wanted: str) -> None:
-        """Take notice that the table names a node, and of a node that several names are wanted for."""
+        """Record that the table uses a node, under a wanted name, and whether several names are wanted for it."""
         self.used.setdefault(name, wanted)
         if wanted != self.nodes[name].name:
             self.ambiguous.add(name)
 
     def use_all(self, used: Mapping[str, str]) -> None:
-        """Take notice that the table names the nodes of a step: the first name that is wanted stays."""
+        """Record that the table uses the nodes of a step, each under a wanted name: the first name that is wanted stays."""
         if used.keys().isdisjoint(self.ambiguous):
             self.used.update(used)
         else:
@@ -152,17 +152,17 @@ class PricedCells(Cells):
                 self.used.setdefault(name, wanted)
 
     def claim(self, stage: str) -> None:
-        """Do nothing: nobody asks for the stages of a table that is only priced."""
+        """Do nothing: a table that is only priced needs no stages."""
 
     def needed(self, writes: Iterable[Primitive]) -> int:
-        """Return the bits of the nodes that the nodes which store the results need."""
+        """Return the bits of all nodes that the writers of the results need, directly or indirectly."""
         bits = 0
         for port in chain.from_iterable(node.inputs for node in writes):
             bits |= self.upstream[port.node]
         return bits
 
     def needs(self, port: Port) -> None:
-        """Count the nodes that a stream needs. Raises `_AboveLimit` if the table costs too much with them."""
+        """Add the nodes that a stream needs to the bound. Raises `_AboveLimit` if the table costs too much with them."""
         new = self.upstream[port.node] & ~self.counted
         if self.limit == math.inf or not new:
             return
@@ -226,7 +226,7 @@ class PricedCells(Cells):
         return node_cost(node, shapes, outputs, tiles, _operand_bits(inputs), tensors, self.statistics)
 
     def _numbered(self, stream: PricedStream) -> int:
-        """Return the number of a stream."""
+        """Return the number of a stream, a new one if no equal stream has one."""
         if stream not in self._number:
             self._number[stream] = len(self.streams)
             self.streams.append(stream)
@@ -234,7 +234,7 @@ class PricedCells(Cells):
 
 
 def _renamed(node: Primitive, name: str, names: Mapping[str, str]) -> Primitive:
-    """Return a node under a name, which reads other nodes under theirs."""
+    """Return a node under another name, whose inputs have the names that `names` maps theirs to."""
     inputs = tuple([Port(names[port.node], port.output) for port in node.inputs])
     return with_names(node, name, inputs, node.tensor if isinstance(node, TensorUser) else "")
 
@@ -246,10 +246,10 @@ def _operand_bits(inputs: Iterable[PricedStream]) -> int:
 
 @dataclass(frozen=True, slots=True)
 class OrderCosts:
-    """The costs of one region in the orders that are compared, and in other ways to fuse it. Shared parts of tables are computed
-    once: their nodes if they read the same copies, and the steps that make them if they differ in their order alone.
+    """The costs of one region in the orders that are compared, and in other ways to fuse it. What tables share is computed once:
+    their nodes if they read the same copies, and the steps that make them if they differ in their order alone.
 
-    Where the schedule asks for public primitives, each graph is made, since its public form costs something else.
+    If the schedule asks for public primitives, each graph is made, since its public form has another cost.
     """
 
     state: LoweringState
@@ -257,9 +257,8 @@ class OrderCosts:
     memos: dict[Hashable, TableMemo] = field(default_factory=dict)
 
     def cost(self, region: FusedRegion, limit: float = math.inf) -> Estimate | CostBound:
-        """Return the cost of the graph of a region in its order, or a bound of it above a limit of its rank. Raises `FusionError` if no
-        table can be made in it.
-        """
+        """Return the cost of the graph of a region in its order, or a bound of it, if its rank is above `limit`. Raises
+        `FusionError` if no table can be made in the order."""
         if self.state.partitioned.schedule.primitives == "public":
             return region_graph(self.state, region).cost
         copies, cells = self._cells(region)
@@ -267,8 +266,7 @@ class OrderCosts:
 
     def table(self, region: FusedRegion) -> PricedTable | None:
         """Return the table of a region in its order. None if the schedule asks for public primitives, or if the region reads
-        copies: their content is known once they are made.
-        """
+        copies: the statistics of copies are known only once they are made."""
         if region.copies or self.state.partitioned.schedule.primitives == "public":
             return None
         copies, cells = self._cells(region)
@@ -283,7 +281,7 @@ class OrderCosts:
         return copies, self.cells[copies]
 
     def _memo(self, region: FusedRegion, copies: Hashable) -> TableMemo:
-        """Return the memo that the tables of a region share with other tables."""
+        """Return the memo that the tables of a region in all its orders share. `copies` are the copies that it reads."""
         trees, settings = (region.trees, copies), (region.locate, region.rescan, region.repeat)
         if (trees, settings) not in self.memos:
             if trees not in self.memos:

@@ -1,6 +1,5 @@
-"""The partition of a program into the regions of its schedule: its formats are inferred, its reshapes eliminated, and its blocks
-propagated.
-"""
+"""Cuts a program into the regions of its schedule. Its formats are inferred, its reshapes eliminated, and its blocks
+propagated."""
 
 from __future__ import annotations
 
@@ -33,12 +32,13 @@ from fuseflow.tensors.format import without_all
 class PartitionedProgram:
     """A program cut into the `regions` of a `schedule`.
 
-    `source` is the program of the user with the formats of the schedule, and `original` is the same with all formats inferred. `reshapes`
-    is the result of eliminating its reshapes; the results in `kept` are stored in the dimensions in which the user has them. `program` is
-    the program to lower: without reshapes, with all formats inferred, and in its blocks. `user_formats` names the tensors whose format the
-    user chose. `views` are the statements that only see a tensor in other dimensions, by name. `user_names` gives the user's name of a
-    tensor that the elimination of reshapes renamed. `formed` are the regions as Einsums of `original`, and `splits` the indices that are
-    two loops in one of them. `notices` say which regions were divided since they could not be lowered as they were.
+    `source` is the program of the user with the formats of the schedule, and `original` is the same with all formats inferred.
+    `reshapes` is the result of eliminating its reshapes; the results in `kept` are stored in the dimensions in which the user has
+    them. `program` is the program to lower: without reshapes, with all formats inferred, and in its blocks. `user_formats` names
+    the tensors whose format the user chose. `views` are the statements that only show a tensor in other dimensions, by name.
+    `user_names` has the user's name of each tensor that the elimination of reshapes renamed. `formed` are the regions as Einsums
+    of `original`, and `splits` the indices that are two loops in one of them. `notices` say which regions were divided since they
+    could not be lowered whole.
     """
 
     schedule: Schedule
@@ -62,17 +62,17 @@ class PartitionedProgram:
 
     @property
     def grows_regions(self) -> bool:
-        """Whether nobody has said which regions there are, so that they may be divided."""
+        """Whether the user did not say which regions there are, so that they may be divided."""
         return grows(self.original, self.schedule)
 
     @cached_property
     def viewed_tensors(self) -> frozenset[str]:
-        """The tensors that are seen in other dimensions too."""
+        """The tensors of which the program has views."""
         return frozenset(source_of(view).tensor for view in self.views.values())
 
     @property
     def results(self) -> dict[str, tuple[str, ...]]:
-        """The results that each region must write."""
+        """The results that each region must write, by its name."""
         return region_results(self.program, self.regions)
 
 
@@ -82,8 +82,8 @@ def partition_program(
     regions: tuple[Region, ...] | None = None,
     splits: tuple[RegionSplit, ...] | None = None,
 ) -> PartitionedProgram:
-    """Cut a program into the regions of the schedule, unless the `regions` are given. Its reshapes end regions, and vanish.
-    `splits` replace the splits of the schedule, where the regions are not the regions of the schedule.
+    """Cut a program into the regions of the schedule, or into `regions` if they are passed. Its reshapes end regions, and are
+    eliminated. `splits` replace the splits of the schedule, for `regions` that are not those of the schedule.
 
     Formats are inferred once; after a rewriting, only for tensors that it changed. Raises `ProgramError` for a program without a
     meaning, and `ScheduleError` for a schedule that does not fit it.
@@ -125,9 +125,8 @@ def partition_program(
 
 
 def with_associations(program: Program, schedule: Schedule) -> Program:
-    """Return the program with its products in the order that the schedule says, one result after the other. Raises `ScheduleError` where
-    that cannot be.
-    """
+    """Return the program with its products in the order that the schedule states, one result after the other. Raises
+    `ScheduleError` if a product cannot be computed so."""
     last = len(program.einsums)
     for name, text in sorted(schedule.associations, key=lambda entry: program.positions.get(entry[0], last)):
         try:
@@ -176,7 +175,8 @@ def declare_formats(typed: TypedProgram, schedule: Schedule) -> TypedProgram:
 
 
 def declare_dense_intermediates(typed: TypedProgram, regions: tuple[Region, ...]) -> TypedProgram:
-    """Return the program with the tensors that go from region to region stored dense, unless the user declared a format for them."""
+    """Return the program with the tensors that one region writes and another reads stored dense, unless the user declared a
+    format for them."""
     program = typed.source
     intermediates = {name for names in region_results(program, regions).values() for name in names}
     intermediates -= {*program.declared, *program.outputs}
@@ -186,7 +186,8 @@ def declare_dense_intermediates(typed: TypedProgram, regions: tuple[Region, ...]
 
 
 def _refined_regions(program: Program, reshapes: ReshapeElimination, regions: tuple[Region, ...]) -> tuple[Region, ...]:
-    """Return the regions of the program without reshapes. A reshape that only names an output again runs where its operand is computed."""
+    """Return the regions of the program without reshapes. A reshape that only renames an output is put into the region of its
+    operand."""
     defined = program.defined
     members: dict[str, tuple[str, ...]] = {}
     home: dict[str, str] = {}

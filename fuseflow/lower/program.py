@@ -1,4 +1,4 @@
-"""The lowering of a program: it is cut into the regions of its schedule, and one region after the other becomes a table and a graph."""
+"""Lowers a program: it is cut into the regions of its schedule, and one region after the other becomes a table and a graph."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def lower(
     """Return the program with all formats inferred, and its regions in the order in which they run.
 
     `tensors` may be empty: their statistics only rank loop orders. Without `regions`, the regions of the schedule are taken. No
-    costs are expected without a machine, so that `fuse: best` gives the regions of `layerwise`. Raises `ProgramError`,
+    costs can be expected without a machine, so `fuse: best` makes the regions of `layerwise`. Raises `ProgramError`,
     `ScheduleError` or `FusionError`.
     """
     if schedule.leaves_cut:
@@ -91,9 +91,8 @@ def region_requests(partitioned: PartitionedProgram) -> tuple[RegionRequest, ...
 
 
 def user_orders(partitioned: PartitionedProgram) -> dict[str, tuple[str, ...]]:
-    """Return the order that the user asked for, by region. An Einsum's order counts for its region if it is alone there. Raises
-    `ScheduleError` for a target without a region, and for a region that is ordered twice.
-    """
+    """Return the loop order that the user stated, by region. An order of an Einsum that is alone in its region is that of the
+    region. Raises `ScheduleError` for a target without a region, and for a region that is ordered twice."""
     alone = {r.einsums[0]: r.name for r in partitioned.regions if len(r.einsums) == 1}
     names = {r.name for r in partitioned.regions}
     orders: dict[str, tuple[str, ...]] = {}
@@ -114,7 +113,8 @@ def user_orders(partitioned: PartitionedProgram) -> dict[str, tuple[str, ...]]:
 
 
 def _unordered(target: str, partitioned: PartitionedProgram, targets: set[str]) -> ScheduleError:
-    """Return the error that says why no region has the order that the user wants for `target`."""
+    """Return the error that says why no region has the order that the user states for `target`. `targets` are the names that may
+    have one."""
     aliases = partitioned.reshapes.aliases
     region = next((r for r in partitioned.regions if target in r.einsums), None)
     if target in aliases:
@@ -140,7 +140,8 @@ def _unread(region: Region, schedule: Schedule) -> ScheduleError:
 
 
 def _refuse_unwritten(partitioned: PartitionedProgram, computed: set[str]) -> None:
-    """Raise `ScheduleError` for zeros to be dropped of a tensor that no region computes."""
+    """Raise `ScheduleError` if the schedule drops zeros of a tensor that no region computes. `computed` are those that regions
+    compute."""
     program, schedule = partitioned.program, partitioned.schedule
     for name in schedule.drop_zeros:
         if name in computed:

@@ -1,6 +1,5 @@
-"""Decisions on public primitives before the regions of a program are lowered: whether to use them, and in which order dense
-tensors are stored, where the order in which a region reads one decides whether the region has a public form.
-"""
+"""Decides about public primitives before the regions of a program are lowered: whether to use them, and in which order dense
+tensors are stored, if the order in which a region reads one decides whether the region has a public form."""
 
 from __future__ import annotations
 
@@ -26,9 +25,9 @@ ROUNDS = 4
 
 
 def with_primitives(schedule: Schedule, machine: Machine) -> Schedule:
-    """Return the schedule with its primitives chosen for a machine, whether outermost levels are scanned again in every loop, and whether
-    lanes write: the primitives of the public simulator keep no level, and write once. Raises `ScheduleError` if the schedule asks for
-    public primitives beside what only ours do."""
+    """Return the schedule with `auto` replaced, for a machine: its primitives, whether outermost levels are scanned again in
+    every loop, and whether lanes write. The primitives of the public simulator keep no level, and write once. Raises
+    `ScheduleError` if the schedule asks for public primitives and for something that only fuseflow's own ones can do."""
     public = schedule.primitives == "public" or (schedule.primitives == "auto" and machine.rules == "comal")
     if public and schedule.rescan == "never":
         raise ScheduleError(
@@ -60,11 +59,11 @@ def lower_for(
 ) -> tuple[PartitionedProgram, Iterator[CompiledRegion]]:
     """Return the program in the regions of a schedule, for a machine, and the regions, lowered one by one.
 
-    Public primitives locate a coordinate in the loop that gives it, below the levels of the loops around it. So a dense tensor that the
-    schedule did not order is stored as the loops of its reader run, if that gives more regions a public form. Only regions whose tensors
-    are stored anew are fused anew for that.
+    Public primitives locate a coordinate in the loop that emits it, below the levels of the loops around it. So a dense tensor
+    that the schedule did not order is stored in the order of the loops of its reader, if that gives more regions a public form.
+    Only regions whose tensors are stored anew are fused anew for that.
 
-    The collector of cyclic garbage does not look between two regions that are lowered here. `memo` has decisions about the same program.
+    The collector of cyclic garbage is paused while regions are lowered here. `memo` has decisions about the same program.
     """
     memo, partitioned = memo or LoweringMemo(), partition_program(program, with_primitives(schedule, machine))
     public = partitioned.schedule.primitives == "public"
@@ -97,7 +96,7 @@ def _without_repetition(
     tensors: Mapping[str, Tensor],
     memo: LoweringMemo,
 ) -> tuple[PartitionedProgram, Iterator[CompiledRegion]]:
-    """Return the program, cut so that no region that the user did not name repeats too much, and the lowered regions."""
+    """Return the program, cut so that no region that the user did not name repeats too much work, and the lowered regions."""
     while not isinstance(lowered, Refusal):
         regions = divided_regions(partitioned, lowered)
         if regions is partitioned.formed:
@@ -111,7 +110,7 @@ def _without_refusals(
     program: Program, partitioned: PartitionedProgram, tensors: Mapping[str, Tensor], memo: LoweringMemo
 ) -> tuple[PartitionedProgram, tuple[CompiledRegion, ...] | Refusal]:
     """Return the program, cut so that no region that the user did not name is refused, and the lowered regions or the refusal of
-    one. A region is refused that has no loop order, or would compute an Einsum in too many places."""
+    one. A region is refused that has no loop order, or would compute an Einsum too many times."""
     refused: list[FusionError] = []
     may_divide = refused if partitioned.grows_regions else None
     while True:
@@ -155,8 +154,8 @@ def _with_formats(
 
 
 def _wanted_formats(partitioned: PartitionedProgram, regions: Sequence[CompiledRegion]) -> Iterator[tuple[str, Format]]:
-    """Yield the dense tensors that regions without a public form read in another order than they are stored, with the order of the loops.
-    Views are stored as what they see."""
+    """Yield the dense tensors that regions without a public form read in another order than they are stored, with the order of
+    the loops. Views, and tensors with views, are left out."""
     viewed = {source_of(view).tensor for view in partitioned.views.values()}.union(partitioned.views)
     ordered = {name for name, _ in partitioned.schedule.formats}
     for region in regions:

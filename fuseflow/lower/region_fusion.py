@@ -1,4 +1,5 @@
-"""The search for the best order of a region, as its schedule wants it fused. Regions that differ in names alone are searched for once."""
+"""Fuses a region as its schedule states, and searches for its best loop order. Regions that differ in names alone are searched
+for once."""
 
 from __future__ import annotations
 
@@ -35,19 +36,20 @@ from fuseflow.table import build_table, emit
 
 
 class CostRule(Protocol):
-    """The cost of a region in its order, or a bound above a limit of its rank. It may refuse the order with a `FusionError`."""
+    """A function that returns the cost of a region in its order, or a bound of it, if its rank is above `limit`. It may refuse
+    the order with a `FusionError`."""
 
     def __call__(self, costs: OrderCosts, fused: FusedRegion, limit: float = math.inf, /) -> Estimate | CostBound: ...
 
 
 COPIES: dict[bool, tuple[CopyRule, ...]] = {True: ("never", "cycles", "free"), False: ("never",)}
-"""The rules of copying, in the order in which they are tried, by whether copies are allowed."""
+"""The rules of copying (which tensors a region may read from permuted copies), in the order in which they are tried; by whether
+the schedule allows copies."""
 
 
 def fuse_region(state: LoweringState, request: RegionRequest) -> tuple[FusedRegion, Precedent]:
-    """Return the region fused in its best order, or in the order of the user, and the region whose search found it: itself, or an
-    earlier one. Raises `FusionError` if there is no order.
-    """
+    """Return the region fused in its best order, or in the order of the user, and the outcome of the search that found it: for
+    this region, or for an earlier one with other names. Raises `FusionError` if there is no order."""
     program = state.partitioned.program
     stated = bool(request.order) and dict(program.region_orders).get(request.name) == request.order
     try:
@@ -61,7 +63,7 @@ def fuse_region(state: LoweringState, request: RegionRequest) -> tuple[FusedRegi
 
 
 def _refuse_contradiction(program: Program, request: RegionRequest, region: FusedRegion) -> None:
-    """Raise `FusionError` if the text of a program states an order of a region, and another one with an Einsum of the region."""
+    """Raise `FusionError` if the text of a program states an order of a region, and another order of one of its Einsums."""
     for einsum in (program.defined[e] for e in request.einsums if e in region.local_names):
         names = region.local_names[einsum.name]
         asked = list(dict.fromkeys(names[v] for v in einsum.order if names.get(v) in region.order))
@@ -87,7 +89,7 @@ def _fused(state: LoweringState, request: RegionRequest) -> tuple[FusedRegion, P
 
 
 def _at_orders(state: LoweringState, request: RegionRequest, refusal: Refusal) -> Refusal:
-    """Return the refusal of a region, with the places of the loop orders that its user wrote, which leave no other way."""
+    """Return the refusal of a region with the locations of the loop orders that its user wrote, if these leave no other way."""
     error, program = refusal.error, state.partitioned.program
     written = [e for name in request.einsums if (e := program.defined[name]).order]
     if request.order or not written or isinstance(error, PlacesError | OrdersError):
@@ -98,7 +100,7 @@ def _at_orders(state: LoweringState, request: RegionRequest, refusal: Refusal) -
 
 
 def _renamed(state: LoweringState, request: RegionRequest, precedent: Precedent, names: tuple[str, ...]) -> FusedRegion:
-    """Return the region as its precedent was fused, under the names of the request."""
+    """Return the region as the earlier one of `precedent` was fused, under the `names` of the request."""
     region, new_names = precedent.candidate.region, dict(zip(precedent.names[1:], names[1:], strict=True))
     pinned = [new_names[result] for result in precedent.candidate.choice.pinned]
     spans = {e: state.partitioned.program.defined[e].location.span for e in request.einsums}
@@ -107,14 +109,14 @@ def _renamed(state: LoweringState, request: RegionRequest, precedent: Precedent,
 
 
 def require_candidate(candidate: FusionCandidate | Refusal) -> FusionCandidate:
-    """Return the result of a search. Raises the `FusionError` of a refusal."""
+    """Return the region that a search found. Raises the `FusionError` of a refusal."""
     if isinstance(candidate, Refusal):
         raise candidate.error
     return candidate
 
 
 def fusion_problem(state: LoweringState, request: RegionRequest, costs: OrderCosts) -> FusionProblem:
-    """Return the problem that the search for a way to fuse the region solves. `costs` are the costs of the region."""
+    """Return the problem for the search for a way to fuse a region. `costs` computes the costs of its orders."""
     schedule, program = state.partitioned.schedule, state.partitioned.program
     return FusionProblem(
         program=program.unordered if request.order else program,  # the order of a region wins over orders of its Einsums
@@ -136,7 +138,8 @@ def fusion_problem(state: LoweringState, request: RegionRequest, costs: OrderCos
 
 
 def _is_named(state: LoweringState, request: RegionRequest) -> bool:
-    """Return whether the user names the Einsums of a region, or orders its loops: then it may compute an Einsum in many places."""
+    """Return whether the user names the Einsums of a region, or orders its loops. Then it may compute an Einsum in many places of
+    its trees."""
     names = state.partitioned.schedule.fuse_regions
     stated = names == ("layerwise",) and not state.partitioned.grows_regions
     return bool(request.order) or stated or (request.name in names and request.name not in KEYWORDS)
@@ -158,9 +161,8 @@ def _pins(state: LoweringState, request: RegionRequest) -> tuple[frozenset[str],
 
 
 def fusion_key(state: LoweringState, request: RegionRequest) -> Hashable:
-    """Return the facts that the choice for a region follows from. They are equal for regions that differ in names alone: a model repeats
-    its layers.
-    """
+    """Return the facts that decide how a region is fused. They are equal for regions that differ in names alone: a model repeats
+    its layers."""
     program, stored, declared = state.partitioned.program, state.stored, state.declared
     einsums = [program.defined[e] for e in request.einsums]
     names = {name: n for n, name in enumerate(region_names(state, request)[1:])}
@@ -188,7 +190,8 @@ def region_names(state: LoweringState, request: RegionRequest) -> tuple[str, ...
 
 
 def renamed_refusals(compared: ComparedOrders, old: tuple[str, ...], new: tuple[str, ...]) -> ComparedOrders:
-    """Return the orders that were compared for a region, with `new` names in the place of the `old` ones, as orders of another region."""
+    """Return the orders that were compared for a region as orders of another region, with `new` names in place of the `old`
+    ones."""
     names = dict(zip(old[1:], new[1:], strict=True))
 
     def renamed(word: re.Match[str]) -> str:
@@ -212,10 +215,10 @@ def renamed_refusals(compared: ComparedOrders, old: tuple[str, ...], new: tuple[
 
 
 def order_region(costs: OrderCosts, fused: FusedRegion) -> FusedRegion:
-    """Return the region in the order that the schedule's policy chooses, without copies that are not needed. Its dense levels are located
-    or joined as the schedule says, or as it costs less. If public primitives are asked for, and the region has no public form in this
-    order, an order is taken in which it has one, if there is any. Raises `FusionError` if no order can be lowered.
-    """
+    """Return the region in the order that the schedule's policy chooses, without copies that are not needed. Its dense levels are
+    located or joined as the schedule states, or as it costs less. If public primitives are asked for, and the region has no
+    public form in this order, an order is taken in which it has one, if there is any. Raises `FusionError` if no order can be
+    lowered."""
     ordered = _order_region(costs, fused, cost_with_copies)
     if costs.state.partitioned.schedule.primitives == "public" and isinstance(attempt(public_cost, costs, ordered), Refusal):
         public = attempt(_order_region, costs, fused, public_cost, candidate_limit(fused))
@@ -240,7 +243,7 @@ def _order_region(costs: OrderCosts, fused: FusedRegion, rule: CostRule, refused
 
 
 def apply_settings(state: LoweringState, fused: FusedRegion) -> FusedRegion:
-    """Return the region with the schedule's settings for all regions."""
+    """Return the region with those settings of the schedule that hold for all regions."""
     schedule = state.partitioned.schedule
     results = tuple(replace(r, drop_zeros=r.name in schedule.drop_zeros) for r in fused.results)
     rescan, resident = schedule.rescan == "every", resident_tensors(state.partitioned) & fused.stored.keys()
@@ -249,13 +252,13 @@ def apply_settings(state: LoweringState, fused: FusedRegion) -> FusedRegion:
 
 
 def expected_work(state: LoweringState, fused: FusedRegion) -> Callable[[LoopOrder], float]:
-    """Return the function that gives the expected work of an order of a region, by the loops of its trees alone, as a rank of costs."""
+    """Return a function that estimates the work of an order of a region from the loops of its trees alone, as a rank of costs."""
     work = region_work(state, fused)
     return cache(lambda order: expected_rank(*work(order), 0.0))
 
 
 def region_work(state: LoweringState, fused: FusedRegion) -> RegionWork:
-    """Return the work of a region, by the shares of coordinates that its tensors store."""
+    """Return the nests of a region, whose work is estimated from the shares of coordinates that its tensors store."""
     sources, blocks = {copy.name: copy.source for copy in fused.copies}, fused.blocks
     sizes = {v: -(-size // blocks.get(v, 1)) for v, size in fused.sizes.items()}
     stored = {view: _stored_shares(state, sources.get(view.tensor, view.tensor), view.indices) for view in fused.views}
@@ -263,7 +266,7 @@ def region_work(state: LoweringState, fused: FusedRegion) -> RegionWork:
 
 
 def _stored_shares(state: LoweringState, tensor: str, indices: tuple[str, ...]) -> dict[str, float]:
-    """Return the share of its coordinates that a tensor stores of each index along which it is sparse."""
+    """Return, for each index along which a tensor is sparse, the share of the coordinates of a fiber that it stores."""
     format, statistics = state.stored[tensor].format, state.statistics[tensor]
     assert format is not None
     levels = zip(format.order, format.levels, statistics.fanouts, statistics.sizes, strict=True)
@@ -271,7 +274,8 @@ def _stored_shares(state: LoweringState, tensor: str, indices: tuple[str, ...]) 
 
 
 def _located_or_joined(located: FusedRegion, cost: RegionCost) -> FusedRegion:
-    """Return the region with its dense levels located, or scanned and joined if that costs less."""
+    """Return the region (`located`: its dense levels are located), or the same with these scanned and joined if that costs
+    less."""
     joined, rank = replace(located, locate=False), located.compared.candidate(located.order).rank
     joined_cost = attempt(cost, joined, rank)
     return joined if not isinstance(joined_cost, Refusal) and joined_cost.rank < rank else located

@@ -1,4 +1,5 @@
-"""The lowering of one region: it is fused in its best order, to a table and a graph, after the views and the copies that it reads."""
+"""Lowers one region: it is fused in its best order, and becomes a table and a graph, after the views and the copies that it
+reads."""
 
 from __future__ import annotations
 
@@ -29,12 +30,13 @@ from fuseflow.transform.public import SELECTIONS
 
 @dataclass(frozen=True)  # with a place for cached values
 class CompiledRegion:
-    """One region at every stage, with its expected cost. A region without `einsums` is a copy that the next one reads.
+    """One region after all steps of lowering, with its expected cost. A region without `einsums` is a copy that the next one
+    reads.
 
-    `views_before` are the views (a tensor seen in other dimensions) that this region reads, and `views_after` the views that are
-    outputs of the program. `places` gives the lanes that the nodes of `graph` are in. `own` is the graph in our own primitives,
-    if `graph` is its public form. `private` names the parts without a public form, if the schedule asks for public primitives and
-    the graph is in our own. `made_table` is the table if it was made to lower the region.
+    `views_before` are the views (a tensor in other dimensions) that this region reads, and `views_after` the views that are
+    outputs of the program. `places` has the lanes of the nodes of `graph`. `own` is the graph in fuseflow's own primitives, if
+    `graph` is its public form. `private` names what has no public form, if the schedule asks for public primitives and the graph
+    is in fuseflow's own. `made_table` is the table if it was made to lower the region.
     """
 
     name: str
@@ -58,7 +60,7 @@ class CompiledRegion:
 
     @property
     def summary(self) -> tuple[Cell, ...]:
-        """The row that tables of regions have: name, loop order, number of Einsums and nodes, roofline, expected FLOPs and bytes."""
+        """The row of the region in tables: name, loop order, number of Einsums and nodes, roofline, expected FLOPs and bytes."""
         cost, order = self.estimate, ",".join(self.fused.order)
         return self.name, order, len(self.einsums), len(self.graph.nodes), cost.cycles, cost.flops, cost.bytes
 
@@ -69,12 +71,12 @@ class CompiledRegion:
 
     @cached_property
     def stages(self) -> StageLoops:
-        """The stages of the region, which may have lanes of their own, each with the loops that it runs in."""
+        """The stages of the region (the nests of its producers), which may be dealt to lanes one by one, each with its loops."""
         return stages_of(self.serial, self.table)
 
     @property
     def result_types(self) -> dict[str, TensorType]:
-        """The declarations of the results, as they are in memory."""
+        """The declarations of the results, as they are stored in memory."""
         as_written = self.graph.declared
         return {
             r.name: replace(r.tensor, format=as_written[r.name].format, fill=as_written[r.name].fill) for r in self.fused.results
@@ -82,7 +84,8 @@ class CompiledRegion:
 
     @property
     def selection_notice(self) -> str:
-        """The sentence that `graph` selects by public arithmetic, which holds for finite values alone. It is empty if it does not."""
+        """A sentence that says that `graph` selects by public arithmetic, which is right for finite values alone. It is empty if
+        it does not."""
         replaced = (node.function for node in self.own.nodes if isinstance(node, Alu)) if self.own else ()
         selections = dict.fromkeys(f"`{function}`" for function in replaced if function in SELECTIONS)
         if not selections:
@@ -94,12 +97,12 @@ class CompiledRegion:
 
     @property
     def serial(self) -> Graph:
-        """The graph in our own primitives, without lanes."""
+        """The graph in fuseflow's own primitives, without lanes."""
         return emit(self.table) if self.places or self.own else self.graph
 
 
 LoweringStep: TypeAlias = CompiledRegion | TensorView
-"""A step of a region: a graph runs, or a tensor is seen in other dimensions."""
+"""A step of the lowering of a region: a region that runs, or a view of a tensor in other dimensions."""
 LoweringSteps: TypeAlias = tuple[tuple[LoweringStep, ...], LoweringState]
 """Steps in order, and the state after them."""
 
@@ -123,8 +126,8 @@ def lower_region(state: LoweringState, request: RegionRequest) -> tuple[tuple[Co
 
 
 def dealt_region(state: LoweringState, region: CompiledRegion, schedule: Schedule) -> CompiledRegion:
-    """Return a region without lanes as it is with the lanes and the depths that a schedule states for it. `state` is the state before it;
-    the schedule of its program states reuse buffers.
+    """Return a region without lanes with the lanes and depths that a schedule states for it. `state` is the state before it; the
+    schedule of its program states reuse buffers.
 
     Raises `ScheduleError` for lanes that the graph cannot have.
     """
@@ -138,7 +141,8 @@ def dealt_region(state: LoweringState, region: CompiledRegion, schedule: Schedul
 
 
 def _with_views(steps: Iterable[LoweringStep]) -> tuple[CompiledRegion, ...]:
-    """Return the regions among some steps, each with the views that come before it, and the last region also with the views after it."""
+    """Return the regions among the steps, each with the views that come before it, and the last region also with the views after
+    it."""
     regions: list[CompiledRegion] = []
     waiting: tuple[TensorView, ...] = ()
     for step in steps:
@@ -153,7 +157,7 @@ def _with_views(steps: Iterable[LoweringStep]) -> tuple[CompiledRegion, ...]:
 def _compiled(
     state: LoweringState, request: RegionRequest, fused: FusedRegion, precedent: Precedent | None = None
 ) -> tuple[CompiledRegion, LoweringState]:
-    """Compile a fused region in its order to a graph, like its precedent. Return it with the state after it ran."""
+    """Compile a fused region in its order to a graph, or rename that of its precedent. Return it with the state after it ran."""
     lowered, schedule = region_graph(state, fused, precedent), state.partitioned.schedule
     places: LaneAssignment = {}
     own, form, cost = lowered.own, lowered.form, lowered.cost
@@ -193,9 +197,8 @@ def _views(state: LoweringState, names: Iterable[str]) -> LoweringSteps:
 
 
 def _view(state: LoweringState, name: str) -> LoweringSteps:
-    """Return the steps that make a view of a tensor. A copy comes first where the dense dimensions are not stored in the order that the
-    view needs.
-    """
+    """Return the steps that make a view of a tensor. A copy comes first if the dense dimensions are not stored in the order that
+    the view needs."""
     view, declared = state.views[name], state.declared[name]
     tensor = source_of(view).tensor
     steps, state = _views(state, (tensor,))
@@ -216,7 +219,7 @@ def _view(state: LoweringState, name: str) -> LoweringSteps:
 
 
 def _root(state: LoweringState, name: str) -> str:
-    """Return the tensor that a view, or a view of a view, sees."""
+    """Return the tensor that is seen through a view, or through a view of a view."""
     while name in state.views:
         name = source_of(state.views[name]).tensor
     return name

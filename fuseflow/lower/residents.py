@@ -1,4 +1,5 @@
-"""The resident tensors of a program: inputs that lie in the configuration of the accelerator, whatever dimensions they are seen in."""
+"""The resident tensors of a program: inputs that are part of the configuration of the accelerator, also if they are read as
+views."""
 
 from __future__ import annotations
 
@@ -23,7 +24,7 @@ def resident_tensors(partitioned: PartitionedProgram) -> frozenset[str]:
 
 
 def refuse_computed_residents(partitioned: PartitionedProgram) -> None:
-    """Raise `ScheduleError` for a resident tensor that is no input of the program."""
+    """Raise `ScheduleError` if a resident tensor of the schedule is no input of the program."""
     program, schedule = partitioned.original, partitioned.schedule
     inputs = [tensor.name for tensor in program.inputs]
     for name in schedule.resident:
@@ -36,7 +37,8 @@ def refuse_computed_residents(partitioned: PartitionedProgram) -> None:
 
 
 def refuse_resident_copy(partitioned: PartitionedProgram, region: FusedRegion) -> None:
-    """Raise `ScheduleError` if a region that makes a permuted copy reads a resident tensor: others would read the copy, from memory."""
+    """Raise `ScheduleError` if a region that makes a permuted copy reads a resident tensor: other regions would read the copy
+    from memory."""
     for name in sorted(resident_tensors(partitioned) & region.stored.keys()):
         message = f"it is not read as it is stored, but from the permuted copy `{region.name}`, which lies in memory"
         raise _refusal(partitioned, name, message, "store it in the order of the loops (`--format`), or order these (`--order`)")

@@ -1,4 +1,4 @@
-"""The splits that a schedule asks for: an index of an Einsum is two loops in its region."""
+"""The splits that a schedule states: an index of an Einsum becomes two loops in its region."""
 
 from __future__ import annotations
 
@@ -14,9 +14,8 @@ from fuseflow.schedule import Region, Schedule
 def region_splits(
     program: Program, kept: Collection[str], regions: Iterable[Region], schedule: Schedule
 ) -> tuple[RegionSplit, ...]:
-    """Return the splits that the schedule asks for, each in the region of its Einsum. The tensors in `kept` are stored as they are. Raises
-    `ScheduleError` for an index that cannot be split.
-    """
+    """Return the splits that the schedule states, each in the region of its Einsum. Tensors in `kept` are stored in the user's
+    dimensions. Raises `ScheduleError` for an index that cannot be split."""
     splits: tuple[RegionSplit, ...] = ()
     members = {name: frozenset(region.einsums) for region in regions for name in region.einsums}
     for target, size in schedule.splits:

@@ -1,4 +1,4 @@
-"""The state of the lowering of a program: the tensors that are in memory before the next region runs."""
+"""The state of a program that is lowered: the tensors that are in memory before the next region runs."""
 
 from __future__ import annotations
 
@@ -38,10 +38,9 @@ class PricedTable:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Precedent:
-    """The outcome of a search for a way to fuse a region, with the names that the region uses: its own, then the names of its
-    tensors. A region that differs in names alone has other names in the same places. `nodes` are the nodes of its table, which is
-    `priced` if the search priced it under its names, and `graph` is its graph.
-    """
+    """The outcome of a search for a way to fuse a region, for regions that differ in names alone. `names` are those of the region
+    and of its tensors, in an order that these regions share. `nodes` are the nodes of its table, which is `priced` if the search
+    priced it under these names, and `graph` is its graph."""
 
     names: tuple[str, ...]
     candidate: FusionCandidate
@@ -54,8 +53,8 @@ class Precedent:
 class LoweringMemo:
     """Decisions and values that are computed once. The memo only saves time.
 
-    `fusions` has the way in which a region was fused, by its `region_fusion.fusion_key` and the requested order, and `copies` the
-    cost of a copy, by its source and its order. For graphs that are equal up to names, `estimates` has the costs and the
+    `fusions` has the outcome of the search for a region, by its `region_fusion.fusion_key` and the requested order, and `copies`
+    the cost of a copy, by its source and its order. For graphs that are equal up to names, `estimates` has the costs and the
     statistics of their results, and `fiber_fifos` the edges that must hold a whole fiber, by the positions of the nodes.
     """
 
@@ -65,16 +64,15 @@ class LoweringMemo:
     fiber_fifos: dict[Hashable, tuple[tuple[int, int], ...]] = field(default_factory=dict)
 
     def for_other_formats(self) -> LoweringMemo:
-        """Return a memo of the decisions that also hold if tensors have other formats: a key of `fusions` has the formats of a
-        region. New entries are shared."""
+        """Return a memo for a program whose tensors have other formats. It shares `fusions`, also new ones: their keys have the
+        formats of a region."""
         return LoweringMemo(self.fusions)
 
 
 @dataclass(frozen=True, slots=True)
 class LoweringState:
-    """The state where a region begins: the tensors that are in memory by then, `stored`, in the formats that they really have,
-    and the `statistics` of their levels.
-    """
+    """The state before a region: the tensors that are in memory then (`stored`), in the formats that they really have, and the
+    `statistics` of their levels."""
 
     partitioned: PartitionedProgram
     stored: Mapping[str, TensorType]
@@ -83,12 +81,12 @@ class LoweringState:
 
     @property
     def views(self) -> Mapping[str, Einsum]:
-        """The statements that only see a tensor in other dimensions, by name."""
+        """The statements that only show a tensor in other dimensions, by name."""
         return self.partitioned.views
 
     @property
     def viewed_tensors(self) -> frozenset[str]:
-        """The tensors that are seen in other dimensions too."""
+        """The tensors of which the program has views."""
         return self.partitioned.viewed_tensors
 
     @property
@@ -101,15 +99,15 @@ class LoweringState:
         return replace(self, stored={**self.stored, **types}, statistics={**self.statistics, **statistics})
 
     def after_assumed(self, types: Mapping[str, TensorType]) -> LoweringState:
-        """Return the state after these tensors were written, of whose values nothing is known."""
+        """Return the state after these tensors were written, if nothing is known of their values."""
         return self.after_writing(types, {name: assume_statistics(type) for name, type in types.items()})
 
     def with_view(self, view: TensorView) -> LoweringState:
-        """Return the state in which a stored tensor is seen in other dimensions too."""
+        """Return the state in which memory also has this view of a stored tensor."""
         return self.after_writing({view.name: view.type}, {view.name: view.statistics})
 
     def restricted_to(self, names: Iterable[str]) -> LoweringState:
-        """Return the state in which no other tensors are in memory."""
+        """Return the state with only these tensors in memory."""
         kept = list(names)
         return replace(self, stored={n: self.stored[n] for n in kept}, statistics={n: self.statistics[n] for n in kept})
 

@@ -1,7 +1,7 @@
-"""A program that states its schedule itself: the region of each Einsum, and the loop orders of Einsums and regions. `--emit linalg` writes
-it.
+"""Writes a schedule into a program: the region of each Einsum, and the loop orders of Einsums and regions. `--emit linalg` prints
+the program.
 
-Everything else that a schedule says (lanes, depths, how it is lowered) is no part of a program, and is given again where it is read.
+Everything else that a schedule states (lanes, depths, settings of lowering) is no part of a program, and is passed again with it.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from fuseflow.schedule import Schedule
 
 
 def with_stated_schedule(program: Program, partitioned: PartitionedProgram, regions: Iterable[CompiledRegion]) -> Program:
-    """Return a program with the formats and associations of the schedule that it was cut with, and with its `regions`, lowered, and their
-    loop orders."""
+    """Return a program with the formats and associations of the schedule of `partitioned`, and with the `regions`, as lowered,
+    and their loop orders."""
     schedule = partitioned.schedule
     stated = declare_formats(TypedProgram.of(with_associations(program, schedule)), schedule).source
     fused = {region.name: region.fused for region in regions if region.einsums}
@@ -36,18 +36,18 @@ def with_stated_schedule(program: Program, partitioned: PartitionedProgram, regi
 
 
 def unstated_schedule(schedule: Schedule) -> Schedule:
-    """Return a schedule without its regions, orders, formats and associations, which a program states."""
+    """Return a schedule without its regions, orders, formats and associations, which a program can state."""
     return replace(schedule, fuse_regions=("layerwise",), regions=(), orders=(), formats=(), associations=(), order_policy="best")
 
 
 def unstated_sections(schedule: Schedule) -> tuple[str, ...]:
-    """Return the sections of a schedule that a program does not state."""
+    """Return the names of the sections of a schedule that a program cannot state."""
     lines = unstated_schedule(schedule).to_yaml().splitlines()
     return tuple(line.partition(":")[0] for line in lines if line[:1].isalpha() and not line.startswith("fuse:"))
 
 
 def _order_in(einsum: Einsum, region: FusedRegion | None, statements: Mapping[str, str]) -> tuple[str, ...]:
-    """Return the loops of an Einsum in the order in which they run in its region, or () if they are others there."""
+    """Return the loops of an Einsum in the order in which they run in its region; () if they are not all loops there."""
     if region is None:
         return ()
     names = region.local_names.get(statements.get(einsum.name, einsum.name), {})
@@ -57,7 +57,7 @@ def _order_in(einsum: Einsum, region: FusedRegion | None, statements: Mapping[st
 
 
 def _is_determined(region: FusedRegion, einsums: Iterable[Einsum]) -> bool:
-    """Return whether the orders of its Einsums leave one order of a region."""
+    """Return whether the orders of its Einsums allow only one order of a region."""
     orders = [[region.local_names[e.name][v] for v in e.order] for e in einsums if e.name in region.local_names]
     pairs = {pair for order in orders for pair in combinations(order, 2)}
     apart = all(len(set(order)) == len(order) for order in orders)  # no two loops of an Einsum are one in the region

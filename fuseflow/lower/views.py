@@ -1,6 +1,5 @@
-"""Views: a stored tensor that is seen in other dimensions, which is a reshape between regions. A view takes no graph, no cycles and no
-traffic, since the memory is the same.
-"""
+"""Views: a stored tensor in other dimensions, which is a reshape between regions. A view takes no graph, no cycles and no
+traffic, since the memory is the same."""
 
 from __future__ import annotations
 
@@ -18,9 +17,8 @@ from fuseflow.tensors.view import regroup_format, regroup_tensor
 
 @dataclass(frozen=True, slots=True)
 class TensorView:
-    """A view of the tensor `source` under the name, in the format and with the dimensions of `type`, with the expected statistics of its
-    levels.
-    """
+    """A view of the tensor `source`. `type` has its name, its format and its dimensions, and `statistics` are those expected of
+    its levels."""
 
     source: str
     type: TensorType
@@ -32,47 +30,48 @@ class TensorView:
         return self.type.name
 
     def of(self, tensor: Tensor) -> Tensor:
-        """Return the stored tensor as the view sees it."""
+        """Return the stored tensor in the dimensions and format of the view."""
         assert self.type.format is not None
         return regroup_tensor(tensor, self.type.format, self.type.stored_shape)
 
 
 def add_views(memory: dict[str, Tensor], views: Iterable[TensorView]) -> None:
-    """Add views of tensors that are in memory, one after the other: a view may be of another."""
+    """Add views to `memory`, which has the tensors that they show; a view may show an earlier one."""
     for view in views:
         memory[view.name] = view.of(memory[view.source])
 
 
 def view_tensor(source: TensorType, format: Format, source_statistics: TensorStatistics, type: TensorType) -> TensorView:
-    """Return the view of `source` as `type` says, in this format. Its sparse levels are the source's, and dense ones are full."""
+    """Return the view of `source` with the dimensions of `type`, in this format. Its sparse levels are those of the source, and
+    dense ones full."""
     assert source.format is not None
     statistics = view_statistics(source_statistics, source.format, format, type.stored_shape)
     return TensorView(source.name, replace(type, format=format, dtype=source.dtype, fill=source.fill), statistics)
 
 
 def source_of(view: Einsum) -> Access:
-    """Return the tensor that a view (`einsum.reshapes.is_view`) sees, as an access."""
+    """Return the access to the tensor that a view (an Einsum with `einsum.reshapes.is_view`) shows."""
     assert isinstance(view.body, Access)
     return view.body
 
 
 def view_format(view: Einsum, source: TensorType) -> Format | None:
-    """Return the format in which `source` is seen, or None if it cannot be seen so."""
+    """Return the format that a view of `source` has, None if the dimensions cannot be regrouped in the format of `source`."""
     assert source.format is not None
     return regroup_format(source.format, _groups(source_of(view).indices), _groups(view.indices))
 
 
 def required_order(view: Einsum, format: Format | None) -> tuple[int, ...]:
-    """Return the order in which the dense dimensions of the source must be stored for the view to exist, in `format` if one is
-    given.
-    """
+    """Return the order in which the dense dimensions of the source must be stored for the view to exist; in `format`, if it is
+    not None."""
     groups = _groups(view.indices)
     stored = [part for d in (format.order if format is not None else range(len(groups))) for part in groups[d]]
     return tuple(d for d, _ in sorted(enumerate(_groups(source_of(view).indices)), key=lambda pair: stored.index(pair[1][0])))
 
 
 def view_refusal(view: Einsum, source: TensorType, user_name: str) -> FusionError:
-    """Return the error that says why a tensor that is not dense cannot be seen so; `user_name` is the user's name of it."""
+    """Return the error for a view of a tensor that is not dense and cannot be regrouped. `user_name` is the user's name of the
+    tensor."""
     assert source.format is not None
     return FusionError(
         f"`{user_name}` is stored {source.format.short()}: it cannot be reshaped as in `{show_einsum(view)}`, "

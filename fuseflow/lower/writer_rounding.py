@@ -1,4 +1,5 @@
-"""Roundings that writers do: a result that nothing in its region reads is rounded where it is written, and by no operator before."""
+"""Leaves roundings to writers: a result that nothing in its region reads is rounded where it is written, and by no operator
+before."""
 
 from __future__ import annotations
 

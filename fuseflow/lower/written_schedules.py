@@ -1,4 +1,4 @@
-"""The parts of the schedule in a text of MLIR that are not taken, since the schedule of the user says otherwise."""
+"""Notices of the regions and loop orders in an MLIR text that are not used, since the schedule of the user overrules them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from fuseflow.schedule.named_regions import has_regions
 
 
 def overruled_notices(program: Program, schedule: Schedule, regions: Sequence[CompiledRegion]) -> Iterator[str]:
-    """Yield a sentence for the regions, and for the loop orders of each region, that a schedule takes the place of."""
+    """Yield a sentence for the regions of the text, and for the loop orders of each region, that the schedule overrules."""
     if has_regions(program) and schedule.fuse_regions != ("layerwise",):
         fused, name = ", ".join(schedule.fuse_regions), _file(program.einsums)
         yield f"`fuse: {fused}` says which regions there are, and not the functions of {name}"
@@ -29,18 +29,18 @@ def overruled_notices(program: Program, schedule: Schedule, regions: Sequence[Co
 
 
 def policy_notice(program: Program, policy: str) -> str:
-    """Return the sentence that a policy of the user orders the loops. It is empty if the orders of the program stay."""
+    """Return a sentence that the order policy of the user overrules the orders in the text. It is empty if these stay."""
     written = [e for e in program.einsums if e.order]
     return f"`order: {policy}` orders the loops, and not {_file(written)}" if written and policy != "best" else ""
 
 
 def _is_overruled(einsum: Einsum, region: FusedRegion) -> bool:
-    """Return whether the loops of an Einsum run in another order than its user wrote."""
+    """Return whether the loops of an Einsum run in another order than its text states."""
     names = region.local_names.get(einsum.name, {})
     places = [region.order.index(names[v]) for v in einsum.order if names.get(v) in region.order]
     return places != sorted(places)
 
 
 def _file(einsums: Iterable[Einsum]) -> str:
-    """Return the file that Einsums are from."""
+    """Return the file that the Einsums were read from, or `the program`."""
     return next((e.location.span.file for e in einsums if e.location.span is not None), "the program")
