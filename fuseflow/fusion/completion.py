@@ -15,13 +15,13 @@ from fuseflow.fusion.tree import Producer, Selection
 
 @dataclass(frozen=True, slots=True)
 class Completion:
-    """The rule in an order: `place` has the place of each loop. `single` indices need no loop."""
+    """The rule for one loop order: `place` has the position of each loop in it. The indices in `single` need no loop."""
 
     place: Mapping[str, int]
     single: frozenset[str] = frozenset()
 
     def awaited(self, node: Producer) -> tuple[str, ...]:
-        """Return the indices before whose loops a producer must be complete. A threshold compares nothing: it has its innermost index."""
+        """Return the indices before whose loops a producer must be complete: for a threshold, only its innermost index."""
         if isinstance(node, Selection) and not node.over:
             return (max(node.free, key=self.place.__getitem__),) if node.free else ()
         return tuple([v for v in node.over if v not in self.single]) if self.single else node.over
@@ -29,9 +29,10 @@ class Completion:
     def is_due(self, node: Producer, v: str, run: Collection[str]) -> bool:
         """Return whether a producer must be complete before loop `v` of a nest. `run` has the loops outside of `v`.
 
-        A reduction is due at one of its own loops once a reduction index lies at or before it, and at a loop it lacks only when it is a
-        plain value by then. Otherwise it is carried: it runs again inside that loop. A selection is due like a reduction over the
-        indices along which it compares."""
+        A reduction is due at one of its indices once a reduction index is at or before it, and at an index that it lacks only if
+        it is a plain value by then. Otherwise it is carried: it runs again inside that loop. A selection is due like a reduction
+        over the indices along which it compares.
+        """
         place, at = self.place, self.place[v]
         if not any(place[r] <= at for r in self.awaited(node)):
             return False

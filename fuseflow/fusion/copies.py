@@ -36,7 +36,8 @@ def break_cycles(
 ) -> RegionTrees:
     """Read or write permuted copies, the cheapest edge of a shortest cycle first, until the loops have an order.
 
-    `taken` are names that no copy may have. Raises `FusionError` for a cycle in which nothing can be copied.
+    `constrain` returns the order graph of trees, and `price` the cost of a copy. `taken` are names that no copy may have. Raises
+    `FusionError` for a cycle in which nothing can be copied.
     """
     while cycle := shortest_cycle(graph := constrain(fused)):
         position = {v: p for p, v in enumerate(fused.indices)}
@@ -62,7 +63,8 @@ def _price(source: ConstraintSource, price: CopyCost) -> float:
 
 
 def _copied(fused: RegionTrees, trees: TreeTable, source: ConstraintSource, taken: Collection[str]) -> RegionTrees:
-    """Return the trees with a view read from a copy, or a result permuted as it is written."""
+    """Return the trees with a view read from a copy, or with a result permuted as it is written. `source` is the view, or the
+    result's name."""
     if not isinstance(source, View):
         return replace(fused, permuted_results=(*fused.permuted_results, str(source)))
     name, count = f"{source.tensor}.copy", 1
@@ -74,7 +76,7 @@ def _copied(fused: RegionTrees, trees: TreeTable, source: ConstraintSource, take
 
 
 def redirect_views(fused: RegionTrees, trees: TreeTable, tensors: dict[View, str]) -> RegionTrees:
-    """Return the trees with some views reading other tensors."""
+    """Return the trees with some views reading other `tensors`."""
     memo: dict[Tree, Tree] = {}
     keys = {(view.tensor, view.indices): name for view, name in tensors.items()}
     merged: list[tuple[Reduction, str]] = []
@@ -88,7 +90,7 @@ def redirect_views(fused: RegionTrees, trees: TreeTable, tensors: dict[View, str
 
 
 def copy_all(fused: RegionTrees, trees: TreeTable, stored: Mapping[str, TensorType], taken: Collection[str]) -> RegionTrees:
-    """Return the trees with every view whose storage constrains the loops read from a copy: any order is possible then."""
+    """Return the trees with every view whose storage constrains the loops read from a copy, so that any order is possible."""
     for view in fused.leaves:
         if storage_edges(view.indices, stored[view.tensor]):
             fused = _copied(fused, trees, view, taken)
@@ -96,13 +98,13 @@ def copy_all(fused: RegionTrees, trees: TreeTable, stored: Mapping[str, TensorTy
 
 
 def requires_copy(copy: Copy, source: TensorType, loops: Sequence[str]) -> bool:
-    """Return whether the source itself cannot be read in the order of these loops."""
+    """Return whether a copy is needed: the `source` itself cannot be read in the order of these loops."""
     position = {v: p for p, v in enumerate(loops)}
     return any(position[above] > position[below] for above, below in storage_edges(copy.indices, source))
 
 
 def remove_copy(region: FusedRegion, copy: Copy, source: TensorType) -> FusedRegion:
-    """Return the region reading the source instead of a copy that is not needed."""
+    """Return the region with `source` read in place of a copy that is not needed."""
     copies = tuple(c for c in region.copies if c is not copy)
     return _reread(region, {copy.name: source.name}, copies, {**region.stored, source.name: source})
 
@@ -131,7 +133,7 @@ def name_copies(region: FusedRegion, taken: Collection[str]) -> FusedRegion:
 def _reread(
     region: FusedRegion, names: Mapping[str, str], copies: tuple[Copy, ...], stored: Mapping[str, TensorType]
 ) -> FusedRegion:
-    """Return the region with other names for some of the tensors that it reads."""
+    """Return the region with other `names` of some of the tensors that it reads."""
     trees, memo = TreeTable(), dict[Tree, Tree]()
     tensors = {view: names[view.tensor] for view in region.views if view.tensor in names}
     results = tuple(replace(r, tree=trees.rename(r.tree, {}, memo, tensors)) for r in region.results)

@@ -1,13 +1,13 @@
 """The number of loop orders: the number of linear extensions of a partial order. It is counted over the down-sets of the order.
 
-A down-set holds, with every index, all that must come before it: it is the set of indices of some prefix of a legal order. It can be filled
-in as many ways as the down-sets that lack one of its last indices, taken together:
+A down-set holds, with every index, all that must come before it: it is the set of indices of some prefix of a legal order. It can
+be filled in as many ways as the down-sets that lack one of its last indices, taken together:
 
     ways({}) = 1,    ways(D) = sum of ways(D - v) over the v in D that nothing in D must follow
 
-The number of legal orders is `ways` of the whole. It is computed for the prime parts of the order (`fusion.order_decomposition`). Counting
-is #P-complete (Brightwell and Winkler 1991), and a prime part may have almost 2^n down-sets. So their number is bounded, and beyond that a
-proven lower bound is given instead.
+The number of legal orders is `ways` of the set of all indices. It is computed for the prime parts of the order
+(`fusion.order_decomposition`). Counting is #P-complete (Brightwell and Winkler 1991), and a prime part may have almost 2^n
+down-sets. So their number is bounded, and beyond that a proven lower bound is returned instead.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ import networkx as nx
 from fuseflow.fusion.order_decomposition import ParallelOrder, PartialOrder, PrimeOrder, SeriesOrder, decompose
 
 MAX_DOWN_SETS = 1_000_000
-"""The number of down-sets of one prime part that are visited before its count is left at a lower bound. That takes some seconds."""
+"""The most down-sets of one prime part that are visited; with more, its count is a lower bound. That many take some seconds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,9 +71,8 @@ def _count_prime(part: PrimeOrder, limit: int) -> ExtensionCount:
 
 
 def count_fillings(part: PrimeOrder, limit: int = MAX_DOWN_SETS) -> Iterator[dict[int, int]]:
-    """Yield, for 0, 1, 2, ... indices, the number of ways to fill each down-set of that size. The iteration ends early once there are more
-    than `limit` down-sets.
-    """
+    """Yield, for 0, 1, 2, ... indices, the number of ways to fill each down-set of that size (bits of indices). The iteration
+    ends early once there are more than `limit` down-sets."""
     level = {0: 1}
     visited = 1
     while level and visited <= limit:

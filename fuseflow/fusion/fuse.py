@@ -44,9 +44,8 @@ early, but not where a producer would run again for it; or `never`.
 
 
 class RegionCost(Protocol):
-    """A function that gives the cost of an ordered region; or a bound above a `limit` of its rank, if the rank is above it. It may refuse
-    the order with a `FusionError`.
-    """
+    """A function that returns the cost of a region in its order, or a bound of it, if its rank is above `limit`. It may refuse
+    the order with a `FusionError`."""
 
     def __call__(self, region: FusedRegion, limit: float = math.inf, /) -> OrderCost | CostBound: ...
 
@@ -54,7 +53,7 @@ class RegionCost(Protocol):
 SHOWN_ORDERS = 6
 """The number of legal orders that a message lists, at most."""
 MIN_CANDIDATES = 4
-"""The number of orders that are compared even where lowering one takes long."""
+"""The number of orders that are compared even if lowering one takes long."""
 LOWERED_NODES = 1_000
 """The number of tree nodes that are lowered, in all, to choose an order. That takes some hundredths of a second."""
 MAX_REFUSED_ORDERS = 200
@@ -85,13 +84,13 @@ def fuse(
     the others are stored in loop order. `chain` is an order of some or all of the region's indices that the user asked for, in
     the names of the region or of its only Einsum. Without one, the loops of each Einsum run in the order that its user wrote.
     `merge` says when views are merged. `iteration` is `factored`, or `global` for one iteration space (`fusion.iteration`).
-    `price` gives the expected number of stored values of a tensor; with it, permuted copies break a cycle of the constraints.
+    `price` returns the expected number of stored values of a tensor; with it, permuted copies break a cycle of the constraints.
     With `free`, every tensor whose storage constrains the loops is read from a copy, so that all orders are possible
     (`copies.remove_copy` removes copies that were not needed). `extents_by_einsum` is `einsum.verify.extents` of the program, if
     it is known already. Consumers of an Einsum in `dropped` that is no result get only its entries that are not 0.
 
-    Raises `FusionError` if no order is left, naming the edges of the cycle, and `PlacesError` for an Einsum that would be computed in more
-    places than `most_places`.
+    Raises `FusionError` if no order is left, naming the edges of the cycle, and `PlacesError` for an Einsum that would be
+    computed in more places than `most_places`.
     """
     positions = sorted({program.positions[e] for e in einsums if e in program.positions})
     members = {e.name: e for e in map(program.einsums.__getitem__, positions)}
@@ -148,7 +147,7 @@ def _refuse_materialized(region: str, einsums: Collection[Einsum]) -> None:
 @dataclass(frozen=True, slots=True)
 class _Fuser:
     """The steps of Algorithm 1 on one region, with the values that all of them need. `uncopied` declares the tensors that trees
-    may read beside copies: stored tensors, and Einsums that are not expanded yet."""
+    may read except copies: stored tensors, and Einsums that are not expanded yet."""
 
     region: str
     declared: Mapping[str, TensorType]
@@ -162,9 +161,8 @@ class _Fuser:
     refused: RefusedPairs = field(default_factory=set)
 
     def inlined(self, results: Sequence[str], merging: bool) -> RegionTrees:
-        """Return the trees with every Einsum expanded, consumers first. An Einsum with several views has them merged before that, if
-        `merging`.
-        """
+        """Return the trees of these results with every Einsum expanded, consumers first. If `merging`, an Einsum with several
+        views has these merged before it is expanded."""
         fused = RegionTrees()
         for einsum in reversed(tuple(self.inliner.einsums.values())):
             if einsum.name in results:
@@ -175,14 +173,14 @@ class _Fuser:
         return fused
 
     def hoist_sums(self, fused: RegionTrees) -> RegionTrees:
-        """Return the trees in one iteration space."""
+        """Return the trees with their sums hoisted, so that there is one iteration space."""
         memo: dict[Tree, Tree] = {}
         results = tuple((name, indices, hoist_sums(tree, self.inliner.trees, memo)) for name, indices, tree in fused.results)
         merged = tuple((node, v) for r, v in fused.merges if isinstance(node := memo[r], Reduction))
         return replace(fused, results=results, merges=merged)
 
     def merge_views(self, fused: RegionTrees) -> RegionTrees:
-        """Return the trees with equal views merged, unless the constraints are cyclic."""
+        """Return the trees with views merged where that makes them equal; as they are if the constraints have a cycle."""
         inliner = self.inliner
         merger = ViewMerger(inliner.trees, inliner.sizes, inliner.einsums, self.precedence, self.refused, self.lean)
         if not merger.applies_to(fused) or self.precedence(fused) is None:
@@ -194,7 +192,7 @@ class _Fuser:
         return replace(merged, renamings=())
 
     def acyclic(self, fused: RegionTrees, user_order: tuple[str, ...] = ()) -> RegionTrees:
-        """Return the trees with copies where the constraints, and the order that the user asked for, contradict each other."""
+        """Return the trees with copies wherever the constraints contradict each other or the order that the user asked for."""
         if self.price is None or (not user_order and self.precedence(fused) is not None):
             return fused
         constrain = lambda trial: self.constraints(trial, user_order)  # noqa: E731
@@ -210,13 +208,12 @@ class _Fuser:
 
     @property
     def alone(self) -> Mapping[str, str]:
-        """The region's names of the indices of its only Einsum, because the user may order the region in the Einsum's own names. It is
-        empty for several Einsums.
-        """
+        """The region's names of the indices of its only Einsum, by the Einsum's names: the user may order the region in either.
+        It is empty for several Einsums."""
         return next(iter(self.inliner.local_names.values()), {}) if len(self.inliner.einsums) == 1 else {}
 
     def asked(self, fused: RegionTrees) -> tuple[AskedOrder, ...]:
-        """Return the orders that the user wrote with the Einsums, if they count."""
+        """Return the orders that the user wrote with the Einsums; none if the user ordered the region."""
         return self.inliner.asked(fused) if self.orders else ()
 
     def constraints(self, fused: RegionTrees, user_order: tuple[str, ...] = ()) -> nx.DiGraph[str]:
@@ -224,7 +221,7 @@ class _Fuser:
         return region_order_graph(fused, self.declared, self.readable(fused), self.pinned, user_order, self.asked(fused))
 
     def precedence(self, fused: RegionTrees) -> Precedence | None:
-        """Return the order graph of the trees without its reasons, or None if it has a cycle."""
+        """Return the order graph of the trees without the reasons of its edges, or None if it has a cycle."""
         edges = region_constraints(fused, self.declared, self.readable(fused), self.pinned, asked=self.asked(fused))
         return Precedence.of((edge.above, edge.below) for edge in edges)
 
@@ -266,7 +263,7 @@ def region_constraints(
     user_order: tuple[str, ...] = (),
     asked: tuple[AskedOrder, ...] = (),
 ) -> Iterator[Constraint]:
-    """Yield the constraints of the order graph of the trees of a region."""
+    """Yield the constraints of the order graph of the trees of a region. The arguments are as for `region_order_graph`."""
     pinned_orders = [
         (name, tuple(indices[d] for d in format.order), format.short())
         for name, indices, _ in fused.results
@@ -277,9 +274,8 @@ def region_constraints(
 
 
 def to_region_names(chain: tuple[str, ...], local: Mapping[str, str], indices: tuple[str, ...]) -> tuple[str, ...]:
-    """Return the user's index names as the region's own. They may be the `local` names of its only Einsum, unless that reduces a name
-    twice.
-    """
+    """Return the index names in `chain`, which a user wrote, as names of the region. They may be the `local` names of its only
+    Einsum, unless that reduces a name twice."""
     names = tuple(local.get(v, v) for v in chain)
     return chain if len(set(names)) < len(names) and set(chain) <= set(indices) else names
 
@@ -287,7 +283,8 @@ def to_region_names(chain: tuple[str, ...], local: Mapping[str, str], indices: t
 def check_region_names(
     chain: tuple[str, ...], region: str, local: Mapping[str, str], indices: tuple[str, ...]
 ) -> tuple[str, ...]:
-    """Return the same as `to_region_names`. Raises `FusionError` for an index that does not exist, and for one that is named twice."""
+    """Return the result of `to_region_names`. Raises `FusionError` for an index that does not exist, and for one that is named
+    twice."""
     names = to_region_names(chain, local, indices)
     for name, v in zip(chain, names, strict=True):
         if v not in indices:
@@ -305,9 +302,9 @@ def candidate_limit(region: FusedRegion) -> int:
 
 
 def pipeline_order(region: FusedRegion) -> tuple[str, ...]:
-    """Return the loops in the order in which a pipeline needs them: first the loops that all reductions share, then each reduction's own,
-    producers first, and then the other loops of the results. Each producer then hands a fiber to its consumer, and none runs again.
-    """
+    """Return the loops in the order that suits a pipeline: first the loops that all reductions share, then the loops of each
+    reduction, producers first, and then the other loops of the results. Each producer then passes a fiber to its consumer, and
+    none runs again."""
     reductions = [node for node in nodes(*region.trees) if isinstance(node, Reduction)]
     shared = (v for v in region.indices if all(v in r.free for r in reductions))
     return tuple(dict.fromkeys((*shared, *(v for r in reductions for v in r.over), *region.indices)))
@@ -321,10 +318,9 @@ def choose_order(
     work: Callable[[LoopOrder], float] = lambda order: 0.0,
 ) -> FusedRegion:
     """Return the region in its best-ranked legal order, with the orders that it was compared with. Under the policy `first`, the
-    order reads every tensor as it is stored, dense ones too, as far as they agree; of such orders it is the nearest to the
-    program. Its search ends without a result when the cost has refused `refused` orders. `work` is the expected work of an order;
-    only orders with little expected work are priced.
-    """
+    order reads every tensor in the order in which it is stored, dense ones too, as far as these agree; of such orders it is the
+    nearest to the program. Its search ends with an error when the cost has refused `refused` orders. `work` is the expected work
+    of an order; only orders with little expected work are priced."""
     if policy == "first":
         graph = with_storage_order(region.constraints, region.views, region.declared)
         trials = first_order(graph, region.indices, lambda order: cost(replace(region, order=order)), region.name, refused)

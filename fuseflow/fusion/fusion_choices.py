@@ -1,9 +1,11 @@
-"""The search for a way to fuse a region: which tensors are read from copies, how views are merged, and which results keep their mode order.
+"""The search for a way to fuse a region: which tensors are read from copies, how views are merged, and which results keep their
+mode order.
 
-The paper fuses a region in one way. Here several ways are tried, from the one with the most wishes to the one with the fewest. The first in
-which some loop order can be lowered is taken. Merging views (`fusion.view_merging`) saves work, but each merge is a constraint of the
-order, and a producer may run again for it. So views are first merged where no producer runs again for that. If producers run again
-nevertheless, since views that differ read them, the region is also fused with more views merged, and the cheaper one stays.
+The paper fuses a region in one way. Here several ways are tried, from the one with the most wishes to the one with the fewest.
+The first in which some loop order can be lowered is taken. Merging views (`fusion.view_merging`) saves work, but each merge
+constrains the order, and a producer may run again for it. So views are first merged only where no producer runs again. If
+producers run again nevertheless, since views that differ read them, the region is also fused with more views merged, and the
+cheaper one is taken.
 """
 
 from __future__ import annotations
@@ -23,9 +25,8 @@ from fuseflow.fusion.refusal import Refusal, attempt
 from fuseflow.fusion.region import FusedRegion
 
 CopyRule: TypeAlias = Literal["never", "cycles", "free"]
-"""The rule that says which tensors are copied: none; tensors that break a cycle of the constraints; or all that make every order
-possible.
-"""
+"""Which tensors are copied: none (`never`), those that break a cycle of the constraints (`cycles`), or all whose storage
+constrains the loops, so that every order is possible (`free`)."""
 
 MERGE_POLICIES: tuple[MergePolicy, ...] = ("lean", "early", "late", "never")
 """The policies of merging views, in the order in which they are tried: first the one that runs no producer again, then the fast
@@ -59,12 +60,12 @@ class FusionCandidate:
 class FusionProblem:
     """A region to be fused, with the facts and functions that the search for a way to fuse it needs.
 
-    `stored` declares the tensors in memory, and `price` gives the number of values that a tensor stores. `pins` are the sets of
+    `stored` declares the tensors in memory, and `price` returns the number of values that a tensor stores. `pins` are the sets of
     results that should keep their declared mode order, the best first. `copies` are the rules of copying that are allowed, in the
     order in which they are tried. `choose_order` puts a fused region into its best order, and `cost` ranks it; both may refuse
-    with a `FusionError`. `repeats` gives the work of a region in its order, divided by the work of its producers, each run once.
-    `extents` are the extents of the program, if they are known already. Consumers of an Einsum in `dropped` that is no result get
-    only its entries that are not 0. No Einsum is computed in more places than `most_places`.
+    with a `FusionError`. `repeats` returns the work of a region in its order, divided by the work of its producers, each run
+    once. `extents` are the extents of the program, if they are known already. Consumers of an Einsum in `dropped` that is no
+    result get only its entries that are not 0. No Einsum is computed in more places than `most_places`.
     """
 
     program: Program
@@ -86,9 +87,8 @@ class FusionProblem:
 
 @dataclass(slots=True)
 class WaysToFuse:
-    """The ways to fuse one region that were tried: each is fused once, and its loops are ordered once. The user asked for the `chain` of
-    loops, if it is not empty.
-    """
+    """The ways to fuse one region that were tried: each is fused once, and its loops are ordered once. `chain` is the order of
+    loops that the user asked for, empty if there is none."""
 
     problem: FusionProblem
     chain: tuple[str, ...] = ()
@@ -109,9 +109,9 @@ class WaysToFuse:
         return self.ordered[choice]
 
     def first(self, merges: tuple[MergePolicy, ...]) -> FusionCandidate | Refusal:
-        """Return the first way with an order that can be lowered; else the refusal of the way with the fewest wishes. Where views
-        are merged so that an Einsum is computed in too many places, other copies and other pinned results are not tried.
-        """
+        """Return the first way with an order that can be lowered; else the refusal of the way with the fewest wishes. If a way of
+        merging views makes an Einsum be computed in too many places, it is not tried with other copies or other pinned
+        results."""
         choices, crowded = fusion_choices(self.problem, merges), dict[MergePolicy, Refusal]()
         for choice in choices:
             region = crowded.get(choice.merge) or self.order(choice)
@@ -125,16 +125,16 @@ class WaysToFuse:
         return refusal
 
     def rank(self, candidate: FusionCandidate) -> float:
-        """Return the rank of a way in its best order."""
+        """Return the rank of the cost of a way in its best order."""
         return self.problem.cost(candidate.region).rank
 
 
 def search(problem: FusionProblem, order: tuple[str, ...] = ()) -> FusionCandidate | Refusal:
-    """Return the region fused in the best way, in its best order; with an `order` of the user, in the best way that honours it. If there is
-    none, return the refusal of the way with the fewest wishes.
+    """Return the region fused in the best way, in its best order; with an `order` of the user, in the best way with that order.
+    If there is none, return the refusal of the way with the fewest wishes.
 
-    The best way is the first that can be lowered. If that repeats much, or the region is one iteration space, it is the first with more
-    views merged, where that is expected to cost less.
+    The best way is the first that can be lowered. If that repeats much work, or the region is one iteration space, it is the
+    first with more views merged, where that is expected to cost less.
     """
     if order:
         return WaysToFuse(problem, order).first(merge_policies_for(problem, order))
@@ -184,11 +184,11 @@ def fusion_choices(problem: FusionProblem, merges: Iterable[MergePolicy]) -> tup
 
 
 def merge_policies_for(problem: FusionProblem, order: tuple[str, ...]) -> tuple[MergePolicy, ...]:
-    """Return the policies of merging views for a region whose loops the user names.
+    """Return the policies of merging views for a region whose loops the user names in `order`.
 
-    Merging decides which loops there are, and an order is never honoured where its names mean other loops. The names mean loops
-    of the region as it is fused without an order; else of the first way in which all of them exist. If they exist in no way,
-    every policy is returned, so that any may report it.
+    Merging decides which loops there are, and an order is refused if its names mean other loops. The names mean loops of the
+    region as it is fused without an order; else of the first way in which all of them exist. If they exist in no way, every
+    policy is returned, so that any may report it.
     """
     ways = WaysToFuse(problem)
     usual = best_way(ways)

@@ -30,7 +30,7 @@ LINEAR_OPERANDS: dict[str, tuple[int, ...]] = {"mul": (0, 1), "div": (0,), "neg"
 
 
 def hoist_sums(tree: Tree, trees: TreeTable, memo: dict[Tree, Tree]) -> Tree:
-    """Return `tree` with its sums as far out as they go; `memo` maps old nodes to new ones."""
+    """Return `tree` with its sums moved as far out as possible; `memo` maps old nodes to new ones, and is filled."""
     for node in nodes(tree):
         if node not in memo:
             memo[node] = _moved(node, trees, memo)
@@ -55,7 +55,7 @@ def _moved(node: Tree, trees: TreeTable, memo: dict[Tree, Tree]) -> Tree:
 
 
 def _out_of(node: Tree, trees: TreeTable) -> Tree:
-    """Return the sum of the products instead of the product of the sums."""
+    """Return the sum of the products in place of a product of sums; any other node as it is."""
     if not isinstance(node, Operation):
         return node
     for position in LINEAR_OPERANDS.get(node.name, ()):

@@ -1,7 +1,7 @@
 """Inlining: producers are substituted into consumers, reduction indices are renamed, and each view is one node (rule F1).
 
-One Einsum is inlined at a time, consumers first. Until its turn comes, a view of it is read like a stored tensor. So the views of an Einsum
-can be merged before it is expanded, and an Einsum with many uses is expanded only a few times.
+One Einsum is inlined at a time, consumers first. Before that, a view of it is read like a stored tensor. So the views of an
+Einsum can be merged before it is expanded, and an Einsum with many uses is expanded only a few times.
 """
 
 from __future__ import annotations
@@ -19,17 +19,17 @@ from fuseflow.fusion.tree import Constant, Reduction, Tree, TreeTable, nodes
 from fuseflow.selection import NONZERO
 
 MOST_PLACES = 500
-"""The number of places in which a region computes an Einsum, at most. Beyond that, it is recomputed so often that no machine would want
-it."""
+"""The most places of the trees in which a region computes one Einsum. Beyond that, it is recomputed so often that no machine
+would want it."""
 
 
 @dataclass(slots=True)
 class Inliner:
     """The inliner expands the Einsums of one region.
 
-    `extents` gives the size of every local index of every Einsum, and `sizes` the sizes of the region's indices, as they are
-    named. `tables` map the index names of each Einsum to the region's, one for each view of it. Consumers of an Einsum in
-    `dropped` get only its entries that are not 0. An Einsum has at most `most_places` views.
+    `extents` has the size of every local index of every Einsum, and `sizes` the sizes of the region's indices, as they are named.
+    `tables` map the index names of each Einsum to the region's, one for each view of it. Consumers of an Einsum in `dropped` get
+    only its entries that are not 0. An Einsum has at most `most_places` views.
     """
 
     region: str
@@ -49,7 +49,8 @@ class Inliner:
         return {name: tables[0] for name, tables in self.tables.items()}
 
     def asked(self, fused: RegionTrees) -> tuple[AskedOrder, ...]:
-        """Return the orders that the user wrote with the Einsums, in each view that was expanded, of the loops that there are."""
+        """Return the orders that the user wrote with the Einsums, for each view that was expanded, with only the loops that still
+        exist."""
         orders: dict[AskedOrder, None] = {}
         names, present = dict(fused.renamings), frozenset(fused.indices)
         for einsum in self.einsums.values():
@@ -60,9 +61,8 @@ class Inliner:
         return tuple(order for order in orders if len(order.indices) > 1)
 
     def write(self, fused: RegionTrees, einsum: ein.Einsum) -> RegionTrees:
-        """Return the trees with this Einsum as a result. Its own index names are kept where they are free; an Einsum that is also an
-        operand takes the indices of its first view.
-        """
+        """Return the trees with this Einsum as a result. Its index names are kept if no other index has them; an Einsum that is
+        also an operand takes the indices of its first view."""
         extents = self.extents[einsum.name]
         view_indices = [indices for tensor, indices in fused.views if tensor == einsum.name]
         indices = (
@@ -75,7 +75,7 @@ class Inliner:
         return replace(fused, results=(result, *fused.results), views=tuple(views))
 
     def expand(self, fused: RegionTrees, einsum: ein.Einsum) -> RegionTrees:
-        """Return the trees with every view of this Einsum replaced by its body. Raises `PlacesError` if it has too many."""
+        """Return the trees with every view of this Einsum replaced by its body. Raises `PlacesError` if it has too many views."""
         view_indices = [indices for tensor, indices in fused.views if tensor == einsum.name]
         if len(view_indices) > self.most_places:
             raise PlacesError(
@@ -106,7 +106,8 @@ class Inliner:
         )
 
     def rename(self, names: Mapping[str, str], present: Collection[str]) -> set[str]:
-        """Record that indices were renamed. Return the old names that are not among the `present` indices any more: they are free again."""
+        """Record the new `names` of indices. Return the old names that are not among the `present` indices any more: these may be
+        used again."""
         for table in (table for tables in self.tables.values() for table in tables):
             table.update({v: names[w] for v, w in table.items() if w in names})
         freed = set(names).difference(present)
@@ -114,7 +115,7 @@ class Inliner:
         return freed
 
     def fresh(self, wanted: str, size: int) -> str:
-        """Return a new region index: the wanted name if it is free, else the first free letter."""
+        """Return a new region index: the wanted name if no index has it, else the first unused letter."""
         name = wanted if wanted not in self.sizes else next((c for c in LETTERS if c not in self.sizes), "")
         suffix = 1
         while not name or name in self.sizes:
@@ -151,9 +152,8 @@ class Inliner:
                 assert_never(unknown)
 
     def reduction(self, einsum: ein.Einsum, node: ein.Reduce, table: dict[str, str]) -> Tree:
-        """Return the node of a reduction inside a body. It is a producer like an Einsum: there is one node for each tuple of its free
-        indices.
-        """
+        """Return the node of a reduction inside a body. It is a producer like an Einsum: there is one node for each tuple of its
+        free indices (those that it does not reduce)."""
         key = self.label(einsum, node), tuple(table[v] for v in ein.free_indices(node))
         if isinstance(shared := self._reductions.get(key), Reduction):
             table |= dict(zip(node.over, shared.over, strict=True))
@@ -165,9 +165,8 @@ class Inliner:
         return self._reductions[key]
 
     def label(self, einsum: ein.Einsum, node: ein.Reduce) -> str:
-        """Return the name of a reduction. Equal reductions of an Einsum share it, and no others do: nodes of one name are views of one
-        producer.
-        """
+        """Return the name of a reduction. Only equal reductions of an Einsum share it: nodes of one name are views of one
+        producer."""
         if node is einsum.body:
             return einsum.name
         reductions = [n for n in ein.walk(einsum.body) if isinstance(n, ein.Reduce) and n.op == node.op and n is not einsum.body]
@@ -183,9 +182,8 @@ def free_label(wanted: str, einsums: Collection[str]) -> str:
 
 
 def plain_index_names(einsum: ein.Einsum, indices: tuple[ein.Index, ...]) -> tuple[str, ...]:
-    """Return the names of indices. A split has no streams yet: such a program can be interpreted, but not lowered. Raises `FusionError` for
-    it.
-    """
+    """Return the names of indices. Raises `FusionError` for a split index, which has no streams yet: such a program can be
+    interpreted, but not lowered."""
     for index in indices:
         if isinstance(index, ein.Split):
             raise FusionError(

@@ -24,9 +24,8 @@ from fuseflow.fusion.tree import Operation, Producer, Reduction, Tree, View, fre
 
 
 class NestPlace(NamedTuple):
-    """The facts that decide the work of a nest: its `tree`, how often it runs, the loops `around` it that it or a nest inside of
-    it has, each with its runs, outermost first, and the `order` of its own loops and of the loops inside of it.
-    """
+    """The facts that decide the work of a nest: its `tree`, how often it runs (`runs`), the loops `around` it that it or a nest
+    inside of it has, each with its runs, outermost first, and the `order` of its loops and of the loops inside of it."""
 
     tree: Tree
     runs: float
@@ -35,9 +34,8 @@ class NestPlace(NamedTuple):
 
 
 class NestWork(NamedTuple):
-    """The `work` of a nest, in elements of streams, and the elements of its `busiest` stream. `left` has the levels of its
-    result, each with the share of its coordinates that are there. `inside` are the nests of the producers in its body.
-    """
+    """The `work` of a nest, in elements of streams, and the elements of its `busiest` stream. `left` has the indices of its
+    result, each with the share of its coordinates that are present. `inside` are the nests of the producers in its body."""
 
     work: float
     busiest: float
@@ -46,9 +44,8 @@ class NestWork(NamedTuple):
 
 
 class TreeFacts(NamedTuple):
-    """The facts about the nodes of a region: the `free` indices of each, the share of the coordinates of an index that each view
-    has `stored`, and the `bodies` so far.
-    """
+    """The facts about the nodes of a region: the `free` indices of each (those of its value), the share of the coordinates of
+    each index that each view has `stored`, and the `bodies` of the nests so far."""
 
     free: Mapping[Tree, tuple[str, ...]]
     stored: Mapping[View, Mapping[str, float]]
@@ -57,11 +54,10 @@ class TreeFacts(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class NestBody:
-    """The body of a nest. `loops` are its own, and `over` the loops that it reduces. `streams` has the number of streams that
-    move in each loop, and `shares` the share of its coordinates that the views store. `values` has how many values are read or
-    computed for each combination of indices; an operator counts twice, since it takes values and hands one on. `below` are the
-    loops of the nest and of the nests of the `producers` in it.
-    """
+    """The body of a nest. `loops` are the loops of the nest, and `over` those that it reduces. `streams` has the number of
+    streams that move in each loop, and `shares` the share of its coordinates that the views store. `values` has how many values
+    are read or computed for each combination of indices; an operator counts twice, since it takes values and emits one. `below`
+    are the loops of the nest and of the nests of the `producers` in it."""
 
     loops: tuple[str, ...]
     over: frozenset[str]
@@ -94,8 +90,7 @@ class NestBody:
 @dataclass(frozen=True, slots=True)
 class RegionWork:
     """The nests of a region: the `bodies` by tree, the trees of its results (`roots`), and the `sizes` of the loops. `nests`
-    keeps computed work: most nests are the same in many orders.
-    """
+    keeps computed work: most nests are the same in many orders."""
 
     bodies: Mapping[Tree, NestBody]
     roots: tuple[Tree, ...]
@@ -131,7 +126,8 @@ class RegionWork:
         return max([nest.busiest for nest in nests.values()]), sum([nest.work for nest in nests.values()])
 
     def repeats(self, order: LoopOrder) -> float:
-        """Return how many times the work of its producers, each run once, a region does in an order. The producers of one label are one."""
+        """Return how many times the work of its producers, each run once, a region does in an order. Producers of one label count
+        as one."""
         rule, once = Completion({v: p for p, v in enumerate(order)}), dict[str | Tree, float]()
         for tree in self.bodies:
             work = self._take(self._place(tree, 1.0, {}, order), rule, order, {}).work
@@ -141,13 +137,13 @@ class RegionWork:
         return self(order)[1] / least if least else 1.0
 
     def _place(self, tree: Tree, outside: float, runs: Mapping[str, float], order: LoopOrder) -> NestPlace:
-        """Return the place of a nest that runs so often, inside loops with these runs."""
+        """Return the facts of the nest of a tree that runs `outside` times, inside loops with these `runs`."""
         below = self.bodies[tree].below
         around = tuple([loop for loop in runs.items() if loop[0] in below])
         return NestPlace(tree, outside, around, tuple([v for v in order if v in below]))
 
     def _take(self, place: NestPlace, rule: Completion, order: LoopOrder, taken: dict[NestPlace, NestWork]) -> NestWork:
-        """Return the work of a nest. The nest and the nests inside of it are put in `taken`."""
+        """Return the work of a nest. The nest and the nests inside of it are added to `taken`."""
         nest = taken.get(place)
         if nest is None:
             nest = self.nests.get(place)
@@ -182,8 +178,8 @@ class RegionWork:
         return NestWork(work + count + folded, busiest, left, tuple(inside))
 
     def _folded(self, body: NestBody, levels: Sequence[tuple[str, float]], outside: float) -> tuple[float, dict[str, float]]:
-        """Return the work of the reductions of a nest whose loops ran so often, and the levels that they leave. A workspace holds the
-        coordinates that any of the fibers has which it merges."""
+        """Return the work of the reductions of a nest whose loops ran as often as `levels` says, and the levels of its result. A
+        workspace holds the coordinates that any of the fibers has which it merges."""
         work, left = 0.0, list(levels)
         for p in reversed(range(len(levels))):
             v, reduced = left[p]
@@ -204,6 +200,7 @@ class RegionWork:
         return work, shares
 
     def _share(self, v: str, count: float, above: float) -> float:
-        """Return the share of the coordinates of a loop that it runs for, given its runs and the runs of the loop around it."""
+        """Return the share of the coordinates of loop `v` for which it runs, given its runs (`count`) and those of the loop
+        around it (`above`)."""
         full = above * self.sizes[v]
         return min(1.0, count / full) if full else 0.0

@@ -1,7 +1,8 @@
-"""The decomposition of a partial order: into parts in series, into parallel parts, and into parts that are neither.
+"""The decomposition of a partial order: into parts in series, into parallel parts, and into prime parts, which are neither.
 
-A linear extension of a series of parts is one of each part, one after the other; for parallel parts these are interleaved in any way.
-Constraints of models are mostly of these kinds: chains that share a result's index. Parts that are left to enumeration are small.
+A linear extension of a series of parts is one of each part, one after the other; for parallel parts these are interleaved in any
+way. Constraints of models are mostly of these kinds: chains that share a result's index. The prime parts, which are enumerated,
+are small.
 """
 
 from __future__ import annotations
@@ -15,9 +16,8 @@ import networkx as nx
 
 @dataclass(frozen=True, slots=True)
 class PrimeOrder:
-    """A part of one index, or of several that come apart in neither way. They are numbered: `predecessors[v]` has a bit for each index that
-    must precede v.
-    """
+    """A part of one index, or of several that divide in neither way. Its indices are numbers: `predecessors[v]` has a bit for
+    each index that must precede v."""
 
     names: tuple[str, ...]
     predecessors: tuple[int, ...]
@@ -87,9 +87,10 @@ def decompose(graph: nx.DiGraph[str]) -> PartialOrder:
 
 
 def _connected(members: int, joined: Callable[[int], int]) -> list[int]:
-    """Return the connected parts of the members (bits), by their first member: `joined` gives the members that one is joined with.
+    """Return the connected parts of some members (bits), by their first members. `joined` returns the members that a member is
+    joined with.
 
-    Members are numbered as some linear extension, so that parts in series stand in their order.
+    Members are numbered as some linear extension, so that parts in series are in their order.
     """
     parts: list[int] = []
     remaining = members

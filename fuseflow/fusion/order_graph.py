@@ -17,7 +17,8 @@ from fuseflow.fusion.tree import Reduction, Selection, View
 
 @dataclass(frozen=True, slots=True)
 class AskedOrder:
-    """The order of the loops of an Einsum that the user wrote with it, in the names of its region. `span` is its place."""
+    """The order of the loops of an Einsum that the user wrote with it, in the index names of its region. `span` is its
+    location."""
 
     einsum: str
     indices: tuple[str, ...]
@@ -28,18 +29,18 @@ class AskedOrder:
 
     @property
     def place(self) -> str:
-        """The file and the line."""
+        """The file and the line, or the Einsum if the location is not known."""
         return f"{self.span.file}:{self.span.line}" if self.span else f"`{self.einsum}`"
 
 
 ConstraintSource: TypeAlias = View | str | AskedOrder | None
-"""The source of an edge: a view of a stored tensor, a result (its name) that is to be stored in a certain order, an order that the user
-wrote with an Einsum, or None where nothing can be changed. The first two can be read from, or written through, a permuted copy.
-"""
+"""The source of an edge: a view of a stored tensor, a result (its name) that is to be stored in a certain order, an order that
+the user wrote with an Einsum, or None if nothing can be changed. The first two can be read from, or written through, a permuted
+copy."""
 
 
 class Constraint(NamedTuple):
-    """The loop `above` must enclose the loop `below`, because of `source`. `why` says so in words."""
+    """The loop `above` must enclose the loop `below`, because of `source`. `why` returns the reason in words."""
 
     above: str
     below: str
@@ -56,15 +57,15 @@ def order_constraints(
     selections: Iterable[Selection] = (),
     asked: Iterable[AskedOrder] = (),
 ) -> Iterator[Constraint]:
-    """Yield the pairs of loops where one must enclose the other:
+    """Yield the pairs of loops of which one must enclose the other:
 
-    - every level stored above a compressed one encloses it: its fibers are reached through their references. Dense levels are located and
-      need nothing;
-    - every free index of a merged reduction encloses the index it was merged with: its value must be there when that loop starts;
+    - every level stored above a compressed one encloses it: its fibers are reached through their references. Dense levels are
+      located and need nothing;
+    - every free index of a merged reduction encloses the index it was merged with: its value must exist when that loop starts;
     - along each of `results`, (name, indices, format): the declared storage order of a result;
     - along each of `chains`, (reason, indices): an order of the user;
     - along the indices over which a selection compares, in its order, and into the first of them from its other indices;
-    - along each order that the user wrote with an Einsum.
+    - along each order in `asked`, which the user wrote with an Einsum.
     """
     for view in views:
         for above, below in storage_edges(view.indices, stored[view.tensor]):
@@ -96,7 +97,8 @@ def _selection_reason(node: Selection) -> str:
 
 
 def build_order_graph(indices: Iterable[str], constraints: Iterable[Constraint]) -> nx.DiGraph[str]:
-    """Build the graph over `indices`. Each edge has as its attribute `why` the reason that was given last, and all its sources in `by`."""
+    """Build the graph over `indices`. The attribute `why` of each edge is the reason that was yielded last, and `by` has all its
+    sources."""
     graph: nx.DiGraph[str] = nx.DiGraph()
     graph.add_nodes_from(indices)
     edges: dict[tuple[str, str], list[Constraint]] = {}
@@ -129,7 +131,7 @@ def with_storage_order(graph: nx.DiGraph[str], views: Iterable[View], stored: Ma
 
 
 def show_storage_order(view: View, stored: Mapping[str, TensorType]) -> str:
-    """Return how the view's tensor is stored, in the view's indices: `i before k (csr)`."""
+    """Return how the view's tensor is stored, in the view's indices: `i before k (csr)`. It is `anyhow` if it has no format."""
     format = stored[view.tensor].format
     if format is None:
         return "anyhow"
@@ -137,7 +139,7 @@ def show_storage_order(view: View, stored: Mapping[str, TensorType]) -> str:
 
 
 def shortest_cycle(graph: nx.DiGraph[str]) -> list[tuple[str, str]]:
-    """Return the edges of a shortest cycle (the first by name), or none if there is no cycle."""
+    """Return the edges of a shortest cycle (the first by name), empty if there is no cycle."""
     if nx.is_directed_acyclic_graph(graph):
         return []
     cycle = min(nx.simple_cycles(graph, length_bound=_girth(graph)), key=sorted)
@@ -174,7 +176,7 @@ def _way_out(sources: Sequence[ConstraintSource]) -> str:
 
 
 def refuse_order(graph: nx.DiGraph[str], order: Sequence[str], region: str, legal: Iterable[Sequence[str]]) -> None:
-    """Raise `FusionError` if a complete order breaks a constraint."""
+    """Raise `FusionError` if a complete order breaks a constraint. `legal` are some legal orders to name."""
     position = {v: p for p, v in enumerate(order)}
     for u, v in graph.edges:
         if position[u] > position[v]:

@@ -40,7 +40,8 @@ MOST_VARIABLES = 1000
 
 @dataclass(frozen=True, slots=True)
 class OrderCount:
-    """The number of orders of `variables` loops that respect the constraints. Without constraints there are `variables`! orders."""
+    """The number of orders of `variables` loops that satisfy the constraints. Without constraints there are `variables`!
+    orders."""
 
     variables: int
     constrained: ExtensionCount
@@ -55,16 +56,14 @@ class OrderCount:
 
 
 def count_legal(region: FusedRegion) -> OrderCount:
-    """Return the number of candidate orders of a region as it is lowered: views merged, dense levels in any order, copies read, and user
-    orders respected.
-    """
+    """Return the number of candidate orders of a region as it is lowered: with views merged, dense levels in any order, copies,
+    and the user's orders."""
     return OrderCount.of(region.constraints)
 
 
 def count_merged(program: Program, region: FusedRegion, stored: Mapping[str, TensorType]) -> OrderCount:
-    """Return the number of orders with equal views merged and the mode orders of all stored tensors. `program` and `stored` are as `fuse`
-    takes them.
-    """
+    """Return the number of orders with equal views merged and with the mode orders of all stored tensors as constraints.
+    `program` and `stored` are as for `fuse`."""
     ordered = fuse_in_mode_order(program, region, stored)
     return OrderCount(len(region.indices), ExtensionCount(0)) if ordered is None else OrderCount.of(ordered.constraints)
 
@@ -89,7 +88,7 @@ def fuse_in_mode_order(program: Program, region: FusedRegion, stored: Mapping[st
 
 
 def expand_uses(region: FusedRegion) -> nx.DiGraph[str]:
-    """Return the partial order of the variables of the region's trees, every use of a reduction with variables of its own."""
+    """Return the partial order of the variables of the region's trees. Every use of a reduction has fresh variables."""
     expansion = _Expansion(region)
     for result in region.results:
         expansion.graph.add_nodes_from(result.indices)

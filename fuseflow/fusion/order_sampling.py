@@ -14,12 +14,12 @@ from fuseflow.fusion.order_decomposition import ParallelOrder, PartialOrder, Pri
 LoopOrder = tuple[str, ...]
 """A loop order: indices, outermost first."""
 Fillings = tuple[dict[int, int], ...]
-"""The number of ways to fill each down-set, a dictionary for each size of a down-set (`extension_count.count_fillings`)."""
+"""The number of ways to fill each down-set, one dictionary for each size of down-sets (`extension_count.count_fillings`)."""
 
 
 @dataclass(frozen=True, slots=True)
 class OrderSampler:
-    """A sampler of the linear extensions of a partial order. `ways` has the counted fillings of each prime part."""
+    """Draws linear extensions of a partial order. `ways` has the counted fillings of each prime part."""
 
     partial_order: PartialOrder
     ways: Mapping[PrimeOrder, Fillings]
@@ -56,7 +56,8 @@ def _primes(partial_order: PartialOrder) -> Iterator[PrimeOrder]:
 
 
 def _draw_prime(part: PrimeOrder, ways: Sequence[dict[int, int]], rng: random.Random) -> list[str]:
-    """Draw an order from its last index to its first: v is the last of a down-set D as often as D - v can be filled."""
+    """Draw an order of a prime part from its last index to its first: v is the last of a down-set D as often as D - v can be
+    filled."""
     order: list[str] = []
     remaining = part.whole
     for smaller in reversed(ways[:-1]):

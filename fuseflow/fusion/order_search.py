@@ -1,13 +1,13 @@
-"""The search for the best loop order of a region, which prices no order further than its decisions need.
+"""The search for the best loop order of a region. It prices no order further than its decisions need.
 
     order   rank           is it the best?
     i,k,j   1000           the least so far
     k,i,j   at least 1500  no: it was not priced to its end, since it is too expensive already
     i,j,k   980            yes
 
-Of orders that make the same table (`order_traces`) one is compared, and many that are expected to do more work (`nest_work`) get no price.
-So the order that is taken need not be the cheapest of all. But it is the one that the same search takes if it prices each order that it
-considers to its end.
+Of orders that make the same table (`order_traces`) one is compared, and many that are expected to do more work (`nest_work`) get
+no price. So the order that is taken need not be the cheapest of all. But it is the one that the same search takes if it prices
+each order that it considers to its end.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ from fuseflow.fusion.starting_orders import LIKELY, NO_RULES, OrderRules, Starti
 NEAR_SHARE = 6
 """Up to `limit // NEAR_SHARE` orders adjacent to the cheapest are priced although more work is expected of them, if they are `LIKELY`."""
 WORTHWHILE = 0.97
-"""The share of the work of the cheapest order, at most, that a promising order is expected to do."""
+"""The most expected work of a promising order, as a share of the work of the cheapest order."""
 SAME_WORK = 0.003
-"""The share by which works differ, at most, that are taken as equal."""
+"""Works that differ by at most this share count as equal."""
 COST_TOLERANCE = 1.05
-"""Costs within this factor are taken as equal."""
+"""Costs within this factor count as equal."""
 LIMIT_GROWTH = 1.5
-"""The factor by which the limit of an order grows that is priced again, since its bound is the least of all."""
+"""The factor by which the limit of an order grows each time that it is priced again because its bound is the least of all."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,21 +46,21 @@ class CostBound:
 
 
 OrderPrice: TypeAlias = Callable[[LoopOrder, float], OrderCost | CostBound]
-"""The cost of an order; or a bound above a limit, if the cost is above it. It may refuse the order with a `FusionError`."""
+"""A function that returns the cost of an order, or a bound of it, if its rank is above a limit. It may refuse the order with a
+`FusionError`."""
 UNKNOWN = CostBound(0.0)
 """The bound for an order that is not priced."""
 
 
 OrderExtent: TypeAlias = Literal["all", "sample", "first"]
-"""Which legal orders were compared: `all` means that any other one makes the same table as one of them. A `sample` was drawn, and searched
-from its cheapest. `first` means that the search ended at the first one that was not refused."""
+"""Which legal orders were compared: `all` means that any other one makes the same table as one of them. For `sample`, some were
+drawn, and others found from the cheapest. `first` means that the search ended at the first one that was not refused."""
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class ComparedOrders:
     """The orders that were compared, the nearest to the program first. An order that the search has not priced to its end is
-    priced by `price` when someone looks at it.
-    """
+    priced by `price` when it is asked for (`candidate`)."""
 
     orders: tuple[LoopOrder, ...]
     price: Callable[[LoopOrder], OrderCandidate]
@@ -69,7 +69,7 @@ class ComparedOrders:
 
     @classmethod
     def of(cls, candidates: Sequence[OrderCandidate], extent: OrderExtent = "all") -> ComparedOrders:
-        """Return orders that are all priced."""
+        """Return compared orders that are all priced already."""
         known = {candidate.order: candidate for candidate in candidates}
         return cls(tuple(known), known.__getitem__, known, extent)
 
@@ -89,8 +89,7 @@ class ComparedOrders:
 @dataclass(frozen=True, slots=True)
 class OrderChoice:
     """The best order, and the `outcomes` of the orders that it was compared with, the nearest to the program first. They are
-    `complete` if any other legal order makes the same table as one of them.
-    """
+    `complete` if any other legal order makes the same table as one of them."""
 
     order: LoopOrder
     outcomes: Mapping[LoopOrder, OrderCost | CostBound | Refusal]
@@ -105,9 +104,9 @@ class OrderChoice:
 
 @dataclass(slots=True)
 class OrderSearch:
-    """A search among the legal orders of a region. `outcomes` has the costs, bounds or refusals of the orders priced so far, and `others`
-    the orders that were met and did not seem worth it. `traces` are the traces of all of these, and `least` is the least rank so far.
-    """
+    """A search among the legal orders of a region. `outcomes` has the costs, bounds or refusals of the orders priced so far, and
+    `others` the orders that were found and did not promise enough. `traces` are the traces of all of these, and `least` is the
+    least rank so far."""
 
     graph: nx.DiGraph[str]
     price: OrderPrice
@@ -118,7 +117,7 @@ class OrderSearch:
     least: float = math.inf
 
     def rank(self, order: LoopOrder) -> float:
-        """Return the rank of an order as far as it is known, at least. A refused order is the worst."""
+        """Return the rank of an order, or the bound of it that is known. A refused order has the rank infinity."""
         outcome = self.outcomes[order]
         return math.inf if isinstance(outcome, Refusal) else outcome.rank
 
@@ -130,7 +129,7 @@ class OrderSearch:
             self.least = min(self.least, self.rank(order))
 
     def cheapest(self, orders: Collection[LoopOrder]) -> LoopOrder:
-        """Return the cheapest of some orders that were considered, and the first of them if several are. It is priced exactly."""
+        """Return the cheapest of some orders that were considered, the first if several are. It is priced to its end."""
         while True:
             order = min(orders, key=self.rank)
             if not isinstance(self.outcomes[order], CostBound):
@@ -152,15 +151,14 @@ class OrderSearch:
         return self.least == math.inf or work(order) <= WORTHWHILE * work(self.cheapest(self.outcomes))
 
     def is_worth_a_try(self, order: LoopOrder, cheapest: LoopOrder) -> bool:
-        """Return whether an order may be cheaper although it is expected to do more work. One that does as much is expected to cost as
-        much, so that its price says little."""
+        """Return whether an order may be cheaper although it is expected to do more work. If it does as much, it is expected to
+        cost as much, so that its price would tell little."""
         work, least = self.rules.work(order), self.rules.work(cheapest)
         return work <= LIKELY * least and abs(work - least) > SAME_WORK * least
 
     def descend(self, limit: int) -> None:
-        """Consider the promising orders adjacent to the cheapest, and a few others, and go on from the first that is cheaper. End when none
-        is, or when there are `limit` orders. While all are refused, consider the orders adjacent to one after the other.
-        """
+        """Consider the promising orders adjacent to the cheapest, and a few others, and go on from the first that is cheaper. End
+        if none is, or if there are `limit` orders. While all are refused, consider the orders adjacent to one after the other."""
         expanded: set[LoopOrder] = set()
         while len(self.outcomes) < limit and len(expanded) < len(self.outcomes):
             cheapest = self.cheapest([order for order in self.outcomes if order not in expanded])
@@ -176,7 +174,7 @@ class OrderSearch:
                 return
 
     def adjacent(self, order: LoopOrder) -> Iterator[LoopOrder]:
-        """Yield the orders adjacent to one whose traces were not met before."""
+        """Yield the orders adjacent to `order` whose traces are new."""
         for near in adjacent_orders(self.graph, order):
             trace = self.rules.trace(near)
             if trace not in self.traces:
@@ -185,9 +183,8 @@ class OrderSearch:
                 yield near
 
     def best(self, orders: Sequence[LoopOrder]) -> LoopOrder:
-        """Return the first of some orders that cost no more than `COST_TOLERANCE` times the least: a small gain is not worth leaving the
-        program's order.
-        """
+        """Return the first of some orders that costs no more than `COST_TOLERANCE` times the least: a small gain is not worth
+        leaving the program's order. If all are refused, raises the error of the first."""
         most = COST_TOLERANCE * self.rank(self.cheapest(orders))
         for order in orders:
             if self.rank(order) <= most and isinstance(self.outcomes[order], CostBound):
@@ -207,7 +204,7 @@ def compare_orders(
     rules: OrderRules = NO_RULES,
 ) -> OrderChoice:
     """Return the best of up to `limit` orders: the orders that the search starts from, and orders found from the cheapest by
-    moving one index at a time. The first order of a trace stands for all orders of the trace.
+    moving one index at a time. Of all orders with one trace, only the first is compared.
 
     `price` may refuse an order with a `FusionError`; if it refuses all of them, the error of the first is raised.
     """

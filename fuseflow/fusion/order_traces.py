@@ -1,11 +1,13 @@
-"""Traces: all orders that make the same table are one trace. A table follows from the order of the loops that depend on each other alone.
+"""Traces: all orders that make the same table are one trace. Only the order of loops that depend on each other decides the table.
 
     m[i] = max(k) A[i, k];  s[i] = sum(j) B[i, j];  Y[i] = m[i] / s[i]
 
-Here j and k never stand around each other, so `i,k,j` and `i,j,k` make the same table: both are of one trace. Loops depend on each other if
-one nest has both, or if one is a loop of a nest and the other a loop of a producer inside of it, which may have to be complete before.
+Here neither of j and k is ever around the other, so `i,k,j` and `i,j,k` make the same table: both are of one trace. Loops depend
+on each other if one nest has both, or if one is a loop of a nest and the other of a producer inside of it, which may have to be
+complete.
 
-The name is from Mazurkiewicz's theory: a trace is a set of words that differ only by the order of neighbours that are independent.
+The name is from Mazurkiewicz's theory: a trace is a set of words that differ only by the order of neighbours that are
+independent.
 """
 
 from __future__ import annotations
@@ -19,7 +21,8 @@ from fuseflow.fusion.tree import Producer, Tree, loops, nodes
 
 @dataclass(frozen=True, slots=True)
 class LoopDependence:
-    """The loops of a region that depend on each other: the bit of each loop, and for each loop the bits of the loops that it depends on."""
+    """Which loops of a region depend on each other: the bit of each loop, and for each the bits of the loops that it depends
+    on."""
 
     bits: Mapping[str, int]
     dependent: Mapping[str, int]
@@ -51,7 +54,8 @@ class LoopDependence:
 
 
 def _meeting(dependent: dict[str, int], bits: Mapping[str, int], nest: Sequence[str], inside: int) -> int:
-    """Note that the loops of a nest depend on each other, and on the loops of the producers inside of it. Return the bits of the nest."""
+    """Record that the loops of a nest depend on each other, and on the loops of producers `inside`. Return the bits of the
+    nest."""
     own = 0
     for v in nest:
         own |= bits[v]

@@ -1,6 +1,5 @@
-"""Loop orders are linear extensions of the partial-order graph. This module gives the nearest to the program, a bounded set of candidates,
-and the neighbours of one. `order_search` finds the best.
-"""
+"""Loop orders, the linear extensions of the partial-order graph: the nearest to the program, a bounded set of candidates, and the
+neighbours of an order. `order_search` finds the best."""
 
 from __future__ import annotations
 
@@ -20,7 +19,7 @@ from fuseflow.fusion.refusal import Refusal, attempt
 MAX_CANDIDATES = 24
 """The number of orders that are compared before one is chosen, unless the caller says otherwise."""
 SAMPLED_DOWN_SETS = 5_000
-"""The number of down-sets that are counted for a uniform sample, which takes some milliseconds."""
+"""The most down-sets that are counted for a uniform sample, which takes some milliseconds."""
 
 
 def nearest_order(graph: nx.DiGraph[str], program_order: Sequence[str]) -> LoopOrder:
@@ -57,7 +56,7 @@ def enumerate_orders(graph: nx.DiGraph[str], program_order: Sequence[str]) -> It
 
 
 def _remove_last(prefix: list[str], after: Mapping[str, Sequence[str]], waiting: dict[str, int]) -> None:
-    """Remove the last loop of a prefix, for which the loops after it then wait again."""
+    """Remove the last loop of a prefix. Each of the loops after it has one more loop to wait for then."""
     v = prefix.pop()
     for w in after[v]:
         waiting[w] += 1
@@ -65,10 +64,11 @@ def _remove_last(prefix: list[str], after: Mapping[str, Sequence[str]], waiting:
 
 
 def candidate_orders(graph: nx.DiGraph[str], program_order: Sequence[str], limit: int = MAX_CANDIDATES) -> tuple[LoopOrder, ...]:
-    """Return up to `limit` orders, the nearest to the program first: all of them if they are few, else the nearest and a repeatable sample.
+    """Return up to `limit` orders, the nearest to the program first: all of them if they are few, else the nearest and a
+    repeatable sample.
 
-    The sample is uniform while the orders can be counted in little time (`SAMPLED_DOWN_SETS`). Beyond that, it sorts by random priorities,
-    which reaches every order but prefers some.
+    The sample is uniform if the orders can be counted in little time (`SAMPLED_DOWN_SETS`). Otherwise it sorts by random
+    priorities, which reaches every order but prefers some.
     """
     few = tuple(islice(enumerate_orders(graph, program_order), limit + 1))
     if len(few) <= limit:
@@ -98,7 +98,7 @@ class OrderCost(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class OrderCandidate:
-    """An order that was considered, with its cost, or (without a cost) with the reason why lowering refused it."""
+    """An order that was considered, with its cost, or without a cost and with the reason why lowering refused it."""
 
     order: LoopOrder
     cost: OrderCost | None
@@ -132,7 +132,7 @@ def first_order(
 
 
 def adjacent_orders(graph: nx.DiGraph[str], order: LoopOrder) -> Iterator[LoopOrder]:
-    """Yield the linear extensions that differ from one by the place of a single index (some come twice)."""
+    """Yield the linear extensions that differ from `order` by the position of a single index (some come twice)."""
     for position, v in enumerate(order):
         rest = order[:position] + order[position + 1 :]
         p = position

@@ -1,9 +1,9 @@
 """Which loops must enclose which, directly or through others: the order graph without its reasons, as sets of bits.
 
-Merging views asks this of many candidates, and needs the reasons of none.
+Merging views asks for this with many candidates, and never for the reasons.
 
     i before j, j before k        inside(i) = {j, k}, inside(j) = {k}
-    i before j, j before i        no order: `Precedence.of` gives None
+    i before j, j before i        no order: `Precedence.of` returns None
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from fuseflow.fusion.order_decomposition import set_bits
 
 @dataclass(frozen=True, slots=True)
 class Precedence:
-    """A partial order of loops. `bits` has the bit of each loop, and `inside` the bits of all loops that must stand inside of it."""
+    """A partial order of loops. `bits` has the bit of each loop, and `inside` the bits of all loops that it must enclose."""
 
     bits: dict[str, int]
     inside: dict[str, int]
@@ -48,5 +48,5 @@ class Precedence:
         return cls(bits, inside)
 
     def encloses(self, above: str, below: str) -> bool:
-        """Return whether one loop must enclose another one."""
+        """Return whether the loop `above` must enclose the loop `below`."""
         return self.inside.get(above, 0) & self.bits.get(below, 0) != 0

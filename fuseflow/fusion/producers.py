@@ -17,11 +17,12 @@ UNUSED = "_"
 
 
 def producer_views(region: FusedRegion, program: Program) -> dict[str, dict[Tree, Indices]]:
-    """Return, by Einsum of the region, the nodes of its trees that hold its value, each with the region's index of every dimension.
+    """Return, by Einsum of the region, the nodes of its trees that hold its value, each with the region's index of every
+    dimension.
 
-    The nodes are matched by structure, so that the answer holds whatever was renamed, merged or read from a copy. Einsums that compute the
-    same share their nodes. An Einsum is left out if the trees do not have its value: nothing reads it, or a global iteration has taken it
-    apart.
+    The nodes are matched by structure, so that the answer is right whatever was renamed, merged or read from a copy. Einsums that
+    compute the same share their nodes. An Einsum is left out if the trees do not have its value: nothing reads it, or a global
+    iteration has taken it apart.
     """
     sources = {copy.name: copy.source for copy in region.copies}
     indices_by_node: dict[str, dict[Tree, Indices]] = {}
@@ -41,7 +42,8 @@ def producer_views(region: FusedRegion, program: Program) -> dict[str, dict[Tree
 def _match(
     expr: ein.Expr, node: Tree, indices_by_node: Mapping[str, Mapping[Tree, Indices]], names: Mapping[str, str]
 ) -> dict[str, str] | None:
-    """Return the region's names of the indices of `expr` if `node` is its value, given the `names` of some; return None if it is not."""
+    """Return the region's names of the indices of `expr` if `node` is its value, given the `names` of some; None if it is not.
+    `indices_by_node` has the nodes found so far, by tensor."""
     match expr, node:
         case ein.Access(), _ if node in indices_by_node.get(expr.tensor, {}):
             return _bound(expr.names, indices_by_node[expr.tensor][node], names)
@@ -65,7 +67,8 @@ def _match(
 
 
 def _bound(local: Indices, region: Indices, names: Mapping[str, str]) -> dict[str, str] | None:
-    """Return `names` with the indices of an access added, or None where they contradict it."""
+    """Return `names` with the indices of an access added, None if that contradicts them: its `local` index names mean the
+    `region` ones."""
     bindings = dict(names)
     for v, w in zip(local, region, strict=True):
         if w != UNUSED and bindings.setdefault(v, w) != w:

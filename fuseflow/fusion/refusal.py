@@ -20,9 +20,8 @@ class Refusal:
 
 
 def attempt(step: Callable[Arguments, Outcome], *arguments: Arguments.args, **keywords: Arguments.kwargs) -> Outcome | Refusal:
-    """Call a step with these arguments. Return what it gives, or a `Refusal` where it raises a `FusionError`. The error forgets where it
-    was raised: the frames of its traceback hold all that the step had made, and often the refusal itself.
-    """
+    """Call a step with these arguments. Return its result, or a `Refusal` if it raises a `FusionError`. The error loses its
+    traceback, whose frames would keep all that the step had made, and often the refusal itself."""
     try:
         return step(*arguments, **keywords)
     except FusionError as error:

@@ -21,8 +21,8 @@ from fuseflow.tensors import Format
 class RegionOutput:
     """A tensor that the region writes, with its tree and the index of each of its dimensions.
 
-    It is stored in loop order. If `levels` are given, it is permuted as it is written, and its levels are in the order of these indices.
-    With `drop_zeros`, entries equal to its implicit value are not stored.
+    It is stored in loop order. If `levels` is not empty, it is permuted as it is written, and its levels are in the order of
+    these indices. With `drop_zeros`, entries equal to its implicit value are not stored.
     """
 
     tensor: TensorType
@@ -102,7 +102,7 @@ class FusedRegion:
 
     @property
     def blocks(self) -> dict[str, int]:
-        """The size of the blocks that an index runs over, where they are more than single elements."""
+        """The size of the blocks that an index runs over, for indices that do not run over single elements."""
         declared = self.declared
         reads = ((declared[view.tensor], view.indices) for view in self.views)
         return index_block_sizes((*reads, *((r.tensor, r.indices) for r in self.results)))
@@ -119,7 +119,7 @@ class FusedRegion:
 
     @property
     def dependence(self) -> LoopDependence:
-        """The loops that depend on each other: orders that agree on these make the same table."""
+        """The loops that depend on each other: orders that agree on the order of these make the same table."""
         return LoopDependence.of([(result.indices, result.tree) for result in self.results])
 
     @property

@@ -28,8 +28,8 @@ from fuseflow.tensors import DTYPES
 
 
 def as_program(region: FusedRegion) -> Program:
-    """Return the region's trees as statements, producers first. Intermediates are named after their Einsum, or their operator. A result of
-    a narrow type is a statement that rounds, as its writer does."""
+    """Return the region's trees as statements, producers first. Intermediates are named after their Einsum, or their operator. A
+    result of a narrow type is a statement that rounds, as its writer does."""
     taken = {*region.stored, *(r.name for r in region.results)}
     names = _statement_names(region, taken)
     free = free_indices(*region.trees)
@@ -58,8 +58,8 @@ _TYPES: Mapping[Precision, str] = {"integer": "i64", "f32": "f32", "f64": "f64"}
 
 @dataclass(slots=True)
 class _Statements:
-    """The statements so far, with the `precisions` of their operands and results. A result is declared if it is spread along an
-    index that nothing else gives an extent."""
+    """The statements so far, with the `precisions` of their operands and results. A result is declared if it has an index that
+    its body lacks, since nothing else tells the extent of that index."""
 
     sizes: Mapping[str, int]
     precisions: dict[str, Precision]

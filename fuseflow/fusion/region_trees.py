@@ -1,4 +1,4 @@
-"""The trees of a region on their way through Algorithm 1."""
+"""The trees of a region while Algorithm 1 transforms them."""
 
 from __future__ import annotations
 
@@ -17,8 +17,7 @@ ViewKey = tuple[str, tuple[str, ...]]
 class RegionTrees:
     """The trees of a region so far. `results` are (name, indices, tree). `views` are all views so far, views of intermediates
     too. `merges` are the reductions whose index was unified with one of a consumer. `renamings` are all renamings, as (old, new).
-    `copies` are the permuted copies that are read, and `permuted_results` the results that are permuted as they are written.
-    """
+    `copies` are the permuted copies that are read, and `permuted_results` the results that are permuted as they are written."""
 
     results: tuple[tuple[str, tuple[str, ...], Tree], ...] = ()
     views: tuple[ViewKey, ...] = ()
@@ -38,7 +37,7 @@ class RegionTrees:
         return nodes(*self.trees)
 
     def visiting(self, nodes: Iterable[Tree]) -> RegionTrees:
-        """Return these trees, whose `nodes` are known already: these, each where it comes first."""
+        """Return these trees, and keep that their nodes, producers first, are the given `nodes`, each where it comes first."""
         vars(self)["nodes"] = tuple(dict.fromkeys(nodes))
         return self
 
@@ -69,7 +68,7 @@ class RegionTrees:
 
     @cached_property
     def around(self) -> Mapping[Tree, int]:
-        """The bits of the indices of everything that a node stands inside of, by node."""
+        """For each node, the bits of the indices of the results and producers that it is inside of."""
         bits, around = self.bits, dict.fromkeys(self.nodes, 0)
         for _, indices, tree in self.results:
             for v in indices:
@@ -85,7 +84,8 @@ class RegionTrees:
 
     @cached_property
     def partners(self) -> Mapping[str, Mapping[str, Sequence[str]]]:
-        """For every index, the others that would make two views equal, with their tensors: the views differ in this place alone."""
+        """For every index, the other indices that would make two views of a tensor equal if both were one, with these tensors:
+        the views differ in this position alone."""
         views_by_tensor: dict[str, list[tuple[str, ...]]] = {}
         for tensor, indices in self.views:
             views_by_tensor.setdefault(tensor, []).append(indices)
@@ -98,7 +98,7 @@ class RegionTrees:
 
 @lru_cache(maxsize=4096)  # a merge changes the views of few tensors
 def _alternatives(views: tuple[tuple[str, ...], ...]) -> tuple[tuple[str, str], ...]:
-    """Return the pairs of indices at one place of a tensor, where two views of it agree in all other places.
+    """Return the pairs of indices at one position of a tensor, where two views of it agree in all other positions.
 
     >>> _alternatives((("i", "k"), ("i", "j"), ("l", "m")))
     (('k', 'j'), ('j', 'k'))

@@ -1,6 +1,6 @@
-"""A fused region under other names: a model repeats its layers, so that one layer is fused for all of them.
+"""Renames a fused region: a model repeats its layers, so that one layer is fused for all of them.
 
-Y1[i] = relu(X1[i]), fused    with    X1 -> X2, Y1 -> Y2    gives    Y2[i] = relu(X2[i]), fused
+Y1[i] = relu(X1[i]), fused with X1 -> X2, Y1 -> Y2 gives Y2[i] = relu(X2[i]), fused
 """
 
 from __future__ import annotations
@@ -19,7 +19,8 @@ from fuseflow.fusion.tree import Constant, Operation, Reduction, Selection, Tree
 
 
 def can_rename(region: FusedRegion) -> bool:
-    """Return whether a region can be renamed. Copies and results that are permuted to break a cycle do not follow from names alone."""
+    """Return whether a region can be renamed. Copies, and results that are permuted to break a cycle, do not follow from names
+    alone."""
     return not region.copies and not any(result.levels for result in region.results)
 
 
@@ -33,9 +34,10 @@ def renamed_region(
     chain: tuple[str, ...] = (),
     spans: Mapping[str, Span | None] | None = None,
 ) -> FusedRegion:
-    """Return a region as if it had been fused under another `name` and with other `names` of its tensors, which differ in nothing else.
+    """Return a region as if it had been fused under another `name` and with other `names` of its tensors, which differ in nothing
+    else.
 
-    `declared`, `stored`, `pinned` and `chain` are as for `fuse`, for the new names, and `spans` the places of the Einsums. The
+    `declared`, `stored`, `pinned` and `chain` are as for `fuse`, for the new names, and `spans` the locations of the Einsums. The
     order of the loops, and the orders that it was compared with, stay.
     """
     einsums = tuple([names[e] for e in region.einsums])
@@ -70,9 +72,8 @@ def _renamed_result(
 
 
 def renamed_trees(trees: tuple[Tree, ...], names: Mapping[str, str], einsums: Collection[str]) -> dict[Tree, Tree]:
-    """Return, for every node of some trees, the same node with other names of tensors. Nodes that differ stay different. `einsums` are the
-    new names of the Einsums of the region.
-    """
+    """Return, for every node of some trees, the same node with other `names` of tensors. Nodes that differ stay different.
+    `einsums` are the new names of the Einsums of the region."""
     memo: dict[Tree, Tree] = {}
     for node in nodes(*trees):
         match node:
@@ -92,7 +93,7 @@ def renamed_trees(trees: tuple[Tree, ...], names: Mapping[str, str], einsums: Co
 
 
 def _renamed_label(label: str, names: Mapping[str, str], einsums: Collection[str]) -> str:
-    """Return the label of a producer in another Einsum: `softmax.max` is a reduction inside `softmax` (`Inliner.label`)."""
+    """Return the label that a producer has in another Einsum: `softmax.max` is a reduction inside `softmax` (`Inliner.label`)."""
     if label in names:
         return names[label]
     parts = label.split(".")

@@ -1,4 +1,4 @@
-"""The rules that judge loop orders without their prices, and the orders from which a search starts."""
+"""The orders from which a search for the best order starts, and the rules that judge loop orders without their prices."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from fuseflow.fusion.order_sampling import LoopOrder
 from fuseflow.fusion.orders import MAX_CANDIDATES, candidate_orders, enumerate_orders
 
 SAMPLED_SHARE = 3
-"""One order of this number is drawn at random; the others are found from the cheapest."""
+"""One in this number of the compared orders is drawn at random; the others are found from the cheapest."""
 PRICED_SHARE = 4
 """Up to `limit // PRICED_SHARE` orders from which the search starts are priced although more work is expected of them, if `LIKELY`."""
 LIKELY = 1.25
@@ -25,8 +25,7 @@ and 5.4 and 2.7 % if all of up to 24 orders are priced, which are two to three t
 @dataclass(frozen=True, slots=True)
 class OrderRules:
     """The rules by which a search judges orders without their prices. Orders of one `trace` cost the same. `work` is the expected
-    work of an order; without it, all orders are worth a price. `guess` is a guess of the best order.
-    """
+    work of an order; if it is always 0, all orders are worth a price. `guess` is a guess of the best order."""
 
     trace: Callable[[LoopOrder], Hashable] = tuple
     work: Callable[[LoopOrder], float] = lambda order: 0.0
@@ -38,9 +37,8 @@ NO_RULES = OrderRules()
 
 @dataclass(frozen=True, slots=True)
 class StartingOrders:
-    """The orders from which a search starts, by trace, with one of each. `first` is the one that is priced first; it is () if there are
-    none. The `likely` ones are priced in any case. They are `complete` if no order has another trace.
-    """
+    """The orders from which a search starts, one for each trace. `first` is the one that is priced first, () if there are none.
+    The `likely` ones are priced in any case. They are `complete` if no legal order has another trace."""
 
     by_trace: Mapping[Hashable, LoopOrder]
     first: LoopOrder
@@ -56,9 +54,9 @@ class StartingOrders:
 def starting_orders(
     graph: nx.DiGraph[str], program_order: Sequence[str], limit: int = MAX_CANDIDATES, rules: OrderRules = NO_RULES
 ) -> StartingOrders:
-    """Return the orders from which a search for the best of up to `limit` orders starts. These are all orders if they are few, else the
-    nearest to the program, a sample of the others, and the nearest to a guess. Of each trace there is one, the nearest to the program.
-    """
+    """Return the orders from which a search for the best of up to `limit` orders starts. These are all orders if they are few,
+    else the nearest to the program, a sample of the others, and the nearest to a guess. Of each trace there is one, the nearest
+    to the program."""
     few = tuple(islice(enumerate_orders(graph, program_order), limit + 1))
     complete = len(few) <= limit
     orders = few if complete else candidate_orders(graph, program_order, max(1, limit // SAMPLED_SHARE))

@@ -1,7 +1,7 @@
-"""The fused tree: a result with every producer of its region inlined.
+"""The fused tree: the expression of a result with every producer of its region inlined.
 
-A tree is a DAG with one node for each view. It is kept small by interning: a `TreeTable` makes every node, and equal nodes are one object.
-So identity is equality, and reuse of a producer never grows the tree.
+A tree is a DAG with one node for each view. It is kept small by interning: a `TreeTable` makes every node, and equal nodes are
+one object. So identity is equality, and reuse of a producer never makes the tree larger.
 """
 
 from __future__ import annotations
@@ -54,7 +54,8 @@ class Operation:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Reduction:
-    """A reduction of `body` over the indices `over`. It is a view of the Einsum (or part of one) called `label` at the indices `free`."""
+    """A reduction of `body` over the indices `over`. It is a view of the Einsum (or part of one) called `label`, at the indices
+    `free` that it keeps."""
 
     op: str
     over: tuple[str, ...]
@@ -91,15 +92,14 @@ class Selection:
 
 
 Producer: TypeAlias = Reduction | Selection
-"""A node that is computed in a nest of loops of its own."""
+"""A node that is computed in a nest of loops for itself."""
 Tree: TypeAlias = View | Constant | Operation | Producer
 
 
 @dataclass(slots=True)
 class TreeTable:
     """The table of the nodes of one region. It makes each node once. `_names` has, by node, the indices and tensors that are
-    named in it: a bit for each index (its name) and each tensor (a tuple of its name), which `_bits` says.
-    """
+    named in it or below it: a bit for each index (its name) and each tensor (a tuple of its name), which `_bits` has."""
 
     _nodes: dict[tuple[object, ...], Tree] = field(default_factory=dict)
     _names: dict[Tree, int] = field(default_factory=dict)
@@ -111,7 +111,7 @@ class TreeTable:
         return self._nodes.get(key) or self._added(key, View(tensor, indices), (tensor,), *indices)
 
     def number(self, value: float) -> Tree:
-        """Return the node of a number; 0 and -0 have nodes of their own."""
+        """Return the node of a number; 0 and -0 have different nodes."""
         key = Constant, value, math.copysign(1, value)
         return self._nodes.get(key) or self._added(key, Constant(value))
 
@@ -153,10 +153,9 @@ class TreeTable:
         tensors: Mapping[View, str] | None = None,
         replaced: str = "",
     ) -> Tree:
-        """Return `tree` with its indices renamed, and with some views reading other `tensors`; `memo` maps old nodes to new ones,
-        and has the nodes of a tensor that is `replaced` from the start. Nodes below a node of the memo are not visited. A node of
-        this table that has none of these names stays, and nodes below it are not visited.
-        """
+        """Return `tree` with its indices renamed by `table`, and with some views reading other `tensors`. `memo` maps old nodes
+        to new ones, and has the nodes of a tensor that is `replaced` from the start. Nodes below a node of the memo are not
+        visited. A node of this table that has none of these names stays, and nodes below it are not visited."""
         tensors = tensors or {}
         names, changing = self._names, self._bits_of(*table, *((view.tensor,) for view in tensors), (replaced,))
         waiting = [tree]
@@ -174,7 +173,7 @@ class TreeTable:
         return memo[tree]
 
     def rename_all(self, nodes: Iterable[Tree], table: Mapping[str, str], memo: dict[Tree, Tree], replaced: str = "") -> None:
-        """Add to the `memo` what `rename` gives for each of some nodes of this table, which stand producers first."""
+        """Add to the `memo` the result of `rename` for each of some nodes of this table, which are ordered producers first."""
         names, changing = self._names, self._bits_of(*table, (replaced,))
         for node in nodes:
             if not names[node] & changing:
@@ -190,7 +189,7 @@ class TreeTable:
         return bits
 
     def _renamed(self, node: Tree, table: Mapping[str, str], memo: Mapping[Tree, Tree], tensors: Mapping[View, str]) -> Tree:
-        """Return a node with its indices renamed, given what its operands have become."""
+        """Return a node with its indices renamed. `memo` has the new nodes of its operands."""
         match node:
             case View():
                 return self.view(tensors.get(node, node.tensor), rename_indices(node.indices, table))
@@ -209,7 +208,7 @@ class TreeTable:
                 assert_never(unknown)
 
     def mentions(self, tree: Tree, index: str) -> bool:
-        """Return whether an index stands in a node of this table, or below it."""
+        """Return whether a node of this table, or a node below it, names an index."""
         return self._names[tree] & self._bits.get(index, 0) != 0
 
 
@@ -219,7 +218,8 @@ def rename_indices(indices: tuple[str, ...], table: Mapping[str, str]) -> tuple[
 
 
 def nodes(*trees: Tree, below: Callable[[Tree], tuple[Tree, ...]] | None = None) -> tuple[Tree, ...]:
-    """Return all nodes of the trees, producers first, each once. `below` may hide operands that are not to be visited."""
+    """Return all nodes of the trees, producers first, each once. `below` returns the operands of a node that are to be
+    visited."""
     visited: dict[Tree, None] = {}
     stack: list[Tree | None] = list(reversed(trees))
     pop = stack.pop
@@ -251,9 +251,8 @@ def selections(*trees: Tree) -> tuple[Selection, ...]:
 
 
 def loops(results: Iterable[tuple[str, ...]], below: tuple[Tree, ...]) -> tuple[str, ...]:
-    """Return every index of the trees that have the nodes `below` (producers first): first the indices of the results, then the
-    others, consumers first.
-    """
+    """Return every index of the trees whose nodes are `below` (producers first): first the indices of the `results`, then the
+    others, consumers first."""
     names = dict.fromkeys(v for indices in results for v in indices)
     for node in reversed(below):
         for v in _own_indices(node):
@@ -262,7 +261,7 @@ def loops(results: Iterable[tuple[str, ...]], below: tuple[Tree, ...]) -> tuple[
 
 
 def all_indices(*trees: Tree) -> set[str]:
-    """Return every index below the trees, also the indices of reductions."""
+    """Return every index in the trees, also the indices that reductions reduce."""
     names: set[str] = set()
     for node in nodes(*trees):
         names.update(_own_indices(node))
@@ -285,7 +284,7 @@ def _own_indices(node: Tree) -> tuple[str, ...]:
 
 
 def free_indices(*trees: Tree) -> dict[Tree, tuple[str, ...]]:
-    """Return, for every node of the trees, the indices of its value in order of appearance."""
+    """Return, for every node of the trees, the indices on which its value depends, in order of appearance."""
     indices_by_node: dict[Tree, tuple[str, ...]] = {}
     for node in nodes(*trees):
         match node:
@@ -344,7 +343,8 @@ def _implicit_result(
 
 
 def annihilated_value(node: Operation, position: int, fill: Mapping[Tree, float]) -> float | None:
-    """Return the value that an absent operand fixes the result to, or None if the other operands matter."""
+    """Return the value of an operator if the operand at `position` is absent and fixes it. None if the other operands matter.
+    `fill` has the implicit value of each node."""
     arg = node.args[position]
     if isinstance(arg, Constant):
         return None

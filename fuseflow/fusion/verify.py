@@ -1,4 +1,4 @@
-"""The rules for a fused region, and their check."""
+"""Checks that a fused region obeys its rules."""
 
 from __future__ import annotations
 

@@ -20,16 +20,16 @@ from fuseflow.fusion.region_trees import RegionTrees, ViewKey
 from fuseflow.fusion.tree import Reduction, Tree, TreeTable, rename_indices
 
 RefusedPairs: TypeAlias = set[tuple[str, str]]
-"""Pairs of indices that cannot be unified. Merging others never changes that: it makes more indices equal and adds constraints."""
+"""Pairs of indices that cannot be unified. Merging others never changes that: it makes more indices equal and adds
+constraints."""
 
 
 @dataclass(frozen=True, slots=True)
 class ViewMerger:
-    """The rule of merging in one region. `constrain` gives the order of the loops of a candidate, which must have one. `producers` are the
-    Einsums of the region, and `refused_pairs` is added to. With `lean`, nothing is merged that makes a producer run again. That happens
-    when the reduction has a free index that the producer lacks: the reduction must be complete before the merged loop, so that this
-    loop, and the producer in it, stand inside the loop of that index.
-    """
+    """The rule of merging in one region. `constrain` returns the order of the loops of a candidate, None if there is none.
+    `producers` are the Einsums of the region, and `refused_pairs` is added to. With `lean`, nothing is merged that makes a
+    producer run again. That happens when the reduction has a free index that the producer lacks: the reduction must be complete
+    before the merged loop, so that this loop, and the producer in it, are inside the loop of that index."""
 
     trees: TreeTable
     sizes: Mapping[str, int]
@@ -39,20 +39,21 @@ class ViewMerger:
     lean: bool = False
 
     def applies_to(self, fused: RegionTrees) -> bool:
-        """Return whether the views of some trees may be merged, as far as is seen without the constraints."""
+        """Return whether the views of some trees may be merged, before their constraints are checked."""
         return self.lean or any(self.pairs(reduction, fused) for reduction in fused.reductions)
 
     def pairs(self, reduction: Reduction, fused: RegionTrees) -> list[tuple[str, str]]:
-        """Return the pairs of an index of a reduction and a partner of it that are of one size and were not refused."""
+        """Return pairs of an index of a reduction and a partner of it (the index would make two views equal), of one size and not
+        refused."""
         partners, sizes, refused = fused.partners, self.sizes, self.refused_pairs
         return [(u, c) for u in reduction.over for c in partners.get(u, ()) if sizes[u] == sizes[c] and (u, c) not in refused]
 
     def shares(self, fused: RegionTrees, u: str, c: str) -> bool:
-        """Return whether views of a producer would be equal if two indices were."""
+        """Return whether views of a producer would be equal if the indices `u` and `c` were."""
         return any(tensor in self.producers for tensor in fused.partners[u][c])
 
     def merge(self, fused: RegionTrees) -> RegionTrees:
-        """Merge until nothing more can be merged."""
+        """Return the trees with all views merged that can be."""
         while self.lean and (better := _side_by_side(fused, self)) is not None:
             fused = better
         while (better := _merge_one(fused, self)) is not None:
@@ -92,9 +93,8 @@ def _merge_one(fused: RegionTrees, merger: ViewMerger) -> RegionTrees | None:
 
 
 def _side_by_side(fused: RegionTrees, merger: ViewMerger) -> RegionTrees | None:
-    """Unify the loops of two results that read one producer at the same place, so that both may read the same view. Return None if no such
-    pair is left.
-    """
+    """Unify the loops of two results that read one producer at the same position, so that both may read the same view. Return
+    None if no such pair is left."""
     for n, (_, first_indices, _) in enumerate(fused.results):
         for _, second_indices, _ in fused.results[n + 1 :]:
             for u, c in _alike(
@@ -109,7 +109,7 @@ def _side_by_side(fused: RegionTrees, merger: ViewMerger) -> RegionTrees | None:
 
 
 def _alike(views: tuple[ViewKey, ...], tensors: Collection[str], some: set[str], others: set[str]) -> Iterator[tuple[str, str]]:
-    """Yield pairs of indices, one of `some` and one of `others`, that stand at one place of a tensor."""
+    """Yield pairs of indices, one of `some` and one of `others`, that views of one of the `tensors` have at the same position."""
     indices_by_place: dict[tuple[str, int], dict[str, None]] = {}
     for tensor, indices in views:
         for position, v in enumerate(indices if tensor in tensors else ()):
@@ -120,7 +120,8 @@ def _alike(views: tuple[ViewKey, ...], tensors: Collection[str], some: set[str],
 
 
 def _runs_again(fused: RegionTrees, trial: RegionTrees, producers: Collection[str], unified: set[str]) -> bool:
-    """Return whether a view that two became lacks a free index of a reduction which must be complete before a loop of the view."""
+    """Return whether the view of a producer that the indices `unified` made lacks a free index of a reduction which must be
+    complete before a loop of the view. `trial` are the trees after the merge."""
     index = next((w for v, w in trial.renamings if v in unified), "")
     shared = [set(indices) for name, indices in trial.views if name in producers and index in indices]
     waiting = (r for r in trial.reductions if index in r.over and trial.around[r] & trial.bits[index])
@@ -128,7 +129,7 @@ def _runs_again(fused: RegionTrees, trial: RegionTrees, producers: Collection[st
 
 
 def _tuples(fused: RegionTrees) -> list[tuple[str, ...]]:
-    """Return the indices of every result, stored view and reduction: they must stay distinct."""
+    """Return the indices of every result, stored view, reduction and selection: those in one tuple must stay distinct."""
     tuples = [indices for _, indices, _ in fused.results]
     return (
         tuples
@@ -139,7 +140,8 @@ def _tuples(fused: RegionTrees) -> list[tuple[str, ...]]:
 
 
 def _beside(fused: RegionTrees) -> dict[str, int]:
-    """Return, for every index, the bits of the indices that stand beside it somewhere: unified with one of them, it would be captured."""
+    """Return, for every index, the bits of the indices that are in one tuple with it somewhere: none of these can be unified with
+    it."""
     bits, neighbours = fused.bits, dict.fromkeys(fused.indices, 0)
     for indices in set(_tuples(fused)):
         beside = sum([bits[v] for v in indices])
@@ -149,13 +151,14 @@ def _beside(fused: RegionTrees) -> dict[str, int]:
 
 
 def _unify(fused: RegionTrees, trees: TreeTable, waits: Reduction | None, u: str, c: str) -> RegionTrees:
-    """Rename u to c, with all renamings that follow; a reduction that `waits` must be complete before loop c."""
+    """Rename u to c, with all renamings that follow. A reduction `waits`, if it is not None, must be complete before loop c."""
     merged = (*fused.merges, *([(waits, c)] if waits is not None else []))
     return _renamed(replace(fused, merges=merged), trees, settled(fused.reductions, {u: c}))
 
 
 def settled(reductions: Sequence[Reduction], table: dict[str, str]) -> dict[str, str]:
-    """Return a renaming and all that follow: the reduction indices of producers are unified, too, below views that become equal."""
+    """Return a renaming with all that follow: the reduction indices of producers are unified, too, below views that become
+    equal."""
     while (clash := _clash(reductions, table)) is not None:
         kept, other = clash
         follows = {v: w for v, w in zip(other, kept, strict=True) if v != w}
@@ -165,9 +168,9 @@ def settled(reductions: Sequence[Reduction], table: dict[str, str]) -> dict[str,
 
 
 def _clash(reductions: Sequence[Reduction], table: Mapping[str, str]) -> tuple[tuple[str, ...], tuple[str, ...]] | None:
-    """Return the indices of two reductions that a renaming makes the same view but that reduce over different indices. (In one iteration
-    space a reduction absorbs others: views of one producer may then reduce over more or fewer.)
-    """
+    """Return the indices of two reductions that a renaming makes the same view but that reduce over different indices, None if
+    there are none. (In one iteration space a reduction absorbs others: views of one producer may then reduce over more or
+    fewer.)"""
     first_by_view: dict[tuple[str, str, tuple[str, ...], int], tuple[str, ...]] = {}
     for node in reductions:
         over = rename_indices(node.over, table)

@@ -63,7 +63,7 @@ class RegionDecision:
 
 
 def lanes_name(region: str, loop: str) -> str:
-    """Return the name of lanes in a schedule.
+    """Return the name that the lanes of a loop of a region have in a schedule.
 
     >>> lanes_name("layer1", "i"), lanes_name("layer1", "/T1.i")
     ('layer1.i', 'layer1/T1.i')
