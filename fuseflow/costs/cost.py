@@ -22,7 +22,7 @@ BANDWIDTH = 256
 """The bytes that a memory moves in a cycle: the peak of eight channels of HBM2 at 1 GHz."""
 
 TILE_MACS = 256
-"""The multiply-accumulates on tiles in a cycle."""
+"""The multiply-accumulates on tiles that a unit does in a cycle."""
 TILE_LANES = Lanes()
 """The lanes of the units for tiles."""
 
@@ -63,7 +63,8 @@ def expected_rank(cycles: float, firings: float, bytes: float) -> float:
 
 
 def estimate_graph(graph: Graph, statistics: Mapping[str, TensorStatistics]) -> tuple[Estimate, dict[str, TensorStatistics]]:
-    """Estimate the cost of `graph`, and the statistics of its results from the statistics of the tensors that it reads."""
+    """Return the estimated cost of `graph`, and the statistics of its results, from the statistics of the tensors that it
+    reads."""
     shapes, types = stream_shapes(graph, statistics), graph.types()
     written: dict[str, dict[int, ExpectedStream]] = {name: {} for name in graph.outputs}  # a scalar has no levels
     costs = []
@@ -99,8 +100,8 @@ def node_cost(
     declared: Mapping[str, TensorDecl],
     statistics: Mapping[str, TensorStatistics],
 ) -> NodeCost:
-    """Return the expected cost of a node with these `inputs` and `outputs`. The elements of its inputs are `tiles`, and have at
-    most `bits` bits. `statistics` has the statistics of the tensors that it reads."""
+    """Return the expected cost of a node with these `inputs` and `outputs`. The elements of its inputs have the shapes `tiles`,
+    and at most `bits` bits. `statistics` has the statistics of the tensors that it reads."""
     inputs = _filled_up(node, inputs, declared)
     kept = expected_read(node, outputs[0], statistics) if isinstance(node, Locate) and node.keeps(declared) else 0.0
     firings = _firings(node, inputs, outputs) + kept
@@ -113,7 +114,7 @@ def node_cost(
 
 
 def total_cost(costs: Iterable[NodeCost], tensors: Iterable[str]) -> Estimate:
-    """Return the cost of a graph whose nodes have these costs, and which uses these tensors."""
+    """Return the cost of a graph whose nodes have these `costs`. `tensors` are those that it uses."""
     busiest = total = flops = 0.0
     bytes_by_tensor = dict.fromkeys(tensors, 0.0)
     for node in costs:
@@ -159,7 +160,7 @@ def _streams(node: Node, shapes: Mapping[Port, ExpectedStream]) -> tuple[list[Ex
 
 
 def _filled_up(node: Node, inputs: list[ExpectedStream], declared: Mapping[str, TensorDecl]) -> list[ExpectedStream]:
-    """Return the inputs of a node. The input of a writer that fills up its fibers includes the entries that it adds."""
+    """Return the inputs of a node. The input of a writer that pads fibers includes the entries that it adds."""
     if not isinstance(node, (WriteLevel, WriteValues)):
         return inputs
     room = declared[node.tensor].room(node.level if isinstance(node, WriteLevel) else -1)

@@ -1,4 +1,5 @@
-"""Whether narrow types make a program faster: a unit only works on more elements of fewer bits in a cycle if tiles bring enough of them."""
+"""Tells whether narrow types make a program faster: a unit only works on more elements of fewer bits in a cycle if tiles bring
+enough of them."""
 
 from __future__ import annotations
 
@@ -15,8 +16,8 @@ WHY = "a stream of single elements carries one a cycle, whatever its type, and a
 
 
 def narrow_notice(graphs: Sequence[Graph], machine: Machine) -> str:
-    """Return a text that says that the narrow types of a program save bytes alone, or '' if it has none, or if they also save cycles of
-    units."""
+    """Return a text that says that the narrow types of a program only save bytes. It is '' if there are none, or if they also
+    save cycles of units."""
     names = dict.fromkeys(name for graph in graphs for name in _narrow_operands(graph))
     if not names or any(gains(graph, machine) for graph in graphs):
         return ""
@@ -25,8 +26,8 @@ def narrow_notice(graphs: Sequence[Graph], machine: Machine) -> str:
 
 
 def gains(graph: Graph, machine: Machine, bits: int | None = None) -> bool:
-    """Return whether a unit takes fewer cycles for its tiles than for tiles of 32-bit elements, if elements have this number of
-    `bits`, or their own."""
+    """Return whether a unit takes fewer cycles for its tiles than for tiles of 32-bit elements. Elements have `bits` bits, or
+    those of their types if it is None."""
     types = graph.types()
     for node in graph.nodes:
         function = node.unit(graph.declared if isinstance(node, TensorUser) else {}).function

@@ -72,8 +72,8 @@ def _reached_statistics(tensor: Tensor) -> TensorStatistics:
 
 
 def stored_statistics(tensor: Tensor, declared: TensorType) -> TensorStatistics:
-    """Return the statistics that a tensor of single elements has in memory: in the format and the blocks of its type, whatever format it
-    comes in. It is packed for that only where levels add entries of their own."""
+    """Return the statistics that a tensor of single elements has in memory: in the format and the blocks of `declared`, whatever
+    format it comes in. It is only packed for that if levels store entries beside those of the tensor."""
     format, block = declared.format or tensor.format, declared.block
     if tensor.format == format and not block:
         return measure_statistics(tensor)
@@ -100,7 +100,8 @@ def _counted_statistics(sizes: tuple[int, ...], counts: Sequence[int]) -> Tensor
 
 
 def _prefix_counts(columns: Sequence[Ints], sizes: Sequence[int]) -> Iterator[int]:
-    """Yield how many distinct coordinates entries have on the outermost level, on the two outermost ones, and so on."""
+    """Yield how many distinct coordinates entries have on the outermost level, on the two outermost ones, and so on. `columns`
+    has the coordinates of all entries on each level."""
     prefixes, count = np.zeros(1, dtype=np.int64), 1
     for column, size in zip(columns, sizes, strict=False):
         keys, prefixes = distinct_keys(prefixes * size + column, count * size)
@@ -118,13 +119,13 @@ def assume_statistics(tensor: TensorType) -> TensorStatistics:
 
 
 def auxiliary_statistics(graph: Graph) -> dict[str, TensorStatistics]:
-    """Return the statistics of the tensors that a graph declares for itself."""
+    """Return the statistics of the auxiliary tensors that a graph declares, which store everything."""
     return {t.name: TensorStatistics(t.shape, tuple(map(float, t.shape))) for t in graph.tensors if is_auxiliary(t)}
 
 
 def collect_statistics(types: Mapping[str, TensorType], tensors: Mapping[str, Tensor]) -> dict[str, TensorStatistics]:
-    """Return the statistics of tensors of these types by name. They are measured where there is data, in any format, and assumed
-    elsewhere. Raises `TensorError` for data that has no room in its format."""
+    """Return the statistics of tensors of these types, by name. They are measured if there is data, in any format, and else
+    assumed. Raises `TensorError` for data that has no room in its format."""
     statistics = {}
     for name, declared in types.items():
         with OverfullError.naming(name):

@@ -56,7 +56,8 @@ class Overlap(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class LookupRate:
-    """`rate` is the share of looked-up coordinates that are found, `fanout` the mean number of elements below each of these."""
+    """The result of looking up coordinates: `rate` is the share that is found, `fanout` the mean number of elements below each of
+    these."""
 
     rate: float
     fanout: float
@@ -65,10 +66,10 @@ class LookupRate:
 class ExpectedStream(NamedTuple):
     """The expected shape of a stream.
 
-    It has `counts[d]` elements at nesting depth d+1. `size` is the size of the innermost dimension, 0 where it does not matter.
-    `present` is the share of elements that are not `N`. `origins` are the sparse levels from which the coordinates behind the
-    elements come: how often a coordinate occurs there says how often it occurs in the stream. If they are the coordinates that a
-    lookup found, `among` is the density of all coordinates that were looked up, else 0.
+    It has `counts[d]` elements at nesting depth d+1. `size` is the size of the innermost dimension, 0 if it does not matter.
+    `present` is the share of elements that are not `N`. `origins` are the sparse levels that the coordinates of the elements come
+    from: how often a coordinate occurs there decides how often it occurs in the stream. If they are the coordinates that a lookup
+    found, `among` is the density of all coordinates that were looked up, else 0.
     """
 
     counts: tuple[float, ...] = ()
@@ -100,7 +101,7 @@ class ExpectedStream(NamedTuple):
         return counts[-1] + (counts[-2] if len(counts) > 1 else 1.0) + 1 if counts else 2.0
 
     def inner(self, elements: float, size: int = 0) -> ExpectedStream:
-        """Return a stream that is one level deeper."""
+        """Return a stream that is one level deeper, with so many innermost elements, of a dimension of `size`."""
         return ExpectedStream((*self.counts, elements), size)
 
     def resized(self, elements: float) -> ExpectedStream:
@@ -108,7 +109,7 @@ class ExpectedStream(NamedTuple):
         return ExpectedStream((*self.counts[:-1], elements), self.size)
 
     def holding(self, present: float, origins: tuple[TensorLevel, ...] = ()) -> ExpectedStream:
-        """Return a stream of the same lists that holds other elements. The share `present` of them is not `N`."""
+        """Return a stream of the same lists with other elements. The share `present` of them is not `N`."""
         return ExpectedStream(self.counts, self.size, present, origins, self.among)
 
     @property
@@ -180,7 +181,7 @@ def output_shapes(
 
 
 def expected_comparisons(node: Node, inputs: list[ExpectedStream]) -> float:
-    """Return the expected comparisons of a node that merges: the coordinates that any of its sides has."""
+    """Return the expected comparisons of a node that merges: the coordinates that any of its sides has. 0 for other nodes."""
     if isinstance(node, Join):
         sides = [inputs[crd] for crd, _ in node.sides()]
     elif isinstance(node, Align):
@@ -198,7 +199,8 @@ def expected_read(node: Node, output: ExpectedStream, statistics: Mapping[str, T
 
 
 def _merge(node: Merge, lane: ExpectedStream) -> ExpectedStream:
-    """Return the shape of merged lanes of the shape `lane`. From the dealt level inwards it has the elements of all lanes."""
+    """Return the shape of merged lanes, each of the shape `lane`. From the dealt level inwards there are the elements of all
+    lanes."""
     dealt = len(lane.counts) - 1 - node.levels
     return lane._replace(counts=(*lane.counts[:dealt], *(count * node.lanes for count in lane.counts[dealt:])))
 
@@ -220,7 +222,8 @@ def _density(stats: TensorStatistics, level: int) -> float:
 
 
 def _rates(node: Join, inputs: list[ExpectedStream], overlap: Overlap | None) -> list[float]:
-    """Return the density of each side: its share of all coordinates, or of those of the first side if `overlap` knows it."""
+    """Return the density of each side of a join: its share of all coordinates, or of those of the first side if `overlap` knows
+    it."""
     sides = [inputs[crd] for crd, _ in node.sides()]
     rates = [side.density / side.among if side.among and node.kind == "intersect" else side.density for side in sides]
     if overlap is None or node.kind == "union":
@@ -234,7 +237,8 @@ def _rates(node: Join, inputs: list[ExpectedStream], overlap: Overlap | None) ->
 
 
 def _join(node: Join, inputs: list[ExpectedStream], overlap: Overlap | None) -> list[ExpectedStream]:
-    """Return the coordinates, then every payload. Some payloads are `N` if their side does not have all coordinates."""
+    """Return the shapes of the coordinates and of every payload after a join. Payloads are `N` where their side lacks a
+    coordinate."""
     sides = node.sides()
     densities = _rates(node, inputs, overlap)
     first = inputs[sides[0][0]]
@@ -257,14 +261,16 @@ def _join(node: Join, inputs: list[ExpectedStream], overlap: Overlap | None) -> 
 
 
 def _align(old: ExpectedStream, new: ExpectedStream, stream: ExpectedStream) -> ExpectedStream:
-    """Return the aligned stream. Its deeper levels keep their fan-out, and shrink by the share of `old` that is in `new`."""
+    """Return the shape of `stream` aligned. Its deeper levels keep their fan-out, and shrink by the share of `old` that is in
+    `new`."""
     kept = min(1.0, new.elements / old.elements) if old.elements else 0.0
     depth = len(new.counts)
     return ExpectedStream((*new.counts, *(c * kept for c in stream.counts[depth:])), stream.size, stream.present)
 
 
 def _accumulate(node: Accumulate, inputs: list[ExpectedStream]) -> list[ExpectedStream]:
-    """Return the outputs. Each workspace merges the fibers below one fiber of crd_0, and has the coordinates that any of them has."""
+    """Return the shapes of the outputs. Each workspace merges the fibers below one fiber of the first input, and has the
+    coordinates that any of them has."""
     reduced = inputs[0]
     merged = reduced.elements / reduced.fibers if reduced.fibers else 0.0
     out: list[ExpectedStream] = []
@@ -277,7 +283,7 @@ def _accumulate(node: Accumulate, inputs: list[ExpectedStream]) -> list[Expected
 
 
 def _drop(inputs: list[ExpectedStream]) -> list[ExpectedStream]:
-    """Return the outputs. A coordinate stays unless it is absent, or all coordinates below it are missing."""
+    """Return the shapes of the outputs. A coordinate stays unless it is absent, or all coordinates below it are missing."""
     *crds, val = inputs
     counts = list(val.counts)
     counts[-1] *= val.present
@@ -291,9 +297,11 @@ def _drop(inputs: list[ExpectedStream]) -> list[ExpectedStream]:
 
 
 def _select(node: Select, inputs: list[ExpectedStream]) -> list[ExpectedStream]:
-    """Return the outputs. Each fiber of crd_0, or each group of its coordinates, gives its entries, `node.keep` at most.
+    """Return the shapes of the outputs. Of each fiber of the first input, or each group of its coordinates, at most `node.keep`
+    entries stay.
 
-    Which entries these are does not depend on where they are. So an outer coordinate stays unless all entries below it leave.
+    Which entries these are does not depend on where they are. So an outer coordinate stays unless all entries below it are
+    dropped.
     """
     *crds, val = inputs
     groups = crds[0].fibers * (-(-crds[0].size // node.every) if node.every else 1)
@@ -307,19 +315,20 @@ def _select(node: Select, inputs: list[ExpectedStream]) -> list[ExpectedStream]:
 
 
 def _flatten(node: Flatten, outer: ExpectedStream, inner: ExpectedStream) -> ExpectedStream:
-    """Return two levels as one. It has the coordinates of the inner level."""
+    """Return the shape of two levels joined into one. It has the coordinates of the inner level."""
     return ExpectedStream((*outer.counts[:-1], inner.elements), outer.size * node.size)
 
 
 def _split(node: SplitLevel, crd: ExpectedStream) -> list[ExpectedStream]:
-    """Return one level as two. An outer coordinate stays if any of the coordinates below it does."""
+    """Return the shapes of one level split in two. An outer coordinate exists if any of the coordinates below it does."""
     size = -(-crd.size // node.size)
     outer = crd.fibers * size * (1 - (1 - crd.density) ** node.size)
     return [ExpectedStream((*crd.counts[:-1], outer), size), ExpectedStream((*crd.counts[:-1], outer, crd.elements), node.size)]
 
 
 def _permute(node: Permute, inputs: list[ExpectedStream]) -> list[ExpectedStream]:
-    """Return the outputs. Each workspace holds the entries below one fiber of crd_0, scattered evenly over its coordinates.
+    """Return the shapes of the outputs. Each workspace holds the entries below one fiber of the first input, scattered evenly
+    over its coordinates.
 
     It has the coordinates of an output level that have an entry below them.
     """

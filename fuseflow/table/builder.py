@@ -1,9 +1,9 @@
 """Algorithm 2: a fused region in a loop order becomes a fusion table (factored iteration; rules L1-L11 of the lowering contract).
 
 The table is filled row by row, one row a loop. At each row every view of the nest advances against one final coordinate stream. A
-reduction is completed, in a nest of its own, just before the first loop at or after its reduction index, and is a bundle of streams
-from then on; where a loop that it lacks comes before one of its free indices, it is left alone and runs again inside that loop. A
-selection is completed alike, before the first of the indices along which it compares.
+reduction is completed, in a nest for itself, just before the first loop at or after its reduction index, and is a bundle of
+streams from then on; where a loop that it lacks comes before one of its free indices, it is left alone and runs again inside that
+loop. A selection is completed in the same way, before the first of the indices along which it compares.
 """
 
 from __future__ import annotations
@@ -32,9 +32,8 @@ P = ParamSpec("P")
 
 
 class TableBuilder:
-    """A builder that fills the cells of one region's table, step by step. With a `memo` it takes from there what tables of the region in
-    other orders have in common with this one.
-    """
+    """A builder that fills the cells of one region's table, step by step. Tables of the region in other orders that use the same
+    `memo` share nodes and steps."""
 
     def __init__(self, region: FusedRegion, memo: TableMemo | None = None) -> None:
         self.region = region
@@ -50,13 +49,14 @@ class TableBuilder:
         self.orders_inside: dict[Producer, tuple[str, ...]] = {}
 
     def length(self, v: str) -> int:
-        """Return how often a loop runs at most: once for each coordinate, or for each block of coordinates."""
+        """Return the most runs of a loop in one loop around it: one for each coordinate, or for each block of coordinates."""
         return -(-self.region.sizes[v] // self.tiling.blocks.get(v, 1))
 
     # One nest ----------------------------------------------------------------------------------------------------------------
 
     def bundle(self, nest: Nest) -> Bundle:
-        """Run the remaining loops of a nest. Equal nests, where every view and bundle stands the same, run once."""
+        """Run the remaining loops of a nest, and return its streams. Nests with all views and bundles at equal positions run
+        once."""
         node = nest.producer
         start = node, nest.loops, tuple([nest.env.get(n) for n in self.memo.below(node)])
         equal = self.memo.starts.setdefault(start, nest)
@@ -67,9 +67,8 @@ class TableBuilder:
     def step(
         self, steps: Steps[T], key: Hashable, stage: str, take: Callable[P, T], *arguments: P.args, **keywords: P.kwargs
     ) -> T:
-        """Return the outcome of a step, `take` of these arguments, which tables that share a memo take once. Either way this
-        table uses the nodes of the step. Nodes without a stage are put in `stage`.
-        """
+        """Return the outcome of a step: the result of `take` with these arguments. Tables that share a memo take a step once, by
+        `steps` and `key`. Either way this table uses the nodes of the step. Nodes without a stage are put in `stage`."""
         cells, step = self.cells, steps.get(key)
         if step is None:
             outside, cells.used = cells.used, {}
@@ -81,14 +80,14 @@ class TableBuilder:
         return step.outcome
 
     def order_inside(self, node: Producer) -> tuple[str, ...]:
-        """Return the order of the loops of a producer and of the nodes below it. Its nest depends on no other loops."""
+        """Return the order of the loops of a producer and of the nodes below it: its nest depends on the order of these alone."""
         if node not in self.orders_inside:
             indices = self.memo.indices(node)
             self.orders_inside[node] = tuple([v for v in self.region.order if v in indices])
         return self.orders_inside[node]
 
     def run(self, outside: Nest) -> Bundle:
-        """Run the remaining loops of a nest, and reduce its values or select among them."""
+        """Run the remaining loops of the nest `outside`, and reduce its values or select among them."""
         node = outside.producer
         loops = sorted({*node.free, *node.over}.difference(outside.indices, self.memo.single), key=self.place.__getitem__)
         total = self.total_loops(node, loops)
@@ -127,7 +126,7 @@ class TableBuilder:
                 assert_never(unknown)
 
     def selected(self, node: Selection, levels: LoopContext, value: Port) -> Bundle:
-        """Return the entries that a rule keeps in a nest: the innermost of its levels without the coordinates of all other entries."""
+        """Return the entries that a rule keeps in a nest: its innermost levels lose the coordinates of all other entries."""
         self.cells.begin("{}: keep {}", node.label, str(node.rule))
         if isinstance(node.rule, Threshold) and node.rule != NONZERO:
             slots = Operand(0.0), Operand(node.rule.least, constant=True)
@@ -155,7 +154,7 @@ class TableBuilder:
         return Bundle(tuple(levels[outside:]), value)
 
     def reduced(self, node: Reduction, levels: LoopContext, value: Port) -> tuple[LoopContext, Port]:
-        """Reduce the values over the first of some levels. Return the levels that are left below it, and the values."""
+        """Reduce the values over the first of some levels. Return the levels that are left, and the values."""
         (v, _), *inner = levels
         if not inner:
             (value,) = self.cells.put(Reduce(f"red_{v}", (value,), node.op))
@@ -171,16 +170,16 @@ class TableBuilder:
     # When producers are completed ----------------------------------------------------------------------------------------------
 
     def completed(self, nest: Nest, v: str | None) -> Nest:
-        """Return the nest with every producer completed that must be finished before loop `v` (all of them for None), the first ones
-        first. A producer inside another one that is due, too, belongs to the nest of that one. So each of these is needed: nothing between
-        it and the body can make it again once loop `v` has run over a level of it."""
+        """Return the nest with every producer completed that must be finished before loop `v` (all of them for None), the first
+        ones first. A producer inside another one that is due, too, is completed in the nest of that one. So each of these is
+        needed: nothing between it and the body can make it again once loop `v` has run over a level of it."""
         for node in self.due(nest, v):
             bundle = self.bundle(nest.of(node, self.memo.inside(node)))  # what follows depends on no order inside of the producer
             nest = self.step(nest.nests, (node, bundle), "", nest.standing, {node: bundle})
         return nest
 
     def due(self, nest: Nest, v: str | None) -> list[Producer]:
-        """Return the producers that must be completed before loop `v`."""
+        """Return the producers to complete before loop `v` (for None, all that are left), but none inside another one of them."""
         env = nest.env
         open_producers = [node for node in self.reach(nest).producers if node not in env]
         run = nest.indices if open_producers else ()
@@ -210,7 +209,7 @@ class TableBuilder:
         return self.step(nest.nests, ("reopened", *again), "", nest.without, again)
 
     def enclosed(self, node: Producer, loop: str, level: str) -> FusionError:
-        """Return the error of an order that cannot be streamed: a loop stands between two levels of a reduction that lacks it."""
+        """Return the error of an order that cannot be streamed: a loop that a producer lacks is between two of its levels."""
         work = f"reduction over {','.join(node.over)}" if isinstance(node, Reduction) else f"selection, {node.rule},"
         return FusionError(
             f"order {','.join(self.region.order)} of region `{self.region.name}` reads {node} inside loop {loop}, which it lacks, "
@@ -225,7 +224,7 @@ class TableBuilder:
     # One loop ------------------------------------------------------------------------------------------------------------------
 
     def entered(self, nest: Nest, v: str, total: bool) -> Nest:
-        """Return the nest after loop `v`, as `looped`, which tables that share a memo run once."""
+        """Return the nest after loop `v`, as `looped` does. Tables that share a memo run the loop once."""
         entered = self.step(nest.nests, ("looped", v, total), "", self.looped, nest, v, total)
         crd = entered.loops[-1][1]
         if not isinstance(self.cells.nodes[crd.node], Align):  # values that are aligned alike need no coordinates
@@ -233,7 +232,7 @@ class TableBuilder:
         return entered
 
     def looped(self, nest: Nest, v: str, total: bool) -> Nest:
-        """Return the nest after loop `v`, which visits every coordinate if it is `total`."""
+        """Return the nest after loop `v`. If it is `total`, the loop visits every coordinate."""
         self.cells.begin("{}: loop {}", nest.producer.label, v)
         tree, scanned = self.join_tree(nest, v)
         joiner = Joiner(self.cells, v)
@@ -290,8 +289,8 @@ class TableBuilder:
         return Side(bundle.levels[0][1], (bundle.value,) if len(bundle.levels) == 1 else ())
 
     def driver(self, nest: Nest, v: str) -> tuple[Port, dict[View, Port]]:
-        """Return the coordinates of a total loop: a dense level of a view that stands there, with the references of the view, or
-        else the coordinates of a range."""
+        """Return the coordinates of a total loop: those of a dense level that a view has reached, with the references of the
+        view, or else the coordinates of a range."""
         for node in self.reach(nest).by_index.get(v, ()):
             if isinstance(node, View) and self.views.enumerates(node, v, nest):
                 crd, ref = self.views.scan(node, v, nest)
@@ -315,7 +314,7 @@ class TableBuilder:
         return loop.nest.standing(places)
 
     def advanced_bundle(self, node: Producer, bundle: Bundle, loop: Loop) -> Bundle:
-        """Return a completed producer after a loop: one level further, with the rest carried to the coordinates of the loop."""
+        """Return a completed producer after a loop: one level further in, with its streams aligned to the loop's coordinates."""
         (index, old), *rest = bundle.levels
         if index != loop.index:
             raise self.enclosed(node, loop.index, index)
@@ -338,7 +337,7 @@ class TableBuilder:
         return self.filled(value, self.region.fill[nest.body]) if nullable else value
 
     def value(self, nest: Nest) -> tuple[Port, bool]:
-        """Return the value stream that the nest folds, at the depth of its own indices, and whether it may hold `N`. Reduced indices
+        """Return the value stream that the nest folds, at the depth of its indices, and whether it may hold `N`. Reduced indices
         inside its tiles are folded already."""
         node = nest.producer
         plan = self.tiling.contractions.get(node) if isinstance(node, Reduction) else None
@@ -384,7 +383,7 @@ class TableBuilder:
         return self.arithmetic.elementwise(node.name, operands, self.memo.slots(node, self.region.fill), nest.loops)
 
     def evaluated(self, node: Tree, value: Port, around: tuple[str, ...]) -> None:
-        """Record where a node is computed."""
+        """Record that a node is computed on the stream `value`, inside the loops `around`."""
         if self.cells.recorder is not None:
             self.evaluations[Evaluation(node, value, around)] = None
 
@@ -393,12 +392,12 @@ class TableBuilder:
         return () if self.cells.recorder is None else nest.indices[: self.cells.depth(value)]
 
     def filled(self, value: Port, fill: float) -> Port:
-        """Return a value stream with the implicit value in the place of `N` (L9)."""
+        """Return a value stream with the implicit value `fill` in place of `N` (L9)."""
         return self.cells.put(Alu("copy", (value,), "copy", (Operand(fill),)))[0]
 
 
 def _selector(node: Selection, inputs: tuple[Port, ...]) -> Drop | Select:
-    """Return the node that leaves entries out, and the coordinates below which nothing is left."""
+    """Return the node that drops entries by the rule of a selection, and the coordinates that have no entries left."""
     match node.rule:
         case Threshold():
             return Drop(f"drop_{node.label}", inputs, 0.0)

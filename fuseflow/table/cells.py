@@ -14,13 +14,13 @@ from fuseflow.table.view_cursor import LoopContext
 
 @dataclass(slots=True)
 class NodeNames:
-    """The names that the nodes of a table have. Nodes that want one name get `mul`, `mul'2`, `mul'3`."""
+    """Makes the names of the nodes of a table. Nodes that want one name get `mul`, `mul'2`, `mul'3`."""
 
     _taken: set[str] = field(default_factory=set)
     _uses: dict[str, int] = field(default_factory=dict)
 
     def fresh(self, wanted: str) -> str:
-        """Return a new name, the wanted one if it is free."""
+        """Return a new name: the wanted one if no node has it, else with a number."""
         count = self._uses[wanted] = self._uses.get(wanted, 0) + 1
         name = wanted if count == 1 else f"{wanted}'{count}"
         if name in self._taken:
@@ -31,12 +31,12 @@ class NodeNames:
 
 @dataclass(slots=True)
 class Cells:
-    """The nodes and stream types of a table that is being filled, or of several tables that share equal nodes. Node names say what the
-    nodes do: `A_i`, `intersect_k`, `mul'2`.
+    """The nodes and stream types of a table that is being filled, or of several tables that share equal nodes. The name of a node
+    says what it does: `A_i`, `intersect_k`, `mul'2`.
 
-    `used` names the nodes of the table that is being filled, in the order in which the table first needed them, each with its
-    stage: the label of the producer in whose nest it stands, or "" while that nest is not filled yet. The `recorder` notes the
-    content of each cell. Without a recorder nothing is noted, and nodes have numbers instead of names.
+    `used` has the names of the nodes of the table that is being filled, in the order in which the table first needed them, each
+    with its stage: the label of the producer in whose nest it is, or "" while that nest is not filled yet. The `recorder` keeps
+    the text of each cell. Without a recorder nothing is kept, and nodes have numbers instead of names.
     """
 
     nodes: dict[str, Primitive] = field(default_factory=dict)
@@ -58,11 +58,11 @@ class Cells:
         return ports
 
     def use(self, name: str, wanted: str) -> None:
-        """Take notice that the table names a node, which wants to be called `wanted` there."""
+        """Record that the table uses a node, which wants to be called `wanted` there."""
         self.used.setdefault(name, "")
 
     def use_all(self, used: Mapping[str, str]) -> None:
-        """Take notice that the table names the nodes of a step, which was `used` these."""
+        """Record that the table uses the nodes of a step: `used` has them with their stages."""
         self.used.update(used)
 
     def _added(self, node: Primitive) -> tuple[Port, ...]:
@@ -74,7 +74,7 @@ class Cells:
         return ports
 
     def needs(self, port: Port) -> None:
-        """Take notice that the table needs a stream for certain."""
+        """Learn that the table certainly needs a stream. Nothing is done here; subclasses may count its cost."""
 
     def level(self, node: Primitive, index: str) -> tuple[Port, ...]:
         """Add a node that makes the level of `index`, and return the output ports. One node may make the levels of several indices."""
@@ -83,21 +83,22 @@ class Cells:
         return ports
 
     def claim(self, stage: str) -> None:
-        """Put the nodes without a stage into this one."""
+        """Put all used nodes without a stage into this one."""
         self.used = {name: own or stage for name, own in self.used.items()}
 
     def begin(self, title: str, *words: str) -> None:
-        """Begin a step of the table, with these words in the places of its title."""
+        """Begin a step of the table. Its title is `title`, formatted with the `words`."""
         if self.recorder is not None:
             self.recorder.begin(title.format(*words))
 
     def note(self, column: str | View, row: str, text: str, *streams: Port) -> None:
-        """Record what stands in a cell, with these streams in the places of its text."""
+        """Record the text of a cell: `text`, formatted with the names of the streams."""
         if self.recorder is not None:
             self.recorder.note(str(column), row, text.format(*map(self.text, streams)))
 
     def lift(self, port: Port, loops: LoopContext, depth: int, column: str | View) -> Port:
-        """Return a stream repeated into the loops that it lacks down to a depth, by the final coordinate stream of each loop (L1)."""
+        """Return a stream repeated into the loops that it lacks, down to a depth, by the final coordinate stream of each loop
+        (L1)."""
         lacking = self.types[port].depth
         if lacking >= depth:
             return port
@@ -113,7 +114,7 @@ class Cells:
         return port
 
     def align(self, column: str, row: str, stream: Port, old: Port, new: Port) -> Port:
-        """Return a stream below the coordinates `old` carried to the coordinates `new` (L5)."""
+        """Return a stream that is below the coordinates `old` aligned to the coordinates `new` (L5)."""
         if old == new:
             return stream
         (aligned,) = self.put(Align(f"align_{row}", (old, new, stream)))

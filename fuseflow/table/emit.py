@@ -1,4 +1,4 @@
-"""Emission of a fusion table as a SAMML graph. It walks from the writes, so that cells that no result needs vanish (rule L14)."""
+"""Emits a fusion table as a SAMML graph. It begins at the writers, so that cells that no result needs are left out (rule L14)."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from fuseflow.table.table import TableNodes
 
 
 def emit(table: TableNodes) -> Graph:
-    """Return the graph of the nodes that the writes of the table reach, in the order in which the table made them."""
+    """Return the graph of the nodes that the writers of the table need, in the order in which the table made them."""
     by_name = {n.name: n for n in table.nodes}
     needed = upstream(by_name, (p for w in table.writes for p in w.inputs))
     nodes = tuple(_with_access(n, by_name) for n in table.nodes if n.name in needed)
@@ -19,7 +19,8 @@ def emit(table: TableNodes) -> Graph:
 
 
 def _with_access(node: Primitive, by_name: dict[str, Primitive]) -> Primitive:
-    """Mark scans and loads whose references come straight from their tensor's own parent scan: a memory may prefetch them."""
+    """Mark scans and loads whose references come straight from the scan of the level above in the same tensor: a memory may
+    prefetch them."""
     if isinstance(node, Scan | Load):
         return replace(node, sequential=isinstance(by_name[node.inputs[0].node], Scan | Root))
     return node

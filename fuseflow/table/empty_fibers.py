@@ -29,7 +29,7 @@ from fuseflow.table.cells import Cells
 
 
 def may_be_empty(port: Port, cells: Cells, tensors: Mapping[str, TensorType]) -> bool:
-    """Return whether a fiber of this coordinate stream can be empty, given only formats and sizes."""
+    """Return whether a fiber of this coordinate stream can be empty, as far as formats and sizes tell."""
     node = cells.nodes[port.node]
     match node:
         case Range():
@@ -63,7 +63,7 @@ def _scan_may_be_empty(node: Scan, cells: Cells, tensors: Mapping[str, TensorTyp
 
 
 def _scanned(port: Port, cells: Cells) -> Scan | None:
-    """Return the scan that references come from, or None if one of them may be absent."""
+    """Return the scan that the references of a stream come from, or None if one of them may be absent."""
     node = cells.nodes[port.node]
     while not isinstance(node, Scan):
         if isinstance(node, Repeat):

@@ -30,7 +30,7 @@ class Total(NamedTuple):
 
 
 class Side(NamedTuple):
-    """One coordinate stream and the payloads aligned with it."""
+    """One coordinate stream and the payloads that are aligned with it."""
 
     crd: Port
     payloads: tuple[Port, ...] = ()
@@ -43,7 +43,7 @@ class JoinNode(NamedTuple):
 
 JoinTree: TypeAlias = Total | Side | JoinNode
 EVERYWHERE = Total()
-"""The tree of a node that is defined at every coordinate and looks nothing up."""
+"""The tree of a node that is defined at every coordinate and probes no side."""
 
 
 def join_of(kind: JoinKind, trees: Iterable[JoinTree]) -> JoinTree:
@@ -57,7 +57,8 @@ def join_of(kind: JoinKind, trees: Iterable[JoinTree]) -> JoinTree:
 
 
 def combine_operands(operands: Sequence[tuple[JoinTree, bool]]) -> JoinTree:
-    """Return the join tree of an operator, given its operands' join trees and whether each operand fixes the result where it is absent."""
+    """Return the join tree of an operator, given for each operand its join tree, and whether it fixes the result where it is
+    absent."""
     deciding: list[JoinTree] = []
     others: list[JoinTree] = []
     probed: list[JoinTree] = []
@@ -76,8 +77,8 @@ def combine_operands(operands: Sequence[tuple[JoinTree, bool]]) -> JoinTree:
 
 
 class JoinedPayload(NamedTuple):
-    """The stream of a payload after a join. A `nullable` payload may be `N`, a `faithful` one is `N` only where it is absent, and no
-    coordinate of a `complete` one was hidden by another side."""
+    """The stream of a payload after a join. A `nullable` payload may be `N`, a `faithful` one is `N` only where it is absent, and
+    a `complete` one has lost no coordinate to another side."""
 
     port: Port
     nullable: bool = False
@@ -93,9 +94,9 @@ Payloads: TypeAlias = dict[Port, JoinedPayload]
 
 @dataclass(slots=True)
 class Joiner:
-    """A builder of the joins of one loop. `driver` is the coordinate stream of a total loop, with the payloads that it brings. `kept` has
-    the tensors whose outermost levels can be kept, by the coordinates that a scan would give, and `located` the references that locates
-    gave in place of such scans."""
+    """A builder of the joins of the loop `index`. `driver` is the coordinate stream of a total loop, with its payloads. `kept`
+    has the tensors whose outermost levels can be kept, by the coordinates that a scan would emit, and `located` the references
+    that locates emit in place of such scans."""
 
     cells: Cells
     index: str
@@ -143,7 +144,7 @@ class Joiner:
         return crd, moved | {p: after for p, after in looked_up.items() if p not in moved or after.better_than(moved[p])}
 
     def _kept_sides(self, kind: JoinKind, groups: Mapping[Port, Payloads]) -> tuple[Port, ...]:
-        """Return the sides of a join whose level is kept: sides with exactly the streams that their scan gives. At least one
+        """Return the sides of a join whose level is kept: sides with exactly the streams that their scan emits. At least one
         other side says which coordinates are looked up in them."""
         kept = tuple([crd for crd, payloads in groups.items() if crd in self.kept and payloads == _scanned(crd)])
         match kind:
@@ -157,19 +158,19 @@ class Joiner:
                 assert_never(unknown)
 
     def _locate(self, side: Port, crd: Port) -> Port:
-        """Return the references of some coordinates in a level that is kept."""
+        """Return the references of the coordinates `crd` in a level that is kept, in place of the scan `side`."""
         tensor = self.kept[side]
         (ref,) = self.cells.put(Locate(f"{tensor}_{self.index}.loc", (crd,), tensor, 0))
         self.located[Port(side.node, 1)] = ref
         return ref
 
     def _present(self, crd: Port, payload: Port, located: Port) -> tuple[Port, Payloads]:
-        """Return the coordinates that were located, with their references, which take the place of a payload."""
+        """Return those of the coordinates that were `located`, with their references, which replace a payload."""
         present, ref = self.cells.put(Drop(f"drop_{self.index}", (crd, located)))
         return present, {payload: JoinedPayload(ref)}
 
     def _merge(self, kind: JoinKind, groups: Mapping[Port, Payloads], full: bool) -> tuple[Port, Payloads]:
-        """Build the join of sides with different coordinates. There is none to build for one side."""
+        """Build the join of sides with different coordinates, and return its streams. One side needs no join."""
         if len(groups) == 1:
             return next(iter(groups.items()))
         place: dict[Port, tuple[int, JoinedPayload]] = {}  # payload -> the group that carries it, and its state after the join
@@ -197,7 +198,7 @@ class Joiner:
 
 
 def _by_coordinates(parts: Sequence[tuple[Port, Payloads]]) -> dict[Port, Payloads]:
-    """Return the sides by their coordinate streams: sides with the same stream are one."""
+    """Return the payloads by coordinate stream: sides with the same stream become one."""
     groups: dict[Port, Payloads] = {}
     for crd, payloads in parts:
         group = groups.setdefault(crd, {})
@@ -208,12 +209,13 @@ def _by_coordinates(parts: Sequence[tuple[Port, Payloads]]) -> dict[Port, Payloa
 
 
 def _scanned(crd: Port) -> Payloads:
-    """Return the payloads that a scan brings beside its coordinates."""
+    """Return the payloads that a scan emits beside its coordinates: its references."""
     return {Port(crd.node, 1): JoinedPayload(Port(crd.node, 1))}
 
 
 def _after(kind: JoinKind, group: int, before: JoinedPayload, full: bool) -> JoinedPayload:
-    """Return the state of a payload of side `group` after the join."""
+    """Return the state of a payload of the side with number `group` after the join. `full` says that the first side has all
+    coordinates."""
     probed = kind == "union" or (kind == "left" and group > 0)
     return JoinedPayload(
         before.port,

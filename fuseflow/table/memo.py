@@ -1,6 +1,7 @@
-"""The memo that all tables of one region share, whatever the order of its loops: their nodes, and facts that follow from its trees alone.
+"""The memo that all tables of one region share, whatever the order of its loops: their nodes, and facts that follow from its
+trees alone.
 
-Orders of one region mostly differ in a few nests. The nodes of the other nests are then found here.
+Orders of one region mostly differ in a few nests. The nodes of the other nests are then taken from the memo.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ from fuseflow.tensors import Format
 
 @dataclass(frozen=True)  # with a place for cached values
 class Reach:
-    """The nodes below some trees and not inside `completed` producers, producers first."""
+    """The nodes that are below some trees and not inside `completed` producers, producers first."""
 
     nodes: tuple[Tree, ...]
     completed: frozenset[Tree]
@@ -44,7 +45,7 @@ class Reach:
         return cls(nodes(*trees, below=lambda node: () if node in completed else node.operands), completed)
 
     def places(self, v: str) -> tuple[View | Producer, ...]:
-        """Return the nodes that a loop may move: the views that have its index, and the producers."""
+        """Return the nodes whose position a loop may change: the views that have its index, and the producers."""
         if v not in self._places:
             moved = [n for n in self.nodes if (v in n.indices if isinstance(n, View) else isinstance(n, Producer))]
             self._places[v] = tuple(moved)  # type: ignore[arg-type]
@@ -57,7 +58,7 @@ class Reach:
 
     @cached_property
     def by_index(self) -> Mapping[str, Sequence[Tree]]:
-        """The nodes that may have a loop of an index, for every index."""
+        """For every index, the nodes whose value may depend on it."""
         indices: dict[Tree, frozenset[str]] = {}
         by_index: dict[str, list[Tree]] = {}
         for node in self.nodes:
@@ -76,10 +77,10 @@ class Reach:
 @dataclass(frozen=True, slots=True)
 class TableMemo:
     """The memo that tables of one region share. All of them read its tensors in the formats of `declared`, which a graph declares
-    as `read_tensors`, and locate dense levels alike.
+    as `read_tensors`, and agree on whether dense levels are located.
 
     `starts` has one of equal nests, by the producer, the loops around it and the positions of the nodes in its body. `single`
-    indices need no loop. `levels` has the levels of the views that were looked up.
+    indices need no loop. `levels` has the levels of the views that were asked for.
     """
 
     declared: Mapping[str, TensorType]
@@ -108,7 +109,7 @@ class TableMemo:
         return cls(declared, read, cells, tiling, roots, single_indices(region, declared, tiling.blocks))
 
     def of_other_steps(self) -> TableMemo:
-        """Return an empty memo for tables of the same trees that are made in other steps. Facts of the trees alone are shared."""
+        """Return a memo without steps, for tables of the same trees with other settings. Facts of the trees alone are shared."""
         return replace(self, starts={})
 
     def reach(self, trees: tuple[Tree, ...], completed: frozenset[Tree]) -> Reach:
@@ -120,14 +121,15 @@ class TableMemo:
         return reached
 
     def slots(self, node: Operation, fill: Mapping[Tree, float]) -> tuple[Operand, ...]:
-        """Return the operand slots of an operator, whose streams have no tiles."""
+        """Return the operands of an operator without tiles: the number of each constant, and the implicit value (`fill`) of each
+        other one."""
         if node not in self._slots:
             numbers = [(a.value, True) if isinstance(a, Constant) else (fill[a], False) for a in node.args]
             self._slots[node] = tuple([Operand(value, constant) for value, constant in numbers])
         return self._slots[node]
 
     def fixes(self, node: Operation, fill: Mapping[Tree, float]) -> tuple[bool, ...]:
-        """Return whether each operand fixes the result where it is absent."""
+        """Return, for each operand, whether it fixes the result where it is absent."""
         if node not in self._fixing:
             self._fixing[node] = tuple(annihilated_value(node, k, fill) is not None for k in range(len(node.args)))
         return self._fixing[node]
@@ -152,8 +154,8 @@ class TableMemo:
 
 
 def single_indices(region: FusedRegion, declared: Mapping[str, TensorType], blocks: Mapping[str, int]) -> frozenset[str]:
-    """Return the indices that need no loop: they have one coordinate, or one block of coordinates, no result has them, and every tensor
-    that has them stores them dense. So such a level changes no reference, and a reduction over it has one term."""
+    """Return the indices that need no loop: they have one coordinate, or one block of coordinates, no result has them, and every
+    tensor that has them stores them dense. So such a level changes no reference, and a reduction over it has one term."""
     single = {v for v, size in region.sizes.items() if size and -(-size // blocks.get(v, 1)) == 1}
     single.difference_update(*(result.indices for result in region.results))
     for node in nodes(*region.trees) if single else ():
@@ -175,7 +177,7 @@ def _read_tensor(region: FusedRegion, t: TensorType, format: Format) -> TensorDe
 
 
 def _root(result: RegionOutput) -> Producer:
-    """Return the producer whose nest computes a result: its tree, or a reduction over no index around it."""
+    """Return the producer whose nest computes a result: its tree, or else a reduction over no index around the tree."""
     tree = result.tree
     if isinstance(tree, Producer) and set(tree.free) == set(result.indices):
         return tree

@@ -1,7 +1,7 @@
 """A fusion table as MLIR text in the dialects `table` and `samml`, and back. Needs torch-mlir (not torch).
 
-It is not imported with `fuseflow.table`. Everything of the table is in the text: rows, columns, cells, the primitives that cells name, and
-where producers are computed. Every call has a context of its own.
+It is not imported with `fuseflow.table`. Everything of the table is in the text: rows, columns, cells, the primitives that cells
+name, and where producers are computed. Every call uses a new MLIR context.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def to_mlir(table: FusionTable) -> str:
 def from_mlir(text: str, file: str = "<mlir>") -> FusionTable:
     """Return the table that an MLIR module holds. `file` is its name in errors.
 
-    Raises `GraphError` if it does not parse, or refers to a name that is not there.
+    Raises `GraphError` if it does not parse, or refers to a name that does not exist.
     """
     with m.context("samml", "table", error=GraphError, file=file):
         module = m.parse(text, file, ("samml", "table"), GraphError)
@@ -161,7 +161,7 @@ def _write_tree(tree: Tree, trees: Mapping[Tree, ir.Value]) -> ir.Value:
 
 @dataclass(slots=True)
 class _Reader:
-    """The parts of a table that the operations so far define."""
+    """Collects the content of a table from operations of an MLIR module, one by one."""
 
     tensors: list[m.Operation] = field(default_factory=list)
     outputs: list[str] = field(default_factory=list)

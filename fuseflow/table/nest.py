@@ -18,22 +18,24 @@ Env: TypeAlias = Mapping[Tree, ViewCursor | Bundle]
 
 
 class Step(NamedTuple, Generic[T]):
-    """The outcome of a step of a builder, with the nodes that the step uses and their stages, in the order in which they were needed."""
+    """The outcome of a step of a builder, and the nodes that it uses, in the order in which they were needed, with their
+    stages."""
 
     outcome: T
     used: Mapping[str, str]
 
 
 Steps: TypeAlias = dict[Hashable, Step[T]]
-"""Steps from one nest, by the other things that they depend on."""
+"""Steps from one nest, by keys of whatever else they depend on."""
 
 
 @dataclass(slots=True, eq=False)
 class Nest:
-    """The nest of loops that computes a `producer`: the loops that have run, outermost first, the positions of its views and bundles, and
-    the producers that are `completed`.
+    """The nest of loops that computes a `producer`: the loops that have run, outermost first, the positions of its views and
+    bundles (`env`), and the producers that are `completed`.
 
-    `nests` and `bundles` have the outcomes of the steps that were taken from here: tables of one region in several orders share them.
+    `nests` and `bundles` have the outcomes of the steps that were taken from here: tables of one region in other orders share
+    them.
     """
 
     producer: Producer
@@ -61,24 +63,25 @@ class Nest:
         return Nest(self.producer, (*self.loops, (v, crd)), self.env, self.completed)
 
     def standing(self, places: Env) -> Nest:
-        """Return the nest with other positions for some views and producers."""
+        """Return the nest with the views and producers of `places` at these positions."""
         new = [node for node in places if isinstance(node, Producer) and node not in self.completed]
         return Nest(self.producer, self.loops, {**self.env, **places}, self.completed.union(new) if new else self.completed)
 
     def without(self, producers: Collection[Tree]) -> Nest:
-        """Return the nest in which some producers are not completed."""
+        """Return the nest with these producers not completed."""
         env = {node: place for node, place in self.env.items() if node not in producers}
         return Nest(self.producer, self.loops, env, self.completed.difference(producers))
 
     def of(self, producer: Producer, inside: frozenset[Producer]) -> Nest:
-        """Return the nest of a producer in the body, inside the same loops. The producers `inside` it are all that matter there."""
+        """Return the nest of a producer in the body, inside the same loops. Only completed producers `inside` it matter there."""
         return Nest(producer, self.loops, self.env, self.completed & inside)
 
 
 @dataclass(frozen=True, slots=True)
 class Loop:
-    """The innermost loop of a `nest` after its join. `scanned` has the references of the views that were scanned for it, and `moved` the
-    stream of each payload after the join. `located` has the references that a locate of a level that is kept gave instead of a scan."""
+    """The innermost loop of a `nest` after its join. `scanned` has the references of the views that were scanned for it, and
+    `moved` the stream of each payload after the join. `located` has the references that a locate in a kept level emits instead of
+    a scan."""
 
     nest: Nest
     scanned: Mapping[View, Port]

@@ -1,7 +1,7 @@
-"""The graph of a table under other names: regions that differ in names alone have graphs that do, too.
+"""Renames the graph of a table: regions that differ in names alone have graphs that differ in names alone.
 
-A node is called after what it does, and after the tensor or the producer that it does it for: `A_i`, `A_val`, `drop_Y`. So its name follows
-from the new names, and the numbers of equal names (`mul'2`) are given out again.
+A node is named after its function, and after the tensor or the producer that it serves: `A_i`, `A_val`, `drop_Y`. So its name
+follows from the new names, and equal names are numbered again (`mul'2`).
 """
 
 from __future__ import annotations
@@ -24,7 +24,8 @@ class TableNames:
     labels: Mapping[str, str]
 
     def wanted(self, node: Primitive, order: tuple[str, ...]) -> str | None:
-        """Return the name that a node of a table in this order would want, or None if its name does not say what it is named after."""
+        """Return the name that a node of a table in this order would want, or None if it is not clear after which object it is
+        named."""
         old = node.name.partition("'")[0]
         if isinstance(node, TensorUser):
             before, after = node.tensor, self.tensors[node.tensor]
@@ -38,9 +39,8 @@ class TableNames:
 
 
 def renamed_graph(table: TableNodes, graph: Graph, names: TableNames) -> Graph | None:
-    """Return the graph that `emit` gives for a table that differs only in names from this one, whose graph is `graph`. Return
-    None if the names of nodes do not say which objects they are named after.
-    """
+    """Return the graph that `emit` makes for a table that differs from this one in `names` alone; `graph` is that of this table.
+    None if the names of nodes do not tell after which objects they are named."""
     if any("'" in name for name in (*names.tensors.values(), *names.tensors, *names.labels)):
         return None
     fresh, node_names = NodeNames(), dict[str, str]()

@@ -1,4 +1,4 @@
-"""The construction of the whole table of a region, in which the streams of a completed tree become a stored tensor (rule L11)."""
+"""Builds the whole table of a region: the streams of each completed tree become a stored tensor (rule L11)."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def write_results(builder: TableBuilder) -> tuple[dict[str, TensorDecl], tuple[P
 
 
 def _write(builder: TableBuilder, result: RegionOutput) -> tuple[TensorDecl, list[Primitive]]:
-    """Return the declaration of one result and the nodes that store it, in the loop order or the one that it asks for."""
+    """Return the declaration of one result and the nodes that store it, in loop order or in the order of its `levels`."""
     tree, fill = result.tree, builder.region.fill[result.tree]
     if isinstance(tree, Constant):
         raise FusionError(
@@ -88,7 +88,7 @@ def _write(builder: TableBuilder, result: RegionOutput) -> tuple[TensorDecl, lis
 
 @dataclass(frozen=True, slots=True)
 class ResultStreams:
-    """The streams of a result: the coordinates of every level, outermost first, and the values."""
+    """The streams of a result: the loops and the coordinates of its levels, outermost first, and the values."""
 
     loops: tuple[str, ...]
     crds: tuple[Port, ...]
@@ -108,10 +108,11 @@ def _permuted(builder: TableBuilder, result: RegionOutput, streams: ResultStream
 def _dropped(
     builder: TableBuilder, result: RegionOutput, levels: tuple[Level, ...], streams: ResultStreams, fill: float
 ) -> ResultStreams:
-    """Return the streams without coordinates that have no entries below them (rule L12), and without zeros if the result drops zeros.
+    """Return the streams without coordinates that have no entries below them (rule L12), and without zeros if the result drops
+    zeros. `fill` is the implicit value.
 
-    Coordinates are dropped below the innermost dense level that has a compressed one below it, which needs a fiber for each of its
-    coordinates.
+    Coordinates are dropped below the innermost dense level that has a compressed one below it, which needs a fiber for each of
+    its coordinates.
     """
     first = len(levels)
     while first > 0 and levels[first - 1].full:

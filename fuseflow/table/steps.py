@@ -29,7 +29,7 @@ class TableStep:
 
 @dataclass(slots=True)
 class Recorder:
-    """A recorder of the steps in which a table is filled. It leaves out steps that fill no cell."""
+    """Records the steps in which a table is filled. Steps that fill no cell are left out."""
 
     title: str = ""
     _steps: list[tuple[str, list[tuple[str, str, str]]]] = field(default_factory=list)

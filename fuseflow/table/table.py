@@ -1,7 +1,7 @@
-"""The fusion table: its rows are the loops in order and `val`, its columns the views, and its cells the primitives that stand there.
+"""The fusion table: its rows are the loops in order and `val`, its columns the views, and its cells the primitives at work there.
 
-A cell may refer to a stream that another cell makes, in any row: `Rep(<A_val> by <X_f.crd>)`. The table is a value; `emit` walks it
-from its writes.
+A cell may refer to a stream that another cell makes, in any row: `Rep(<A_val> by <X_f.crd>)`. A finished table does not change;
+`emit` makes a graph of it.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from fuseflow.table.steps import Column, TableStep, columns
 
 
 class Evaluation(NamedTuple):
-    """One place where the table computes a node of the fused tree, once for every element of the stream `port`.
+    """One position at which the table computes a node of the fused tree, once for every element of the stream `port`.
 
-    For a reduction, `port` is the stream that it folds. `around` are the loops that the place is in, outermost first; for a reduction
-    they are those around its own nest.
+    For a reduction, `port` is the stream that it folds. `around` are the loops that the computation is in, outermost first; for a
+    reduction they are those around its nest.
     """
 
     node: Tree
@@ -29,10 +29,11 @@ class Evaluation(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class TableNodes:
-    """The nodes of the table of a region, without the cells that they stand in. A graph follows from them.
+    """The nodes of the table of a region, without the cells. A graph follows from them.
 
-    `order` has the loops, outermost first: the indices of the region that need a loop. `nodes` are the primitives that cells name, inputs
-    first, and `writes` are the primitives that store the results. `tensors` declares the tensors that are read and written.
+    `order` has the loops, outermost first: the indices of the region that need a loop. `nodes` are the primitives that cells
+    name, inputs first, and `writes` are the primitives that store the results. `tensors` declares the tensors that are read and
+    written.
     """
 
     region: str
@@ -47,10 +48,10 @@ class TableNodes:
 class FusionTable(TableNodes):
     """A fusion table, with the steps in which it was filled.
 
-    `steps` say how the table was filled, and `columns` are the result. `evaluations`
-    say where every producer is computed, which may be at several places. `loops` has, by node name, the indices of the level that each
-    scan and range makes: several where loops share the level. `stages` has, by node name, the label of the producer in whose nest the node
-    stands; a node that several nests need is in the last of them.
+    `steps` say how the table was filled, and `columns` are the result. `evaluations` say where every producer is computed, which
+    may be at several positions. `loops` has, by node name, the indices of the level that each scan and range makes: several if
+    loops share the level. `stages` has, by node name, the label of the producer in whose nest the node is; a node that several
+    nests need is in the last of them.
     """
 
     steps: tuple[TableStep, ...] = ()

@@ -15,7 +15,7 @@ def show(table: FusionTable) -> str:
 
 
 def show_steps(table: FusionTable) -> str:
-    """Return the table after every step of Algorithm 2 as text, with the title of the step."""
+    """Return the table after every step of Algorithm 2 as text, each under the title of the step."""
     lines = [_title(table)]
     for number, step in enumerate(table.steps, 1):
         lines += ["", f"step {number}, {step.title}", *_grid(table, table.after(number))]

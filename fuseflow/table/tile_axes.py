@@ -52,8 +52,9 @@ class Contraction:
 class Tiling:
     """The tile axes of the nodes of a region's trees.
 
-    `axes` has the tile axes of every node, or None for a node that would need three. `contractions` has the reductions that are
-    products of matrices. `stored` has the indices of each result, in the order of its dimensions.
+    `blocks` has the block size of each index over blocks. `axes` has the tile axes of every node, or None for a node that would
+    need three. `contractions` has the reductions that are products of matrices. `stored` has the indices of each result, in the
+    order of its dimensions.
     """
 
     declared: Mapping[str, TensorType]
@@ -63,7 +64,7 @@ class Tiling:
     contractions: dict[Reduction, Contraction] = field(default_factory=dict)
 
     def cover(self, *trees: Tree) -> None:
-        """Compute the axes of all nodes of these trees."""
+        """Compute the axes of all nodes of these trees, so that `axes` has them."""
         for node in nodes(*[tree for tree in trees if tree not in self.axes]):
             if node not in self.axes:
                 self.axes[node] = self._axes(node)
@@ -103,7 +104,8 @@ class Tiling:
         )
 
     def joined(self, args: Iterable[Tree], *more: Axes) -> Axes | None:
-        """Return the axes of an operator on these operands that need the fewest transposes, or None if it would need three axes."""
+        """Return the axes of an operator on these operands, and on others with the axes `more`, with which the fewest are
+        transposed. None if it would need three axes."""
         of = [*(self.axes[a] for a in args if not isinstance(a, Constant)), *more]
         bounded = [axes for axes in of if axes is not None]
         names = dict.fromkeys(v for axes in bounded for v in axes if v)
@@ -113,7 +115,7 @@ class Tiling:
         return min(((first, second), (second, first)), key=lambda target: sum(needs_transpose(axes, target) for axes in bounded))
 
     def _contraction(self, node: Reduction) -> Contraction | None:
-        """Return the reduction as a product of matrices, or None if it is none."""
+        """Return the reduction as a product of matrices, or None if it is not one."""
         inside = [v for v in node.over if v in self.blocks]
         if node.op != "sum" or len(inside) != 1:
             return None
@@ -139,12 +141,12 @@ class Tiling:
         return min(ways, key=lambda way: self._transposes(way, self.stored.get(node, node.free)))
 
     def _transposes(self, way: Contraction, free: tuple[str, ...]) -> int:
-        """Return the number of transposes: of the left side, and of the result if its indices stand the other way round."""
+        """Return the number of transposes: of the left side, and of the result if its indices (`free`) are in the other order."""
         stands = [v for v in free if v in (way.rows, way.columns)] == [v for v in (way.rows, way.columns) if v]
         return (self.joined(way.left) != (way.rows, way.over)) + (not stands)
 
     def _groups(self, factors: list[Tree], k: str) -> list[tuple[tuple[Tree, ...], set[str]]]:
-        """Group the factors that have the same indices beside k. Factors with k alone form a group only if there is no other."""
+        """Group the factors that have the same index beside k. Factors with k alone form a group only if there is no other."""
         groups: dict[str, list[Tree]] = {}
         alone: list[Tree] = []
         for f in factors:

@@ -16,7 +16,8 @@ from fuseflow.table.view_cursor import LoopContext
 
 
 class Term(NamedTuple):
-    """An operand: a stream with the axes of its tiles and its implicit value, or a number if it has no stream."""
+    """An operand: a stream with the axes of its tiles and its implicit value, or a number if it has no stream. `column` is that
+    of its repeats."""
 
     value: float
     port: Port | None = None
@@ -26,7 +27,7 @@ class Term(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Arithmetic:
-    """A builder of operators, which repeats their operands until these are deep enough."""
+    """Builds operators, and repeats their operands until all are equally deep."""
 
     region: FusedRegion
     cells: Cells
@@ -51,7 +52,8 @@ class Arithmetic:
         return axes
 
     def apply(self, function: str, terms: Sequence[Term], axes: Axes, ctx: LoopContext) -> Port:
-        """Add an operator at the depth of its deepest operand: it is hoisted out of the loops that all operands lack."""
+        """Add an operator at the depth of its deepest operand: it is hoisted out of the loops that all operands lack. `ctx` are
+        the loops."""
         turned = [self.turned(term, axes) for term in terms]
         streams = [term.port for term in turned if term.port is not None]
         depth = max(map(self.cells.depth, streams))
@@ -68,14 +70,14 @@ class Arithmetic:
         return self.cells.put(Alu(function, inputs, function, slots))[0]
 
     def turned(self, term: Term, axes: Axes) -> Term:
-        """Return a term whose tiles have their rows and columns where `axes` has them."""
+        """Return a term with its tiles transposed if that puts their rows and columns where `axes` has them."""
         if term.port is None or not needs_transpose(term.axes, axes):
             return term
         (port,) = self.cells.put(Alu("transpose", (term.port,), "transpose", (Operand(term.value),)))
         return Term(term.value, port, (term.axes[1], term.axes[0]), term.column)
 
     def fold(self, op: str, over: tuple[str, ...], term: Term, ctx: LoopContext) -> Port:
-        """Return a stream whose reduced axes are folded inside each tile."""
+        """Return the stream of a term with the axes that are reduced (`over`) folded inside each tile."""
         assert term.port is not None
         row, column = term.axes
         for name, v in (("row", column), ("col", row)):
@@ -86,7 +88,8 @@ class Arithmetic:
         return term.port
 
     def contract(self, node: Reduction, plan: Contraction, ports: Mapping[Tree, Port], ctx: LoopContext) -> Port:
-        """Add a sum of products inside the tiles, and return its stream."""
+        """Add the operators of a sum of products inside the tiles (`plan`), and return their stream. `ports` has the streams of
+        the operands."""
         rows, columns, k = plan.rows, plan.columns, plan.over
 
         def product(factors: Sequence[Tree], axes: Axes) -> Term:
@@ -116,7 +119,7 @@ class Arithmetic:
 
 
 def column_of(node: Tree) -> str | View:
-    """Return the table column that shows the repeats of a node."""
+    """Return the table column in which the repeats of a node's value are shown."""
     match node:
         case View():
             return node

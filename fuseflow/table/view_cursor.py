@@ -1,4 +1,4 @@
-"""The cursor of a view while its loops run: its references so far, and the dense levels that wait to be located."""
+"""The cursor of a view while its loops run: its references so far, and the loops of dense levels that are still to be located."""
 
 from __future__ import annotations
 
@@ -25,9 +25,8 @@ class ViewCursor(NamedTuple):
 
 
 class ViewLevels(NamedTuple):
-    """The levels of a view in storage order: the index of each, and whether it is dense. `positions` has the level of each index, and
-    `after` the first level from each level on that needs a loop.
-    """
+    """The levels of a view in storage order: the index of each, and whether it is dense. `positions` has the level of each index,
+    and `after` has for each level the first one from it on that needs a loop."""
 
     levels: tuple[tuple[str, bool], ...]
     positions: Mapping[str, int]
@@ -35,7 +34,7 @@ class ViewLevels(NamedTuple):
 
 
 class Bundle(NamedTuple):
-    """A completed reduction: the coordinate streams of its remaining levels, and its values.
+    """A completed producer: the coordinate streams of its remaining levels, and its values.
 
     `nullable` values may be `N`. While the bundle is `whole`, no loop has consumed a level of it.
     """

@@ -17,9 +17,9 @@ from fuseflow.table.view_cursor import ViewCursor, ViewLevels
 
 @dataclass(frozen=True, slots=True)
 class ViewReader:
-    """A reader of the views of a region, which begin at `start`. `declared` has the formats in which their tensors are stored, and
-    `known_levels` the levels of views that were looked up. Levels of `single` indices are skipped: they change no reference.
-    """
+    """Reads the views of a region, whose cursors begin at `start`. `declared` has the formats in which their tensors are stored,
+    and `known_levels` the levels of views that were asked for. Levels of `single` indices are skipped: they change no
+    reference."""
 
     region: FusedRegion
     cells: Cells
@@ -42,7 +42,7 @@ class ViewReader:
         return known
 
     def leaf(self, view: View, nest: Nest) -> ViewCursor:
-        """Return the cursor of a view."""
+        """Return the cursor of a view in a nest."""
         leaf = nest.env.get(view)
         if isinstance(leaf, ViewCursor):
             return leaf
@@ -50,7 +50,8 @@ class ViewReader:
         return self.start._replace(level=first) if first else self.start
 
     def joined(self, view: View, v: str, nest: Nest) -> tuple[Port, Port] | None:
-        """Return the coordinates and references of a view for the join of loop `v`, or None if it lacks the loop or is located."""
+        """Return the coordinates and references of a view for the join of loop `v`. None if it lacks the loop or is located
+        there."""
         levels, positions, _ = self.levels(view)
         position = positions.get(v)
         if position is None:
@@ -67,7 +68,7 @@ class ViewReader:
         return self.scan(view, v, nest)
 
     def keeps(self, view: View, nest: Nest) -> bool:
-        """Return whether the level at which a view stands is an outermost one that would be scanned again in every loop of the nest, and
+        """Return whether the next level of a view is an outermost one that would be scanned again in every loop of the nest, and
         that can be kept instead."""
         if self.region.rescan or not nest.loops or self.leaf(view, nest).port != self.start.port:
             return False
@@ -76,12 +77,12 @@ class ViewReader:
         return self.leaf(view, nest).level == 0 and format.levels[0].kept
 
     def enumerates(self, view: View, v: str, nest: Nest) -> bool:
-        """Return whether a view stands at the dense level of loop `v`, so that its scan has every coordinate."""
+        """Return whether the next level of a view is the dense level of loop `v`, so that its scan has every coordinate."""
         levels, leaf = self.levels(view).levels, self.leaf(view, nest)
         return leaf.level < len(levels) and levels[leaf.level] == (v, True) and not leaf.nullable
 
     def scan(self, view: View, v: str, nest: Nest) -> tuple[Port, Port]:
-        """Scan the level at which a view stands, and return its coordinates and the references below them."""
+        """Scan the next level of a view, and return its coordinates and the references below them."""
         leaf = self.leaf(view, nest)
         ref = self.cells.lift(leaf.port, nest.loops, nest.depth, view)
         tensor = self._level_tensor(view, leaf.level)
@@ -118,12 +119,12 @@ class ViewReader:
         return port
 
     def _level_tensor(self, view: View, level: int) -> str:
-        """Return the tensor whose level is scanned for a level of a view."""
+        """Return the tensor that is scanned for a level of a view. It is another one if both share their outermost levels."""
         other, count = self.region.outer_levels.get(view.tensor, (view.tensor, 0))
         return other if level < count else view.tensor
 
     def value(self, view: View, nest: Nest) -> Port:
-        """Return the values of a view, all of whose loops have run."""
+        """Return the values of a view. All of its loops must have run."""
         port = self.leaf(view, nest).port
         if self.region.repeat == "reference":
             port = self.cells.lift(port, nest.loops, nest.depth, view)
