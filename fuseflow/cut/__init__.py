@@ -1,1 +1,1 @@
-"""The division of a program into regions that is expected to take the fewest cycles, where nobody says what is fused."""
+"""Cuts a program into the regions that are expected to take the fewest cycles, if the user does not say what is fused."""

@@ -1,7 +1,7 @@
-"""The cut that is taken where nobody says what is fused: the cut with the fewest expected cycles.
+"""Chooses the cut of a program if the user does not say what is fused: the cut with the fewest expected cycles.
 
 Nothing is simulated. Four cuts are compared by estimate: no fusion; the regions of `layerwise`; the regions of `full`, each only
-if it is expected to be faster than its operators one by one; and regions that grow as long as that pays.
+if it is expected to be faster than its operators one by one; and regions that grow as long as that saves cycles.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from fuseflow.tensors import Tensor
 
 @dataclass(frozen=True, slots=True)
 class Cut:
-    """A way to cut a program into regions, with the cycles that it is expected to take: NaN if that is not known."""
+    """A way to cut a program into regions, with the cycles that it is expected to take: NaN if they are not known."""
 
     name: str
     schedule: Schedule
@@ -41,12 +41,12 @@ class Cut:
 def lower_cut(
     program: Program, schedule: Schedule, machine: Machine, tensors: Mapping[str, Tensor]
 ) -> tuple[Schedule, PartitionedProgram, Iterable[CompiledRegion]]:
-    """Return the schedule, the program in its regions, and these regions, lowered one by one as `lower_for` does. Where the
-    schedule leaves the regions to the compiler (`fuse: best`), the cut with the fewest expected cycles is taken, and the returned
-    schedule names its regions. The regions of `layerwise` are taken instead where the program states its regions itself, and
-    where the schedule has splits, stand-ins for intermediates, or names of regions of `layerwise`.
+    """Return the schedule, the program in its regions, and these regions, lowered one by one as `lower_for` does. If the schedule
+    leaves the regions to the compiler (`fuse: best`), the cut with the fewest expected cycles is taken, and the returned schedule
+    names its regions. The regions of `layerwise` are taken instead if the program states its regions itself, or if the schedule
+    has splits, stand-ins for intermediates, or names of regions of `layerwise`.
 
-    A cut that cannot be lowered is passed over. If none can be lowered, the error of lowering the operators one by one is raised.
+    A cut that cannot be lowered is skipped. If none can be lowered, the error of lowering the operators one by one is raised.
     """
     if schedule.leaves_cut and _has_regions_of_layers(program, schedule):
         schedule = replace(schedule, fuse_regions=("layerwise",))
@@ -72,8 +72,9 @@ def _lower_best(
 ) -> tuple[Schedule, PartitionedProgram, Iterable[CompiledRegion]]:
     """Return the cut with the fewest expected cycles among the cuts that can be lowered, in the form of `lower_cut`.
 
-    The first estimate of a cut is the sum over its regions, each lowered among operators that run one by one. Lowered as a whole,
-    a region may read tensors that are stored otherwise. So the whole is estimated again, and then cuts that promise less.
+    The first estimate of a cut is the sum over its regions, each lowered among operators that run one by one. Lowered together, a
+    region may read tensors in other formats. So the whole cut is estimated again, and then cuts whose first estimate is less than
+    that.
     """
     memo = LoweringMemo()
     costs = prepare_costs(program, schedule, machine, tensors, Estimator(assume_unknown=True), memo)
@@ -103,14 +104,14 @@ def _has_regions_of_layers(program: Program, schedule: Schedule) -> bool:
 
 
 def simple_cuts(schedule: Schedule) -> Iterator[Cut]:
-    """Yield the cuts to try, in order, where no cycles can be expected: an operator cannot be lowered alone, or its time is not
+    """Yield the cuts to try, in order, if no cycles can be expected: an operator cannot be lowered alone, or its cycles are not
     known."""
     for name in ("none", "layerwise", "full"):
         yield Cut(name, replace(schedule, fuse_regions=(name,)))
 
 
 def expected_cuts(costs: PartCosts) -> Iterator[Cut]:
-    """Yield the cuts that are compared, the simplest first: without `layerwise` and `full` where the schedule names regions."""
+    """Yield the cuts that are compared, the simplest first. `layerwise` and `full` are left out if the schedule names regions."""
     yield Cut("none", costs.schedule, sum(costs.alone.values()))
     if costs.schedule.fuse_regions == ("none",):
         for granularity in ("layerwise", "full"):
@@ -120,8 +121,8 @@ def expected_cuts(costs: PartCosts) -> Iterator[Cut]:
 
 
 def _granularity_cut(costs: PartCosts, granularity: str, schedule: Schedule) -> Cut:
-    """Return the cut of a granularity. A region that is expected to take longer than its operators one by one is cut between them, and one
-    that cannot be lowered, or is too large to be estimated, is divided in the middle."""
+    """Return the cut of a granularity (`layerwise` or `full`). A region that is expected to take longer than its operators one by
+    one is cut between them, and one that cannot be lowered, or is too large to be estimated, is divided in the middle."""
     partitioned, divider = costs.partitioned, _OperatorDivider(RegionDivider(costs.partitioned.original), costs.units.home)
     waiting = [region.einsums for region in form_regions(partitioned.original, schedule, partitioned.kept)][::-1]
     regions, cycles, whole = dict[str, tuple[str, ...]](), 0.0, True
@@ -146,7 +147,7 @@ def _granularity_cut(costs: PartCosts, granularity: str, schedule: Schedule) -> 
 
 @dataclass(frozen=True, slots=True)
 class _OperatorDivider:
-    """The rule that divides regions between operators: a softmax stays whole. `home` has the operator of each Einsum."""
+    """Divides regions between operators only: a softmax stays whole. `home` has the operator of each Einsum."""
 
     divider: RegionDivider
     home: Mapping[str, ProgramUnit]
@@ -160,7 +161,7 @@ class _OperatorDivider:
         return len({self.home[e].first for e in einsums}) > 1
 
     def halves(self, einsums: tuple[str, ...]) -> tuple[tuple[str, ...], tuple[str, ...]]:
-        """Return the Einsums of a region of several operators in two pieces."""
+        """Return the Einsums of a region of several operators in two parts."""
         first, _ = self.divider.halves(einsums)
         begun, border = {self.home[e].first for e in first}, self.home[first[-1]].first
         behind = [e for e in einsums if self.home[e].first not in begun]

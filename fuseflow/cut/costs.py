@@ -1,4 +1,4 @@
-"""The cycles that each part of a program is expected to take as one region on a machine."""
+"""The cycles that each range of operators of a program is expected to take as one region on a machine."""
 
 from __future__ import annotations
 
@@ -41,14 +41,14 @@ class RegionEstimates(SharedEstimates[float]):
 class PartCosts:
     """The expected cycles of ranges of units. Each range is estimated once, and so are ranges that differ in names alone.
 
-    A region is lowered on the tensors that regions of single operators store. Which coordinates a tensor stores does not depend on the
-    partition. But a dense result whose mode order nothing demands is stored in the order of the loops that compute it, so the sum over a
-    partition is an approximation.
+    A region is lowered with its operands in the formats in which regions of single operators store them. Which coordinates a
+    tensor stores does not depend on the partition. But a dense result whose mode order nothing demands is stored in the order of
+    the loops that compute it, so the sum over a partition is an approximation.
     """
 
     ranges: ProgramRanges
     schedule: Schedule
-    """The schedule by which every operator runs by itself, but for the regions that the user's own schedule names."""
+    """The schedule that runs every operator alone, except for the regions that the user's schedule names."""
     estimates: RegionEstimates
     state: LoweringState
     """The state after every region ran."""
@@ -91,16 +91,16 @@ class PartCosts:
         return self.ranges.units
 
     def __call__(self, part: UnitRange) -> float:
-        """Return the cycles of a range as one region. They are infinite if it cannot be a region."""
+        """Return the cycles of a range as one region, infinite if it cannot be a region."""
         return self.cycles(self.ranges.request(part)) if self.ranges.is_region(part) else math.inf
 
     def of_region(self, einsums: tuple[str, ...]) -> float:
-        """Return the cycles of these Einsums as one region. They are infinite if they cannot be one, or are too many to be estimated."""
+        """Return the cycles of these Einsums as one region, infinite if they cannot be one, or are too many to be estimated."""
         request = self.ranges.region("region", einsums)
         return self.cycles(request) if len(request.einsums) <= LARGEST_REGION else math.inf
 
     def cycles(self, request: RegionRequest) -> float:
-        """Return the cycles of a region. They are infinite if it cannot be lowered."""
+        """Return the cycles of a region, infinite if it cannot be lowered. A region of which nothing is read takes 0."""
         if not request.results:
             return 0.0
         if request.einsums in self.alone:
@@ -112,7 +112,8 @@ class PartCosts:
         return self._cycles[key]
 
     def fits(self, limit: int) -> bool:
-        """Return whether the regions to estimate have at most `limit` Einsums in all. An Einsum counts once for each region."""
+        """Return whether the regions to estimate have at most `limit` Einsums in all. An Einsum counts once for each region that
+        has it."""
         sizes: dict[Hashable, int] = {}
         for end in range(1, len(self.units) + 1):
             for start in range(end):
@@ -123,8 +124,8 @@ class PartCosts:
         return True
 
     def refine(self, limit: int) -> bool:
-        """Take the finest units whose regions are few enough to estimate: operators, products or layers. Return whether there are
-        such units."""
+        """Choose the finest units whose regions have at most `limit` Einsums in all: operators, products or layers. Return
+        whether there are such units."""
         finest = self.units
         levels: tuple[Callable[[], UnitSequence], ...] = (
             lambda: finest,
@@ -138,14 +139,14 @@ class PartCosts:
         return False
 
     def key(self, request: RegionRequest) -> Hashable:
-        """Return the key of the cost of a region: regions with equal keys take the same cycles."""
+        """Return a key that is equal for regions that take the same cycles."""
         defined = self.partitioned.program.defined
         read = dict.fromkeys(n for e in request.einsums for n in defined[e].operands if n not in request.einsums)
         patterns = (self.knowledge.patterns.get(n) for n in read)
         return fusion_key(self._before(request), request), tuple(p and p.fingerprint for p in patterns)
 
     def _before(self, request: RegionRequest) -> LoweringState:
-        """Return the state where a region begins. It has the tensors that the region reads, but not yet its views of them."""
+        """Return the state before a region. It has the tensors that the region reads, but not yet its views of them."""
         program, views = self.partitioned.program, self.partitioned.views
         reads = dict.fromkeys(n for e in request.einsums for n in program.defined[e].operands)
         reads |= dict.fromkeys(n for n in program.outputs if n in views)
@@ -160,14 +161,15 @@ class PartCosts:
         )
 
     def _expected(self, request: RegionRequest) -> float:
-        """Estimate the cycles of a region. They are infinite if it cannot be lowered."""
+        """Return the estimated cycles of a region, infinite if it cannot be lowered."""
         lowered = attempt(lower_region, self._before(request), request)
         if isinstance(lowered, Refusal):
             return math.inf
         return self.estimates.cycles(lowered[0], self.knowledge.copy())
 
     def apart(self, einsums: Iterable[str]) -> float:
-        """Return the cycles of the operators of these Einsums, each as a region of its own. An operator counts where its last Einsum is."""
+        """Return the cycles of the operators of these Einsums, each as one region. The cycles of an operator count if its last
+        Einsum is among them."""
         return sum(self._ends.get(e, 0.0) for e in self.ranges.region("operators", einsums).einsums)
 
     def estimated_whole(
@@ -177,7 +179,7 @@ class PartCosts:
         return self.estimates.cycles(regions, self.estimates.estimator.knowledge(partitioned.program, tensors))
 
     def scheduled(self, partition: UnitPartition) -> Schedule:
-        """Return the schedule of a partition. Regions of one operator are not named."""
+        """Return the schedule that names the regions of a partition, except those of one operator."""
         return self.units.scheduled(self.schedule, partition)
 
 
@@ -189,8 +191,8 @@ def prepare_costs(
     estimator: Estimator,
     memo: LoweringMemo | None = None,
 ) -> PartCosts | None:
-    """Return the costs of the ranges of a program that is cut between all operators, but for the regions that the schedule names.
-    None if an operator cannot be lowered, or if its cycles are not known. If the schedule names regions, `FusionError`,
+    """Return the costs of the ranges of a program that is cut between all operators, except in the regions that the schedule
+    names. None if an operator cannot be lowered, or if its cycles are not known. If the schedule names regions, `FusionError`,
     `MachineError` or `ScheduleError` is raised instead."""
     named = section_regions(with_associations(program, schedule), schedule)
     alone = replace(schedule, fuse_regions=named or ("none",))
@@ -216,7 +218,8 @@ def section_regions(program: Program, schedule: Schedule) -> tuple[str, ...]:
 
 
 def names_in_sections(schedule: Schedule) -> tuple[str, ...]:
-    """Return the names that have orders, lanes, depths or splits in a schedule, and its regions. An index of all has none."""
+    """Return the names of the regions of a schedule, and of what has orders, lanes, depths or splits in it. An index without a
+    region has no name."""
     names = [
         *(name for name, _ in schedule.regions),
         *(name for name, _ in schedule.orders),
@@ -228,5 +231,5 @@ def names_in_sections(schedule: Schedule) -> tuple[str, ...]:
 
 
 def is_part(program: Program, schedule: Schedule, name: str) -> bool:
-    """Return whether the schedule has a region of this name, or the program a module or an Einsum."""
+    """Return whether a name is that of a region of the schedule, or of a module or an Einsum of the program."""
     return name in dict(schedule.regions) or name in program.defined or name in module_paths(program)

@@ -1,4 +1,4 @@
-"""A good partition of a sequence of units from few costs: each region grows while that pays."""
+"""A good partition of a sequence of units from few costs: each region grows as long as that saves cycles."""
 
 from __future__ import annotations
 

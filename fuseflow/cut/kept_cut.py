@@ -1,4 +1,5 @@
-"""The cut that was chosen for a program before. A choice takes ten times what compiling it takes, and comes out the same."""
+"""Keeps on disk which cut was chosen for a program. To choose takes ten times as long as to compile, and the choice is always the
+same."""
 
 from __future__ import annotations
 
@@ -17,13 +18,13 @@ from fuseflow.tensors import Tensor
 
 
 def cut_store() -> PrivateStore | None:
-    """Return the store of the cuts of this user, or None if there is none."""
+    """Return the store of the cuts of this user, or None if it cannot be opened."""
     return PrivateStore.open("cuts", ".json")
 
 
 def cut_digest(program: Program, schedule: Schedule, machine: Machine, tensors: Mapping[str, Tensor]) -> str:
-    """Return the digest of all that a cut follows from: the program with the modules and regions of its Einsums, the rest of the schedule,
-    the machine, the tensors, and the sources of fuseflow."""
+    """Return a digest of everything that decides a cut: the program with the modules and regions of its Einsums, the rest of the
+    schedule, the machine, the tensors, and the sources of fuseflow."""
     places = [(e.location.path, e.location.region) for e in program.einsums]
     contents = {name: tensor.digest() for name, tensor in tensors.items()}
     return hashlib.sha256(
@@ -32,7 +33,7 @@ def cut_digest(program: Program, schedule: Schedule, machine: Machine, tensors: 
 
 
 def recall_cut(store: PrivateStore, digest: str, schedule: Schedule) -> Schedule | None:
-    """Return the schedule with the cut that was kept under a digest, or None if there is none."""
+    """Return the schedule with the regions of the cut that is kept under a digest, or None if there is none."""
     content = store.read(digest)
     if content is None:
         return None
@@ -41,5 +42,5 @@ def recall_cut(store: PrivateStore, digest: str, schedule: Schedule) -> Schedule
 
 
 def keep_cut(store: PrivateStore, digest: str, schedule: Schedule) -> None:
-    """Keep the cut of a schedule under a digest."""
+    """Keep the regions of a schedule under a digest."""
     store.write(digest, json.dumps([schedule.fuse_regions, schedule.regions]).encode())

@@ -1,4 +1,4 @@
-"""The ranges of the units of a program as regions: what each computes, and which results it must write."""
+"""Ranges of the units of a program as regions: which Einsums each computes, and which results it must write."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from fuseflow.lower.state import RegionRequest
 from fuseflow.schedule import Region
 
 LARGEST_REGION = 32
-"""The most Einsums of a region that is estimated to find partitions. Larger regions take seconds each."""
+"""The most Einsums of a region that is estimated to find partitions. A larger one takes seconds."""
 
 
 @dataclass  # without slots: cached properties are stored in the instance
@@ -43,11 +43,11 @@ class ProgramRanges:
         return {e: region for region in self.partitioned.regions for e in region.einsums}
 
     def request(self, part: UnitRange) -> RegionRequest:
-        """Return the region of a range."""
+        """Return the request to lower a range as one region."""
         return self.region(self.units.name(part), self.units.einsums(part))
 
     def region(self, name: str, einsums: Iterable[str]) -> RegionRequest:
-        """Return the region of these Einsums. It writes the results that Einsums outside of it read."""
+        """Return the request to lower these Einsums as one region. It writes the results that Einsums outside of it read."""
         members = self._computed_in(self._members(einsums))
         results = (e for e in members if not self.readers[e] <= set(members))
         return RegionRequest(name, members, tuple(results))
@@ -64,8 +64,8 @@ class ProgramRanges:
         return self.units.legal(part) and (part[1] - part[0] == 1 or len(self.members(part)) <= LARGEST_REGION)
 
     def _computed_in(self, members: Sequence[str]) -> tuple[str, ...]:
-        """Return the Einsums that a region of these Einsums computes. An Einsum that only gives an output another name is left
-        out if the Einsum of that output is elsewhere: every partition computes it in the region of its operand."""
+        """Return the Einsums that a region of the Einsums `members` computes. An Einsum that only renames an output is left out
+        if the operand is computed elsewhere: every partition computes it in the region of its operand."""
         defined, renames = self.partitioned.program.defined, self.partitioned.reshapes.renames
         computed: list[str] = []
         for name in members:

@@ -18,7 +18,7 @@ from fuseflow.schedule import Schedule
 from fuseflow.schedule.granularities import layer_labels
 
 UnitRange: TypeAlias = tuple[int, int]
-"""A range of units, by the first of them and the one behind the last."""
+"""A range of units: the number of the first, and the number behind the last."""
 UnitPartition: TypeAlias = tuple[UnitRange, ...]
 """A partition of all units into ranges, in order."""
 
@@ -27,8 +27,8 @@ UnitPartition: TypeAlias = tuple[UnitRange, ...]
 class ProgramUnit:
     """A sequence of operators that no cut separates.
 
-    `first` and `last` are the names of its first and last operator, `parts` is how many operators it has. If `alone` is set, no region
-    may hold it together with others.
+    `first` and `last` are the names of its first and last operator, `parts` is how many operators it has. `alone` says that no
+    region may have it together with others.
     """
 
     first: str
@@ -67,18 +67,18 @@ class UnitSequence:
         return sum(unit.parts for unit in self.units[slice(*part)])
 
     def legal(self, part: UnitRange) -> bool:
-        """Return whether a range may be a region: whether it is one unit, or all its units may be with others."""
+        """Return whether a range may be a region: it is one unit, or none of its units must stay alone."""
         return part[1] - part[0] == 1 or not any(unit.alone for unit in self.units[slice(*part)])
 
     def scheduled(self, schedule: Schedule, partition: Iterable[UnitRange]) -> Schedule:
-        """Return the schedule with the regions of a partition, beside those that it names. Regions that `none` would form, too, are not
-        named."""
+        """Return the schedule with the regions of a partition added to those that it names. Regions that `none` would form, too,
+        are not named."""
         fused = {self.name(part): self.einsums(part) for part in partition if self.parts(part) > 1}
         return with_regions(schedule, fused)
 
 
 def with_regions(schedule: Schedule, fused: Mapping[str, tuple[str, ...]]) -> Schedule:
-    """Return the schedule with these regions, beside those that it names."""
+    """Return the schedule with the regions `fused` added to those that it names."""
     named = () if schedule.fuse_regions == ("none",) else schedule.fuse_regions
     return replace(schedule, fuse_regions=(*named, *fused) or ("none",), regions=(*schedule.regions, *fused.items()))
 
@@ -93,8 +93,8 @@ def partition_at(cuts: Sequence[int], count: int) -> UnitPartition:
 
 
 def operator_units(partitioned: PartitionedProgram) -> UnitSequence:
-    """Return each region of a program that is cut between all operators as a unit; a softmax or a norm is one operator. A reshape that
-    vanishes joins the unit before it. Regions that the schedule names are units that stay alone."""
+    """Return each region of a program that is cut between all operators as a unit; a softmax or a norm is one operator. A reshape
+    that is eliminated joins the unit before it. Regions that the schedule names are units that stay alone."""
     lone = {e.name for e in partitioned.original.einsums if e.materializes}
     stuck = partitioned.reshapes.barriers | lone | eliminate_reshapes(partitioned.original, partitioned.kept).barriers
     units: list[ProgramUnit] = []
@@ -116,7 +116,7 @@ def operator_units(partitioned: PartitionedProgram) -> UnitSequence:
 
 
 def product_units(partitioned: PartitionedProgram, units: UnitSequence) -> UnitSequence:
-    """Return each product, softmax or norm as a unit, together with the pointwise operators behind it that read it."""
+    """Return units of one product, softmax or norm each, together with the pointwise operators behind it that read it."""
     defined = partitioned.original.defined
 
     def follows(before: ProgramUnit, unit: ProgramUnit) -> bool:
@@ -127,7 +127,7 @@ def product_units(partitioned: PartitionedProgram, units: UnitSequence) -> UnitS
 
 
 def layer_units(partitioned: PartitionedProgram, units: UnitSequence) -> UnitSequence:
-    """Return neighbouring operators of the same layer as units."""
+    """Return units of neighbouring operators of the same layer."""
     labels = layer_labels(partitioned.original)
 
     def follows(before: ProgramUnit, unit: ProgramUnit) -> bool:
@@ -141,7 +141,7 @@ def _reduces(einsum: Einsum) -> bool:
 
 
 def _join_neighbors(units: Iterable[ProgramUnit], follows: Callable[[ProgramUnit, ProgramUnit], bool]) -> tuple[ProgramUnit, ...]:
-    """Join neighbouring units where `follows` says so."""
+    """Join neighbouring units for which `follows` returns True. Units that stay alone are not joined."""
     joined: list[ProgramUnit] = []
     for unit in units:
         if joined and not (joined[-1].alone or unit.alone) and follows(joined[-1], unit):

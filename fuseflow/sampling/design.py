@@ -2,11 +2,12 @@
 
     12 coordinates in units of 2     01 23 45 67 89 ab      in the order of their weights, cut into strata: 45 89 | 01 ab | 23 67
 
-A unit is some coordinates in a row, so that a row that is taken has its own neighbours in the pipeline: where short rows follow long ones,
-or where like rows stand together, FIFOs even them out as they do in the loop. Units are put in the order of their weights, and cut into
-strata of equal numbers. A replicate has one unit of each stratum, so it has light, middling and heavy ones as the loop has them.
+A unit is some coordinates in a row, so that a row that is taken has the neighbours in the pipeline that it has in the loop: where
+short rows follow long ones, or where similar rows are together, FIFOs even them out as they do in the loop. Units are put in the
+order of their weights, and cut into strata of equal numbers. A replicate has one unit of each stratum, so it has light, middling
+and heavy ones as the loop has them.
 
-Heavy units are in classes of their own, and each class has its own replicates. They may take more or fewer cycles per weight than
+Heavy units are in separate classes, and each class has replicates for itself. They may take more or fewer cycles per weight than
 light ones. In one random program they took 9 % less, and four of five replicates had no unit that was heavy enough to show it.
 
 All units of a stratum are equally likely. With probabilities by weight, the cycles of every single unit would be needed, and a
@@ -31,7 +32,7 @@ LEAST_HEAVY = 8
 CLASS_SPAN = 4
 """The heaviest unit of a class weighs about this many times as much as the lightest."""
 HEAVY = 3
-"""Units that are heavier than this many average ones are in classes of their own."""
+"""Units that are heavier than this many average ones are in separate classes."""
 
 
 ROOM = 3
@@ -41,8 +42,8 @@ would be run, and these are the heaviest: 20 of 235,868 rows once took half of t
 
 @dataclass(frozen=True, slots=True)
 class Position:
-    """Where and when a run stands in the run of the whole loop, each from 0 to 1. `place` is where its data lie among all data.
-    `phase` is the part of the time from one refresh to the next that is over when it begins."""
+    """The position of a run within the run of the whole loop, each number from 0 to 1. `place` is where its data are among all
+    data in memory. `phase` is the share of the time from one refresh to the next that is over when it begins."""
 
     place: float = 0.0
     phase: float = 0.0
@@ -50,8 +51,8 @@ class Position:
 
 @dataclass(frozen=True, slots=True)
 class ReplicateRows:
-    """The coordinates of some units and of the rows before each of them, ascending, at a random position. The rows before units are the
-    `warmup`, which is also run by itself.
+    """The coordinates of some units and of the rows before each of them, ascending, and the random position of the run. The rows
+    before units are the `warmup`, which is also run alone.
 
     `units` is the number of units.
     """
@@ -64,14 +65,15 @@ class ReplicateRows:
 
 @dataclass(frozen=True, slots=True)
 class UnitClass:
-    """Units of similar weights, in `strata` of equal numbers, each in random order. All other random choices follow from the `entropy`."""
+    """Units of similar weights, in `strata` of equal numbers, each in random order. Replicates draw their other random numbers
+    from `entropy`."""
 
     strata: tuple[Ints, ...]
     entropy: int
 
     @property
     def replicates(self) -> int:
-        """The number of disjoint replicates that there are."""
+        """The number of disjoint replicates that can be drawn."""
         return min(len(stratum) for stratum in self.strata)
 
     @property
@@ -82,7 +84,8 @@ class UnitClass:
 
 @dataclass(frozen=True, slots=True)
 class SampleDesign:
-    """A design: the units that are always taken, and the `classes` of the others. The first unit is in none of them: it is run by itself.
+    """A design: the units that are always taken, and the `classes` of the others. The first unit is in none of them: it is run
+    alone.
 
     `weights` has the weight of each coordinate. A unit has `unit` coordinates, and `warmup` coordinates run before it.
     """
@@ -95,7 +98,7 @@ class SampleDesign:
 
     @property
     def replicates(self) -> int:
-        """The number of disjoint replicates that each class has."""
+        """The number of disjoint replicates that can be drawn from every class."""
         return min((c.replicates for c in self.classes), default=0)
 
     @property
@@ -105,7 +108,7 @@ class SampleDesign:
 
     @property
     def certain(self) -> ReplicateRows:
-        """The units that are always taken, at the mean place of their rows in the loop."""
+        """The rows of the units that are always taken, at the mean position of these rows in the loop."""
         rows = self.coordinates(self.certain_units)
         return self._measured(self.certain_units, Position(float(rows.mean()) / len(self.weights) if len(rows) else 0.0))
 
@@ -121,7 +124,7 @@ class SampleDesign:
         return self._measured(taken, Position(*rng.random(2).tolist()))
 
     def _measured(self, units: Ints, position: Position) -> ReplicateRows:
-        """Return these units behind the rows before them. A row of one unit is not also warmup of the next unit."""
+        """Return these units with the rows before them. A row of one unit is not also warmup of the next unit."""
         rows = self.coordinates(units)
         before = (units[:, None] * self.unit - np.arange(1, self.warmup + 1)).reshape(-1)
         warmup = np.setdiff1d(before[before >= 0], rows)
@@ -132,7 +135,8 @@ class SampleDesign:
         return float(self.weights[coordinates].sum())
 
     def share(self, replicates: int) -> float:
-        """Return the expected share of the work in `replicates` replicates of each class and the units that are always taken."""
+        """Return the expected share of the work if `replicates` replicates of each class are run, and the units that are always
+        taken."""
         certain, before = self.certain, 2 * self.warmup * float(self.weights.mean())
         work = self.weight(self.first) + self.weight(certain.rows) + self.weight(certain.warmup)
         for drawn in self.classes:
@@ -143,11 +147,12 @@ class SampleDesign:
 
 def design_sample(weights: Weights, size: int, unit: int, warmup: int, replicates: int, rng: np.random.Generator) -> SampleDesign:
     """Return the design of a sample. A unit has `unit` coordinates, and `warmup` coordinates run before it. The units of a
-    replicate weigh as much as `size` average units.
+    replicate weigh as much as `size` average units. Each class has at least `replicates` replicates where it can.
 
-    A unit that weighs more than half of what an average sampled unit stands for is always taken: no other could replace it. A
-    class has units down to a quarter of the weight of its heaviest one, or further down if these are too few. The last class has
-    all units that are not heavy. A replicate of heavy units has as many units as weigh that much, and at least `LEAST_HEAVY`.
+    A unit that weighs more than half of the weight that an average sampled unit represents is always taken: no other could
+    replace it. A class has units down to a quarter of the weight of its heaviest one, or further down if these are too few. The
+    last class has all units that are not heavy. A replicate of heavy units has as many units as weigh that much, and at least
+    `LEAST_HEAVY`.
     """
     of_units = np.add.reduceat(weights, np.arange(0, len(weights), unit))
     average, bound = float(of_units.mean()), float(of_units.sum()) / (2 * size * replicates)

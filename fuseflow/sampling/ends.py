@@ -1,8 +1,8 @@
-"""By how many cycles a run may be off because of where it ends.
+"""By how many cycles a run may be wrong because of the moment at which it ends.
 
-Some things happen once in many rows: a pause in which the memory refreshes itself, or a line of an array of which each row reads a few
-bytes. A run has one more or one less of them than its share, and short ones may have none at all. Without them, rows that are all alike
-would give an interval without width.
+Some events happen once in many rows: a pause in which the memory refreshes itself, or a line of an array of which each row reads
+a few bytes. A run has one more or one less of them than its share, and short ones may have none at all. Without them, rows that
+are all equal would make an interval without width.
 """
 
 from __future__ import annotations
@@ -18,19 +18,21 @@ from fuseflow.memory.timing import HBM2_2000
 
 @dataclass(frozen=True, slots=True)
 class EndUncertainty:
-    """How many cycles lie between the least and the largest time that a run may have. `each` is the part that differs from
-    replicate to replicate, and `common` the part that all share, as the data of each begin with a new line."""
+    """The cycles between the least and the largest time that a run may have. `each` is the part that differs from replicate to
+    replicate, and `common` the part that all share, as the data of each begin with a new line."""
 
     each: float
     common: float
 
     def variance(self, replicates: int) -> float:
-        """Return the variance of the mean of `replicates` replicates, if all times between the two ends are equally likely."""
+        """Return the variance of the mean of `replicates` replicates, if all times between the least and the largest are equally
+        likely."""
         return (self.each**2 / replicates + self.common**2) / 12
 
 
 def end_uncertainty(machine: Machine, arrays: int) -> EndUncertainty:
-    """Return the uncertainty of runs: a full FIFO and a pause for refresh in each run, and a line of each array."""
+    """Return the uncertainty of runs: a full FIFO and a pause for refresh in each run, and a line of each of the `arrays`
+    arrays."""
     slack, memory = float(machine.first_depth or 0), machine.memory
     if isinstance(memory, IdealMemory):
         return EndUncertainty(slack, 0.0)

@@ -2,14 +2,14 @@
 
     T(S) = a + the cycles of the units in S      a: the fill of the pipeline, its drain, and what is computed once
 
-Each replicate S is run, and the rows before its units also by themselves. The difference has no `a`: it is the time of the units
-in a full pipeline. The cycles of an average unit are read off a line through the replicates, cycles of a unit over weight of a
-unit (the regression estimator). Where cycles are in proportion to weights, the line goes through all replicates; elsewhere the
+Each replicate S is run, and the rows before its units also alone. The difference has no `a`: it is the time of the units in a
+full pipeline. The cycles of an average unit are read off a line through the replicates, cycles of a unit over weight of a unit
+(the regression estimator). Where cycles are in proportion to weights, the line goes through all replicates; elsewhere the
 interval is wider. It is also wider if the average weight is far from their weights, so that heavy units count.
 
-Replicates differ in everything that is random in one: its units, where its data lie in the memory, and when the memory refreshes
+Replicates differ in everything that is random in one: its units, where its data are in the memory, and when the memory refreshes
 itself. So the scatter about the line contains all of it. Two terms are added: rare events that no replicate may see (`ends`), and
-a small error that all replicates may share (`SYSTEMATIC`). Coordinates that are always taken lie in one place, too: they are as
+a small error that all replicates may share (`SYSTEMATIC`). Coordinates that are always taken have one position, too: they are as
 uncertain as replicates of the same length.
 """
 
@@ -86,7 +86,7 @@ def sampled_sum(parts: Sequence[tuple[int, SampledCycles]], exact: int, confiden
 
 @dataclass(frozen=True, slots=True)
 class MeasuredReplicate:
-    """The cycles of a replicate, and the cycles of its `warmup` by itself. `weight` is the weight of its `units` units, and
+    """The cycles of a replicate, and the cycles of its `warmup` alone. `weight` is the weight of its `units` units, and
     `warmup_weight` the weight of the rows before them."""
 
     cycles: int
@@ -97,12 +97,12 @@ class MeasuredReplicate:
 
     @property
     def steady(self) -> int:
-        """The cycles of the units behind the rows before them: without fill and drain."""
+        """The cycles of the units alone, without the rows before them: without fill and drain."""
         return self.cycles - self.warmup
 
     @property
     def constant(self) -> float:
-        """The cycles that do not follow from the number of rows: fill and drain."""
+        """The cycles that do not depend on the number of rows: fill and drain."""
         return self.warmup - self.steady * self.warmup_weight / self.weight
 
 
@@ -117,9 +117,10 @@ class ClassReplicates:
 
 @dataclass(frozen=True, slots=True)
 class Replicates:
-    """The replicates of all classes of a loop, the cycles of the `first` unit by itself, and the `certain` units, which are always taken.
+    """The replicates of all classes of a loop, the cycles of the `first` unit alone, and the `certain` units, which are always
+    taken.
 
-    `certain` is None if there are none. `ends` says by how many cycles a run may be off because of where it ends.
+    `certain` is None if there are none. `ends` is by how many cycles a run may be wrong because of the moment at which it ends.
     """
 
     classes: Sequence[ClassReplicates]
@@ -159,7 +160,7 @@ class _Estimate:
 
 
 def _class_estimate(drawn: ClassReplicates, ends: EndUncertainty) -> _Estimate:
-    """Return the cycles that all units of a class take one after the other."""
+    """Return an estimate of the cycles that all units of a class take one after the other."""
     units, average = np.array([m.units for m in drawn.measured], dtype=float), drawn.weight / drawn.units
     weights, cycles = _unit_costs(drawn)
     line = _fitted_line(weights, cycles)
@@ -174,7 +175,7 @@ def _replicate_variance(drawn: ClassReplicates) -> float:
 
 
 def _unit_costs(drawn: ClassReplicates) -> tuple[Floats, Floats]:
-    """Return the weight of a unit of each replicate of a class, and its cycles."""
+    """Return, for each replicate of a class, the mean weight and the mean cycles of its units."""
     units, weights, steady = (
         np.array(column, dtype=float) for column in zip(*((m.units, m.weight, m.steady) for m in drawn.measured), strict=True)
     )
@@ -203,7 +204,7 @@ class _Line:
 
 
 def _fitted_line(x: Floats, y: Floats) -> _Line:
-    """Return the line through points. Points above one another, or only two, give the line from the origin through their middle."""
+    """Return the line through points. If they have one x, or are only two, it is the line from the origin through their mean."""
     center, height = float(x.mean()), float(y.mean())
     spread = float(np.square(x - center).sum())
     if len(x) < 3 or spread <= (1e-9 * center) ** 2:
@@ -214,10 +215,11 @@ def _fitted_line(x: Floats, y: Floats) -> _Line:
 
 
 def _jackknife_variance(x: Floats, y: Floats, at: float) -> float:
-    """Return the variance of the line through points at some `x`, by what it would be without each of them in turn (Tukey 1958).
+    """Return the variance at the x `at` of the line through points, from the lines without each point in turn (Tukey 1958). 0 for
+    fewer than three points.
 
-    A line that hangs on a single point far from the others has no scatter about it, and tells nothing by its residuals. One replicate of
-    five once had a row of another kind, and the number was 3 % off in an interval of 1 %.
+    A line that depends on a single point far from the others has no scatter about it, and tells nothing by its residuals. One
+    replicate of five once had a row of another kind, and the number was 3 % off in an interval of 1 %.
     """
     count = len(x)
     if count < 3:

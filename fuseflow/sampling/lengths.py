@@ -1,4 +1,4 @@
-"""How long a replicate must be, so that what its memory keeps from one coordinate to the next is a small part of it.
+"""How long a replicate must be, so that what its memory keeps from one coordinate to the next matters little.
 
 A replicate begins with a memory that has answered nothing. Three things are different in the middle of a loop:
 
@@ -30,9 +30,9 @@ REFRESHES = 30
 """The fewest pauses for refresh in a replicate. With one, replicates of attention were 4 % too slow. With five or fifteen,
 replicates of a layer with rows of 35 cycles were 3 or 2 % too fast, with thirty 0.2 % too slow."""
 FILLS = 10
-"""A replicate takes at least this many times as long as its ports take to fill."""
+"""A replicate takes at least this many times the cycles that its ports take to fill."""
 WALKED = 2
-"""A replicate has the coordinates of at least this many lines of its longest array."""
+"""A replicate has at least the coordinates of this many lines of its longest array."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +44,7 @@ class ReplicateLength:
 
 
 def replicate_length(fused: FusedRegion, graph: Graph, read: Mapping[str, Tensor], machine: Machine) -> ReplicateLength:
-    """Return how long a replicate of a region must be that reads these tensors."""
+    """Return the least length of a replicate of a region. `graph` is its graph, and `read` has the tensors that it reads."""
     memory = machine.memory
     if isinstance(memory, IdealMemory):
         return ReplicateLength(1, 1)
@@ -61,7 +61,7 @@ def replicate_length(fused: FusedRegion, graph: Graph, read: Mapping[str, Tensor
 
 
 def _longest_array(graph: Graph, read: Mapping[str, Tensor], names: set[str], line: int) -> int:
-    """Return the lines of the longest array of some tensors that are read."""
+    """Return the lines of the longest array of those of the tensors `names` that are read from memory, 0 if there is none."""
     lengths = [
         ceil(bytes_of(array_elements(read[name], array), bits) / line)
         for name in names.intersection(read)

@@ -1,10 +1,10 @@
-"""The memory of a restricted region: its arrays lie in the places of the arrays of the whole region.
+"""The memory of a restricted region: its arrays are at the addresses of the arrays of the whole region.
 
 Which banks arrays share, and whether they meet in one at the same time, follows from where they are read and written. That
 changes slowly on the way through them: in one random attention, the whole first fifth took 2.7 % less time than an average fifth.
-So the rows of a replicate lie in a random part of the place of their matrix, which is the same part for all matrices. A tensor
-that is read both whole and restricted lies in one place. The memory also refreshes itself at another time in each replicate.
-Otherwise replicates of equal rows would all see one refresh more than their share, or one less.
+So the rows of a replicate are at a random position within the addresses of their matrix, which is the same position for all
+matrices. A tensor that is read both whole and restricted has one address. The memory also refreshes itself at another time in
+each replicate. Otherwise replicates of equal rows would all see one refresh more than their share, or one less.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from fuseflow.tensors import Tensor
 
 @dataclass(frozen=True, slots=True)
 class RestrictedArrays:
-    """The arrays of a restricted region: the `sources` of restricted tensors by name, and the bytes that the whole region is expected to
-    write to each array. The restriction has this `share` of the coordinates, and is run at this `position`."""
+    """The arrays of a restricted region: the `sources` of restricted tensors by name, and the bytes that the whole region is
+    expected to write to each array. The restriction has this `share` of the coordinates, and is run at this `position`."""
 
     sources: Mapping[str, str] = field(default_factory=dict)
     written: Mapping[ArrayName, int] = field(default_factory=dict)
@@ -33,19 +33,19 @@ class RestrictedArrays:
 
 @dataclass
 class PlacedController(Controller):
-    """A controller whose arrays lie in the places of the `whole` arrays of the unrestricted graph."""
+    """A memory controller whose arrays are within the addresses of the arrays of the `whole` graph, which is not restricted."""
 
     whole: Mapping[ArrayName, AddressRange] = field(default_factory=dict)
     restricted: RestrictedArrays = field(default_factory=RestrictedArrays)
 
     def lay_out(self, graph: Graph, tensors: Mapping[str, Tensor]) -> dict[ArrayName, AddressRange]:
-        """Give every array of a graph its place inside of the place of the whole array that it is a part of."""
+        """Return the addresses of every array of a graph, within those of the whole array that it is a part of."""
         own = super().lay_out(graph, tensors)
         self.places = {array: replace(place, base=self._base(array, place)) for array, place in own.items()}
         return self.places
 
     def open(self) -> None:
-        """Begin between two refreshes."""
+        """Begin at the phase between two refreshes that the position says."""
         from fuseflow.memory.models import Hbm2  # loads the compiler
 
         super().open()
@@ -66,7 +66,8 @@ class PlacedController(Controller):
 
 
 def placed(graph: Graph, read: Mapping[str, Tensor], machine: Machine, restricted: RestrictedArrays) -> ControllerFactory:
-    """Return a function that makes the memory of a restriction of `graph`. The whole graph reads the tensors `read`."""
+    """Return a function that makes the memory of a restriction of `graph`, or None for a machine without a timed memory. The
+    whole graph reads the tensors `read`."""
 
     def attach() -> Controller | None:
         controller = machine.controller()
@@ -80,7 +81,8 @@ def placed(graph: Graph, read: Mapping[str, Tensor], machine: Machine, restricte
 
 
 def expected_bytes(graph: Graph, results: Mapping[str, Tensor], share: float) -> dict[ArrayName, int]:
-    """Return the bytes that a region is expected to write to each array, given the results of this share of its coordinates."""
+    """Return the bytes that a region is expected to write to each array, given the results of a share (`share`) of its
+    coordinates."""
     return {
         array: round(array_elements(results[name], array) * width / share)
         for name in graph.outputs

@@ -1,4 +1,4 @@
-"""The sampler of regions: it counts the weights of the coordinates of a loop, and runs the region at some of them."""
+"""Samples regions: it counts the weights of the coordinates of a loop, and runs the region at some of them."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from fuseflow.tensors.levels.base import Ints
 
 @dataclass(frozen=True, slots=True)
 class RegionSampler:
-    """A sampler of the regions of a program on a machine."""
+    """Samples the regions of a program on a machine."""
 
     schedule: Schedule
     machine: Machine
@@ -49,10 +49,10 @@ class RegionSampler:
         stream: int,
         progress: Callable[[int], None] | None = None,
     ) -> SampledRun | None:
-        """Return a sample of a region, or None if it is to be run as it is: if it is short, or if too much of it would be needed.
+        """Return a sample of a region, or None if it is to be run in full: it is short, or a sample would take too much of it.
 
-        `patterns` has the patterns of the tensors that it reads. The random choices of regions with different `stream` are
-        independent. Raises `SamplingError` for a long region that cannot be sampled.
+        `read` has the tensors that it reads, and `patterns` their patterns. The random choices of regions with different `stream`
+        are independent. Raises `SamplingError` for a long region that cannot be sampled.
         """
         why = refusal(region) or values_refusal(region) or self._lanes_refusal(region)
         if why is None and coordinate_count(region.fused) > 0:
@@ -107,8 +107,8 @@ class RegionSampler:
 
 
 def _deepest(graph: Graph, machine: Machine) -> int:
-    """Return the slots of the deepest FIFO of a graph as a run begins. FIFOs that a run deepens keep a graph from a deadlock, and hold what
-    one row needs."""
+    """Return the slots of the deepest FIFO of a graph when a run begins. FIFOs that a run deepens save a graph from a deadlock,
+    and hold what one row needs."""
     return max(machine.first_depth or 0, *(depth for _, depth in graph.depths), 0)
 
 
@@ -121,7 +121,8 @@ def _restricted_arrays(region: CompiledRegion) -> int:
 
 
 def require_bounded_fifos(machine: Machine) -> None:
-    """Raise `SamplingError` for a machine on which nothing is to be sampled: without full FIFOs, cycles follow from the counts alone."""
+    """Raise `SamplingError` for a machine with unbounded FIFOs, on which a sample is of no use: cycles follow from the counts
+    alone."""
     if machine.fifo_depth is None:
         raise SamplingError(
             f"the FIFOs of machine `{machine.name}` are unbounded: all rows of a region are in flight at once, and its cycles follow "
