@@ -1,1 +1,1 @@
-"""The run of a compiled program in a simulator, and its results."""
+"""Runs a compiled program in a simulator, and holds its results."""

@@ -65,7 +65,7 @@ REGION_FILE = "region.json"
 REGION_SCHEMA = 1
 
 RESULT_FILES: dict[type[Result | SampledResult], str] = {Result: "result.json", SampledResult: "sampled.json"}
-"""The file of the numbers of a run, by kind: who reads exact numbers finds no sampled ones."""
+"""The file with the numbers of a run, by kind: a reader of exact numbers cannot take sampled ones for them."""
 
 STAGES = ("linalg", "einsum", *REGION_STAGES)
 
@@ -77,7 +77,7 @@ CIRCUITS = "hw"
 DIRECTORY_FORMS = ("fibertree", "verilog")
 """The forms that are a directory of files by themselves."""
 EXPORTED = "torch"
-"""The exported program of a PyTorch model, which is there before any stage."""
+"""The exported program of a PyTorch model, from which all stages are made."""
 SHOWN = (EXPORTED, *STAGES, *MLIR_FORMS, CIRCUITS, *DIRECTORY_FORMS)
 """All that `--emit` writes."""
 
@@ -86,8 +86,8 @@ MLIR_SEPARATOR = "\n// -----\n\n"
 
 
 def emit_stage(source: Source, program: Program, regions: Sequence[CompiledRegion], stage: str, machine: Machine) -> str | bytes:
-    """Return one stage as text or bytes, with the regions one after the other. Circuits are for the machine. Raises `UsageError`
-    for a stage that does not exist."""
+    """Return one stage as text or bytes, with the regions one after the other. `hw` is the circuits for the machine. Raises
+    `UsageError` for a stage that does not exist."""
     if stage == EXPORTED:
         return source.exported_text
     if stage == "einsum":
@@ -127,9 +127,9 @@ def save_program(
 ) -> None:
     """Write a directory of artifacts, with more text `files` by name.
 
-    It has one file for each stage of the program, one folder for each region, one for the selections of the program, and `about.json`,
-    which describes the files, and lists which inputs of the program the compiler added to the user's. The outputs and numbers of
-    a run are there if `result` is given.
+    It has one file for each stage of the program, one folder for each region, one for the selections of the program, and
+    `about.json`, which describes the files, and lists which inputs of the program the compiler added to the user's. With a
+    `result`, the outputs and numbers of that run are added.
     """
     with replace_directory(directory, MANIFEST) as folder:
         write_artifact(folder / "schedule.yaml", settings.schedule)

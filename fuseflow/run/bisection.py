@@ -1,4 +1,4 @@
-"""The search for the first Einsum whose value differs: region after region is simulated, and compared with the values of PyTorch,
+"""Searches for the first Einsum whose value differs: region after region is simulated, and compared with the values of PyTorch,
 or of the dense interpreter on the tensors that the region read."""
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from fuseflow.tensors import Tensor
 
 @dataclass(frozen=True, slots=True)
 class Deviation:
-    """A region whose result differs from a reference. `check` has the reference, the tensor, and the place where it differs most.
+    """A region whose result differs from a reference. `check` has the reference, the tensor, and the element that differs most.
     `by_itself` is the check against the dense interpreter on the tensors that the region read; it is None for a copy."""
 
     region: str
@@ -43,8 +43,8 @@ class Deviation:
 
 @dataclass(frozen=True, slots=True)
 class Bisection:
-    """The outcome of a search: the first region that differs, or None, and the tensors that were compared until there: with PyTorch, and
-    with the dense interpreter."""
+    """The outcome of a search: the first region that differs, None if none does, and the tensors that were compared until then:
+    with PyTorch, and with the dense interpreter."""
 
     deviation: Deviation | None
     with_torch: tuple[str, ...]
@@ -52,9 +52,9 @@ class Bisection:
 
 
 def bisect(compiled: Compiled, engine: Engine = "auto", values: NodeValues | None = None) -> Bisection:
-    """Simulate a program region by region until one differs, in the order in which regions run.
+    """Simulate a program region by region, in the order in which they run, until one differs.
 
-    A tensor whose elements are in `values`, in its order, is compared with these, and others with the dense interpreter.
+    A tensor whose elements are in `values`, in the same order, is compared with these, and others with the dense interpreter.
     """
     memory = dict(compiled.memory())
     search = _Search(compiled.program, values or {}, dict(memory), compiled.machine.is_wide)
@@ -77,7 +77,8 @@ def bisect(compiled: Compiled, engine: Engine = "auto", values: NodeValues | Non
 
 @dataclass(frozen=True, slots=True)
 class _Search:
-    """The values that tensors of a program are compared with. `inputs` are its tensors before the first region."""
+    """Compares tensors of a program with references: `values` are PyTorch's. `inputs` are the tensors in memory before the first
+    region. `wide` says that the interpreter computes in 64 bits."""
 
     program: Program
     values: NodeValues
@@ -85,14 +86,15 @@ class _Search:
     wide: bool
 
     def known(self, written: Mapping[str, Tensor]) -> list[str]:
-        """Return the tensors whose value PyTorch has. Its dimensions may be divided in the program, or merged."""
+        """Return the written tensors whose value PyTorch has. It may have its dimensions merged or divided."""
         shapes = {name: self.program.declared[name].shape for name in written}
         return [name for name in written if name in self.values and _same_elements(self.values[name].shape, shapes[name])]
 
     def deviation(
         self, region: CompiledRegion, memory: Mapping[str, Tensor], outputs: Mapping[str, Tensor], known: list[str]
     ) -> Deviation | None:
-        """Compare the tensors that a region wrote."""
+        """Compare the tensors that a region wrote. Return the deviation, None if all are equal. `known` are those whose value
+        PyTorch has."""
         torch = self._from_torch(outputs, known) if known else None
         if torch is not None and torch.passed and len(known) == len(outputs):
             return None

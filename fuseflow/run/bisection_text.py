@@ -1,4 +1,4 @@
-"""Where the values of a program begin to differ, in sentences."""
+"""Says in sentences where the values of a program begin to differ."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from fuseflow.run.compiled import Compiled
 from fuseflow.sim import Engine
 
 MOST_NAMES = 6
-"""The tensors that a sentence lists."""
+"""The most tensors that a sentence lists."""
 
 
 def explain_deviation(compiled: Compiled, alone: Callable[[], Compiled], engine: Engine, passed: bool) -> Iterator[str]:
-    """Yield sentences about where the values of a run begin to differ. `alone` compiles the same program with every Einsum in a region of
-    its own, which tells the Einsums of a region apart. The fused program is only searched for a check that did not pass."""
+    """Yield sentences about where the values of a run begin to differ. `alone` compiles the same program with each Einsum as one
+    region, which tells the Einsums of a region apart. The fused program is only searched if its check did not pass (`passed`)."""
     values: NodeValues = {}
     if compiled.source.simplified is None:  # elements that no output needs may have any value
         try:
@@ -38,7 +38,7 @@ def explain_deviation(compiled: Compiled, alone: Callable[[], Compiled], engine:
 
 
 def _alone(search: Bisection) -> Iterator[str]:
-    """Yield sentences about the first Einsum that differs, where each Einsum ran in a region of its own."""
+    """Yield sentences about the first Einsum that differs, in a search in which each Einsum was one region."""
     deviation = search.deviation
     if deviation is None:
         yield f"no Einsum differs by itself: {_compared(search)}"
@@ -49,7 +49,7 @@ def _alone(search: Bisection) -> Iterator[str]:
 
 
 def difference(deviation: Deviation) -> str:
-    """Return the Einsum of a deviation, its place in the model, the element that differs most, and both values."""
+    """Return a text with the Einsum of a deviation, its location in the model, the element that differs most, and both values."""
     einsum, largest = deviation.einsum, deviation.check.largest
     places = [str(place) for place in (einsum.location.path, einsum.location.span) if place]
     source = f" ({', '.join(places)})" if places else ""
@@ -58,7 +58,7 @@ def difference(deviation: Deviation) -> str:
 
 
 def _blame(deviation: Deviation) -> str:
-    """Return whether the program or its run is wrong."""
+    """Return a sentence that says whether the program or its run is wrong."""
     name, by_itself = deviation.einsum.name, deviation.by_itself
     if not deviation.from_torch:
         return f"PyTorch has no value of `{name}`, so the other value is what the dense interpreter computes from what it read"
@@ -68,7 +68,7 @@ def _blame(deviation: Deviation) -> str:
 
 
 def _compared(search: Bisection, without: str = "") -> str:
-    """Return how many tensors were compared, and the reference."""
+    """Return a text that says how many tensors, except `without`, were compared, and with which reference."""
     torch = [name for name in search.with_torch if name != without]
     interpreter = [name for name in search.with_interpreter if name != without]
     why = ", of which PyTorch has no value" if search.with_torch else ""

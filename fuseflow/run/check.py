@@ -27,7 +27,7 @@ from fuseflow.tensors.levels.base import Ints
 Floats = npt.NDArray[np.float64]
 
 PYTORCH = "PyTorch"
-"""The name of the reference that has no empty rows, but NaN there."""
+"""The name of the reference that computes NaN in rows that a mask covers, where a run has empty rows."""
 TOLERANCE = {"f32": 1e-4, "f64": 1e-9, "f16": 2.0**-9, "bf16": 2.0**-6}
 """The largest error that passes, relative to the magnitude of an element, by element type. Integers must be exact.
 Floats with 16 bits may differ by two steps: another order of summation may round to the neighbour."""
@@ -36,13 +36,13 @@ FLOOR = {"f32": 1e-6, "f64": 1e-11, "f16": 2.0**-9, "bf16": 2.0**-6}
 ROUNDOFF = {"f32": 2.0**-24, "f64": 2.0**-53, "f16": 2.0**-11, "bf16": 2.0**-8}
 """The unit roundoff of an element type."""
 LOST = 0.1
-"""The share of its magnitude that rounding may make of an element. If it is more, not even its first digit is known."""
+"""The share of its magnitude by which rounding may change an element. If it is more, not even the first digit is known."""
 GAP = 100.0
-"""Where a magnitude is more than this many times the next smaller one, elements are of two kinds, such as scores beside a mask."""
+"""If a magnitude is more than this many times the next smaller one, elements are of two kinds, such as scores beside a mask."""
 FEW = 0.01
-"""The share of the elements that are too few to be elements of their own kind."""
+"""Elements that are fewer than this share of all are not a kind for themselves."""
 QUICK_SPACE = 1 << 26
-"""The most points for which rounding is looked at although every element is within the tolerance of the largest one like it."""
+"""The most points for which rounding is computed although every element is within the tolerance of the largest one like it."""
 
 NAN_MEANING = (
     "a sparse result stores nothing where its first factor or its numerator is 0, so 0 / 0 and 0 * inf are 0 here, and a row that a mask "
@@ -59,7 +59,7 @@ class Difference:
     expected: float
 
     def text(self, reference: str) -> str:
-        """Return both values and where they are, with the name of the reference."""
+        """Return a text with both values and where they are. `reference` is the name of the reference."""
         place = "where nothing is stored" if self.coordinates is None else f"at ({', '.join(map(str, self.coordinates))})"
         if np.isnan(self.expected):
             return f"{reference} has NaN {place} where the run has {self.computed:.9g}"
@@ -74,7 +74,7 @@ class Check:
 
     `max_rel_error` is the largest difference of elements that were compared, divided by the largest magnitude of elements like
     it. For a check that failed, it is the error that failed, divided by the magnitude that its tolerance is relative to. It is
-    infinite where one side is NaN or infinite and the other is not. `worst` names the output, and `largest` is its element that
+    infinite if one side is NaN or infinite and the other is not. `worst` names the output, and `largest` is its element that
     differs most. `not_compared` of all `elements` differ, but rounding errors may be larger than their values, because terms
     cancel. `uncertain` is the one of these that differs most. `masked_rows` counts the rows that are NaN in the reference and
     empty in the run, and that the comparison leaves out, since they are behind a mask (`einsum.masked_elements`). `unknown` names
@@ -94,17 +94,17 @@ class Check:
 
     @property
     def verdict(self) -> str:
-        """Whether it passed, in a word."""
+        """The outcome in a word: `passed`, `FAILED`, or `UNKNOWN` if nothing of an output could be compared."""
         return "passed" if self.passed else "UNKNOWN" if self.unknown else "FAILED"
 
     @property
     def lost(self) -> str:
-        """How many elements were not compared, or nothing if all were."""
+        """A text with the number of elements that were not compared, empty if all were."""
         return f"{self.not_compared:,} of {self.elements:,} elements could not be compared" if self.not_compared else ""
 
     @property
     def details(self) -> str:
-        """The size of the largest error, and the elements that were not compared."""
+        """A text with the largest error and the number of elements that were not compared."""
         lost = f", {self.lost}" if self.lost else ""
         lost += f" (terms cancel: {self.uncertain.text(self.reference)})" if self.uncertain else ""
         masked = f", {self.masked_rows} fully masked rows left out" if self.masked_rows else ""
@@ -112,7 +112,7 @@ class Check:
 
     @property
     def problem(self) -> str:
-        """Why it did not pass, in a sentence."""
+        """A sentence that says why the check did not pass."""
         if self.unknown:
             why = "rounding may make more than its values" if self.uncertain else "all of its rows are fully masked"
             return f"nothing of output `{self.unknown}` could be compared with {self.reference}: {why}"
@@ -122,7 +122,7 @@ class Check:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """The element that differs most, and the cause of such a difference."""
+        """Sentences about the element that differs most, and about the cause of such a difference; none if nothing differs."""
         output, difference = (self.unknown, self.uncertain) if self.unknown else (self.worst, self.largest)
         if difference is None:
             return ()
@@ -159,8 +159,8 @@ def check_program(
 
 
 def _roundoffs(program: Program) -> dict[str, float]:
-    """Return the largest unit roundoff of each result and of the results that it is computed from: a 64-bit float that comes from
-    a 32-bit one is no more exact. It is 0 for integers."""
+    """Return, for each result, the largest unit roundoff of its type and of the results that it is computed from: a 64-bit float
+    that comes from a 32-bit one is no more exact. It is 0 for integers."""
     types, roundoffs = infer(program).declared, dict[str, float]()
     for einsum in program.einsums:
         own = ROUNDOFF.get(types[einsum.name].dtype, 0.0)
@@ -174,8 +174,8 @@ def check_outputs(outputs: Mapping[str, Tensor], expected: Expected, reference: 
 
 
 def relative_error(computed: npt.NDArray[np.generic], expected: npt.NDArray[np.generic]) -> float:
-    """Return the largest difference, relative to the largest magnitude that is expected. It is infinite for another shape, and where one
-    side is not finite and the other differs."""
+    """Return the largest difference, relative to the largest magnitude that is expected. It is infinite if the shapes differ, or
+    if one side is not finite and the other differs."""
     if computed.shape != expected.shape:
         return np.inf
     a, b = computed.astype(np.float64), expected.astype(np.float64)
@@ -185,7 +185,7 @@ def relative_error(computed: npt.NDArray[np.generic], expected: npt.NDArray[np.g
 
 @dataclass(frozen=True, slots=True)
 class _Outcome:
-    """The comparison of one output. It is `close` if rounding need not be looked at."""
+    """The comparison of one output. It is `close` if its rounding errors need not be computed."""
 
     output: str
     close: bool = False
@@ -201,7 +201,7 @@ class _Outcome:
 
 
 def _combined(outcomes: Sequence[_Outcome], reference: str) -> Check:
-    """Return the check of all outputs."""
+    """Return the check of all outputs, made of their outcomes."""
     if not outcomes:
         return Check(reference, True, 0.0)
     worst = max(outcomes, key=lambda one: (not one.passed, one.error))
@@ -223,7 +223,7 @@ def _combined(outcomes: Sequence[_Outcome], reference: str) -> Check:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Rounding:
-    """The variances of the rounding errors of an output, in squares of a unit roundoff."""
+    """The variances of the rounding errors of an output, in squares of the unit roundoff (`roundoff`)."""
 
     variance: Operand
     roundoff: float
@@ -231,7 +231,7 @@ class _Rounding:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Pair:
-    """The elements of an output in the run and in its reference: the whole tensor, or the elements at `positions` and the
+    """The elements of an output in the run and in its reference: the whole tensor, or only those at `positions` and then the
     implicit value."""
 
     output: str
@@ -247,11 +247,12 @@ class _Pair:
 
     @property
     def nan_alone(self) -> bool:
-        """Whether the reference is NaN where the run is not."""
+        """Whether the reference is NaN in an element in which the run is not."""
         return self.computed.shape == self.wanted.shape and bool((np.isnan(self.wanted) & ~np.isnan(self.computed)).any())
 
     def compared(self, errors: _Rounding | None = None, behind: Operand | None = None) -> _Outcome:
-        """Compare the elements, given their rounding errors, and which are behind a mask."""
+        """Compare the elements. `errors` are their rounding errors, and `behind` is 1 for elements behind a mask; either is None
+        if not known."""
         if self.computed.shape != self.wanted.shape:
             return _Outcome(self.output)
         left_out = self._masked_rows(behind)
@@ -285,12 +286,14 @@ class _Pair:
         )
 
     def _count(self, which: npt.NDArray[np.bool_]) -> int:
-        """Return how many elements of the output these are. The implicit value stands for all that are not stored."""
+        """Return how many elements of the output are selected by `which`. The implicit value counts for all that are not
+        stored."""
         implicit = self.positions is not None and len(self.positions) < which.size and bool(which[-1])
         return int(which.sum()) + (math.prod(self.tensor.shape) - which.size if implicit else 0)
 
     def _masked_rows(self, behind: Operand | None) -> npt.NDArray[np.bool_]:
-        """Return the elements of rows that are NaN in the reference and empty in the run because of a mask."""
+        """Return a mask of the elements of rows that are NaN in the reference and empty in the run because of an attention
+        mask."""
         shape = self.computed.shape
         if behind is None or len(shape) < 2 or 0 in shape:
             return np.zeros(shape, dtype=np.bool_)
@@ -298,7 +301,7 @@ class _Pair:
         return np.broadcast_to(empty.all(axis=-1, keepdims=True), shape)
 
     def _rounding(self, errors: _Rounding) -> Floats:
-        """Return the largest errors that are taken for rounding. Integers have none."""
+        """Return, for each element, the largest error that counts as rounding. It is 0 for integers."""
         variance = errors.variance
         at = _dense(variance) if self.positions is None else _at(variance, self.positions, len(self.computed))
         deviation: Floats = np.sqrt(np.nan_to_num(at.astype(np.float64), posinf=np.inf))
@@ -318,7 +321,7 @@ class _Pair:
 
 
 def _pairs(outputs: Mapping[str, Tensor], expected: Expected) -> Iterator[_Pair]:
-    """Yield the elements of all outputs that are expected."""
+    """Yield a pair for each output that has an expected value."""
     for output, array in expected.items():
         tensor = outputs[output]
         positions: Ints | None = None
@@ -369,16 +372,15 @@ def _dense(array: npt.NDArray[np.generic] | SparseArray) -> npt.NDArray[np.gener
 
 
 def _at(array: Operand, positions: Ints, count: int) -> npt.NDArray[np.float64]:
-    """Return the elements at these positions, and the implicit value if the count is one more."""
+    """Return `count` elements: those at these positions, and the implicit value if there is one more."""
     elements = array.at(positions) if isinstance(array, SparseArray) else array.reshape(-1)[positions]
     implicit = array.fill if isinstance(array, SparseArray) else 0.0
     return np.append(elements, implicit)[:count]
 
 
 def stored_elements(tensor: Tensor, expected: SparseArray) -> tuple[Ints, npt.NDArray[np.generic], npt.NDArray[np.float64]]:
-    """Return positions, and the elements of a tensor and the expected ones at them: wherever one of the two stores an element,
-    and then their implicit values, which have no position, if there is any other element.
-    """
+    """Return positions, the elements of a tensor at them, and the expected ones: wherever one of the two stores an element, and
+    then their implicit values, which have no position, if there is any other element."""
     coordinates, elements = tensor.entries()
     own = flat_positions(tensor.shape, coordinates)
     positions = np.union1d(own, expected.positions)

@@ -1,8 +1,8 @@
-"""An exact run of a compiled program: every region as a whole, on the intermediates of the regions before it.
+"""An exact run of a compiled program: every region is simulated in full, on the intermediates of the regions before it.
 
-Regions that do not read each other's results may run at the same time, each in a thread: the compiled loop of the engine holds no lock of
-Python. The results of a region depend on the tensors that it reads alone, and regions are recorded in their order. So results are
-the same for any number of jobs, and so are errors: of several regions that fail, the first one says why.
+Regions that do not read each other's results may run at the same time, each in a thread: the compiled loop of the engine holds no
+lock of Python. The results of a region depend only on the tensors that it reads, and regions are recorded in their order. So
+results are the same for any number of jobs, and so are errors: if several regions fail, the error of the first is raised.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ from fuseflow.sim import Engine, Simulation
 from fuseflow.tensors import Tensor
 
 WORTH_A_THREAD = 5_000_000
-"""A region with fewer expected firings takes a fifth of a second at most, and is not begun beside others."""
+"""A region with fewer expected firings takes a fifth of a second at most, and is not run beside others."""
 
 
 @dataclass(frozen=True, slots=True)
 class BegunRegion:
-    """A region that runs in a thread, or waits for one. It runs like others with the same `key`."""
+    """A region that runs in a thread, or waits for one. Regions with an equal `key` run in the same way."""
 
     number: int
     region: CompiledRegion
@@ -43,8 +43,8 @@ class BegunRegion:
 
 @dataclass(slots=True)
 class ExactRegions:
-    """The regions of a program as they run: the tensors in memory, the history so far, and the checks of regions, which only a
-    run with dense stand-ins has (`seed` is theirs, and None without)."""
+    """The regions of a program as they run: the tensors in memory, the history so far, and the `checks` of regions. Only a run
+    with dense stand-ins has these; `seed` is that of the stand-ins, None without them."""
 
     program: Program
     machine: Machine
@@ -74,7 +74,7 @@ class ExactRegions:
         return self.engine != "reference" and region.estimate.firings >= WORTH_A_THREAD
 
     def _run(self, number: int, region: CompiledRegion, threads: Threads | None) -> None:
-        """Run a region, or begin it in a thread."""
+        """Run a region here, or begin it in one of the threads."""
         add_views(self.memory, region.views_before)
         read = {name: self.memory[name] for name in region.graph.inputs}
         key = self.history.key(region, read) if threads is not None or self._begun else None
@@ -107,7 +107,7 @@ class ExactRegions:
             raise
 
     def _record_begun(self, last: int) -> None:
-        """Wait for the regions that run in threads, up to number `last`, and record them in their order."""
+        """Wait for the regions that run in threads, up to the region with the number `last`, and record them in their order."""
         while self._begun and self._begun[0].number <= last:
             begun = self._begun.pop(0)
             self._record(begun.region, begun.read, begun.simulation.result())
@@ -123,7 +123,8 @@ class ExactRegions:
         self._keep(region, results)
 
     def _keep(self, region: CompiledRegion, results: Mapping[str, Tensor]) -> None:
-        """Put the results of a region into memory, and the views of its tensors."""
+        """Put the results of a region into memory, with their views, and replace intermediates by stand-ins if the run has
+        them."""
         self.memory |= results
         add_views(self.memory, region.views_after)
         if self.seed is not None:
@@ -132,7 +133,7 @@ class ExactRegions:
 
 
 def last_needed(regions: Sequence[CompiledRegion]) -> list[int]:
-    """Return for each region the number of the last region before it whose result or view it reads, or -1 if there is none."""
+    """Return, for each region, the number of the last region before it whose result or view it reads, or -1 if it reads none."""
     maker: dict[str, int] = {}
     needed = []
     for number, region in enumerate(regions):
@@ -144,11 +145,12 @@ def last_needed(regions: Sequence[CompiledRegion]) -> list[int]:
 
 
 class Stopped(Exception):
-    """A thread ends with this after its result is not wanted any more."""
+    """Ends a thread whose result is not wanted any more."""
 
 
 class Threads(AbstractContextManager["Threads"]):
-    """Up to `count` threads, which are started when they are needed. At the end of a `with` block, threads that still run are stopped."""
+    """Up to `count` threads, which are started when they are needed. At the end of a `with` block, threads that still run are
+    stopped."""
 
     def __init__(self, count: int) -> None:
         self.count, self.lock, self.stopped = count, Lock(), Event()
@@ -157,7 +159,8 @@ class Threads(AbstractContextManager["Threads"]):
     def begin(
         self, simulate: Callable[[Callable[[int], None]], Simulation], report: Callable[[int], None] | None
     ) -> Future[Simulation]:
-        """Call `simulate` in a thread with a function to call now and then, which passes on to `report`, one thread at a time."""
+        """Call `simulate` in a thread. It gets a function to call now and then, which passes the firings on to `report`, one
+        thread at a time."""
         self.pool = self.pool or ThreadPoolExecutor(self.count)
 
         def go_on(firings: int) -> None:

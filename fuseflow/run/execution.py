@@ -1,4 +1,4 @@
-"""The functions that a run calls: the executor of its graphs, and callbacks that hear of its progress."""
+"""The types of functions that a run calls: one that runs a graph, and callbacks that are told of the progress."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""The measurement of a region by replicates: they are run until they are long enough, and until the error that was asked for holds."""
+"""Measures a region by replicates: these are run until they are long enough, and until the error that was asked for is
+reached."""
 
 from __future__ import annotations
 
@@ -17,7 +18,8 @@ from fuseflow.tensors import Tensor
 from fuseflow.tensors.levels.base import Ints
 
 PILOT_SHARE = 1 / 20
-"""The part of the shortest replicate that is run first, to see how long coordinates of a weight take: a slow memory takes its own time."""
+"""The share of the shortest replicate that is run first, to see how long coordinates of a weight take: a slow memory makes them
+longer."""
 UNITS = 32
 """The number of units of a replicate that has enough coordinates."""
 MEASURED = 2 / 3
@@ -29,9 +31,9 @@ GROWTH = 1.25
 """Replicates that turned out to be too short become longer by this factor."""
 
 LEAST_STEP, LARGEST_STEP = 1.5, 2.0
-"""The least and the largest factor by which the number of replicates grows from one look to the next."""
+"""The least and the largest factor by which the number of replicates grows from one interval to the next."""
 MARGIN = 1.1
-"""The factor on the number of replicates that the last interval asks for: the next look is at a larger confidence."""
+"""The factor on the number of replicates that the last interval asks for, since the next interval has a larger confidence."""
 
 RowRunner = Callable[[Ints, Position], Simulation]
 """A function that runs a region at some coordinates of its outermost index."""
@@ -41,7 +43,8 @@ RowOutputs = tuple[Ints, Mapping[str, Tensor]]
 
 @dataclass(frozen=True, slots=True)
 class RegionSample:
-    """The sampled cycles of a region. Of its `coordinates`, `taken` were run in all `replicates`; `certain` are always taken.
+    """The sampled cycles of a region. Of its `coordinates`, `taken` were run in all `replicates`, and `certain` of them are
+    always taken.
 
     `share` is the share of the work that was run.
     """
@@ -63,7 +66,7 @@ class SampledRun:
 
 
 def sample_whole(weights: Weights, run: RowRunner, confidence: float) -> SampledRun:
-    """Return the sample that has all coordinates. It is exact."""
+    """Return the sample that has all coordinates, in one run (`run`). It is exact."""
     rows = np.arange(len(weights))
     simulation = run(rows, Position())
     cycles = SampledCycles(simulation.cycles, 0.0, confidence)
@@ -75,8 +78,9 @@ def sample_region(
 ) -> SampledRun | None:
     """Return the sampled cycles of a region, or None if so large a share would be needed that all of it is to be run instead.
 
-    At least `least_warmup` coordinates run before each unit, and a replicate has at least `coordinates` coordinates. `ends` says
-    by how many cycles a run may be off because of where it ends. `stream` seeds the random choices.
+    `weights` has the weight of each coordinate, and `run` runs the region at some of them. At least `least_warmup` coordinates
+    run before each unit, and a replicate has at least `coordinates` coordinates. `ends` is by how many cycles a run may be wrong
+    because of the moment at which it ends. `stream` seeds the random choices.
     """
     if sample.fraction == 1:
         return sample_whole(weights, run, sample.confidence)
@@ -121,22 +125,22 @@ class _Measurement:
         self.replicates = [[] for _ in self.design.classes]
 
     def affordable(self, count: int) -> bool:
-        """Return whether each class has `count` replicates, and whether they are a small enough share of the work."""
+        """Return whether each class has `count` replicates, and whether these take a small enough share of the work."""
         return self.design.replicates >= count and self.design.share(count) <= LARGEST_SHARE
 
     def measured(self, drawn: int, count: int) -> list[MeasuredReplicate]:
-        """Return the first `count` replicates of a class. The ones that were not run yet are run."""
+        """Return the first `count` replicates of the class with the number `drawn`. Those that were not run yet are run."""
         known = self.replicates[drawn]
         for number in range(len(known), count):
             known.append(self._measured(self.design.replicate(self.design.classes[drawn], number)))
         return known[:count]
 
     def largest_constant(self, count: int) -> float:
-        """Return the largest constant of the first `count` replicates of the lightest class."""
+        """Return the largest constant (fill and drain) of the first `count` replicates of the lightest class."""
         return max(m.constant for m in self.measured(-1, count))
 
     def heavy_constant(self, count: int) -> float:
-        """Return the largest mean constant of the first `count` replicates of a heavy class. It is 0 if there is no heavy class.
+        """Return the largest mean constant (fill and drain) of the first `count` replicates of a heavy class, 0 if there is none.
 
         A single heavy replicate does not tell: it is long, and a small part of it is as much as a whole constant.
         """
@@ -150,7 +154,7 @@ class _Measurement:
         return MeasuredReplicate(cycles, warmup, weight - warmup_weight, warmup_weight, replicate.units)
 
     def _cycles(self, rows: Ints, position: Position) -> int:
-        """Return the cycles of some coordinates, and keep what they computed."""
+        """Run the region at these coordinates, keep its results, and return its cycles."""
         simulation = self.run(rows, position)
         self.outputs.append((rows, simulation.outputs))
         return simulation.cycles
@@ -168,7 +172,7 @@ class _Measurement:
         return Replicates(classes, self.first, self.certain, self.ends).interval(confidence)
 
     def sampled(self, cycles: SampledCycles) -> SampledRun:
-        """Return the sample whose replicates gave these cycles."""
+        """Return the sample with these cycles, and with the results of all runs so far."""
         design, taken = self.design, sum(len(rows) for rows, _ in self.outputs)
         measured = [m for replicates in self.replicates for m in replicates]
         both = measured if self.certain is None else [*measured, self.certain]
@@ -178,10 +182,11 @@ class _Measurement:
 
 
 def _with_error(replicates: _Measurement, size: int, sample: Sample, rng: np.random.Generator) -> SampledRun | None:
-    """Return the sample with as many replicates as the error needs: each interval tells how many are next, until it holds.
+    """Return the sample with as many replicates as the error needs: each interval tells how many come next, until the error is
+    reached. None if they would be too large a share of the work.
 
-    Whoever looks several times until the error holds is lucky too often. So the first look may be wrong with half of the probability that
-    the confidence leaves, the next with a quarter, and so on: all looks together with no more than it leaves.
+    If intervals are computed until one is small enough, it is too often small by chance. So the first may be wrong with half of
+    the probability that the confidence leaves, the next with a quarter, and so on: all together with no more than it leaves.
     """
     count, looks = sample.replicates, 0
     while replicates.affordable(count):

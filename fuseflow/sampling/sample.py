@@ -1,4 +1,4 @@
-"""What a user asks of a sample: a share of the work, or an error that must hold."""
+"""The sample that a user asks for: a share of the work, or an error that must be reached."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from fuseflow.errors import UsageError
 
 LARGEST_SHARE = 0.30
-"""The largest share of the work of a region that is sampled. Where more would be needed, all of it is run."""
+"""The largest share of the work of a region that is sampled. If more would be needed, all of it is run."""
 SHORTEST_REPLICATE = 200_000
 """The fewest cycles of a replicate, so that the phase of refresh and the fill of the pipeline are small in it."""
 
@@ -47,7 +47,7 @@ class Sample:
 
     @property
     def text(self) -> str:
-        """The sample as a user writes it."""
+        """The sample in the form in which a user writes it."""
         return _percent(self.fraction) if self.fraction is not None else f"error={_percent(self.error or 0)}"
 
 

@@ -1,7 +1,7 @@
-"""The index of a region that is sampled, so that some of its coordinates are run: the outermost index that is long enough, and
-along which each coordinate is computed alone. So it is free in every result, and no `keep` compares its coordinates.
+"""Chooses the index of a region that is sampled, so that only some of its coordinates are run: the outermost index that is long
+enough, and along which no coordinate depends on another. So it is free in every result, and no `keep` compares its coordinates.
 
-attention, order b,h,i,j,d    one sequence, 12 heads, 1,024 rows i    sampled: i, in each of the 12 heads
+attention, order b,h,i,j,d one sequence, 12 heads, 1,024 rows i sampled: i, in each of the 12 heads
 """
 
 from __future__ import annotations
@@ -14,13 +14,14 @@ from fuseflow.fusion.tree import reductions, selections
 FEWEST_COORDINATES = 67
 """The fewest coordinates of a sampled index: five replicates of four coordinates are at most 30 % of them."""
 MOST_STARTS = 1024
-"""How often the loops around a sampled index may begin it anew. Each time its pipeline is filled and drained, whatever the sample is."""
+"""How often the loops around a sampled index may start it again. Each start fills and drains its pipeline, whatever the sample
+is."""
 SHORT_STARTS = 64
 """How many starts a replicate of the shortest length may have. With more of them, replicates are longer in proportion."""
 
 
 def sampled_index(fused: FusedRegion) -> str:
-    """Return the index whose coordinates are sampled. It is the outermost index where no other is long enough."""
+    """Return the index whose coordinates are sampled. It is the outermost index of the order if no index is long enough."""
     joined = {index for node in reductions(*fused.trees) for index in node.over}
     joined |= {index for node in selections(*fused.trees) for index in node.over}
     starts = 1
@@ -36,11 +37,12 @@ def sampled_index(fused: FusedRegion) -> str:
 
 
 def replicate_lengthening(fused: FusedRegion) -> int:
-    """Return the factor by which replicates are longer than asked, so that starts are no more frequent than elsewhere."""
+    """Return the factor by which replicates must be longer than asked for, so that starts are no more frequent than in other
+    regions."""
     around = fused.order[: fused.order.index(sampled_index(fused))]
     return -(-math.prod(index_coordinates(fused, index) for index in around) // SHORT_STARTS)
 
 
 def index_coordinates(fused: FusedRegion, index: str) -> int:
-    """Return how many coordinates an index has, or blocks of coordinates where it runs over blocks."""
+    """Return how many coordinates an index has, or how many blocks of coordinates if it runs over blocks."""
     return -(-fused.sizes[index] // fused.blocks.get(index, 1))

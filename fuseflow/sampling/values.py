@@ -1,4 +1,5 @@
-"""The values of a region that is sampled: the interpreter computes them, and the counting estimate says where they are stored."""
+"""The values of a region that is sampled: the interpreter computes them, and the counting estimate says at which coordinates they
+are stored."""
 
 from __future__ import annotations
 
@@ -29,7 +30,8 @@ from fuseflow.tensors.concatenation import concatenate
 from fuseflow.tensors.levels.base import Fibers, Ints
 
 PIECE_ELEMENTS = 1 << 23
-"""How many elements of results and of operands the interpreter works on at a time. It holds some ten words of each."""
+"""The most elements of results and of operands that the interpreter handles at a time. It needs some ten words of memory for
+each."""
 
 
 def values_refusal(region: CompiledRegion) -> str | None:
@@ -44,8 +46,8 @@ def values_refusal(region: CompiledRegion) -> str | None:
 def interpret_results(
     region: CompiledRegion, memory: Mapping[str, Tensor], patterns: Mapping[str, Pattern], wide: bool = False
 ) -> dict[str, Tensor]:
-    """Return the results of a region as it would store them. `patterns` says where values are stored, for each result whose
-    streams could be counted. With `wide`, all is computed in 64 bits.
+    """Return the results of a region in the form in which it would store them. `patterns` has the stored coordinates of each
+    result whose streams could be counted. With `wide`, all is computed in 64 bits.
 
     A result whose zeros are dropped stores what is not zero. Raises `SamplingError` for any other result without a pattern.
     """
@@ -69,7 +71,7 @@ def interpret_results(
 
 
 def _unknown_places(region: CompiledRegion, name: str) -> SamplingError:
-    """Return the error for a result whose places of values are not known before it is computed."""
+    """Return the error for a result whose stored coordinates are not known before it is computed."""
     kept = [selection.label for selection in selections(*region.fused.trees)]
     why = f"`{kept[0]}` keeps entries by their values" if kept else "it is too large to be counted"
     return SamplingError(
@@ -79,8 +81,8 @@ def _unknown_places(region: CompiledRegion, name: str) -> SamplingError:
 
 
 def _piece_bounds(region: CompiledRegion, memory: Mapping[str, Tensor], patterns: Mapping[str, Pattern]) -> list[int]:
-    """Return the bounds of the pieces of the sampled index that the interpreter works on one after the other, so that it holds a
-    small part of a large region at a time. There are none for a region that is one piece: a small one, one that cannot be
+    """Return the bounds of the pieces of the sampled index that the interpreter handles one after the other, so that it has a
+    small part of a large region in memory at a time. Empty for a region that is one piece: a small one, one that cannot be
     sampled, one with blocks, and one with a result that is not stored row by row."""
     fused = region.fused
     if fused.blocks or refusal(region) is not None:
@@ -97,12 +99,12 @@ def _piece_bounds(region: CompiledRegion, memory: Mapping[str, Tensor], patterns
 
 
 def _stored_elements(shape: Sequence[int], pattern: Pattern | None) -> int:
-    """Return how many elements a result stores, or all of them where it has no pattern."""
+    """Return how many elements a result of this shape stores: all of them if it has no pattern."""
     return math.prod(shape) if pattern is None else pattern.elements
 
 
 def _stored(region: CompiledRegion, result: RegionOutput, computed: Operand, pattern: Pattern | None) -> Tensor:
-    """Return a result, or a piece of one, as the region stores it."""
+    """Return a result, or a piece of it, in the form in which the region stores it. `computed` has its values."""
     decl, block = region.graph.declared[result.name], result.tensor.block
     if pattern is not None:
         return _at_pattern(computed, decl, block, pattern)
@@ -114,7 +116,7 @@ def interpret_rows(
     region: CompiledRegion, memory: Mapping[str, Tensor], rows: Ints, wide: bool = False
 ) -> dict[str, npt.NDArray[np.generic]]:
     """Return the results of a region without blocks at some coordinates of its sampled index, as dense arrays. Operands without
-    that index are computed as a whole, but nothing that is as long as a result."""
+    that index are computed whole, but no array is as long as a result."""
     computed = _evaluated_rows(region, memory, rows, {}, wide)
     types = {r.name: DTYPES[region.graph.declared[r.name].dtype] for r in region.fused.results}
     return {name: type.hold(_dense(computed[name])) for name, type in types.items()}
@@ -123,7 +125,8 @@ def interpret_rows(
 def _evaluated_rows(
     region: CompiledRegion, memory: Mapping[str, Tensor], rows: Ints, whole: dict[str, Operand], wide: bool
 ) -> dict[str, Operand]:
-    """Return the results of a region at some coordinates of its sampled index. Operands without it are kept in `whole`."""
+    """Return the results of a region at some coordinates of its sampled index. Operands without that index are kept in
+    `whole`."""
     restricted = restrict_region(region.fused, len(rows))
     program = as_program(restricted.fused)
     names = [t.name for t in program.inputs]
@@ -134,7 +137,8 @@ def _evaluated_rows(
 
 
 def _evaluated(program: Program, read: Mapping[str, Tensor], operands: Mapping[str, Operand], wide: bool) -> dict[str, Operand]:
-    """Return the outputs of a program, given the tensors that it reads, and `operands` that were made of other tensors before."""
+    """Return the outputs of a program. `read` are tensors that it reads, and `operands` others, as operands of the
+    interpreter."""
     return evaluate_operands(program, {**operands, **_operands(program, read)}, outputs_only=True, wide=wide)
 
 
@@ -145,7 +149,7 @@ def _operands(program: Program, read: Mapping[str, Tensor]) -> dict[str, Operand
 
 
 def _at_pattern(computed: Operand, decl: TensorDecl, block: Block, pattern: Pattern) -> Tensor:
-    """Return the tensor that stores these values where a pattern says."""
+    """Return the tensor that stores computed values at the coordinates of a pattern."""
     type = DTYPES[decl.dtype]
     if decl.format.all_dense and not block:  # every element is stored, and none has to be looked up
         return pack(type.hold(_dense(computed)), decl.format, decl.fill, type=type)

@@ -1,10 +1,11 @@
-"""The cycles of each stage at each coordinate of a sampled index, and its weight: the slowest stage, fiber by fiber.
+"""The cycles of each stage at each coordinate of a sampled index, and the weight of the coordinate: the slowest stage, fiber by
+fiber.
 
     row i of A X, order i,k,j     for each k of row i of A, the elements of row k of X; or 1 if there is nothing; and 1 for the stop behind
 
 A dataflow graph is a pipeline whose FIFOs hold a part of a fiber, so that each fiber takes as long as its slowest stage. The
 weight of an element is therefore the largest of the weights of the lists below it, and the weight of a list is the sum over its
-elements. Equal lists are held once (`estimate.counted`), and so is their weight.
+elements. Equal lists are stored once (`estimate.counted`), and so is their weight.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ Weights = npt.NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True)
 class IndexWeights:
-    """The weight of each coordinate of an index, the cycles of each of the `stages` there, and the streams that each stage has.
+    """The weight of each coordinate of an index, the cycles of each of the `stages` there, and the streams of each stage.
 
     `tokens` is the mean number of tokens of a stream in a row. A row is one coordinate in one turn of the loops around it.
     """
@@ -81,7 +82,8 @@ def _intervals(graph: Graph, machine: Machine) -> Mapping[Port, int]:
 
 @dataclass(slots=True)
 class _StageTree:
-    """The lists of the streams of a region, each below the lists that it is nested in. `cycles` is for one element.
+    """The lists of the streams of a region as a tree: `inside` has the lists that are nested in each. `cycles` is for one
+    element.
 
     `sampled` are the lists whose elements are coordinates of the sampled index.
     """
@@ -100,7 +102,7 @@ class _StageTree:
         self.cycles[innermost] = max(cycles, self.cycles[innermost])
 
     def coordinate_weights(self, coordinates: int) -> Weights:
-        """Return the weight of each coordinate of the sampled index, all its elements together; 1 if no stream has it."""
+        """Return the weight of each coordinate of the sampled index: the sum over all its elements, 1 if no stream has it."""
         weights = np.ones(coordinates)
         for nest in self.sampled:
             cycles = nest.element_times * self._elements(nest)
@@ -108,7 +110,7 @@ class _StageTree:
         return weights
 
     def _elements(self, nest: FiberNest) -> Weights:
-        """Return the weight of each element of a list: the largest weight of a list below it."""
+        """Return the weight of each element of a nest: the largest weight of a list below it."""
         weights = np.full(len(nest.level.crd), float(self.cycles[nest]))
         for below in self.inside.get(nest, []):
             lists = self._lists(below)
@@ -116,13 +118,13 @@ class _StageTree:
         return weights
 
     def _lists(self, nest: FiberNest) -> Weights:
-        """Return the weight of each list: the sum over its elements, and a cycle for the stop behind it."""
+        """Return the weight of each list of a nest: the sum over its elements, and a cycle for the stop behind it."""
         sums = np.bincount(nest.level.owner, weights=self._elements(nest), minlength=nest.level.fibers)
         return np.asarray(sums + 1.0, dtype=np.float64)
 
 
 def _counted_streams(graph: Graph, patterns: Mapping[str, Pattern], memo: CountMemo) -> Iterator[tuple[Port, CountedStream]]:
-    """Yield the streams of a graph, as far as they can be counted."""
+    """Yield the streams of a graph that can be counted."""
     rules = StreamRules(memo, patterns, graph.types(), wanted_coordinates(graph, patterns))
     streams: dict[Port, CountedStream] = {}
     for node in graph.nodes:
