@@ -1,4 +1,5 @@
-"""Explanations of a program as values: which Einsums are fused and why, in which orders loops run, and which parts take the cycles.
+"""Explanations of a program as values: which Einsums are fused and why, in which orders loops run, and which nodes take the
+cycles.
 
 `fuseflow.report` renders them.
 """

@@ -13,10 +13,10 @@ from fuseflow.frontend.model_files import ModelFileError
 
 @dataclass(frozen=True, slots=True)
 class Blocker:
-    """One thing that is in the way.
+    """One problem that stops the compilation of a model.
 
-    `module` is the module path, `library` the line of the library that calls the operator, and `span` the line of the user's own code.
-    They are empty where they are not known. `shape` is the shape of the value that is computed. `hint` says what to do, and
+    `module` is the module path, `library` the line of the library that calls the operator, and `span` the line of the user's own
+    code. They are empty if they are not known. `shape` is the shape of the value that is computed. `hint` says what to do, and
     `alternative` whether the hint is another way to compute the same.
     """
 
@@ -44,7 +44,8 @@ class Blocker:
 
 
 def blockers_of(compile_model: Callable[[], object]) -> tuple[Blocker, ...]:
-    """Return the blockers that stop a compilation; none if it ends. Raise errors of the user's request (files, options, schedules)."""
+    """Return the blockers that stop `compile_model`; none if it succeeds. Raise errors of the user's request (files, options,
+    schedules)."""
     try:
         compile_model()
     except ModelFileError:

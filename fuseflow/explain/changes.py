@@ -1,7 +1,7 @@
 """Changes of the schedule or the machine of a run, and the cycles that the program is expected to take with each.
 
 A changed schedule is estimated, as by `fuseflow estimate`: the cycles of each region change in proportion to its estimate. The
-changed schedules that are expected to be the fastest are then run, so that the first proposal was measured. On a changed machine
+changed schedules that are expected to be the fastest are then run, so that the first proposal was measured. On a changed machine,
 the region that takes most of the cycles is simulated.
 """
 
@@ -26,30 +26,30 @@ from fuseflow.sim.events.critical_path import CriticalPath
 from fuseflow.tensors import Tensor
 
 MAX_LOOPS = 3
-"""The number of outermost loops of a region that are tried with lanes."""
+"""The number of outermost loops of a region for which lanes are tried."""
 GROWTH_FACTOR = 4
 """The factor by which the number of lanes, or the depth of the FIFOs, grows in a change."""
 MAX_DEPTH_STEPS = 4
-"""The number of times that the depth of the FIFOs grows by this factor, as long as that helps."""
+"""The most times that the depth of the FIFOs grows by `GROWTH_FACTOR`, as long as that helps."""
 NOTABLE_GAIN = 0.05
-"""The share of the cycles by which deeper FIFOs must shorten a program, or they are not worth their depth."""
+"""The least share of the cycles that deeper FIFOs must save, or they are not worth their depth."""
 MAX_ORDERS = 2
 """The number of other orders that are tried."""
 NOTABLE_SHARE = 0.05
-"""The share of the critical path that waits for the memory from which on larger memories are tried."""
+"""Larger memories are tried if at least this share of the critical path waits for the memory."""
 MEMORY_SETTING_LIMITS = {"channels": 16, "outstanding": 1024, "prefetch": 1024}
-"""The settings of a memory that a change doubles, and the values from which on they are left alone."""
+"""The settings of a memory that a change doubles, each with the value from which on it is not doubled."""
 MAX_FIRINGS = 20_000_000
 """The most firings of a region that is simulated on other machines, and of a program that is run by other schedules."""
 MAX_RUNS = 3
-"""The number of changed schedules that are run."""
+"""The most changed schedules that are run."""
 
 
 @dataclass(frozen=True, slots=True)
 class Change:
     """A change, as the flags of the command line that make it, and the cycles that the whole program is expected to take with it.
 
-    With the change the program runs by `schedule` on `machine`. `measured` says that the cycles were simulated.
+    With the change the program runs with `schedule` on `machine`. `measured` says that the cycles were simulated.
     """
 
     flags: str
@@ -70,7 +70,8 @@ class RegionRun:
 
 
 def find_changes(compiled: Compiled, result: Result, longest: RegionRun, times: int) -> tuple[Change, ...]:
-    """Return the changes that compile, the best first. `longest` is the region that takes most of the cycles; it runs `times` times."""
+    """Return the changes that compile, the best first. `longest` is the region that takes most of the cycles; the program has it
+    `times` times."""
     estimator, graphs = Estimator(), tuple(r.graph for r in compiled.regions)
     now = _cycles_by_region(compiled.estimate(estimator))
     options = list(_machine_changes(compiled, result, longest, times))
@@ -84,7 +85,7 @@ def find_changes(compiled: Compiled, result: Result, longest: RegionRun, times: 
 
 
 def _fastest_measured(compiled: Compiled, result: Result, changes: Iterable[Change]) -> tuple[Change, ...]:
-    """Return the changes, the best first, after running whichever is the best as long as it is only estimated."""
+    """Return the changes, the best first. As long as the best one is only estimated, it is run, `MAX_RUNS` times at most."""
     ordered = sorted(changes, key=lambda change: change.cycles)
     if sum(region.times * region.simulation.firings for region in result.regions) > MAX_FIRINGS:
         return tuple(ordered)
@@ -99,13 +100,13 @@ def _fastest_measured(compiled: Compiled, result: Result, changes: Iterable[Chan
 
 
 def reschedule(compiled: Compiled, schedule: Schedule) -> Compiled:
-    """Lower the same program by another schedule, for the same machine."""
+    """Return the same program compiled with another schedule, for the same machine."""
     partitioned, regions = lower_for(compiled.source.program, schedule, compiled.machine, compiled.source.tensors)
     return replace(compiled, program=partitioned.program, schedule=schedule, regions=tuple(regions))
 
 
 CyclesByRegion = dict[tuple[str, ...], float]
-"""Cycles of regions. A region is known by its Einsums, and a copy, which has none, by its name."""
+"""Cycles of regions. The key of a region is its Einsums, and that of a copy, which has none, its name."""
 
 
 def _cycles_by_region(estimate: ProgramEstimate) -> CyclesByRegion:
@@ -118,10 +119,11 @@ def _region_keys(region: RegionEstimate | RegionResult) -> tuple[tuple[str, ...]
 
 
 def scaled_cycles(result: Result, now: CyclesByRegion, then: CyclesByRegion) -> int:
-    """Return the cycles that a program is expected to take, given its estimates `then`, and `now` for the program that ran.
+    """Return the cycles that a changed program is expected to take, given its estimates `then`, and those of the program that
+    ran, `now`.
 
-    Each estimate is scaled by the ratio of measured to estimated cycles of the same region, or, for a region of other Einsums, by that
-    ratio of the whole program.
+    Each estimate is scaled by the ratio of measured to estimated cycles of the same region, or, for a region of other Einsums, by
+    that ratio of the whole program.
     """
     measured = {key: region.cycles for region in result.regions for key in _region_keys(region)}
     ratio = result.cycles / sum(now.values())
@@ -129,7 +131,8 @@ def scaled_cycles(result: Result, now: CyclesByRegion, then: CyclesByRegion) -> 
 
 
 def _machine_changes(compiled: Compiled, result: Result, longest: RegionRun, times: int) -> Iterator[Change]:
-    """Yield changes of the machine. The estimate knows neither FIFOs nor the order of requests in the memory, so these are simulated."""
+    """Yield changes of the machine. The estimate knows little of FIFOs and of the order of requests in the memory, so these are
+    simulated."""
     if longest.simulation.firings > MAX_FIRINGS:
         return
 
@@ -152,7 +155,7 @@ def _machine_changes(compiled: Compiled, result: Result, longest: RegionRun, tim
 
 
 def depth_candidates(machine: Machine, path: CriticalPath) -> Iterator[tuple[str, int, Machine]]:
-    """Yield settings of deeper and deeper FIFOs, with a value and the machine that has it, if the critical path waits for a full FIFO."""
+    """Yield deeper and deeper FIFOs, each as setting, value and machine, if the critical path waits for a full FIFO."""
     full = any(step.kind == "full" and step.edge is not None for step in path.steps)
     if full and machine.first_depth is not None:
         key = "fifo_depth_start" if machine.fifo_depth == "auto" else "fifo_depth"
@@ -162,7 +165,7 @@ def depth_candidates(machine: Machine, path: CriticalPath) -> Iterator[tuple[str
 
 
 def memory_candidates(machine: Machine, path: CriticalPath) -> Iterator[tuple[str, int, Machine]]:
-    """Yield settings of the memory, with a value and the machine that has it, if the critical path waits for the memory."""
+    """Yield larger memories, each as setting, value and machine, if the critical path waits for the memory."""
     if sum(step.cycles for step in path.steps if step.kind == "memory") < NOTABLE_SHARE * path.cycles:
         return
     for key, value in machine.memory.model_dump().items():

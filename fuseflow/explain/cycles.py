@@ -33,7 +33,7 @@ class RegionCycles:
 class CyclesReport:
     """The critical path of every region that was simulated, and the changes that were considered, the most promising first.
 
-    A region that runs like another one has the critical path of that one.
+    A region that runs like another one has the same critical path, and is not listed.
     """
 
     compiled: Compiled
@@ -51,8 +51,8 @@ def explain_cycles(
 ) -> CyclesReport:
     """Run a program, and every region once more for its critical path. The outputs are not checked.
 
-    With `with_changes`, similar schedules are compiled and compared with its own, too. With `with_stalls`, every region runs once
-    more for the waits of its nodes over time.
+    With `with_changes`, changed schedules are compiled and compared with the program's, too. With `with_stalls`, every region
+    runs once more for the waits of its nodes over time.
     """
     paths: dict[str, RegionRun] = {}
     stalls: dict[str, Stalls] = {}

@@ -1,6 +1,7 @@
 """The fusion of a program and its reasons.
 
-There is a decision for every Einsum and each of its producers, and for every producer the cost of fusing it and the cost of storing it.
+There is a decision for every Einsum and each of its producers, and for every producer the cost of fusing it and the cost of
+storing it.
 """
 
 from __future__ import annotations
@@ -30,8 +31,8 @@ from fuseflow.schedule.region_borders import detour, why_cut, why_fused
 class FusionDecision:
     """Whether `consumer`, an Einsum that reads `producer`, is fused with it.
 
-    `why` is the rule of the schedule that decided it. If they are not fused, `refusal` is the error that the compiler raises for one
-    region made of both their regions; it is empty if that region compiles.
+    `why` is the rule of the schedule that decided it. If they are not fused, `refusal` is the error that the compiler raises for
+    one region made of both their `regions`; it is empty if that region compiles.
     """
 
     producer: str
@@ -51,10 +52,10 @@ class Producer:
     """An Einsum that others read. All numbers are expected from tensor statistics.
 
     `stored` says whether its region stores it. `instances` are the places where its region computes it. `once` is the number of
-    evaluations when it runs alone, which computes each of its values once; `flops` and `firings` are what that takes. `extra_flops` and
-    `extra_firings` are what its region spends on computing it again, and on computing again what it is made from in that region. They
-    are the most that storing it would save. Storing it would mean `entries` values and `written` bytes, and `read` bytes if each of its
-    consumers reads it once.
+    evaluations when it runs alone, which computes each of its values once; `flops` and `firings` are the costs of that.
+    `extra_flops` and `extra_firings` are what its region spends on computing it again, and on computing again its operands in
+    that region. They are the most that storing it would save. To store it takes `entries` values and `written` bytes, and `read`
+    bytes if each of its consumers reads it once.
     """
 
     name: str
@@ -72,15 +73,15 @@ class Producer:
 
     @property
     def times(self) -> float | None:
-        """How often each of its values is computed, on average. It is None without an operator, and where nothing needs it."""
+        """How often each of its values is computed, on average. None for an Einsum without an operator, or if nothing needs
+        it."""
         return _recompute_ratio(self.instances, self.once)
 
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """A stage of a region: the nest that computes one producer. It may have lanes of its own over each of the `loops` that it runs in,
-    outermost first, as `--par REGION/NAME.INDEX=4` asks for them.
-    """
+    """A stage of a region: the nest that computes one producer. It can be dealt to lanes alone, over each of the `loops` that it
+    runs in, outermost first, with `--par REGION/NAME.INDEX=4`."""
 
     region: str
     name: str
@@ -89,8 +90,8 @@ class Stage:
 
 @dataclass(frozen=True, slots=True)
 class FusionReport:
-    """The decision on every Einsum and each of its producers, the costs of every producer and of every result of which only a
-    part is kept, and the stages of every region."""
+    """The decision on every Einsum and each of its producers, the costs of every producer and of every result of which only some
+    entries are kept, and the stages of every region."""
 
     decisions: tuple[FusionDecision, ...]
     producers: tuple[Producer, ...]
@@ -99,8 +100,8 @@ class FusionReport:
 
 
 def explain_fusion(source: Source, schedule: Schedule, machine: Machine, asked: Schedule | None = None) -> FusionReport:
-    """Say of every Einsum and each of its producers whether and why they are fused, as the program is compiled for a machine. Statistics
-    are assumed for tensors without data. `asked` is the schedule before what it leaves open was chosen.
+    """Say of every Einsum and each of its producers whether and why they are fused, as the program is compiled for a machine.
+    Statistics are assumed for tensors without data. `asked` is the schedule of the user, before its open choices were made.
 
     Raises a `FuseFlowError` if the schedule itself does not compile.
     """
@@ -135,7 +136,8 @@ def explain_fusion(source: Source, schedule: Schedule, machine: Machine, asked: 
 
 
 def _decisions(partitioned: PartitionedProgram, compiled: Sequence[CompiledRegion], named_in: str) -> tuple[FusionDecision, ...]:
-    """Return the decisions on the Einsums of the program as the user wrote it, in which a reshape is an Einsum."""
+    """Return the decisions on the Einsums of the program as the user wrote it, in which a reshape is an Einsum. `named_in` names
+    the origin of the regions in the reasons."""
     program, schedule = partitioned.original, partitioned.schedule
     regions = partitioned.formed
     home = {e: region.name for region in regions for e in region.einsums}
@@ -258,7 +260,7 @@ def _recompute_ratio(evaluations: Sequence[Instance], once: float) -> float | No
 
 
 def _sources(program: Program, region: Sequence[str], name: str) -> tuple[str, ...]:
-    """Return an Einsum and the Einsums of its region that it is made from, directly or not."""
+    """Return an Einsum and the Einsums of its region that it depends on, directly or not."""
     sources, todo = dict[str, None](), [name]
     while todo:
         sources[(current := todo.pop())] = None

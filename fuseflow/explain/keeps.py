@@ -1,7 +1,7 @@
-"""Where parts of results are kept, why there, and the costs.
+"""The `keep`s of a program: where each is computed, why there, and the costs.
 
-`keep(2 of 4 over j)` holds a group of four inside its region. `keep(1000 over i, j)` must see all of its operand, so it is a region of its
-own between two boundaries: its operand is written and read, and so is its result.
+`keep(2 of 4 over j)` holds a group of four inside its region. `keep(1000 over i, j)` must see all of its operand, so it is a
+region between two boundaries: its operand is written and read, and so is its result.
 """
 
 from __future__ import annotations
@@ -21,11 +21,12 @@ from fuseflow.selection import Kind, Largest, Threshold, kind
 
 @dataclass(frozen=True, slots=True)
 class KeptResult:
-    """A result of which a region keeps only a part, and the costs of keeping it.
+    """A result of which a region keeps only some entries, and the costs of keeping them.
 
-    `rule` is its text, in the indices of the region. `places` is the number of places where the region keeps it. `held` is the most entries
-    that one of these places holds before it decides. A rule that must see a whole result is a region of its own, and `read` and `written`
-    are the bytes that this region moves, as expected from tensor statistics. They are 0 where the rule stands among other statements.
+    `rule` is its text, in the indices of the region. `places` is how many times the region computes it. `held` is the most
+    entries that one of these computations holds before it decides. A rule that must see a whole result is a region for itself,
+    and `read` and `written` are the bytes that this region moves, as expected from tensor statistics. They are 0 if the rule is
+    among other statements.
     """
 
     name: str
@@ -45,7 +46,8 @@ def kept_results(
     statistics: Mapping[str, TensorStatistics],
     user_names: Mapping[str, str],
 ) -> tuple[KeptResult, ...]:
-    """Return every result of which regions keep only a part, region by region. `streams` are the expected streams of each region."""
+    """Return every result of which regions keep only some entries, region by region. `streams` are the expected streams of each
+    region."""
     rows: list[KeptResult] = []
     for region in regions:
         selections: dict[str, list[Selection]] = {}

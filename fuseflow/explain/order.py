@@ -13,7 +13,7 @@ from fuseflow.lower.regions import CompiledRegion
 from fuseflow.run.compiled import Compiled
 
 CountingRule: TypeAlias = Literal["reference", "merged"]
-"""A rule by which orders are counted: `reference` as the published compiler does, `merged` with equal views merged."""
+"""A rule for counting orders: `reference` counts as the published compiler does, `merged` with equal views merged."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +25,8 @@ class OrderReport:
 
 
 def explain_order(compiled: Compiled, rule: CountingRule | None = None) -> tuple[OrderReport, ...]:
-    """Return a report for every region. With a `rule`, its orders are counted by that rule, and also as `merged` and as `legal` here."""
+    """Return a report for every region. With a `rule`, its orders are counted by that rule, and also as `merged` and as `legal`,
+    which are the orders of this compiler."""
     if rule is None:
         return tuple(OrderReport(region) for region in compiled.regions)
     stored = {t.name: t for t in compiled.program.inputs}
@@ -48,10 +49,11 @@ def inputs_without_data(compiled: Compiled) -> tuple[str, ...]:
 
 @dataclass(frozen=True, slots=True)
 class LoopSummary:
-    """A loop of a region, for a table: its index, the size of the index and of the blocks that it runs over (1 for single elements).
+    """A loop of a region, for a table: its index, the size of the index and of the blocks that it runs over (1 for single
+    elements).
 
-    `results` keep the index, `reduced` are the reductions over it, and `views` read along it. `names` are the names that it has in
-    Einsums that call it something else.
+    `results` keep the index, `reduced` are the reductions over it, and `views` read along it. `names` are its names in those
+    Einsums that name it differently.
     """
 
     index: str

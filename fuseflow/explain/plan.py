@@ -1,4 +1,5 @@
-"""Why a plan is worth it: the entries and the cost of each part of an operand, and the cycles of the program with and without the plan."""
+"""What a plan saves: the entries and the cost of each part of an operand, and the cycles of the program with and without the
+plan."""
 
 from __future__ import annotations
 
@@ -22,8 +23,8 @@ from fuseflow.tensors.array_files import pack_declared
 
 @dataclass(frozen=True, slots=True)
 class PartCost:
-    """A part of an operand: how many `entries` it holds in how many `blocks`, its bytes, and the cost of one block and of all
-    blocks, in cycles of one product unit. An n:m part has no blocks."""
+    """A part of an operand: how many `entries` it holds in how many `blocks`, its bytes, and the cost of one block (`weight`) and
+    of all blocks, in cycles of one product unit. An n:m part has no blocks."""
 
     operand: str
     form: str
@@ -34,13 +35,14 @@ class PartCost:
 
     @property
     def cost(self) -> float | None:
-        """The cost of all blocks of the part."""
+        """The cost of all blocks of the part, None if it has none, or if the cost of one is not known."""
         return None if self.weight is None or self.blocks is None else self.weight * self.blocks
 
 
 @dataclass(frozen=True, slots=True)
 class PlanReport:
-    """The parts of all operands, and the cycles of the program with the plan and without it: expected, and simulated if that was asked."""
+    """The parts of all operands, and the cycles of the program, each first with the plan and then without: expected, and if asked
+    for, simulated."""
 
     parts: tuple[PartCost, ...]
     estimated: tuple[float, float]
@@ -48,11 +50,12 @@ class PlanReport:
 
 
 NO_PLAN = PlanReport((), (0.0, 0.0))
-"""The report of a program whose operands stay as they are."""
+"""The report of a program without a plan."""
 
 
 def explain_plan(source: Source, schedule: Schedule, machine: Machine, simulate: bool = False) -> PlanReport:
-    """Return the entries and costs of the parts of a plan, and what it changes. Raise `UsageError` for a schedule without a plan."""
+    """Return the entries and costs of the parts of a plan, and the cycles with it and without. Raise `UsageError` for a schedule
+    without a plan."""
     if not schedule.plan:
         raise UsageError("the schedule has no plan", hint="`--plan FILE`, or a section `plan` in the schedule file")
     before, after = replace(schedule, plan=Plan()), planned(source, schedule, machine)[1]

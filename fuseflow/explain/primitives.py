@@ -1,4 +1,4 @@
-"""The costs of public primitives: the expected cycles of each region in our own primitives and in its public form."""
+"""The costs of public primitives: the expected cycles of each region in fuseflow's own primitives and in its public form."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from fuseflow.run.compiled import Compiled
 
 @dataclass(frozen=True, slots=True)
 class PrimitivesCost:
-    """The expected cycles of a region in our own primitives and in its public form. `public` is None if the region has no public
-    form: then `private` says why. `notice` says where the public form does not hold."""
+    """The expected cycles of a region in fuseflow's own primitives and in its public form. `public` is None if the region has no
+    public form: then `private` says why. `notice` says for which values the public form is wrong."""
 
     region: str
     own: float
@@ -24,8 +24,8 @@ class PrimitivesCost:
 
 
 def explain_primitives(compiled: Compiled) -> tuple[PrimitivesCost, ...]:
-    """Return the costs of every region that is in another form than our own, or that should be and cannot. There are none if the program
-    was not compiled to public primitives. Statistics are assumed for tensors without data."""
+    """Return the costs of every region that has a public form, or that should have one and cannot. Empty if the program was not
+    compiled to public primitives. Statistics are assumed for tensors without data."""
     return tuple(_costs(compiled))
 
 

@@ -1,9 +1,9 @@
 """How often a region computes each of its producers, read off its fusion table.
 
-A producer is computed again in every loop around it whose index it lacks. Evaluations are counted as elements of a stream: a producer that
-reduces has one for each value that it folds, any other one for each value of its own. `times` are the evaluations in the region,
-expected from tensor statistics, divided by the evaluations of the producer run alone, where each of its values is computed once.
-It is below 1 where a consumer visits only some of the values, as a mask does.
+A producer is computed again in every loop around it whose index it lacks. Evaluations are counted as elements of a stream: a
+producer that reduces has one for each value that it folds, any other one for each value that it computes. `times` are the
+evaluations in the region, expected from tensor statistics, divided by the evaluations of the producer run alone, where each of
+its values is computed once. It is below 1 if a consumer visits only some of the values, as a mask does.
 """
 
 from __future__ import annotations
@@ -37,10 +37,11 @@ class Instance:
 def instances(
     region: CompiledRegion, program: Program, streams: Mapping[Port, ExpectedStream]
 ) -> dict[str, tuple[Instance, ...]]:
-    """Return for every Einsum of `region` the places where it is computed; `streams` are the expected shapes of the streams of its graph.
+    """Return for every Einsum of `region` the places where it is computed; `streams` are the expected shapes of the streams of
+    its graph.
 
-    There is no place for an Einsum without an operator, which is another name of its operand, for one that nothing reads, and for any
-    Einsum of a region with a global iteration, which has no producers.
+    An Einsum has none if it has no operator and so renames its operand, if nothing reads it, or if its region has a global
+    iteration, which has no producers.
     """
     free = free_indices(*region.fused.trees)
     instances_by_einsum: dict[str, tuple[Instance, ...]] = {}

@@ -1,4 +1,4 @@
-"""Whether a cut that the user asked for is expected to take much longer than another one, and why; and whether a simulation takes long."""
+"""Notices that a cut of the user is expected to take much longer than another one, and why; and that a simulation takes long."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from fuseflow.run.compiled import Compiled
 from fuseflow.schedule import Schedule
 
 SLOW = 1.5
-"""The user is told of a cut that is expected to take at least this many times the cycles of no fusion."""
+"""A notice is shown for a cut that is expected to take at least this many times the cycles of no fusion."""
 
 FIRINGS, HBM_FIRINGS = 100_000_000, 20_000_000
 """The firings a second of the engine, without and with HBM2, in order of magnitude: a GCN on Cora and CiteSeer has 89 to 122 and
@@ -20,8 +20,9 @@ FIRINGS, HBM_FIRINGS = 100_000_000, 20_000_000
 
 
 def slow_cut_notice(compiled: Compiled, asked: Schedule) -> str:
-    """Return a sentence on the cut that a schedule asked for, if it is expected to take `SLOW` times the cycles of no fusion or more: how
-    often a result is computed, the cycles that are expected of the best known cut, and what to ask for instead. Else return ''."""
+    """Return a sentence on the cut that a schedule asked for, if it is expected to take `SLOW` times the cycles of no fusion or
+    more: how often a result is computed, the cycles that are expected of the best known cut, and what to ask for instead. Else
+    return ''."""
     if asked.leaves_cut or asked.fuse_regions == ("none",) or all(len(region.einsums) < 2 for region in compiled.regions):
         return ""
     estimator = Estimator(assume_unknown=True)
@@ -47,7 +48,7 @@ def slow_cut_notice(compiled: Compiled, asked: Schedule) -> str:
 
 
 def long_run_notice(compiled: Compiled) -> str:
-    """Return a sentence on a program whose simulation is expected to take more than a minute, and on ways that take less, or ''."""
+    """Return a sentence on a program whose simulation is expected to take more than a minute, and on faster ways, or ''."""
     firings = sum(region.estimate.firings for region in compiled.regions)
     seconds = firings / (HBM_FIRINGS if compiled.machine.memory.model == "hbm2" else FIRINGS)
     if seconds < 60:

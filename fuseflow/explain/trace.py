@@ -30,7 +30,7 @@ class TracedRegion:
 
 
 class Tracer:
-    """A tracer of regions as they run, one after the other. A region that repeats stands once.
+    """Traces regions as they run, one after the other. A region that repeats is traced once.
 
     `span` are the cycles to show, counted from the start of the first region. `regions` is how many regions there are at most.
     """
@@ -47,7 +47,8 @@ class Tracer:
         self.add(region.name, region.graph, read, simulation)
 
     def add(self, name: str, graph: Graph, read: Mapping[str, Tensor], simulation: Simulation) -> None:
-        """Run a graph again and keep its timeline, if any of its cycles is to be shown."""
+        """Run a graph again and keep its timeline, if any of its cycles is in the span to show. `read` has the tensors that it
+        reads."""
         start = self.cycles
         self.cycles += simulation.cycles
         span = CycleSpan(max(self.span.start - start, 0), self.span.end - start if self.span.end < self.cycles else NEVER)

@@ -117,7 +117,7 @@ class _Search:
 
 
 def _same_elements(one: tuple[int, ...], other: tuple[int, ...]) -> bool:
-    """Return whether two shapes differ at most in dimensions that are divided or merged, so that the same elements stand in one order.
+    """Return whether two shapes differ at most in dimensions that are divided or merged, so that both have one order of elements.
 
     >>> _same_elements((5, 4), (5, 2, 2)), _same_elements((5, 4), (4, 5)), _same_elements((6,), (2, 3))
     (True, False, True)

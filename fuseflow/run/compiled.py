@@ -56,8 +56,8 @@ from fuseflow.tensors.fibertree_files import write_fibertree
 class Compiled:
     """A compiled program.
 
-    All formats of `program` are inferred. `regions` stand in the order in which they run. `seconds` is the time that compiling took, and
-    `divisions` say which regions had to be divided. `partitioned` is the program as it was cut into regions.
+    All formats of `program` are inferred. `regions` are in the order in which they run. `seconds` is the time that compiling
+    took, and `divisions` say which regions had to be divided. `partitioned` is the program as it was cut into regions.
     """
 
     source: Source
@@ -90,8 +90,8 @@ class Compiled:
     def emit(self, stage: str) -> str | bytes:
         """Return one stage of the program: torch, linalg, einsum, fused, order, table, samml, mlir, proto, proto-text, dot or hw.
 
-        Stages behind the program show one region after the other. `proto` is the binary form of a single region.
-        Raises `UsageError` for an unknown stage and for a stage that this program did not go through.
+        Stages after `einsum` show one region after the other. `proto` is the binary form of a single region. Raises `UsageError`
+        for an unknown stage and for a stage that this program did not go through.
         """
         if stage == "linalg":
             partitioned = self.partitioned or partition_program(self.source.program, self.schedule)
@@ -132,10 +132,10 @@ class Compiled:
 
     @property
     def notices(self) -> tuple[str, ...]:
-        """The texts that must stand beside every result: the notices of the source, and which regions had to be divided, which have no form
-        in public primitives, which parts of the program's own schedule are not taken, which products are associated otherwise than in the
-        program, which reuse buffers, preloads and writers in lanes have no effect, and whether narrow types gain nothing.
-        """
+        """The texts that must be shown with every result: the notices of the source, and which regions had to be divided, which
+        have no form in public primitives, which regions and orders of the program's text the schedule overrules, which products
+        are associated otherwise than in the program, which reuse buffers, preloads and writers in lanes have no effect, and
+        whether narrow types save no cycles."""
         private = (f"region `{r.name}` has no form in public primitives: {r.private[0]}" for r in self.regions if r.private)
         chosen = {name for name, _ in self.schedule.formats}
         mostly_zero = mostly_zero_notice(self.program, self.source.tensors, chosen)
@@ -156,17 +156,19 @@ class Compiled:
 
     @property
     def narrow_notice(self) -> str:
-        """A text that says that the narrow types of this program save bytes alone, or '' if it has none or they also save cycles."""
+        """A text that says that the narrow types of this program save only bytes, or '' if it has none or they also save
+        cycles."""
         return narrow_notice([region.graph for region in self.regions], self.machine)
 
     @property
     def selection_notices(self) -> tuple[str, ...]:
-        """The regions that select by public arithmetic. It holds for finite values alone, so this may be why a check fails."""
+        """A sentence for each region that selects by public arithmetic. It is right for finite values alone, so this may be why a
+        check fails."""
         return tuple(region.selection_notice for region in self.regions if region.selection_notice)
 
     @property
     def settings(self) -> Settings:
-        """The settings of the compilation, enough to repeat it."""
+        """The settings of the compilation: enough to repeat it."""
         source = self.source
         rows = () if source.simplified is None else source.simplified.rows
         left_out = tuple(row for row in rows if row.now < row.stored)
@@ -267,7 +269,7 @@ class Compiled:
         execute: GraphExecutor,
         jobs: int,
     ) -> Result:
-        """Execute every region as a whole."""
+        """Simulate every region in full, and return the result."""
         stand_ins = self.schedule.intermediates == "dense"
         if check and not stand_ins and self.source.expected is not None:
             dict(self.source.expected)  # a model that PyTorch cannot run is refused before it is simulated
@@ -293,7 +295,8 @@ class Compiled:
         engine: Engine,
         dedup: bool,
     ) -> SampledResult:
-        """Run region after region by samples, and check the values of the interpreter."""
+        """Run region after region by samples, and return the result. The values, which are checked, are those of the
+        interpreter."""
         from fuseflow.run.sampled import SampledRegions  # takes long to load, and a whole run does without
 
         start = time.perf_counter()
@@ -320,12 +323,13 @@ class Compiled:
         return {name: number for name, number in last.items() if name not in self.program.outputs}
 
     def _views(self) -> Iterator[TensorView]:
-        """Yield the views of tensors that regions read, and that are seen as outputs."""
+        """Yield the views of tensors that regions read, and those that are outputs of the program."""
         for region in self.regions:
             yield from (*region.views_before, *region.views_after)
 
     def estimate(self, estimator: Estimator | None = None) -> ProgramEstimate:
-        """Estimate what a run would do. An `Estimator` that is passed again reuses what it counted for the same tensors."""
+        """Estimate the costs of a run without running it. An `Estimator` that is passed again reuses its counts for the same
+        tensors."""
         source = self.source
         return (estimator or Estimator(memo=CountMemo(pieces=MOST_PIECES))).estimate(
             estimator_regions(self.regions), self.program, source.tensors, self.machine, self.name, source.data, self.notices
@@ -339,8 +343,8 @@ class Compiled:
         return check_program(program, self._arrays, outputs, self.interpret(), "dense interpreter")
 
     def interpret(self) -> dict[str, Operand]:
-        """Compute the outputs of the program with the dense interpreter. A large output that stores little is a `SparseArray`. For a
-        program that was made simpler, these are the outputs of the one that it was made of.
+        """Compute the outputs of the program with the dense interpreter. A large output that stores little is a `SparseArray`. If
+        the program was simplified, these are the outputs of the program before that.
 
         Raises `ProgramError` for integers that the interpreter, which computes as the simulators do, might have rounded.
         """
@@ -360,14 +364,14 @@ class Compiled:
         return {name: to_operand(tensor, MAX_POINTS) for name, tensor in _inputs_of(original, original.program.inputs).items()}
 
     def _outputs(self, memory: Mapping[str, Tensor]) -> dict[str, Tensor]:
-        """Return the outputs that are in memory, in single elements and in the shapes that the model gives them."""
+        """Return the outputs that are in memory, in single elements and in the shapes that the model returns."""
         stored = {name: memory[name] for name in self.program.outputs if name in memory}
         outputs = tensors_to_elements(self.program.declared, stored)
         return outputs if self.source.simplified is None else self.source.simplified.propagation.restored(outputs)
 
 
 def _inputs_of(source: Source, types: Iterable[TensorType]) -> dict[str, Tensor]:
-    """Return the inputs of a source in these formats. Raise `UsageError` if one has no data."""
+    """Return inputs of a source in the formats of `types`. Raise `UsageError` if one has no data."""
     tensors = {}
     for declared in types:
         tensor = source.tensors.get(declared.name)

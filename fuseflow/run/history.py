@@ -18,7 +18,8 @@ from fuseflow.tensors import Tensor
 
 @dataclass(slots=True)
 class RunHistory:
-    """The simulations of a run so far, region by region. With `dedup`, a region that runs like one before it counts like that one."""
+    """The simulations of a run so far, region by region. With `dedup`, a region that runs like an earlier one counts once more
+    for that one."""
 
     machine: Machine
     dedup: bool
@@ -31,11 +32,12 @@ class RunHistory:
         return tuple(self._results)
 
     def key(self, region: CompiledRegion, read: Mapping[str, Tensor]) -> Hashable | None:
-        """Return what regions that run alike have in common, or None for a region that counts like no other."""
+        """Return a key that is equal for regions that run in the same way, None without `dedup`, or for a region that runs like
+        no other."""
         return signature(region.graph, read) if self.dedup else None
 
     def record(self, region: CompiledRegion, read: Mapping[str, Tensor], simulation: Simulation) -> Mapping[str, Tensor]:
-        """Add the simulation of a region, and return the tensors that it computed."""
+        """Add the simulation of a region, which read these tensors, and return the tensors that it computed."""
         key = self.key(region, read)
         if key is not None:
             self._first.setdefault(key, (len(self._results), region))
@@ -44,7 +46,8 @@ class RunHistory:
         return simulation.outputs
 
     def replay(self, region: CompiledRegion, read: Mapping[str, Tensor]) -> Mapping[str, Tensor] | None:
-        """Count an earlier region that this one runs like once more, and return the results of this one; None without such a region."""
+        """Count an earlier region that this one runs like once more, and return the results of this one, computed by the
+        interpreter. None if there is no such region, or if its results cannot be interpreted."""
         key = self.key(region, read)
         if key is None or key not in self._first:
             return None

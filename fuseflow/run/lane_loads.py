@@ -22,7 +22,8 @@ class LaneLoad:
 
 
 def lane_loads(places: LaneAssignment, nodes: Iterable[NodeStatistics]) -> dict[str, tuple[LaneLoad, ...]]:
-    """Return the load of every lane, by index. Lanes inside the lanes of another index are added up where they have the same number."""
+    """Return the load of every lane, by index. `places` has the lanes of each node. If lanes are inside the lanes of another
+    index, those with the same number are added up."""
     loads: dict[tuple[str, int], LaneLoad] = {}
     for node in nodes:
         for index, lane in places.get(node.name, ()):
@@ -37,6 +38,7 @@ def _lane(load: LaneLoad) -> int:
 
 
 def imbalance(loads: Iterable[LaneLoad]) -> float:
-    """Return the firings of the lane that fires most, divided by the mean of all lanes. It is 1 where all lanes fire equally often."""
+    """Return the firings of the lane that fires most, divided by the mean of all lanes. It is 1 if all lanes fire equally
+    often."""
     firings = [load.firings for load in loads]
     return max(firings) * len(firings) / sum(firings) if sum(firings) else 1.0

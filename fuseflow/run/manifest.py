@@ -1,4 +1,4 @@
-"""The manifest of a directory of artifacts, which describes the directory, and the directory of a run of a graph from elsewhere."""
+"""The manifest (`about.json`) of a directory of artifacts, and the directory of a run whose graph fuseflow did not compile."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def save_run(directory: Path, result: Result) -> None:
-    """Write the outputs and numbers of a run whose graph came from elsewhere, with `about.json`."""
+    """Write the outputs and numbers of a run whose graph fuseflow did not compile, with `about.json`."""
     with replace_directory(directory, MANIFEST) as folder:
         result.save_outputs(folder)
         write_artifact(folder / "result.json", json_text(result.to_json()))

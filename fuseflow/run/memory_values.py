@@ -14,7 +14,7 @@ CHANNEL_TOTALS = ("hits", "misses", "conflicts", "forwarded", "absorbed", "turna
 
 
 def roofline_values(run: Simulation) -> dict[str, Any]:
-    """Return the cycles that computing and moving bytes take at least. `memory` is None where the memory answers at once."""
+    """Return the least cycles for computing and for moving bytes. `memory` is None if the memory answers at once."""
     return {"compute": run.busiest, "memory": None if run.memory is None else run.memory.bound, "bound": run.bound}
 
 
@@ -36,6 +36,6 @@ def memory_values(memory: MemoryStatistics, cycles: int) -> dict[str, Any]:
 
 
 def _port_values(port: MemoryPort, statistics: PortStatistics) -> dict[str, Any]:
-    """Return the statistics of a port. The lines and the hits of a reuse buffer are left out where there is none."""
+    """Return the statistics of a port. The lines and the hits of a reuse buffer are left out if it has none."""
     values = {**asdict(port), **asdict(statistics)}
     return {name: value for name, value in values.items() if port.buffer or name not in ("buffer", "hits")}

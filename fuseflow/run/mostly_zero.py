@@ -1,4 +1,4 @@
-"""Dense tensors of a program whose elements are mostly zero, and the flags to type to store only the others."""
+"""A notice of dense tensors of a program whose elements are mostly zero, with flags that store only the others."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from fuseflow.tensors import Tensor
 from fuseflow.tensors.format_patterns import is_pattern
 
 LEAST_SHARE = 0.7
-"""The share of zeros from which on a notice says so."""
+"""The share of zeros above which a tensor counts as mostly zero."""
 LEAST_ENTRIES = 256
-"""A tensor with fewer entries, or a vector, takes too little time for a notice."""
+"""The fewest entries of a tensor that is named. A smaller one, or a vector, takes too little time."""
 MOST_NAMED = 4
 
 
 def mostly_zero_notice(program: Program, tensors: Mapping[str, Tensor], chosen: Collection[str]) -> str:
-    """Return a text that names the inputs that are dense and mostly zero, or '' if there are none. The user has `chosen` the formats of
-    some. The flags in it store these in a sparse format, and no input that is not mostly zero."""
+    """Return a text that names the inputs that are dense and mostly zero, or '' if there are none. Inputs whose format the user
+    has `chosen` are left out. The flags in the text store these in a sparse format, and no input that is not mostly zero."""
     ranks = {declared.name: len(declared.shape) for declared in program.inputs}
     shares = {name: _zero_share(name, program, tensors) for name in ranks if name not in chosen}
     sparse = {name: share for name, share in shares.items() if share > LEAST_SHARE}
@@ -47,7 +47,8 @@ def _zero_share(name: str, program: Program, tensors: Mapping[str, Tensor]) -> f
 
 @dataclass(frozen=True, slots=True)
 class _Flag:
-    """A format of the tensor with a name, or of the tensors that a pattern matches; `named` are the tensors that it is wanted for."""
+    """A format for the tensor called `name`, or for all tensors that the pattern `name` matches; `named` are the tensors that
+    need it."""
 
     name: str
     format: str
@@ -55,8 +56,9 @@ class _Flag:
 
 
 def _flags(named: Sequence[str], ranks: Mapping[str, int], sparse: Collection[str]) -> Iterator[str]:
-    """Yield formats for the tensors that are `named`, as a shell takes them. Of the patterns that change the format of no tensor
-    that is not `sparse`, the one that matches most comes first, and of these the shortest."""
+    """Yield flags with formats for the tensors that are `named`, quoted for a shell. `ranks` has the dimensions of all inputs. Of
+    the patterns that change the format of no tensor that is not `sparse`, the one that matches most comes first, and of these the
+    shortest."""
     names = dict.fromkeys(word for name in named for word in (name, *_patterns(name)))
     flags = [flag for word in names if (flag := _flag(word, named, ranks, sparse)) is not None]
     left = set(named)
@@ -67,7 +69,7 @@ def _flags(named: Sequence[str], ranks: Mapping[str, int], sparse: Collection[st
 
 
 def _flag(name: str, named: Sequence[str], ranks: Mapping[str, int], sparse: Collection[str]) -> _Flag | None:
-    """Return the format of a tensor, or of the tensors that a pattern matches, or None if one that is not `sparse` would get it, too."""
+    """Return the flag for a name or a pattern, or None if a tensor that is not `sparse` would get its format, too."""
     matches = frozenset(fnmatch.filter(named, name))
     its_ranks = {ranks[match] for match in matches}
     rank = next(iter(its_ranks))
@@ -80,7 +82,7 @@ def _flag(name: str, named: Sequence[str], ranks: Mapping[str, int], sparse: Col
 
 
 def _patterns(name: str) -> Iterator[str]:
-    """Yield the patterns that leave out words of a dotted name: all before its end, or all between its start and its end."""
+    """Yield the patterns that replace words of a dotted name: all before its end, or all between its start and its end."""
     words = name.split(".")
     for start in range(len(words) - 1):
         for end in range(start + 1, len(words)):

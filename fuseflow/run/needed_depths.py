@@ -1,4 +1,4 @@
-"""The depths that `depth: auto` gives FIFOs, from the estimate of every region."""
+"""Chooses the depths of FIFOs for `depth: auto`, from the estimate of every region."""
 
 from __future__ import annotations
 

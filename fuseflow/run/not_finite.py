@@ -1,4 +1,4 @@
-"""A notice about inputs that hold values which are no finite numbers: NaN, and values that are infinite or too large for their type."""
+"""A notice of inputs with values that are not finite: NaN, and values that are infinite or too large for their type."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ MOST_NAMED = 4
 
 
 def not_finite_notice(tensors: Mapping[str, Tensor], constants: Collection[str] = ()) -> str:
-    """Return a text that counts the values that are not finite in each input, or '' if there are none. In `constants` they are
-    meant, as in an attention mask."""
+    """Return a text that counts the values that are not finite in each input, or '' if there are none. Inputs in `constants` may
+    have them, as an attention mask does."""
     counts: dict[str, str] = {}
     for name, tensor in tensors.items():
         if name in constants or tensor.values.dtype.kind != "f" or np.isfinite(tensor.values).all():

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from fuseflow.run.execution import ProgressCallback
 
 EVERY = 0.2
-"""The seconds between two changes of the bar."""
+"""The least seconds between two updates of the bar."""
 
 
 def notebook_progress(compiled: Compiled) -> ProgressCallback:

@@ -1,4 +1,4 @@
-"""A finished run as a few bytes: the content of its page, without the values of its tensors. Stores keep many of them."""
+"""A finished run as a few bytes: the content of its page, without the values of its tensors. A store can keep many of them."""
 
 from __future__ import annotations
 
@@ -17,11 +17,12 @@ from fuseflow.samml import text as samml_text
 SCHEMA = 1
 _FREE_BYTES = 16 << 20
 _MOST_RATIO = 100
-"""A run may have this many times its packed bytes, or `_FREE_BYTES`. Runs that fuseflow packs have ten times as many bytes."""
+"""The most bytes of an unpacked run, as a multiple of its packed bytes; `_FREE_BYTES` are always allowed. Runs that fuseflow
+packs have ten times as many bytes."""
 
 
 def pack_run(compiled: Compiled, result: Result) -> bytes:
-    """Return a run as bytes. The same run gives the same bytes: the seconds that it took are left out."""
+    """Return a run as bytes. They are the same for the same run: the seconds that it took are left out."""
     values = {
         "schema": SCHEMA,
         "result": {key: value for key, value in result.to_json().items() if key != "seconds"},

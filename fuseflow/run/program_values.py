@@ -1,4 +1,5 @@
-"""The Einsums of a program as plain values, with the lines of PyTorch that they came from, and the Einsums that each node computes."""
+"""The Einsums of a program as plain values, with the lines of PyTorch that they came from, and for each node the Einsums that it
+computes."""
 
 from __future__ import annotations
 
@@ -14,13 +15,13 @@ from fuseflow.lower.regions import CompiledRegion
 from fuseflow.samml.nodes import Alu
 
 PROGRAM_FILE = "program.json"
-"""The file of a directory of artifacts that holds the Einsums of a program for programs to read."""
+"""The file in a directory of artifacts that has the Einsums of a program in a form for other programs."""
 PROGRAM_SCHEMA = 1
 
 CONTEXT = 3
 """The lines of source text that are kept before and after each line that an Einsum came from."""
 _SOURCE_SUFFIXES = frozenset({".py", ".ein", ".mlir"})
-"""The kinds of files that are quoted: a location in a file of somebody else may name any file of this machine."""
+"""The kinds of files that are quoted. A location in a file from somebody else may name any file of this computer."""
 _MOST_SOURCE_BYTES = 4 << 20
 _LONGEST_LINE = 400
 
@@ -53,7 +54,7 @@ def _einsum_values(einsum: Einsum) -> dict[str, Any]:
 
 
 def _quoted(path: Path, lines: Iterable[int]) -> list[tuple[int, str]]:
-    """Return the numbered lines around some lines of a file, or nothing if it is no text of a program that can be read."""
+    """Return the numbered lines around some lines of a file; none if it is not a program text that can be read."""
     if path.suffix not in _SOURCE_SUFFIXES:
         return []
     try:
@@ -67,9 +68,9 @@ def _quoted(path: Path, lines: Iterable[int]) -> list[tuple[int, str]]:
 def node_einsums(program: Program, region: CompiledRegion) -> dict[str, list[str]]:
     """Return, by node of the graph of a region, the Einsums that the node works for.
 
-    A node works for the Einsum in whose nest of loops it stands, and a node that computes an operator for the Einsums inlined
-    there that have this operator. A node without a place in the table, such as a writer or a collector of lanes, works for the
-    same Einsums as its first input.
+    A node works for the Einsum in whose nest of loops it is, and a node that computes an operator for the Einsums inlined there
+    that have this operator. A node that is not in the table, such as a writer or a collector of lanes, works for the same Einsums
+    as its first input.
     """
     groups = _inlined(program, region)
     stages, origins = region.table.stages, dict[str, list[str]]()
@@ -86,7 +87,7 @@ def node_einsums(program: Program, region: CompiledRegion) -> dict[str, list[str
 
 
 def _without_lanes(name: str) -> Iterable[str]:
-    """Yield a name, then the names of the nodes that it may be a lane of, as `acc/i0` of `acc`."""
+    """Yield a name, then the names without lanes that the node may have, as `acc` for `acc/i0`."""
     yield name
     while "/" in name:
         name = name.rpartition("/")[0]

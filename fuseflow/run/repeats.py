@@ -14,16 +14,16 @@ from fuseflow.fusion.region_program import as_program
 from fuseflow.tensors import Tensor
 
 LARGEST_ARRAY = 1 << 27
-"""The most elements of a dense array (1 GB) in which a repeated region may be computed. Where more are needed, it is simulated."""
+"""The most elements of a dense array (1 GB) in which a repeated region may be computed. If more are needed, it is simulated."""
 
 
 def interpret_repeat(
     region: FusedRegion, read: Mapping[str, Tensor], patterns: Mapping[str, Tensor], wide: bool
 ) -> dict[str, Tensor] | None:
-    """Compute the results of a region with the dense interpreter. Each stores the coordinates of the tensor of its name in `patterns`. All
-    is computed in 64 bits if it is `wide`.
+    """Compute the results of a region with the dense interpreter. Each stores the coordinates of the tensor of its name in
+    `patterns`. If `wide`, all is computed in 64 bits.
 
-    None if that takes arrays that are too large.
+    None if that takes arrays that are too large, or if the region has blocks.
     """
     program = _program_over_memory(region)
     if _largest_array(program) > LARGEST_ARRAY or region.blocks:
@@ -43,7 +43,8 @@ def interpret_repeat(
 
 
 def _program_over_memory(region: FusedRegion) -> Program:
-    """Return the region as a program that reads what its graph reads: permuted copies are in memory, and their sources need not be."""
+    """Return the region as a program that reads the same tensors as its graph: permuted copies are in memory, and their sources
+    need not be."""
     program, copies = as_program(region), {copy.name for copy in region.copies}
     einsums = tuple(e for e in program.einsums if e.name not in copies)
     used = {name for e in einsums for name in (e.name, *e.operands)}

@@ -32,13 +32,14 @@ if TYPE_CHECKING:
     from fuseflow.tensors import Tensor
 
 SCHEMA = 2
-"""The schema of `result.json`. Schema 1 is of before regions that repeat had `times`, and machines a memory with settings of its own."""
+"""The schema of `result.json`. Schema 1 had no `times` of repeated regions, and no separate settings of the memory of a
+machine."""
 
 
 @dataclass(frozen=True, slots=True)
 class RegionResult:
-    """The run of one region, and the regions that run like it. `cycles` are the cycles of one of them, and `resources` what its `graph`
-    occupied."""
+    """The run of one region, and the regions that run like it. `cycles` are the cycles of one of them, `resources` those that its
+    `graph` occupied, and `places` the lanes of its nodes."""
 
     name: str
     einsums: tuple[str, ...]
@@ -59,7 +60,7 @@ class RegionResult:
 
     @property
     def config(self) -> ConfigurationLoad:
-        """The load of the configuration from memory before one of the regions runs."""
+        """The load of the configuration from memory before the region runs, once."""
         return self.simulation.config
 
     @property
@@ -69,7 +70,7 @@ class RegionResult:
 
     @property
     def times(self) -> int:
-        """How many regions of the program run alike."""
+        """How often the program has the region: once, and its repeats."""
         return 1 + len(self.repeats)
 
 
@@ -82,7 +83,7 @@ class Seconds:
     simulate: float
 
     def to_json(self) -> dict[str, float]:
-        """Return the times in milliseconds' precision."""
+        """Return the times, rounded to milliseconds."""
         return {
             "frontend": round(self.frontend, 3),
             "compile": round(self.compile, 3),
@@ -132,7 +133,7 @@ class Result:
 
     @property
     def outputs(self) -> dict[str, npt.NDArray[np.generic] | sparse.coo_array]:
-        """Every model output, as a dense array, or as a scipy array where it is sparse."""
+        """Every model output, as a dense array, or as a scipy array if it is sparse."""
         return output_arrays(self.tensors)
 
     @property
@@ -151,15 +152,15 @@ class Result:
         return sum(r.times * r.simulation.flops for r in self.regions)
 
     def energy(self, energies: EventEnergies | None = None) -> ProgramEnergy:
-        """Return the energy of the run, by the energies of the package if none are given. It is added up from counts that the run
-        made anyway. Raises `EnergyError` for a machine with `rules: comal`."""
+        """Return the energy of the run, with the event energies of the package if none are passed. It is added up from counts
+        that the run made anyway. Raises `EnergyError` for a machine with `rules: comal`."""
         machine = self.settings.machine
         rows = ((r.name, r.times, r.cycles, simulated_counts(r.graph, machine, r.simulation, r.resources)) for r in self.regions)
         return ProgramEnergy.of(rows, energies or load_event_energies())
 
     @property
     def stats(self) -> dict[str, Any]:
-        """FLOPs, and bytes by tensor, kind of array and direction."""
+        """The FLOPs, and the bytes by tensor, kind of array and direction, as plain values."""
         by_tensor: dict[str, dict[str, dict[str, int]]] = {}
         total = {"read": 0, "write": 0}
         for region in self.regions:
@@ -189,12 +190,12 @@ class Result:
         }
 
     def save_outputs(self, directory: str | Path) -> list[Path]:
-        """Write each output to `outputs/NAME.npy`, or to `.npz` where it is sparse, and return the files."""
+        """Write each output to `outputs/NAME.npy`, or to `.npz` if it is sparse, and return the files."""
         return save_tensors(Path(directory), self.tensors)
 
 
 def save_tensors(directory: Path, tensors: Mapping[str, Tensor]) -> list[Path]:
-    """Write each tensor to `outputs/NAME.npy` in a directory, or to `.npz` where it is sparse, and return the files."""
+    """Write each tensor to `outputs/NAME.npy` in a directory, or to `.npz` if it is sparse, and return the files."""
     written = []
     for name, array in output_arrays(tensors).items():
         path = directory / "outputs" / f"{name}.{'npz' if is_scipy(array) else 'npy'}"
@@ -209,7 +210,7 @@ def output_arrays(tensors: Mapping[str, Tensor]) -> dict[str, npt.NDArray[np.gen
 
 
 def is_sparse(tensor: Tensor) -> bool:
-    """Return whether an output is saved as a sparse array: whether it has a sparse level and the fill 0."""
+    """Return whether an output is saved as a sparse array: it has a sparse level and the implicit value 0."""
     return not tensor.format.all_dense and tensor.fill == 0
 
 
@@ -264,7 +265,7 @@ def check_json(check: Check | None) -> dict[str, Any] | None:
 
 
 def _largest_json(output: str, largest: Difference) -> dict[str, Any]:
-    """Return where an output differs most. Values that are no finite numbers are null."""
+    """Return the element of an output that differs most, as plain values. Values that are not finite are null."""
     values = {"computed": largest.computed, "expected": largest.expected}
     return {
         "output": output,

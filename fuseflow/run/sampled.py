@@ -1,4 +1,4 @@
-"""A sampled run of a compiled program: region after region, each sampled where it is long, and run as it is where it is short."""
+"""A sampled run of a compiled program: region after region, each sampled if it is long, and run in full if it is short."""
 
 from __future__ import annotations
 
@@ -35,11 +35,12 @@ from fuseflow.tensors.restriction import restrict
 
 @dataclass(slots=True)
 class SampledRegions:
-    """The regions of a program as they are sampled, one after the other: the tensors in memory, knowledge on them, and the results so far.
+    """The regions of a program as they are sampled, one after the other: the tensors in memory, the facts about them, and the
+    results so far.
 
-    `tensors` are the inputs of the user, and `memory` is what a run begins with. Only the sampled rows of a result that is not
-    `wanted` are interpreted, if the region is sampled and has no blocks. Raises `SamplingError` for a machine on which nothing is
-    to be sampled, for dense stand-ins, for reuse buffers, and for preloads.
+    `tensors` are the inputs of the user, and `memory` has the tensors before the first region. `wanted` says by name whether all
+    rows of a result are needed: of others only the sampled rows are interpreted, if the region is sampled and has no blocks.
+    Raises `SamplingError` for a machine on which a sample is of no use, for dense stand-ins, for reuse buffers, and for preloads.
     """
 
     program: Program
@@ -78,7 +79,7 @@ class SampledRegions:
         self.knowledge = self.estimator.knowledge(self.program, self.tensors)
 
     def run(self, number: int, region: CompiledRegion) -> None:
-        """Run one region."""
+        """Run one region. `number` is its number in the program."""
         add_views(self.memory, region.views_before)
         (estimated,) = estimator_regions([region])
         counts = self.estimator.region(estimated, self.machine, self.knowledge)
@@ -96,7 +97,8 @@ class SampledRegions:
             self.memory.pop(name, None)
 
     def _repeat(self, key: Hashable, region: CompiledRegion, counts: RegionEstimate) -> None:
-        """Count a region that runs like an earlier one, whose cycles are its own."""
+        """Count a region that runs like an earlier one, whose cycles it takes over. Its values are interpreted if they are
+        wanted."""
         at, before = self._first[key]
         names = dict(zip(used_tensors(before.graph), used_tensors(region.graph), strict=True))
         repeat = RegionRepeat(region.name, region.einsums, names)
@@ -107,7 +109,7 @@ class SampledRegions:
     def _measure(
         self, number: int, region: CompiledRegion, read: Mapping[str, Tensor], counts: RegionEstimate, key: Hashable | None
     ) -> None:
-        """Sample a region, or run it as it is."""
+        """Sample a region, or run it in full."""
         report = None if self.progress is None else _region_progress(self.progress, region.name)
         sampler = RegionSampler(self.schedule, self.machine, self.sample, self.engine, self.estimator.memo)
         sampled = sampler.run(region, read, self.knowledge.patterns, number, report)
@@ -131,7 +133,7 @@ class SampledRegions:
         self._store(results)
 
     def _store(self, results: Mapping[str, Tensor]) -> None:
-        """Put results into memory, and their patterns and statistics into the knowledge where they could not be counted."""
+        """Put results into memory, and add their patterns and statistics to the knowledge if they were not counted."""
         self.memory |= results
         for name, tensor in results.items():
             if name not in self.knowledge.patterns:
@@ -139,11 +141,11 @@ class SampledRegions:
                 self.knowledge.statistics[name] = measure_statistics(tensor)
 
     def _is_wanted(self, region: CompiledRegion) -> bool:
-        """Return whether all values of a region are computed."""
+        """Return whether all values of a region are to be computed."""
         return bool(region.fused.blocks) or any(self.wanted(result.name) for result in region.fused.results)
 
     def _compare_rows(self, region: CompiledRegion, sampled: SampledRun, results: Mapping[str, Tensor]) -> None:
-        """Compare the sampled rows of every result with the interpreter. Where there are no `results`, it computes these rows."""
+        """Compare the sampled rows of every result with the interpreter. If there are no `results`, it computes these rows."""
         taken = np.unique(np.concatenate([rows for rows, _ in sampled.outputs]))
         arrays = {} if results else interpret_rows(region, self.memory, taken, self.machine.is_wide)
         for result in region.fused.results:
@@ -158,7 +160,7 @@ class SampledRegions:
                 self._note(name, computed, error)
 
     def _note(self, name: str, computed: Tensor, error: float) -> None:
-        """Note the error of some rows of a result."""
+        """Record the largest error of some rows of a result."""
         check = self.rows_check
         self.rows_check = replace(
             check,
@@ -169,7 +171,8 @@ class SampledRegions:
 
 
 def _row_error(computed: Tensor, expected: Tensor) -> float:
-    """Return the largest relative error of stored values; infinite where other coordinates are stored, but for zeros that are dropped."""
+    """Return the largest relative error of stored values. It is infinite if other coordinates are stored, except for zeros that
+    are dropped."""
     if computed.stored == expected.stored and np.array_equal(computed.coordinates(), expected.coordinates()):
         return relative_error(computed.values, expected.values)
     return relative_error(computed.to_dense(), expected.to_dense())

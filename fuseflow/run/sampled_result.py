@@ -1,6 +1,7 @@
 """The result of a sampled run: cycles with their intervals, exact counts, and the values of the interpreter.
 
-It is no `Result`, and shares no key of cycles with one: whoever means an exact number does not find a sampled one in its place.
+It is not a `Result`, and its cycles have another key than those of a `Result`: a reader of exact numbers cannot take sampled ones
+for them.
 """
 
 from __future__ import annotations
@@ -35,8 +36,8 @@ SCHEMA = 1
 class SampledRegionResult:
     """A region of a sampled run, and the regions that run like it.
 
-    `cycles` are sampled, over coordinates of the loop `index`, or exact where the region was short or most of it was needed; then `sample`
-    is None. `counts` has its FLOPs, bytes and firings, whether it was sampled or not.
+    `cycles` are sampled, over coordinates of the loop `index`, or exact if the region was short or most of it was needed; then
+    `sample` is None. `counts` has its FLOPs, bytes and firings, whether it was sampled or not.
     """
 
     name: str
@@ -49,7 +50,7 @@ class SampledRegionResult:
 
     @property
     def times(self) -> int:
-        """How many regions of the program run alike."""
+        """How often the program has the region: once, and its repeats."""
         return 1 + len(self.repeats)
 
     def to_json(self) -> dict[str, Any]:
@@ -98,7 +99,7 @@ class SampledResult:
 
     @property
     def outputs(self) -> dict[str, npt.NDArray[np.generic] | sparse.coo_array]:
-        """Every model output, as a dense array, or as a scipy array where it is sparse."""
+        """Every model output, as a dense array, or as a scipy array if it is sparse."""
         return output_arrays(self.tensors)
 
     @property
@@ -110,16 +111,16 @@ class SampledResult:
 
     @property
     def flops(self) -> int:
-        """The FLOPs of all regions together, as they are counted."""
+        """The counted FLOPs of all regions together."""
         return round(sum(r.times * r.counts.flops for r in self.regions))
 
     @property
     def firings(self) -> int:
-        """The firings of all regions together, as they are counted."""
+        """The counted firings of all regions together."""
         return round(sum(r.times * r.counts.firings for r in self.regions))
 
     def bytes(self, direction: str) -> int:
-        """Return the bytes that all regions read or write together, as they are counted."""
+        """Return the counted bytes that all regions together move in a `direction`: `read` or `write`."""
         return round(sum(r.times * r.counts.bytes(direction) for r in self.regions))
 
     @property
@@ -133,7 +134,7 @@ class SampledResult:
         return all(r.counts.work.exact for r in self.regions)
 
     def to_json(self) -> dict[str, Any]:
-        """Return the run as plain values. It has `sampled_cycles` in the place of the `cycles` of an exact run."""
+        """Return the run as plain values. It has `sampled_cycles` in place of the `cycles` of an exact run."""
         s = self.settings
         return {
             "kind": "sampled",
@@ -156,5 +157,5 @@ class SampledResult:
         }
 
     def save_outputs(self, directory: str | Path) -> list[Path]:
-        """Write each output to `outputs/NAME.npy`, or to `.npz` where it is sparse, and return the files."""
+        """Write each output to `outputs/NAME.npy`, or to `.npz` if it is sparse, and return the files."""
         return save_tensors(Path(directory), self.tensors)

@@ -1,4 +1,4 @@
-"""Reading a directory of artifacts: the program and the graph of every region, without the model that they came from."""
+"""Reads a directory of artifacts: the program and the graph of every region, without the model that was compiled."""
 
 from __future__ import annotations
 
@@ -39,7 +39,8 @@ class SavedProgram:
 
 
 def load_saved(directory: Path, tensors: str | Path | Mapping[str, Any] | None = None) -> SavedProgram:
-    """Read a directory. Raises `FileError` for an incomplete directory, and `UsageError` for one without a compiled program."""
+    """Read a directory of artifacts, with data for the user's inputs (`tensors`). Raises `FileError` for an incomplete directory,
+    and `UsageError` for one without a compiled program."""
     _require_program(directory)
     about = _read_manifest(directory / MANIFEST)
     source = load(ModelSpec(directory / "program.ein"))
@@ -80,7 +81,7 @@ class _SavedRegion(BaseModel):
 
 
 class _Manifest(BaseModel):
-    """The fields that are read of a manifest. `compiler_inputs` is empty for directories from before it was written."""
+    """The fields that are read of a manifest. Directories that older versions wrote have no `compiler_inputs`."""
 
     model: str
     data: str | None
@@ -103,7 +104,7 @@ def _read_manifest(path: Path) -> _Manifest:
 
 
 def _selections(directory: Path, source: Source, about: _Manifest) -> Iterator[tuple[str, Tensor]]:
-    """Yield the selections of a program, by name. Raises `FileError` for one that is not as the program declares it."""
+    """Yield the selections of a program, by name. Raises `FileError` for one that differs from its declaration in the program."""
     inputs = {t.name: t for t in source.program.inputs}
     for name, format in about.selections.items():
         tensor = read_fibertree(directory / SELECTIONS, name, Format.parse_levels(format))
@@ -118,7 +119,7 @@ def _most_elements(source: Source) -> int:
 
 
 def _read_graph(path: Path, most: int) -> Graph:
-    """Read a graph. Raises `FileError` for one with a size above `most`, which no graph of the program has."""
+    """Read a graph. Raises `FileError` for one with a size above `most`, since no graph of the program has such a size."""
     graph = samml_text.parse(read_text(path, "the graph"), str(path))
     verify(graph)
     sizes = [size for tensor in graph.tensors for size in tensor.shape]

@@ -1,4 +1,5 @@
-"""A compiled program as a Linalg module that states its regions and loop orders, and is compiled to the same graphs where it is read."""
+"""Writes a compiled program as a Linalg module that states its regions and loop orders, and is compiled to the same graphs when
+it is read."""
 
 from __future__ import annotations
 
@@ -29,10 +30,11 @@ def scheduled_linalg(
     machine: Machine,
     tensors: Mapping[str, Tensor],
 ) -> str:
-    """Return the text of a program that was cut with a schedule into these `regions`, lowered for a machine and these inputs.
+    """Return the Linalg text of a program that was cut into `partitioned` by a schedule. `regions` are its regions, lowered for
+    this machine and these inputs.
 
-    Raise `FrontendError`, with the place, for an Einsum or a region that would come back as another one. For example, loop orders
-    do not say which tensor a region reads as a permuted copy, where several would do.
+    Raise `FrontendError`, with the location, for an Einsum or a region that would be read as another one. For example, loop
+    orders do not say which tensor a region reads as a permuted copy, if several are possible.
     """
     from fuseflow.frontend import read_mlir
     from fuseflow.frontend.linalg.writer import write_program  # loads torch-mlir
@@ -66,5 +68,6 @@ def _refuse_difference(
 
 
 def _graph_of(region: CompiledRegion) -> object:
-    """Return the values to compare, without depths of FIFOs: these are chosen when all is lowered, and again where the text is read."""
+    """Return what is compared of a region. Depths of FIFOs are left out: these are chosen when all is lowered, and again when the
+    text is read."""
     return region.fused.order, replace(region.graph, depths=())

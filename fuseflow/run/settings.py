@@ -20,8 +20,8 @@ PACKAGES = ("fuseflow", "torch", "torch-mlir", "numpy", "scipy", "networkx", "pr
 class Settings:
     """The settings of a compilation and a run.
 
-    The model, its data and the engine are given by name, the schedule as YAML. `notices` are texts that must stand beside every result.
-    `left_out` are the tensors of which elements were left out, since no output needs them.
+    The model, its data and the engine are stored by name, the schedule as YAML. `notices` are texts that must be shown with every
+    result. `left_out` are the tensors of which elements were left out, since no output needs them.
     """
 
     model: str
@@ -49,12 +49,12 @@ class Settings:
 
     @property
     def left_out_json(self) -> dict[str, Any]:
-        """The left-out elements for JSON: nothing, or a key with rows."""
+        """The left-out elements for JSON: a key with rows, or nothing if there are none."""
         return {"left_out": [row.to_json() for row in self.left_out]} if self.left_out else {}
 
     @property
     def plain_options(self) -> dict[str, Any]:
-        """The options as JSON has them. An option that JSON cannot hold is given as its text."""
+        """The options as JSON values. An option that JSON cannot hold is converted to text."""
         plain = (
             v is None or isinstance(v, bool | int | str) or (isinstance(v, float) and math.isfinite(v))
             for v in self.options.values()
@@ -63,7 +63,7 @@ class Settings:
 
 
 def versions() -> dict[str, str]:
-    """Return the versions of Python and of the packages that results depend on, as far as they are installed."""
+    """Return the versions of Python and of those packages that results depend on that are installed."""
     versions_by_package = {"python": platform.python_version()}
     for package in PACKAGES:
         try:

@@ -1,5 +1,5 @@
-"""The resources and the events of a graph that was simulated: the entries that its nodes held back, the depths of its FIFOs, and what its
-nodes and its memory did, are known."""
+"""The resources and the events of a graph that was simulated. The simulation knows the entries that nodes held back, the depths
+of FIFOs, and the events of nodes and memory."""
 
 from __future__ import annotations
 
@@ -32,7 +32,8 @@ def simulated_slots(graph: Graph, machine: Machine, simulation: Simulation) -> d
 
 
 def simulated_counts(graph: Graph, machine: Machine, simulation: Simulation, resources: Resources) -> EnergyCounts:
-    """Return the events of a run with the resources of its graph. Raises `EnergyError` for a machine with `rules: comal`."""
+    """Return the events of a run that take energy, given the resources of its graph. Raises `EnergyError` for a machine with
+    `rules: comal`."""
     events = NodeEvents(
         {node.name: node.firings for node in simulation.nodes},
         simulation.values,
@@ -46,8 +47,8 @@ def simulated_counts(graph: Graph, machine: Machine, simulation: Simulation, res
 
 
 def dram_events(machine: Machine, simulation: Simulation) -> DramEvents:
-    """Return the events of the DRAM in a run: the bits on its buses, or of requested elements where the memory answers at once.
-    Bits that are loaded into the configuration count, too. A reuse buffer keeps the lines that its port fetches."""
+    """Return the events of the DRAM in a run: the bits on its buses, or those of requested elements if the memory answers at
+    once. Bits that are loaded into the configuration count, too. A reuse buffer keeps the lines that its port fetches."""
     memory = simulation.memory
     if memory is None or isinstance(machine.memory, IdealMemory):
         return DramEvents(0, 8 * (sum(row.bytes for row in simulation.traffic) + simulation.config_bytes))

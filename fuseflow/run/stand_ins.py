@@ -1,6 +1,7 @@
-"""Runs in which every region reads dense random stand-ins for the results of other regions. Published unfused numbers were taken so.
+"""Runs in which every region reads dense random stand-ins for the results of other regions, as in published measurements without
+fusion.
 
-Nothing sparse goes from region to region then. The outputs of the model mean nothing, and each region is checked by itself.
+Nothing sparse passes from region to region then. The outputs of the model mean nothing, and each region is checked alone.
 """
 
 from __future__ import annotations
@@ -26,8 +27,8 @@ ZERO_SHARE = 0.6
 
 
 def stand_in(type: TensorType, computed: Tensor, seed: int) -> Tensor:
-    """Return a tensor of random elements that is stored like the computed one, in the same places. The elements follow from its name and
-    the seed.
+    """Return a tensor of random elements that is stored at the same coordinates as the computed one. The elements depend on its
+    name and the seed.
 
     The padding of blocks keeps its values, because readers rely on them (`einsum.padding`).
     """
@@ -39,7 +40,7 @@ def stand_in(type: TensorType, computed: Tensor, seed: int) -> Tensor:
 
 
 def _stored(elements: npt.NDArray[np.generic], block: Block, like: Tensor) -> npt.NDArray[np.generic]:
-    """Return the elements of a dense array in the places that a tensor stores, as single elements or as tiles."""
+    """Return the elements of a dense array at the coordinates that the tensor `like` stores, as single elements or as tiles."""
     dense = split_into_tiles(elements, block, 0) if tile_shape(block) else elements
     stored: npt.NDArray[np.generic] = dense[tuple(like.coordinates())]
     return stored
@@ -48,8 +49,8 @@ def _stored(elements: npt.NDArray[np.generic], block: Block, like: Tensor) -> np
 def check_region(
     program: Program, region: CompiledRegion, memory: Mapping[str, Tensor], outputs: Mapping[str, Tensor], wide: bool = False
 ) -> Check | None:
-    """Check the tensors that a region wrote against the dense interpreter on the tensors it read. None for a copy, whose readers
-    are checked instead. All is computed in 64 bits if it is `wide`."""
+    """Check the tensors that a region wrote (`outputs`) against the dense interpreter on the tensors in `memory`. None for a
+    copy, whose readers are checked instead. If `wide`, all is computed in 64 bits."""
     einsums = tuple(e for e in program.einsums if e.name in region.einsums)
     if not einsums:
         return None
