@@ -12,11 +12,11 @@ T = TypeVar("T")
 KEYWORDS = ("none", "layerwise", "full", "best", "auto")
 """The names that say what is fused in the whole model; no region can have such a name."""
 Entries = tuple[tuple[str, T], ...]
-"""Named entries of a schedule: names with values, sorted by name."""
+"""The entries of a section of a schedule: names with values, sorted by name."""
 
 
 def check_name(section: str, name: str) -> None:
-    """Raise `ScheduleError` for a text that is no name."""
+    """Raise `ScheduleError` for a text that is not a name, in the section `section`."""
     if not name or re.search(r"[\s,=]", name):
         hint = "give several names by repeating the flag" if "," in name else ""
         raise ScheduleError(f"{section} `{name}`: not a name", hint=hint)
@@ -44,9 +44,8 @@ def split_fifo(name: str) -> tuple[str, str]:
 
 
 def parse_assignments(flag: str, texts: Iterable[str], example: str, otherwise: str = "") -> dict[str, str]:
-    """Return `NAME=VALUE` texts as a dictionary. Raises `UsageError` for another form, and for two values of one name. The
-    message shows an `example`, and `otherwise` adds another form of the flag.
-    """
+    """Return the texts `NAME=VALUE` of a flag as a dictionary. Raises `UsageError` for another form, and for two values of one
+    name. The message shows an `example`, and `otherwise` adds another form of the flag."""
     values: dict[str, str] = {}
     for text in texts:
         name, equals, value = (part.strip() for part in text.partition("="))

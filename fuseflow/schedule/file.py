@@ -1,4 +1,4 @@
-"""A schedule as YAML: the sections of the file, and the place of each of them in the file."""
+"""A schedule as YAML: the sections of the file, and the location of each of them in the file."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from fuseflow.yaml_text import KeyPath, YamlText, read_yaml
 
 
 def _listed(value: Any) -> Any:
-    """Return a text as a list: `i, k, j` and `i` are lists too."""
+    """Return a text as a list of words: a file may write a list as `i, k, j` or as `i`."""
     return [word.strip() for word in value.split(",")] if isinstance(value, str) else value
 
 
@@ -47,9 +47,8 @@ Sections: type[BaseModel] = create_model("Sections", __base__=_File, **{s.key: _
 
 @dataclass(frozen=True, slots=True)
 class ScheduleDocument:
-    """The sections of a schedule, with the text that they are from. The schedule is the entry `base` of that text, or the whole text if
-    `base` is empty.
-    """
+    """The sections of a schedule, with the text that they were read from. The schedule is the entry `base` of that text, or the
+    whole text if `base` is empty."""
 
     sections: BaseModel
     text: YamlText
@@ -57,7 +56,7 @@ class ScheduleDocument:
 
     @contextmanager
     def blame(self, *path: str) -> Iterator[None]:
-        """Give errors that are raised inside of the context the place of the entry `path`."""
+        """Set the location of the entry `path` in errors that are raised inside of the context."""
         try:
             yield
         except FuseFlowError as error:
@@ -65,7 +64,7 @@ class ScheduleDocument:
             raise
 
     def place(self, *path: int | str) -> Span:
-        """Return the place of the entry `path`, as deep as the path can be followed."""
+        """Return the location of the entry `path`, or of the innermost entry on it that exists."""
         return self.text.place(*self.base, *path)
 
 
@@ -76,7 +75,8 @@ def read_schedule(text: str, file: str) -> ScheduleDocument:
 
 
 def read_document(content: Any, text: YamlText, base: KeyPath = ()) -> ScheduleDocument:
-    """Return the sections that the entry `base` of a text has as its content. Raises `ScheduleError` with the place of a mistake."""
+    """Return the sections in the entry `base` of a text, whose content is `content`. Raises `ScheduleError` with the location of
+    a mistake."""
     try:
         return ScheduleDocument(Sections.model_validate(content), text, base)
     except ValidationError as error:

@@ -14,19 +14,19 @@ from fuseflow.schedule.region_size import RegionDivider
 
 
 def layerwise_regions(program: Program, kept: Collection[str]) -> tuple[Region, ...]:
-    """Return a region for each layer, cut at reshapes and where entries of a whole result are kept. Without modules,
-    this is the same as `full_regions`."""
+    """Return a region for each layer, cut at reshapes and at Einsums that keep entries of a whole result. Tensors in `kept` are
+    stored in the user's dimensions. Without modules, this is the same as `full_regions`."""
     labels = layer_labels(program)
     return _grow(program, labels, kept).regions(RegionDivider(program).pieces) if labels else full_regions(program, kept)
 
 
 def full_regions(program: Program, kept: Collection[str]) -> tuple[Region, ...]:
-    """Return the largest regions between Einsums that stand alone: a single region if there are none."""
+    """Return the largest regions between Einsums that must be alone: a single region if there are none."""
     return _grow(program, _one_label(program), kept).regions(RegionDivider(program).pieces)
 
 
 def undivided_regions(program: Program, layerwise: bool, kept: Collection[str]) -> tuple[Region, ...]:
-    """Return the regions of a granularity as they would be if none were too large."""
+    """Return the regions of a granularity without the division of those that are too large."""
     labels = layer_labels(program) if layerwise else {}
     return _grow(program, labels or _one_label(program), kept).regions()
 
@@ -36,9 +36,8 @@ def _one_label(program: Program) -> dict[str, str]:
 
 
 def _grow(program: Program, labels: dict[str, str], kept: Collection[str]) -> Partition:
-    """Put every Einsum into the region of an operand's producer, else of its label, else of its own; some stay alone. An operator
-    without a module of its own may join a producer of any label.
-    """
+    """Put every Einsum into the region of an operand's producer, else of its label, else into a new one; some stay alone. An
+    operator that is not in a layer's module may join a producer of any label."""
     partition, lone = Partition(program), lone_einsums(program, kept)
     for einsum in program.einsums:
         label = labels[einsum.name]
@@ -65,9 +64,8 @@ def layer_of(path: str) -> str:
 
 
 def layer_labels(program: Program) -> dict[str, str]:
-    """Return the layer of every Einsum; the dictionary is empty if the program has no layers. An operator in the `forward` of a
-    parent of layers has the layer of its first operand that is computed, or, at the start of the model, the layer of its reader.
-    """
+    """Return the layer of every Einsum; empty if the program has no layers. An operator in the `forward` of a parent of layers
+    has the layer of its first operand that is computed, or, at the start of the model, the layer of its reader."""
     layers = {layer_of(e.location.path) for e in program.einsums}
     proper = {a for a in layers if a and not any(in_module(b, a) and a != b for b in layers)}
     if not proper:

@@ -1,4 +1,4 @@
-"""The parts that regions are made of: module paths, and Einsums that no region may hold with others."""
+"""Module paths, and the Einsums that no region may have together with others."""
 
 from __future__ import annotations
 
@@ -15,18 +15,17 @@ def module_paths(program: Program) -> tuple[str, ...]:
 
 
 def in_module(path: str, module: str) -> bool:
-    """Return whether a module path is `module` or lies in it; everything lies in the model itself, ''."""
+    """Return whether a module path is `module` or inside of it; everything is inside of the model itself, ''."""
     return not module or path == module or path.startswith(module + ".")
 
 
 def lone_einsums(program: Program, kept: Collection[str]) -> frozenset[str]:
-    """Return the names of the Einsums that no region holds with others. They reshape, or keep entries of a whole result."""
+    """Return the names of the Einsums that must be alone in a region: they reshape, or keep entries of a whole result."""
     return reshape_einsums(program, kept) | {e.name for e in program.einsums if e.materializes}
 
 
 def reshape_einsums(program: Program, kept: Collection[str]) -> frozenset[str]:
-    """Return the names of the Einsums that reshape: they see a dimension as two indices. Dimensions that are put together only to
-    be taken apart again (a batch and its heads, for a product of matrices) do not count, unless the tensor that has them together
-    is among those `kept` as they are.
-    """
+    """Return the names of the Einsums that reshape: they read a dimension as two indices. Dimensions that are put together only
+    to be taken apart again (a batch and its heads, for a product of matrices) do not count, unless the tensor that has them
+    together is among those `kept` as they are."""
     return frozenset(e.name for e in program.einsums if e.reshapes) - regroupings(program, kept)

@@ -1,6 +1,5 @@
-"""The regions that the user names. The rest of a program runs Einsum by Einsum, except that the Einsums of a softmax or a norm stay
-together.
-"""
+"""Regions that the user names. The rest of a program runs Einsum by Einsum, except that the Einsums of a softmax or a norm stay
+together."""
 
 from __future__ import annotations
 
@@ -19,14 +18,15 @@ from fuseflow.schedule.softmax_groups import softmax_groups
 
 @dataclass(frozen=True, slots=True)
 class RegionMembers:
-    """The members of a region of the user: its Einsums, and the modules that they were found through."""
+    """The members of a region of the user: its Einsums, and the modules by whose names they were found."""
 
     einsums: frozenset[str]
     modules: tuple[str, ...]
 
 
 def named_regions(program: Program, members: dict[str, RegionMembers], kept: Collection[str]) -> tuple[Region, ...]:
-    """Return the regions of the user, by name, and around them the regions of the rest."""
+    """Return the regions of the user, by name, and between them the regions of all other Einsums. Tensors in `kept` are stored in
+    the user's dimensions."""
     owner = _owners(program, members)
     lone = lone_einsums(program, kept)
     groups = {name: group for group in softmax_groups(program) for name in group}
@@ -52,9 +52,9 @@ def named_regions(program: Program, members: dict[str, RegionMembers], kept: Col
 
 
 def find_members(program: Program, schedule: Schedule, name: str, barriers: Set[str]) -> RegionMembers:
-    """Return the Einsums that a name of the schedule stands for: a region of the file, a module, or an Einsum. `barriers` are the reshapes
-    that end a region. Raises `ScheduleError` for a name that the program does not have, and for a region with such a reshape inside.
-    """
+    """Return the Einsums that a name in the schedule means: a region of the file, a module, or an Einsum. `barriers` are the
+    reshapes that end a region. Raises `ScheduleError` for a name that the program does not have, and for a region with such a
+    reshape inside."""
     words = dict(schedule.regions).get(name, (name,))
     paths, einsums, modules = module_paths(program), set[str](), list[str]()
     for word in words:
@@ -87,9 +87,8 @@ def has_regions(program: Program) -> bool:
 
 
 def written_regions(program: Program, barriers: Set[str]) -> dict[str, RegionMembers]:
-    """Return the regions that the text of a program puts its Einsums into, by name. An Einsum that it puts into none is a region alone.
-    Raises `ScheduleError` for a region with one of the `barriers` inside.
-    """
+    """Return the regions into which the text of a program puts its Einsums, by name. An Einsum that it puts into none is a region
+    alone. Raises `ScheduleError` for a region with one of the `barriers` inside."""
     einsums: dict[str, set[str]] = {}
     for einsum in program.einsums:
         if einsum.location.region:
@@ -104,7 +103,8 @@ def written_regions(program: Program, barriers: Set[str]) -> dict[str, RegionMem
 
 
 def refuse_borders(program: Program, name: str, einsums: Set[str], barriers: Set[str]) -> None:
-    """Raise `ScheduleError` if a region of the user holds an Einsum that ends a region, and others."""
+    """Raise `ScheduleError` if a region of the user has other Einsums together with one that ends a region: one of the
+    `barriers`, or one that keeps entries of a whole result."""
     if len(einsums) > 1 and (inside := barriers & einsums):
         einsum = min((program.defined[s] for s in inside), key=program.einsums.index)
         raise ScheduleError(
@@ -122,7 +122,7 @@ def refuse_borders(program: Program, name: str, einsums: Set[str], barriers: Set
 
 
 def _owners(program: Program, members: dict[str, RegionMembers]) -> dict[str, str]:
-    """Return, by Einsum, the region of the user that holds it. Raises `ScheduleError` if there are two."""
+    """Return, by Einsum, the region of the user that has it. Raises `ScheduleError` if there are two."""
     owner = dict[str, str]()
     for einsum in program.einsums:
         for name, region in members.items():
@@ -134,7 +134,8 @@ def _owners(program: Program, members: dict[str, RegionMembers]) -> dict[str, st
 
 
 def _put_into(partition: Partition, einsum: Einsum, name: str, open_regions: list[RegionDraft]) -> None:
-    """Put an Einsum into the user's region, which must stay one. Raises `ScheduleError` if it cannot."""
+    """Put an Einsum into the user's region, which must stay one. `open_regions` is empty before its first Einsum. Raises
+    `ScheduleError` if it cannot join."""
     for region in open_regions:
         if not partition.may_join(einsum, region):
             operand = partition.detour(einsum, region)
@@ -149,9 +150,9 @@ def _put_into(partition: Partition, einsum: Einsum, name: str, open_regions: lis
 
 
 def _functional_home(partition: Partition, einsum: Einsum, members: dict[str, RegionMembers]) -> RegionDraft | None:
-    """Return the user's region that a functional operator follows (a relu behind a layer), or None. The operator stands in the `forward` of
-    a parent of a module of the region, its first computed operand is the region's, and it stays in that operand's index space.
-    """
+    """Return the user's region that a functional operator follows (a relu behind a layer), or None. The operator is in the
+    `forward` of a parent of a module of the region, its first computed operand is in the region, and it stays in that operand's
+    index space."""
     first = next(partition.producers(einsum), None)
     if first is None or first.label not in members:
         return None

@@ -24,8 +24,8 @@ class Region:
 
 @dataclass(slots=True, eq=False)
 class RegionDraft:
-    """A region while it grows. Several may have one label: a layer that a reshape cuts. `bit` stands for the region, and `before` has the
-    bits of all regions whose results it needs, directly or through others."""
+    """A region while it grows. Several may have one label, if a reshape cuts a layer. `bit` identifies the region, and `before`
+    has the bits of all regions whose results it needs, directly or through others."""
 
     label: str
     bit: int
@@ -53,9 +53,8 @@ class Partition:
         return self._labelled.get(label, [])
 
     def may_join(self, einsum: Einsum, region: RegionDraft) -> bool:
-        """Return whether no operand from outside needs a result of the region. (Nothing reads `einsum` yet, because Einsums come in program
-        order.)
-        """
+        """Return whether no operand from outside needs a result of the region. (Nothing reads `einsum` yet, because Einsums come
+        in program order.)"""
         return not self._entered_again(einsum) & region.bit
 
     def first_labelled(self, einsum: Einsum, label: str) -> RegionDraft | None:
@@ -64,7 +63,7 @@ class Partition:
         return self._drafts[(joinable & -joinable).bit_length() - 1] if joinable else None
 
     def _entered_again(self, einsum: Einsum) -> int:
-        """Return the bits of the regions that would be left and entered again with this Einsum."""
+        """Return the bits of the regions that would be left and entered again if they had this Einsum."""
         before = 0
         for region in self.producers(einsum):
             before |= region.before
@@ -80,7 +79,7 @@ class Partition:
                 self._run_before(region, producer.before | producer.bit)
 
     def _run_before(self, region: RegionDraft, before: int) -> None:
-        """Record regions that must run before a region, and so before all that need a result of it."""
+        """Record that the regions of the bits `before` must run before a region, and so before all that need a result of it."""
         waiting = [region]
         while waiting:
             region = waiting.pop()
@@ -89,7 +88,7 @@ class Partition:
                 waiting += self._needs.successors(region)
 
     def open(self, einsum: Einsum, label: str) -> None:
-        """Open a region with this Einsum."""
+        """Open a new region, with this Einsum and this label."""
         region = RegionDraft(label, 1 << len(self._drafts))
         self._drafts.append(region)
         self._needs.add_node(region)
@@ -98,7 +97,7 @@ class Partition:
         self.join(einsum, region)
 
     def join_or_open(self, einsum: Einsum, regions: Iterable[RegionDraft], label: str) -> None:
-        """Join the first of the regions that it may join, else open one."""
+        """Join the first of the regions that the Einsum may join, or open a new one."""
         for region in regions:
             if self.may_join(einsum, region):
                 return self.join(einsum, region)
@@ -114,8 +113,7 @@ class Partition:
 
     def regions(self, divide: Callable[[Sequence[str]], list[list[str]]] = lambda einsums: [list(einsums)]) -> tuple[Region, ...]:
         """Return the regions in an order in which they can run, as near to program order as that allows, with unique names.
-        `divide` may part the Einsums of one region in several pieces, where each piece reads only pieces before it.
-        """
+        `divide` may divide the Einsums of one region into several pieces, where each piece reads only pieces before it."""
         position = {e.name: n for n, e in enumerate(self._program.einsums)}
         ordered = nx.lexicographical_topological_sort(self._needs, key=lambda r: position[r.einsums[0]])
         pieces = [(region.label, piece) for region in ordered for piece in divide(region.einsums)]

@@ -1,4 +1,4 @@
-"""The reason why two neighbouring Einsums run in one region, or in two: the rule of the schedule that decided it."""
+"""Why two neighbouring Einsums run in one region, or in two: the rule of the schedule that decided it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from fuseflow.schedule.schedule import Schedule
 
 
 def why_fused(program: Program, schedule: Schedule, producer: str, consumer: str, named_in: str = "the schedule") -> str:
-    """Return why two Einsums of one region are in it together. `named_in` says where its regions have their names from."""
+    """Return why two Einsums of one region are in it together. `named_in` names the origin of its regions, as in the message."""
     match schedule.fuse_regions:
         case ("none",):
             return "a softmax or a norm stays together"
@@ -49,9 +49,8 @@ def why_cut(
     kept: Collection[str] = (),
     named_in: str = "the schedule",
 ) -> str:
-    """Return why an Einsum and a consumer of it are in different `regions` of the schedule. Tensors in `kept` are stored as they
-    are. `named_in` says where regions have their names from.
-    """
+    """Return why an Einsum and a consumer of it are in different `regions` of the schedule. Tensors in `kept` are stored in the
+    user's dimensions. `named_in` names the origin of the regions, as in the message."""
     for name in (producer, consumer):
         if name in reshape_einsums(program, kept):
             return f"`{name}` reshapes its data: a reshape ends a region"
@@ -85,9 +84,8 @@ def why_cut(
 
 
 def detour(program: Program, regions: Sequence[Region], producer: str, consumer: str) -> str:
-    """Return what keeps the regions of two Einsums from being one: results of the first come to the second by way of a third region, so
-    that one region would be left and entered again. The text is empty if nothing does.
-    """
+    """Return why the regions of two Einsums cannot be one: results of the first reach the second through a third region, so that
+    one region would be left and entered again. The text is empty if they do not."""
     home = {e: region.name for region in regions for e in region.einsums}
     first, second = home[producer], home[consumer]
     needs: nx.DiGraph[str] = nx.DiGraph()
@@ -104,6 +102,6 @@ def detour(program: Program, regions: Sequence[Region], producer: str, consumer:
 
 
 def _owner(program: Program, schedule: Schedule, names: Sequence[str], einsums: Sequence[str]) -> str:
-    """Return the first region of the user that holds one of the Einsums, or an empty name."""
+    """Return the first region of the user that has one of the Einsums, or an empty name."""
     barriers = eliminate_reshapes(program).barriers
     return next((n for n in names if not find_members(program, schedule, n, barriers).einsums.isdisjoint(einsums)), "")

@@ -1,9 +1,10 @@
-"""The size of the regions that `layerwise` and `full` grow, and where a region that is too large is divided.
+"""The size of the regions that `layerwise` and `full` form, and where a region that is too large is divided.
 
-A graph runs all loops of its region in one order, and a reduction adds a loop. Where a result of one is read twice, as the state of a
-recurrent layer is, fusion repeats it, or runs it again inside of other loops. So from some size on there is no good order, the search for
-one takes long, and a run even longer. A GRU with 8 features, fused over one, two and three steps, has 18, 34 and 48 loops of reductions. It
-takes 486, 2,631 and 19,913 cycles, and unfused 4,525, 8,460 and 12,040. For four steps, no order was found.
+A graph runs all loops of its region in one order, and a reduction adds a loop. Where a result of one is read twice, as the state
+of a recurrent layer is, fusion repeats it, or runs it again inside of other loops. So from some size on there is no good order,
+the search for one takes long, and a run even longer. A GRU with 8 features, fused over one, two and three steps, has 18, 34 and
+48 loops of reductions. It takes 486, 2,631 and 19,913 cycles, and unfused 4,525, 8,460 and 12,040. For four steps, no order was
+found.
 
 A region that the user names is never divided.
 """
@@ -17,29 +18,27 @@ from functools import cached_property
 from fuseflow.einsum.nodes import Program, Reduce, walk
 
 MOST_PLACES = 16
-"""The places in which a region computes one of its Einsums, at most. An Einsum that is read at several tuples of indices is computed for
-each, and so is what it reads: `Z k Z` computes Z twice, and four steps of it compute the first Z 16 times. No model of the repository needs
-more than 2 places.
-"""
+"""The most places in which a region computes one of its Einsums. An Einsum that is read at several tuples of indices is computed
+for each, and so are its operands: `Z k Z` computes Z twice, and four steps of it compute the first Z 16 times. No model of the
+repository needs more than 2 places."""
 MOST_REDUCTION_LOOPS = 32
-"""The loops of reductions that a region has, at most, unless a single Einsum has more."""
+"""The most loops of reductions of a region, unless a single Einsum has more."""
 
 
 @dataclass(frozen=True)  # with a place for cached values
 class RegionDivider:
-    """The rule that divides regions of a program."""
+    """Divides regions of a program that are too large."""
 
     program: Program
 
     @cached_property
     def _loops(self) -> dict[str, int]:
-        """The loops of the reductions of each Einsum."""
+        """The number of loops of the reductions of each Einsum."""
         return {e.name: sum(len(node.over) for node in walk(e.body) if isinstance(node, Reduce)) for e in self.program.einsums}
 
     def pieces(self, einsums: Sequence[str]) -> list[list[str]]:
-        """Return the Einsums of a region in pieces that are small enough, in program order. A piece ends where the fewest tensors go on to
-        the next one, in the second half of the Einsums that it could hold.
-        """
+        """Return the Einsums of a region in pieces that are small enough, in program order. A piece ends where the next pieces
+        read the fewest tensors from it, in the second half of the Einsums that it could have."""
         rest, pieces = list(einsums), list[list[str]]()
         while sum(self._loops[name] for name in rest) > MOST_REDUCTION_LOOPS:
             end = self._end(rest)
@@ -50,16 +49,15 @@ class RegionDivider:
         return [*pieces, rest]
 
     def halves(self, einsums: Sequence[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
-        """Return the Einsums of a region with at least two Einsums in two pieces. The border is where the fewest tensors go on,
-        in the middle half of the region.
-        """
+        """Return the Einsums of a region with at least two Einsums in two pieces. The border is where the fewest tensors cross
+        it, in the middle half of the region."""
         quarter = max(1, len(einsums) // 4)
         crossing, middle = self._crossing(einsums), len(einsums) / 2
         end = min(range(quarter, len(einsums) - quarter + 1), key=lambda n: (crossing[n], abs(n - middle)))
         return tuple(einsums[:end]), tuple(einsums[end:])
 
     def _end(self, einsums: list[str]) -> int:
-        """Return how many Einsums the first piece holds."""
+        """Return how many Einsums the first piece has."""
         largest, loops = 1, self._loops[einsums[0]]
         while largest < len(einsums) and loops + self._loops[einsums[largest]] <= MOST_REDUCTION_LOOPS:
             loops += self._loops[einsums[largest]]

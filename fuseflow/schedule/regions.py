@@ -1,4 +1,4 @@
-"""The Einsums that run as one region: the schedule's choice, as a partition of the program in an order that can be executed."""
+"""Divides a program into the regions that its schedule chooses, in an order in which they can run."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from fuseflow.schedule.schedule import Schedule
 
 
 def form_regions(program: Program, schedule: Schedule, kept: Collection[str] = ()) -> tuple[Region, ...]:
-    """Return the regions of the program, each Einsum in exactly one, in an order in which they can run. Tensors in `kept` are stored as
-    they are, so that a reshape of them ends a region (`eliminate_reshapes`).
+    """Return the regions of the program, each Einsum in exactly one, in an order in which they can run. Tensors in `kept` are
+    stored in the user's dimensions, so that a reshape of them ends a region (`eliminate_reshapes`).
 
-    Raises `ScheduleError` for a name that the program does not have, for Einsums that two regions claim, for a reshape inside a region of
-    the user, and for a region that would have to be left and entered again.
+    Raises `ScheduleError` for a name that the program does not have, for Einsums that two regions claim, for a reshape inside a
+    region of the user, and for a region that would have to be left and entered again.
     """
     match schedule.fuse_regions:
         case ("layerwise",) if has_regions(program):
@@ -41,7 +41,7 @@ def form_regions(program: Program, schedule: Schedule, kept: Collection[str] = (
 
 
 def grows(program: Program, schedule: Schedule) -> bool:
-    """Return whether nobody has said which regions there are: they grow, and may be divided."""
+    """Return whether neither the user nor the program's text says which regions there are, so that they may be divided."""
     return schedule.grows_regions and not (schedule.fuse_regions == ("layerwise",) and has_regions(program))
 
 

@@ -22,7 +22,7 @@ P = ParamSpec("P")
 
 
 class Lowering(TypedDict, total=False):
-    """What `Schedule.lower` sets, by the names of the fields."""
+    """The settings of `Schedule.lower`, by the names of the fields."""
 
     iteration: str | None
     copies: bool | None
@@ -72,7 +72,8 @@ class Schedule:
     orders: Entries[tuple[str, ...]] = ()
     """The loop orders of regions or of single Einsums, outermost index first."""
     formats: Entries[str] = ()
-    """The storage formats of tensors, by name or by a pattern of names (`*.weight`). Patterns come first: of these the last one counts."""
+    """The storage formats of tensors, by name or by a pattern of names (`*.weight`). Patterns come first, and of these the last
+    one that matches is taken."""
     blocks: Entries[Block] = ()
     """The blocks in which tensors are stored: their size along each of the dimensions."""
     splits: Entries[int] = ()
@@ -86,13 +87,13 @@ class Schedule:
     depths: Entries[int] = ()
     """The slots of FIFOs: of all FIFOs of a region, or, written `layer1/mul.1`, of the FIFO of one input of a node, which wins."""
     associations: Entries[str] = ()
-    """The order in which the products that end in a result are computed, as in `A (X W)`. Rounding changes with it."""
+    """The order in which the products that end in a result are computed, as in `A (X W)`. Their rounding depends on it."""
     buffers: Entries[int] = ()
     """The bytes of the reuse buffer of each port that reads a tensor from memory."""
     preloads: Entries[int] = ()
-    """The ports that read a tensor once, in order, for all nodes that read it."""
+    """The number of ports that read a tensor once, in order, for all nodes that read it."""
     plan: Plan = field(default_factory=Plan)
-    """The constant operands that are divided into parts, each stored in the way that suits it."""
+    """The constant operands that are stored in parts, each in a suitable format."""
     iteration: str = "factored"
     """The iteration: with `factored`, a reduction runs in loops of its own; `global` is one iteration space for a whole region, the
     baseline.
@@ -117,9 +118,10 @@ class Schedule:
     for a machine that has the times of the public simulator, else our own.
     """
     order_policy: str = "best"
-    """The legal order that a region gets without one of its own: the `best`-ranked; the `first`, nearest to the program; or `auto`."""
+    """The legal order of a region without a stated one: the `best`-ranked; the `first`, nearest to the program; or `auto`."""
     depth_policy: str = "machine"
-    """The depth of a FIFO that is not in `depths`: the depth of the `machine`; or `auto`, the slots that the estimate finds it to need."""
+    """The depth of a FIFO that is not in `depths`: the depth of the `machine`; or `auto`, the slots that it needs by the
+    estimate."""
     intermediates: str = "real"
     """The results of other regions that a region reads: the `real` ones, or `dense` random stand-ins with 60% of zeros, stored."""
     copies: bool = True
@@ -127,9 +129,10 @@ class Schedule:
     drop_zeros: tuple[str, ...] = ()
     """Results that are stored without the entries equal to their implicit value."""
     resident: tuple[str, ...] = ()
-    """Inputs that lie in the configuration of the accelerator, and are read there without a request to the memory."""
+    """Inputs that are part of the configuration of the accelerator, and are read there without a request to the memory."""
     places: Mapping[tuple[str, str, object], Span] = field(default_factory=dict, compare=False, repr=False)
-    """The places of the entries of a file, by section, name and value, so that a value that replaces another has no place."""
+    """The locations of the entries of a file, by section, name and value, so that a value that replaces another has no
+    location."""
 
     def __post_init__(self) -> None:
         for name, section in BY_FIELD.items():
@@ -137,7 +140,7 @@ class Schedule:
 
     @property
     def open(self) -> bool:
-        """Whether the schedule leaves something to `fuseflow.autoschedule`, so that it cannot be compiled."""
+        """Whether the schedule leaves a choice to `fuseflow.autoschedule`, so that it cannot be compiled."""
         return self.fuse_regions == ("auto",) or self.order_policy == "auto" or self.plan.auto
 
     @property
@@ -147,7 +150,7 @@ class Schedule:
 
     @property
     def grows_regions(self) -> bool:
-        """Whether nobody has named its regions: they grow as large as `layerwise` or `full` says, and may be divided."""
+        """Whether the user names no regions: these are as large as `layerwise` or `full` says, and may be divided."""
         return self.fuse_regions in (("layerwise",), ("full",))
 
     @_fluent
@@ -226,7 +229,7 @@ class Schedule:
         return self
 
     def _with(self, key: str, more: Any) -> Schedule:
-        """Return the schedule with more in the section of this key."""
+        """Return the schedule with `more` added to the section of this key."""
         section = BY_KEY[key]
         changed = {section.attribute: section.added(getattr(self, section.attribute), more)}
         return replace(self, **changed)
@@ -268,7 +271,7 @@ class Schedule:
 
     @classmethod
     def from_document(cls, document: yaml.ScheduleDocument) -> Schedule:
-        """Return the schedule of a part of a YAML text, as `from_yaml` does of a whole text."""
+        """Return the schedule in an entry of a YAML text, as `from_yaml` does for a whole text."""
         contents, schedule = dict(document.sections), cls()
         if "plan" in document.sections.model_fields_set:
             contents["plan"] = Plan.from_rows(PlanReader(document.text, (*document.base, "plan")), contents["plan"])
@@ -294,7 +297,7 @@ class Schedule:
         return cls.from_yaml(text, str(path))
 
     def place(self, section: str, name: str) -> Span | None:
-        """Return the place of an entry (`order`, `T`), if it is from a file."""
+        """Return the location of an entry (such as `order`, `T`), None if it is not from a file."""
         return next((self.places.get(entry) for entry in self._entries() if entry[:2] == (section, name)), None)
 
     def _entries(self) -> Iterator[tuple[str, str, object]]:

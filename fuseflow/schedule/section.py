@@ -14,13 +14,13 @@ from fuseflow.errors import ScheduleError, UsageError, did_you_mean
 from fuseflow.schedule.entries import Entries, check_name, parse_assignments
 
 Completion = Literal["", "parts", "tensors", "indices"]
-"""Which names of a model a shell offers for a flag; parts are modules and Einsums."""
+"""Which names of a model a shell completes in a flag; parts are modules and Einsums."""
 
 
 @dataclass(frozen=True, slots=True)
 class Number:
-    """The whole numbers that a section may have for a name: from `least` to `most`, or without an end if that is 0. `what` stands in
-    messages."""
+    """The whole numbers that a section may have for a name: from `least` to `most`, or without an upper end if that is 0. `what`
+    describes them in messages."""
 
     what: str
     least: int = 1
@@ -34,7 +34,7 @@ class Number:
         return not isinstance(number, bool) and self.least <= number <= (self.most or number)
 
     def read(self, flag: str, text: str) -> int:
-        """Return the number that a flag gives. Raises `UsageError` if the text is none."""
+        """Return the number in the text of a flag. Raises `UsageError` if it is not such a number."""
         if not re.fullmatch(r"[0-9]{1,9}", text) or not self.allows(int(text)):
             raise UsageError(f"`{flag}`: `{text}` is not {self.what}", hint=self.hint)
         return int(text)
@@ -44,9 +44,10 @@ class Number:
 class Section:
     """A section whose value is replaced by a later one.
 
-    `key` is its name in a file, and with `-` for `_` the name of its flag; `field` is the field of `Schedule`, if that has another name.
-    `of` is the type of its value in a file. `help`, `metavar` and `completion` describe the flag; there is none without `help`. `check`
-    returns the value in its canonical form, `parse` the value of a flag, and `write` the value in a file; None is left out.
+    `key` is its name in a file, and with `-` for `_` the name of its flag; `field` is the field of `Schedule`, if that has
+    another name. `of` is the type of its value in a file. `help`, `metavar` and `completion` describe the flag; there is none
+    without `help`. `check` returns the value in its canonical form, `parse` the value of a flag, and `write` the value in a file;
+    None is left out.
     """
 
     key: str
@@ -73,7 +74,7 @@ class Section:
         return {self.key: self.parse(given)}
 
     def added(self, _value: Any, more: Any) -> Any:
-        """Return the value of the field after `more` was said."""
+        """Return the value of the field after `more` was added."""
         return more
 
     def pieces(self, content: Any) -> Iterator[tuple[tuple[str, ...], Any]]:
@@ -82,7 +83,7 @@ class Section:
             yield (), content
 
     def written(self, value: Any) -> Any:
-        """Return the section as a file has it. It is empty or None for one that says nothing."""
+        """Return the section in the form that a file has. It is empty or None if it states nothing."""
         return self.write(value)
 
     def entries(self, _value: Any) -> Iterator[tuple[str, object]]:
@@ -107,7 +108,7 @@ class Word(Section):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Names(Section):
-    """A section that is a set of names, to which a later one adds. `phrase` stands before a name in messages."""
+    """A section that is a set of names, to which a later one adds. `phrase` comes before a name in messages."""
 
     of: Any = list[str]
     phrase: str
@@ -140,7 +141,7 @@ class Fused(Names):
 class Named(Section):
     """A section that has a value for each of some names; a later one replaces the values of equal names.
 
-    `of` is the type of a value in a file. `phrase` stands before a name in messages, and `example` shows its flag there.
+    `of` is the type of a value in a file. `phrase` comes before a name in messages, and `example` shows its flag there.
     `check_entry` returns the value of a name in canonical form, `parse_entry` the value of one flag, and `number` says which
     numbers both may be. The flag may also be one of the words of a `policy`, which is for all else, and `otherwise` says so in
     messages. With `patterns`, names that are patterns come first and keep their order, since the last one counts.

@@ -1,7 +1,7 @@
 """The sections of a schedule, one row each: its key, its flag with the help, its check, and how it is read and written.
 
-A new section is a row here, and a field of `Schedule` with a method that adds to it. The rows are in the order of the help. Nothing is
-imported that `--help` does not need.
+A new section is a row here, and a field of `Schedule` with a method that adds to it. The rows are in the order of the help. Only
+modules that `--help` needs are imported.
 """
 
 from __future__ import annotations
@@ -22,7 +22,8 @@ if TYPE_CHECKING:
 
 
 def fuse_names(names: tuple[str, ...]) -> tuple[str, ...]:
-    """Return the names in the section `fuse` in canonical form. Raises `ScheduleError` for a keyword beside other names."""
+    """Return the names in the section `fuse` in canonical form. Raises `ScheduleError` for a keyword together with other
+    names."""
     keywords = [k for k in KEYWORDS if k in names]
     if keywords == ["none"]:  # everything that is not named is left alone anyway
         return tuple(name for name in names if name != "none") or names
@@ -48,7 +49,8 @@ def member_names(name: str, members: Sequence[str]) -> tuple[str, ...]:
 
 
 def loop_order(target: str, indices: Sequence[str]) -> tuple[str, ...]:
-    """Return a loop order without spaces around its indices. Raises `ScheduleError` for an index that is no name, or that stands twice."""
+    """Return a loop order without spaces around its indices. Raises `ScheduleError` for an index that is not a name, or that is
+    in it twice."""
     words = tuple(word.strip() for word in indices)
     for word in words:
         if not word.isidentifier():
@@ -59,9 +61,8 @@ def loop_order(target: str, indices: Sequence[str]) -> tuple[str, ...]:
 
 
 def format_text(tensor: str, text: str) -> str:
-    """Return the format in canonical spacing. Raises `ScheduleError` for a text that is no format. Whether it fits the rank of the tensor
-    is checked when a program is compiled.
-    """
+    """Return the format in canonical spacing. Raises `ScheduleError` for a text that is not a format. Whether it fits the rank of
+    the tensor is checked when a program is compiled."""
     from fuseflow.tensors.format import SHORT_NAMES, Format, parse_short_name, without_all
 
     text, complete = without_all(text)
@@ -92,16 +93,15 @@ def block_sizes(tensor: str, sizes: Sequence[int]) -> Block:
 
 
 def block_text(flag: str, text: str) -> Block:
-    """Return the sizes of a block that a flag gives. Raises `UsageError` if the text has another form."""
+    """Return the sizes of a block in the text of a flag. Raises `UsageError` if the text has another form."""
     if not re.fullmatch(r"[0-9]{1,9}(x[0-9]{1,9})*", text):
         raise UsageError(f"`{flag}`: `{text}` is not a block", hint="write its size along each dimension: `16x16`")
     return tuple(map(int, text.split("x")))
 
 
 def split_size(target: str, size: int) -> int:
-    """Return the size of the parts of an index. Raises `ScheduleError` for a name that is no index of an Einsum, and for a size below 2.
-    Whether it divides the index is checked when a program is compiled.
-    """
+    """Return the size of the inner loop of a split index. Raises `ScheduleError` for a name that is not an index of an Einsum,
+    and for a size below 2. Whether it divides the index is checked when a program is compiled."""
     einsum, _, index = target.rpartition(".")
     if not einsum or not index.isidentifier():
         raise ScheduleError(
@@ -122,7 +122,7 @@ def vector_width(width: int) -> int:
 
 
 def lane_count(index: str, lanes: int) -> int:
-    """Return the number of lanes of an index. Raises `ScheduleError` for a name that is no index."""
+    """Return the number of lanes of an index. Raises `ScheduleError` for a name that is not an index."""
     region, stage, name = split_lanes(index)
     words = [region] if region or index != name else []
     words += [stage] if "/" in index else []
@@ -142,7 +142,7 @@ def fifo_depth(name: str, depth: int) -> int:
 
 
 def chain_text(result: str, text: str) -> str:
-    """Return the chain of products of a result in its canonical form. Raises `ScheduleError` for a text that is none."""
+    """Return the chain of products of a result in its canonical form. Raises `ScheduleError` for a text that is not a chain."""
     from fuseflow.einsum.chain import Chain
 
     try:
@@ -152,7 +152,8 @@ def chain_text(result: str, text: str) -> str:
 
 
 def buffer_size(tensor: str, size: int | str) -> int:
-    """Return the bytes of a reuse buffer. Raises `ScheduleError` for a value that is no number of bytes, and for one below 1."""
+    """Return the bytes of a reuse buffer. Raises `ScheduleError` for a value that is not a number of bytes, and for one below
+    1."""
     if isinstance(size, bool) or not isinstance(size, int | str):
         raise ScheduleError(f"buffer of `{tensor}`: {size} is no number of bytes", hint=BYTES_HINT)
     try:
@@ -162,7 +163,7 @@ def buffer_size(tensor: str, size: int | str) -> int:
 
 
 def plan_of(plan: Plan | Path) -> Plan:
-    """Return a plan as it is, the plan in a file, or the one that is still to be chosen for `auto`."""
+    """Return a plan unchanged, the plan in a file, or for the path `auto` the plan that is still to be chosen."""
     from fuseflow.plan.plan import AUTO, Plan, read_plan
 
     if isinstance(plan, Plan):

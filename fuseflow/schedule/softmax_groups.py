@@ -53,7 +53,7 @@ def softmax_groups(program: Program) -> tuple[tuple[str, ...], ...]:
 
 
 def _same(program: Program) -> dict[str, str]:
-    """Return, for every tensor, the first that is defined equally: a norm may compute its mean twice."""
+    """Return, for every tensor, the first one with an equal definition: a norm may compute its mean twice."""
     representative = {t.name: t.name for t in program.inputs}
     first = dict[tuple[object, ...], str]()
     for einsum in program.einsums:
@@ -84,14 +84,15 @@ def _groups(program: Program) -> tuple[tuple[str, ...], ...]:
 
 @dataclass(frozen=True, slots=True)
 class _DerivedTensor:
-    """A tensor made from the root: the root's dimension that each of its own runs along, and whether a reduction lies between."""
+    """A tensor that is computed from the root: for each of its dimensions the dimension of the root that it runs along, and
+    whether a reduction is between them."""
 
     dimensions: tuple[int, ...]
     reduced: bool
 
 
 def _reconvergences(program: Program) -> list[tuple[str, set[str]]]:
-    """Return every tensor from which a group starts, with the group, in program order."""
+    """Return every tensor from which a group starts, with the Einsums of the group, in program order."""
     groups_by_root = []
     roots = {t.name: len(t.shape) for t in program.inputs} | {e.name: len(e.indices) for e in program.einsums}
     readers: dict[str, list[int]] = {}
@@ -111,8 +112,7 @@ def _reconverging(
 ) -> set[str]:
     """Return the Einsums on the paths from a tensor to Einsums that close a group. `readers` has the positions of the Einsums
     that read a tensor; only readers of a derived tensor are visited, in program order. `facts` are the facts of the Einsums, by
-    position. An Einsum that closes a group reads the root, so that nothing behind the last reader of the root matters.
-    """
+    position. An Einsum that closes a group reads the root, so that no Einsum behind the last reader of the root matters."""
     derived = {root: _DerivedTensor(tuple(range(rank)), False)}
     members = set[str]()
     waiting = list(readers.get(root, ()))  # ascending, and so a heap
@@ -138,8 +138,7 @@ def _reconverging(
 @dataclass(frozen=True, slots=True)
 class _EinsumFacts:
     """The facts about an Einsum that any derivation needs: the indices of its left side, all of its indices, the groups of
-    indices that stand together in its body or in the body of a reduction, and whether it reduces or its left side has a split.
-    """
+    indices that are together in its body or in the body of a reduction, and whether it reduces or its left side has a split."""
 
     left: tuple[str, ...]
     names: frozenset[str]
@@ -189,7 +188,7 @@ def _closes(einsum: Einsum, root: str, derived: Mapping[str, _DerivedTensor]) ->
 
 
 def _between(name: str, derived: Mapping[str, _DerivedTensor], defined: Mapping[str, Einsum]) -> set[str]:
-    """Return the Einsums from the root to `name`, itself included."""
+    """Return the Einsums from the root to `name`, with `name`."""
     members, pending = set[str](), [name]
     while pending:
         tensor = pending.pop()
@@ -200,7 +199,8 @@ def _between(name: str, derived: Mapping[str, _DerivedTensor], defined: Mapping[
 
 
 def _link(root: str, groups: list[set[str]], defined: Mapping[str, Einsum]) -> set[str]:
-    """Return `root` and the unary pointwise Einsums back from it to the nearest group, that group's result included; else nothing."""
+    """Return `root` and the unary pointwise Einsums back from it to the nearest group, with that group's result; empty if there
+    is none."""
     chain = {root}
     name = root
     while not any(name in group for group in groups):

@@ -20,8 +20,9 @@ from fuseflow.samml.nodes import Edge, Graph, Port
 def mark_fiber_fifos(graph: Graph) -> Graph:
     """Return the graph with `fiber_fifos` computed afresh.
 
-    An input is listed if a fold that holds a fiber back is upstream of another input and not of this one, while a stream upstream of this
-    one feeds that fold with at least one token for every element of the fiber. Sets of folds are bit masks.
+    An input of a node is listed if a fold that holds a fiber back is upstream of another input and not of this one, while a
+    stream upstream of this one feeds that fold with at least one token for every element of the fiber. Sets of folds are bit
+    masks.
     """
     behind, fed = _behind(graph), _fed(graph)
     edges = []
@@ -34,13 +35,13 @@ def mark_fiber_fifos(graph: Graph) -> Graph:
 
 
 def _folds(graph: Graph) -> dict[str, int]:
-    """Return the bit of every fold."""
+    """Return the bit of every fold: a node that holds back what it emits until its fiber has ended."""
     folds = (node.name for node in graph.nodes if node.holds_back)
     return {name: 1 << k for k, name in enumerate(folds)}
 
 
 def _behind(graph: Graph) -> dict[str, int]:
-    """Return the folds upstream of every node, the node itself among them."""
+    """Return, for every node, the bits of the folds upstream of it and its own bit if it is one."""
     folds, upstream = _folds(graph), dict[str, int]()
     for node in graph.nodes:
         upstream[node.name] = folds.get(node.name, 0) | _union(upstream[p.node] for p in node.inputs)
@@ -48,7 +49,8 @@ def _behind(graph: Graph) -> dict[str, int]:
 
 
 def _fed(graph: Graph) -> dict[str, int]:
-    """Return, for every node, the folds that it or a node upstream feeds at least as deep as the fiber that is folded."""
+    """Return, for every node, the bits of the folds that it or a node upstream feeds, at least as deep as the fiber that is
+    folded."""
     types, folds = graph.types(), _folds(graph)
     feeds = dict.fromkeys((node.name for node in graph.nodes), 0)  # the folds downstream
     for node in reversed(graph.nodes):

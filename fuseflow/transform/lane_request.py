@@ -1,4 +1,4 @@
-"""The lanes that are asked for: of an index in a whole graph, and of an index in one stage, which has lanes of its own."""
+"""The lanes that are asked for: of an index in a whole graph, or in one stage, which replaces the former there."""
 
 from __future__ import annotations
 
@@ -11,11 +11,12 @@ from fuseflow.samml.nodes import Graph
 from fuseflow.transform.stream_levels import Loops, node_levels, stage_loops, stream_levels
 
 Writers: TypeAlias = str
-"""Where lanes write what they have of a dense result: nowhere (`once`); wherever a lane knows the places (`lanes`), for which it may have
-to write the implicit value where the result has no entry; or where it hardly ever has to (`auto`), since whole rows are missing at most."""
+"""How a dense result that lanes compute is written: once, after a merge (`once`); by each lane that knows its coordinates
+(`lanes`), which may have to write the implicit value where the result has no entry; or by each lane if at most whole rows lack
+entries (`auto`)."""
 
 MAX_NODES = 30_000
-"""The number of nodes that a graph with lanes may have."""
+"""The most nodes of a graph with lanes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,8 +24,8 @@ class LaneRequest:
     """The requested lanes.
 
     `lanes` has the number of lanes of each index, outermost first. `own` has the number of lanes of an index in one stage, which
-    replaces the number in `lanes`. An index that only stages deal has one lane in `lanes`, at its place in the order. `writers`
-    says whether each lane writes its part of a dense result.
+    replaces the number in `lanes`. An index that only stages deal has one lane in `lanes`, at its position in the order.
+    `writers` says whether each lane writes its part of a dense result.
     """
 
     lanes: Mapping[str, int]
@@ -36,18 +37,18 @@ class LaneRequest:
         return self.own.get((stage, index), self.lanes.get(index, 1))
 
     def counts(self, index: str) -> tuple[int, ...]:
-        """Return the different numbers of lanes above one over which an index is dealt, first the one of stages without their own."""
+        """Return the different numbers of lanes above one over which an index is dealt, first that of stages without an entry in
+        `own`."""
         counts = (self.lanes[index], *(count for (_, dealt), count in self.own.items() if dealt == index))
         return tuple(count for count in dict.fromkeys(counts) if count > 1)
 
     def loop(self, stage: str, index: str) -> str:
-        """Return how the lanes of an index in a stage are called: `i`, or `T.i` if they are the stage's own."""
+        """Return the name of the lanes of an index in a stage: `i`, or `T.i` if the stage has an entry in `own`."""
         return f"{stage}.{index}" if (stage, index) in self.own else index
 
     def check(self, graph: Graph, loops: Loops, stages: Mapping[str, str]) -> None:
-        """Raise `ScheduleError` for numbers that are none, for indices and stages that are not there, and where two indices that are
-        dealt share a loop.
-        """
+        """Raise `ScheduleError` for numbers of lanes below 1, for indices and stages that do not exist, and if two indices that
+        are dealt share a loop."""
         indices = {index for node in graph.nodes for index in loops.get(node.name, ())}
         for index, count in self.lanes.items():
             _check_count(index, count)
@@ -80,7 +81,8 @@ class LaneRequest:
 
 
 def refuse_too_many(graph: Graph, loop: str, count: int, dealt: int) -> None:
-    """Raise `ScheduleError` if a graph whose `dealt` nodes are dealt over `count` lanes may have more nodes than a graph can hold."""
+    """Raise `ScheduleError` if a graph may have more than `MAX_NODES` nodes once `dealt` of its nodes are copied to `count`
+    lanes. `loop` is the name of the lanes."""
     nodes = len(graph.nodes)
     most = nodes + (count - 1) * dealt
     if most > MAX_NODES:

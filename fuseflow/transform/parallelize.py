@@ -72,9 +72,9 @@ class LaneGraph:
     """A graph with lanes.
 
     `loops` has the indices of its scans and ranges, and `stages` the stage that each node is in. `places` has, by node, the loop
-    and the number of each lane that the node is in, outermost first: the loop is `i`, or `T.i` where only stage T has the lanes.
-    It does not have nodes outside all lanes. Nodes that deal and gather are in no stage: if lanes of another loop held a fork and
-    not its merge, each fork would deal in a turn of its own.
+    and the number of each lane that the node is in, outermost first: the loop is `i`, or `T.i` if only stage T has the lanes.
+    Nodes outside all lanes are not in it. Nodes that deal and gather are in no stage: if lanes of another loop had a fork and not
+    its merge, each fork would deal in another turn.
     """
 
     graph: Graph
@@ -91,14 +91,14 @@ def parallelize(
     own: Mapping[tuple[str, str], int] | None = None,
     writers: Writers = "once",
 ) -> LaneGraph:
-    """Deal each index over its number of lanes, in this order: lanes of the second index are inside lanes of the first.
+    """Return the graph with each index dealt over its lanes, in order: lanes of the second index are inside those of the first.
 
-    `stages` says by node which stage the node is in. `own` has the number of lanes of an index in one stage; `lanes` has the
-    number for all other stages. An index that only stages deal has one lane in `lanes`, at its place in the order. `writers` says
-    whether dense results are written in lanes.
+    `loops` has the indices of scans and ranges, and `stages` the stage of each node, by name. `own` has the number of lanes of an
+    index in one stage; `lanes` has the number for all other stages. An index that only stages deal has one lane in `lanes`, at
+    its position in the order. `writers` says whether dense results are written in lanes.
 
-    Raises `ScheduleError` where two of the indices share a loop, for more lanes than a graph can hold, and for a stage that has nothing
-    to be dealt.
+    Raises `ScheduleError` if two of the indices share a loop, for more lanes than a graph can hold, and for a stage that has
+    nothing to be dealt.
     """
     request = LaneRequest(lanes, {} if own is None else own, writers)
     request.check(graph, loops, stages)
@@ -117,7 +117,7 @@ def parallelize(
 
 
 def _dealt(before: LaneGraph, request: LaneRequest, index: str, count: int) -> LaneGraph:
-    """Deal an index in the stages that ask for this number of lanes."""
+    """Return the graph with an index dealt over `count` lanes, in the stages that ask for that."""
     nodes = {node.name: _stage(before, request, node) for node in before.graph.nodes}
     loops = {name: request.loop(stage, index) for name, stage in nodes.items() if request.count(stage, index) == count}
     refuse_too_many(before.graph, index, count, len(loops))
@@ -125,23 +125,23 @@ def _dealt(before: LaneGraph, request: LaneRequest, index: str, count: int) -> L
 
 
 def _stage(before: LaneGraph, request: LaneRequest, node: Primitive) -> str:
-    """Return the stage that a node is in, or "". If results are written in lanes, their writers are in the stage that gives the values."""
+    """Return the stage of a node, or "". If results are written in lanes, writers are in the stage that makes the values."""
     if request.writers != "once" and isinstance(node, WriteLevel | WriteValues):
         return before.stages.get(_values(before.graph, node.tensor).node, "")
     return before.stages.get(node.name, "")
 
 
 def _values(graph: Graph, tensor: str) -> Port:
-    """Return the stream of the values that are written to a tensor."""
+    """Return the stream of values that is written to a tensor."""
     return next(node.inputs[0] for node in graph.nodes if isinstance(node, WriteValues) and node.tensor == tensor)
 
 
 class _Dealer:
-    """A rewriter of a graph for one index, node by node. For a stream of the original graph, `whole` gives the stream outside the lanes
-    and `dealt` the stream of each lane; both are made on demand.
+    """A rewriter of a graph for one index, node by node. For a stream of the original graph, `whole` returns the stream outside
+    the lanes and `dealt` the stream of each lane; both are made on demand.
 
-    `inside` has the nodes that may run in lanes, each with the name of the lanes there. All others run once. Dense results are written in
-    lanes as the `writers` say: `written` has the streams that each lane writes, by the stream that would be written once.
+    `inside` has the nodes that may run in lanes, each with the name of the lanes. All others run once. Dense results are written
+    in lanes as the `writers` say: `written` has the streams that each lane writes, by the stream that would be written once.
     """
 
     def __init__(self, before: LaneGraph, index: str, count: int, inside: Mapping[str, str], writers: Writers) -> None:
@@ -188,11 +188,11 @@ class _Dealer:
     # Where a node runs ---------------------------------------------------------------------------------------------------------
 
     def at(self, port: Port) -> int | None:
-        """Return the level of a stream that the index runs over, 0 being the outermost, or None if it lacks the index."""
+        """Return the level of a stream that runs over the index, 0 being the outermost, or None if it lacks the index."""
         return next((at for at, indices in enumerate(self.levels[port]) if self.index in indices), None)
 
     def way(self, node: Primitive) -> Placement:
-        """Return where a node runs, which depends on its grain and on the level of the index."""
+        """Return where a node runs: once, in lanes, or in lanes and then a fold. Its grain and the index's level decide."""
         if node.name not in self.inside:
             return "once"
         shared = common_levels(self.levels[p] for p in node.inputs)
@@ -214,7 +214,7 @@ class _Dealer:
 
     def is_written_in_lanes(self, node: Primitive) -> bool:
         """Return whether each lane writes its part of the tensor of a node. The values must be in the lanes by then. The tensor
-        must have all coordinates, or, where the others can be filled in, all that are dealt."""
+        must have all coordinates, or, if the missing ones can be filled in, all that are dealt."""
         if self.writers == "once" or isinstance(node, LaneWriter) or not isinstance(node, TensorWriter):
             return False
         decl, values = self.graph.declared[node.tensor], _values(self.graph, node.tensor)
@@ -243,7 +243,7 @@ class _Dealer:
         return self.written[tensor]
 
     def fill(self, tensor: str, streams: Sequence[Port], lane: int) -> tuple[Port, ...]:
-        """Return the coordinates of each level of a tensor, and its values, in one lane: all below the coordinates that it was dealt."""
+        """Return the coordinates of each level of a tensor, and its values, in one lane: all below those dealt to it."""
         *_, values = streams
         decl, dealt = self.graph.declared[tensor], self.at(values)
         assert dealt is not None
@@ -277,7 +277,7 @@ class _Dealer:
     # Streams -------------------------------------------------------------------------------------------------------------------
 
     def whole(self, port: Port) -> Port:
-        """Return the stream outside the lanes."""
+        """Return a stream as it is outside the lanes, merged from them if need be."""
         if port not in self.wholes:
             at = self.at(port)
             assert at is not None
@@ -286,7 +286,7 @@ class _Dealer:
         return self.wholes[port]
 
     def dealt(self, port: Port) -> tuple[Port, ...]:
-        """Return the stream in every lane."""
+        """Return a stream as it is in every lane. Without the index, it is the same in all."""
         at = self.at(port)
         if at is None:
             return (self.whole(port),) * self.count
@@ -295,7 +295,7 @@ class _Dealer:
         return self.lanes[port]
 
     def spread(self, port: Port, at: int) -> tuple[Port, ...]:
-        """Deal the elements of a whole stream if its last level is the index, else the lists below each coordinate of the index."""
+        """Deal the elements of a whole stream if its last level `at` has the index, else the lists below each coordinate."""
         if at == self.types[port].depth - 1:
             return self.put(Fork(self.named("fork", port), (self.whole(port),), self.count), like=port)
         name = self.named("align", port)
@@ -322,14 +322,14 @@ class _Dealer:
         return self.carried(above, port), self.forks[above]
 
     def prove(self) -> None:
-        """Prove the shapes of the streams of the graph, once."""
+        """Prove the shapes of the streams of the graph, unless that was done."""
         if not self.shapes:
             prover = proved(self.graph)
             self.shapes, self.derivations = {p: s.shape for p, s in prover.facts.items()}, prover.derivations
 
     def ancestor(self, port: Port, at: int) -> Port | None:
-        """Return the coordinate stream of level `at` that a stream hangs below by the way it is made, not only because it is as full.
-        Lanes of another index may be folded later, and full streams differ then."""
+        """Return the coordinate stream of level `at` from which a stream is made, None if there is none. It is not enough that
+        both are full: lanes of another index may be folded later, and full streams differ then."""
         while True:
             node = self.by_name[port.node]
             outputs = (p for p in _outputs(node) if self.types[p].kind == "crd" and self.types[p].depth == at + 1)
@@ -346,13 +346,13 @@ class _Dealer:
             port = above[0]
 
     def of_shape(self, wanted: StreamShape) -> Iterator[Port]:
-        """Return the coordinate streams of a shape, of nodes that were rewritten already."""
+        """Return the coordinate streams of a shape whose nodes were rewritten already."""
         streams = (p for p, shape in self.shapes.items() if shape is wanted and self.types[p].kind == "crd")
         return (p for p in streams if p in self.wholes or p in self.lanes)
 
     def carried(self, shape: StreamShape, like: Port) -> Port:
         """Return the whole coordinate stream of a shape. If lanes of another index got only the values below it, it is dealt and
-        merged as these values were."""
+        merged in the same way as these values (`like`)."""
         if shape not in self.recovered:
             crd = next(self.of_shape(shape), None)
             if crd is not None:
@@ -392,8 +392,8 @@ class _Dealer:
         return tuple(names)
 
     def put(self, node: Primitive, like: Port | None = None, lane: int | None = None) -> tuple[Port, ...]:
-        """Add a node, and return its outputs. With `like`, it gets a free name and stands in the lanes of that stream's node and in lane
-        `lane` of this index."""
+        """Add a node, and return its outputs. With `like`, it gets an unused name, and is in the lanes of that stream's node and
+        in lane `lane` of this index."""
         if like is not None:
             name = self.fresh(node.name)
             node = node if node.name == name else replace(node, name=name)
@@ -416,7 +416,7 @@ class _Dealer:
         return f"{purpose}_{self.index}_{stream}"
 
     def accessed(self, node: Primitive) -> Primitive:
-        """Return a node without `sequential` if its references do not come straight from their parent's scan any more."""
+        """Return a node without `sequential` if its references no longer come straight from the scan of the level above."""
         if isinstance(node, Scan | Load) and node.sequential:
             return replace(node, sequential=isinstance(self.nodes[node.inputs[0].node], Scan | Root))
         return node
@@ -424,7 +424,7 @@ class _Dealer:
     # Reductions over the lanes -------------------------------------------------------------------------------------------------
 
     def fold(self, node: Primitive, lanes: Sequence[str]) -> tuple[Port, ...]:
-        """Combine the results of all lanes by a tree of joins and operators. A lane without elements has the identity or no coordinates."""
+        """Combine the results of lanes by a tree of joins and operators. An empty lane has the identity or no coordinates."""
         assert isinstance(node, Reduce | Accumulate)
         function, slot = f"fold_{node.function}", Operand(REDUCERS[node.function].identity)
         like = Port(node.name)
@@ -457,7 +457,7 @@ def _outputs(node: Primitive) -> tuple[Port, ...]:
 
 
 def _levels_dealt(lanes: Sequence[StreamShape]) -> int:
-    """Return how many levels above the innermost one the elements were dealt: there lane k is the k-th lane of its structure."""
+    """Return how many levels above the innermost the elements were dealt: there the shapes are lanes of one structure."""
     levels, at = 0, list(lanes)
     while any(shape.origin[0] != "lane" or shape.origin[2:] != (len(at), k) for k, shape in enumerate(at)):
         levels, at = levels + 1, [shape.parent for shape in at if shape.parent is not None]
@@ -466,7 +466,7 @@ def _levels_dealt(lanes: Sequence[StreamShape]) -> int:
 
 
 def _tree(leaves: Sequence[T], combine: Callable[[T, T], T]) -> T:
-    """Combine all leaves, neighbours first."""
+    """Combine all leaves to one value, neighbours first."""
     while len(leaves) > 1:
         pairs = [combine(a, b) for a, b in zip(leaves[::2], leaves[1::2], strict=False)]
         leaves = [*pairs, *leaves[len(leaves) - len(leaves) % 2 :]]

@@ -1,4 +1,4 @@
-"""The indices that every level of every stream runs over, given the indices of the scans and ranges that make the levels."""
+"""The indices of every level of every stream, given the indices of the scans and ranges that make the levels."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from typing import TypeAlias
 from fuseflow.samml.nodes import Graph, Port, Primitive
 
 Levels: TypeAlias = tuple[frozenset[str], ...]
-"""The indices of each level of a stream, outermost first. They are several where loops share a scan, and none where a level is made of two
-levels or of a part of one."""
+"""The indices of each level of a stream, outermost first. A level has several if loops share a scan, and none if it is made of
+two levels or of a part of one."""
 
 Loops: TypeAlias = Mapping[str, frozenset[str]]
 """The indices of the level that each scan and range makes, by node name."""
@@ -19,7 +19,7 @@ NO_INDICES: frozenset[str] = frozenset()
 
 
 def stream_levels(graph: Graph, loops: Loops) -> dict[Port, Levels]:
-    """Return the levels of every stream."""
+    """Return the indices of each level of every stream."""
     nests: dict[Port, Levels] = {}
     types = graph.types()
     for node in graph.nodes:
@@ -32,7 +32,8 @@ def stream_levels(graph: Graph, loops: Loops) -> dict[Port, Levels]:
 
 
 def common_levels(streams: Iterable[Levels]) -> Levels:
-    """Return the levels of streams that are nested in each other. Each level has the indices on which all streams with it agree."""
+    """Return the levels of streams that are nested in each other. Each level has the indices that all streams with this level
+    share."""
     shared, nested = [], tuple(streams)
     if len(nested) == 1:
         return nested[0]
@@ -49,7 +50,8 @@ def node_levels(node: Primitive, levels: Mapping[Port, Levels]) -> Iterator[froz
 
 
 def stage_loops(graph: Graph, loops: Loops, stages: Mapping[str, str]) -> dict[str, frozenset[str]]:
-    """Return by stage, in the order of the graph, the indices of the loops that its nodes run in. `stages` is by node name."""
+    """Return by stage, in the order of the graph, the indices of the loops that its nodes run in. `stages` has the stage of each
+    node."""
     levels, inside = stream_levels(graph, loops), dict[str, frozenset[str]]()
     for node in graph.nodes:
         stage = stages.get(node.name)

@@ -284,7 +284,7 @@ class StreamRules:
         return self.memo.once(("select", node.keep, node.every, node.levels), (inner,), count)
 
     def _entries(self, nests: Sequence[FiberNest]) -> tuple[Ints, list[Ints]]:
-        """Return for each entry its fiber of the outermost of these levels, and its coordinates as one column for each level."""
+        """Return for each entry its fiber of the outermost of these levels, and its coordinates, one column for each level."""
         row, columns = np.arange(nests[0].level.fibers), list[Ints]()
         at = row
         for nest in nests:
@@ -387,8 +387,7 @@ def _labels_at(labels: ElementNumbers | None, at: Ints) -> Ints:
 
 
 def _nested_streams(lists: FiberNest, row: Ints, columns: Sequence[Ints], sizes: Sequence[int]) -> tuple[CountedStream, ...]:
-    """Return nested streams in the place of the innermost lists of a stream. `columns` has the coordinates of entries at each
-    depth.
+    """Return nested streams in place of the innermost lists of a stream. `columns` has coordinates of all entries for each depth.
 
     The entries are ordered by `row`, which is the fiber of `lists` that they replace, and then by the columns. Equal neighbours
     become one element.

@@ -1,8 +1,9 @@
 """Operators as arithmetic of the public operators: `add`, `sub`, `mul`, `div` of two streams, these and `max` of a stream and a
 constant, and `exp`, `sin`, `cos`, `rsqrt`, `sigmoid`, `relu` of one stream.
 
-Selections are sums and products of truth values, 0 and 1. A condition is a difference, scaled by 1e30 and cut off. An infinity that is
-selected comes from 1 / sqrt(0). `log` and `erf` are approximations, as exact as numbers of 32 bits: a graph that writes others keeps them.
+Selections are sums and products of truth values, 0 and 1. A condition is a difference, scaled by 1e30 and cut off. An infinity
+that is selected comes from 1 / sqrt(0). `log` and `erf` are approximations, as exact as numbers of 32 bits: a graph that writes
+other types keeps them.
 """
 
 from __future__ import annotations
@@ -18,13 +19,13 @@ from fuseflow.transform.public.rewriter import GraphRewriter
 Value: TypeAlias = Port | float
 """An operand: a stream, or a constant."""
 LARGE = 1e30
-"""A factor that takes every difference of two 32-bit floats to 1 or more, except differences between the smallest floats."""
+"""A factor that makes every difference of two 32-bit floats 1 or more, except differences between the smallest floats."""
 
 
 @dataclass(frozen=True, slots=True)
 class Arithmetic:
-    """A builder of public operators under the name of the operator that they stand for. `slots` are the operands of that one: the streams
-    that it reads have their implicit values."""
+    """A builder of public operators under the name of the operator that they replace. `slots` are the operands of that one: the
+    streams that it reads have their implicit values."""
 
     rewriter: GraphRewriter
     name: str
@@ -89,7 +90,7 @@ class Arithmetic:
 
 
 def _max(a: Arithmetic, x: Value, y: Value) -> Port | None:
-    """Return the maximum of a stream and a constant, or None for two streams: y + relu(x - y) rounds, and loses infinities."""
+    """Return the maximum of a stream and a constant. None for two streams: y + relu(x - y) would round, and lose infinities."""
     if isinstance(x, Port) and isinstance(y, Port):
         return None
     return a.apply("max", x, y)
@@ -154,12 +155,12 @@ def _tanh(a: Arithmetic, x: Port) -> Port:
 
 
 ROOTS = 8
-"""The number of times that `log` takes a reciprocal root: then all numbers of 32 bits are near 1."""
+"""The number of times that `log` takes a reciprocal root: after these, all 32-bit floats are near 1."""
 
 
 def _log(a: Arithmetic, x: Port) -> Port:
-    """The logarithm of a root near 1 by (r - 1) / (r + 1), times the power of the root; three steps of Halley's iteration on exp; and -inf
-    where x is 0. The exponents are kept where exp neither overflows nor vanishes."""
+    """Return the logarithm: of a root r near 1 by (r - 1) / (r + 1), times the power of the root; then three steps of Halley's
+    iteration on exp; and -inf where x is 0. The exponents are limited so that exp neither overflows nor vanishes."""
     root = x
     for _ in range(ROOTS):
         root = a.rsqrt(root)
@@ -177,7 +178,8 @@ ERF_COEFFICIENTS = (0.254829592, -0.284496736, 1.421413741, -1.453152027, 1.0614
 
 
 def _erf(a: Arithmetic, x: Port) -> Port:
-    """erf of the positive part of x minus erf of the negative part, where t = 1 / (1 + p x) and 1 - erf(x) = polynomial(t) exp(-x^2)."""
+    """Return erf of the positive part of x minus erf of the negative part, where t = 1 / (1 + p x) and 1 - erf(x) = polynomial(t)
+    exp(-x^2)."""
 
     def complement(part: Port) -> Port:
         scaled = a.add(a.mul(part, ERF_SCALE), 1.0)
@@ -206,15 +208,16 @@ FORMS: Mapping[str, Callable[..., Port | None]] = {
     "ge": lambda a, x, y: a.negated(_gt(a, y, x)),
     "where": _where,
 }
-"""The forms of operators. Each is given its operands, and returns None for operands for which it has no form."""
+"""The forms of operators. Each is called with the operands, and returns None for operands for which it has no form."""
 SELECTIONS = frozenset(("eq", "ne", "gt", "lt", "le", "ge", "where"))
-"""The operators whose forms hold for finite values alone: an infinity or NaN that is not selected turns the selected value to NaN."""
+"""The operators whose forms are right for finite values alone: an infinity or NaN that is not selected turns the selected value
+to NaN."""
 FORMS_OF_32_BITS: Mapping[str, Callable[..., Port | None]] = {"log": _log, "erf": _erf}
 """The forms that are as exact as numbers of 32 bits."""
 
 
 def public_alu(w: GraphRewriter, node: Alu) -> Sequence[Port] | None:
-    """An operator that the public schema lacks is made of operators that it has."""
+    """Return an operator that the public schema lacks, made of operators that it has. None if it needs no form or has none."""
     streams = iter(node.inputs)
     operands: list[Value] = [slot.value if slot.constant else next(streams) for slot in node.operands]
     if any(w.facts(port).type.tile for port in node.inputs) or _is_public(node, operands):
@@ -230,7 +233,8 @@ def public_alu(w: GraphRewriter, node: Alu) -> Sequence[Port] | None:
 
 
 def _is_public(node: Alu, operands: Sequence[Value]) -> bool:
-    """Return whether the public schema has a quotient, a difference or a maximum of these operands. It has maxima with constants only."""
+    """Return whether the public schema has this quotient, difference or maximum of these operands. It has maxima with constants
+    only."""
     if node.function in ("div", "sub"):
         return isinstance(operands[0], Port) and (node.function == "div" or isinstance(operands[1], Port))
     return node.function == "max" and any(isinstance(x, float) for x in operands)

@@ -33,20 +33,20 @@ RULES: Mapping[type[Primitive], Rule] = {
 
 @dataclass(frozen=True, slots=True)
 class PublicForm:
-    """A graph in public primitives; or as it was, if `private` names parts without a public form. `sources` has, for each node
-    that is not of the graph before, the node there that it is for."""
+    """A graph in public primitives; or unchanged, if `private` names what has no public form. `sources` has, for each new node,
+    the node of the graph before that it replaces."""
 
     graph: Graph
     private: tuple[str, ...] = ()
     sources: Mapping[str, str] = field(default_factory=dict)
 
     def origins(self) -> dict[str, str]:
-        """Return, for each node, the node of the graph before that it is for."""
+        """Return, for each node, the node of the graph before that it replaces or is."""
         return {node.name: self.sources.get(node.name, node.name) for node in self.graph.nodes}
 
 
 def public_form(graph: Graph) -> PublicForm:
-    """Return the public form of a graph."""
+    """Return the public form of a graph, or the graph with the reasons why there is none."""
     rewriter = GraphRewriter(graph)
     public = rewriter.run(RULES)
     warnings = compatibility(public, rewriter.proven)

@@ -9,8 +9,9 @@ from fuseflow.transform.public.rewriter import GraphRewriter, Side
 
 
 def public_join(w: GraphRewriter, node: Join) -> Sequence[Port]:
-    """Every side has a payload. A left join is a union if its first side holds the others, and an intersection if they hold it. Else the
-    union of all sides, intersected with the first, has the coordinates of the first side and `N` where another side lacks one."""
+    """Return a join whose sides all have a payload. A left join is a union if its first side has all coordinates of the others,
+    and an intersection if the others have all of it. Else the union of all sides, intersected with the first, has the coordinates
+    of the first side and `N` where another side lacks one."""
     sides: list[Side] = [(node.inputs[crd], tuple(node.inputs[p] for p in payloads)) for crd, payloads in node.sides()]
     if node.kind != "left":
         return w.join(node.name, node.kind, sides)
@@ -27,7 +28,7 @@ def public_join(w: GraphRewriter, node: Join) -> Sequence[Port]:
 
 
 def _in_order(streams: Sequence[Port], sides: Sequence[Side], wanted: Sequence[Side]) -> list[Port]:
-    """Return the streams of some sides, one for each payload, as they belong to the sides in another order."""
+    """Return the streams of some sides, one for each payload, in the order of the sides in `wanted`."""
     rest, of_side = list(streams), list[tuple[Side, list[Port]]]()
     for side in sides:
         of_side.append((side, rest[: len(side[1])]))
@@ -36,14 +37,14 @@ def _in_order(streams: Sequence[Port], sides: Sequence[Side], wanted: Sequence[S
 
 
 def align_as_identity(w: GraphRewriter, node: Align) -> Sequence[Port] | None:
-    """An align between equal coordinates passes its stream on."""
+    """Return the stream of an align unchanged if its coordinates are equal, else None."""
     old, new, below = node.inputs
     return (below,) if w.facts(old).shape is w.facts(new).shape else None
 
 
 def drop_by_coordinates(w: GraphRewriter, node: Drop) -> Sequence[Port] | None:
-    """A drop of empty lists goes through pairs of levels, the innermost first, and leaves the values alone: writers ignore a stop behind a
-    stop. Other readers of the values would see these stops."""
+    """Return a drop of empty lists by pairs of levels, the innermost first, with unchanged values: writers ignore a stop after a
+    stop. None if the values have other readers, which would see these stops."""
     *crds, last = node.inputs
     read_by = [e.node for k in range(len(node.inputs)) for e in w.readers.get(Port(node.name, k), ())]
     before = w.graph.by_name

@@ -11,7 +11,8 @@ from fuseflow.transform.public.rewriter import GraphRewriter
 
 
 def range_as_scan(w: GraphRewriter, node: Range) -> Sequence[Port] | None:
-    """`range n` is the scan of a dense vector of n. It must hang below references of the root, which are the only ones of that vector."""
+    """Return `range n` as the scan of a dense vector of n coordinates. None unless it is below references of the root, which are
+    the only ones of that vector."""
     (ref,) = node.inputs
     if w.facts(ref).position != ROOT or w.facts(ref).nullable:
         return None
@@ -19,8 +20,8 @@ def range_as_scan(w: GraphRewriter, node: Range) -> Sequence[Port] | None:
 
 
 def locate_as_join(w: GraphRewriter, node: Locate) -> Sequence[Port] | None:
-    """A locate of coordinates and references that a loop repeats is the repeat of their locate. Below a parent, the level is scanned and
-    intersected with the coordinates: as it is full, none of them leaves."""
+    """Return a locate of coordinates and references that a loop repeats as the repeat of their locate. Below a parent, the level
+    is scanned and intersected with the coordinates: as it is full, none of them is lost. None if there is no such form."""
     crd, *parents = node.inputs
     signals: list[Port] = []
     while w.facts(crd).type.kind != "crd":
@@ -57,7 +58,7 @@ def _located(w: GraphRewriter, node: Locate, crd: Port, parents: Sequence[Port])
 
 
 def repeat_by_payload(w: GraphRewriter, node: Repeat) -> Sequence[Port]:
-    """Coordinates that repeat a stream are represented by references or values beside them."""
+    """Return a repeat by coordinates as a repeat by references or values that are beside them."""
     stream, signal = node.inputs
     if w.facts(signal).type.kind == "crd":
         beside = w.payload(signal)

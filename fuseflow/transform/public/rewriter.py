@@ -1,4 +1,4 @@
-"""A rewriter of a graph, node by node. It proves the facts of the new streams as it goes, so that rules can ask for them."""
+"""A rewriter of a graph, node by node. It proves facts about the new streams as it goes, so that rules can ask for them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,8 @@ Side: TypeAlias = tuple[Port, tuple[Port, ...]]
 
 
 class GraphRewriter:
-    """A rewriter of a verified graph without FIFO depths. `nodes` has what was put so far; a rule reads ports of these nodes."""
+    """A rewriter of a verified graph without FIFO depths. `nodes` has the nodes that were put so far; a rule reads ports of these
+    nodes."""
 
     def __init__(self, graph: Graph) -> None:
         vectors = {t.name: t for t in (dense_dimension(node.size) for node in graph.nodes if isinstance(node, Range))}
@@ -35,7 +36,7 @@ class GraphRewriter:
         self._scans: dict[tuple[Port, str, int], tuple[Port, ...]] = {}
 
     def run(self, rules: Mapping[type[Primitive], Rule]) -> Graph:
-        """Return the graph in which each node is what its rule makes of it. A node stays if it has no rule, or its rule returns None."""
+        """Return the graph with each node replaced by its rule. A node stays if it has no rule, or if its rule returns None."""
         moved: dict[Port, Port] = {}
         for node in self.graph.nodes:
             rule, self._source = rules.get(type(node)), node.name
@@ -51,7 +52,7 @@ class GraphRewriter:
     # What rules use ------------------------------------------------------------------------------------------------------------
 
     def put(self, node: Primitive) -> tuple[Port, ...]:
-        """Add a node, under a name of its own if its name is taken, and return its outputs."""
+        """Add a node, with a number if its name is taken, and return its outputs."""
         node = replace(node, name=self._fresh(node.name))
         self.nodes[node.name] = node
         self.sources[node.name] = self._source
@@ -82,12 +83,13 @@ class GraphRewriter:
         return self.nodes[port.node]
 
     def payload(self, crd: Port) -> Port | None:
-        """Return a stream of references or values that stands beside coordinates and is never `N`, from the same node if it makes one."""
+        """Return a stream of references or values that belongs to these coordinates and is never `N`, from the same node if it
+        makes one. None if there is none."""
         beside = self._payloads.get(self.facts(crd).shape, [])
         return next((port for port in beside if port.node == crd.node), beside[0] if beside else None)
 
     def scan(self, ref: Port, tensor: str, level: int, name: str) -> tuple[Port, ...]:
-        """Return the coordinates and references of a level below some references. It is scanned once."""
+        """Return the coordinates and references of a level below the references `ref`. It is scanned once."""
         key = ref, tensor, level
         if key not in self._scans:
             self._scans[key] = self.put(Scan(name, (ref,), tensor, level))
@@ -99,7 +101,7 @@ class GraphRewriter:
 
     def join(self, name: str, kind: str, sides: Sequence[Side]) -> tuple[Port, ...]:
         """Join some sides. A side without a payload gets one, if there is any. Return the coordinates and the payloads of the
-        sides, without the added payloads."""
+        sides, without those that were added."""
         inputs: list[Port] = []
         counts: list[int] = []
         outputs = [0]
@@ -113,4 +115,5 @@ class GraphRewriter:
 
 
 Rule: TypeAlias = Callable[[GraphRewriter, Any], "Sequence[Port] | None"]
-"""Rewrites a node: the streams that stand for its outputs, or None if the node stays. Its inputs are ports of new nodes."""
+"""A function that rewrites a node: it returns the streams that replace its outputs, or None if the node stays. Its inputs are
+ports of new nodes."""
