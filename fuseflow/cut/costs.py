@@ -206,8 +206,8 @@ def prepare_costs(
 
 
 def section_regions(program: Program, schedule: Schedule) -> tuple[str, ...]:
-    """Return the regions that a schedule names where it does not say what is fused: its own `regions`, and the modules and Einsums to
-    which it gives loop orders, lanes, depths or splits. A name that the program does not have is not among them.
+    """Return the regions that a schedule names where it does not say what is fused: its `regions`, and the modules and Einsums
+    for which it states loop orders, lanes, depths or splits. A name that the program does not have is not among them.
 
     >>> from fuseflow.einsum.parse import parse
     >>> program = parse("tensor A[4] dense\\nB[i] = A[i] * 2\\nC[i] = B[i] + 1\\noutput C")

@@ -76,7 +76,7 @@ class GraphCounts:
     `streams` has the streams that could be counted, and `comparisons` the comparisons of each node that merges, list by list.
     `statistics` are of the tensors that the graph writes, and so are `patterns`, where these could be counted. `config_bytes` are
     of its resident tensors. `array_bytes` has the bytes of the arrays that it reads from memory, by tensor, level (-1 for values)
-    and kind, in the order in which they lie there.
+    and kind, in the order of their addresses.
     """
 
     graph: n.Graph

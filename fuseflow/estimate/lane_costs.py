@@ -74,7 +74,7 @@ class LaneCosts:
 
     def cost(self, lanes: Mapping[str, int], depth: int | None = None) -> LaneCost:
         """Return the cost with `lanes` of each index; an index that is not there has one. All FIFOs have `depth` slots, or as
-        many as the machine gives them (None).
+        many as the machine has (None).
 
         Raises `ScheduleError` for lanes that the graph cannot have, as `parallelize` does.
         """

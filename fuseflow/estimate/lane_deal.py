@@ -1,7 +1,7 @@
 """Which elements each lane gets when the elements of some levels of a nest (the lists of a stream) are dealt in turn.
 
 Lane k of N gets the elements k, k + N, k + 2 N, ... of a level, counted through all lists of the stream. If two levels are dealt,
-each lane of the outer one contains lanes of its own, and deals the elements of the inner one to these in turn.
+each lane of the outer one contains further lanes, and deals the elements of the inner one to these in turn.
 
 So the lane of an element follows from its fiber, and from the turn at which its list begins. Equal lists that begin at the same
 turn of the same lane are one *start*, and there are far fewer starts than elements: a dense row of 3,072 elements that is dealt

@@ -130,7 +130,7 @@ class Estimator:
         return TensorKnowledge({} if self.statistics_only else dict(patterns), statistics, formats, overlap, kept)
 
     def region(self, region: EstimatorRegion, machine: Machine, knowledge: TensorKnowledge) -> RegionEstimate:
-        """Estimate one region, and add what it writes to `knowledge`."""
+        """Estimate one region, and add its results to `knowledge`."""
         self.add_views(region.views_before, knowledge)
         estimate = self._region(region, machine, knowledge)
         knowledge.write(region.graph, estimate.work, {name: name for name in region.graph.declared})
@@ -138,8 +138,8 @@ class Estimator:
         return estimate
 
     def depths(self, region: EstimatorRegion, machine: Machine, knowledge: TensorKnowledge) -> Mapping[Edge, int]:
-        """Return the depths of the FIFOs of a region that need more slots than the graph and the machine give them, and add what it writes
-        to `knowledge`."""
+        """Return the depths of the FIFOs of a region that need more slots than the graph and the machine state, and add the
+        results of the region to `knowledge`."""
         self.add_views(region.views_before, knowledge)
         depths = self.bounds(region.graph, knowledge).depths(machine)
         self.region(region, machine, knowledge)

@@ -34,7 +34,7 @@ def _costs(compiled: Compiled) -> Iterator[PrimitivesCost]:
     knowledge = estimator.knowledge(compiled.program, compiled.source.tensors)
 
     def cycles(region: CompiledRegion) -> float:
-        """Estimate a region, and add what it writes to `knowledge`."""
+        """Return the estimated cycles of a region, and add its results to `knowledge`."""
         (here,) = estimator_regions([region])
         return estimator.region(here, compiled.machine, knowledge).bound.cycles
 

@@ -21,9 +21,8 @@ from fuseflow.fusion.region_trees import RegionTrees
 from fuseflow.fusion.tree import Reduction, Tree, TreeTable, View, views
 
 CopyCost = Callable[[str], float]
-"""A function that gives the expected number of stored values of a tensor, which is the cost of a copy. It is infinite where the tensor
-cannot be copied.
-"""
+"""A function that returns the expected number of stored values of a tensor, which is the cost of a copy. It is infinite if the
+tensor cannot be copied."""
 
 
 def break_cycles(

@@ -8,8 +8,8 @@
 
 A loop runs for the share of its coordinates that every view and producer in the body stores, as if these were independent. In each run, a
 view or producer that has the index moves on by one element, and an operator runs in the innermost loop of its operands. So the numbers
-follow the costs of tables from afar: joins are taken as intersections, and repeated, located and aligned elements are counted
-alike. They say which orders are worth a table; the table of an order gives its cost.
+follow the costs of tables from afar: joins are taken as intersections, and repeated, located and aligned elements count the same.
+They say which orders are worth a table; the cost of an order follows from its table.
 """
 
 from __future__ import annotations

@@ -55,11 +55,11 @@ class Copy:
 class FusedRegion:
     """A region in which every producer is inlined into its consumers.
 
-    `sizes` gives the extent of every index. `stored` declares the tensors that the region reads from memory, and the sources of its copies.
-    `fill` gives the implicit value of every node. `merges` holds the reductions whose index was unified with an index of a consumer; each
-    must be complete before that loop. `constraints` is the partial-order graph: an edge u -> v means that loop u encloses loop v.
-    `local_names` maps the index names of each Einsum to the region's, for a `repeated` one the names where it is computed first,
-    and `asked` has the orders that the user wrote with Einsums.
+    `sizes` has the extent of every index. `stored` declares the tensors that the region reads from memory, and the sources of its
+    copies. `fill` has the implicit value of every node. `merges` holds the reductions whose index was unified with an index of
+    a consumer; each must be complete before that loop. `constraints` is the partial-order graph: an edge u -> v means that loop u
+    encloses loop v. `local_names` maps the index names of each Einsum to the region's, for a `repeated` one the names where it is
+    computed first, and `asked` has the orders that the user wrote with Einsums.
 
     `order` is the chosen loop order, outermost first (empty until one is chosen), and `compared` holds the orders it was chosen from.
     `copies` are read in place of their source: they break cycles of the constraints. With `locate`, dense levels are located; without it,

@@ -1,6 +1,6 @@
 """Renames a fused region: a model repeats its layers, so that one layer is fused for all of them.
 
-Y1[i] = relu(X1[i]), fused with X1 -> X2, Y1 -> Y2 gives Y2[i] = relu(X2[i]), fused
+Y1[i] = relu(X1[i]), fused    with    X1 -> X2, Y1 -> Y2    gives    Y2[i] = relu(X2[i]), fused
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@ Softmax reads T[i, j] and, below a reduction, T[i, k]. With k unified with j it 
     m[i] = max(j) T[i, j];  Y[i, j] = T[i, j] - m[i]        view  T[i, j], and m must be complete before loop j
 
 Two reductions beside each other (neither inside a loop of the other) are merged only if that makes them share a producer. Sharing the scan
-of a stored tensor alone is not worth it: both would have to stand at the same place of every order.
+of a stored tensor alone is not worth it: both would have to be at one position in every order.
 """
 
 from __future__ import annotations

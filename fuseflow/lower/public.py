@@ -60,7 +60,7 @@ def lower_for(
     """Return the program in the regions of a schedule, for a machine, and the regions, lowered one by one.
 
     Public primitives locate a coordinate in the loop that emits it, below the levels of the loops around it. So a dense tensor
-    that the schedule did not order is stored in the order of the loops of its reader, if that gives more regions a public form.
+    that the schedule did not order is stored in the order of the loops of its reader, if more regions have a public form then.
     Only regions whose tensors are stored anew are fused anew for that.
 
     The collector of cyclic garbage is paused while regions are lowered here. `memo` has decisions about the same program.

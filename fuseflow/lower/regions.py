@@ -219,7 +219,7 @@ def _view(state: LoweringState, name: str) -> LoweringSteps:
 
 
 def _root(state: LoweringState, name: str) -> str:
-    """Return the tensor that is seen through a view, or through a view of a view."""
+    """Return the tensor that a view shows, directly or through other views."""
     while name in state.views:
         name = source_of(state.views[name]).tensor
     return name

@@ -29,7 +29,7 @@ from fuseflow.tensors.fibertree_files import read_fibertree
 
 @dataclass(frozen=True, slots=True)
 class SavedProgram:
-    """A program that `fuseflow compile -o DIR` wrote. `model` and `data` name what it was compiled from."""
+    """A program that `fuseflow compile -o DIR` wrote. `model` and `data` are the names of its sources."""
 
     source: Source
     regions: tuple[EstimatorRegion, ...]

@@ -31,7 +31,7 @@ from fuseflow.transform.public import public_form
 
 @dataclass(frozen=True, slots=True)
 class RestrictedTensor:
-    """A tensor of a restricted region: the modes of `source` at which the region has its sampled index."""
+    """A tensor of a restricted region: it is `source` with only some coordinates in those `modes` that have the sampled index."""
 
     source: str
     modes: tuple[int, ...]
@@ -48,7 +48,7 @@ class RestrictedRegion:
     tensors: Mapping[str, RestrictedTensor]
 
     def read(self, names: Iterable[str], memory: Mapping[str, Tensor], coordinates: Ints) -> dict[str, Tensor]:
-        """Return the tensors of these names that the region reads, given the tensors in memory."""
+        """Return the tensors of these names that the region reads at some coordinates, made from the tensors in memory."""
         read: dict[str, Tensor] = {}
         for name in names:
             origin = self.tensors.get(name)
@@ -62,7 +62,7 @@ class RestrictedRegion:
 
 
 def refusal(region: CompiledRegion) -> str | None:
-    """Return why a region cannot be sampled, in words that follow its name; None if it can."""
+    """Return why a region cannot be sampled, as a text that follows its name; None if it can."""
     fused = region.fused
     if not fused.order:
         return "has no loop: there is nothing to sample"
@@ -89,7 +89,7 @@ def refusal(region: CompiledRegion) -> str | None:
 
 
 def restrict_region(fused: FusedRegion, count: int) -> RestrictedRegion:
-    """Return a region with its sampled index restricted to `count` coordinates, or blocks of them where it runs over blocks."""
+    """Return a region with its sampled index restricted to `count` coordinates, or to `count` blocks if it runs over blocks."""
     index = sampled_index(fused)
     size = _restricted_extent(fused, count)
     modes = {view: tuple(d for d, v in enumerate(view.indices) if v == index) for view in fused.views}
@@ -116,7 +116,8 @@ def restrict_region(fused: FusedRegion, count: int) -> RestrictedRegion:
 
 
 def _levels_above(declared: TensorType, modes: Iterable[int]) -> int:
-    """Return how many outermost levels of a tensor stay as they are when it is restricted along some modes (`tensors.restriction`)."""
+    """Return how many outermost levels of a tensor do not change when it is restricted along some modes
+    (`tensors.restriction`)."""
     assert declared.format is not None
     if not all(level.appended for level in declared.format.levels):
         return 0
@@ -136,7 +137,8 @@ def restriction_name(tensor: str, modes: Iterable[int], taken: Container[str]) -
 
 
 def _restricted_extent(fused: FusedRegion, count: int) -> int:
-    """Return the extent of `count` coordinates or blocks. All have the extent of the region: its last block may not be full."""
+    """Return the extent of `count` coordinates or blocks. If these are all, it is that of the region: its last block may not be
+    full."""
     index = sampled_index(fused)
     return fused.sizes[index] if count == coordinate_count(fused) else count * fused.blocks.get(index, 1)
 
@@ -149,7 +151,7 @@ def coordinate_count(fused: FusedRegion) -> int:
 def _with_tensors(
     fused: FusedRegion, stored: Mapping[str, TensorType], renamed: Mapping[View, str], sizes: Mapping[str, int]
 ) -> FusedRegion:
-    """Return the region with other extents, which reads other tensors where `renamed` says so."""
+    """Return the region with other extents (`sizes`), and with the views in `renamed` reading other tensors."""
     table, memo = TreeTable(), dict[Tree, Tree]()
 
     def new(tree: Tree) -> Tree:
@@ -190,15 +192,15 @@ def restricted_graph(region: CompiledRegion, restricted: RestrictedRegion, sched
 
 
 def _with_depths_of(graph: Graph, other: Graph) -> Graph:
-    """Return a graph with FIFOs as deep as the FIFOs in the same places of another graph. That both have the same places is
-    verified later."""
+    """Return a graph with the FIFO depths of another graph, node by node in order. That both have the same nodes is checked
+    later."""
     place = {node.name: n for n, node in enumerate(other.nodes)}
     depths = {(place[edge.node], edge.input): depth for edge, depth in other.depths}
     return graph.with_depths({Edge(graph.nodes[at].name, k): depth for (at, k), depth in depths.items() if at < len(graph.nodes)})
 
 
 def _structure(graph: Graph) -> object:
-    """Return what graphs of the same region share, whatever the extents are and the tensors are called."""
+    """Return a value that is equal for graphs of the same region, which may have other extents and names of tensors."""
     place = {node.name: n for n, node in enumerate(graph.nodes)}
     nodes = [
         (

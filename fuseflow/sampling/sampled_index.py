@@ -1,7 +1,7 @@
 """Chooses the index of a region that is sampled, so that only some of its coordinates are run: the outermost index that is long
 enough, and along which no coordinate depends on another. So it is free in every result, and no `keep` compares its coordinates.
 
-attention, order b,h,i,j,d one sequence, 12 heads, 1,024 rows i sampled: i, in each of the 12 heads
+attention, order b,h,i,j,d    one sequence, 12 heads, 1,024 rows i    sampled: i, in each of the 12 heads
 """
 
 from __future__ import annotations

@@ -81,11 +81,12 @@ class Schedule:
     vector: int = 1
     """The number of elements of a dense innermost dimension that go through a stream together."""
     parallel: Entries[int] = ()
-    """The lanes over which an index is dealt: in every region that has it, or, written `layer1.i`, in one region, which wins.
-    Written `layer1/T1.i`, they are the lanes of one stage, the nest which computes `T1` in that region, and win over both.
-    """
+    """The lanes over which an index is dealt: in every region that has it, or, written `layer1.i`, in one region, which takes
+    precedence. Written `layer1/T1.i`, they are the lanes of one stage, the nest which computes `T1` in that region, and take
+    precedence over both."""
     depths: Entries[int] = ()
-    """The slots of FIFOs: of all FIFOs of a region, or, written `layer1/mul.1`, of the FIFO of one input of a node, which wins."""
+    """The slots of FIFOs: of all FIFOs of a region, or, written `layer1/mul.1`, of the FIFO of one input of a node, which takes
+    precedence."""
     associations: Entries[str] = ()
     """The order in which the products that end in a result are computed, as in `A (X W)`. Their rounding depends on it."""
     buffers: Entries[int] = ()
@@ -95,9 +96,8 @@ class Schedule:
     plan: Plan = field(default_factory=Plan)
     """The constant operands that are stored in parts, each in a suitable format."""
     iteration: str = "factored"
-    """The iteration: with `factored`, a reduction runs in loops of its own; `global` is one iteration space for a whole region, the
-    baseline.
-    """
+    """The iteration: with `factored`, a reduction runs in separate loops; `global` is one iteration space for a whole region, the
+    baseline."""
     locate: str = "auto"
     """How dense levels are read: they are located (`always`), scanned and joined where the order allows it (`never`), or
     whichever costs less (`auto`).

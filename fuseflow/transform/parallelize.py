@@ -4,13 +4,13 @@ Precondition: a verified graph, and the indices of its loops. A stream that has 
 one that lacks it goes to all lanes. A node runs in every lane if the index encloses what it works on:
 
     below the index (or on its own elements)     in every lane
-    scans, ranges and joins that make the level  once: they give the coordinates that are dealt
+    scans, ranges and joins that make the level  once: they emit the coordinates that are dealt
     a reduction over the index or outside it     in every lane, then a tree that folds the lanes
     everything else, writes among it             once, of the lanes merged in the order in which they were dealt
 
 A dense result whose values are in the lanes of an index is written in every lane of that index, if the `writers` ask for it. Lanes of
 further indices are merged before its writers. Each lane must have all coordinates below its own then. Where it may lack some, as behind a
-sum that is kept in a workspace, a range gives them and an align carries the values there: missing elements get the implicit value.
+sum that is kept in a workspace, a range emits them and an align moves the values there: missing elements get the implicit value.
 
 Effect: the graph writes the same tensors, but for the order in which numbers are folded; nodes outside the lanes keep their
 names, and nodes of lane k of index i are called `NAME/ik`. Nothing changes for one lane.

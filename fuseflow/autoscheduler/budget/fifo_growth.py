@@ -37,7 +37,7 @@ class FifoGrowth:
         return runs[nearest] * decision.width // nearest.width
 
     def grown(self, kind: int, decision: RegionDecision, resources: Resources) -> Resources:
-        """Return the resources of a range with the FIFOs that a run is expected to give it."""
+        """Return the resources of a range with FIFOs as deep as a run is expected to make them."""
         growth = self.expected(kind, decision)
         if not growth or resources.fifo is None:
             return resources

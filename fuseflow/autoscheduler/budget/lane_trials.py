@@ -31,7 +31,7 @@ class LaneTrials:
     _looked: int = 0
     _number: int = 0
     _error: float = 0.0
-    """The largest error of arithmetic about a graph that was made, as a share of what it expected."""
+    """The largest error of arithmetic about a graph that was made, as a share of the expected cycles."""
     _still: Counter[frozenset[str]] = field(default_factory=Counter)
     """How many lanes of the same indices stood still."""
 

@@ -72,7 +72,7 @@ class SearchSettings:
     # Lanes -----------------------------------------------------------------------------------------------------------------------
 
     max_dealt: int = 2
-    """How many indices of a region are dealt at once. Each pair takes graphs of its own."""
+    """How many indices of a region are dealt at once. Each pair takes more graphs."""
     max_width: int = 4096
     """The most lanes of a region where the budget limits nothing."""
     max_pairs: int = 6
@@ -80,9 +80,9 @@ class SearchSettings:
     max_compared: int = 12
     """How many lanes of a range in an order are compared by arithmetic: the ones that promise the fewest cycles."""
     alike: int = 2
-    """Once this many choices of lanes of the same indices stand still, all others of a range are taken to do so."""
+    """Once this many choices of lanes of the same indices stand still, all others with these indices are assumed to do so."""
     looks_per_try: int = 4
-    """Lanes that stand still do not count as tried. But once some lanes go on, at most this many times as many are looked at."""
+    """Lanes that stand still do not count as tried. But once some lanes go on, at most this many times as many are considered."""
     right: float = 0.01
     """Arithmetic counts as right if its error was less than this share."""
     gain: float = 0.99
