@@ -20,7 +20,7 @@ def values_of(tensor: torch.Tensor) -> npt.NDArray[Any]:
 
 
 def mask_of(array: npt.ArrayLike, tensor: torch.Tensor) -> torch.Tensor:
-    """Return an array of truth values, or a single one, as a tensor where `tensor` is."""
+    """Return an array of truth values, or a single truth value, as a tensor on the device of `tensor`."""
     import torch
 
     return torch.from_numpy(np.asarray(array)).to(tensor.device)

@@ -125,7 +125,8 @@ class SparsityBuilder:
         return model, optimizer
 
     def _spec_of(self, model: nn.Module) -> SparseSpec:
-        """Return the rules as a spec, in which intermediates of a model have our names."""
+        """Return the rules as a spec, in which the intermediates of a model have the names of fuseflow instead of those of
+        `torch.fx`."""
         spec = self.spec()
         return replace(spec, intermediates=tuple((own_name(model, name), entry) for name, entry in spec.intermediates))
 
@@ -143,7 +144,8 @@ def _output_format(inline: Any, tmp: Any, external: Any, out: Any, initial: Spar
 
 
 def _sparsifier(value: Any, format: Any) -> Sparsifier:
-    """Return the sparsifier that a value is. An object of the user has an implementation, which makes tensors of this format."""
+    """Return the sparsifier that an argument means: none keeps all. An object of the user has a registered implementation, which
+    makes tensors of this format."""
     if value is None:
         return KEEP_ALL
     if isinstance(value, Sparsifier):
@@ -158,7 +160,8 @@ def _sparsifier(value: Any, format: Any) -> Sparsifier:
 
 
 def _layout(value: Any, sparsifiers: tuple[Sparsifier, ...]) -> Layout:
-    """Return the layout that a value names. The class of a layout with parameters takes them from the sparsifier that proposes it."""
+    """Return the layout that an argument names. The class of a layout with parameters takes them from the sparsifier that
+    proposes the layout."""
     proposed = (sparsifier.layout for sparsifier in sparsifiers)
     named = next((layout for layout in proposed if value in (type(layout), layout.storage)), None)
     if named is not None:

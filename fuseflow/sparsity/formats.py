@@ -1,4 +1,4 @@
-"""How formats of tensors are written in registrations and calls, and the one form that look-ups compare: the class of the storage."""
+"""How formats of tensors are written in registrations and calls, and the class of the storage, by which look-ups compare them."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ Format: TypeAlias = type | Layout | None
 
 
 class TensorFormat(NamedTuple):
-    """How a result becomes sparse: the operator applies the `inline` sparsifier and gives the format `tmp`, then the `external`
-    sparsifier selects from it, and the kept entries are stored as `out`."""
+    """How a result becomes sparse: the operator applies the `inline` sparsifier, which makes a tensor of the format `tmp`, then
+    the `external` sparsifier selects from it, and the kept entries are stored as `out`."""
 
     inline: Any
     tmp: Format
@@ -31,7 +31,8 @@ DENSE = TensorFormat(KEEP_ALL, torch.Tensor, KEEP_ALL, torch.Tensor)
 
 
 def storage_class(format: Any) -> type:
-    """Return the class that a format is compared by. Raise `SparsityError` for a value that is no format."""
+    """Return the storage class of a format, by which formats are compared. Raise `SparsityError` for a value that is no
+    format."""
     if isinstance(format, Layout):
         return format.storage
     if not isinstance(format, type):

@@ -9,7 +9,7 @@ from torch import nn
 
 
 def own_name(model: nn.Module, name: str) -> str:
-    """Return our name of an intermediate, given ours or that of `torch.fx`.
+    """Return the name of an intermediate in fuseflow, given that name or the name in `torch.fx`.
 
     In the layer of a transformer, whose `intermediate` calls the module `act`, whose forward calls `gelu`, the name `intermediate.gelu` of
     `torch.fx` is our `intermediate.act.gelu`. A name that is neither, or is of a module that cannot be traced, stays.

@@ -27,7 +27,7 @@ from fuseflow.sparsity.spec import IntermediateEntry, OutputFormat, last_match
 from fuseflow.sparsity.user_classes import ClassLayout, ClassSparsifier
 
 Visit = Callable[[str, Tensor], Tensor]
-"""A function that is called with the name of each intermediate and its tensor, and returns the tensor that stands in its place."""
+"""A function that is called with the name of each intermediate and its tensor, and returns the tensor that replaces it."""
 
 
 @dataclass(slots=True)
@@ -39,7 +39,8 @@ class _Frame:
 
 
 class _Visits:
-    """Whether a watch, be it of this model or of another one that it is in, is making what stands in place of an intermediate."""
+    """Whether a watch (of any model) is now making the replacement of an intermediate. Functions that are called meanwhile are
+    not visited."""
 
     under_way = False
 
@@ -71,9 +72,10 @@ class _Calls(TorchFunctionMode):
 
 
 class Watch:
-    """The watch over one run of a model after the other: it calls a function with every intermediate, as long as it is not removed.
+    """The watch over all runs of a model until it is removed: it calls `visit` with every intermediate, and `begin` when a run
+    begins.
 
-    A module of the model that runs alone is a run, too, which nothing is expected of: `end` is called when the model itself has run.
+    A submodule that runs alone is a run, too, but `end` is called only when the model itself has run.
     """
 
     def __init__(self, model: nn.Module, visit: Visit, begin: Callable[[], None], end: Callable[[], None]) -> None:
@@ -86,13 +88,13 @@ class Watch:
             self._handles.append(module.register_forward_hook(_Leave(self, path), always_call=True))
 
     def remove(self) -> None:
-        """Take all hooks away."""
+        """Remove the hooks from all modules of the model."""
         for handle in self._handles:
             handle.remove()
 
     def sees(self, mode: _Calls) -> bool:
-        """Return whether the functions that a mode sees are the model's. The mode of a run that was interrupted from the keyboard stays
-        behind: PyTorch calls no hooks then."""
+        """Return whether the model calls the functions that a mode sees. The mode of a run that was interrupted from the keyboard
+        stays behind: PyTorch calls no hooks then."""
         return mode is self._mode and bool(self.frames) and not _VISITS.under_way
 
     def enter(self, path: str) -> None:
@@ -105,7 +107,8 @@ class Watch:
         self.frames.append(_Frame(path))
 
     def leave(self, path: str, output: Any) -> Any:
-        """Return what stands in place of the output of a module, or None to leave it. PyTorch gives no output of a forward that raised."""
+        """Return the tensor that replaces the output of a module, or the output itself. PyTorch passes None for a forward that
+        raised."""
         if self.frames:
             self.frames.pop()
         if not self.frames and self._mode is not None:
@@ -205,7 +208,8 @@ def sparse_intermediate(tensor: Tensor, entry: IntermediateEntry) -> Tensor:
 
 
 def _require_eager(part: Sparsifier | Layout) -> None:
-    """Raise `SparsityError` if a model is exported or compiled: a trace would only see what the user's class does to one tensor."""
+    """Raise `SparsityError` if a model is exported or compiled: a trace would only record the effect of a user's class on one
+    tensor."""
     if torch.compiler.is_compiling() or get_proxy_mode() is not None:
         raise SparsityError(
             f"`{part}` is a class of your own, which runs in eager PyTorch only",
@@ -219,7 +223,8 @@ def _kept(tensor: Tensor, output: OutputFormat, grad_rule: str) -> Tensor:
 
 
 def _drawn(tensor: Tensor, sparsifier: RandomFraction) -> Tensor:
-    """Return a tensor with 0 for the entries that a draw drops. The draw ignores its numbers, so that a trace sees the mask alone."""
+    """Return a tensor with 0 for the entries that a draw drops. The draw ignores the numbers of the tensor, so that a trace sees
+    only the mask."""
     with _disable_current_modes():
         drawn = torch.empty(tuple(map(int, tensor.shape)), dtype=tensor.dtype, device=tensor.device)
         mask = sparsifier.select(drawn).to(tensor.dtype)

@@ -27,7 +27,7 @@ def format_text(format: OutputFormat) -> str:
 
 
 def parse_format(text: str) -> OutputFormat:
-    """Return the output format that a text of `format_text` says."""
+    """Return the output format that a text describes, as `format_text` writes it."""
     parts = text.split("|")
     if len(parts) != 4:
         raise SparsityError(f"`{text}` is no output format", hint="it is INLINE|TMP|EXTERNAL|LAYOUT")
@@ -52,14 +52,15 @@ def _kept(x: Tensor, rule: str) -> Tensor:
 
 
 def _zeroed(x: Tensor, mask: Tensor) -> Tensor:
-    """Return a copy of a tensor that is 0 where a mask is false. Its strides are as of `empty_like`, which compilers count on."""
+    """Return a copy of a tensor that is 0 where a mask is false. Its strides are those of `empty_like`, which compilers rely
+    on."""
     return x.clone().masked_fill_(~mask, 0)
 
 
 @custom_op("fuseflow::keep_gradient", mutates_args=())
 def keep_gradient(gradient: Tensor, x: Tensor, rule: str) -> Tensor:
-    """Return a gradient with 0 where the rule does not keep the entries of the tensor. It is an operator, so that a compiler need
-    not know how masks are found."""
+    """Return a gradient with 0 where the rule does not keep the entries of the tensor. It is an operator of its own: a compiler
+    need not trace how the mask is computed."""
     return _zeroed(gradient, output_mask(x, parse_format(rule), _NAME))
 
 
@@ -99,7 +100,7 @@ keep_gradient.register_autograd(_backward_of_gradient, setup_context=_save_tenso
 
 @custom_op("fuseflow::masked", mutates_args=())
 def masked(x: Tensor, mask: Tensor) -> Tensor:
-    """Return a tensor that is 0 where a mask of zeros and ones is. The mask does not depend on it."""
+    """Return a tensor that is 0 where a mask of zeros and ones is 0. The mask does not depend on the tensor."""
     return _zeroed(x, mask != 0)
 
 

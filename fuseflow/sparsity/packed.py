@@ -128,7 +128,7 @@ class _DenseGradient(torch.autograd.Function):
 
 
 def _with_dense_gradient(leaf: Any) -> Any:
-    """Return an argument of a method that changes a packed tensor, which gets a dense gradient if it is a dense tensor."""
+    """Return an argument of an updating method. A dense tensor that requires a gradient gets a gradient that is dense."""
     needs = isinstance(leaf, torch.Tensor) and leaf.requires_grad and not isinstance(leaf, PackedTensor)
     return _DenseGradient.apply(leaf) if needs else leaf  # type: ignore[no-untyped-call]
 
@@ -157,7 +157,7 @@ class PackedParameter(metaclass=_ParameterKind):
 
 
 def _plain(func: Operator, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
-    """Return what PyTorch gives, which calls operators of ATen on packed tensors."""
+    """Return the result of a function that PyTorch runs without overrides: it calls operators of ATen on packed tensors."""
     with torch._C.DisableTorchFunctionSubclass():
         return func(*args, **kwargs)
 
@@ -202,7 +202,7 @@ def _writes(call: Call) -> bool:
 
 
 def _set_data(tensor: PackedTensor, data: torch.Tensor) -> None:
-    """Make a packed tensor share the entries of another one, or take the elements of a dense one at its places."""
+    """Do `tensor.data = data`: share the entries of a packed tensor, or take elements of a dense one at the same places."""
     if isinstance(data, PackedTensor) and data.shape == tensor.shape and data.dtype == tensor.dtype:
         tensor.cell = data.cell
     else:
@@ -210,7 +210,7 @@ def _set_data(tensor: PackedTensor, data: torch.Tensor) -> None:
 
 
 def read_back(tensor: PackedTensor, dense: torch.Tensor) -> None:
-    """Give a packed tensor the entries of a dense one at its places."""
+    """Store the elements of a dense tensor at the places of a packed tensor in the packed tensor."""
     if dense.shape != tensor.shape:
         raise SparsityError(f"a tensor of shape {list(dense.shape)} is no value for one of shape {list(tensor.shape)}")
     storage = tensor.wrapped_tensor
@@ -279,13 +279,13 @@ def _broadcasts(other: torch.Tensor, tensor: torch.Tensor) -> bool:
 
 
 def _on_dense(func: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
-    """Return the result of an operator of ATen on dense tensors, and say so as the mode asks."""
+    """Return the result of an operator of ATen on dense tensors, and report that as the failure mode says."""
     report_dense(func, args, kwargs)
     return _run_on_dense(func, args, kwargs)
 
 
 def report_dense(func: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
-    """Say as the mode asks that tensors are made dense, unless they are held so, or PyTorch only traces the operator."""
+    """Report as the mode says that tensors are made dense, unless they are stored dense, or PyTorch only traces the operator."""
     packed = [leaf for leaf in pytree.tree_leaves((args, kwargs)) if isinstance(leaf, PackedTensor)]
     if not all(_is_dense(tensor) or _is_traced(tensor) for tensor in packed):
         operator = _running.get() or func
@@ -295,7 +295,7 @@ def report_dense(func: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> N
 
 
 def _run_on_dense(func: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
-    """Return the result of an operator of ATen on dense tensors. Its writes to packed ones are read back at their places."""
+    """Return the result of an operator of ATen on dense copies. A packed tensor that it changes reads back its places."""
     names = [argument.name for argument in func._schema.arguments]
     passed = dict(zip(names, args, strict=False)) | dict(kwargs)
     written = {id(leaf) for name in _written(func) for leaf in pytree.tree_leaves(passed.get(name))}
@@ -321,7 +321,7 @@ def _is_dense(tensor: PackedTensor) -> bool:
 
 
 def _is_traced(tensor: PackedTensor) -> bool:
-    """Return whether the tensors of a storage only stand for others, as in an export."""
+    """Return whether the storage holds no real tensors but the stand-ins of a trace, as in an export."""
     places = places_of(type(tensor.wrapped_tensor))
     return places is not None and type(places.values(tensor.wrapped_tensor)) is not torch.Tensor
 
@@ -333,7 +333,7 @@ def _alias(func: Any, tensor: PackedTensor) -> PackedTensor:
 
 
 def _view(func: Any, tensor: PackedTensor, size: Sequence[int]) -> Any:
-    """Return a tensor of the same shape, which shares its entries. One of another shape is dense."""
+    """Return an alias of the tensor if `size` is its shape, else `NotImplemented`, which makes the result dense."""
     return tensor.alias() if tuple(size) == tuple(tensor.shape) and not _is_traced(tensor) else NotImplemented
 
 

@@ -55,7 +55,7 @@ def _places(module: ModuleType, function: Callable[..., Any]) -> Iterator[tuple[
 
 
 def _on_dense_copies(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a function that computes what another one does, on dense copies of packed tensors."""
+    """Return a function that runs another one on dense copies of packed tensors."""
 
     @functools.wraps(function)
     def on_dense_copies(*args: Any, **kwargs: Any) -> Any:

@@ -116,7 +116,7 @@ def _rules(model: nn.Module) -> dict[str, IntermediateEntry]:
 
 
 def _arrays(name: str, parameter: Tensor, weight: SparseWeight) -> dict[str, npt.NDArray[Any]]:
-    """Return the arrays that stand in a directory for a weight."""
+    """Return the arrays, by name, that are saved for a weight: its mask as bits, and the values that the mask keeps."""
     mask = values_of(weight.mask)
     values = values_of(parameter)[mask]
     if not np.isfinite(values).all():
@@ -125,7 +125,7 @@ def _arrays(name: str, parameter: Tensor, weight: SparseWeight) -> dict[str, npt
 
 
 def _require_weight(parameters: Mapping[str, Tensor], name: str, shape: list[int], directory: Path) -> None:
-    """Raise `SparsityError` if a model has no weight of this name that can have these values."""
+    """Raise `SparsityError` if a model has no weight of this name and shape."""
     if name not in parameters:
         raise SparsityError(f"`{directory}` has a weight `{name}`, the model has not", hint=did_you_mean(name, parameters))
     require_real(name, parameters[name])
@@ -138,7 +138,7 @@ def _require_weight(parameters: Mapping[str, Tensor], name: str, shape: list[int
 
 
 def _loaded(arrays: SavedArrays, spec: SparseSpec, name: str, parameter: Tensor, directory: Path) -> tuple[Tensor, SparseWeight]:
-    """Return the numbers of a weight, and its rule and mask."""
+    """Return the values of a weight, and its rule and mask, as read from a directory."""
     entry = last_match(spec.weights, name)
     if entry is None:
         raise FileError(f"`{directory / SPEC_FILE}` has no entry for the weight `{name}`", hint="save it again")

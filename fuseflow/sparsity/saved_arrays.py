@@ -45,7 +45,8 @@ class SavedArrays:
         return np.frombuffer(values, dtype).reshape(shape)
 
     def _parts(self, name: str, size: int) -> tuple[str, bytes]:
-        """Return the header of an array, and as much of its values as `size` bytes and one more are."""
+        """Return the header of an array, and up to `size` + 1 bytes of its values. The last byte shows that there are too
+        many."""
         try:
             info = self._archive.getinfo(f"{name}.npy")
             if info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):  # Others are not unpacked part by part.
@@ -63,7 +64,7 @@ class SavedArrays:
 
 @contextmanager
 def saved_arrays(path: Path) -> Iterator[SavedArrays]:
-    """Give the arrays of an archive. Raise `FileError` for a file that is none."""
+    """Yield the arrays of an archive while it is open. Raise `FileError` for a file that is no archive."""
     if not path.is_file():
         raise FileError(f"cannot read `{path}`: there is no such file", hint=_HINT)
     try:

@@ -48,6 +48,7 @@ def _formats(formats: Iterable[Any] | None) -> tuple[TensorFormat, ...]:
 
 
 def _wrapped(output: TensorFormat, gradient: TensorFormat) -> TensorFormat:
-    """Return the format of a result, which is wrapped if it is dense and its gradient is not, so that it can say how that is stored."""
+    """Return the format of a result. A dense result is wrapped if its gradient is not dense: the wrapper holds the format of the
+    gradient."""
     dense = storage_class(output.out) is torch.Tensor
     return output._replace(out=DenseTensor) if dense and gradient != DENSE else output

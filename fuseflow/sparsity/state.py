@@ -42,7 +42,7 @@ def sparsity_of(module: nn.Module) -> ModelSparsity | None:
 
 
 def set_sparsity(module: nn.Module, state: ModelSparsity) -> None:
-    """Write to a module what it knows of its sparsity."""
+    """Store the masks and rules of a module in the module."""
     object.__setattr__(module, _ATTRIBUTE, state)
 
 

@@ -45,7 +45,7 @@ def stored_entries(weight: Tensor) -> Tensor:
 
 
 def make_dense(model: nn.Module, name: str) -> nn.Parameter:
-    """Let a model hold a weight as a dense parameter, under all names that it has, and return it."""
+    """Replace a weight of a model, under all of its names, by a dense parameter, and return that. A dense weight stays."""
     parameters = dict(model.named_parameters())
     parameter = parameters[name]
     if parameter.layout == torch.strided:

@@ -68,7 +68,8 @@ def output_mask(
 
 
 def _selected(sparsifier: Sparsifier, tensor: Tensor, mask: Tensor, scores: Tensor | None) -> Tensor:
-    """Return the mask of the entries that a sparsifier selects, of the entries that a mask leaves of a tensor."""
+    """Return the mask of the entries that a sparsifier selects, among the entries of a tensor that a mask keeps. Without the
+    scores that it needs it selects all of them."""
     if isinstance(sparsifier, KeepAll) or (sparsifier.needs_scores and scores is None):
         return mask
     return mask & sparsifier.select(tensor.masked_fill(~mask, 0), scores)
@@ -98,7 +99,8 @@ def _last_entry(entries: Sequence[tuple[str, WeightEntry]], names: Sequence[str]
 
 
 def _speaks_of(pattern: str, entry: WeightEntry, names: Sequence[str], parameter: Tensor) -> bool:
-    """Return whether a pattern names a weight. One with a wildcard leaves out what has too few dimensions, such as the weights of norms."""
+    """Return whether a pattern names a weight. One with a wildcard leaves out weights with too few dimensions for its rule, such
+    as the weights of norms."""
     if not any(fnmatchcase(name, pattern) for name in names):
         return False
     return pattern in names or is_lazy(parameter) or parameter.dim() >= entry.least_rank
@@ -107,7 +109,8 @@ def _speaks_of(pattern: str, entry: WeightEntry, names: Sequence[str], parameter
 def selected_masks(
     rules: Mapping[str, Sparsifier], tensors: Mapping[str, Tensor], scores: Mapping[str, Tensor | None] | None = None
 ) -> dict[str, Tensor]:
-    """Return the masks that sparsifiers select of dense tensors, by name. Tensors with equal sparsifiers are given to them together.
+    """Return the masks that sparsifiers select of dense tensors, by name. A sparsifier that compares tensors gets all tensors of
+    its rule together.
 
     Raise `SparsityError` for a tensor that its sparsifier does not fit.
     """

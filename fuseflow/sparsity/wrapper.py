@@ -51,7 +51,7 @@ class StorageTensor(torch.Tensor):
 
     @classmethod
     def of_storage(cls: type[T], storage: Any, shape: Any = None, grad_fmt: Any = None) -> T:
-        """Return a tensor that a storage holds whose places are known."""
+        """Return a tensor whose entries a storage holds. The places of the storage are known."""
         values = known_values(storage)
         return cls([storage], storage_shape(storage) if shape is None else shape, values.dtype, values.device, False, grad_fmt)
 
@@ -155,7 +155,8 @@ def is_parameter(tensor: torch.Tensor) -> bool:
 
 
 def rebuild(cls: type[T], storage: type, content: Any, *state: Any) -> T:
-    """Return the tensor that `__reduce_ex__` has taken into these parts."""
+    """Return the tensor whose class, storage and `state` were saved by `__reduce_ex__`. `content` has the fields of the storage,
+    or the storage itself."""
     shape, dtype, device, requires_grad, grad_fmt, parameter = state
     held = storage(**content) if isinstance(content, dict) else content
     result = cls([held], torch.Size(shape), dtype, torch.device(device), requires_grad, grad_fmt)
@@ -172,6 +173,6 @@ def _storage_parts(storage: Any) -> tuple[type, Any]:
 
 
 def _take_marks(result: torch.Tensor, tensor: torch.Tensor) -> None:
-    """Make a copy a parameter if the tensor is one. PyTorch marks parameters of subclasses with an attribute."""
+    """Mark a copy `result` as a parameter if the tensor is one. PyTorch marks parameters of subclasses with an attribute."""
     if is_parameter(tensor):
         result._is_param = True

@@ -11,7 +11,8 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 
 class _Casts(TorchDispatchMode):  # type: ignore[no-untyped-call]
-    """The casts of autocast before an operator runs: the new type of each tensor by its identity. The operator itself does not run."""
+    """A mode that notes the casts of autocast: the new type of each tensor, by the identity of the tensor. The operator itself
+    does not run."""
 
     def __init__(self) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
@@ -25,7 +26,7 @@ class _Casts(TorchDispatchMode):  # type: ignore[no-untyped-call]
 
 
 class _Stop(Exception):
-    """The operator would run now."""
+    """Raised where autocast is done and the operator itself would run now."""
 
 
 def autocast(

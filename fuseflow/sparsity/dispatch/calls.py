@@ -1,4 +1,4 @@
-"""The execution of a call: by an implementation that the look-up gives, or on dense tensors; and of its gradient likewise."""
+"""The execution of a call: by an implementation that the look-up finds, or on dense tensors; and the same for its gradient."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Call:
     """A call of an operator: its arguments by name, and the requested formats of its results.
 
     `function` is the called function, such as a method, which may take its arguments otherwise than its operator. `outputs` are
-    the formats of the results, or None for the formats that an implementation gives. `wrapper` is the class of stored tensors.
+    the formats of the results, or None for the formats that an implementation returns. `wrapper` is the class of stored tensors.
     """
 
     def __init__(
@@ -56,7 +56,7 @@ class Call:
         self.asked: Outputs | None = None if outputs is None else output_classes((f.inline, f.tmp) for f in outputs)
 
     def on(self, tensors: Sequence[torch.Tensor]) -> Any:
-        """Return the result of the operator on other tensors, which stand in the order of the signature."""
+        """Return the result of the function on other tensors, which are in the order of the signature."""
         self.arguments.read_all()
         passed = list(tensors)
         for number, tensor in zip(self._binding.order, tensors, strict=True):
@@ -76,7 +76,7 @@ class Call:
 
 
 def grad_format(tensor: torch.Tensor) -> TensorFormat:
-    """Return how the gradient of a tensor is stored."""
+    """Return the format in which the gradient of a tensor is stored."""
     if not isinstance(tensor, StorageTensor):
         return DENSE
     if tensor.grad_fmt is not None:
@@ -93,7 +93,7 @@ def run(call: Call) -> Any:
 
 
 def run_implemented(call: Call) -> Any:
-    """Return the result of a call by an implementation, or `NotImplemented` if none treats it."""
+    """Return the result of a call by an implementation, or `NotImplemented` if there is none for it."""
     flat = _Dispatched.apply(call, False, *call.tensors)  # type: ignore[no-untyped-call]
     return flat if flat is NotImplemented else _unflattened(call, flat)
 
@@ -104,19 +104,20 @@ def _unflattened(call: Call, flat: tuple[Any, ...]) -> Any:
 
 
 def run_dense(call: Call) -> Any:
-    """Return the result of a call on dense tensors, and say so as the mode asks. PyTorch gives the gradient, stored as each tensor asks."""
+    """Return the result of a call on dense tensors, and report that as the failure mode says. PyTorch computes the gradients,
+    each stored in the format of its tensor."""
     _report_dense(call)
     return call.on([densified(t) if isinstance(t, StorageTensor) else t for t in call.tensors])
 
 
 def densified(tensor: StorageTensor) -> torch.Tensor:
-    """Return a stored tensor as a dense one. The stored tensor gets the gradient of the dense one, in the format that it asks for."""
+    """Return a stored tensor as a dense one. The stored tensor gets the gradient of the dense one, in its `grad_format`."""
     dense: torch.Tensor = _Densified.apply(tensor)  # type: ignore[no-untyped-call]
     return dense
 
 
 class _Densified(torch.autograd.Function):
-    """A stored tensor as a dense one. Its gradient is stored as the tensor asks."""
+    """A stored tensor as a dense one. Its gradient is stored in the `grad_format` of the tensor."""
 
     @staticmethod
     def forward(ctx: Any, tensor: StorageTensor) -> torch.Tensor:
@@ -130,8 +131,8 @@ class _Densified(torch.autograd.Function):
 
 
 class _Dispatched(torch.autograd.Function):
-    """A call as a function with a gradient. It gives the results as a flat tuple, or `NotImplemented` if there is no implementation and
-    `dense` tensors are not allowed."""
+    """A call as a function with a gradient. It returns the results as a flat tuple, or `NotImplemented` if there is no
+    implementation and `dense` tensors are not allowed."""
 
     @staticmethod
     def forward(ctx: Any, call: Call, dense: bool, *tensors: torch.Tensor) -> Any:
@@ -154,7 +155,7 @@ class _Dispatched(torch.autograd.Function):
 
 
 def _run_forward(ctx: Any, call: Call, candidate: Candidate, tensors: Sequence[torch.Tensor]) -> Any:
-    """Return the results of an implementation in the formats that are asked for."""
+    """Return the results of an implementation in the requested formats."""
     inputs = [converted(t, path, call.wrapper) for t, path in zip(tensors, candidate.paths, strict=True)]
     exact = call.asked is None or candidate.outputs == call.asked
     sparsifiers = (
@@ -180,7 +181,7 @@ def _run_forward(ctx: Any, call: Call, candidate: Candidate, tensors: Sequence[t
 
 
 def _run_forward_dense(ctx: Any, call: Call, tensors: Sequence[torch.Tensor]) -> Any:
-    """Return the results of the operator on dense tensors in the formats that are asked for."""
+    """Return the results of the operator on dense tensors in the requested formats."""
     _report_dense(call)
     dense = [dense_of(t).requires_grad_(t.requires_grad and t.is_floating_point()) for t in tensors]
     with torch.enable_grad():
@@ -195,7 +196,8 @@ def _run_forward_dense(ctx: Any, call: Call, tensors: Sequence[torch.Tensor]) ->
 
 
 def _finished(call: Call, flat: list[Any], exact: bool) -> list[Any]:
-    """Return results in the formats that are asked for, with the formats of their gradients."""
+    """Return the results `flat` in the requested formats. With `exact`, the implementation applied the inline sparsifiers
+    already."""
     if call.outputs is None:
         return [_leafless(value) for value in flat]
     finished = []
@@ -206,12 +208,12 @@ def _finished(call: Call, flat: list[Any], exact: bool) -> list[Any]:
 
 
 def _leafless(value: Any) -> Any:
-    """Return a result without the mark that it requires a gradient, which it gets from the function that computed it."""
+    """Return a result detached from its graph. It gets `requires_grad` from the function that computed it."""
     return value.detach() if isinstance(value, torch.Tensor) and value.requires_grad else value
 
 
 def _report_dense(call: Call) -> None:
-    """Say that the tensors of a call become dense, unless all of them are held so."""
+    """Report that the tensors of a call become dense, unless they are stored dense anyway."""
     if not set(call.formats) <= set(_HELD_DENSE):
         report(call.describe(), forward_stub(call.operator, call.formats, call.asked or ()))
 
@@ -275,19 +277,21 @@ def _backward_key(ctx: Any, gradients: Sequence[torch.Tensor], formats: Sequence
 
 
 def _with_pairs(formats: Sequence[TensorFormat], outputs: Outputs) -> list[tuple[TensorFormat, tuple[type, type]]]:
-    """Return each format of a gradient with the pair of sparsifier and class that an implementation gives for it."""
+    """Return each format of a gradient with the pair of sparsifier and storage class for which the implementation is
+    registered."""
     pairs = outputs or ((type(KEEP_ALL), torch.Tensor),) * len(formats)
     return list(zip(formats, pairs, strict=True))
 
 
 def _inline(format: TensorFormat, pair: tuple[type, type], exact: bool) -> Any:
-    """Return the sparsifier that an implementation applies to a gradient: the one asked for, if it is registered for that."""
+    """Return the sparsifier that an implementation applies to a gradient: the requested one if the implementation has it, else
+    one that keeps all."""
     return format.inline if exact or type(format.inline) is pair[0] else KEEP_ALL
 
 
 def _backward_formats(ctx: Any, call: Call) -> list[TensorFormat]:
-    """Return the formats of the gradients that an implementation has to give. If the gradient of a tensor has the places of the
-    tensor and the tensor was converted, they are the places of the converted tensor."""
+    """Return the formats of the gradients that an implementation has to return. If a gradient is to be stored at the places of
+    its tensor, and the tensor was converted, these are the places of the converted tensor."""
     formats = []
     for place, (asked, cls) in enumerate(zip(call.grad_formats, ctx.formats, strict=True)):
         same = isinstance(asked.inline, SameFormatSparsifier)
@@ -304,7 +308,7 @@ def _backward_formats(ctx: Any, call: Call) -> list[TensorFormat]:
 def _finished_gradients(
     call: Call, results: Iterable[Any], outputs: Outputs, formats: Sequence[TensorFormat]
 ) -> list[torch.Tensor | None]:
-    """Return the gradients of an implementation in the formats that the tensors of the call ask for."""
+    """Return the gradients of an implementation in the requested formats of the tensors of the call."""
     finished: list[torch.Tensor | None] = []
     pairs = _with_pairs(formats, outputs)
     for value, (format, pair), asked in zip(results, pairs, call.grad_formats, strict=True):
@@ -322,7 +326,7 @@ def _finished_gradients(
 
 
 def _returned(gradient: torch.Tensor, asked: TensorFormat, wrapper: type[StorageTensor]) -> torch.Tensor:
-    """Return the gradient of a tensor that was converted at the places of the tensor itself."""
+    """Return the gradient of a converted tensor, stored at the places of the tensor before its conversion."""
     return formatted(dense_of(gradient), asked, wrapper)
 
 

@@ -36,7 +36,8 @@ class set_dispatch_failure:
 
 
 def report(message: str, stub: str) -> None:
-    """Say that an operator has no implementation, as the mode asks. Python shows a warning once for each text and place of the caller.
+    """Report that an operator has no implementation: by an error, a warning or not at all, as the mode says. Python shows a
+    warning once for each text and place of the caller.
 
     `stub` is the text of a registration. Raise `DispatchError` in the mode `raise`.
     """

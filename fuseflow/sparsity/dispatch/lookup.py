@@ -18,7 +18,8 @@ Path: TypeAlias = tuple[Function, ...]
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """An implementation that can treat a call: the conversions of each tensor that it is passed, and the formats of its results."""
+    """An implementation that can run a call: the conversions that it needs for each tensor of the call, and the formats of its
+    results."""
 
     function: Function
     paths: tuple[Path, ...]
@@ -28,8 +29,8 @@ class Candidate:
 def forward_candidates(operator: Operator, inputs: Classes, outputs: Outputs | None) -> Iterator[Candidate]:
     """Yield the implementations of an operator for formats, the one that needs the fewest conversions first.
 
-    `outputs` are the results that are asked for, or None for a call that takes what there is. Results that have another format are made by
-    a sparsifier from dense ones, which counts as a conversion.
+    `outputs` are the requested formats of the results, or None for a call that takes any. Results of another format are made by a
+    sparsifier from dense ones, which counts as a conversion.
     """
     rows = REGISTRY.forward.get(operator, {})
     exact = ForwardKey(inputs, outputs or ())

@@ -25,7 +25,7 @@ F = TypeVar("F", bound=Function)
 
 @dataclass(frozen=True, slots=True)
 class ForwardKey:
-    """The formats that an implementation of an operator takes and gives."""
+    """The formats of the operands and of the results for which an implementation of an operator is registered."""
 
     inputs: Classes
     outputs: Outputs
@@ -33,8 +33,8 @@ class ForwardKey:
 
 @dataclass(frozen=True, slots=True)
 class BackwardKey:
-    """The formats that an implementation of the gradient of an operator takes and gives. `inputs` are the formats in the forward
-    pass, or None for any."""
+    """The formats of the tensors and of the gradients for which the gradient of an operator is registered. `inputs` are the
+    formats in the forward pass, or None for any."""
 
     grad_outputs: Classes
     grad_inputs: Outputs
@@ -109,7 +109,7 @@ def is_built_in(function: Function) -> bool:
 
 
 def output_classes(outputs: Iterable[Any] | None) -> Outputs:
-    """Return results as keys have them. Only dense results that keep all are ()."""
+    """Return the formats of results in the form in which keys hold them. Dense results that keep all entries become ()."""
     classes = tuple((_class_of(sparsifier), storage_class(format)) for sparsifier, format in filter(None, outputs or ()))
     return () if all(pair == (KeepAll, torch.Tensor) for pair in classes) else classes
 

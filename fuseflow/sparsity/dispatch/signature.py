@@ -52,7 +52,8 @@ def operator_name(operator: Operator) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Slot:
-    """The place of a tensor among the tensors of a call, in the order in which they were passed."""
+    """A mark for a tensor among the arguments of a call. It has the number of the tensor in the order in which tensors were
+    passed."""
 
     number: int
 
@@ -74,15 +75,16 @@ class Arguments(Mapping[str, Any]):
         return len(self._content)
 
     def read_all(self) -> None:
-        """Note that all were read."""
+        """Mark all arguments as read."""
         self._unread.clear()
 
     def release(self) -> None:
-        """Forget tensors, so that a gradient does not hold them that does not need them."""
+        """Forget the tensors, so that no gradient keeps a tensor that it does not need."""
         self._content = {k: None if _holds_tensors(v) else v for k, v in self._content.items()}
 
     def ignored(self) -> list[str]:
-        """Return the names of arguments that matter and that nobody has read: other ones than tensors, whose value is not the default."""
+        """Return the names of the arguments that no one has read although they matter: no tensors, and with another value than
+        the default."""
         return [name for name in self._content if name in self._unread]
 
 
@@ -122,7 +124,7 @@ def bind(operator: Operator, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -
 
 
 def fill(content: Any, tensors: list[torch.Tensor]) -> Any:
-    """Return a structure with tensors in its slots."""
+    """Return a structure in which each slot is replaced by its tensor."""
     return pytree.tree_map(lambda leaf: tensors[leaf.number] if isinstance(leaf, Slot) else leaf, content)
 
 
@@ -159,7 +161,8 @@ def _spellings(args: tuple[Any, ...]) -> tuple[tuple[Any, ...], ...]:
 
 
 def _fits(parameter: inspect.Parameter, value: Any) -> bool:
-    """Return whether an argument may be passed for a parameter: tensors, and lists of them, only where a schema has them."""
+    """Return whether an argument may be passed for a parameter: tensors, and lists of tensors, fit only parameters that a schema
+    declares as tensors."""
     if not isinstance(parameter.annotation, torch.Type):
         return True
     wants_tensors = "Tensor" in str(parameter.annotation)

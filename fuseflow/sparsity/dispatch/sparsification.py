@@ -33,7 +33,7 @@ def dense_of(tensor: torch.Tensor) -> torch.Tensor:
 
 
 def formatted(tensor: torch.Tensor, format: TensorFormat, wrapper: type[StorageTensor]) -> torch.Tensor:
-    """Return a dense result in a format: the entries that both of its sparsifiers keep."""
+    """Return a dense result in a format. Its inline and its external sparsifier choose the entries, one after the other."""
     return sparsified(sparsified(tensor, format.inline, format.tmp, wrapper), format.external, format.out, wrapper)
 
 
@@ -56,7 +56,7 @@ def sparsified(tensor: torch.Tensor, sparsifier: Any, out: Format, wrapper: type
 
 
 def converted(tensor: torch.Tensor, path: Path, wrapper: type[StorageTensor]) -> torch.Tensor:
-    """Return a tensor after a row of lossless conversions, without gradient."""
+    """Return a tensor after the lossless conversions `path`, one after the other, without gradient."""
     storage: Any = tensor.wrapped_tensor if isinstance(tensor, StorageTensor) else tensor
     for conversion in path:
         storage = conversion(storage)
@@ -107,7 +107,7 @@ def _default(tensor: torch.Tensor, sparsifier: Any, out: Format) -> Any:
 
 
 def _same_format(dense: torch.Tensor, sparsifier: SameFormatSparsifier, inp: type, target: type) -> Any:
-    """Return the entries of a dense tensor at the places of the reference."""
+    """Return the entries of a dense tensor at the places of the reference tensor of the sparsifier."""
     if target is torch.Tensor:
         return dense
     storage = sparsifier.ref_sp_ten.wrapped_tensor
@@ -118,7 +118,8 @@ def _same_format(dense: torch.Tensor, sparsifier: SameFormatSparsifier, inp: typ
 
 
 def _layout(sparsifier: Sparsifier, out: Format) -> Layout | None:
-    """Return the layout that makes storages of a format: the given one, the sparsifier's, or one without parameters."""
+    """Return the layout that makes storages of a format: `out` itself, the layout of the sparsifier, or one without parameters;
+    None for no known layout."""
     if isinstance(out, Layout):
         return out
     target = storage_class(out)

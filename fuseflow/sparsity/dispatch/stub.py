@@ -13,7 +13,7 @@ from fuseflow.sparsity.sparsifiers.keep_all import KeepAll
 
 
 def forward_stub(operator: Operator, inputs: Classes, outputs: Outputs) -> str:
-    """Return a registration of an operator for formats."""
+    """Return the text of a registration of an operator for formats."""
     name = operator_name(operator)
     return f"""@sp.register_fwd_op_impl(
     operator={name},
@@ -27,7 +27,7 @@ def {_function(name)}_forward(ctx, inputs, output_sparsifiers):
 
 
 def backward_stub(operator: Operator, grad_outputs: Classes, grad_inputs: Outputs, inputs: Classes) -> str:
-    """Return a registration of the gradient of an operator for formats."""
+    """Return the text of a registration of the gradient of an operator for formats."""
     name = operator_name(operator)
     return f"""@sp.register_bwd_op_impl(
     operator={name},
@@ -41,7 +41,7 @@ def {_function(name)}_backward(ctx, grad_outputs, input_sparsifiers):
 
 
 def sparsifier_stub(sparsifier: type, inp: type, out: type) -> str:
-    """Return a registration of a sparsifier for formats."""
+    """Return the text of a registration of a sparsifier for formats."""
     return f"""@sp.register_sparsifier_implementation(
     sparsifier={class_name(sparsifier)},
     inp={class_name(inp)},

@@ -1,4 +1,4 @@
-"""Which column gets which pattern."""
+"""The assignment of patterns to the columns of chunks."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def _assign(weights: npt.NDArray[Any], patterns: npt.NDArray[np.intp], g: int, m
 
 
 def _within_range(weights: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
-    """Return weights as float64, all times one power of 2 that makes them less than 1, so that no sum of them overflows."""
+    """Return weights as float64, divided by a power of 2 that makes all less than 1, so that no sum of weights overflows."""
     exponent = np.frexp(weights.max(initial=0))[1]
     scaled: npt.NDArray[np.float64] = np.ldexp(weights.astype(np.float64), -exponent)
     return scaled

@@ -62,7 +62,8 @@ class ChunkGrid:
         return (*rest, -(-across // self.columns), -(-along // self.m))
 
     def chunk_coordinates(self, number: Any) -> list[Any]:
-        """Return the coordinates of chunks among all chunks, in the order of `extents`. Numbers are an array or a tensor of integers."""
+        """Return the coordinates of chunks, given by number, in the grid of all chunks. They are in the order of `extents`.
+        `number` is an array or a tensor."""
         coordinates = []
         for extent in reversed(self.extents):
             coordinates.append(number % max(1, extent))

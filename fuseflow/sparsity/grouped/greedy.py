@@ -25,8 +25,8 @@ def greedy_assignment(sums: npt.NDArray[Any], g: int) -> npt.NDArray[np.int16]:
 
 
 def _take_in_order(order: npt.NDArray[np.int64], patterns: int, g: int, pattern_of: npt.NDArray[np.int16]) -> None:
-    """Take the pairs of every chunk in their order. The number of a pair is its column times `patterns`, plus its pattern; -1
-    stands for no pattern."""
+    """Write to `pattern_of` the pattern of each column: the pairs of every chunk are taken in the given order. The number of a
+    pair is its column times `patterns`, plus its pattern; -1 stands for no pattern."""
     for chunk in range(len(order)):
         room = np.full(patterns, g)
         missing = pattern_of.shape[1]

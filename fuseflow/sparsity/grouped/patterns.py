@@ -22,8 +22,9 @@ def patterns(n: int, m: int) -> npt.NDArray[np.intp]:
 
 
 def _path(n: int, m: int, *, back: int) -> list[tuple[int, ...]]:
-    """Return the patterns on a path that ends with the last n of m places. It starts with the last n of the first m - `back` places, if
-    these are enough; `back` is 1 or 2. So every path joins one over fewer places and one that has the last place besides."""
+    """Return the patterns on a path that ends with the last n of m places. It starts with the last n of the first m - `back`
+    places, if these are enough; `back` is 1 or 2. A path is made of a path over the first m - 1 places and of one whose patterns
+    also have the last place."""
     if n in (0, m):
         return [tuple(range(n))]
     without_last = _path(n, m - 1, back=1)

@@ -48,13 +48,14 @@ def _add_dense(ctx: Any, inputs: Sequence[Any], output_sparsifiers: Sequence[Any
 
 
 def _broadcasts(dense: torch.Tensor, stored: torch.Tensor) -> bool:
-    """Return whether a sum of the two has the shape of the stored one."""
+    """Return whether the sum of a dense and a stored tensor has the shape of the stored one."""
     pairs = zip(reversed(dense.shape), reversed(stored.shape), strict=False)
     return dense.dim() <= stored.dim() and all(size in (1, other) for size, other in pairs)
 
 
 def _add_stored(ctx: Any, inputs: Sequence[Any], output_sparsifiers: Sequence[Any]) -> Any:
-    """Return the sum of two stored tensors. If their places differ, only tensors of coordinates are added, and others become such."""
+    """Return the sum of two stored tensors. If their places differ, only tensors of coordinates are added; for others, return
+    `NotImplemented`."""
     first, second = (tensor.wrapped_tensor for tensor in inputs)
     places = known_places(first)
     agree = inputs[0].shape == inputs[1].shape and places.agree(first, second)

@@ -48,8 +48,8 @@ def _library_product(
 def _sum_of_blocks(
     values: torch.Tensor, source: torch.Tensor, target: torch.Tensor, dense: torch.Tensor, size: int
 ) -> torch.Tensor:
-    """Return the product of blocks with a dense matrix. `source` is the row of blocks of the dense matrix that each block is multiplied
-    with, and `target` the one of the result that it is added to."""
+    """Return the product of blocks, `values`, with a dense matrix; it has `size` rows. `source` is the row of blocks of the dense
+    matrix that each block is multiplied with, and `target` the row of blocks of the result that the product is added to."""
     height, width = values.shape[1:]
     work, batch = working_type(dense.dtype), dense.shape[1]
     parts = dense.to(work).reshape(len(dense) // width, width, batch)
@@ -75,7 +75,8 @@ def _block_rows(storage: BcsrTensor) -> torch.Tensor:
 
 
 def _pieces(blocks: int, elements: int) -> Iterator[slice]:
-    """Return slices of all `blocks`, each with about `_AT_ONCE` elements at most, where one block has `elements`."""
+    """Return slices of all `blocks`, so that a slice copies at most `_AT_ONCE` elements of the dense matrix, `elements` for each
+    block."""
     step = max(1, _AT_ONCE // max(1, elements))
     return (slice(start, start + step) for start in range(0, blocks, step))
 

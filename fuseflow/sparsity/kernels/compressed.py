@@ -1,4 +1,4 @@
-"""Products of matrices that are stored row by row, or that have such a form without much work."""
+"""Products of matrices that are stored by rows, or that can be read by rows without much work."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from fuseflow.sparsity.places.listing import nm_coordinates
 
 @dataclass(frozen=True, slots=True)
 class RowMatrix:
-    """A matrix by rows: where each begins, and the columns and values of the entries. If it is `flipped`, the stored matrix is its
-    transpose."""
+    """A matrix by rows: where each row begins, and the columns and values of its entries. If it is `flipped`, the stored matrix
+    is its transpose."""
 
     positions: torch.Tensor
     columns: torch.Tensor
@@ -30,7 +30,8 @@ class RowMatrix:
 
 
 def row_kernel(rows: Callable[[Any], RowMatrix], field: str = "values") -> ProductKernel:
-    """Return the products of a storage class. `rows` gives its matrix by rows, with the values in the order in which they are stored."""
+    """Return the products of a storage class. `rows` makes a matrix by rows of a storage, and `field` names the field with its
+    values. Values stay in order."""
 
     def multiply(storage: Any, dense: torch.Tensor) -> torch.Tensor:
         matrix = rows(storage)
@@ -59,7 +60,7 @@ def transposed(matrix: RowMatrix) -> RowMatrix:
 
 
 def _multiply(matrix: RowMatrix, dense: torch.Tensor) -> torch.Tensor:
-    """Return the product of a matrix, as it is by rows, with a dense one."""
+    """Return the product of a matrix by rows, which is not transposed, with a dense matrix."""
     if not matrix.values.numel() or not dense.shape[1]:
         return dense.new_zeros(matrix.shape[0], dense.shape[1])
     work = working_type(dense.dtype)
@@ -129,7 +130,8 @@ def _equal_rows(rows: int, width: int, columns: torch.Tensor) -> torch.Tensor:
 
 
 def _without_notice() -> None:
-    """Make a first matrix by rows. PyTorch then says once that these are new, which is of no use to who calls a model."""
+    """Make a first matrix by rows, to use up the notice of PyTorch that such matrices are new. Users of a model do not need
+    it."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         torch.sparse_csr_tensor(torch.tensor([0, 1]), torch.tensor([0]), torch.tensor([1.0]), (1, 1))

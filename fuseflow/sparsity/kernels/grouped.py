@@ -1,4 +1,4 @@
-"""Products of matrices that are stored n:m:g. Their values are put in the order n:m, whose products these are."""
+"""Products of matrices that are stored n:m:g. Their values are put in the order of n:m, and the products of n:m are used."""
 
 from __future__ import annotations
 
@@ -31,7 +31,8 @@ def _sample(storage: GroupedNMTensor, left: torch.Tensor, right: torch.Tensor) -
 
 
 def in_order(storage: GroupedNMTensor) -> NMTensor:
-    """Return the matrix with the columns of its chunks in order: n of every m coordinates, [columns, groups, n]."""
+    """Return a tensor n:m:g as one n:m: the columns of its chunks in order, with n of every m coordinates, [columns, groups,
+    n]."""
     slots, n = _slots(storage), storage.values.shape[-1]
     groups, size = storage.grid.extents[-1], storage.shape[storage.grid.group_dim]
     values = torch.empty_like(storage.values).view(-1, n)
@@ -43,7 +44,8 @@ def in_order(storage: GroupedNMTensor) -> NMTensor:
 
 
 def _slots(storage: GroupedNMTensor) -> torch.Tensor:
-    """Return the place of each column of each chunk in the matrix, [chunks, patterns, g]: its column and its group there."""
+    """Return the number of each column of each chunk, [chunks, patterns, g], among all columns and their groups of the whole
+    matrix."""
     number = torch.arange(storage.grid.count, device=storage.values.device).view(-1, 1, 1)
     across, along = storage.grid.chunk_coordinates(number)
     slots: torch.Tensor = (across * storage.grid.columns + storage.columns) * storage.grid.extents[-1] + along

@@ -3,4 +3,4 @@
 from fuseflow.sparsity.kernels import addition, conversions, pointwise, products
 
 MODULES = (addition, conversions, pointwise, products)
-"""The modules that register them."""
+"""The modules that register the built-in implementations."""

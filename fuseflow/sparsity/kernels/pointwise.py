@@ -67,7 +67,7 @@ def _register(function: Callable[..., Any], storage: type, count: int, accepts: 
 
 
 def _backward(ctx: Any, grad_outputs: Sequence[torch.Tensor], input_sparsifiers: Sequence[Any]) -> list[Any]:
-    """Return the gradients of tensors with the same places: at these places, if all are to be stored so, else as dense tensors."""
+    """Return the gradients of tensors with the same places: at these places if all are requested so, else from dense tensors."""
     storages = [tensor.wrapped_tensor for tensor in ctx.saved_tensors]
     places = known_places(storages[0])
     if all(isinstance(sparsifier, SameFormatSparsifier) for sparsifier in input_sparsifiers):
@@ -92,7 +92,8 @@ def _accepts_functional(call: Any, inputs: Sequence[Any]) -> bool:
 
 
 def _accepts_number(call: Any, inputs: Sequence[Any]) -> bool:
-    """Return whether a tensor is multiplied with, or divided by, a number that leaves 0 as it is."""
+    """Return whether the operand `other` of a product or quotient is a number that leaves 0 as it is: finite, not 0 and no
+    `bool`."""
     other = call.arguments.get("other")
     if isinstance(other, bool) or not isinstance(other, int | float) or not math.isfinite(other):
         return False

@@ -26,13 +26,13 @@ from fuseflow.sparsity.sparsifiers.keep_all import KeepAll
 
 
 class Side(Protocol):
-    """How a dense tensor is a matrix whose columns are multiplied one by one."""
+    """The way in which a dense tensor is viewed as a matrix, whose columns are multiplied one by one."""
 
     def columns(self, tensor: torch.Tensor) -> torch.Tensor:
         """Return the matrix of a tensor, [length, columns]."""
 
     def restored(self, columns: torch.Tensor, like: torch.Size) -> torch.Tensor:
-        """Return the tensor of a matrix. Its other dimensions are as in the shape `like`."""
+        """Return the tensor that a matrix `columns` represents. The other dimensions of the tensor are as in the shape `like`."""
 
 
 class Rows:
@@ -60,7 +60,7 @@ class Columns:
 
 
 class Itself:
-    """A tensor is the matrix."""
+    """The tensor is a matrix itself."""
 
     def columns(self, tensor: torch.Tensor) -> torch.Tensor:
         return tensor
@@ -73,8 +73,8 @@ class Itself:
 class Product:
     """A product of a stored matrix P, or of its transpose, with a dense tensor, and a dense tensor that is added to it.
 
-    `stored`, `dense` and `added` are their places among the tensors of the call. `operand` and `result` say how the dense tensor and the
-    result are matrices.
+    `stored`, `dense` and `added` are the numbers of these three among the tensors of the call. `operand` and `result` say how the
+    dense tensor and the result are matrices.
     """
 
     operator: Operator
@@ -176,7 +176,7 @@ def _sampled(kernel: ProductKernel, storage: Any, left: torch.Tensor, right: tor
 
 
 def _factors(ctx: Any) -> tuple[Any, Any]:
-    """Return the factors of the added tensor and of the product, which only `addmm` has."""
+    """Return the factors of the added tensor and of the product, (beta, alpha), which only `addmm` has."""
     return ctx.call.arguments.get("beta", 1), ctx.call.arguments.get("alpha", 1)
 
 

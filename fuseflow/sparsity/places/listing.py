@@ -81,7 +81,8 @@ def _nm_index(storage: NMTensor) -> Index:
 
 
 def _nm_stored(storage: NMTensor) -> torch.Tensor | None:
-    """Return what stands within the tensor, if a last group that is short may hold offsets beyond it."""
+    """Return the mask of values within the tensor, or None if all are: the last group may be short, with offsets beyond the
+    tensor."""
     size = storage.shape[storage.dim]
     return nm_coordinates(storage) < size if size % storage.m else None
 
@@ -91,7 +92,7 @@ def _grouped_index(storage: GroupedNMTensor) -> Index:
 
 
 def _grouped_stored(storage: GroupedNMTensor) -> torch.Tensor | None:
-    """Return what stands within the tensor, if chunks are filled up."""
+    """Return the mask of values within the tensor, or None if all are: the last chunks may be filled up with padding."""
     grid, shape = storage.grid, storage.shape
     if shape[grid.sparse_dim] % grid.m == 0 == shape[grid.group_dim] % grid.columns:
         return None

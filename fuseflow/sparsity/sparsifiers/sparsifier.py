@@ -60,13 +60,15 @@ class Sparsifier(ABC):
 
     @property
     def share(self) -> float | None:
-        """The share of entries that it leaves out, whatever the numbers of a tensor are, up to rounding; None if that depends on them."""
+        """The share of entries that the rule drops from any tensor, up to rounding; None if the share depends on the numbers of
+        the tensor."""
         fraction = getattr(self, "fraction", None)
         return fraction if isinstance(fraction, float) else None
 
     @property
     def compares_tensors(self) -> bool:
-        """Whether it compares entries of different tensors, so that `select_together` is not `select` of each."""
+        """Whether the rule compares entries of different tensors with each other. If not, `select_together` is `select` of each
+        tensor."""
         return False
 
     def select_together(self, tensors: Sequence[torch.Tensor]) -> list[torch.Tensor]:
@@ -79,7 +81,7 @@ class Sparsifier(ABC):
 
     @property
     def layout(self) -> Layout:
-        """How a weight is stored that it made sparse, if nothing else is said."""
+        """The layout of a weight that the rule made sparse, if the user names no other."""
         return CSR()
 
     def __str__(self) -> str:

@@ -43,7 +43,8 @@ class HeldWeight:
 
     @property
     def selects_anew(self) -> bool:
-        """Whether the first rule selects again, not one for updates. A rule that keeps all selects nothing."""
+        """Whether the sparsifier of the weight itself selects again, because no rule for updates is given. One that keeps all
+        selects nothing."""
         entry = self.weight.entry
         return entry.update.keeps_all and entry.sparsifier != KEEP_ALL
 
@@ -80,7 +81,8 @@ class HeldWeight:
         return output_mask(self.parameter.detach(), update, self.name, self.scores, within if update.keeps_all else None)
 
     def set_mask(self, mask: Tensor, entry: WeightEntry, optimizer: Optimizer | None) -> None:
-        """Hold another mask, by this entry. The state of the optimizer for entries that fall out is cleared."""
+        """Hold another mask, which the rules of `entry` selected. The state of the optimizer for entries that are newly pruned is
+        set to 0."""
         pruned = ~mask.to(self.parameter.device)
         if optimizer is not None:
             clear_entries(optimizer, self.parameter, pruned & ~self.pruned)
@@ -88,5 +90,5 @@ class HeldWeight:
 
 
 def _fits(layout: Layout, rule: Sparsifier) -> bool:
-    """Return whether all that a rule keeps fits a layout, if it did once."""
+    """Return whether every later mask of a rule fits a layout if the first one did."""
     return layout.fits_by_shape or layout == rule.layout

@@ -26,7 +26,8 @@ def require_weights(optimizer: Optimizer, parameters: Mapping[str, Tensor]) -> N
 
 
 def replace_weights(optimizer: Optimizer, replaced: Mapping[int, nn.Parameter]) -> None:
-    """Let an optimizer hold other weights in the place of those with these identities. Its state for the old ones is dropped."""
+    """Let an optimizer hold other weights. `replaced` has the new weight by the `id` of the old one. The state of the old one is
+    dropped."""
     for group in optimizer.param_groups:
         for old in group["params"]:
             if id(old) in replaced:
