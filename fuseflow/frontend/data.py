@@ -40,7 +40,7 @@ DATASET_NAMES = ("karate", *FILE_READERS, "random", "synthetic", "images", "bigb
 
 
 _ATTRIBUTES = ("adjacency", "raw", "features", "labels", "nodes", "classes")
-"""The attributes that a `build(data)` usually takes."""
+"""The attributes that a `build(data)` usually takes, as messages list them."""
 _ELSEWHERE = {
     "x": "features",
     "feat": "features",

@@ -1,5 +1,5 @@
-"""Export of a PyTorch model: it is traced with its sparse tensors, PyTorch evaluates what depends on no data, and a second, dense trace
-decomposes the rest into simple operators."""
+"""Export of a PyTorch model: it is traced with its sparse tensors, PyTorch evaluates the values that depend on no data, and a
+second, dense trace decomposes the rest into simple operators."""
 
 from __future__ import annotations
 
@@ -107,8 +107,9 @@ def _format_refusal(pattern: str, error: TensorError) -> FrontendError:
 
 
 def _later_refusals(traced: Trace, blocked: Collection[Node]) -> list[FrontendError]:
-    """Return the refusals of later steps for a model that is refused already. An argument stands for each value of a blocked
-    operator there, so that its users are checked, too. Its operands become outputs, so that they are computed and checked."""
+    """Return the refusals of later steps for a model that is refused already. In these steps, an argument replaces each value of
+    a `blocked` node, so that users of the value are checked, too. The operands of blocked nodes become outputs, so that they are
+    computed and checked."""
     if any(isinstance(node.target, torch._ops.HigherOrderOperator) for node in blocked):
         return []  # No later step knows what to do with its graphs.
     graph = traced.graph_module.graph
@@ -220,8 +221,8 @@ def _replay(traced: GraphModule, tensors: dict[str, Tensor], stored: dict[str, S
 
 
 def _forget_places_of_writes(graph: Graph) -> None:
-    """Let operators that write to their operand, which PyTorch's own decompositions contain, return their result. The trace has each later
-    use of the operand as a use of the result. A view is left alone, since its tensor would change, too."""
+    """Let operators that write to their operand, which PyTorch's own decompositions contain, return their result. In the trace,
+    each later use of the operand is a use of the result. A write to a view stays, since the tensor that it views changes, too."""
     for node in graph.nodes:
         name = node.target._schema.name if isinstance(node.target, torch._ops.OpOverload) else ""
         operator_name = name.partition("::")[2]

@@ -20,8 +20,8 @@ class ForeignFailure(FrontendError):
 
 
 def foreign_message(error: BaseException) -> str:
-    """Return the kind and the first sentence of an error that other software raised. A check of its own that failed, which says nothing
-    about the model, is told as that."""
+    """Return the kind and the first sentence of an error that other software raised. If a check inside that software failed,
+    whose text does not help the user, the message says only that."""
     text = "\n".join(line for line in str(error).strip().splitlines() if line.strip())
     kind = type(error).__name__
     if _INVARIANT.search(text):

@@ -102,7 +102,8 @@ def load_model(
 
 @contextmanager
 def _module(factory: Factory, seed: int) -> Iterator[ModuleType]:
-    """Run the file of a factory, or import its module, with PyTorch seeded. Inside the block it can import modules beside it."""
+    """Yield the module of a factory: its file is run, or its module imported, with PyTorch seeded. Inside the block it can import
+    modules beside it."""
     if factory.module:
         with importable_from_here():
             with _errors_at_user_line(factory.module), _seeded_torch(seed, used=True):
@@ -137,7 +138,7 @@ def _data(interface: BuildSignature, default: str, data: Data | str | None, data
 
 
 def _beside(model: Path, default: str) -> str:
-    """Return the default data of a model file. A relative name of a file is meant from the folder of the model.
+    """Return the default data of a model file. A relative path is relative to the folder of the model.
 
     >>> _beside(Path("models/gcn.py"), "graph.mtx:adj=raw"), _beside(Path("models/gcn.py"), "karate")
     ('models/graph.mtx:adj=raw', 'karate')
@@ -158,7 +159,8 @@ def _spec(default: str, request: str | None) -> str:
 
 @contextmanager
 def _seeded_torch(seed: int, used: bool) -> Iterator[None]:
-    """Seed PyTorch before the block if the model file uses it, or after the block if only an imported module loaded it."""
+    """Seed PyTorch before the block if the model file uses it (`used`), or after the block if only an imported module loaded
+    it."""
     if used:
         import torch
 
@@ -178,7 +180,8 @@ def _default_data(path: Path, module: ModuleType, small: bool) -> str:
 
 @contextmanager
 def _user_module(path: Path) -> Iterator[ModuleType]:
-    """Give a module for the file. Inside the block it can be looked up by name, as dataclasses need, and can import files of its folder."""
+    """Yield an empty module for the file. Inside the block the module can be looked up by name, as dataclasses need, and can
+    import files of its folder."""
     module = ModuleType(f"fuseflow_model_{path.stem}")
     module.__file__ = str(path)
     folder = str(path.resolve().parent)
@@ -230,7 +233,8 @@ def _innermost(error: BaseException, path: str) -> Span:
 
 @contextmanager
 def describing_data(interface: str) -> Iterator[None]:
-    """Note which attributes the data of a model have, if they are known, on an error of the code of the model."""
+    """Add the attributes of the data, `interface`, as a note to an error of the model's code inside the block, if they are
+    known."""
     try:
         yield
     except (ModelFileError, ForeignFailure) as error:

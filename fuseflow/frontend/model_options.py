@@ -109,7 +109,7 @@ def _is_data(parameter: Parameter) -> bool:
 
 
 def _hints(build: Callable[..., Any]) -> dict[str, Any]:
-    """Return the annotations of a function, or none if they cannot be resolved."""
+    """Return the type annotations of a function, or {} if they cannot be resolved."""
     try:
         return typing.get_type_hints(build)
     except (NameError, AttributeError, TypeError):

@@ -86,9 +86,9 @@ class ModelSpec:
     propagate: PropagationSpec | None = None
 
     def refuse_all_but(self, kind: str, *names: str) -> None:
-        """Raise `UsageError` if a field is set that this kind of model does not take, so that none is silently ignored. All kinds take
-        `seed` and `propagate`. `kind` says in the message which kind it is, and the first of the `names` that it takes gives it its
-        inputs."""
+        """Raise `UsageError` if a field is set that this kind of model does not take, so that none is silently ignored. All kinds
+        take `seed` and `propagate`. In the message, `kind` is this kind. `names` are the fields that it takes; the first of them
+        gives it its inputs."""
         for field in fields(self):
             name, value = field.name, getattr(self, field.name)
             is_set = bool(value) if name in ("options", "fresh", "dims", "sparsity") else value is not None

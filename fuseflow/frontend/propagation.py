@@ -15,7 +15,7 @@ from fuseflow.propagation.rows import attribute_rows
 
 
 def as_propagation(value: PropagationSpec | bool | None) -> PropagationSpec | None:
-    """Return the value of `ModelSpec.propagate`. True means a spec without further knowledge than stored patterns."""
+    """Return the value of `ModelSpec.propagate`. True means a spec that takes only stored patterns as known."""
     if isinstance(value, bool):
         return PropagationSpec() if value else None
     return value

@@ -26,8 +26,8 @@ def as_sparsity(value: SparseSpec | str | Path | None) -> SparseSpec | Path | No
 
 @contextmanager
 def sparsified(model: Any, spec: ModelSpec, *, owned: bool) -> Iterator[Any]:
-    """Give a model that is sparse as its spec says, or the model itself if that says nothing. Inside the block, random numbers follow the
-    seed of the spec. A model that is not `owned` is the user's, and is copied.
+    """Yield a model that is sparse as its spec says, or the model itself without such a spec. Inside the block, random numbers
+    follow the seed of the spec. A model that is not `owned` is the user's, and is copied.
 
     Raise `SparsityError` for a spec that does not fit the model, and `FrontendError` for a model that has no weights to be named.
     """

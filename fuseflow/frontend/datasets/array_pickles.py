@@ -25,7 +25,7 @@ _ELEMENT: Final = re.compile(r"[biuf](?:1|2|4|8)|b1")
 
 
 class PickledType:
-    """The type of the elements of an array in a pickle."""
+    """The type of the elements of an array in a pickle, as the pickle describes it."""
 
     def __init__(self, name: object = "", *_: object) -> None:
         self.name, self.order = name, "="
@@ -41,7 +41,7 @@ class PickledType:
 
 
 class PickledArray:
-    """An array in a pickle."""
+    """An array in a pickle: its `state` has the shape, the element type and the bytes."""
 
     state: Any = None
 
@@ -96,7 +96,7 @@ class PickledMatrix:
 
 
 def array_of(value: object, rank: int) -> npt.NDArray[Any]:
-    """Return the array that a value of a pickle is. Raise `ValueError` for any other value."""
+    """Return an array from its record in a pickle. Raise `ValueError` for a value that is no array of this rank."""
     if not isinstance(value, PickledArray) or value.state is None:
         raise ValueError(f"there is no array of {rank} dimensions")
     return value.array(rank)
@@ -127,8 +127,8 @@ def read_pickle(content: bytes) -> Any:
 
 
 def _screen(content: bytes) -> None:
-    """Raise `ValueError` for operations that no array needs, and for a place in the memo beyond the operations, for which Python would take
-    memory at once."""
+    """Raise `ValueError` for operations that no array needs, and for an index into the memo of the unpickler beyond the
+    operations, for which Python would take memory at once."""
     for number, (operation, argument, _) in enumerate(pickletools.genops(content)):
         if operation.name in _FORBIDDEN or number > _MOST_OPERATIONS:
             raise ValueError(f"a pickle of arrays has no operation {operation.name}")

@@ -31,7 +31,7 @@ _MOST_NODES: Final = 32
 
 
 class EdgeList(NamedTuple):
-    """The rows, columns and weights of edges, which are None if the list has none, and the number of nodes."""
+    """The rows, columns and weights of edges, and the number of nodes. The weights are None if the list has none."""
 
     rows: npt.NDArray[np.int64]
     columns: npt.NDArray[np.int64]
@@ -40,7 +40,7 @@ class EdgeList(NamedTuple):
 
 
 def most_nodes(edges: int) -> int:
-    """Return how many nodes a graph with this number of edges may have."""
+    """Return the most nodes that a graph with this number of edges may have."""
     return max(_MOST_NODES * edges, _FREE_NODES)
 
 
@@ -75,7 +75,7 @@ def read_edge_list(path: Path) -> EdgeList:
 
 
 def _without_names(path: Path, text: bytes) -> bytes:
-    """Return the text of a table without the line that names its columns."""
+    """Return the text of a table without its first line if that names the columns."""
     first = _FIRST_ROW.search(text)
     if first is None or not _NAMES.search(first.group()) or any(map(_is_number, re.split(rb"[,\s]+", first.group().strip()))):
         return text

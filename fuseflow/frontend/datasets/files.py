@@ -24,8 +24,8 @@ _MOST_RATIO: Final = 100
 
 
 def find_folder(title: str, data_dir: Path | None, places: Sequence[str], files: Sequence[str], source: str) -> Path:
-    """Return the first folder of `places` in `data_dir` that has all `files`. Raise `DataError` that names the missing files and
-    their `source`."""
+    """Return the first folder of `places`, paths below `data_dir`, that has all `files`. `title` is the data set in messages.
+    Raise `DataError` that names the missing files and their `source`."""
     advice = f"get it from {source}"
     if data_dir is None:
         raise DataError(
@@ -46,7 +46,7 @@ def find_folder(title: str, data_dir: Path | None, places: Sequence[str], files:
 
 @contextmanager
 def open_archive(file: Path) -> Iterator[NpzArchive]:
-    """Give the arrays of a `.npz` file by name, without unpickling anything. Raise `DataError` for a damaged file."""
+    """Yield the arrays of a `.npz` file by name, without unpickling anything. Raise `DataError` for a damaged file."""
     try:
         with open_npz(file) as archive:
             yield archive
@@ -79,7 +79,7 @@ def read_packed(file: Path) -> bytes:
 
 @contextmanager
 def _packed(file: Path) -> Iterator[gzip.GzipFile]:
-    """Give the stream of a `.gz` file, which holds no more than is sensible for its size. Raise `DataError` if it is damaged."""
+    """Yield the stream of a `.gz` file, which holds no more than is sensible for its size. Raise `DataError` if it is damaged."""
     try:
         _require_bounded(file)
         with gzip.open(file) as stream:

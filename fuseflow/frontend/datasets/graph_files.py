@@ -75,7 +75,7 @@ def read_graph_file(name: str, options: SpecOptions, seed: int) -> tuple[GraphDa
 
 
 def _missing_reverses(edges: sparse.csr_array) -> sparse.csr_array:
-    """Return the reverses that are no edges themselves, with the weights of their edges."""
+    """Return the reverse of every edge whose reverse is no edge yet, with the weight of the edge."""
     reverse = sparse.csr_array(edges.T)
     missing = sparse.csr_array(reverse - reverse * edges.astype(bool))
     missing.eliminate_zeros()
@@ -83,7 +83,8 @@ def _missing_reverses(edges: sparse.csr_array) -> sparse.csr_array:
 
 
 def _adjacency(name: str, edges: sparse.coo_array, weighted: bool, notices: list[str]) -> sparse.csr_array:
-    """Return the adjacency that a model gets, and add what differs from the file to `notices`."""
+    """Return the adjacency that a model gets: without self loops and zeros, with ones unless `weighted`. Add to `notices` what
+    was left out."""
     rows, columns = edges.coords
     values = edges.data.astype(np.float64)
     if not np.isfinite(values).all():

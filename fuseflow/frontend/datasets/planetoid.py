@@ -38,7 +38,8 @@ def read_planetoid(name: str, data_dir: Path | None) -> GraphData:
 
 
 def _assemble(parts: dict[str, Any], test: np.ndarray[Any, np.dtype[np.int64]]) -> GraphData:
-    """Return the graph of the parts. Training and validation nodes come first, then the test nodes at the places that the index file lists.
+    """Return the graph that the files hold. `parts` has their contents, and `test` the numbers of the test nodes. Training and
+    validation nodes come first, then the test nodes at the places that the index file lists.
 
     A place that the index file leaves out is a node without features and neighbours. CiteSeer has 15 of them.
     """

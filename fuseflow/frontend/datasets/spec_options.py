@@ -50,7 +50,7 @@ def without_folder(spec: str) -> str:
 
 
 def graph_suffix(name: str) -> str:
-    """Return the suffix of a file. For a packed list of edges it is the one before `.gz`.
+    """Return the suffix of a file. For a packed list of edges it is the suffix before `.gz`.
 
     >>> graph_suffix("graph.mtx"), graph_suffix("edges.csv.gz"), graph_suffix("graph.mtx.gz")
     ('.mtx', '.csv', '.gz')

@@ -170,7 +170,7 @@ def _with_squares(degrees: Ints, squares: int) -> Ints:
 
 
 class _UnrealizableError(Exception):
-    """The ends of edges could not be joined without loops and repeated edges."""
+    """The degrees cannot be those of a graph without loops and repeated edges, or none was found."""
 
 
 def _realize(degrees: Ints, directed: bool, rng: np.random.Generator) -> tuple[Ints, Ints]:
@@ -200,7 +200,7 @@ def _realize(degrees: Ints, directed: bool, rng: np.random.Generator) -> tuple[I
 
 
 def _bad_edges(rows: Ints, columns: Ints, nodes: int, directed: bool) -> Ints:
-    """Return the edges that are loops or that repeat an earlier edge."""
+    """Return the positions of edges that are loops or repeat an earlier edge."""
     low, high = (rows, columns) if directed else (np.minimum(rows, columns), np.maximum(rows, columns))
     keys = low * nodes + high
     first = np.zeros(len(keys), dtype=bool)

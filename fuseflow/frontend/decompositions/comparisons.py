@@ -18,7 +18,7 @@ _INTEGERS = (torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8)
 
 
 def compare_alike(graph: Graph) -> None:
-    """Give, in place, the numbers with which tensors are compared the kind of the tensors."""
+    """Replace, in place, numbers with which tensors are compared by numbers of the type of the tensor: integers or floats."""
     for node in graph.nodes:
         name = fx_origin.short_name(node.target) if node.op == "call_function" else ""
         if name not in _NAMES or len(node.args) != 2 or not isinstance(node.args[0], Node):

@@ -31,17 +31,18 @@ _LINEAR = VIEWS - {"to", "_to_copy", "type_as"} | {
     *("cat", "concat", "stack", "hstack", "vstack", "roll", "flip", "repeat", "tile", "fft_fftshift", "fft_ifftshift"),
     *("index", "index_select", "gather", "sum", "mean", "neg", "cumsum", "diff", "numpy_T", "mT"),
 }
-"""Operators that give of each part what they give of the whole."""
+"""Operators whose real part of the result depends on the real parts of the operands only, in the same way, and so for the
+imaginary part."""
 _MULTILINEAR = frozenset(["mul", "matmul", "mm", "bmm", "einsum", "dot", "mv"])
 _MADE = frozenset(["zeros", "zeros_like", "ones", "ones_like", "empty", "empty_like", "full"])
 _HINT = "compute with `.real` and `.imag`, or outside the model"
 _COPIES = frozenset(["conj", "_conj", "view_as_real", "resolve_conj", "resolve_neg", "reshape", "contiguous", "flatten"])
-"""Operators that may share memory with their operand in PyTorch, where the forms of their parts have their own."""
+"""Operators that may share memory with their operand in PyTorch, where their forms on pairs have memory of their own."""
 
 
 def separate_complex(selections: Selections) -> list[FrontendError]:
     """Replace, in place, complex values and the operators that read them. Return an error for each operator without a form on
-    pairs, and for complex outputs. Arguments stand for these values then, so that their users are checked, too."""
+    pairs, and for complex outputs. New arguments then replace these values, so that their users are checked, too."""
     graph = selections.traced.graph_module.graph
     if not any(_is_complex(node) for node in graph.nodes):
         return []
@@ -68,7 +69,7 @@ def _remove_unused_arguments(selections: Selections) -> None:
 
 
 class _Pass:
-    """A walk over a graph that keeps the parts of every complex value."""
+    """A walk over a graph that maps every complex value to its pair: the nodes of its real and its imaginary part."""
 
     def __init__(self, selections: Selections) -> None:
         self._selections = selections
@@ -79,7 +80,7 @@ class _Pass:
         self._positions = {node: position for position, node in enumerate(graph.nodes)}
 
     def visit(self, node: Node) -> None:
-        """Add what computes the parts of a node, or replace the node if its value is real."""
+        """Add the calls that compute the real and imaginary parts of a node, or replace the node if its value is real."""
         if node.op != "call_function":
             self._visit_output(node)
             return
@@ -110,7 +111,7 @@ class _Pass:
                     node.replace_input_with(value, self._stand_in(value))
 
     def _stand_in(self, node: Node) -> Node:
-        """Return an argument for a part of the value of a node that is refused."""
+        """Return a new argument of zeros that replaces a part of the value of a refused node."""
         value = node.meta["val"]
         if not isinstance(value, Tensor):
             raise self.refusals[-1]
@@ -118,7 +119,8 @@ class _Pass:
         return self._selections.argument(f"blocked.{node.name}", zeros)
 
     def _visit_known(self, node: Node) -> None:
-        """Make real numbers that are computed of known complex ones an argument. Complex ones become two where they are used."""
+        """Make an argument of real numbers that are computed from known complex ones. Known complex numbers become two arguments
+        where they are used."""
         numbers = self._selections.known(node)
         if numbers is not None and not numbers.is_complex():
             name = fx_origin.short_name(node.target)
@@ -129,7 +131,7 @@ class _Pass:
         return any(self._positions[writer] > self._positions[node] for writer in writers)
 
     def _whole(self, node: Node, part: Part) -> Part:
-        """Return a part in the shape of the node. A part from a number or a smaller operand is broadcast."""
+        """Return a part in the shape of the value of the node: a part made from a number or a smaller operand is broadcast."""
         value = node.meta["val"]
         if part is None or not isinstance(value, Tensor):
             return part
@@ -138,7 +140,7 @@ class _Pass:
         return part if described(part).shape == value.shape else self._at(node).call(aten.expand.default, part, list(value.shape))
 
     def _parts(self, node: Node, name: str) -> Pair | None:
-        """Return the parts of the value of a node, or None if it has no form."""
+        """Return the real and the imaginary part of the value of a node, or None if its operator has no form on pairs."""
         if node.target is operator.getitem:
             return self._taken(node)
         if name in TRANSFORMS:
@@ -155,7 +157,7 @@ class _Pass:
     # Operands ---------------------------------------------------------------------------------------------------------
 
     def _pair(self, operand: object) -> Pair | None:
-        """Return the parts of an operand, or None for a complex value that has none."""
+        """Return the real and the imaginary part of an operand, or None for a complex value without parts."""
         if isinstance(operand, complex):
             return operand.real, operand.imag
         if not isinstance(operand, Node) or not _is_complex(operand):
@@ -173,7 +175,8 @@ class _Pass:
         return tensor if tensor is not None and tensor.layout == torch.strided and not tensor.is_meta else None
 
     def _split(self, node: Node, tensor: Tensor) -> Pair:
-        """Return two arguments in the place of one, or of a value that is known."""
+        """Return two new arguments, for the real and the imaginary part, in place of a complex argument or of a complex value
+        that is known."""
         selections = self._selections
         argument = selections.traced.arguments.get(node)
         name = fx_origin.short_name(node.target) if argument is None else argument.name
@@ -184,7 +187,7 @@ class _Pass:
         return nodes[0], nodes[1]
 
     def _operands(self, node: Node) -> list[Pair]:
-        """Return the parts of the operands of a call, in order. Numbers that are no tensors have one part."""
+        """Return the real and imaginary parts of the operands of a call, in order. Numbers that are no tensors have one part."""
         pairs = [self._pair(operand) for operand in node.args]
         assert all(pair is not None for pair in pairs), "a node is visited if its operands have parts"
         return [pair for pair in pairs if pair is not None]
@@ -202,7 +205,7 @@ class _Pass:
         return real, imaginary
 
     def _made(self, node: Node) -> Pair | None:
-        """A new tensor of zeros or of one number. Each part is its own memory, which may be written to."""
+        """Return the parts of a new tensor of zeros or of one number. Each part is its own memory, which may be written to."""
         shape, dtype = list(described(node).shape), described(node).dtype.to_real()
         name = fx_origin.short_name(node.target)
         number = complex(node.args[1]) if name == "full" else 1 + 0j if name.startswith("ones") else 0j  # type: ignore[arg-type]
@@ -224,7 +227,7 @@ class _Pass:
         return self._selections.computed(node, node.target, tuple(args), **kwargs)  # type: ignore[arg-type]
 
     def _taken(self, node: Node) -> Pair | None:
-        """An element of a list of tensors."""
+        """Return the parts of an element of a list of tensors."""
         source, position = node.args
         assert isinstance(source, Node) and isinstance(position, int)
         real, imaginary = (self._element(node, part, position) for part in self._parts_of(source))
@@ -333,7 +336,7 @@ class _Pass:
         return real, imaginary
 
     def _written(self, node: Node) -> Pair | None:
-        """A copy into memory, each part into its own."""
+        """Return the parts of a copy into existing memory, each part into its own. None for a target that is no memory."""
         target, source = self._operands(node)[:2]
         if not isinstance(target[0], Node) or not isinstance(target[1], Node):
             return None

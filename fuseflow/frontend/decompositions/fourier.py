@@ -35,7 +35,7 @@ class Transform:
     norm: str | None
 
     def matrix(self, extent: int, unit: complex) -> Tensor:
-        """Return the matrix that stands for the transform of real numbers, times a unit."""
+        """Return the matrix of the transform of `extent` numbers that are real, times `unit`: 1, or 1j for imaginary parts."""
         takes_real = self.operator in (aten.fft_rfft.default, aten.fft_ihfft.default)
         identity = torch.eye(extent, dtype=torch.float64)
         result: Tensor = self.operator(identity if takes_real else identity * unit, self.length, 1, self.norm)
@@ -76,8 +76,8 @@ def transforms(node: Node, name: str) -> list[Transform]:
 def transformed(
     selections: Selections, node: Node, transform: Transform, real: Node, imaginary: Node | None
 ) -> list[Node | None]:
-    """Return the real and the imaginary part of a transform of numbers that are given by theirs. There is no imaginary part where a
-    transform gives real numbers. Raise `FrontendError` if the matrix is too large."""
+    """Return the real and the imaginary part of a transform of numbers with the parts `real` and `imaginary`. The latter is None
+    where all are real. Raise `FrontendError` if the matrix is too large."""
     parts: list[Node | None] = [None, None]
     for x, unit in ((real, 1), (imaginary, 1j)):
         if x is not None:

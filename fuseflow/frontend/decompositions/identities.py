@@ -18,7 +18,7 @@ def _magnitude(x: Tensor | float) -> Tensor | float:
 
 
 def _fmod(x: Tensor, y: Tensor | float) -> Tensor:
-    """Return the remainder with the sign of x. Of numbers that are not negative, `remainder` and `fmod` are one."""
+    """Return the remainder with the sign of x. For numbers that are not negative, `remainder` and `fmod` are equal."""
     left = torch.remainder(x.abs(), _magnitude(y))
     return torch.where(x < 0, -left, left)
 
@@ -47,7 +47,8 @@ def _logaddexp(x: Tensor, y: Tensor) -> Tensor:
 
 
 def _not_nan_extreme(x: Tensor, y: Tensor, is_first: Tensor) -> Tensor:
-    """Return x where it is the extreme one, which it is not of a NaN, else y, unless that is NaN."""
+    """Return x where `is_first` says that it is the extreme one, else y, but x where y is NaN. A comparison with NaN is never
+    true."""
     return torch.where(is_first, x, torch.where(y != y, x, y))
 
 
@@ -56,7 +57,7 @@ def _softshrink(x: Tensor, bound: float = 0.5) -> Tensor:
 
 
 def _sign_of(x: Tensor, y: Tensor | float) -> Tensor:
-    """Return x with the sign of y. Zero has no sign here."""
+    """Return x with the sign of y. A y of zero counts as positive."""
     return torch.where(torch.as_tensor(y) < 0, -x.abs(), x.abs())
 
 
@@ -76,7 +77,7 @@ def _area_sine(x: Tensor) -> Tensor:
 
 
 def added(x: Tensor, product: Tensor, beta: float, alpha: float) -> Tensor:
-    """Return `beta * x + alpha * product`. With a beta of 0 it does not matter what x is."""
+    """Return `beta * x + alpha * product`. With a beta of 0, x is not read, even if it is NaN."""
     product = product if alpha == 1 else product * alpha
     return product if beta == 0 else (x if beta == 1 else x * beta) + product
 
@@ -206,4 +207,4 @@ INNER_IDENTITIES: dict[Any, Callable[..., Any]] = {
     aten.addmv.default: _addmv,
     aten.empty_like.default: lambda x, **_: torch.zeros_like(x),
 }
-"""The identities of operators inside other operators, which only the decompositions of these others meet."""
+"""The identities of operators that appear only inside decompositions of other operators."""

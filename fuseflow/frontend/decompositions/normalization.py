@@ -26,7 +26,8 @@ def _of_channels(vector: Tensor, y: Tensor) -> Tensor:
 
 
 def _standardized(x: Tensor, dims: tuple[int, ...], eps: float) -> Tensor:
-    """Return x less its mean along some dimensions, over its deviation there, in the dtype of x."""
+    """Return x minus its mean along `dims`, divided by its standard deviation there, in the dtype of x. `eps` is added to the
+    variance."""
     count = math.prod(x.shape[d] for d in dims)
     centred = x - x.sum(dims, keepdim=True) / count
     return centred * torch.rsqrt((centred * centred).sum(dims, keepdim=True) / count + eps)
@@ -46,8 +47,9 @@ def rms_norm(x: Tensor, shape: Sequence[int], weight: Tensor | None = None, eps:
 
 
 def channel_norm(outer: Sequence[int]) -> Callable[..., Tensor]:
-    """Return the norm of each channel by its stored mean and variance, or by those along the `outer` dimensions and all behind
-    the channels: of a batch, or of each picture. `operator_screen` has refused calls that would change stored ones."""
+    """Return a function that normalizes each channel by its stored mean and variance, or by its mean and variance along the
+    `outer` dimensions and all behind the channels: of a batch, or of each picture. `operator_screen` has refused calls that would
+    change stored ones."""
 
     def norm(
         x: Tensor,

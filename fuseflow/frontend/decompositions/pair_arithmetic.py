@@ -30,7 +30,7 @@ class PairArithmetic:
     node: Node
 
     def call(self, function: Callable[..., Any], *args: Any) -> Node:
-        """Return the call of a function at the place of the node."""
+        """Add a call of a function before the node, with the origin of the node, and return it."""
         return self.selections.computed(self.node, function, args)
 
     def zeros(self, like: Part) -> Node:
@@ -51,7 +51,7 @@ class PairArithmetic:
         return None if x is None or y is None else self.combine(aten.mul.Tensor, x, y)
 
     def combine(self, function: Any, x: Part, y: Part) -> Part:
-        """Return the result of an operator of two operands. The first may be a number, and one may be missing."""
+        """Return the result of an operator of two operands. The first may be a number, and one may be None, which is 0."""
         if x is None or y is None:
             return y if x is None else x
         if isinstance(x, Node):
@@ -87,7 +87,8 @@ class PairArithmetic:
         return self.add(self.multiply(z[0], z[0]), self.multiply(z[1], z[1]))
 
     def polar(self, size: Part, angle: Part) -> Pair:
-        """Return the number of a magnitude and an angle: its size times the cosine, and times the sine."""
+        """Return the complex number of a magnitude `size` and an angle: the size times the cosine, and times the sine. An angle
+        of None is 0."""
         if angle is None:
             return size, None
         cosine, sine = (self.call(function, angle) for function in (aten.cos.default, aten.sin.default))

@@ -62,7 +62,8 @@ def _layers(
     bidirectional: bool,
     batch_first: bool,
 ) -> tuple[Tensor, ...]:
-    """Return the results of the last layer at every time, and the last states of all layers."""
+    """Return the results of the last layer at every time, and the last states of all layers. `step` computes a cell from its
+    value, state and weights, and `first` holds the first states of all cells."""
     per_cell, directions, time = 4 if biases else 2, 2 if bidirectional else 1, 1 if batch_first and x.dim() == 3 else 0
     steps = [_at(x, time, n) for n in range(x.shape[time])]
     last: list[State] = []
@@ -93,7 +94,8 @@ def _layer(step: Callable[[Tensor, State, Weights], State]) -> Callable[..., Any
     def layer(
         x: Tensor, first: Any, weights: Weights, biases: bool, layers: int, dropout: float, train: bool, both: bool, batch: bool
     ) -> Any:
-        """Unroll the layers. In training mode without dropout, training changes nothing."""
+        """Unroll the layers over time; `both` is for both directions. Raise `FrontendError` for dropout in training mode, and for
+        a projection."""
         if train and dropout and layers > 1:
             raise FrontendError(
                 "random numbers: a recurrent layer with dropout in training mode", hint="call .eval() on the model"

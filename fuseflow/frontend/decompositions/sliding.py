@@ -103,7 +103,8 @@ def _steps(start: int, step: int, count: int) -> slice:
 
 
 def _sequence(value: int | Sequence[int] | None, rank: int, default: Sequence[int]) -> list[int]:
-    """Return a setting along each dimension. PyTorch takes one number for all of them, and nothing for the default."""
+    """Return a setting as one number for each dimension. A single number holds for all of them, and None stands for the
+    default."""
     numbers = list(default) if value is None or value == [] else [value] if isinstance(value, int) else list(value)
     return numbers * rank if len(numbers) == 1 else numbers
 
@@ -112,7 +113,7 @@ def _padded_windows(
     x: Tensor, kernel: list[int], stride: list[int], padding: list[int], dilation: list[int], ceil: bool, value: float
 ) -> Tensor:
     """Return x padded as its windows need it. With `ceil`, a window that begins inside of x or of its padding on the left counts.
-    Elements behind the only window along a dimension are cut off."""
+    Without `ceil`, elements behind the only window along a dimension are cut off."""
     amounts: list[int] = []
     for size, k, s, p, d in zip(x.shape[-len(kernel) :], kernel, stride, padding, dilation, strict=True):
         reach = d * (k - 1) + 1
@@ -178,8 +179,8 @@ def _conv(rank: int) -> Callable[..., Tensor]:
 def _around_one_window(
     x: Tensor, kernel: list[int], stride: list[int], padding: list[int], dilation: list[int]
 ) -> tuple[Tensor, list[int]]:
-    """Return x without what lies behind the only window along a dimension, and the padding that is left to do: torch-mlir takes the extent
-    of such a dimension from the window."""
+    """Return x without the elements behind the only window along a dimension, and the padding that remains to be done: torch-mlir
+    takes the extent of such a dimension from the window."""
     amounts, left = list[int](), list[int]()
     for size, k, s, p, d in zip(x.shape[2:], kernel, stride, padding, dilation, strict=True):
         rest = size + 2 * p - (d * (k - 1) + 1)

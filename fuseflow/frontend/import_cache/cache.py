@@ -1,4 +1,5 @@
-"""The walk through the cache: an import that was kept and still holds is read, and any other is done and kept."""
+"""The walk through the cache: an import that was kept and is still valid is read from the cache; any other model is imported and
+kept."""
 
 from __future__ import annotations
 
@@ -68,7 +69,7 @@ def _recalled(entry: Entry, spec: ModelSpec, import_model: ImportFunction) -> So
 
 
 def _imported(spec: ModelSpec, import_model: ImportFunction, store: PrivateStore, digest: str) -> Source:
-    """Import a model and keep what came of it, unless something says that it would not come again."""
+    """Import a model and keep the result, unless the recorder has a reason why a second import may differ."""
     with recording() as recorder:
         source = import_model(spec)
     expected = source.expected

@@ -114,7 +114,7 @@ def read_entry(content: bytes) -> Entry:
 
 
 def _describe(key: str, name: str, tensor: Tensor, arrays: dict[str, npt.NDArray[Any]]) -> dict[str, Any]:
-    """Return the description of a tensor without its arrays, and add these to `arrays`."""
+    """Return the description of a tensor without its arrays, and add the arrays to `arrays`, with names that begin with `key`."""
     if _readable(tensor.format):
         for number, fibers in enumerate(tensor.levels):
             arrays |= {f"{key}.{number}.{part}": array for part, array in fibers.arrays.items()}
@@ -151,7 +151,7 @@ def _readable(format: Format) -> bool:
 
 
 def _placed(program: Program, about: Mapping[str, Any]) -> Program:
-    """Return the program with the places that its text does not tell."""
+    """Return the program with the places in the user's files, which its text does not hold. `about` has them."""
     einsums, tensors = list[Einsum](), list[TensorType]()
     for einsum, place in zip(program.einsums, about["places"], strict=True):
         einsums.append(replace(einsum, location=Location(place["path"], _read_span(place["span"]))))

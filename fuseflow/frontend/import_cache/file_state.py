@@ -1,4 +1,4 @@
-"""The state of a file or of a directory: equal states mean that it was not changed between them."""
+"""The state of a file or of a directory: if two states are equal, it was not changed between them."""
 
 from __future__ import annotations
 

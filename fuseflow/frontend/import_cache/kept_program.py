@@ -1,4 +1,4 @@
-"""The program of a model as it was imported last, for who only wants its names: a shell that completes them."""
+"""The program of a model as it was imported last, for callers that only want its names, such as a shell that completes them."""
 
 from __future__ import annotations
 

@@ -95,7 +95,8 @@ class Recorder:
             self._compiled(path)
 
     def _compiled(self, path: str) -> None:
-        """Record the source of a compiled module, which Python does not open as long as its time and size are the same."""
+        """Record the source of the compiled module `path`. Python does not open the source as long as its time and size are the
+        same."""
         try:
             source = source_from_cache(path)
         except ValueError:  # a compiled module without a source is a file like others
@@ -134,7 +135,7 @@ _hooked: list[bool] = []
 
 
 def _hook() -> None:
-    """Tell Python once about the hook."""
+    """Install the audit hook of Python, once in a process."""
     if not _hooked:
         _hooked.append(True)
         sys.addaudithook(_audit)

@@ -15,7 +15,7 @@ _UNREPEATABLE: Final = {
     **dict.fromkeys(("ctypes", "cffi", "scipy.io", "h5py", "safetensors", "pyarrow"), "files that Python does not see"),
     **dict.fromkeys(("importlib", "runpy", "eval", "exec", "__import__"), "code that only runs"),
 }
-"""Names whose result depends on more than the files that a model reads, and on what it depends."""
+"""Names of functions and modules whose results depend on more than the files that a model reads, and what they depend on."""
 _GENERATORS: Final = ("default_rng", "RandomState", "SeedSequence", "PCG64", "MT19937", "Philox", "SFC64")
 """Functions of `numpy.random` that need a seed to give the same numbers again."""
 

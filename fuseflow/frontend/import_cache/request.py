@@ -55,8 +55,8 @@ def _sparsity(spec: ModelSpec) -> str | None:
 
 
 def _names_below(directory: str) -> list[str] | None:
-    """Return the names of all files below a directory, since a file that is added can be read instead of another one. Return None if there
-    are too many."""
+    """Return the names of all files below a directory: a file that is added can be read instead of another one. Return None if
+    there are too many."""
     names: list[str] = []
     for folder, folders, files in os.walk(directory):
         folders.sort()

@@ -90,7 +90,8 @@ def table_rule(call: OperatorCall) -> Rule | None:
 
 
 def _dense(call: ModelCall) -> ModelCall:
-    """Return a call whose arguments are dense: an exported graph has no sparse ones, and their numbers do not matter."""
+    """Return a call with dense arguments: an exported graph has no sparse ones, and the numbers in the arguments do not
+    matter."""
 
     def to_dense(leaf: Any) -> Any:
         return leaf.to_dense() if isinstance(leaf, Tensor) and leaf.layout != torch.strided else leaf
@@ -123,7 +124,8 @@ def _require_fit(module: nn.Module, masks: Masks) -> None:
 
 
 def _stored(argument: Argument, masks: Masks) -> Tensor | None:
-    """Return where entries of an argument are kept, or None if no mask says so. A mask may be under any name of a tied weight."""
+    """Return the mask of the entries of an argument that are kept, or None if there is no mask for it. A mask may be under any
+    name of a tied weight."""
     given = [masks[name] != 0 for name in argument.names if name in masks]
     if any(not torch.equal(given[0], other) for other in given[1:]):
         raise SparsityError(

@@ -82,7 +82,7 @@ def results_of(node: Node) -> tuple[Tensor, ...]:
 
 
 def _bound(signature: Sequence[Any], given: Sequence[Any], named: Mapping[str, Any]) -> tuple[list[Any], dict[str, Any]]:
-    """Return all positional arguments, and the keyword-only ones that are given."""
+    """Return all positional arguments of a call, with the defaults of a signature, and the keyword-only ones that are given."""
     by_position = [a for a in signature if not a.kwarg_only]
     rest = [named.get(a.name, a.default_value) for a in by_position[len(given) :]]
     by_name = {a.name: named[a.name] for a in signature if a.kwarg_only and a.name in named}
@@ -90,7 +90,8 @@ def _bound(signature: Sequence[Any], given: Sequence[Any], named: Mapping[str, A
 
 
 def in_layout_of(tensor: Tensor, like: Tensor) -> Tensor:
-    """Return a tensor in the memory layout of another one, unless entries of that one share a place."""
+    """Return a tensor in the memory layout of another one, unless entries of that other tensor share memory, as after
+    `expand`."""
     if tensor.stride() == like.stride() or 0 in like.stride():
         return tensor
     return torch.empty_strided(like.shape, like.stride(), dtype=tensor.dtype).copy_(tensor)

@@ -18,17 +18,17 @@ class Known:
 
     @classmethod
     def nothing(cls, shape: Sequence[int], dtype: torch.dtype) -> Known:
-        """Say that no entry of a tensor is known."""
+        """Return the `Known` of a tensor of which no entry is known."""
         return cls(torch.zeros((), dtype=torch.bool).expand(shape), torch.zeros((), dtype=dtype).expand(shape))
 
     @classmethod
     def exactly(cls, tensor: Tensor) -> Known:
-        """Say that a tensor is known as a whole."""
+        """Return the `Known` of a tensor that is known as a whole."""
         return cls(torch.ones((), dtype=torch.bool).expand(tensor.shape), tensor)
 
     @classmethod
     def where(cls, mask: Tensor, tensor: Tensor) -> Known:
-        """Say that the entries of a tensor are known where a mask is true."""
+        """Return the `Known` of a tensor whose entries are known where a mask is true."""
         return cls(mask, tensor.masked_fill(~mask, 0))
 
     @property
@@ -52,5 +52,5 @@ class Known:
         return self.mask & (self.value != 0)
 
     def or_else(self, other: Known) -> Known:
-        """Return the entries known here, and otherwise the entries known in `other`."""
+        """Return the entries that are known here or in `other`. Where both know an entry, the value is the one here."""
         return Known(self.mask | other.mask, torch.where(self.mask, self.value, other.value))

@@ -68,7 +68,7 @@ SHAPED_LIKE = ("full_like", "zeros_like", "ones_like", "empty_like", "new_zeros"
 
 
 def _along(position: int) -> Callable[..., Tensor]:
-    """Return a stand-in that sums up rows along the dimensions that stand at a position."""
+    """Return a stand-in that sums up rows. The dimensions of a row are the argument at this position."""
 
     def stand_in(x: Tensor, *args: Any, **kwargs: Any) -> Tensor:
         dims = args[position - 1]
@@ -110,7 +110,7 @@ _register_table()
 
 
 def _infinite(x: Known, y: Known | float, **kwargs: Any) -> Known:
-    """A sum with an infinite number is known, whatever is added: a masked score stays masked."""
+    """Return which entries of a sum are known because an operand is known to be infinite: a masked score stays masked."""
     if not isinstance(y, Known):
         return Known.nothing(x.mask.shape, x.value.dtype)
     total = x.value + y.value
@@ -118,17 +118,17 @@ def _infinite(x: Known, y: Known | float, **kwargs: Any) -> Known:
 
 
 def _masked(x: Known, dim: int, *args: Any) -> Known:
-    """The softmax of minus infinity is 0. Of a row that has nothing else, all is known anyway."""
+    """Return which entries of a softmax are known: a known minus infinity becomes 0. A row of nothing else is known anyway."""
     return Known.where(x.mask & (x.value == -torch.inf), torch.zeros_like(x.value))
 
 
 def _zeros_stay(x: Known, *args: Any) -> Known:
-    """A zero is 0 whether a rule of an intermediate keeps it or not."""
+    """Return which entries are known after a rule of an intermediate: a zero stays 0 whether the rule keeps it or not."""
     return Known.where(x.mask & (x.value == 0), x.value)
 
 
 def _equal_branches(condition: Known, x: Known, y: Known) -> Known:
-    """A choice between two equal numbers is known."""
+    """Return where the two branches of a choice are known to be equal: the result is known there."""
     equal = x.mask & y.mask & (x.value == y.value)
     value = torch.where(condition.value, x.value, y.value)
     return Known.where(equal.expand(value.shape), value)
@@ -157,7 +157,7 @@ def _scatter_number(x: Tensor, dim: int, index: Tensor, value: float) -> Tensor:
 
 @register_rule("aten.scatter.src", selectors=("index",))
 def _scatter(x: Tensor, dim: int, index: Tensor, source: Tensor) -> Tensor:
-    """Only the part of the source in the extents of the index is read, because PyTorch has no derivative otherwise."""
+    """Scatter only the part of the source within the extents of the index: PyTorch has no derivative otherwise."""
     return torch.scatter(x, dim, index, source[tuple(slice(extent) for extent in index.shape)])
 
 
@@ -167,7 +167,7 @@ def _any_row(weight: Tensor, indices: Tensor, *args: Any) -> Tensor:
 
 @register_rule("aten.embedding", selectors=("indices",), otherwise=_any_row)
 def _rows(weight: Tensor, indices: Tensor, *args: Any) -> Tensor:
-    """Without the index of padding, whose row has no gradient although it is read."""
+    """Take rows as an embedding, but without its index of padding, whose row gets no gradient although it is read."""
     return weight[indices]
 
 

@@ -27,7 +27,8 @@ Resolve = Callable[[OperatorCall], Rule | None]
 
 
 def result_of(node: Node) -> Result:
-    """Return the tensor that a node stands for. Nodes that take one of several results compute none of their own."""
+    """Return the tensor that a node computes. A node that takes one of several results of another node is a result of that other
+    node."""
     if node.target is operator.getitem:
         source, place = node.args
         return source, place  # type: ignore[return-value]
@@ -42,7 +43,7 @@ def operator_steps(graph: Graph, rule_of: Resolve, scrambler: Scrambler) -> list
 
 @dataclass(frozen=True, slots=True, eq=False)
 class OperatorStep:
-    """A call of an operator with its rule. Of one without a rule, `scrambler` guesses what it does."""
+    """A call of an operator with its rule. For a call without a rule, `scrambler` guesses which entries depend on which."""
 
     call: OperatorCall
     rule: Rule | None
@@ -100,7 +101,8 @@ def unknown_results(call: OperatorCall, operands: Sequence[Known], rule: Rule) -
 
 
 def _marks(call: OperatorCall, operands: Sequence[Known], rule: Rule, turn: int | None) -> list[Tensor]:
-    """Return the tensors for the stand-in where the factor at the place `turn` is the one that is unknown."""
+    """Return the tensors for the stand-in, where the factor `turn` marks its unknown entries and other factors their nonzero
+    ones."""
 
     def mark(place: int, argument: str, known: Known) -> Tensor:
         if argument in rule.selectors:
@@ -128,7 +130,8 @@ def needed_operands(call: OperatorCall, operands: Sequence[Known], seeds: Sequen
 
 
 def _gradients(call: OperatorCall, rule: Rule, marks: Sequence[Tensor], seeds: Sequence[Tensor]) -> list[Tensor]:
-    """Return the derivatives of the entries that `seeds` says, added up, by each tensor that the stand-in of a call gets."""
+    """Return the derivatives of the sum of the result entries that `seeds` marks, with respect to each tensor that the stand-in
+    gets."""
     leaves = [mark.detach().requires_grad_(mark.is_floating_point()) for mark in call.laid_out(marks)]
     wanted = [leaf for leaf in leaves if leaf.requires_grad]
     with torch.enable_grad(), rule_errors(call):

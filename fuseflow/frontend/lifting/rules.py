@@ -49,7 +49,8 @@ class Rule:
     also_known: Callable[..., Known] | None = None
 
     def given(self, call: OperatorCall, operands: Sequence[Known]) -> Rule:
-        """Return the rule for a call with these known operands."""
+        """Return this rule, or the rule with `otherwise` as its stand-in if a selector among the operands is not known as a
+        whole."""
         known = (k.everywhere for k, o in zip(operands, call.operands, strict=True) if o.argument in self.selectors)
         return self if all(known) else replace(self, stand_in=self.otherwise or everything, selectors=frozenset())
 
@@ -79,12 +80,13 @@ def _fitted(tensor: Tensor, shape: Sequence[int]) -> Tensor:
 
 
 def everything(*args: Any, **kwargs: Any) -> Tensor:
-    """Let each entry of the results depend on each entry of all operands."""
+    """Return the sum of all entries of all tensors: a stand-in with which each entry of the results depends on every entry."""
     return reduce(add, (leaf.sum() for leaf in _tensors(args, kwargs)), torch.zeros(()))
 
 
 def entrywise(*args: Any, **kwargs: Any) -> Tensor:
-    """Let an entry of the result depend on the entries of the operands at its place."""
+    """Return the sum of the tensors: a stand-in with which an entry of the result depends on the entries at the same
+    coordinates."""
     return reduce(add, _tensors(args, kwargs), torch.zeros(()))
 
 
@@ -153,7 +155,8 @@ def _require_arguments(operator: str, names: Collection[str]) -> None:
 
 
 def rule_of(operator: torch._ops.OpOverload) -> Rule | None:
-    """Return the rule of an operator, or None if there is none. Operators that PyTorch calls pointwise need no entry."""
+    """Return the rule of an operator, or None if there is none. Operators that PyTorch calls pointwise need no entry in the
+    table."""
     library, _, name = operator._schema.name.partition("::")
     packet = f"{library}.{name}"
     rule = RULES.get(f"{packet}.{operator._overloadname}") or RULES.get(packet)

@@ -58,7 +58,8 @@ class Guess:
 
 @dataclass(slots=True, eq=False)
 class Scrambler:
-    """Scrambles calls of operators, and keeps how many entries seem to be dead by node. With 0 samples, it calls everything alive."""
+    """Scrambles calls of operators, and keeps for each node how many entries seem to be dead. With 0 samples, it calls everything
+    alive."""
 
     samples: int
     trusted: bool
@@ -84,8 +85,9 @@ class Scrambler:
     def needed(
         self, call: OperatorCall, operands: Sequence[Known], seeds: Sequence[Tensor], certain: Sequence[Tensor]
     ) -> Sequence[Tensor]:
-        """Return which entries of its operands a call without a rule needs for the entries `seeds` of its results. `certain` are the needed
-        ones without a guess. An operand whose derivative is 0 everywhere is called needed as a whole, since steps have no slope."""
+        """Return which entries of its operands a call without a rule needs for the entries `seeds` of its results. `certain` are
+        the entries that count as needed without a guess. An operand whose derivative is 0 everywhere is called needed as a whole,
+        since steps have no slope."""
         nothing = [torch.zeros_like(mask) for mask in certain]
         shown = self._shown(nothing, lambda: _gradients(call, operands, seeds), operands)
         if shown is not None:
@@ -111,7 +113,8 @@ class Scrambler:
     def _shown(
         self, settled: Sequence[Tensor], sample: Callable[[], Sequence[Tensor]], operands: Sequence[Known]
     ) -> list[Tensor] | None:
-        """Return the mask where some sample is not 0 or `settled` is true, or None if the operator does not run on random numbers."""
+        """Return the masks, one for each tensor, that are true where `settled` is or some `sample()` is not 0. None if the
+        operator does not run on random numbers."""
         fillable = all(k.everywhere or k.value.is_floating_point() or k.value.is_complex() for k in operands)
         if not self.samples or not fillable:
             return None
@@ -135,7 +138,7 @@ def _hidden(shown: Sequence[Tensor]) -> int:
 
 
 def _filled(known: Known) -> Tensor:
-    """Return a tensor with its constants, and random numbers for unknown entries."""
+    """Return a tensor with its known values, and random numbers for the unknown entries."""
     return known.value if known.everywhere else torch.where(known.mask, known.value, torch.randn_like(known.value))
 
 
@@ -145,8 +148,8 @@ def _results(call: OperatorCall, operands: Sequence[Known]) -> Sequence[Tensor]:
 
 
 def _gradients(call: OperatorCall, operands: Sequence[Known], seeds: Sequence[Tensor]) -> list[Tensor]:
-    """Return the derivatives of the sum of the results at `seeds`, with random weights, by each operand. Raise RuntimeError if there are
-    none."""
+    """Return the derivatives of a randomly weighted sum of the results at `seeds`, with respect to each operand. Raise
+    RuntimeError if there are none."""
     leaves = [_filled(k).detach() for k in operands]
     wanted = [leaf.requires_grad_() for leaf in leaves if leaf.is_floating_point() or leaf.is_complex()]
     with torch.enable_grad():

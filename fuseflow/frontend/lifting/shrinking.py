@@ -91,7 +91,7 @@ def _links(module: nn.Module, analysis: ModuleAttributes) -> Iterator[Link]:
 
 
 def _own_layers(module: nn.Module, graph: Graph) -> dict[Node, nn.Module]:
-    """Return the layers that nodes call, without layers whose numbers are also used elsewhere."""
+    """Return the layers that nodes call, by node, without layers whose parameters are also used elsewhere."""
     parts = list(module.named_modules(remove_duplicate=False))
     calls = Counter(id(module.get_submodule(node.target)) for node in graph.nodes if node.op == "call_module")
     paths = Counter(id(part) for _, part in parts)
@@ -114,7 +114,8 @@ def _parameter_names(module: nn.Module) -> set[str]:
 
 
 def _link_to(consumer: Node, layers: Mapping[Node, nn.Module], analysis: ModuleAttributes) -> Link | None:
-    """Return the link to a layer from the layer that computes its operand, or None where a channel does not go there by itself."""
+    """Return the link to a layer from the layer that computes its operand, or None where channels mix or meet something else on
+    the way."""
     between: list[str] = []
     pools = False
     gathering: Node | None = None  # where the channels of pictures become features of rows
@@ -207,7 +208,7 @@ def _part(parameter: nn.Parameter, keep: Tensor, dim: int) -> nn.Parameter:
 
 
 def _set_extents(layer: Any, **extents: int) -> None:
-    """Write the numbers of inputs and outputs that a layer prints."""
+    """Write the numbers of inputs and outputs, which a layer shows when printed, to the layer."""
     kind = "channels" if isinstance(layer, _CONVOLUTIONS) else "features" if isinstance(layer, nn.Linear) else ""
     names = {"inputs": f"in_{kind}", "outputs": f"out_{kind}"}
     for name, extent in extents.items() if kind else ():

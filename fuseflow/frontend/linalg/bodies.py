@@ -50,7 +50,8 @@ class ScalarBody:
                 assert_never(unknown)
 
     def operation(self, op: str, operands: Sequence[str], mark: str = "") -> str:
-        """Write an operator that MLIR has. `mark` names the operator of the table that it completes."""
+        """Write the operation of an operator, and return its value. `mark` names the operator of the table that the operation
+        completes."""
         attributes = f" {{{names.OPERATOR} = {quoted(mark)}}}" if mark else ""
         if op in COMPARISONS:
             return self.new(f"arith.uitofp {self._comparison(op, operands)}{attributes} : i1 to {self.dtype}")
@@ -63,7 +64,8 @@ class ScalarBody:
         return self.new(f"arith.constant {float_attribute(number, self.dtype)}")
 
     def _composed(self, pattern: Expr, arguments: Sequence[str], mark: str = "") -> str:
-        """Write the operations that an operator is composed of, the last with its name."""
+        """Write the operations of a composition, and return its value. The last operation has the name `mark` of the composed
+        operator."""
         attributes = f" {{{names.OPERATOR} = {quoted(mark)}}}" if mark else ""
         match pattern:
             case Access():

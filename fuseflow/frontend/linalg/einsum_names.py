@@ -10,7 +10,7 @@ from fuseflow.einsum.nodes import Access, Apply, Expr, Reduce, walk
 from fuseflow.frontend.linalg.locations import Origin
 
 SPARSE_OPERATORS = ("keep", "masked")
-"""The operators of `fuseflow` itself that one product stands for on its way through torch-mlir."""
+"""The operators of `fuseflow` itself that are replaced by one product on their way through torch-mlir."""
 
 
 class NameAllocator:
@@ -45,8 +45,9 @@ def _program_name(name: str) -> str:
 
 
 def einsum_name(body: Expr, origin: Origin) -> str:
-    """Return the name of an Einsum: its module path and its operator, as in `layer1.matmul` or `log_softmax.max`. A body of several
-    operators has the name of the operator that the user called, and so has a product that stands for one of fuseflow's own."""
+    """Return the name of an Einsum: its module path and its operator, as in `layer1.matmul` or `log_softmax.max`. A body of
+    several operators has the name of the operator that the user called, and so has a product that replaces an operator of
+    fuseflow itself."""
     prefix = origin.operator if origin.operator.endswith(".") else ""
     name = _operator_name(body)
     if not prefix and origin.operator and (_is_compound(body) or origin.operator in SPARSE_OPERATORS):

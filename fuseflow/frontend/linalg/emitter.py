@@ -67,9 +67,10 @@ class EinsumEmitter:
         return tensor_value(self._append(name, plain, body, replace(type, shape=shape), origin), shape)
 
     def whole(self, value: SymbolicValue, units: Collection[int], type: TensorType, origin: Origin) -> Access:
-        """Return an access, over the dimensions of a value, of a tensor that has exactly its elements, so that it reads 0 outside.
+        """Return an access to a tensor with exactly the elements of a value. Its indices are the dimensions of the value, so that
+        reads outside are 0.
 
-        The dimensions of extent 1 in `units` are dimensions of that tensor too. Anything but such a tensor is computed by an Einsum.
+        The tensor has the dimensions of extent 1 in `units`, too. If there is no such tensor yet, an Einsum computes it.
         """
         stored = tuple(p for p, size in enumerate(value.shape) if size != 1 or p in units)
         wanted = tuple(dimension_index(p) for p in stored)

@@ -41,7 +41,8 @@ class LoopNest:
     windows: frozenset[str] = frozenset()
 
     def over_windows(self, elements: Iterable[Expr]) -> LoopNest:
-        """Return the loops, and mark loops along which no operand has a dimension as `windows`, given the elements that are read."""
+        """Return the loops, where reduction loops along which no operand has a dimension are `windows`. `elements` are the
+        elements that are read."""
         plain = frozenset[str]().union(*map(plain_names, elements))
         return replace(self, windows=frozenset(self.reduced) - plain)
 
@@ -75,7 +76,7 @@ def _index(expression: Any, size: int, extents: Mapping[str, int]) -> Index | No
 
 
 def linear_index(expression: Any, size: int, extents: Mapping[str, int], loops: Sequence[str]) -> Index:
-    """Return the index along a dimension of this extent that an expression over `loops` is, whatever the extent is."""
+    """Return the expression over `loops` as an index along a dimension of extent `size`, an affine one where no other fits."""
     if isinstance(expression, ir.AffineDimExpr):
         return loops[int(expression.position)]
     form = _linear(expression)
@@ -87,7 +88,8 @@ def linear_index(expression: Any, size: int, extents: Mapping[str, int], loops: 
 
 
 def _kept(form: Affine, size: int, extents: Mapping[str, int]) -> Index | None:
-    """Return an affine index in its simplest form, given the extent of the dimension that it runs along."""
+    """Return an affine index in its simplest form: a plain index, a split, or affine. None for a dimension of extent 1, the
+    `size`."""
     if size == 1:
         return None
     terms = tuple((name, factor) for name, factor in form.terms if name in extents)  # another loop is 0 all the time
@@ -170,7 +172,8 @@ def result_elements(
 
 
 def _refuse_scattered(op: Any, operand: int, indices: IndexingMap) -> None:
-    """Raise `FrontendError` for a result whose dimensions are not a loop each: some of its elements would never be written."""
+    """Raise `FrontendError` for a result whose dimensions are not each a loop of its own: some of its elements would never be
+    written."""
     written = [index for index in indices if index is not None]
     if len(set(written)) < len(written) or not all(isinstance(index, str) for index in written):
         raise FrontendError(
@@ -227,7 +230,7 @@ def _written_out(operator: str, value: Expr, window: Mapping[str, int]) -> Expr:
 
 
 def _repeated(reducer: str, total: Expr, times: int) -> Expr:
-    """Return the reduction of a value over an index that it does not depend on."""
+    """Return the reduction of the value `total` over an index of extent `times` that the value does not depend on."""
     match reducer:
         case "sum":
             return simplify_apply("mul", total, Const(float(times)))

@@ -74,7 +74,7 @@ def _span(location: Any, file: str) -> Span:
 
 @contextmanager
 def at_line_of(op: Any, file: str) -> Iterator[None]:
-    """Give an error inside that has no place the place of an operation."""
+    """Give an error inside the block the place of the operation `op` if it has none. `file` is the text of the module."""
     try:
         yield
     except FuseFlowError as error:

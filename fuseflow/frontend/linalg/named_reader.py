@@ -57,7 +57,8 @@ _HINT = f"an operation without `{names.NAME_ATTRIBUTE}` is a part of those that 
 def read_module(module: Any, file: str) -> Program:
     """Return the program of a module that `write_program` wrote; `file` is the text that it was read from.
 
-    Raise `FrontendError`, with the line, for an operation that no program has, and for types that the program does not have.
+    Raise `FrontendError`, with the line, for an operation that cannot be a part of a program, and for types that differ from
+    those of the program.
     """
     functions = names.functions_of(module)
     main = names.main_function(module, file)
@@ -214,7 +215,8 @@ class _Reader:
         self._bind(op, self._values[op.operands[0]].at(loops), free, loops, region)
 
     def _bind(self, op: Any, expr: Expr, free: tuple[Index, ...], loops: tuple[str, ...], region: str) -> None:
-        """Bind the result of an operation to an Einsum, if it has a name, or else to the expression."""
+        """Bind the result of an operation: to a new Einsum if the operation has a name, or else to the expression. `free` are its
+        indices."""
         (result,) = op.results
         if names.NAME_ATTRIBUTE not in op.attributes:
             dimensions = {str(v): dimension_index(p) for p, v in enumerate(free)}
@@ -280,7 +282,7 @@ class _Scalars:
         return Apply(name, arguments)
 
     def _plain(self, op: Any) -> Expr:
-        """Return the expression of an operation, without regard to the name of its operator."""
+        """Return the expression of an operation, by its kind alone, even if its attribute names another operator."""
         if op.name == "arith.constant":
             return constant_value(op.attributes["value"])
         if op.name == "arith.cmpf" and (predicate := ir.IntegerAttr(op.attributes["predicate"]).value) in PREDICATES:
@@ -298,7 +300,7 @@ class _Scalars:
 
 
 def _folded(expr: Expr, start: Expr, over: tuple[str, ...]) -> Expr:
-    """Return the reduction that a body says, which folds the accumulator with a number."""
+    """Return the reduction over `over` that a body describes: it folds the accumulator with a number, from `start` on."""
     match expr:
         case Apply(op, (accumulator, body)) if accumulator == ACCUMULATOR and op in REDUCTIONS:
             if start != Const(REDUCERS[REDUCTIONS[op]].identity):

@@ -62,7 +62,8 @@ ROUNDING = "nearest"
 
 
 def operands(name: str, composed: Expr) -> tuple[Expr, ...] | None:
-    """Return the operands of the operator called `name` in an expression that is composed as that operator is, or None if it is not.
+    """Return the operands of the operator `name` in the expression `composed`. None if the expression is no composition of that
+    operator.
 
     >>> operands("relu", Apply("max", (Access("x", ("i",)), Const(0.0))))
     (Access(tensor='x', indices=('i',)),)
@@ -74,7 +75,7 @@ def operands(name: str, composed: Expr) -> tuple[Expr, ...] | None:
 
 
 def _matches(pattern: Expr, expr: Expr, bindings: dict[Expr, Expr]) -> bool:
-    """Return whether an expression is a pattern, and record what its arguments stand for."""
+    """Return whether an expression is a pattern, and record in `bindings` which operand each argument of the pattern is."""
     match pattern, expr:
         case (Access(), _):
             return bindings.setdefault(pattern, expr) == expr

@@ -154,8 +154,8 @@ _BOOLEAN: dict[str, Callable[[Expr, Expr], Expr]] = {
 
 
 def _chosen(condition: Expr, a: Expr, b: Expr) -> Expr:
-    """Return a choice by a comparison that the user made. It is a maximum or a minimum only if it gives NaN for NaN, with which
-    no comparison is true: if `a` is a number and `b` is not."""
+    """Return the choice of `a` where a comparison of the user holds, else `b`. It may become a maximum or a minimum only if it
+    returns NaN for NaN, for which no comparison is true: if `a` is a constant and `b` is not."""
     propagates = isinstance(a, Const) and not isinstance(b, Const)
     return (
         simplify_apply("where", condition, a, b)
@@ -182,14 +182,14 @@ def _to_float(x: Expr, dtype: str) -> Expr:
 
 
 def _is_compared(value: Any) -> bool:
-    """Return whether a number is compared with others and nothing else, for which torch-mlir makes it one of 64 bits: PyTorch compares in
-    the type of the tensor, to which it rounds the other number."""
+    """Return whether a number is compared with others and nothing else, for which torch-mlir makes it a number of 64 bits.
+    PyTorch rounds the other number to the type of the tensor, and compares in that type."""
     users = [use.owner.name for use in value.uses]
     return bool(users) and all(user == "arith.cmpf" for user in users)
 
 
 def _is_whole(value: Any) -> bool:
-    """Return whether a number has no fraction, since it was rounded just before."""
+    """Return whether a number has no fraction, because the operation that computes it is a rounding."""
     return not isinstance(value.owner, ir.Block) and getattr(value.owner, "operation", value.owner).name in _ROUNDINGS
 
 

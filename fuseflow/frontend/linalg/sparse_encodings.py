@@ -24,7 +24,7 @@ HELD_BITS = 64
 """The number of bits of positions and coordinates in the index arrays of PyTorch. Machines move words of `WORD_BITS` all the same."""
 
 Storage: TypeAlias = tuple[Format, Block]
-"""The storage of a tensor: its format, and the block whose coordinates the levels hold."""
+"""The storage of a tensor: its format, and the size of its blocks, whose coordinates the levels hold."""
 
 _MAP = re.compile(r"map\s*=\s*\(([^()]*)\)\s*->\s*\((.*)\)\s*(?:,\s*\w+\s*=.*)?}\s*>", re.DOTALL)
 _EXPRESSION = re.compile(r"(\w+)(?:\s+(floordiv|mod)\s+(\d{1,9}))?")

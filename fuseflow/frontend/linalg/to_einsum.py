@@ -201,7 +201,8 @@ class _Builder:
         self._shifted(op, [(self._values[op.operands[0]], low)], origin)
 
     def _shifted(self, op: Any, parts: list[tuple[SymbolicValue, list[int]]], origin: Origin) -> None:
-        """Bind the result to the sum of values that begin at a place of it; elsewhere they are 0, and so a part of zeros is no term."""
+        """Bind the result to the sum of `parts`: values, each with the coordinates in the result where it begins. Elsewhere a
+        part is 0, so a part of zeros is no term."""
         shape, type = tuple(op.results[0].type.shape), _declaration("", op.results[0].type)
         terms: list[Expr] = []
         for value, start in [(value, start) for value, start in parts if value.expr != Const(0.0)]:
@@ -299,7 +300,8 @@ class _Builder:
         self._values[result] = value
 
     def _whole_einsum(self, value: SymbolicValue) -> str:
-        """Return the name of the Einsum that a value is equal to, with the dimensions in the same order, or '' if there is none."""
+        """Return the name of the Einsum whose result is the value, with the dimensions in the same order, or '' if there is
+        none."""
         expr = value.expr
         if isinstance(expr, Access) and expr == tensor_value(expr.tensor, value.shape).expr:
             return next((e.name for e in self._emitter.einsums if e.name == expr.tensor), "")

@@ -244,7 +244,7 @@ class _Function:
 
 @dataclass(frozen=True, slots=True)
 class _Operand:
-    """An operand of a generic: a value of MLIR at an index along each dimension. In the program its element is `expr`."""
+    """An operand of a generic: a value of MLIR at an index along each dimension. `expr` is its element in the program."""
 
     expr: Expr
     value: _Value
@@ -295,7 +295,7 @@ class _Statement:
         return value
 
     def _generic(self, expr: Expr, free: tuple[str, ...], result: _Value, heads: Sequence[str]) -> None:
-        """Write a generic whose result has the value of an expression at the indices that are `free` in it."""
+        """Write a generic with the value of an expression at its free indices. `heads` are the attributes of an Einsum."""
         folded = expr if isinstance(expr, Reduce) else None
         operands = self._operands(expr if folded is None else folded.body)
         dtype = computed_in(expr if folded is None else folded.body, [o.value.dtype for o in operands], result.dtype)
@@ -349,7 +349,7 @@ class _Statement:
         return tuple(sorted(indices, key=order.index)) if set(indices) <= set(order) else indices
 
     def _operands(self, expr: Expr) -> list[_Operand]:
-        """Return the operands of the element of an expression: elements of tensors, and reductions."""
+        """Return the operands of a generic for an expression: elements of tensors that it reads, and its reductions."""
         return [self._part(leaf) if isinstance(leaf, Reduce) else self._tensor(leaf) for leaf in dict.fromkeys(_leaves(expr))]
 
     def _part(self, node: Reduce) -> _Operand:
@@ -385,7 +385,7 @@ class _Statement:
         return _Operand(access, padded, moved)
 
     def _bounds(self, index: Index, size: int) -> tuple[int, int]:
-        """Return how far an index runs beyond a dimension, below it and above it."""
+        """Return the number of coordinates by which an index runs below a dimension of this size, and beyond it."""
         if not isinstance(index, Affine):
             return 0, 0
         ends = [factor * (self.sizes[name] - 1) for name, factor in index.terms]

@@ -20,7 +20,7 @@ from fuseflow.frontend.positions.selections import Selections, described, is_zer
 
 
 def nothing_of(x: Tensor) -> float | int:
-    """Return the zero that does not change the type of x."""
+    """Return the zero to multiply or add that does not change the type of x: 0.0 for floats, 0 for integers."""
     return 0.0 if x.is_floating_point() else 0
 
 
@@ -111,7 +111,8 @@ def _is_integers(node: object) -> bool:
 
 
 def _is_comparable(x: Node, index: object) -> bool:
-    """Return whether elements of x can be summed up, and the positions are integers."""
+    """Return whether an operator on x at positions that are data has a form: sums of x are defined, and the positions are
+    integers."""
     dtype = described(x).dtype
     return _is_integers(index) and dtype not in (torch.bool,) and not dtype.is_complex
 
@@ -151,7 +152,7 @@ def _flat(selections: Selections, node: Node, index: Node) -> Node:
 
 
 def _index(selections: Selections, node: Node, x: Node, indices: Sequence[Any]) -> Node | None:
-    """`x[index]`, `x[:, index]` or `x[i, j]` with integers."""
+    """Return the form of `x[index]`, `x[:, index]` or `x[i, j]` with integers, or None for other indices."""
     dims = [d for d, index in enumerate(indices) if index is not None]
     columns = [index for index in indices if index is not None]
     if not all(_is_comparable(x, index) for index in columns) or dims != list(range(dims[0], dims[0] + len(dims))):
@@ -230,7 +231,7 @@ def _written_where(base: Tensor, mask: Tensor, value: Tensor) -> Tensor:
 def _index_put(
     selections: Selections, node: Node, base: Node, indices: Sequence[Any], values: Node, accumulate: bool = False
 ) -> Node | None:
-    """`x[index] = values`, with one index."""
+    """Return the form of `x[index] = values`, with one index that is a vector of integers or a mask. None for other writes."""
     if not accumulate and len(indices) == 1 and described(indices[0]).dtype == torch.bool and described(values).numel() == 1:
         return selections.computed(node, _written_where, (base, indices[0], values))
     if accumulate or len(indices) != 1 or not _is_comparable(base, indices[0]) or described(indices[0]).dim() != 1:
@@ -243,7 +244,8 @@ def _index_put(
 
 
 def _grouped_product(selections: Selections, node: Node, x: Node, weights: Node, ends: Any = None, *_: Any) -> Node | None:
-    """The product of a mixture of experts: rows, sorted by expert, times the matrices of the experts, or a product in its gradient."""
+    """Return the product of a mixture of experts, or a product in its gradient: rows, sorted by expert, times the matrices of the
+    experts. `ends` are the ends of the groups of rows. None if these are not given as a tensor."""
     left, right = described(x), described(weights)
     if ends is None and left.dim() == right.dim() == 3:
         return selections.computed(node, torch.bmm, (x, weights))

@@ -98,7 +98,7 @@ class _EdgeMatrix:
     # Operands
 
     def entries(self, name: str, values: Tensor) -> Node:
-        """Return an argument that stores the values of each edge, which may be several numbers, at the place of the edge."""
+        """Return a new argument, a matrix that stores the numbers of each edge at the row and column of the edge."""
         if values.dim() == 1:
             return self.selections.matrix(self.space.target, self.space.source, values, self.space.shape, name)
         rest = tuple(values.shape[1:])
@@ -114,7 +114,7 @@ class _EdgeMatrix:
         return self.entries(named(node, "edges"), ones)
 
     def value(self, node: Node) -> Node:
-        """Return a value of edges as a matrix."""
+        """Return the matrix of a value of edges. The matrix of a leaf, whose numbers are known, is a new argument."""
         if node not in self.matrices:  # a leaf
             dim, traced = self.space.dims[node], self.selections.traced
             known = traced.arguments[node].tensor if node in traced.arguments else self.selections.known(node)
@@ -133,12 +133,12 @@ class _EdgeMatrix:
         return result
 
     def cut(self, node: Node) -> Node:
-        """Return the matrix of a value, which is zero beside the edges."""
+        """Return the matrix of a value of edges, with zero at all places without an edge."""
         matrix = self.value(node)
         return matrix if matrix in self.zero else self.at_edges(node, matrix, self.space.dims[node])
 
     def spread(self, node: Node, x: Node) -> Node:
-        """Return an operand that does not depend on the edge, at all edges."""
+        """Return an operand `x` of `node` that does not depend on the edge as a matrix with the same numbers at every edge."""
         rank, dim = described(node).dim(), self.space.dims[node]
         shape = [1] * (rank - described(x).dim()) + list(described(x).shape)
         shape[dim : dim + 1] = [1, 1]
@@ -151,7 +151,8 @@ class _EdgeMatrix:
     # Operators
 
     def edge_value(self, node: Node) -> Node:
-        """Return the matrix that has what `node` has for each edge."""
+        """Return the matrix of the value of edges that `node` computes. Its operands are matrices already, or do not depend on
+        the edge."""
         dim, name = self.space.dims[node], fx_origin.short_name(node.target).rstrip("_")
         if node in self.softmaxes:
             return self.softmax(node, self.softmaxes[node], dim)
@@ -186,7 +187,8 @@ class _EdgeMatrix:
         return result
 
     def gathered(self, node: Node, dim: int) -> Node:
-        """Return rows that are taken by the target, or by the source, of each edge."""
+        """Return the matrix of rows that a gather takes by the target, or by the source, of each edge. `dim` is the dimension of
+        edges."""
         matrix, x = node.args[0], self.operand(node)
         assert isinstance(matrix, Node)
         positions = positions_of(self.selections.tensor_of(matrix), 0)
@@ -228,7 +230,8 @@ class _EdgeMatrix:
         return positions is not None and self.space.is_target(positions)
 
     def reduced(self, node: Node) -> Node:
-        """Return a sum, a mean or an extreme over the edges of each target or of each source."""
+        """Return the result of a sum, a mean or an extreme over the edges of each target, or of each source, as a reduction of a
+        matrix."""
         matrix, x = node.args[0], self.operand(node)
         assert isinstance(matrix, Node)
         dim = self.space.dims[x]
@@ -246,7 +249,8 @@ class _EdgeMatrix:
         return self.call(node, torch.ops.aten.sum.dim_IntList, summands, [over])
 
     def weighted(self, node: Node, matrix: Node, weights: Tensor, dim: int) -> Node:
-        """Return the terms to add up: a matrix times the numbers of a selection, and zero beside the edges."""
+        """Return the terms of a sum over edges: a matrix of edges times the `weights` of the edges, and zero where there is no
+        edge."""
         if matrix in self.zero and bool((weights == 1).all()):
             return matrix
         entries = self.entries(named(node, "adjacency"), weights)

@@ -10,7 +10,7 @@ from torch import Tensor
 
 
 def at_edges(pattern: Tensor, x: Tensor, dim: int) -> Tensor:
-    """Return `x`, which may have extent 1 in either dimension, at all edges, and zero elsewhere."""
+    """Return `x` at all edges, which `pattern` stores, and zero elsewhere. `x` may have extent 1 in either dimension."""
     return _beside(pattern, x, dim) * x
 
 
@@ -22,7 +22,7 @@ def scores_at_edges(pattern: Tensor, x: Tensor, dim: int, absent: float) -> Tens
 def extreme_at_edges(
     pattern: Tensor, empty: Tensor, x: Tensor, dim: int, over: int, start: Tensor | float, largest: bool
 ) -> Tensor:
-    """Return the largest or smallest value of the edges along `over`, and `start` where there is no edge."""
+    """Return the largest or smallest value of the edges along `over`, and `start` where there is no edge, as `empty` marks."""
     scores = scores_at_edges(pattern, x, dim, float("-inf") if largest else float("inf"))
     extreme = scores.amax(over) if largest else scores.amin(over)
     return torch.where(empty.reshape(-1, *[1] * (extreme.dim() - dim - 1)) == 0, extreme, start)

@@ -38,7 +38,8 @@ def scores_of_softmax(division: Node) -> tuple[Node, Node] | None:
 
 
 def _operands(node: object, name: str) -> tuple[Node | None, Node | None]:
-    """Return the first two operands of an operator of this name that are values. Any other node has none."""
+    """Return the first two operands of an operator of this name that are values. Return None for an operand that is no value, and
+    for both operands of any other node."""
     if not isinstance(node, Node) or node.op != "call_function" or fx_origin.short_name(node.target).rstrip("_") != name:
         return None, None
     first, second = (*node.args, None, None)[:2]
@@ -51,14 +52,14 @@ def _plain(node: object) -> object:
 
 
 def _gathered(node: Node | None) -> Node | None:
-    """Return the operand whose rows a gather takes."""
+    """Return the operand whose rows the gather `node` takes, or None if the node is no gather."""
     if node is not None and node.target is product_along and isinstance(node.args[1], Node):
         return node.args[1]
     return None
 
 
 def _finite(node: Node | None) -> Node | None:
-    """Return the node before infinities were replaced by 0."""
+    """Return the operand of a node that replaces infinities by 0, or the node itself if it does not."""
     condition, *_ = _operands(node, "where")
     tested, _ = _operands(condition, "isinf")
     if node is None or tested is None:

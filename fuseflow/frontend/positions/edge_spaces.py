@@ -50,7 +50,7 @@ def is_pointwise(node: Node) -> bool:
 
 
 def is_leaf(selections: Selections, node: Node) -> bool:
-    """Return whether the numbers of a value are at hand, so that they can be moved to other places before import."""
+    """Return whether the numbers of a value are known before import, so that they can be moved to other places then."""
     return node in selections.traced.arguments or selections.dependences.get(node) == "structure"
 
 
@@ -182,7 +182,8 @@ def _aligned(operand: Node, node: Node, result: Tensor) -> Iterator[tuple[Slot, 
 
 
 def _reshape_pairs(operand: Node, node: Node, result: Tensor) -> Iterator[tuple[Slot, Slot]]:
-    """Yield the dimensions that a reshape leaves whole: as many elements stand before them and in them."""
+    """Yield the dimensions that a reshape leaves whole, as pairs: their extents are equal, and so are the products of the extents
+    before them."""
     described = described_tensor(operand)
     assert described is not None
     places = {(prod(result.shape[:dim]), extent): dim for dim, extent in enumerate(result.shape)}

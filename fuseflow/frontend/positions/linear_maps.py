@@ -23,7 +23,7 @@ from fuseflow.frontend.trace.dependence import schema_arguments
 
 
 def _along_one(selections: Selections, node: Node, x: Node, *_: Any, **options: Any) -> Node | None:
-    """An operator along the dimension that it names, as `cumsum(x, dim)`."""
+    """Return the form of an operator along the dimension that it names, such as `cumsum(x, dim)`. None where there is none."""
     shaped, dtype = described(x), described(node).dtype
     if shaped.dim() == 0 or "out" in options:
         return None
@@ -37,7 +37,8 @@ def _along_one(selections: Selections, node: Node, x: Node, *_: Any, **options: 
 
 
 def _along_last(selections: Selections, node: Node, x: Node, *given: Any, **_: Any) -> Node | None:
-    """An operator on the last dimensions, behind a batch and channels, whose weights along each dimension have the sum 1."""
+    """Return the form of an operator on the last dimensions, behind a batch and channels, whose weights along each dimension have
+    the sum 1."""
     shaped, result = described(x), described(node)
     if not shaped.is_floating_point() or any(isinstance(argument, Node) for argument in given):
         return None
@@ -59,9 +60,9 @@ def _average(
     includes: bool = True,
     divisor: int | None = None,
 ) -> Node | None:
-    """An average over windows that are cut at the edges, or whose padding does not count, or that are large and overlap, or where
-    some dimension has only one window. Other windows have a form of their own. The divisor of a window is the product of one for
-    each dimension, unless a number is given."""
+    """Return the form of an average over windows that are cut at the edges, or whose padding does not count, or that are large
+    and overlap, or where some dimension has only one window. Other windows have a form of their own. The divisor of a window is
+    the product of one for each dimension, unless a number is given."""
     shaped, result = described(x), described(node)
     rank = shaped.dim() - _leading(node, shaped)
     windows = list(zip(*(_along_each(setting, rank) for setting in (kernel, stride or kernel, padding)), strict=True))

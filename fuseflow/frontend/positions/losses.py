@@ -122,7 +122,7 @@ def _picked(
 
 
 def _classes_last(x: Tensor) -> Tensor:
-    """Return the classes, which are dimension 1, as columns of a matrix that has everything else as rows."""
+    """Return x as a matrix: the classes, which are dimension 1, are its columns, and all other dimensions its rows."""
     return x.movedim(1, -1).reshape(-1, x.shape[1])
 
 

@@ -66,7 +66,7 @@ def _sampled_elements(selections: Selections, node: Node, x: Node, mask: Node) -
 
 
 def _needed_pattern(selections: Selections, sparse: Node) -> Node | None:
-    """Return the pattern of a sparse matrix whose nonzero elements do not show it, or None."""
+    """Return the pattern of a sparse matrix that may store zeros. None if it stores none, or if the pattern is not known."""
     argument = selections.traced.arguments.get(sparse)
     if (
         argument is not None

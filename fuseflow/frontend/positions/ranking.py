@@ -50,7 +50,8 @@ def ranked_along(
 
 
 def _comparable(x: Tensor, is_greatest: bool) -> Tensor:
-    """Return floats as numbers that compare as they do, where NaN is the greatest one or the least one. Integers stay."""
+    """Return finite floats in the same order as those of x, where NaN is infinite: the greatest number or the least one. Integers
+    stay."""
     if not x.is_floating_point():
         return x
     largest = torch.finfo(x.dtype).max
@@ -104,7 +105,7 @@ def _wanted(node: Node) -> tuple[str, ...]:
 
 
 def _put(node: Node, ranking: dict[str, Node]) -> None:
-    """Let what reads the two results of an operator read the nodes that replace them."""
+    """Replace the two results of an operator, wherever they are read, by the nodes of a ranking."""
     for user in list(node.users) if ranking else []:
         if user.target is operator.getitem and user.users and isinstance(position := user.args[1], int):
             user.replace_all_uses_with(ranking[_RESULTS[position]])
@@ -124,7 +125,7 @@ def _sort(selections: Selections, node: Node, x: Node, dim: int = -1, descending
 
 
 def _extreme(selections: Selections, node: Node, x: Node, dim: object = None, keep: bool = False) -> Node | None:
-    """`max(x, dim)` with the positions, and `argmax(x, dim)`."""
+    """Return the form of `max(x, dim)` with its positions, or of `argmax(x, dim)`."""
     name = fx_origin.short_name(node.target)
     largest = "max" in name
     nan: Nan = "greatest" if largest else "least"
@@ -141,7 +142,7 @@ def _extreme(selections: Selections, node: Node, x: Node, dim: object = None, ke
 
 
 def _median(selections: Selections, node: Node, x: Node, dim: int | None = None, keep: bool = False) -> Node | None:
-    """`median(x, dim)`, which is the lower one of two."""
+    """Return the form of `median(x, dim)`, which is the lower one of two middle elements."""
     if dim is None or not described(x).dim():
         return None
     return _kth_value(selections, node, x, (described(x).shape[dim] + 1) // 2, dim, keep, "any")
@@ -167,7 +168,8 @@ def _sorted_rows(selections: Selections, node: Node, x: Node) -> Node | None:
 
 
 def tie_notices(traced: Trace) -> list[str]:
-    """Return a notice if positions are read that `topk` of PyTorch takes otherwise, of equal elements of the sample."""
+    """Return a notice if the model reads positions of `topk` that differ from those of PyTorch: on the sample inputs, it chooses
+    other ones of equal elements."""
     wanted = [node for node in traced.graph_module.graph.nodes if node.op == "call_function" and _reads_positions(node)]
     operands = [first_operand(node) for node in wanted]
     values = node_values(traced, [*wanted, *operands]) if wanted else {}
@@ -186,7 +188,7 @@ def _reads_positions(node: Node) -> bool:
 
 
 def _differing(x: Tensor, positions: Tensor, dim: Any = -1, largest: Any = True) -> int:
-    """Return at how many places the stable order takes other elements than PyTorch did."""
+    """Return the number of places where the stable order of `x` takes another position than PyTorch did in `positions`."""
     stable = torch.sort(x, dim=dim, descending=largest, stable=True).indices.narrow(dim, 0, positions.shape[dim])
     return int((stable != positions).sum())
 

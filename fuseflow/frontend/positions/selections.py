@@ -163,7 +163,8 @@ def scattered(selections: Selections, node: Node, source: Node, dim: int, positi
 def _propagated(
     selections: Selections, node: Node, source: Node, dim: int, entries: tuple[Tensor, Tensor, Tensor], rows: int
 ) -> Node | None:
-    """Return one product in place of a gather, a weighting by known numbers, and the scatter that follows. None if it is not that."""
+    """Return one product in place of a gather, a weighting by known numbers, and the scatter that follows. Return None if the
+    operators are others. `entries` are the row, the column and the number of each entry that is scattered."""
     positions, edges, values = entries
     while _is_only_read_by_one(source) and fx_origin.short_name(source.target) == "mul" and len(source.args) == 2:
         weighted = _known_weights(selections, source, dim)
@@ -261,7 +262,7 @@ def same_beside(dim: int, first: Node, second: Node) -> bool:
 
 
 def is_zero(node: Node) -> bool:
-    """Return whether a tensor is made of zeros, or of nothing in particular, so that it may be of zeros."""
+    """Return whether a tensor is made of zeros, or is new memory without content, which may be zeros."""
     name = fx_origin.short_name(node.target)
     return name in ("zeros", "zeros_like", "new_zeros", "empty", "empty_like", "new_empty") or (
         name == "full" and bool(node.args[1] == 0)

@@ -29,7 +29,7 @@ def write_conversions(graph: Graph) -> None:
 
 
 def _says_its_type(node: Node) -> bool:
-    """Return whether an operator is told the type of its result."""
+    """Return whether an argument of an operator names the type of its result."""
     arguments: list[Any] = [*node.args, *node.kwargs.values()]
     return any(isinstance(argument, torch.dtype) for argument in arguments)
 
@@ -52,6 +52,7 @@ def _convert_operands(node: Node) -> None:
 
 
 def _is_floating(node: Node) -> bool:
-    """Return whether a value is a tensor of floats. One without dimensions has no say in the type of a result."""
+    """Return whether a value is a tensor of floats. A tensor without dimensions does not count: it does not change the type of a
+    result."""
     value = node.meta.get("val")
     return isinstance(value, Tensor) and value.dtype.is_floating_point and value.dim() > 0

@@ -68,7 +68,8 @@ def _values(node: Node) -> list[Any]:
 
 
 def _linear_layer(node: object) -> Node | None:
-    """Return the linear layer whose result a value is, possibly with other leading dimensions, or None if there is none."""
+    """Return the linear layer with constant weights whose result a value is, possibly reshaped in its leading dimensions. None if
+    there is none."""
     while isinstance(node, Node) and node.target in _KEEP_COLUMNS:
         source = node.args[0]
         if not isinstance(source, Node) or source.meta["val"].shape[-1:] != node.meta["val"].shape[-1:]:

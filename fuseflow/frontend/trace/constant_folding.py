@@ -42,9 +42,9 @@ _NAMES_IN_NOTICE = 4
 def fold_constants(
     traced: Trace, dependences: dict[Node, Dependence], patterns: dict[str, Pattern], formats: Collection[str] = ()
 ) -> tuple[list[str], int]:
-    """Replace the evaluated values of a traced model by new arguments, which depend on the same. Return notices for the user, and
-    the FLOPs of the dense products that were evaluated, except products of weights alone. Parts of tensors that have a pattern
-    get theirs in `patterns`. Tensors that `formats` names stay what the user means."""
+    """Replace the evaluated values of a traced model by new arguments with the same dependences. Return notices for the user, and
+    the FLOPs of the dense products that were evaluated, except products of weights alone. A part of a tensor with a pattern gets
+    its pattern in `patterns`. A name in `formats` still means the same tensor afterwards."""
     graph = traced.graph_module.graph
     weights, others = folded_weights(traced, dependences, patterns, formats), _evaluated(graph, dependences)
     needed = {*weights, *others}
@@ -116,7 +116,8 @@ def _evaluated(graph: Graph, dependences: dict[Node, Dependence]) -> dict[Node, 
 
 
 def _without_copies(evaluated: dict[Node, None]) -> dict[Node, None]:
-    """Leave the last `expand` of numbers to the program, which repeats them without memory: the degrees of nodes for every feature, say."""
+    """Return the evaluated nodes without a last `expand` of floats. The program repeats them without memory: degrees for every
+    feature, for example."""
     kept = dict(evaluated)
     for node in reversed(evaluated):
         tensor = described_tensor(node)
@@ -127,8 +128,8 @@ def _without_copies(evaluated: dict[Node, None]) -> dict[Node, None]:
 
 
 def _continues(node: Node, dependences: dict[Node, Dependence]) -> bool:
-    """Return whether an operator with an Einsum form is evaluated because its operand is. A comparison of numbers is not: its
-    result is a mask, which is stored as its operand is."""
+    """Return whether an operator with an Einsum form is evaluated because its operand is. A comparison of floats is not
+    evaluated: its result is a mask, which is stored like its operand."""
     if dependences[node] == "weights":
         return False
     operands = [tensor for n in node.all_input_nodes if (tensor := described_tensor(n)) is not None]

@@ -136,7 +136,7 @@ def _of_argument(argument: Argument) -> Dependence:
 
 
 def _is_known_call(node: Node) -> bool:
-    """Return whether a node calls an operator that gives the same for the same operands."""
+    """Return whether a node calls an operator that returns the same values for the same operands."""
     return node.op == "call_function" and (node.target is operator.getitem or is_repeatable(node.target))
 
 
@@ -191,7 +191,7 @@ class Memories:
         return self._writers.get(root, [])
 
     def written_after(self, readers: Collection[Node]) -> set[Node]:
-        """Return the memories that something writes to after one of these operators has read them."""
+        """Return the memories that an operator writes to after one of the `readers` has read from them."""
         positions = {node: position for position, node in enumerate(self._graph.nodes)}
         read = {(self.root(operand), positions[node]) for node in readers for operand in node.all_input_nodes}
         return {root for root, position in read if any(position < positions[writer] for writer in self.writers(root))}

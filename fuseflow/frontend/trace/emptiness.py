@@ -24,7 +24,8 @@ _WRITES = {
     **dict.fromkeys(("scatter", "scatter_add", "scatter_reduce"), 2),
     **dict.fromkeys(("index_put", "put", "slice_scatter"), 1),
 }
-"""Operators that may write no element into a tensor, their first argument, with the position of the operand that is empty then."""
+"""Operators that may write no element into a tensor, their first argument, with the position of the operand that is empty in that
+case."""
 _FILLED = {"zeros_like": 0, "ones_like": 1}
 """Operators that read a tensor for its shape, with the number that fills it."""
 _SPARSE = ("sparse", "coalesce")
@@ -50,7 +51,7 @@ def settle_empty(traced: Trace) -> None:
 
 
 def _given(traced: Trace) -> dict[Node, Any]:
-    """Return the tensors that the user gave and whose numbers are structure: integers that nothing writes to."""
+    """Return the tensors of the user, by node, whose numbers are structure: integers that no operator writes to."""
     given: dict[Node, Any] = {}
     for node, argument in traced.arguments.items():
         written = any(node in written_by(user) for user in node.users)
@@ -75,7 +76,7 @@ def _leave_out_empty_parts(node: Node) -> None:
 
 
 def _target_of_empty_write(node: Node) -> Node | None:
-    """Return what takes the place of a write of no elements, which is its target or a copy of it, or None for any other node."""
+    """Return the node that replaces a write of no elements: its target or a copy of that. None for any other node."""
     name = fx_origin.short_name(node.target).rstrip("_")
     if name == "scaled_dot_product_attention" and is_empty(node.args[1]) and not is_empty(node):  # attention without keys is 0
         _fill(node, 0)
@@ -96,7 +97,7 @@ def _target_of_empty_write(node: Node) -> Node | None:
 
 
 def _settle(node: Node, settled: dict[Node, Any]) -> None:
-    """Compute a value whose operands are empty or settled, and replace it if it is a tensor."""
+    """Compute a value whose operands are empty or `settled`, add it there, and replace it if it is a tensor of one number."""
     operands = node.all_input_nodes
     empty = is_empty(node)
     known = all(n in settled or is_empty(n) for n in operands) and any(n.op != "placeholder" or is_empty(n) for n in operands)
@@ -119,7 +120,7 @@ def _settle(node: Node, settled: dict[Node, Any]) -> None:
 
 
 def _fill(node: Node, number: float | int | bool | complex) -> None:
-    """Let a node be a tensor of one number, in the shape and the type that it has."""
+    """Make a node a call of `full` with this number, in the shape and the type that the node has."""
     described = described_tensor(node)
     assert described is not None
     node.target, node.args = torch.ops.aten.full.default, (list(described.shape), number)

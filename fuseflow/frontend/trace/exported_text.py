@@ -16,8 +16,8 @@ _PLACE = re.compile(r"(# File: )(.+?)(:\d+ in )")
 
 
 def exported_text(call: ModelCall) -> str:
-    """Return the exported program of a call as PyTorch prints it: the given one, or the module's. Files have their paths from the
-    working directory, or from the folder of libraries, so that the text is the same for the same files.
+    """Return the exported program of a call as PyTorch prints it: the given one, or the module's. Paths of files are relative to
+    the working directory, or to the folder of libraries, so that equal files have equal texts.
 
     Raise `FrontendError` if PyTorch cannot export the module.
     """

@@ -37,7 +37,7 @@ def flops_notice(evaluated: int, program: Program) -> str:
 
 
 def _of_dense(count: Callable[..., int]) -> Callable[..., int]:
-    """Return a count of an operator that is 0 if one of its operands is sparse."""
+    """Return the function `count`, which counts the FLOPs of an operator, changed to return 0 if an operand is sparse."""
 
     def counted(*args: Any, **kwargs: Any) -> int:
         tensors = [leaf for leaf in pytree.tree_leaves((args, kwargs)) if isinstance(leaf, torch.Tensor)]

@@ -47,7 +47,8 @@ def module_path(node: Node) -> str:
 
 
 def _below(path: str, outer: str, module: str) -> str:
-    """Return the path of a module that is called in the module `outer`, which has the path `path` if regions are counted."""
+    """Return the path, with regions, of `module`, which is called in the module `outer`. `path` is the path of `outer` with
+    regions."""
     if path == outer:
         return module
     inner = module.removeprefix(f"{outer}.") if outer else module
@@ -96,7 +97,7 @@ def short_name(target: object) -> str:
 
 
 def shown_operator(node: Node) -> str:
-    """Return the operator of a node as a message names it: in full, or the one that another took the place of."""
+    """Return the operator of a node as a message names it: in full, or the operator that the node replaces."""
     replaced = node.meta.get(REPLACED)
     return str(replaced or (node.target if isinstance(node.target, torch._ops.OperatorBase) else short_name(node.target)))
 

@@ -38,8 +38,9 @@ def keep_origins(graph_module: GraphModule) -> GraphModule:
 class DynamoGraph(nn.Module):
     """A graph that Dynamo captured.
 
-    Parameters and buffers of the user's model, which are inputs of the graph, are its own, by the names that they have in the model. The
-    other tensors are the arguments of `forward`, in order. Numbers stand where they stood.
+    Parameters and buffers of the user's model, which are inputs of the graph, are parameters and buffers of this module, with the
+    names that they have in the model. The other tensors are the arguments of `forward`, in order. Arguments that are numbers keep
+    their positions.
     """
 
     def __init__(self, graph_module: GraphModule, sources: Sequence[str], values: Sequence[Any]) -> None:

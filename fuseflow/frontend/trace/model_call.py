@@ -34,8 +34,8 @@ class ModelCall:
 
     @contextmanager
     def repeatable(self) -> Iterator[None]:
-        """Let the generator of random numbers stand where it stood when the call was made, and switch fast paths off; all is as it was
-        behind the block."""
+        """Inside the block, set the random generator to its state when the call was made, and switch fast paths off. Both are
+        restored behind it."""
         fast = torch.backends.mha.get_fastpath_enabled()
         with torch.random.fork_rng(devices=()):
             torch.set_rng_state(self.generator_state)

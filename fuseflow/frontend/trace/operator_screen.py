@@ -24,8 +24,8 @@ from fuseflow.frontend.trace.tracing import Argument, Trace
 
 
 def screen_reads(traced: Trace, depends_on: Mapping[Node, Dependence]) -> list[FrontendError]:
-    """Return the places where the control flow of a model depends on weights or features. It may depend on the structure of
-    inputs."""
+    """Return an error for each place where the control flow of a model depends on weights or features. It may depend on the
+    structure of inputs."""
     refusals: list[FrontendError] = []
     for read in traced.reads:
         if depends_on.get(read.node) == "data":
@@ -67,8 +67,8 @@ def _refusals(node: Node, arguments: dict[Node, tuple[str, Tensor]]) -> Iterator
 
 
 def screen_mutation(graph: Graph, names: list[str]) -> list[FrontendError]:
-    """Return what stands against a model that writes to its buffers, weights or inputs. After functionalization, such a write is a copy
-    at the end."""
+    """Return the errors for a model that writes to its buffers, weights or inputs. After functionalization, such a write is a
+    copy at the end."""
     arguments = dict(zip((node for node in graph.nodes if node.op == "placeholder"), names, strict=True))
     for node in graph.nodes:
         if node.op == "call_function" and fx_origin.short_name(node.target) == "copy_":
@@ -83,7 +83,7 @@ _WRAPPING = (torch.int8, torch.uint8, torch.int16)
 
 
 def screen_lowered(graph: Graph) -> list[FrontendError]:
-    """Return what stands against operators that are not known to lower to Linalg, and against values of a type that no Einsum can hold."""
+    """Return the errors for operators that are not known to lower to Linalg, and for values of a type that no Einsum can hold."""
     refusals: list[FrontendError] = []
     for node in _live_calls(graph):
         name = fx_origin.short_name(node.target)

@@ -1,7 +1,7 @@
 """Patterns of weights that were made sparse: which entries are stored, and how, beside a tensor that PyTorch holds dense.
 
-A kept entry that is 0 is not stored: its number is known here, and 0 is what stands where nothing is stored. When PyTorch evaluates a part
-of such a weight before import, the part has the pattern of its entries.
+A kept entry that is 0 is not stored: its number is known here, and an element that is not stored is 0. When PyTorch evaluates a
+part of such a weight before import, the part has the pattern of its entries.
 """
 
 from __future__ import annotations

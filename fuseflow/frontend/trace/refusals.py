@@ -58,7 +58,7 @@ def refusal(node: Node, message: str, hint: str) -> OperatorError:
 
 
 def without_followed_advice(refusals: Iterable[FrontendError], module: nn.Module) -> list[FrontendError]:
-    """Return refusals that do not ask for `.eval()` if no part of the module is in training mode."""
+    """Return the refusals, without the hint to call `.eval()` if no part of the module is in training mode."""
     refused = list(refusals)
     if not any(part.training for part in module.modules()):
         for error in refused:
@@ -68,7 +68,7 @@ def without_followed_advice(refusals: Iterable[FrontendError], module: nn.Module
 
 
 def refusals_of(error: FrontendError) -> tuple[FrontendError, ...]:
-    """Return all that an error says is in the way of a model."""
+    """Return all errors that an error combines: the refusals of a model."""
     return error.refusals if isinstance(error, BlockedError) else (error,)
 
 

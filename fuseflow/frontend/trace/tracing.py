@@ -236,7 +236,8 @@ def _own_matmul() -> Iterator[None]:
 
 @contextmanager
 def _modules_that_ran(model: nn.Module) -> Iterator[None]:
-    """Tell how many of the modules of a model have run in the block. A module without its own `forward`, such as a list, does not count."""
+    """Report, as progress, how many of the modules of a model have run in the block. A module without its own `forward`, such as
+    a list, does not count."""
     modules = {id(module._modules) for module in model.modules() if type(module).forward is not nn.Module.forward}
     ran = set[int]()
 
@@ -323,7 +324,7 @@ def _element_description(value: Any, include_real: bool = False) -> Any:
 
 def _unshared(tensor: Tensor) -> Tensor:
     """Return a tensor that a model may write to, without a change to the user's. It is copied only if that happens, or at once if
-    its memory is not PyTorch's own, which can be copied in no other way."""
+    PyTorch does not own its memory, since a later copy is not possible then."""
     try:
         return torch._lazy_clone(tensor) if tensor.untyped_storage().resizable() else tensor.clone()
     except RuntimeError:  # It is sparse, or other processes share it.

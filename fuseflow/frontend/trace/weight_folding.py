@@ -51,7 +51,7 @@ def folded_weights(
 
 
 def _without_data(folded: Collection[Node]) -> set[Node]:
-    """Return the values that meet no data on their way to the outputs."""
+    """Return the folded values that only other folded values or the outputs read: they meet no data."""
     alone = set[Node]()
     for node in reversed(list(folded)):
         if all(user.op == "output" or user in alone for user in node.users):
@@ -60,8 +60,8 @@ def _without_data(folded: Collection[Node]) -> set[Node]:
 
 
 def _is_left(node: Node, sources: Collection[Node]) -> bool:
-    """Return whether a value is left to the program: its operator only changes the shape, it is a comparison, whose mask is
-    stored as its operand is, or it is larger than all its `sources` together."""
+    """Return whether a value stays in the program: its operator only changes the shape, it is a comparison, whose mask is stored
+    like its operand, or it is larger than all its `sources` together."""
     tensor = described_tensor(node)
     if tensor is None or tensor.dtype == torch.bool or fx_origin.short_name(node.target) in _SHAPED:
         return True
