@@ -159,8 +159,7 @@ def _spec(default: str, request: str | None) -> str:
 
 @contextmanager
 def _seeded_torch(seed: int, used: bool) -> Iterator[None]:
-    """Seed PyTorch before the block if the model file uses it (`used`), or after the block if only an imported module loaded
-    it."""
+    """Seed PyTorch before the block if the model file uses it (`used`), or after it if only an imported module loaded PyTorch."""
     if used:
         import torch
 
@@ -233,8 +232,7 @@ def _innermost(error: BaseException, path: str) -> Span:
 
 @contextmanager
 def describing_data(interface: str) -> Iterator[None]:
-    """Add the attributes of the data, `interface`, as a note to an error of the model's code inside the block, if they are
-    known."""
+    """Add the attributes of the data, `interface`, if known, as a note to an error of the model's code inside the block."""
     try:
         yield
     except (ModelFileError, ForeignFailure) as error:

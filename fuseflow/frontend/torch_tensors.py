@@ -91,8 +91,7 @@ def storage_of(tensors: Mapping[str, torch.Tensor], annotated: Mapping[str, str]
 
 
 def ranks_of(tensors: Mapping[str, torch.Tensor]) -> dict[str, tuple[int, ...]]:
-    """Return the ranks that a format of each tensor may have: the number of all its dimensions, and of those whose extent is not
-    1."""
+    """Return the ranks that a format of each tensor may have: with all its dimensions, and without those of extent 1."""
     return {name: tuple({t.dim(): None, len(squeeze_shape(tuple(t.shape))): None}) for name, t in tensors.items()}
 
 

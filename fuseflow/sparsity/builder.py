@@ -125,8 +125,7 @@ class SparsityBuilder:
         return model, optimizer
 
     def _spec_of(self, model: nn.Module) -> SparseSpec:
-        """Return the rules as a spec, in which the intermediates of a model have the names of fuseflow instead of those of
-        `torch.fx`."""
+        """Return the rules as a spec, with the names of fuseflow for intermediates that have names of `torch.fx`."""
         spec = self.spec()
         return replace(spec, intermediates=tuple((own_name(model, name), entry) for name, entry in spec.intermediates))
 

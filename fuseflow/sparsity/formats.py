@@ -31,8 +31,7 @@ DENSE = TensorFormat(KEEP_ALL, torch.Tensor, KEEP_ALL, torch.Tensor)
 
 
 def storage_class(format: Any) -> type:
-    """Return the storage class of a format, by which formats are compared. Raise `SparsityError` for a value that is no
-    format."""
+    """Return the storage class of a format, by which formats are compared. Raise `SparsityError` if it is no format."""
     if isinstance(format, Layout):
         return format.storage
     if not isinstance(format, type):

@@ -39,8 +39,8 @@ class _Frame:
 
 
 class _Visits:
-    """Whether a watch (of any model) is now making the replacement of an intermediate. Functions that are called meanwhile are
-    not visited."""
+    """Whether a watch (of any model) is now making the replacement of an intermediate. Functions called meanwhile are not
+    visited."""
 
     under_way = False
 
@@ -107,7 +107,7 @@ class Watch:
         self.frames.append(_Frame(path))
 
     def leave(self, path: str, output: Any) -> Any:
-        """Return the tensor that replaces the output of a module, or the output itself. PyTorch passes None for a forward that
+        """Return the tensor that replaces the output of a module, or the output itself. `output` is None if the forward
         raised."""
         if self.frames:
             self.frames.pop()
@@ -208,8 +208,8 @@ def sparse_intermediate(tensor: Tensor, entry: IntermediateEntry) -> Tensor:
 
 
 def _require_eager(part: Sparsifier | Layout) -> None:
-    """Raise `SparsityError` if a model is exported or compiled: a trace would only record the effect of a user's class on one
-    tensor."""
+    """Raise `SparsityError` if a model is exported or compiled: a trace would record the effect of a user's class on one tensor
+    only."""
     if torch.compiler.is_compiling() or get_proxy_mode() is not None:
         raise SparsityError(
             f"`{part}` is a class of your own, which runs in eager PyTorch only",
@@ -223,8 +223,7 @@ def _kept(tensor: Tensor, output: OutputFormat, grad_rule: str) -> Tensor:
 
 
 def _drawn(tensor: Tensor, sparsifier: RandomFraction) -> Tensor:
-    """Return a tensor with 0 for the entries that a draw drops. The draw ignores the numbers of the tensor, so that a trace sees
-    only the mask."""
+    """Return a tensor with 0 for entries that a draw drops. The draw ignores their values, so that a trace sees only the mask."""
     with _disable_current_modes():
         drawn = torch.empty(tuple(map(int, tensor.shape)), dtype=tensor.dtype, device=tensor.device)
         mask = sparsifier.select(drawn).to(tensor.dtype)

@@ -52,8 +52,7 @@ def _kept(x: Tensor, rule: str) -> Tensor:
 
 
 def _zeroed(x: Tensor, mask: Tensor) -> Tensor:
-    """Return a copy of a tensor that is 0 where a mask is false. Its strides are those of `empty_like`, which compilers rely
-    on."""
+    """Return a copy of a tensor that is 0 where a mask is false. Its strides are as of `empty_like`, as compilers expect."""
     return x.clone().masked_fill_(~mask, 0)
 
 

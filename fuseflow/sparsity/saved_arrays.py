@@ -45,8 +45,7 @@ class SavedArrays:
         return np.frombuffer(values, dtype).reshape(shape)
 
     def _parts(self, name: str, size: int) -> tuple[str, bytes]:
-        """Return the header of an array, and up to `size` + 1 bytes of its values. The last byte shows that there are too
-        many."""
+        """Return the header of an array, and up to `size` + 1 bytes of its values. One more byte means too many."""
         try:
             info = self._archive.getinfo(f"{name}.npy")
             if info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):  # Others are not unpacked part by part.

@@ -48,7 +48,6 @@ def _formats(formats: Iterable[Any] | None) -> tuple[TensorFormat, ...]:
 
 
 def _wrapped(output: TensorFormat, gradient: TensorFormat) -> TensorFormat:
-    """Return the format of a result. A dense result is wrapped if its gradient is not dense: the wrapper holds the format of the
-    gradient."""
+    """Return the format of a result. A dense one whose gradient is not dense is wrapped: the wrapper holds that format."""
     dense = storage_class(output.out) is torch.Tensor
     return output._replace(out=DenseTensor) if dense and gradient != DENSE else output

@@ -45,8 +45,7 @@ class SummaryRow:
 
 
 def weight_rows(dense: Mapping[str, Tensor], model: nn.Module) -> list[SummaryRow]:
-    """Return a row for each sparse weight of a model. `dense` has the numbers of the weights before they were pruned, by name, as
-    far as known."""
+    """Return a row for each sparse weight of a model. `dense` has the weights before pruning, by name, as far as known."""
     rows = []
     for name, parameter, weight in sparse_weights(model):
         mask, entry = weight.mask, weight.entry

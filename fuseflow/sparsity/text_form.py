@@ -93,8 +93,7 @@ def _arguments(text: str, cls: type, arguments: list[str]) -> dict[str, Any]:
 
 
 def _read(text: str, key: str, value: str, kind: Any) -> Any:
-    """Return the value of the field `key` that the text `value` means. `kind` is the type of the field, and `text` the whole
-    text."""
+    """Return the value of the field `key` that the text `value` means. `kind` is the type of the field, `text` the whole text."""
     parts = value.split("x") if typing.get_origin(kind) is tuple else None
     try:
         return TypeAdapter(kind).validate_python(value if parts is None else tuple(parts))

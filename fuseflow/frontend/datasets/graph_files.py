@@ -83,8 +83,8 @@ def _missing_reverses(edges: sparse.csr_array) -> sparse.csr_array:
 
 
 def _adjacency(name: str, edges: sparse.coo_array, weighted: bool, notices: list[str]) -> sparse.csr_array:
-    """Return the adjacency that a model gets: without self loops and zeros, with ones unless `weighted`. Add to `notices` what
-    was left out."""
+    """Return the adjacency that a model gets: without self loops and zeros, with ones unless `weighted`. Add notices of
+    omissions."""
     rows, columns = edges.coords
     values = edges.data.astype(np.float64)
     if not np.isfinite(values).all():

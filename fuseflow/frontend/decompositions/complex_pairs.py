@@ -175,8 +175,8 @@ class _Pass:
         return tensor if tensor is not None and tensor.layout == torch.strided and not tensor.is_meta else None
 
     def _split(self, node: Node, tensor: Tensor) -> Pair:
-        """Return two new arguments, for the real and the imaginary part, in place of a complex argument or of a complex value
-        that is known."""
+        """Return two new arguments, for the real and the imaginary part, in place of a complex argument or a known complex
+        value."""
         selections = self._selections
         argument = selections.traced.arguments.get(node)
         name = fx_origin.short_name(node.target) if argument is None else argument.name

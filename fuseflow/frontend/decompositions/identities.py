@@ -47,8 +47,7 @@ def _logaddexp(x: Tensor, y: Tensor) -> Tensor:
 
 
 def _not_nan_extreme(x: Tensor, y: Tensor, is_first: Tensor) -> Tensor:
-    """Return x where `is_first` says that it is the extreme one, else y, but x where y is NaN. A comparison with NaN is never
-    true."""
+    """Return x where `is_first` makes it the extreme one, else y, but x where y is NaN. NaN is never the first."""
     return torch.where(is_first, x, torch.where(y != y, x, y))
 
 

@@ -26,8 +26,7 @@ def _of_channels(vector: Tensor, y: Tensor) -> Tensor:
 
 
 def _standardized(x: Tensor, dims: tuple[int, ...], eps: float) -> Tensor:
-    """Return x minus its mean along `dims`, divided by its standard deviation there, in the dtype of x. `eps` is added to the
-    variance."""
+    """Return x minus its mean along `dims`, over its deviation there, in the dtype of x. `eps` is added to the variance."""
     count = math.prod(x.shape[d] for d in dims)
     centred = x - x.sum(dims, keepdim=True) / count
     return centred * torch.rsqrt((centred * centred).sum(dims, keepdim=True) / count + eps)

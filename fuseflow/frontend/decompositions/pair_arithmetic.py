@@ -87,8 +87,8 @@ class PairArithmetic:
         return self.add(self.multiply(z[0], z[0]), self.multiply(z[1], z[1]))
 
     def polar(self, size: Part, angle: Part) -> Pair:
-        """Return the complex number of a magnitude `size` and an angle: the size times the cosine, and times the sine. An angle
-        of None is 0."""
+        """Return the complex number of a magnitude `size` and an angle: size times cosine, and times sine. An angle of None is
+        0."""
         if angle is None:
             return size, None
         cosine, sine = (self.call(function, angle) for function in (aten.cos.default, aten.sin.default))

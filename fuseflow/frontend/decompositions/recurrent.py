@@ -94,8 +94,8 @@ def _layer(step: Callable[[Tensor, State, Weights], State]) -> Callable[..., Any
     def layer(
         x: Tensor, first: Any, weights: Weights, biases: bool, layers: int, dropout: float, train: bool, both: bool, batch: bool
     ) -> Any:
-        """Unroll the layers over time; `both` is for both directions. Raise `FrontendError` for dropout in training mode, and for
-        a projection."""
+        """Unroll the layers over time; `both` is for both directions. Raise `FrontendError` for dropout in training, and for
+        projections."""
         if train and dropout and layers > 1:
             raise FrontendError(
                 "random numbers: a recurrent layer with dropout in training mode", hint="call .eval() on the model"

@@ -103,8 +103,7 @@ def _steps(start: int, step: int, count: int) -> slice:
 
 
 def _sequence(value: int | Sequence[int] | None, rank: int, default: Sequence[int]) -> list[int]:
-    """Return a setting as one number for each dimension. A single number holds for all of them, and None stands for the
-    default."""
+    """Return a setting as one number for each dimension. A single number holds for all, and None stands for the default."""
     numbers = list(default) if value is None or value == [] else [value] if isinstance(value, int) else list(value)
     return numbers * rank if len(numbers) == 1 else numbers
 

@@ -1,5 +1,4 @@
-"""The walk through the cache: an import that was kept and is still valid is read from the cache; any other model is imported and
-kept."""
+"""The walk through the cache: an import that was kept and is still valid is read; any other model is imported and kept."""
 
 from __future__ import annotations
 

@@ -95,8 +95,7 @@ class Recorder:
             self._compiled(path)
 
     def _compiled(self, path: str) -> None:
-        """Record the source of the compiled module `path`. Python does not open the source as long as its time and size are the
-        same."""
+        """Record the source of the compiled module `path`. Python does not open it while its time and size stay."""
         try:
             source = source_from_cache(path)
         except ValueError:  # a compiled module without a source is a file like others

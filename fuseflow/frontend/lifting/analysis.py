@@ -90,8 +90,7 @@ def table_rule(call: OperatorCall) -> Rule | None:
 
 
 def _dense(call: ModelCall) -> ModelCall:
-    """Return a call with dense arguments: an exported graph has no sparse ones, and the numbers in the arguments do not
-    matter."""
+    """Return a call with dense arguments: an exported graph has no sparse ones, and their numbers do not matter."""
 
     def to_dense(leaf: Any) -> Any:
         return leaf.to_dense() if isinstance(leaf, Tensor) and leaf.layout != torch.strided else leaf

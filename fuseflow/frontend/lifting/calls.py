@@ -90,8 +90,7 @@ def _bound(signature: Sequence[Any], given: Sequence[Any], named: Mapping[str, A
 
 
 def in_layout_of(tensor: Tensor, like: Tensor) -> Tensor:
-    """Return a tensor in the memory layout of another one, unless entries of that other tensor share memory, as after
-    `expand`."""
+    """Return a tensor in the memory layout of another one, unless entries of `like` share memory, as after `expand`."""
     if tensor.stride() == like.stride() or 0 in like.stride():
         return tensor
     return torch.empty_strided(like.shape, like.stride(), dtype=tensor.dtype).copy_(tensor)

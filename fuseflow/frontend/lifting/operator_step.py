@@ -27,8 +27,7 @@ Resolve = Callable[[OperatorCall], Rule | None]
 
 
 def result_of(node: Node) -> Result:
-    """Return the tensor that a node computes. A node that takes one of several results of another node is a result of that other
-    node."""
+    """Return the tensor that a node computes. A node that takes one of several results of another node is that result."""
     if node.target is operator.getitem:
         source, place = node.args
         return source, place  # type: ignore[return-value]
@@ -101,8 +100,7 @@ def unknown_results(call: OperatorCall, operands: Sequence[Known], rule: Rule) -
 
 
 def _marks(call: OperatorCall, operands: Sequence[Known], rule: Rule, turn: int | None) -> list[Tensor]:
-    """Return the tensors for the stand-in, where the factor `turn` marks its unknown entries and other factors their nonzero
-    ones."""
+    """Return tensors for the stand-in: the factor `turn` marks its unknown entries, other factors their nonzero ones."""
 
     def mark(place: int, argument: str, known: Known) -> Tensor:
         if argument in rule.selectors:
@@ -130,8 +128,7 @@ def needed_operands(call: OperatorCall, operands: Sequence[Known], seeds: Sequen
 
 
 def _gradients(call: OperatorCall, rule: Rule, marks: Sequence[Tensor], seeds: Sequence[Tensor]) -> list[Tensor]:
-    """Return the derivatives of the sum of the result entries that `seeds` marks, with respect to each tensor that the stand-in
-    gets."""
+    """Return the derivatives of the sum of the entries that `seeds` marks, by each tensor that the stand-in gets."""
     leaves = [mark.detach().requires_grad_(mark.is_floating_point()) for mark in call.laid_out(marks)]
     wanted = [leaf for leaf in leaves if leaf.requires_grad]
     with torch.enable_grad(), rule_errors(call):

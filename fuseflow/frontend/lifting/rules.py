@@ -49,8 +49,7 @@ class Rule:
     also_known: Callable[..., Known] | None = None
 
     def given(self, call: OperatorCall, operands: Sequence[Known]) -> Rule:
-        """Return this rule, or the rule with `otherwise` as its stand-in if a selector among the operands is not known as a
-        whole."""
+        """Return this rule, or the rule with `otherwise` as its stand-in if a selector is not known as a whole."""
         known = (k.everywhere for k, o in zip(operands, call.operands, strict=True) if o.argument in self.selectors)
         return self if all(known) else replace(self, stand_in=self.otherwise or everything, selectors=frozenset())
 
@@ -85,8 +84,7 @@ def everything(*args: Any, **kwargs: Any) -> Tensor:
 
 
 def entrywise(*args: Any, **kwargs: Any) -> Tensor:
-    """Return the sum of the tensors: a stand-in with which an entry of the result depends on the entries at the same
-    coordinates."""
+    """Return the sum of the tensors: a stand-in whose entries depend on the entries at the same coordinates."""
     return reduce(add, _tensors(args, kwargs), torch.zeros(()))
 
 
@@ -155,8 +153,7 @@ def _require_arguments(operator: str, names: Collection[str]) -> None:
 
 
 def rule_of(operator: torch._ops.OpOverload) -> Rule | None:
-    """Return the rule of an operator, or None if there is none. Operators that PyTorch calls pointwise need no entry in the
-    table."""
+    """Return the rule of an operator, or None if there is none. Operators that PyTorch calls pointwise need no row."""
     library, _, name = operator._schema.name.partition("::")
     packet = f"{library}.{name}"
     rule = RULES.get(f"{packet}.{operator._overloadname}") or RULES.get(packet)

@@ -58,7 +58,7 @@ class Guess:
 
 @dataclass(slots=True, eq=False)
 class Scrambler:
-    """Scrambles calls of operators, and keeps for each node how many entries seem to be dead. With 0 samples, it calls everything
+    """Scrambles calls of operators, and counts by node the entries that seem to be dead. With 0 samples, it calls everything
     alive."""
 
     samples: int

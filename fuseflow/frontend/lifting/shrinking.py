@@ -114,8 +114,7 @@ def _parameter_names(module: nn.Module) -> set[str]:
 
 
 def _link_to(consumer: Node, layers: Mapping[Node, nn.Module], analysis: ModuleAttributes) -> Link | None:
-    """Return the link to a layer from the layer that computes its operand, or None where channels mix or meet something else on
-    the way."""
+    """Return the link to a layer from the layer that computes its operand, or None where channels mix on the way."""
     between: list[str] = []
     pools = False
     gathering: Node | None = None  # where the channels of pictures become features of rows

@@ -50,8 +50,7 @@ class ScalarBody:
                 assert_never(unknown)
 
     def operation(self, op: str, operands: Sequence[str], mark: str = "") -> str:
-        """Write the operation of an operator, and return its value. `mark` names the operator of the table that the operation
-        completes."""
+        """Write the operation of an operator, and return its value. `mark` names the operator that the operation completes."""
         attributes = f" {{{names.OPERATOR} = {quoted(mark)}}}" if mark else ""
         if op in COMPARISONS:
             return self.new(f"arith.uitofp {self._comparison(op, operands)}{attributes} : i1 to {self.dtype}")
@@ -64,8 +63,7 @@ class ScalarBody:
         return self.new(f"arith.constant {float_attribute(number, self.dtype)}")
 
     def _composed(self, pattern: Expr, arguments: Sequence[str], mark: str = "") -> str:
-        """Write the operations of a composition, and return its value. The last operation has the name `mark` of the composed
-        operator."""
+        """Write the operations of a composition, and return its value. The last one has the name `mark` of the operator."""
         attributes = f" {{{names.OPERATOR} = {quoted(mark)}}}" if mark else ""
         match pattern:
             case Access():

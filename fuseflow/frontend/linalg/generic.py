@@ -88,8 +88,7 @@ def linear_index(expression: Any, size: int, extents: Mapping[str, int], loops: 
 
 
 def _kept(form: Affine, size: int, extents: Mapping[str, int]) -> Index | None:
-    """Return an affine index in its simplest form: a plain index, a split, or affine. None for a dimension of extent 1, the
-    `size`."""
+    """Return an affine index in its simplest form: a plain index, a split, or affine. None if the extent `size` is 1."""
     if size == 1:
         return None
     terms = tuple((name, factor) for name, factor in form.terms if name in extents)  # another loop is 0 all the time
@@ -172,7 +171,7 @@ def result_elements(
 
 
 def _refuse_scattered(op: Any, operand: int, indices: IndexingMap) -> None:
-    """Raise `FrontendError` for a result whose dimensions are not each a loop of its own: some of its elements would never be
+    """Raise `FrontendError` for a result with a dimension that is no loop of its own: some of its elements would never be
     written."""
     written = [index for index in indices if index is not None]
     if len(set(written)) < len(written) or not all(isinstance(index, str) for index in written):

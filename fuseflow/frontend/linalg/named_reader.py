@@ -215,8 +215,7 @@ class _Reader:
         self._bind(op, self._values[op.operands[0]].at(loops), free, loops, region)
 
     def _bind(self, op: Any, expr: Expr, free: tuple[Index, ...], loops: tuple[str, ...], region: str) -> None:
-        """Bind the result of an operation: to a new Einsum if the operation has a name, or else to the expression. `free` are its
-        indices."""
+        """Bind the result of an operation: to a new Einsum if it has a name, else to the expression. `free` are its indices."""
         (result,) = op.results
         if names.NAME_ATTRIBUTE not in op.attributes:
             dimensions = {str(v): dimension_index(p) for p, v in enumerate(free)}

@@ -62,8 +62,7 @@ ROUNDING = "nearest"
 
 
 def operands(name: str, composed: Expr) -> tuple[Expr, ...] | None:
-    """Return the operands of the operator `name` in the expression `composed`. None if the expression is no composition of that
-    operator.
+    """Return the operands of the operator `name` in the expression `composed`. None if it is no composition of that operator.
 
     >>> operands("relu", Apply("max", (Access("x", ("i",)), Const(0.0))))
     (Access(tensor='x', indices=('i',)),)

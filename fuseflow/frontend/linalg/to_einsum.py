@@ -300,8 +300,7 @@ class _Builder:
         self._values[result] = value
 
     def _whole_einsum(self, value: SymbolicValue) -> str:
-        """Return the name of the Einsum whose result is the value, with the dimensions in the same order, or '' if there is
-        none."""
+        """Return the name of the Einsum whose result is the value, dimensions in the same order, or '' if there is none."""
         expr = value.expr
         if isinstance(expr, Access) and expr == tensor_value(expr.tensor, value.shape).expr:
             return next((e.name for e in self._emitter.einsums if e.name == expr.tensor), "")

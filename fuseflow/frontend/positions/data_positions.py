@@ -111,8 +111,7 @@ def _is_integers(node: object) -> bool:
 
 
 def _is_comparable(x: Node, index: object) -> bool:
-    """Return whether an operator on x at positions that are data has a form: sums of x are defined, and the positions are
-    integers."""
+    """Return whether an operator on x at computed positions has a form: sums of x are defined, and the positions are integers."""
     dtype = described(x).dtype
     return _is_integers(index) and dtype not in (torch.bool,) and not dtype.is_complex
 

@@ -62,8 +62,7 @@ def _handlers(node: Node) -> list[Handler]:
 
 
 def _is_read_as_it_was(node: Node, positions: dict[Node, int]) -> bool:
-    """Return whether an operator writes to a value that is an argument, or that another node reads later. `positions` numbers the
-    nodes."""
+    """Return whether an operator writes to an argument, or to a value that another node reads later. `positions` orders nodes."""
     return any(
         target.op == "placeholder" or any(user is not node and not _is_past(user, node, positions) for user in target.users)
         for target in written_by(node)

@@ -151,8 +151,8 @@ class _EdgeMatrix:
     # Operators
 
     def edge_value(self, node: Node) -> Node:
-        """Return the matrix of the value of edges that `node` computes. Its operands are matrices already, or do not depend on
-        the edge."""
+        """Return the matrix of the value of edges that `node` computes. An operand is a matrix already, or the same at all
+        edges."""
         dim, name = self.space.dims[node], fx_origin.short_name(node.target).rstrip("_")
         if node in self.softmaxes:
             return self.softmax(node, self.softmaxes[node], dim)
@@ -187,8 +187,7 @@ class _EdgeMatrix:
         return result
 
     def gathered(self, node: Node, dim: int) -> Node:
-        """Return the matrix of rows that a gather takes by the target, or by the source, of each edge. `dim` is the dimension of
-        edges."""
+        """Return the matrix of rows that a gather takes by the target, or the source, of each edge. Edges are dimension `dim`."""
         matrix, x = node.args[0], self.operand(node)
         assert isinstance(matrix, Node)
         positions = positions_of(self.selections.tensor_of(matrix), 0)
@@ -230,8 +229,7 @@ class _EdgeMatrix:
         return positions is not None and self.space.is_target(positions)
 
     def reduced(self, node: Node) -> Node:
-        """Return the result of a sum, a mean or an extreme over the edges of each target, or of each source, as a reduction of a
-        matrix."""
+        """Return a sum, a mean or an extreme over the edges of each target, or of each source, as a reduction of a matrix."""
         matrix, x = node.args[0], self.operand(node)
         assert isinstance(matrix, Node)
         dim = self.space.dims[x]
@@ -249,8 +247,7 @@ class _EdgeMatrix:
         return self.call(node, torch.ops.aten.sum.dim_IntList, summands, [over])
 
     def weighted(self, node: Node, matrix: Node, weights: Tensor, dim: int) -> Node:
-        """Return the terms of a sum over edges: a matrix of edges times the `weights` of the edges, and zero where there is no
-        edge."""
+        """Return the terms of a sum over edges: a matrix of edges times the `weights` of the edges, and zero elsewhere."""
         if matrix in self.zero and bool((weights == 1).all()):
             return matrix
         entries = self.entries(named(node, "adjacency"), weights)

@@ -182,8 +182,8 @@ def _aligned(operand: Node, node: Node, result: Tensor) -> Iterator[tuple[Slot, 
 
 
 def _reshape_pairs(operand: Node, node: Node, result: Tensor) -> Iterator[tuple[Slot, Slot]]:
-    """Yield the dimensions that a reshape leaves whole, as pairs: their extents are equal, and so are the products of the extents
-    before them."""
+    """Yield the dimensions that a reshape leaves whole, as pairs: both their extents and the products of the extents before them
+    are equal."""
     described = described_tensor(operand)
     assert described is not None
     places = {(prod(result.shape[:dim]), extent): dim for dim, extent in enumerate(result.shape)}

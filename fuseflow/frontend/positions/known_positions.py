@@ -24,8 +24,8 @@ def _index_select(selections: Selections, node: Node, x: Node, dim: int, index: 
 
 
 def _index(selections: Selections, node: Node, x: Node, indices: Sequence[Any]) -> Node | None:
-    """Return the form of `x[:, index]`, or `x[i, j]`, with integers or truth values. None for data, or for dimensions that are
-    not adjacent."""
+    """Return the form of `x[:, index]`, or `x[i, j]`, with integers or truth values. None for data, or dimensions that are not
+    adjacent."""
     places = _places(selections, x, indices)
     if places is None:
         return None

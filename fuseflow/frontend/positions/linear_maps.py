@@ -37,8 +37,8 @@ def _along_one(selections: Selections, node: Node, x: Node, *_: Any, **options: 
 
 
 def _along_last(selections: Selections, node: Node, x: Node, *given: Any, **_: Any) -> Node | None:
-    """Return the form of an operator on the last dimensions, behind a batch and channels, whose weights along each dimension have
-    the sum 1."""
+    """Return the form of an operator on the dimensions behind batch and channels whose weights along each dimension add up to
+    1."""
     shaped, result = described(x), described(node)
     if not shaped.is_floating_point() or any(isinstance(argument, Node) for argument in given):
         return None

@@ -50,8 +50,7 @@ def ranked_along(
 
 
 def _comparable(x: Tensor, is_greatest: bool) -> Tensor:
-    """Return finite floats in the same order as those of x, where NaN is infinite: the greatest number or the least one. Integers
-    stay."""
+    """Return finite floats in the same order as those of x, where NaN is infinite: the greatest or the least. Integers stay."""
     if not x.is_floating_point():
         return x
     largest = torch.finfo(x.dtype).max

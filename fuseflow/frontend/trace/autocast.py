@@ -52,7 +52,6 @@ def _convert_operands(node: Node) -> None:
 
 
 def _is_floating(node: Node) -> bool:
-    """Return whether a value is a tensor of floats. A tensor without dimensions does not count: it does not change the type of a
-    result."""
+    """Return whether a value is a tensor of floats. One without dimensions does not change the type of a result."""
     value = node.meta.get("val")
     return isinstance(value, Tensor) and value.dtype.is_floating_point and value.dim() > 0

@@ -24,8 +24,8 @@ _WRITES = {
     **dict.fromkeys(("scatter", "scatter_add", "scatter_reduce"), 2),
     **dict.fromkeys(("index_put", "put", "slice_scatter"), 1),
 }
-"""Operators that may write no element into a tensor, their first argument, with the position of the operand that is empty in that
-case."""
+"""Operators that may write no element into a tensor, their first argument, with the position of the operand that is then
+empty."""
 _FILLED = {"zeros_like": 0, "ones_like": 1}
 """Operators that read a tensor for its shape, with the number that fills it."""
 _SPARSE = ("sparse", "coalesce")

@@ -106,8 +106,7 @@ def _without_units(kept: KeepRule, shape: tuple[int, ...]) -> KeepRule:
 
 
 def with_keeps(program: Program, rules: Mapping[str, KeepRule]) -> Program:
-    """Return a program in which each product with a marker is a `keep` of the other factor by the rule of the marker in
-    `rules`."""
+    """Return a program in which each product with a marker is a `keep` of the other factor by its rule in `rules`."""
     if not rules:
         return program
     einsums = tuple(_with_keep(einsum, rules) for einsum in program.einsums)

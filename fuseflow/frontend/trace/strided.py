@@ -51,6 +51,5 @@ def _is_divided(divisor: int, numbers: Sequence[int], windows: Sequence[tuple[in
 
 
 def _end(offset: int, windows: Sequence[tuple[int, int]], inner: int) -> int:
-    """Return the position in memory of the last element that is read. Windows have a count and a step, and read `inner`
-    elements."""
+    """Return the position in memory of the last element that is read. Each of `windows` has a count and a step."""
     return offset + sum((n - 1) * step for n, step in windows) + inner - 1

@@ -11,8 +11,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 
 class _Casts(TorchDispatchMode):  # type: ignore[no-untyped-call]
-    """A mode that notes the casts of autocast: the new type of each tensor, by the identity of the tensor. The operator itself
-    does not run."""
+    """A mode that notes the casts of autocast: the new type of each tensor, by its `id`. The operator itself does not run."""
 
     def __init__(self) -> None:
         super().__init__()  # type: ignore[no-untyped-call]

@@ -196,8 +196,7 @@ def _run_forward_dense(ctx: Any, call: Call, tensors: Sequence[torch.Tensor]) ->
 
 
 def _finished(call: Call, flat: list[Any], exact: bool) -> list[Any]:
-    """Return the results `flat` in the requested formats. With `exact`, the implementation applied the inline sparsifiers
-    already."""
+    """Return the results `flat` in the requested formats. With `exact`, the inline sparsifiers are applied already."""
     if call.outputs is None:
         return [_leafless(value) for value in flat]
     finished = []
@@ -277,8 +276,7 @@ def _backward_key(ctx: Any, gradients: Sequence[torch.Tensor], formats: Sequence
 
 
 def _with_pairs(formats: Sequence[TensorFormat], outputs: Outputs) -> list[tuple[TensorFormat, tuple[type, type]]]:
-    """Return each format of a gradient with the pair of sparsifier and storage class for which the implementation is
-    registered."""
+    """Return each format of a gradient with the sparsifier and storage class that the implementation is registered for."""
     pairs = outputs or ((type(KEEP_ALL), torch.Tensor),) * len(formats)
     return list(zip(formats, pairs, strict=True))
 

@@ -52,8 +52,7 @@ def operator_name(operator: Operator) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Slot:
-    """A mark for a tensor among the arguments of a call. It has the number of the tensor in the order in which tensors were
-    passed."""
+    """A mark for a tensor among the arguments of a call. Its number is the position in the order of passing."""
 
     number: int
 
@@ -83,8 +82,7 @@ class Arguments(Mapping[str, Any]):
         self._content = {k: None if _holds_tensors(v) else v for k, v in self._content.items()}
 
     def ignored(self) -> list[str]:
-        """Return the names of the arguments that no one has read although they matter: no tensors, and with another value than
-        the default."""
+        """Return the names of the arguments that nobody has read but that matter: no tensors, and not at their default."""
         return [name for name in self._content if name in self._unread]
 
 

@@ -130,8 +130,7 @@ def _equal_rows(rows: int, width: int, columns: torch.Tensor) -> torch.Tensor:
 
 
 def _without_notice() -> None:
-    """Make a first matrix by rows, to use up the notice of PyTorch that such matrices are new. Users of a model do not need
-    it."""
+    """Make a first matrix by rows, to use up the notice of PyTorch that such matrices are new. Users do not need it."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         torch.sparse_csr_tensor(torch.tensor([0, 1]), torch.tensor([0]), torch.tensor([1.0]), (1, 1))

@@ -31,8 +31,7 @@ def _sample(storage: GroupedNMTensor, left: torch.Tensor, right: torch.Tensor) -
 
 
 def in_order(storage: GroupedNMTensor) -> NMTensor:
-    """Return a tensor n:m:g as one n:m: the columns of its chunks in order, with n of every m coordinates, [columns, groups,
-    n]."""
+    """Return a tensor n:m:g as one n:m: columns of chunks in order, n of every m coordinates, [columns, groups, n]."""
     slots, n = _slots(storage), storage.values.shape[-1]
     groups, size = storage.grid.extents[-1], storage.shape[storage.grid.group_dim]
     values = torch.empty_like(storage.values).view(-1, n)
@@ -44,8 +43,7 @@ def in_order(storage: GroupedNMTensor) -> NMTensor:
 
 
 def _slots(storage: GroupedNMTensor) -> torch.Tensor:
-    """Return the number of each column of each chunk, [chunks, patterns, g], among all columns and their groups of the whole
-    matrix."""
+    """Return the number of each column of each chunk, [chunks, patterns, g], among all columns and groups of the matrix."""
     number = torch.arange(storage.grid.count, device=storage.values.device).view(-1, 1, 1)
     across, along = storage.grid.chunk_coordinates(number)
     slots: torch.Tensor = (across * storage.grid.columns + storage.columns) * storage.grid.extents[-1] + along

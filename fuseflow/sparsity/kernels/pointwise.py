@@ -92,8 +92,7 @@ def _accepts_functional(call: Any, inputs: Sequence[Any]) -> bool:
 
 
 def _accepts_number(call: Any, inputs: Sequence[Any]) -> bool:
-    """Return whether the operand `other` of a product or quotient is a number that leaves 0 as it is: finite, not 0 and no
-    `bool`."""
+    """Return whether the operand `other` of a product or quotient is a number that leaves 0 as it is: finite and not 0."""
     other = call.arguments.get("other")
     if isinstance(other, bool) or not isinstance(other, int | float) or not math.isfinite(other):
         return False

@@ -81,8 +81,7 @@ def _nm_index(storage: NMTensor) -> Index:
 
 
 def _nm_stored(storage: NMTensor) -> torch.Tensor | None:
-    """Return the mask of values within the tensor, or None if all are: the last group may be short, with offsets beyond the
-    tensor."""
+    """Return the mask of values within the tensor, or None if all are: a short last group has offsets beyond the tensor."""
     size = storage.shape[storage.dim]
     return nm_coordinates(storage) < size if size % storage.m else None
 

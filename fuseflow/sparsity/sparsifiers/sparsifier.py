@@ -60,15 +60,14 @@ class Sparsifier(ABC):
 
     @property
     def share(self) -> float | None:
-        """The share of entries that the rule drops from any tensor, up to rounding; None if the share depends on the numbers of
-        the tensor."""
+        """The share of entries that the rule drops from any tensor, up to rounding; None if that depends on the numbers of the
+        tensor."""
         fraction = getattr(self, "fraction", None)
         return fraction if isinstance(fraction, float) else None
 
     @property
     def compares_tensors(self) -> bool:
-        """Whether the rule compares entries of different tensors with each other. If not, `select_together` is `select` of each
-        tensor."""
+        """Whether the rule compares entries of different tensors. If not, `select_together` is `select` of each tensor."""
         return False
 
     def select_together(self, tensors: Sequence[torch.Tensor]) -> list[torch.Tensor]:

@@ -68,8 +68,8 @@ class Handle:
         self._hooks.clear()
 
     def _begin(self, optimizer: Optimizer, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
-        """Treat the gradients that a step takes. If a closure makes them within the step, return arguments with a closure that
-        treats them."""
+        """Treat the gradients that a step takes. If a closure makes them within the step, return arguments with one that treats
+        them."""
         due = self._due(self.steps + 1)
         self._before_step = Snapshot.of(optimizer) if any(held.may_misfit for held in due) else None
         closure = args[1] if len(args) > 1 else kwargs.get("closure")

@@ -81,8 +81,8 @@ class HeldWeight:
         return output_mask(self.parameter.detach(), update, self.name, self.scores, within if update.keeps_all else None)
 
     def set_mask(self, mask: Tensor, entry: WeightEntry, optimizer: Optimizer | None) -> None:
-        """Hold another mask, which the rules of `entry` selected. The state of the optimizer for entries that are newly pruned is
-        set to 0."""
+        """Hold another mask, which the rules of `entry` selected. The state of the optimizer for newly pruned entries becomes
+        0."""
         pruned = ~mask.to(self.parameter.device)
         if optimizer is not None:
             clear_entries(optimizer, self.parameter, pruned & ~self.pruned)

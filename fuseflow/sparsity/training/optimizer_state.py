@@ -26,7 +26,7 @@ def require_weights(optimizer: Optimizer, parameters: Mapping[str, Tensor]) -> N
 
 
 def replace_weights(optimizer: Optimizer, replaced: Mapping[int, nn.Parameter]) -> None:
-    """Let an optimizer hold other weights. `replaced` has the new weight by the `id` of the old one. The state of the old one is
+    """Let an optimizer hold other weights: `replaced` has the new ones by the `id` of the old. The state of old ones is
     dropped."""
     for group in optimizer.param_groups:
         for old in group["params"]:
