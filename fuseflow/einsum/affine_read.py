@@ -27,7 +27,8 @@ def read_affine(array: Array, indices: tuple[Index, ...], sizes: Mapping[str, in
 
 
 def coordinates(index: Affine, sizes: Mapping[str, int]) -> np.ndarray[tuple[int, ...], np.dtype[np.int64]]:
-    """Return the coordinate at every point of the terms, in the order of the terms."""
+    """Return an array of coordinates with an axis for each term of an affine index, in the order of the terms. `sizes` are the
+    extents of the terms."""
     grid = np.full([1] * len(index.terms), index.offset, np.int64)
     for position, (name, factor) in enumerate(index.terms):
         column = [-1 if other == position else 1 for other in range(len(index.terms))]

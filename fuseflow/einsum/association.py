@@ -35,7 +35,7 @@ from fuseflow.einsum.nodes import (
 from fuseflow.errors import ProgramError, did_you_mean
 
 Pairs: TypeAlias = "Access | tuple[Pairs, Pairs]"
-"""An element of a factor, or the product of two."""
+"""An access to a factor, or a pair of two such products."""
 
 
 def associated(program: Program, name: str, chain: Chain) -> Program:
@@ -62,7 +62,7 @@ def associated(program: Program, name: str, chain: Chain) -> Program:
 
 
 def _products(node: Expr) -> Iterator[Expr]:
-    """Yield the outermost products of tensors in an expression."""
+    """Yield the outermost products in an expression that have two accesses or more."""
     if _is_product(node):
         if len(accesses(node)) > 1:
             yield node
@@ -94,9 +94,9 @@ def _multiplies(node: Expr) -> bool:
 
 @dataclass(slots=True)
 class Expansion:
-    """A product in the indices of one Einsum: its constants, and the elements of its factors. Intermediates that are not among the `named`
-    tensors are expanded, as are those inside them. `expanded` has the indices of each, and the elements whose product it is.
-    """
+    """A product in the indices of one Einsum: its constants, and the accesses to its factors, `elements`. Intermediates that are
+    not among the `named` tensors are expanded, as are those inside them. `expanded` has, for each of them, its indices and the
+    accesses whose product it is."""
 
     program: Program
     einsum: Einsum
@@ -110,7 +110,7 @@ class Expansion:
         self.used = {*free_indices(self.einsum.body), *(index for index in self.einsum.indices if isinstance(index, str))}
 
     def add(self, node: Expr, names: Mapping[str, str]) -> None:
-        """Multiply with an expression whose free indices have these names here."""
+        """Multiply with an expression. `names` maps its free indices to names in the Einsum of the product."""
         match node:
             case Const():
                 self.constants.append(node.value)
@@ -141,7 +141,8 @@ class Expansion:
         self.expanded[einsum.name] = element.names, self.elements[start:]
 
     def refuse_kept(self, einsum: Einsum) -> None:
-        """Raise `ProgramError` for an intermediate that must stay, or that is no product."""
+        """Raise `ProgramError` for an intermediate that must stay: it has other readers, is an output, is of a narrow type, or no
+        product."""
         readers = sum(access.tensor == einsum.name for e in self.program.einsums for access in e.accesses)
         others = [node for node in walk(einsum.body) if not _multiplies(node)]
         if others:
@@ -190,7 +191,7 @@ def _rewritten(program: Program, einsum: Einsum, node: Expr, expansion: Expansio
 
 
 def _by_tensor(elements: Sequence[Access], chain: Chain) -> dict[str, list[Access]]:
-    """Return the elements of each factor, in the order of the program. Raises `ProgramError` if the chain has other factors."""
+    """Return the accesses to each factor, in the order of the program. Raises `ProgramError` for a chain of other factors."""
     wanted, present = Counter(chain.factors), Counter(element.tensor for element in elements)
     listed = ", ".join(f"`{element.tensor}`" for element in elements)
     for name in wanted - present:
@@ -203,7 +204,7 @@ def _by_tensor(elements: Sequence[Access], chain: Chain) -> dict[str, list[Acces
 
 
 def _pairs(group: Group, elements: dict[str, list[Access]]) -> Pairs:
-    """Return a group with the elements of its factors. They are used up from left to right."""
+    """Return a group with its factors replaced by accesses. The accesses of a factor are used up from left to right."""
     if isinstance(group, str):
         return elements[group].pop(0)
     left = _pairs(group[0], elements)
@@ -211,12 +212,12 @@ def _pairs(group: Group, elements: dict[str, list[Access]]) -> Pairs:
 
 
 def _elements(pairs: Pairs) -> tuple[Access, ...]:
-    """Return the elements of the factors of a group."""
+    """Return the accesses in a group."""
     return (pairs,) if isinstance(pairs, Access) else (*_elements(pairs[0]), *_elements(pairs[1]))
 
 
 def _indices(pairs: Pairs) -> frozenset[str]:
-    """Return all indices of the factors of a group."""
+    """Return all indices of the accesses in a group."""
     return frozenset(name for element in _elements(pairs) for name in element.names)
 
 
@@ -231,7 +232,7 @@ class ChainWriter:
     einsums: list[Einsum] = field(default_factory=list)
 
     def product(self, group: Group, pairs: Pairs, outside: frozenset[str]) -> tuple[Expr, tuple[str, ...]]:
-        """Return the product of a pair with its indices. `outside` are the indices that are needed elsewhere."""
+        """Return the product of a pair, and the indices of the product. `outside` are the indices that others have."""
         assert isinstance(group, tuple)
         assert isinstance(pairs, tuple)
         left = self.read(group[0], pairs[0], outside | _indices(pairs[1]))
@@ -244,7 +245,8 @@ class ChainWriter:
         return Apply("mul", (left, right)), tuple(dict.fromkeys((*left.names, *right.names)))
 
     def read(self, group: Group, pairs: Pairs, outside: frozenset[str]) -> Access:
-        """Return how a factor or the result of a pair is read. A pair sums over the indices that nothing else has."""
+        """Return an access to a factor, or to the result of a pair, for which it adds an Einsum. Indices not in `outside` are
+        summed."""
         if isinstance(pairs, Access):
             return pairs
         body, names = self.product(group, pairs, outside)

@@ -93,10 +93,9 @@ def index_block_sizes(types: Iterable[tuple[TensorType, tuple[str, ...]]]) -> di
 
 @dataclass(slots=True)
 class _Blocks:
-    """The blocks of every dimension of a program. `sizes` gives the block size of a dimension, by its representative, with the axis that
-    asked for it first. `parts` gives the extents of the inner parts into which it is split. If it is the outer part of a
-    dimension, `outer` gives the tensor that has that dimension whole.
-    """
+    """The blocks of every dimension of a program. `sizes` gives the block size of a dimension, by its representative, with the
+    axis that requested it first. `parts` gives the extents of the inner parts into which it is split. If it is the outer part of
+    a dimension, `outer` gives the tensor that has that dimension whole."""
 
     program: Program
     dims: Dimensions = field(default_factory=Dimensions)

@@ -47,8 +47,8 @@ def _is_legal(program: Program, name: str, chain: Chain) -> bool:
 
 
 def _chain(node: Expr, expansion: Expansion, inner: set[str]) -> Group | None:
-    """Return the factors of the product that an expression is, or has in it once, in pairs as they are computed. The intermediates between
-    them are added to `inner`."""
+    """Return the factors of a product, in pairs in the order of computation. The product is the expression itself, or the only
+    one inside it; None if there is none. The names of expanded intermediates are added to `inner`."""
     match node:
         case Access():
             einsum = expansion.program.defined.get(node.tensor)
@@ -83,7 +83,7 @@ def _leaves(group: Group) -> Iterator[str]:
 
 
 def _trees(leaves: tuple[str, ...]) -> Iterator[Group]:
-    """Yield all ways to multiply factors in pairs that leave them where they are."""
+    """Yield all ways to multiply factors in pairs without a change of their order."""
     if len(leaves) == 1:
         yield leaves[0]
     for cut in range(1, len(leaves)):

@@ -34,7 +34,7 @@ def inline_constants(program: Program) -> Program:
 
 
 def _numbers(program: Program) -> dict[str, Const]:
-    """Return the number of each Einsum that vanishes, as its dtype holds it."""
+    """Return the number of each Einsum that vanishes, by its name, rounded to the dtype of the Einsum."""
     declared = program.declared
     numbers: dict[str, Const] = {}
     for einsum in program.einsums:

@@ -25,14 +25,15 @@ tensor and an Einsum may have the same name, but a position never equals an inde
 
 @dataclass(frozen=True, slots=True)
 class OwnParts:
-    """The parts of an axis that other axes of its dimension do not have, of the index `name`: `n` comes apart into `n0` and `n1`."""
+    """The parts of an axis in one region only; other axes of its dimension stay whole. The index `name`, such as `n`, is split
+    into `n0` and `n1`."""
 
     name: str
     sizes: tuple[int, ...]
 
     @property
     def labels(self) -> tuple[str, ...]:
-        """The names of the parts."""
+        """The index names of the parts."""
         return tuple(f"{self.name}{k}" for k in range(len(self.sizes)))
 
 
@@ -114,7 +115,7 @@ class Dimensions:
         return False
 
     def _settled(self, start: Axis) -> bool:
-        """Carry cuts between dimensions and their parts until they agree. Return False if they cannot."""
+        """Carry cuts between dimensions and their parts until they agree, from `start` on. Return False if they cannot."""
         pending = [start]
         while pending:
             axis = pending.pop()
@@ -170,7 +171,7 @@ def unify_dimensions(program: Program, whole: Collection[str] = ()) -> Dimension
 
 
 def _splits(einsum: Einsum, dims: Dimensions) -> Iterator[tuple[Axis, Axis, Axis]]:
-    """Yield the dimensions that come apart, each with its two parts. A split in which a part has one value, or none, is left out."""
+    """Yield each dimension of an Einsum that is split, with its two parts. A split with a part of one value is left out."""
     for access in all_accesses(einsum):
         for position, index in enumerate(access.indices):
             if isinstance(index, Split) and index.size > 1 and dims.extent[einsum.name, index.outer] > 1:

@@ -41,7 +41,7 @@ from fuseflow.tensors.levels import Level
 
 
 class Presence(Enum):
-    """Where along one index an operand is defined."""
+    """Where an operand is defined along one index: everywhere, at stored coordinates, or as a constant."""
 
     CONSTANT = "a number: no operand of the loop"
     PATTERN = "at stored coordinates; its implicit value elsewhere"
@@ -126,7 +126,7 @@ def _type_of(einsum: Einsum, declared: TensorType, scope: Scope) -> TensorType:
 
 
 def _with_roundings(einsum: Einsum, declared: TensorType, scope: Scope) -> Expr:
-    """Return the body of a statement with its roundings, if it computes anything."""
+    """Return the body of a statement with its roundings as operators. A body that only reads a tensor has none."""
     if isinstance(einsum.body, Access):
         return einsum.body
     types = {name: scope.types[name] for name in einsum.operands} | {einsum.name: declared}
@@ -149,7 +149,7 @@ class _PreviousTypes:
         return cls(previous.source.defined, previous.source.declared, previous.program.declared)
 
     def type_of(self, einsum: Einsum, declared: TensorType | None, types: Mapping[str, TensorType]) -> TensorType | None:
-        """Return the type that a result had, or None if anything that it follows from has changed."""
+        """Return the type that a result had, or None if anything that decides it has changed."""
         unchanged = self.statements.get(einsum.name) == einsum and self.declared.get(einsum.name) == declared
         return self.types[einsum.name] if unchanged and all(types[n] == self.types.get(n) for n in einsum.operands) else None
 
@@ -202,9 +202,9 @@ def _of_access(node: Access, index: str, scope: Scope) -> Presence:
 
 
 def _of_operator(node: Apply, index: str, scope: Scope) -> Presence:
-    """Apply the table of joins. Without a total operand the join is an intersection, a left join or a union, and so sparse. With one, the
-    result is sparse only if some sparse operand annihilates.
-    """
+    """Return where an operator is defined along `index`, by the annihilators of its row. Without a total operand the join is an
+    intersection, a left join or a union, and so sparse. With one, the result is sparse only if some sparse operand
+    annihilates."""
     presences = [presence(arg, index, scope) for arg in node.args]
     if Presence.PATTERN not in presences:
         return Presence.TOTAL if Presence.TOTAL in presences else Presence.CONSTANT
@@ -366,7 +366,7 @@ def _check_padding(einsum: Einsum, declared: TensorType, scope: Scope) -> None:
 
 
 def _sees_groups(einsum: Einsum, index: str, level: Level, scope: Scope) -> bool:
-    """Return whether a statement sees an operand in other dimensions, with `index` innermost in memory and stored in this level, too."""
+    """Return whether a statement is a reshape of an operand that has `index` in its innermost level, of the format `level`."""
     view = einsum.body
     if not isinstance(view, Access) or index_names(einsum.indices) != view.names or index not in view.indices:
         return False

@@ -94,7 +94,7 @@ def _index(index: Index, indices: Mapping[str, Index]) -> Index:
 
 
 def _composed(index: Affine, indices: Mapping[str, Index]) -> Affine:
-    """Return an affine index of affine indices, which is affine again."""
+    """Return an affine index after its terms were replaced by the affine forms of `indices`."""
     terms, offset = list[tuple[str, int]](), index.offset
     for name, factor in index.terms:
         form = linear_form(indices.get(name, name))

@@ -84,7 +84,7 @@ def _most(tensor: TensorType, array: Operand | None) -> float:
 
 
 def _evaluated(program: Program, magnitude: Expr, array_of: ArrayOf, integers: Collection[str]) -> Operand | None:
-    """Return the values of an expression of magnitudes, or None if it takes an input without an array."""
+    """Return the values of an expression of magnitudes, or None if it reads an input for which `array_of` has no array."""
     part = computing(program, {access.tensor for access in accesses(magnitude)})
     absolute = {t.name: _absolute(array) for t in part.inputs if (array := array_of(t.name)) is not None}
     if len(absolute) < len(part.inputs):

@@ -209,7 +209,8 @@ def _evaluate(node: Expr, arrays: Mapping[str, Operand], sizes: Mapping[str, int
 
 
 def _keep(node: Keep, value: LabeledArray) -> LabeledArray:
-    """Return the entries that a rule keeps. A `keep` is the head of a statement, so the value is whole along every index."""
+    """Return the array with 0 for entries that the rule of a `keep` drops. A `keep` is the head of a statement, so the value is
+    whole along every index."""
     mask = kept(node.rule, value.array, [value.names.index(name) for name in node.over])
     return LabeledArray(np.where(mask, value.array, 0.0), value.names)
 
@@ -279,7 +280,7 @@ def _product_with_sparse(
 
 
 def _factor_value(factor: Expr, arrays: Mapping[str, Operand], sizes: Mapping[str, int]) -> Labeled | None:
-    """Return the value of a factor of a product. An operand that is read as it is stays what it is, and knows its rows."""
+    """Return the value of a factor of a product. An operand that is read without a change stays as it is stored."""
     access = plain_access(factor)
     operand = arrays[access.tensor] if access else None
     if access and isinstance(operand, SparseArray):
@@ -331,7 +332,7 @@ def _sum_of_products(node: Reduce, factors: list[LabeledArray]) -> LabeledArray 
 
 
 def _letters(names: tuple[str, ...], alphabet: tuple[str, ...]) -> str:
-    """Return subscripts for `np.einsum`: a letter for each name."""
+    """Return subscripts for `np.einsum`: for each name the letter at its position in `alphabet`."""
     return "".join(string.ascii_letters[alphabet.index(n)] for n in names)
 
 

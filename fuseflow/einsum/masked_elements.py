@@ -51,7 +51,8 @@ def _fresh(name: str, program: Program) -> str:
 
 
 def _flag(node: Expr, names: Mapping[str, str], program: Program) -> Expr | None:
-    """Return whether an element is NaN because of a mask, or None if none can be."""
+    """Return an expression that is 1 where an element is NaN because of a mask, or None if no element can be. `names` has the
+    flags of tensors."""
     match node:
         case Const():
             return None

@@ -222,7 +222,7 @@ class _Reader:
         self.trees[op.results[0]] = _Tree(expr, depth, op)
 
     def take(self, op: m.Operation, value: ir.Value) -> _Tree:
-        """Return the expression that an operand is. It has one reader: an expression is a tree."""
+        """Return the expression of the operand `value`, and remove it. It has one reader, since an expression is a tree."""
         if value not in self.trees:
             op.refuse(
                 "reads an element that another operation has read, or that is made later",
@@ -274,7 +274,7 @@ def _tensor(op: m.Operation, type: ir.Type) -> TensorType:
 
 
 def _storage(op: m.Operation, encoding: ir.Attribute | None) -> tuple[tuple[str, ...] | None, tuple[int, ...], Block]:
-    """Return the levels, order and block of an encoding; the levels are None where the format is left to inference."""
+    """Return the levels, order and block of an encoding; the levels are None if the format is left to inference."""
     if encoding is None:
         return None, (), ()
     try:

@@ -48,7 +48,8 @@ def rounded(einsum: Einsum, types: Mapping[str, TensorType]) -> Einsum:
 
 
 def round_to(body: Expr, dtype: str) -> Expr:
-    """Return an expression rounded to a narrow type. One that is rounded to it already stays as it is, and so does one of a wide type."""
+    """Return an expression rounded to a narrow type. An expression that is rounded to it already stays as it is. So does every
+    expression if the type is wide."""
     row = DTYPES[dtype]
     return body if not row.narrow or rounds(body, dtype) else Apply(row.rounding, (body, *map(Const, row.parameters)))
 
@@ -89,8 +90,8 @@ def _to_float(body: Expr, dtype: str) -> Expr:
 
 
 def _widened(node: Expr, precisions: Mapping[str, Precision]) -> Valued:
-    """Return an expression in which nothing is rounded to fewer digits than floats of 64 bits have: where that would be, an operand is such
-    a float."""
+    """Return an expression that computes in 64 bits: where an operator would round to 32 bits, an operand becomes a float of 64
+    bits."""
     match node:
         case Const() | Access():
             return Valued(node, expression_precision(node, precisions))

@@ -274,14 +274,14 @@ class Program:
         return {}
 
     def once(self, fact: Callable[[Program], T]) -> T:
-        """Return the value of a function for this program. It is called once."""
+        """Return `fact(self)`, such as the shapes of the program. It is computed once and kept."""
         if fact not in self._known:
             self._known[fact] = fact(self)
         known: T = self._known[fact]
         return known
 
     def knowing(self, fact: Callable[[Program], T], known: T) -> Program:
-        """Return this program with a known value of a function, for `once`."""
+        """Return this program after storing `known` as the value of `fact`, for `once`."""
         self._known[fact] = known
         return self
 

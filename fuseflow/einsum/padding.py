@@ -73,7 +73,7 @@ class _Guard:
     vectors: dict[tuple[int, int], TensorType] = field(default_factory=dict)
 
     def einsum(self, einsum: Einsum) -> Einsum:
-        """Return the Einsum with its reductions guarded, and note what its own padding holds."""
+        """Return the Einsum with its reductions guarded, and note the values in the padding of its result."""
         statement = _Statement(self, einsum)
         body = statement.guarded(einsum.body)
         for v in statement.missing(index_names(einsum.indices), body):
@@ -135,9 +135,8 @@ class _Statement:
         return tuple(v for v in indices if v in self.blocks and v not in free_indices(body))
 
     def masked(self, body: Expr, v: str, identity: float) -> Expr:
-        """Return an expression with the identity of its reduction in the padding of `v`. In a product that is added up, it is enough to
-        mask one factor.
-        """
+        """Return an expression with the identity of its reduction in the padding of the index `v`. In a product that is added up,
+        it is enough to mask one factor."""
         factors = {"mul": 2, "div": 1}.get(body.op, 0) if isinstance(body, Apply) and identity == 0 else 0
         if isinstance(body, Apply):
             for position, factor in enumerate(body.args[:factors]):
@@ -151,7 +150,7 @@ class _Statement:
         return Apply("where", (Access(vector.name, (v,)), body, Const(otherwise)))
 
     def outside(self, node: Expr, v: str) -> PaddingValue:
-        """Return the value of an expression in the padding of `v`."""
+        """Return the value of an expression in the padding of the index `v`, or None if it may be anything."""
         match node:
             case Const():
                 return node.value

@@ -26,7 +26,8 @@ class RegionSplit:
 
 
 def split_in_region(program: Program, dims: Dimensions, kept: Collection[str], split: RegionSplit) -> Mapping[Axis, OwnParts]:
-    """Return the parts of all axes that the split concerns. Raises `ProgramError` where an index cannot be in such parts."""
+    """Return the parts of all axes that the split concerns. Tensors in `kept` keep the dimensions in which they are stored.
+    Raises `ProgramError` where an index cannot be in such parts."""
     einsums = [einsum for einsum in program.einsums if einsum.name in split.region]
     indices = index_names(tuple(i for a in all_accesses(program.defined[split.einsum]) for i in a.indices))
     if split.index not in indices:

@@ -164,7 +164,8 @@ class _Refinement:
         return frozenset(e.name for e in reshapes if boundary_dimensions.isdisjoint(map(self.dims.find, split_axes(e))))
 
     def _hold(self, einsum: Einsum) -> None:
-        """Decide in which parts an Einsum is computed: its indices' parts. If it is seen whole too, it is computed under another name."""
+        """Decide in which parts a result is computed: the parts of its indices. If it is seen whole, too, it gets another
+        name."""
         wanted = tuple(self._extents(einsum, index) for index in einsum.indices)
         if wanted != tuple(self.dims.parts((einsum.name, p)) for p in range(len(wanted))):
             self.barriers.add(einsum.name)
@@ -172,9 +173,8 @@ class _Refinement:
         self.storage[einsum.name] = self._fresh(f"{einsum.name}.split") if apart else einsum.name, wanted
 
     def _statement(self, einsum: Einsum, needed: frozenset[str]) -> None:
-        """Write an Einsum with all indices in parts. If it is only another name of its operand, note that instead, unless it is among the
-        tensors that are `needed` in other parts, outside, or as they are.
-        """
+        """Write an Einsum with all indices in parts. If it is only another name of its operand, note that instead, unless it is
+        `needed`: in other parts, as an output, or as it is stored."""
         name, parts = self.storage[einsum.name]
         scope = _Scope(einsum, self.dims)
         body, indices = self._body(einsum, einsum.body, scope), scope.all(einsum.indices)

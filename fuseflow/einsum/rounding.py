@@ -61,7 +61,7 @@ def _is_cheap(program: Program, most_points: int) -> bool:
 
 
 def _variance_names(program: Program) -> dict[str, str]:
-    """Return a new name for the variance of each result, which nothing in the program begins with."""
+    """Return a new name for the variance of each result, with which no name in the program begins."""
     taken = {*program.declared, *program.defined}
     suffix = "variance"
     while any(other.startswith(f"{name}.{suffix}") for name in program.defined for other in taken):
@@ -125,7 +125,7 @@ class _Variances:
                 raise AssertionError(op)
 
     def _of_extremum(self, node: Reduce, variance: Expr) -> Expr:
-        """Return the largest variance of the elements that may be the extremum."""
+        """Return the largest variance of the elements that may be the extremum after rounding."""
         margin, compare = ("add", "ge") if node.op == "max" else ("sub", "le")
         reaches = Apply(compare, (Apply(margin, (node.body, self._reach(variance))), self._once(node)))
         return Reduce("max", node.over, Apply("where", (reaches, _spread(variance, node), Const(0.0))))
@@ -168,7 +168,7 @@ class _Variances:
                 return (*ends, *own)
 
     def _of_choice(self, node: Apply, a: Expr, b: Expr, of_a: Expr | None, of_b: Expr | None) -> Terms:
-        """Return the variances of the operands, of two, that may be the extremum."""
+        """Return the variances, `of_a` and `of_b`, of those of the operands `a` and `b` that may be the extremum."""
         less = "le" if node.op == "max" else "ge"
         terms = []
         for of_one, one, other in ((of_a, a, b), (of_b, b, a)):
@@ -179,8 +179,8 @@ class _Variances:
         return tuple(terms)
 
     def _at_ends(self, node: Apply, at: int, terms: Terms) -> Expr:
-        """Return the variance of an operator if one operand is anywhere within reach of its value: infinite where the operator
-        has no value there."""
+        """Return the variance of an operator from the operand at position `at`, whose variance is `terms`. It follows from both
+        ends of the range of the operand, and is infinite where the operator has no value there."""
         reach, value = self._reach(self._once(_sum(terms))), self._once(node)
         moves = list[Expr]()
         for side in ("add", "sub"):
@@ -191,11 +191,11 @@ class _Variances:
         return _square(Apply("mul", (known, Const(1 / (ROUNDING_FACTOR * self.unit)))))
 
     def _reach(self, variance: Expr) -> Expr:
-        """Return how far rounding may lead."""
+        """Return the largest error that is taken for rounding: `ROUNDING_FACTOR` standard deviations."""
         return Apply("mul", (Apply("sqrt", (variance,)), Const(ROUNDING_FACTOR * self.unit)))
 
     def _factor(self, terms: Terms) -> Expr | None:
-        """Return a variance as an expression that may occur several times."""
+        """Return a variance as an expression that may occur several times, or None for an exact value."""
         return self._once(_sum(terms)) if terms else None
 
     def _once(self, node: Expr) -> Expr:
@@ -229,7 +229,7 @@ def _scaled_by(variance: Expr | None, factor: Expr) -> Terms:
 
 
 def _spread(term: Expr, node: Reduce) -> Expr:
-    """Return a term of the body of a reduction, with all indices that the reduction folds."""
+    """Return `term` as an expression that has all indices which the reduction `node` folds."""
     if set(node.over) <= set(free_indices(term)):
         return term
     return Apply("where", (Apply("eq", (node.body, node.body)), term, term))

@@ -123,14 +123,13 @@ class _Statement:
         return replace(self.einsum, body=self.closed(self.einsum.body))
 
     def closed(self, node: Expr) -> Expr:
-        """Return an expression with its own sum over the coordinates that it selects."""
+        """Return an expression with a sum around it over the coordinates that its selections read."""
         body, selected = self.opened(node)
         return Reduce("sum", selected, body) if selected else body
 
     def opened(self, node: Expr) -> tuple[Expr, tuple[str, ...]]:
-        """Return an expression, and the indices over which it is still to be summed. These pass through products and sums, which they
-        commute with.
-        """
+        """Return an expression with selections, and the indices over which it is still to be summed. These sums are moved outward
+        past products and sums, with which they commute."""
         match node:
             case Const():
                 return node, ()

@@ -60,7 +60,7 @@ def sparse_pointwise(row: Operator, operands: Sequence[Labeled], constants: Sequ
 
 
 def _at_positions(row: Operator, operands: Sequence[Labeled], like: LabeledSparse, positions: Ints, fill: float) -> LabeledSparse:
-    """Return the result of an operator at some positions of an array like `like`, and `fill` elsewhere."""
+    """Return the result of the operator `row` at some positions of an array with the shape of `like`, and `fill` elsewhere."""
     columns = SparseArray(like.array.shape, positions, np.zeros(0)).points
     points = dict(zip(like.names, columns, strict=True))
     values = np.broadcast_to(row(*(operand.at(points) for operand in operands)), positions.shape)

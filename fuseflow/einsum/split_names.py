@@ -28,9 +28,8 @@ def name_split_indices(program: Program) -> Program:
 
 
 def _name(dims: Dimensions, names: dict[Axis, str], einsum: Einsum, split: Split, batch: bool) -> None:
-    """Name the two parts of a split. The outermost dimension comes apart into a batch and rows; any other comes apart into heads and their
-    elements.
-    """
+    """Add names for the two parts of a split to `names`. The outermost dimension (`batch`) is split into a batch and rows; any
+    other into heads and their elements."""
     names.setdefault(dims.find((einsum.name, split.outer)), "b" if batch else "h")
     if not batch:
         names.setdefault(dims.find((einsum.name, split.inner)), "d")

@@ -21,8 +21,8 @@ STORED_SHARE = 1 / 2
 
 
 class TensorArray(SparseArray):
-    """The elements of a tensor without tiles. Their positions are counted when something asks for them, and take several times the memory
-    of the tensor."""
+    """The elements of a tensor without tiles. Their positions are computed when they are first needed, and take several times the
+    memory of the tensor."""
 
     __slots__ = ("_listed", "tensor")
 
@@ -61,7 +61,7 @@ class TensorArray(SparseArray):
         )
 
     def _list(self) -> SparseArray:
-        """Return the elements with their positions, which are counted once."""
+        """Return the elements with their positions, which are computed once."""
         if self._listed is None:
             object.__setattr__(self, "_listed", SparseArray.of_tensor(self.tensor))
         assert self._listed is not None

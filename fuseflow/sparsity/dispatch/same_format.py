@@ -8,8 +8,7 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class SameFormatSparsifier:
-    """Keeps the entries at the places of the entries of `ref_sp_ten`, and stores them in its format. Updates in place and
-    gradients of stored tensors use it. A storage class of the user without known places needs a registered implementation of
-    it."""
+    """Keeps the entries that stand where `ref_sp_ten` has its own, and stores them as it does. It is what updates in place and gradients
+    of stored tensors have. A storage class of the user without known places needs a registered implementation of it."""
 
     ref_sp_ten: Any
