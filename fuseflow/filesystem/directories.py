@@ -20,12 +20,12 @@ _HINT = "move it elsewhere, or name a new directory"
 
 @contextmanager
 def replace_directory(path: str | Path, manifest: str) -> Iterator[Path]:
-    """Give an empty temporary directory that replaces `path` at the end of the block. If the block fails, it is removed.
+    """Yield an empty temporary directory that replaces `path` at the end of the block. If the block fails, it is removed.
 
-    The block writes a JSON file called `manifest` into the directory, whose key `files` lists the files that it wrote. A directory is
-    replaced only if it holds no file that its manifest does not list. That is looked at before the block and again when the two have
-    changed places. If somebody put a file there meanwhile, they change back, and the new directory stays beside the old one under
-    another name. Raise `FileError` where the directory cannot or must not be written.
+    The block writes a JSON file called `manifest` into the directory, whose key `files` lists the files that it wrote. A
+    directory is replaced only if it holds no file that its manifest does not list. This is checked before the block, and again
+    when the two have been exchanged. If somebody put a file there meanwhile, they change back, and the new directory stays beside
+    the old one under another name. Raise `FileError` where the directory cannot or must not be written.
     """
     target = real_path(path)
     temporary = temporary_name(target)
@@ -69,7 +69,8 @@ def _free_name(target: Path) -> Path:
 
 
 def remove_leftovers(target: Path, manifest: str) -> None:
-    """Remove the directories beside `target` that killed processes left behind. One that was on its way aside takes its name again."""
+    """Remove the directories beside `target` that killed processes left behind. A directory that was being moved aside gets its
+    name `target` back."""
     for path in leftovers(target):
         if path.name.endswith(ASIDE) and not target.exists():
             path.rename(target)
@@ -78,8 +79,8 @@ def remove_leftovers(target: Path, manifest: str) -> None:
 
 
 def _remove_listed(folder: Path, manifest: str) -> None:
-    """Remove a directory with the files that its manifest lists, and no others. One without a manifest is a result that was not
-    complete, and goes as a whole."""
+    """Remove a directory with the files that its manifest lists, and no others. A directory without a manifest is an incomplete
+    result, and is removed as a whole."""
     if not (folder / manifest).is_file():
         shutil.rmtree(folder, ignore_errors=True)
         return

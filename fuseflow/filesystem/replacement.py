@@ -14,7 +14,7 @@ from fuseflow.filesystem.temporary_names import leftovers, temporary_name
 
 @contextmanager
 def replace_file(path: str | Path) -> Iterator[Path]:
-    """Give a temporary file name that replaces `path` at the end of the block.
+    """Yield a temporary file name that replaces `path` at the end of the block.
 
     The directory of `path` is created if it does not exist. If the block fails, the temporary file is removed, and so are
     temporary files that killed processes left behind. A link stays and its target is replaced; a device or a pipe is written to.
@@ -52,5 +52,5 @@ def write_text(path: str | Path, text: str) -> None:
 
 
 def real_path(path: str | Path) -> Path:
-    """Return the path of a file or directory without links, so that a link stays where what it leads to is replaced."""
+    """Return the path of a file or directory without links, so that a link stays when its target is replaced."""
     return Path(os.path.realpath(path))

@@ -1,7 +1,7 @@
 """Names of temporary files and directories, which tell whether the process that made them still runs.
 
-A name is `.TARGET.PID.PLACE.CHANCE`. `PLACE` stands for the machine and, in a container, for the container: a number of a process means
-nothing elsewhere. So what a killed process left behind can be removed by the next one, and nothing else can.
+A name is `.TARGET.PID.PLACE.CHANCE`. `PLACE` identifies the machine and, in a container, the container: the number of a process
+means nothing elsewhere. So the next process can remove the files that a killed process left behind, and no others.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ def temporary_name(target: Path) -> Path:
 
 
 def leftovers(target: Path) -> Iterator[Path]:
-    """Yield what processes that have ended left beside `target`, when they were about to replace it."""
+    """Yield the temporary files beside `target` of processes that have ended before they could replace it."""
     with suppress(OSError):
         for path in sorted(target.parent.iterdir()):
             match = _NAME.fullmatch(path.name)

@@ -1,7 +1,7 @@
 """The weights of blocks, measured on a machine: the cycles of a product whose operand is full, over the number of its blocks.
 
-The operand has about 256 x 256 entries, and is multiplied with 256 rows in blocks of 32. The simulator comes in as a callable, so
-that a weight is measured by any simulator, and by the estimate too.
+The operand has about 256 x 256 entries, and is multiplied with 256 rows in blocks of 32. The simulator is passed as a callable,
+so that any simulator, and the estimate too, can measure a weight.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class BlockWeights(Generic[M]):
     measured: dict[tuple[M, Form], float] = field(default_factory=dict)
 
     def on(self, machine: M) -> Callable[[Form], float]:
-        """Return the weights of forms on one machine."""
+        """Return a function from a form to its weight on one machine."""
         return lambda form: self.weight(machine, form)
 
     def weight(self, machine: M, form: Form) -> float:

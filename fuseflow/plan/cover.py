@@ -115,7 +115,7 @@ def count_entries(mask: Mask, size: tuple[int, int]) -> npt.NDArray[np.intp]:
 
 
 def spread(blocks: Mask, size: tuple[int, int], shape: tuple[int, ...]) -> Mask:
-    """Return the entries of the blocks that are set, in a matrix of this shape."""
+    """Return the mask, of this shape, of the entries of the blocks that are set. `size` is the rows and columns of a block."""
     return np.repeat(np.repeat(blocks, size[0], axis=0), size[1], axis=1)[: shape[0], : shape[1]]
 
 

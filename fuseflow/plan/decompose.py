@@ -1,4 +1,5 @@
-"""The decomposition of a constant operand: its entries are divided into parts, and its products become sums of theirs.
+"""The decomposition of a constant operand: its entries are divided into parts, and each of its products becomes a sum of products
+with the parts.
 
 The parts are disjoint, together hold every entry that is not 0, and sum to the operand, so that the program means the same.
 """
@@ -44,7 +45,7 @@ class Decomposed:
 
 
 def decompose(given: Decomposed, operand: str, parts: Sequence[Part], needed: Mask | None = None) -> Decomposed:
-    """Return the program and its tensors with an operand in these parts. Parts without entries are left out.
+    """Return the program and its tensors, `given`, with an operand in these parts. Parts without entries are left out.
 
     An entry that is not `needed` may be in no part. Raise `PlanError` for parts that overlap or do not hold all that is needed, for an
     operand that is no constant matrix, and where its products cannot be divided.
@@ -94,7 +95,7 @@ def require_constant(program: Program, tensors: Mapping[str, Tensor], operand: s
 
 
 def _packed(operand: str, part: Part, values: npt.NDArray[Any], declared: TensorType) -> Tensor:
-    """Return a part as it is declared. Raise `PlanError` if it has no room for its entries."""
+    """Return a part as it is declared. Raise `PlanError` if its format has no room for its entries."""
     try:
         return pack_declared(np.where(part.entries, values, 0), declared)
     except OverfullError as error:
@@ -104,7 +105,8 @@ def _packed(operand: str, part: Part, values: npt.NDArray[Any], declared: Tensor
 
 
 def needed_entries(operand: str, values: npt.NDArray[Any], needed: Mask | None) -> Mask:
-    """Return which entries of an operand are needed: all where nothing says it. Raise `PlanError` for a mask that does not fit."""
+    """Return the mask of the needed entries of an operand: `needed`, or all entries without it. Raise `PlanError` for a mask that
+    does not fit."""
     if needed is None:
         return np.ones(values.shape, dtype=np.bool_)
     if needed.shape != values.shape:

@@ -60,7 +60,7 @@ def _part_types(operands: Operands, declared: TensorType, forms: Sequence[Form],
 
 
 def _divided(einsum: Einsum, products: Sequence[Product], parts: Sequence[TensorType], operands: Operands) -> Einsum:
-    """Return a statement with its products divided."""
+    """Return a statement in which each of `products` is a sum over the parts."""
     if not products:
         return einsum
     bound = {name for node in walk(einsum.body) if isinstance(node, Reduce) for name in node.over}
@@ -70,7 +70,7 @@ def _divided(einsum: Einsum, products: Sequence[Product], parts: Sequence[Tensor
 
 
 def _sum(product: Product, parts: Sequence[TensorType], operands: Operands, fresh: Iterator[str]) -> Expr:
-    """Return the sum of the products of all parts. The first one keeps the indices."""
+    """Return the sum of the products of all parts. The first product keeps its reduction indices, and others get `fresh` ones."""
     terms = list[Expr]()
     for part in parts:
         sizes = dict(zip(product.indices, part.block or (1, 1), strict=True))
@@ -83,7 +83,7 @@ def _sum(product: Product, parts: Sequence[TensorType], operands: Operands, fres
 
 
 def _replaced(node: Expr, others: Mapping[Expr, Expr]) -> Expr:
-    """Return an expression with other expressions in the place of some."""
+    """Return an expression in which each expression that is a key of `others` is replaced by its value."""
     if node in others:
         return others[node]
     match node:

@@ -59,7 +59,7 @@ class Form:
 
     @property
     def storage(self) -> str:
-        """How the part is stored, as `parse` reads it."""
+        """The text of the form without its type, as `parse` reads it."""
         if self.nm is not None:
             return self.nm.text
         return ELEMENTS if self.block == (1, 1) else block_text(self.block)

@@ -59,12 +59,12 @@ def check_planned(name: str, parts: Sequence[PlannedPart]) -> None:
 
 
 def needs_weights(parts: Sequence[PlannedPart]) -> bool:
-    """Return whether there is a choice between blocks, which takes their weights."""
+    """Return whether a choice between blocks has to be made, which needs their weights: several parts are not n:m."""
     return sum(part.form.nm is None for part in parts) > 1
 
 
 def require_weights(name: str, parts: Sequence[PlannedPart]) -> None:
-    """Raise `PlanError` for a weight that is needed and missing."""
+    """Raise `PlanError` if the parts of the operand `name` need weights and one has none."""
     lacking = next((part for part in parts if part.form.nm is None and part.weight is None), None)
     if lacking is not None and needs_weights(parts):
         hint = "give each part a `weight`, or measure them on a machine"
@@ -134,7 +134,7 @@ def _require_held(name: str, values: npt.NDArray[Any], missing: Mask) -> None:
 
 
 def _entry(values: npt.NDArray[Any], mask: Mask) -> str:
-    """Return the first entry of a mask in words."""
+    """Return the coordinates and the value of the first entry of a mask, as text."""
     place = _first(mask)
     return f"({', '.join(map(str, place))}), which is {values[place]:g}"
 

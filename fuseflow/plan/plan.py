@@ -83,7 +83,7 @@ class Plan:
         return cls(auto=True) if rows == AUTO else cls(reader.read(rows))
 
     def weighed(self, weigh: Weigh) -> Plan:
-        """Return the plan with the weights that it needs and lacks."""
+        """Return the plan with the weights that it needs and lacks, which `weigh` measures."""
         return replace(self, operands=tuple((name, _weighed(parts, weigh)) for name, parts in self.operands))
 
     def verify(self, program: Program, tensors: Mapping[str, Tensor]) -> None:
@@ -117,7 +117,7 @@ class Plan:
         return decomposed.program, decomposed.tensors
 
     def decomposed(self, program: Program, tensors: Mapping[str, Tensor], needed: Mapping[str, Mask] | None = None) -> Decomposed:
-        """Return the same as `apply`, with the parts or blocks of each input."""
+        """Return the result of `apply`, together with the operand of each part and the source and blocks of each copied input."""
         self.verify(program, tensors)
         decomposed = Decomposed(program, tensors)
         for name, parts in self.operands:
@@ -144,7 +144,7 @@ def _decomposed(given: Decomposed, name: str, parts: tuple[PlannedPart, ...], ma
 
 
 def _parts(given: Decomposed, name: str, parts: tuple[PlannedPart, ...], mask: Mask | None) -> tuple[Part, ...]:
-    """Return which entries of an operand are in which part."""
+    """Return the parts of an operand, each with its entries. `mask` says which entries are needed, or is None for all."""
     values = constant_values(given, name)
     format = given.program.declared[name].format or Format.dense(values.ndim)
     return partition(name, values, needed_entries(name, values, mask), parts, format.order[-1])

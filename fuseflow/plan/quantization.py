@@ -24,7 +24,7 @@ from fuseflow.tensors import Tensor
 
 Array: TypeAlias = npt.NDArray[np.float64]
 Metric: TypeAlias = Callable[[Mapping[str, Array]], float]
-"""How good outputs are, which are given by name. Greater is better."""
+"""Returns the quality of outputs, which are given by name. Greater is better."""
 NARROWER = ("i16", "i8", "i4")
 """The types that are tried one after the other."""
 
@@ -45,8 +45,8 @@ class TypeTrial:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Quantization:
-    """A program in which some factors of products are integers, and how they were chosen. `scales` are theirs, by the names that the
-    tensors had before."""
+    """A program in which some factors of products are integers, and how they were chosen. `scales` are the scales of the
+    integers, by the names that the tensors had before."""
 
     program: Program
     tensors: Mapping[str, Tensor]

@@ -41,7 +41,8 @@ def needed_bits(values: npt.NDArray[Any]) -> Bits:
 
 
 def round_up(bits: Bits, widths: Collection[int]) -> Bits:
-    """Return for each entry the least of the widths that holds it, and 0 for one that needs no bits. Raise `PlanError` if none does.
+    """Return for each entry the least of the widths that holds it, and 0 for an entry that needs no bits. Raise `PlanError` if
+    none does.
 
     >>> round_up(np.array([0, 3, 8, 9]), (8, 16)).tolist()
     [0, 8, 8, 16]
@@ -71,7 +72,7 @@ def rounding_options(bits: Bits, widths: Collection[int]) -> tuple[tuple[int, ..
 
 
 def held_exactly(values: npt.NDArray[Any], type: ElementType) -> npt.NDArray[np.bool_]:
-    """Return which values a type holds as they are.
+    """Return which values a type holds without rounding.
 
     >>> from fuseflow.tensors import DTYPES
     >>> held_exactly(np.array([7, 8, 0.5]), DTYPES["i4"]).tolist()

@@ -30,7 +30,8 @@ from fuseflow.tensors.dtypes import DTYPES
 
 @dataclass(frozen=True, slots=True)
 class Scale:
-    """The type of the integers of a tensor, and the step that 1 stands for. The step and its inverse are 32-bit floats, as PyTorch's."""
+    """The type of the integers of a tensor, and the number that the integer 1 represents, the step. The step and its inverse are
+    32-bit floats, as PyTorch's."""
 
     dtype: str
     step: float
@@ -42,11 +43,11 @@ class Scale:
 
     @property
     def inverse(self) -> float:
-        """How many steps there are in 1."""
+        """The inverse of the step: the factor from a number to its integer."""
         return float(np.float32(1) / np.float32(self.step))
 
     def integers(self, tensor: Tensor) -> Tensor:
-        """Return the integers that stand for the numbers of a tensor, at the entries that it stores."""
+        """Return the integers that represent the numbers of a tensor, at the entries that it stores."""
         element = DTYPES[self.dtype]
         return replace(tensor, values=element.hold(tensor.values.astype(np.float64) * self.inverse), type=element)
 
@@ -155,8 +156,8 @@ def _factors(node: Expr) -> Iterator[Expr]:
 
 
 def _narrow(program: Program, tensor: TensorType, name: str, scale: Scale, constant: bool) -> TensorType:
-    """Return the declaration of the integers of a tensor: in the blocks of the tensor, and stored as it is if it is a constant. How others
-    are stored follows from their statement, for an input may be stored as no result can be."""
+    """Return the declaration of the integers of a tensor, in its blocks. A constant keeps its format. The format of another
+    tensor follows from its statement, because not every format of an input can be the format of a result."""
     if tensor.name not in program.declared:
         return TensorType(name, tensor.shape, dtype=scale.dtype)
     declared = replace(program.declared[tensor.name], name=name, dtype=scale.dtype)

@@ -58,7 +58,7 @@ class Analysis:
         return self._mask(name, self.reached[name], False)
 
     def dead_mask(self, name: str) -> TensorMask:
-        """Return `dead` in one of four forms, so that nothing dense is made of a tensor that is sparse."""
+        """Return `dead` as a `TensorMask`, so that no dense array is made for a sparse tensor."""
         known, needed = self.attributes[name], self.reached[name]
         if isinstance(known, Entries):
             return self._mask(name, ~needed, True)
@@ -146,8 +146,8 @@ class EinsumStep:
         return folded(tensor_array(self._left.indices, value, self._sizes))
 
     def _of_operand(self, known: Array | Entries, access: Access, elements: Mask) -> Bits:
-        """Return which elements of a tensor an access needs, in the form in which they are kept for the tensor. Where it does not read them
-        one by one, it may need all."""
+        """Return which elements of a tensor an access needs, in the form of the known values of the tensor. `elements` are the
+        needed points of the Einsum. For a split or an affine index of a listed tensor, all are needed."""
         shape = self._shapes[access.tensor]
         if isinstance(known, Entries):
             entries = Entries(known.crds, known.mask, access.names)

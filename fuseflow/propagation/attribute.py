@@ -71,7 +71,7 @@ def _listed(tensor: TensorType, crds: Ints) -> Entries:
 
 
 def folded(array: Array) -> Array:
-    """Return an array of attributes with extent 1 for each dimension along which nothing changes."""
+    """Return an array of attributes with extent 1 for each dimension along which all values are equal."""
     for axis in range(array.ndim):
         first = array[(slice(None),) * axis + (slice(0, 1),)]
         if array.shape[axis] > 1 and np.array_equal(np.broadcast_to(first, array.shape), array, equal_nan=True):

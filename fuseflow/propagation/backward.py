@@ -52,7 +52,7 @@ class Backward:
             yield from self.needs(arg, self._both(need, self._taken(node, position)) if node.op == "where" and position else need)
 
     def _taken(self, node: Apply, position: int) -> Mask:
-        """Return where a branch of a `where` may be taken."""
+        """Return where the branch at this position of a `where` may be taken: the condition selects it there, or is unknown."""
         condition = self._forward.value(node.args[0])
         if isinstance(condition, Entries):
             return condition if position == 1 else EVERYWHERE
@@ -73,7 +73,8 @@ class Backward:
                 yield from self.needs(factor, any_product(others, free_indices(factor), (), sizes))
 
     def _of_selection(self, node: Keep, need: Mask) -> Mask:
-        """Return which elements of its operand a rule must see: the entry alone, or all elements that it is compared with."""
+        """Return which elements of its operand a `keep` needs for the elements `need`: these alone, or all that they are compared
+        with."""
         match node.rule:
             case Threshold():
                 return need
@@ -92,7 +93,7 @@ class Backward:
                 assert_never(other)
 
     def _both(self, first: Mask, second: Mask) -> Mask:
-        """Return where two masks are true, or more if both are too large for that."""
+        """Return where two masks are true. The result may be true elsewhere, too, if their product would be too large."""
         if isinstance(first, Entries) and set(second.names) <= set(first.names):
             return first.both(second)
         if isinstance(second, Entries) and set(first.names) <= set(second.names):

@@ -13,13 +13,14 @@ from fuseflow.propagation.entries import Entries, flat_numbers
 from fuseflow.propagation.labeled import Labeled, union
 
 MAX_POINTS = 1 << 26
-"""The most elements of an array of attributes. Of what needs more, nothing is known, which is always right."""
+"""The most elements of an array of attributes. If a result has more, all of it counts as unknown, which is never wrong."""
 
 Mask: TypeAlias = Labeled | Entries
 
 
 def contracted(factors: Sequence[Labeled], kept: Sequence[str], over: Sequence[str], sizes: Mapping[str, int]) -> Labeled:
-    """Return the sum over `over` of the product of arrays, for each element of `kept`. Indices that no array has count by their extent."""
+    """Return the sum over `over` of the product of arrays, for each element of `kept`. An index of `over` that no array has
+    multiplies the sum by its extent."""
     names = union(*factors)
     present = tuple(name for name in kept if name in names)
     letters = dict(zip(names, string.ascii_letters, strict=False))
@@ -61,7 +62,8 @@ def _any_of_entries(entries: Entries, others: Sequence[Mask], kept: Sequence[str
 
 
 def _incidence(entries: Entries, rows: Sequence[str], columns: Sequence[str], sizes: Mapping[str, int]) -> Any:
-    """Return the matrix of 0 and 1 that has a row for each element of some indices, and a column for each of others."""
+    """Return a matrix of 0 and 1 of listed entries, whose rows are the points of some indices, and whose columns those of
+    others."""
     from scipy import sparse  # takes long to load, and few programs have so large tensors
 
     row, height = flat_numbers(entries, rows, sizes)

@@ -66,7 +66,7 @@ class Cuts:
 
 
 def cuts(analysis: Analysis) -> Cuts:
-    """Return which coordinates of a program can be cut out. At least one of each dimension stays."""
+    """Return the cuts of a program: the coordinates that stay. At least one of each dimension stays."""
     program, useful = analysis.program, _useful_reductions(analysis)
     stay: dict[Axis, Ints] = {}
     for members in _classes(program.einsums, program.tensors):
@@ -146,7 +146,8 @@ def _useful_reductions(analysis: Analysis) -> dict[tuple[str, str], Bits]:
 
 
 def _useful(node: Reduce, name: str, forward: Forward, matters: Labeled) -> Bits:
-    """Return at which coordinates of an index a reduction sees more than its identity, where its result matters."""
+    """Return at which coordinates of the index `name` a reduction folds more than its identity. `matters` is true where its
+    result matters."""
     values = [forward.value(factor) for factor in product_factors(node)]
     if not values or any(isinstance(value, Labeled) and np.isinf(value.array).any() for value in values):
         masks = [_not_identity(node, forward)]

@@ -30,12 +30,12 @@ class Entries:
     names: tuple[str, ...] = ()
 
     def same_place(self, other: Entries) -> bool:
-        """Return whether another mask lists the same coordinates of the same indices."""
+        """Return whether another mask has the same array of coordinates, for the same indices."""
         return self.crds is other.crds and self.names == other.names
 
     def at(self, mask: Labeled | Entries) -> npt.NDArray[np.bool_]:
-        """Return a mask at the listed coordinates. Where it has indices that these lack, it counts if it is true for any of them, and where
-        it lists other coordinates, it counts as true."""
+        """Return a mask at the listed coordinates. If the mask has indices that this one lacks, it counts as true where it is
+        true for any of them. If it lists other coordinates, it counts as true."""
         match mask:
             case Labeled():
                 extra = tuple(axis for axis, name in enumerate(mask.names) if name not in self.names)
@@ -46,7 +46,7 @@ class Entries:
                 return mask.mask if self.same_place(mask) else np.ones(self.mask.shape, dtype=bool)
 
     def both(self, mask: Labeled | Entries) -> Entries:
-        """Return where this mask is true and another one is."""
+        """Return this mask where `mask` is true, too, in the sense of `at`."""
         return replace(self, mask=self.mask & self.at(mask))
 
     def whole(self, sizes: Mapping[str, int]) -> Labeled:
@@ -70,7 +70,7 @@ class Entries:
 
 
 def sampled(entries: Entries, others: Sequence[Labeled | Entries], sizes: Mapping[str, int]) -> Entries:
-    """Return the listed coordinates at which a product of masks is true for some element of the indices that they lack."""
+    """Return the listed coordinates at which all masks are true for some element of the indices that `entries` lack."""
     dense, mask = [], entries.mask.copy()
     for other in others:
         if isinstance(other, Entries) or set(other.names) <= set(entries.names):
@@ -87,7 +87,8 @@ def sampled(entries: Entries, others: Sequence[Labeled | Entries], sizes: Mappin
 
 
 def _product(entries: Entries, masks: Sequence[Labeled], extra: Sequence[str], places: Ints) -> npt.NDArray[np.bool_]:
-    """Return the product of masks at some of the listed coordinates, with an axis for each extra index."""
+    """Return where all masks are true, at the listed coordinates numbered `places`, with one more axis for each of the `extra`
+    indices."""
     product = np.ones((len(places), *[1] * len(extra)), dtype=bool)
     for mask in masks:
         own = [name for name in mask.names if name in entries.names]

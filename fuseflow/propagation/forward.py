@@ -36,7 +36,8 @@ operator table, since a result that is not a number may have one of them as an o
 
 
 Value: TypeAlias = Labeled | Entries
-"""The known values of an expression, with NaN where one is unknown; or the places where it is unknown, if it is 0 elsewhere."""
+"""The known values of an expression, with NaN where one is unknown; or the coordinates where it is unknown, if it is 0
+elsewhere."""
 
 
 class Forward:
@@ -100,7 +101,8 @@ class Forward:
         return UNKNOWN if isinstance(body, Entries) else reduced(body, node, self.sizes)
 
     def _sum_of_products(self, values: Sequence[Labeled], over: Sequence[str]) -> Labeled | None:
-        """Return the sum of products, or None where a known factor is infinite or the product is small enough to be written out."""
+        """Return the sum of products, or None where a known factor is infinite and the product is small enough to be written
+        out."""
         names = union(*values)
         if any(np.isinf(value.array).any() for value in values):
             return None if self._fits(names) else UNKNOWN
@@ -133,8 +135,8 @@ class Forward:
 
 
 def _applied_to_entries(row: Operator, first: Entries, values: Sequence[Value]) -> Value:
-    """Return the known values of a result if one operand is 0 except at listed coordinates. The result is 0 elsewhere, too, if
-    the operator gives 0 for zeros at the same places, or for the zeros of this operand."""
+    """Return the known values of a result if one operand, `first`, is 0 except at listed coordinates. The result is 0 elsewhere,
+    too, if the operator gives 0 for zeros at the same places, or for the zeros of this operand."""
     annihilated = all((position, 0.0, 0.0) in row.annihilators for position in range(row.arity))
     if annihilated and all(isinstance(v, Entries) or set(v.names) <= set(first.names) for v in values):
         result = first
@@ -158,7 +160,7 @@ def unknown(value: Value) -> Mask:
 
 
 def unknown_where(mask: Any) -> Any:
-    """Return attributes that are unknown where a mask is true, and 0 elsewhere."""
+    """Return an array of attributes that is unknown where a mask is true, and 0 elsewhere."""
     return np.where(mask, np.nan, 0.0)
 
 
@@ -211,5 +213,5 @@ def alive_of(array: Array) -> Any:
 
 
 def fixed_of(array: Array) -> Any:
-    """Return where an element is known, and not 0."""
+    """Return where an element is known to be another number than 0."""
     return (array != 0) & ~np.isnan(array)

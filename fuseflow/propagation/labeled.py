@@ -1,4 +1,4 @@
-"""Arrays of attributes with the index of each axis. An index that is not named is one along which nothing changes."""
+"""Arrays of attributes with the index of each axis. Along an index that is not named, all values are equal."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from fuseflow.einsum.nodes import Access, Affine, Index, Split, index_names
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Labeled:
-    """An array with the index of each of its axes. Along every other index it is the same."""
+    """An array with the index of each of its axes. Along every other index its values are equal."""
 
     array: npt.NDArray[Any]
     names: tuple[str, ...] = ()
 
     def over(self, names: Sequence[str]) -> npt.NDArray[Any]:
-        """Return the array with its axes in the order of `names`, and extent 1 for each that it lacks."""
+        """Return the array with its axes in the order of `names`, and extent 1 for each name that it lacks."""
         axes = [self.names.index(n) for n in names if n in self.names]
         shape = iter(self.array.shape[a] for a in axes)
         return self.array.transpose(axes).reshape([next(shape) if n in self.names else 1 for n in names])
@@ -38,7 +38,7 @@ def union(*values: Labeled) -> tuple[str, ...]:
 
 
 def any_over(value: Labeled, names: Sequence[str]) -> Labeled:
-    """Return a mask over some of its indices alone: whether it is true for any of the others."""
+    """Return a mask over the indices `names`: whether the mask is true for any coordinate of its other indices."""
     gone = tuple(axis for axis, name in enumerate(value.names) if name not in names)
     return Labeled(np.asarray(value.array.any(axis=gone)), tuple(name for name in value.names if name in names))
 
@@ -61,7 +61,8 @@ def read(access: Access, array: npt.NDArray[Any], shape: tuple[int, ...], sizes:
 
 
 def written(access: Access, need: Labeled, shape: tuple[int, ...], sizes: Mapping[str, int]) -> npt.NDArray[np.bool_]:
-    """Return which elements of a tensor an access reads where a mask over its indices is true. Dimensions may have extent 1."""
+    """Return which elements of a tensor an access reads where the mask `need` over its indices is true. Dimensions of the result
+    may have extent 1."""
     names = access.names
     if _is_whole(access.indices) and len(set(names)) == len(names):
         return tensor_array(access.indices, any_over(need, names), sizes)
@@ -96,7 +97,7 @@ def _is_whole(indices: tuple[Index, ...]) -> bool:
 
 
 def _parts(index: Index, sizes: Mapping[str, int]) -> list[tuple[str, int]]:
-    """Return the indices of a dimension, the outer one first, with their extents."""
+    """Return the indices of a dimension, the outer one first, with their extents; none for an affine index."""
     return [(name, sizes[name]) for name in index_names((index,))] if isinstance(index, str | Split) else []
 
 

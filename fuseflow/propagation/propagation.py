@@ -54,7 +54,8 @@ def propagate(program: Program, tensors: Mapping[str, Tensor], analysis: Analysi
 
 
 def _stored(tensor: Tensor, dead: TensorMask) -> Tensor:
-    """Return a tensor without its dead entries. One of tiles keeps them all, and so does one that stores every element anyway."""
+    """Return a tensor without its dead entries. A tensor of tiles keeps them all, and so does one that stores every element
+    anyway."""
     if tensor.tile or tensor.format.all_dense or tensor.format.complete or not dead.count():
         return tensor
     coordinates, values = tensor.entries()
@@ -65,7 +66,7 @@ def _stored(tensor: Tensor, dead: TensorMask) -> Tensor:
 
 
 def _without(einsum: Einsum, absent: frozenset[str]) -> Einsum:
-    """Return a statement that does not add `absent` tensors: of these, nothing but zeros is needed."""
+    """Return a statement without its summands that read `absent` tensors, of which only zeros are needed."""
     if absent.isdisjoint(einsum.operands):
         return einsum
     return replace(einsum, body=_simpler(einsum.body, absent))

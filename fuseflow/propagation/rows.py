@@ -97,7 +97,7 @@ def _layer(name: str) -> str:
 
 
 def _entries(tensor: Tensor | None, shape: tuple[int, ...] = ()) -> int:
-    """Return how many entries a tensor stores, which are all of its shape if there is no tensor."""
+    """Return the number of entries that a tensor stores, or the number of elements of `shape` if there is no tensor."""
     if tensor is None:
         return int(np.prod(shape, dtype=np.int64)) if shape else 0
     return tensor.stored if tensor.tile or tensor.format.all_dense else tensor.coordinates().shape[1]

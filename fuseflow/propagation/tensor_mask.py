@@ -37,7 +37,7 @@ class TensorMask:
         return math.prod(self.shape)
 
     def count(self) -> int:
-        """Return at how many elements the mask is true."""
+        """Return the number of elements at which the mask is true."""
         true = int(np.count_nonzero(self.bits))
         if self.crds is None:
             return true * (self.size // self.bits.size) if self.bits.size else 0
