@@ -41,8 +41,8 @@ def needed_bits(values: npt.NDArray[Any]) -> Bits:
 
 
 def round_up(bits: Bits, widths: Collection[int]) -> Bits:
-    """Return for each entry the least of the widths that holds it, and 0 for an entry that needs no bits. Raise `PlanError` if
-    none does.
+    """Return for each entry the least of the widths that holds it, and 0 where no bits are needed. Raise `PlanError` if none
+    does.
 
     >>> round_up(np.array([0, 3, 8, 9]), (8, 16)).tolist()
     [0, 8, 8, 16]

@@ -36,8 +36,7 @@ operator table, since a result that is not a number may have one of them as an o
 
 
 Value: TypeAlias = Labeled | Entries
-"""The known values of an expression, with NaN where one is unknown; or the coordinates where it is unknown, if it is 0
-elsewhere."""
+"""The known values of an expression, with NaN where one is unknown; or the coordinates of unknown ones, if all others are 0."""
 
 
 class Forward:

@@ -93,8 +93,8 @@ _READERS: dict[str, Callable[[Path], Any]] = {".npy": read_npy, ".npz": _load_np
 
 
 def pack_declared(array: Any, declaration: Declaration, *, copy: bool = True) -> Tensor:
-    """Pack an array of NumPy or scipy with the format, dtype and implicit value of its declaration. Without `copy`, the tensor may share
-    its memory. Raise `FileError` if shape or values do not fit."""
+    """Pack an array of NumPy or scipy with the format, dtype and implicit value of its declaration. Without `copy`, the tensor
+    may share the memory of the array. Raise `FileError` if shape or values do not fit."""
     if not (is_scipy(array) and array.format in ("csr", "csc")):  # those two are packed as they are
         array = as_array_or_sparse(array)
     check_shape(array.shape, declaration.shape)
@@ -124,7 +124,7 @@ def check_declared(tensor: Tensor, declaration: Declaration) -> None:
 
 
 def _is_canonical(array: Any) -> bool:
-    """Return whether a sparse array of scipy surely has no two entries at the same coordinates."""
+    """Return whether a scipy array is known, without a sort, to have no two entries at the same coordinates."""
     if array.format not in ("csr", "csc"):
         return False
     rows, columns = array.shape if array.format == "csr" else array.shape[::-1]
@@ -142,7 +142,8 @@ def _added_up(array: Any) -> sparse.coo_array:
 
 
 def _pack_narrow(array: Any, declaration: Declaration, format: Format, type: ElementType) -> Tensor:
-    """Pack a sparse array of scipy, which has no floats of 16 bits. Entries at equal coordinates are added before their sum is rounded."""
+    """Pack a sparse array of scipy in a narrow type; scipy itself has no floats of 16 bits. Entries at equal coordinates are
+    added before their sum is rounded."""
     if declaration.fill != 0:
         raise TensorError("a scipy array has the implicit value 0", hint="pass a dense array or coordinates")
     coo = _added_up(array.astype(np.float64) if array.dtype.kind == "f" else array)

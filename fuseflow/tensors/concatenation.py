@@ -35,7 +35,8 @@ def concatenate(parts: Sequence[Tensor]) -> Tensor:
 
 
 def _joined(parts: Sequence[Fibers], is_outermost: bool) -> tuple[Ints, Coordinates]:
-    """Return the positions and coordinates of the fibers of all parts. The outermost level has one fiber, as long as all of them."""
+    """Return the positions and coordinates of the fibers of all parts. The outermost level has one fiber: those of all parts in a
+    row."""
     listed = [_listed(fibers) for fibers in parts]
     ends = np.cumsum([0, *(len(crd) for _, crd in listed)])
     if is_outermost:
@@ -47,7 +48,7 @@ def _joined(parts: Sequence[Fibers], is_outermost: bool) -> tuple[Ints, Coordina
 
 
 def _listed(fibers: Fibers) -> tuple[Ints, Coordinates]:
-    """Return where each fiber begins and ends, and the coordinates."""
+    """Return the positions at which the fibers of a level begin and end, and its coordinates."""
     walk = fibers.walk()
     if isinstance(walk, Listed) and walk.pos is not None:
         return walk.pos, walk.crds

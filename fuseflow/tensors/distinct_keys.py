@@ -1,4 +1,4 @@
-"""Distinct keys of an array, such as coordinates, and which of them each entry is."""
+"""Distinct keys of an array, such as coordinates, and for each entry the number of its key."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ TABLE_SIZE = 1 << 22
 
 
 def distinct_keys(keys: Ints, bound: int) -> tuple[Ints, Ints]:
-    """Return the distinct keys, ascending, and which of them each key is. Keys are at least 0 and below `bound`."""
+    """Return the distinct keys, ascending, and for each key its number among them. Keys are at least 0 and below `bound`."""
     if bound <= max(TABLE_SIZE, 4 * len(keys)):
         present = np.zeros(bound, dtype=bool)
         present[keys] = True

@@ -1,4 +1,5 @@
-"""Element types of tensors. Everything that is known of a type stands in its row of the table, and nothing else asks for its name."""
+"""Element types of tensors. Everything that is known of a type stands in its row of the table, and no other code tests the name
+of a type."""
 
 from __future__ import annotations
 
@@ -76,7 +77,7 @@ def _integer(name: str, bits: int, holder: type[np.generic], mlir: str, signed: 
 
 
 def _float(name: str, bits: int, holder: type[np.generic], digits: int, least_power: int) -> ElementType:
-    """Return a float type with this number of binary `digits`, whose smallest number is 2**least_power."""
+    """Return a float type with this number of binary `digits`, whose smallest number above 0 is 2**least_power."""
     promoted = "f64" if bits == 64 else "f32"
     return ElementType(name, bits, "float", np.dtype(holder), promoted, name, "nearest", (2.0 ** (1 - digits), 2.0**least_power))
 
@@ -130,5 +131,5 @@ def _numpy_types() -> tuple[str, ...]:
 
 
 def of_mlir(name: str) -> str:
-    """Return the name of the element type that MLIR calls so, or the name itself if there is none."""
+    """Return the name of the element type whose name in MLIR this is, or the name itself if there is none."""
     return next((row.name for row in DTYPES.values() if row.mlir == name), name)

@@ -35,9 +35,9 @@ def write_fibertree(directory: str | Path, name: str, tensor: Tensor) -> None:
 
 
 def read_fibertree(directory: str | Path, name: str, format: Format, tile: tuple[int, ...] = (), fill: float = 0.0) -> Tensor:
-    """Read the tensor `name` from a folder. It is stored in `format`, whose levels must all be `readable`; its values are tiles of the
-    shape `tile`. The folder does not say the implicit value, which is `fill`. Raise `FileError` for files that are missing, do not hold
-    numbers, or do not fit together."""
+    """Read the tensor `name` from a folder. It is stored in `format`, whose levels must all be `readable`; its values are tiles
+    of the shape `tile`. The folder does not say the implicit value, which is `fill`. Raise `FileError` for missing files, and for
+    files that do not hold numbers or do not fit together."""
     if not _file(directory, name, "shape").is_file():
         names_in_folder = sorted(
             path.name[len("tensor_") : -len("_mode_shape")] for path in Path(directory).glob("tensor_*_mode_shape")

@@ -167,7 +167,7 @@ SHORT_NAMES = ("dense", "csr", "csc", "coo", "dcsr", "dcsc", "csf")
 
 @cache
 def _short_names(rank: int) -> Mapping[Format, str]:
-    """Return the formats of tensors of this rank that have a short name, each with its first one."""
+    """Return the formats of tensors of this rank that have a short name, each with its first short name."""
     names: dict[Format, str] = {}
     for name in SHORT_NAMES:
         with suppress(TensorError):

@@ -1,8 +1,8 @@
 """Formats that are given to tensors by patterns of their names, as in `*.weight=csr`.
 
-In a pattern, `*` stands for any text, `?` for one character, and `[ab]` for one of some. The exact name of a tensor counts more than any
-pattern. Of several patterns the last one counts whose format is for tensors of that rank: `*=csr` leaves vectors as they are. A
-pattern means given tensors; only if it matches none of them, it means computed ones.
+In a pattern, `*` stands for any text, `?` for one character, and `[ab]` for one of some. The exact name of a tensor counts more
+than any pattern. Of several patterns the last one counts whose format is for tensors of that rank: `*=csr` leaves vectors as they
+are. A pattern applies to given tensors (inputs), and to computed ones only if it matches no given tensor.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from fuseflow.errors import FuseFlowError, TensorError, did_you_mean
 from fuseflow.tensors.format import Format
 
 Ranks: TypeAlias = Mapping[str, Sequence[int]]
-"""The numbers of dimensions that each tensor may be seen with: two where dimensions of extent 1 may be left out."""
+"""The ranks that each tensor may be seen with, by its name: two if dimensions of extent 1 may be left out."""
 _NAMES_IN_NOTICE = 3
 
 
@@ -39,7 +39,8 @@ def exact_formats(
     computed: Callable[[], Ranks],
     refusal: Callable[[str, TensorError], FuseFlowError],
 ) -> ExactFormats:
-    """Return the formats that names and patterns, in order, give to tensors. Exact names are not looked up.
+    """Return the formats that names and patterns, in order, give to tensors. Exact names are not looked up. `given` are the ranks
+    of inputs, and `computed` returns those of results when it is needed.
 
     Raises the `refusal` of a pattern that matches no tensor, or none that its format is for.
     """

@@ -74,7 +74,7 @@ class _File:
         return _error(self.path, line, why, hint)
 
     def require(self, holds: npt.NDArray[np.bool_], why: str) -> None:
-        """Raise `FileError` with the line of the first entry for which `holds` is false."""
+        """Raise `FileError`, which says `why`, with the line of the first entry for which `holds` is false."""
         if not holds.all():
             raise self.entry_error(row_lines(self.entries)[int(np.argmin(holds))], why)
 

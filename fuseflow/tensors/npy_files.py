@@ -44,7 +44,7 @@ BROKEN: Final = (
 
 @contextmanager
 def _file_errors(path: Path) -> Iterator[None]:
-    """Raise what reading a file raises as a `FileError` that names it."""
+    """Turn the errors of reading `path` inside the block into a `FileError` that names the file."""
     try:
         yield
     except OSError as error:
@@ -88,7 +88,8 @@ class NpzArchive:
 
 @contextmanager
 def open_npz(path: Path) -> Iterator[NpzArchive]:
-    """Give the arrays of a `.npz` archive. Raise `FileError` for a file that is none, or says that it holds far more than it can."""
+    """Yield the arrays of a `.npz` archive while it is open. Raise `FileError` for a file that is no archive, or whose stated
+    content is far larger than the file."""
     with _file_errors(path):
         archive = zipfile.ZipFile(path)
     with archive:

@@ -54,7 +54,8 @@ def _parse(lines: Iterable[bytes], types: Sequence[type[np.generic]]) -> npt.NDA
 
 
 def _first_refused(lines: list[bytes], types: Sequence[type[np.generic]]) -> int:
-    """Return the first line that is not read. Each step halves the lines in question, so all steps together read them once."""
+    """Return the number of the first line that is no row; there must be one. Each step halves the lines in question, so all steps
+    together read them once."""
     first, end = 0, len(lines)
     while end - first > 1:
         middle = (first + end) // 2

@@ -123,8 +123,8 @@ def from_coordinates(
 def _pack_level(
     format: Format, at: int, size: int, parents: int, refs: Ints, prefixes: Ints, columns: Ints
 ) -> tuple[Fibers, Ints]:
-    """Pack level `at`, given the coordinates of this level and of the levels below. A list of coordinates has each once, however
-    much is stored below it."""
+    """Pack level `at`, given the coordinates of this level and of the levels below. A list of coordinates names each coordinate
+    once, however many values are below it."""
     level = format.levels[at]
     if level.unique and not level.follows:
         return level.pack(size, parents, refs, prefixes, columns[0])
@@ -143,7 +143,7 @@ def _completed(
     fill: float,
     type: ElementType | None,
 ) -> Tensor:
-    """Pack a list of some entries in a format that stores all of them."""
+    """Pack a list of entries in a complete format. All other entries get the implicit value."""
     if math.prod(shape) > MOST_COMPLETED:
         size = " x ".join(map(str, shape))
         raise TensorError(f"`{format.short()}` stores all entries of {size}", hint=f"`{replace(format, complete=False).short()}`")
@@ -229,7 +229,7 @@ def add_up(
 
 
 def _sums(values: npt.NDArray[np.generic], starts: Ints) -> tuple[npt.NDArray[np.generic], npt.NDArray[np.bool_]]:
-    """Return the sums of the slices of values that begin at `starts`, and which of them wrapped around."""
+    """Return the sums of the slices of `values` that begin at `starts`, and for each sum whether it wrapped around."""
     if values.dtype.kind == "b":
         return np.asarray(np.logical_or.reduceat(values, starts)), np.zeros(len(starts), dtype=bool)
     with np.errstate(invalid="ignore", over="ignore"):  # infinities of both signs are NaN
@@ -241,8 +241,8 @@ def _sums(values: npt.NDArray[np.generic], starts: Ints) -> tuple[npt.NDArray[np
 
 
 def _refine(prefixes: Ints, crds: Ints) -> Ints:
-    """Number the coordinate prefixes one level further in. Entries share a number if they shared the last one and have the same
-    coordinate."""
+    """Return the numbers of coordinate prefixes that are one level longer. Entries share a number if they shared the last one and
+    have the same coordinate."""
     change = np.zeros(len(crds), dtype=np.int64)
     change[1:] = (np.diff(prefixes) != 0) | (np.diff(crds) != 0)
     return np.cumsum(change)

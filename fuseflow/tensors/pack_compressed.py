@@ -42,7 +42,7 @@ def pack_compressed(
 
 
 def is_compressed(rows: int, columns: int, pos: Ints, crd: npt.NDArray[np.integer]) -> bool:
-    """Return whether these are the arrays of a matrix whose coordinates ascend in every row."""
+    """Return whether `pos` and `crd` are the arrays of a matrix with `rows` x `columns` whose coordinates ascend in every row."""
     if len(pos) != rows + 1 or pos[0] != 0 or pos[-1] != len(crd) or (np.diff(pos) < 0).any():
         return False
     for start in range(0, len(crd), _PIECE):

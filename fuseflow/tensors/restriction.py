@@ -59,7 +59,7 @@ def restrict(tensor: Tensor, mode: int, coordinates: Ints) -> Tensor:
 
 
 def _levels_above_dense_tail(tensor: Tensor, mode: int) -> int:
-    """Return how many levels there are down to the mode and to the last level that is not dense. Levels below stay as they are."""
+    """Return the number of levels above the dense tail: down to the level of the mode and to the last level that is not dense."""
     kinds = zip(tensor.format.levels, tensor.format.order, strict=True)
     return max(p + 1 for p, (level, d) in enumerate(kinds) if d == mode or not level.full)
 
@@ -73,7 +73,8 @@ def _dense_levels(tensor: Tensor, first: int, parents: int, sizes: Sequence[int]
 
 
 def _from_entries(tensor: Tensor, mode: int, shape: tuple[int, ...], number: Ints) -> Tensor:
-    """Return the restriction of a tensor that stores nothing but its entries, as COO does, or decides itself what it stores besides."""
+    """Return the restriction by packing the kept entries anew: for a format that stores only entries, as COO does, or that adds
+    entries itself. `number` has the new number of each coordinate of the mode, or -1."""
     entries, values = tensor.entries()
     kept = number[entries[mode]] >= 0
     entries = entries[:, kept]

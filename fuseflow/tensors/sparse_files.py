@@ -69,7 +69,7 @@ def read_named_csr(path: Path, archive: NpzArchive, part: str) -> sparse.coo_arr
 
 @dataclass(frozen=True, slots=True)
 class _Part:
-    """The arrays of an archive whose names begin alike."""
+    """The arrays of an archive whose names begin with `name` and an underscore, by the rest of their names."""
 
     archive: NpzArchive
     name: str

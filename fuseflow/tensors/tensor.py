@@ -90,8 +90,8 @@ class Tensor:
         return self.pos_bytes + self.crd_bytes + bytes_of(self.values.size, self.element_bits)
 
     def digest(self) -> str:
-        """Return the SHA-256 digest of the shape, the format and everything that is stored, which tensors have in common only if they are
-        equal."""
+        """Return the SHA-256 digest of the shape, the format and everything that is stored: it is equal only for equal
+        tensors."""
         total = hashlib.sha256(repr((self.shape, str(self.format), self.fill, self.type and self.type.name)).encode())
         for array in (*(a for level in self.levels for a in level.arrays.values()), self.values):
             total.update(repr((array.shape, array.dtype)).encode())

@@ -35,7 +35,7 @@ class TensorEntry:
 
     @contextmanager
     def named_in_errors(self) -> Iterator[None]:
-        """Raise the errors of the block as a `FileError` that names the tensor and the place in the YAML file."""
+        """Turn errors inside the block into a `FileError` that names the tensor and the place of the entry in the YAML file."""
         try:
             yield
         except FuseFlowError as error:

@@ -39,8 +39,8 @@ def regroup_format(format: Format, before: DimensionGroups, after: DimensionGrou
 
 
 def regroup_tensor(tensor: Tensor, format: Format, shape: tuple[int, ...]) -> Tensor:
-    """Return a view of a tensor in a format that `regroup_format` gives. `shape` has the extents of the new dimensions; no values are
-    copied."""
+    """Return a view of a tensor in a format that `regroup_format` returned. `shape` has the extents of the new dimensions; no
+    values are copied."""
     sparse = iter(fibers for fibers, level in zip(tensor.levels, tensor.format.levels, strict=True) if not level.full)
     levels, parents = list[Fibers](), 1
     no_entries = np.zeros(0, dtype=np.int64)

@@ -74,8 +74,8 @@ def bytes_of(elements: Count, bits: int) -> Count:
 
 @dataclass(frozen=True, slots=True)
 class Reads:
-    """The requests of a scan to memory: at each reference the `scanned` elements of some arrays, all at once, and then, one after
-    the other, the elements of an array with entries."""
+    """The requests of a scan to memory: at each reference, the elements of the `scanned` arrays, all at once; then, one after the
+    other, the elements of the array `entries`."""
 
     scanned: tuple[StoredArray, ...]
     entries: StoredArray | None = None
@@ -94,8 +94,9 @@ class Computed:
 class Listed:
     """Fibers that are stored: below reference r the coordinates crds[lows[r]..highs[r]).
 
-    The reference of each is its position, or is in `refs`. Then runs of equal coordinates are one here, `stops[r]` is the end of the
-    coordinates below r in the array itself, `spans[r]` their number there. `pos`: lows and highs in one array, if there is one.
+    The reference of a coordinate is its position, or is in `refs`. With `refs`, a run of equal coordinates is one element of
+    `crds`; `stops[r]` is then the end of the stored coordinates below r, and `spans[r]` their number, repeated ones included.
+    `pos`: lows and highs in one array, if there is one.
     """
 
     crds: Coordinates
@@ -108,13 +109,13 @@ class Listed:
 
     @classmethod
     def between(cls, pos: Ints, crds: Coordinates) -> Listed:
-        """Return fibers whose coordinates stand between two positions."""
+        """Return the fibers of an array of positions: fiber r has the coordinates from pos[r] to pos[r+1]."""
         return cls(crds, pos[:-1], pos[1:], pos=pos)
 
     @classmethod
     def runs(cls, crds: Coordinates, firsts: Ints, starts: Ints, stops: Ints) -> Listed:
-        """Return the coordinates between starts and stops, where equal ones in a row count as one. `firsts` are the first
-        positions of all runs."""
+        """Return fibers with the coordinates between `starts` and `stops`, where a run of equal ones is one element. `firsts` are
+        the first positions of all runs."""
         lows, highs = np.searchsorted(firsts, starts), np.searchsorted(firsts, stops)
         return cls(crds[firsts], lows, highs, firsts, stops, stops - starts)
 
@@ -193,7 +194,7 @@ class Fibers(ABC):
         return look
 
     def locate(self, ref: int, crd: int) -> int | None:
-        """The reference of a coordinate below `ref`; None if it is not stored."""
+        """The reference of a coordinate below `ref`; None if the coordinate is not stored."""
         crds, refs = self.fiber(ref)
         return refs[crds.index(crd)] if crd in crds else None
 
@@ -212,7 +213,7 @@ class Level(ABC):
     located: ClassVar[bool] = False
     """Whether a coordinate is reached without the ones before it. The locate of one that is not stored gives `N`."""
     leads: ClassVar[bool] = False
-    """Whether it has one entry for each stored coordinate, below which a level that follows may stand."""
+    """Whether it has one entry for each stored coordinate, so that the next level may be one that `follows`."""
     follows: ClassVar[bool] = False
     """Whether its entries correspond to the entries of the level above, one for one."""
 
@@ -291,7 +292,7 @@ class Level(ABC):
 
     @property
     def stored(self) -> bool:
-        """Whether anything is stored at all: then a scan or a locate reads memory, and a write writes it."""
+        """Whether the level stores any array. If so, a scan or a locate reads memory, and a writer writes to it."""
         return bool(self.arrays(1))
 
     def expected(self, size: int, density: float) -> float:

@@ -135,7 +135,7 @@ def ranks(bits: Ints) -> Ints:
 
 
 def unpacked(bits: Ints) -> Ints:
-    """Return the places of all set bits, counted through all words.
+    """Return the positions of all set bits, counted through all words.
 
     >>> unpacked(np.array([0b1010, 0, 0b1])).tolist()
     [1, 3, 64]

@@ -1,4 +1,5 @@
-"""The rules for the facts of a level format, which must hold before anything reads them. It is checked when the format joins the table."""
+"""The rules for the facts of a level format, which must hold before anything reads them. A format is checked when it joins the
+table of levels."""
 
 from __future__ import annotations
 
@@ -14,7 +15,8 @@ SIZES = (1, 40)
 def checked(level: Level) -> Level:
     """Return a level format. Raises `TypeError` if a fact is missing, or if two contradict each other.
 
-    A level that stores nothing is scanned as one that has every coordinate, so one that has not must say what it stores.
+    A level that stores nothing is scanned as if it had every coordinate. So a level without every coordinate must name what it
+    stores.
     """
     for size in SIZES:
         arrays = level.arrays(size)

@@ -123,7 +123,8 @@ class NM(Level):
         return -(-size // self.m)
 
     def entries(self, size: int) -> int:
-        """The number of entries of a fiber whose coordinates are inside the dimension. The others are the last of the last group."""
+        """The number of entries of a fiber whose coordinates are inside the dimension. Other entries are at the end of the last
+        group."""
         groups = self.groups(size)
         return groups and (groups - 1) * self.n + min(self.n, size - (groups - 1) * self.m)
 
@@ -156,7 +157,8 @@ class NM(Level):
         return NMFibers(size, self, parents, offsets.reshape(-1)), (group * self.n + rank)[below]
 
     def _padded(self, group: Ints, offset: Ints, held: Ints) -> npt.NDArray[np.uint8]:
-        """Return the offsets of every group, ascending, padding included: [groups, n]. The given ones are stored."""
+        """Return the offsets of every group, ascending, padding included: [groups, n]. `group` and `offset` are those of the
+        stored coordinates, and `held` is the number of stored ones in each group."""
         offsets = np.empty((len(held), self.n), dtype=np.uint8)
         full = held == self.n
         inside = full[group]
