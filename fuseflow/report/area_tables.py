@@ -1,4 +1,4 @@
-"""The tables of areas."""
+"""Tables of the areas of circuits: of regions, of their parts, and of their nodes."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ KIND_NAMES: dict[PartKind, str] = {
     "port": "memory port",
 }
 HEADINGS = ("control\narea", "arithmetic\narea", "FIFO\narea", "memory\narea", "port\narea")
-"""The headings of all kinds of parts, in their order."""
+"""The headings of the columns, one for each kind of part of a circuit."""
 
 
 def area_table(areas: Sequence[CircuitArea]) -> Table:

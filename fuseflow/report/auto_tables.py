@@ -41,7 +41,7 @@ def auto_lines(choice: ScheduleChoice) -> Iterator[str | Table]:
 
 
 def _plan_lines(choice: ScheduleChoice) -> Iterator[str | Table]:
-    """Yield a table of the plans that were simulated and of the best others, and how many more there are."""
+    """Yield a table of the plans that were simulated and of the best other plans, and how many plans are not shown."""
     ranked = sorted(choice.plans, key=lambda t: (bool(t.refused), t.estimate or 0.0))
     shown = [t for n, t in enumerate(ranked) if n < SHOWN_PLANS or t.cycles is not None or t.chosen or not t.operand]
     yield _table("operand", choice, [(escape(t.operand), escape(t.name), t) for t in shown])
@@ -63,7 +63,7 @@ def _table(first: str, choice: ScheduleChoice, rows: list[tuple[str, str, Trial]
 
 
 def _confirmed(trial: Trial) -> str:
-    """Return the cycles of a trial: exact ones, or sampled ones with their interval; nothing if it was not run."""
+    """Return the cycles of a trial as text: exact ones, or sampled ones with their interval; "" if it was not run."""
     if isinstance(trial, PartitionTrial) and trial.sampled is not None:
         return str(trial.sampled)
     return "" if trial.cycles is None else f"{trial.cycles:,}"

@@ -26,7 +26,8 @@ def check_curve_file(path: Path) -> None:
 
 
 def write_curve(path: Path, component: str, points: Sequence[ParetoPoint]) -> list[Path]:
-    """Write a curve, and a schedule file for each point: `gcn-mul-64.yaml` beside `gcn.csv`. Return what was written."""
+    """Write a curve of cycles over a component, such as `mul`, and a schedule file for each point: `gcn-mul-64.yaml` beside
+    `gcn.csv`. Return the files."""
     names = schedule_files(path, component, points)
     if path.suffix == ".csv":
         with replace_file(path) as temporary:

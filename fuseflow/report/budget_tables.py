@@ -88,7 +88,8 @@ def _storage_lines(schedule: Schedule) -> Iterator[str]:
 
 
 def _times(trial: Trial, unfused: Trial | None) -> str:
-    """Return how many times as fast as the unfused program a trial is: by simulations if both have one, else by estimates."""
+    """Return the speed-up of a trial over the unfused program as text: by simulations if both have one, by estimates if neither
+    has one, else ""."""
     if unfused is None or unfused.estimate == inf or trial.estimate == inf:
         return ""
     if trial.cycles is not None and unfused.cycles is not None:

@@ -62,7 +62,7 @@ def _kinds(path: CriticalPath) -> dict[StepKind, int]:
 
 
 def bottleneck_sentence(region: RegionCycles) -> str:
-    """Return what most of the path is due to: the kind of step that takes most of it, at the node with most of that.
+    """Return a sentence about the largest share of the critical path: the kind of step that takes most cycles, at its main node.
 
     Another kind has a sentence of its own if one node takes a notable share of the path in it. A FIFO that limits a region is so named
     even if some node works longer than it waits.
@@ -71,7 +71,7 @@ def bottleneck_sentence(region: RegionCycles) -> str:
 
 
 def named_shares(path: CriticalPath) -> list[PathShare]:
-    """Return the shares of a path that its sentence names. The first is what limits the region."""
+    """Return the shares of a path that its sentence names. The first one is the limit of the region."""
     shares = path_shares(path)
     largest = [next(share for share in shares if share.kind == kind) for kind in _kinds(path)]
     return [*largest[:1], *(share for share in largest[1:] if share.cycles >= NOTABLE_SHARE * path.cycles)]
@@ -105,8 +105,8 @@ def _share_sentence(region: RegionCycles, share: PathShare) -> str:
 
 
 def _full_fifos(region: RegionCycles, full: Edge) -> str:
-    """Name a FIFO that was full (its peak of tokens is its depth), and the FIFOs between the same nodes that were as full:
-    streams that are written and read in step hold each other up, so that making one of them deeper changes nothing."""
+    """Return words for the FIFO `full`, whose peak of tokens is its depth, and for the FIFOs between the same nodes that were as
+    full: streams that are written and read in step hold each other up, so that making one of them deeper changes nothing."""
     inputs = region.region.graph.by_name[full.node].inputs
     peaks = {e.input: e.peak for e in region.result.simulation.edges if e.node == full.node}
     writer = inputs[full.input].node
@@ -126,7 +126,7 @@ def _described(graph: Graph, name: str) -> str:
 
 
 def _place(region: CompiledRegion, name: str) -> str:
-    """Return where a node stands relative to the lanes of its region, or "" if there are no lanes."""
+    """Return words about the position of a node relative to the lanes of its region, or "" if the region has no lanes."""
     if not region.places:
         return ""
     lanes = region.places.get(name, ())
@@ -143,7 +143,7 @@ def _place(region: CompiledRegion, name: str) -> str:
 
 
 def _before_writer(graph: Graph, node: Merge) -> str:
-    """Return that a merge feeds the one writer of a result, or "" if it does not."""
+    """Return words that say that a merge feeds the only writer of a result, or "" if it feeds none."""
     writers = [w for w in graph.nodes if isinstance(w, TensorWriter) and w.inputs[0].node == node.name]
     return f" for the one writer of {_written(writers[0])}" if writers else ""
 
@@ -217,7 +217,7 @@ def edge_table(region: RegionCycles, top: int, usual: int | None) -> Table:
 
 
 def advice_sentence(report: CyclesReport) -> str:
-    """Return a sentence that names the change that helps most of the changes that were run, or is expected to where none was run."""
+    """Return a sentence about the change that saves most cycles: of those that were run, or, without any, by estimate."""
     now = report.result.cycles
     measured = [change for change in report.changes if change.measured]
     best = (measured or report.changes)[0]

@@ -99,7 +99,7 @@ def comparison_table(estimate: ProgramEstimate, run: Mapping[str, Any]) -> Table
 
 
 def _regions(estimate: ProgramEstimate, run: Mapping[str, Any]) -> Iterator[tuple[str, list[tuple[str, float, float]]]]:
-    """Yield every region of the run with its rows of estimated and measured numbers."""
+    """Yield the name of every region of the run with rows of a label, an estimated and a measured number."""
     regions = {name: region for region in estimate.regions for name in region.names}
     run_regions = {region["name"]: region for region in run["regions"]}
     all_names = {name for region in run["regions"] for name in (region["name"], *region["repeats"])}
@@ -147,12 +147,12 @@ def _totals(estimate: ProgramEstimate, run: Mapping[str, Any]) -> list[tuple[str
 
 
 def _config_bytes(values: Mapping[str, Any]) -> float:
-    """Return the bytes of the configuration in a run or a region; results of before there were configurations have none."""
+    """Return the bytes of the configuration in a run or a region; older results, without configurations, have 0."""
     return float(values["config"]["bytes"]) if "config" in values else 0.0
 
 
 def _rows(*numbers: float) -> list[tuple[str, float, float]]:
-    """Return rows of pairs of numbers. Configurations have one if there is anything in them."""
+    """Return rows of a label and two numbers, estimated and measured. Configurations have none if both are 0."""
     labels = ("cycles", "firings", "FLOPs", "bytes read", "bytes written", *(["config bytes"] if any(numbers[-2:]) else []))
     return [(label, numbers[2 * k], numbers[2 * k + 1]) for k, label in enumerate(labels)]
 

@@ -29,7 +29,7 @@ def folded(console: Console, table: Table) -> Iterator[Table]:
 
 
 def _part(table: Table, shown: list[int]) -> Table:
-    """Return the table with some of its columns."""
+    """Return a copy of a table with only the columns that are numbered in `shown`."""
     part = copy(table)
     part.columns = [copy(table.columns[number]) for number in shown]
     for place, column in enumerate(part.columns):

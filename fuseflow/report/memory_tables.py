@@ -45,7 +45,7 @@ def _regions_table(regions: list[RegionResult]) -> Table:
 
 
 def _channels(memory: MemoryStatistics, cycles: int) -> tuple[str, ...]:
-    """Return the cells about the channels, which are dashes for a model whose channels have no rows."""
+    """Return the cells about the channels: row hits, conflicts, turnarounds and refresh. Without channels they are dashes."""
     if not memory.channels:
         return ("-",) * 4
     served = max(memory.total("hits") + memory.total("misses") + memory.total("conflicts"), 1)

@@ -87,7 +87,7 @@ def chosen_because(region: FusedRegion) -> str:
 
 
 def _reason(candidate: OrderCandidate, region: str) -> str:
-    """Return why an order was refused, without the name of its region."""
+    """Return an order and the reason why it was refused, without the name of its region."""
     order = ",".join(candidate.order)
     return f"{order} {candidate.refusal.removeprefix(f'order {order} of region `{region}` ')}"
 

@@ -27,7 +27,7 @@ def resource_table(regions: Iterable[tuple[str, Resources]]) -> Table:
 
 
 def _cells(resources: Resources) -> tuple[str, ...]:
-    """Return the components as text: with `≥` if a run may take more, `≤` if it may take less, and `unbounded`."""
+    """Return the resources by component as text: with `≥` if a run may take more, `≤` if it may take less, and `unbounded`."""
     counts = (resources.mul, resources.add, resources.special, resources.port, resources.stream)
     fifo = "unbounded" if resources.fifo is None else f"{'≥ ' if resources.fifo_grows else ''}{resources.fifo:,}"
     workspace = f"{'≤ ' if resources.workspace_bound else ''}{resources.workspace:,}"

@@ -83,7 +83,7 @@ def speedups(series: PlotSeries) -> Figure | None:
 
 
 def work(series: PlotSeries) -> Figure | None:
-    """Draw the FLOPs and bytes of the same points, relative to the first."""
+    """Draw the FLOPs and bytes of the points that `speedups` compares, relative to the first fusion."""
 
     def relative(base: float, value: float) -> float:
         return value / base if base else math.nan
@@ -149,7 +149,8 @@ def curve(series: PlotSeries, axis: str) -> Figure | None:
 
 
 def orders(series: PlotSeries) -> Figure | None:
-    """Draw the spread of the loop orders of each schedule: every point against the fastest that differs in the order only."""
+    """Draw the spread of the loop orders of each schedule: the cycles of every point over the fewest of the points that differ
+    only in the order."""
     axis = next((name for name in ("order", "order_policy") if name in series.axes), None)
     if axis is None:
         return None

@@ -55,7 +55,7 @@ class PlotSeries:
         return "expected " if self.expected else ""
 
     def groups(self, axes: Sequence[str], lines: Iterable[Record] | None = None) -> dict[str, list[Record]]:
-        """Return the lines by their labels on the axes that vary among these."""
+        """Return the lines grouped by their labels on those of `axes` that vary."""
         groups: dict[str, list[Record]] = {}
         for line in self.lines if lines is None else lines:
             groups.setdefault(" ".join(str(line[axis]) for axis in axes if axis in self.axes), []).append(line)

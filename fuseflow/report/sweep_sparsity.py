@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class SparsityAxis:
-    """The specs of a sweep by their labels: the share that each leaves out, and the layout that it stores weights in."""
+    """The specs of a sweep, by label: the share of entries that each leaves out, and the layout in which it stores weights."""
 
     share: Mapping[str, float]
     layout: Mapping[str, str]

@@ -61,7 +61,7 @@ def operator_table() -> Table:
 
 
 def _written(row: Operator, position: int | None = None, value: float = 0) -> str:
-    """Return the operator as programs write it: `a * b`, or `0 * _` with one operand fixed."""
+    """Return the operator as programs write it: `a * b`, or `0 * _` with the operand at `position` fixed to `value`."""
     operands = (
         list("abc"[: row.arity]) if position is None else [f"{value:g}" if n == position else "_" for n in range(row.arity)]
     )
@@ -133,14 +133,14 @@ def names_label(names: Sequence[str]) -> str:
 
 
 _MOST_LISTED = 32
-"""The most characters of a list of names."""
+"""The most characters of a list of names in the label of a row."""
 
 CONFIG_COLUMNS = ("config\nbytes", "config\ncycles")
 """The columns about loads of configurations, in tables of runs and of estimates."""
 
 
 def config_numbers(load: ConfigurationLoad, columns: Sequence[str]) -> tuple[int, ...]:
-    """Return the numbers in `columns`, which are `CONFIG_COLUMNS` or none."""
+    """Return the bytes and cycles of a load for `columns`, which are `CONFIG_COLUMNS`; () if there are no columns."""
     return (load.bytes, load.cycles) if columns else ()
 
 
@@ -163,8 +163,8 @@ def working_cycles(node: NodeStatistics) -> float:
 
 
 def cycle_shares(node: NodeStatistics, cycles: int) -> Iterator[str]:
-    """Yield in how many percent of the cycles a node was busy, starved, waiting for memory and blocked. Of two processes, busy is the
-    busier one, and the rest is the mean of both, so that no share is above 100."""
+    """Yield the percent of the cycles in which a node was busy, starved, waiting for memory and blocked. Of two processes, busy
+    is the busier one, and the rest is the mean of both, so that no share is above 100."""
     waiting = (part / node.processes for part in (node.starved, node.waited, node.blocked))
     yield from (f"{100 * part / cycles:.1f}" if cycles else "0.0" for part in (working_cycles(node), *waiting))
 

@@ -35,8 +35,7 @@ def concatenate(parts: Sequence[Tensor]) -> Tensor:
 
 
 def _joined(parts: Sequence[Fibers], is_outermost: bool) -> tuple[Ints, Coordinates]:
-    """Return the positions and coordinates of the fibers of all parts. The outermost level has one fiber: those of all parts in a
-    row."""
+    """Return the positions and coordinates of the fibers of all parts. The outermost level has one fiber, for all parts."""
     listed = [_listed(fibers) for fibers in parts]
     ends = np.cumsum([0, *(len(crd) for _, crd in listed)])
     if is_outermost:

@@ -102,5 +102,5 @@ def quoted(sentence: str) -> Markup:
 
 
 def compact(values: Any) -> str:
-    """Return options as on the command line."""
+    """Return settings as text: `key=value`, separated by commas."""
     return ", ".join(f"{key}={value}" for key, value in values.items())

@@ -15,7 +15,8 @@ LISTED_CHANGES = 6
 
 
 def catalog(stored: StoredRun) -> Things:
-    """Return all things of a run. Raises `KeyError` or another of `MALFORMED` for malformed values."""
+    """Return all things of a run (regions, nodes, FIFOs, tensors, Einsums), which a page lists by number. Raises `KeyError` or
+    another of `MALFORMED` for malformed values."""
     things, regions = Things(), stored.result["regions"]
     for region in regions:
         things.add("region", region["name"])
@@ -30,7 +31,7 @@ def catalog(stored: StoredRun) -> Things:
 
 
 def region_number(things: Things, name: str) -> int:
-    """Return the number of a region."""
+    """Return the number of a region as a thing of the page."""
     return things.add("region", name)
 
 
@@ -47,14 +48,14 @@ def change_texts(stored: StoredRun, region: str | None = None) -> Iterator[str]:
 
 
 def explained_region(stored: StoredRun, name: str) -> Values | None:
-    """Return what `explain cycles` found about a region."""
+    """Return the values of `explain cycles` about a region, or None if it was not run."""
     regions: Sequence[Values] = () if stored.cycles is None else stored.cycles["regions"]
     return next((region for region in regions if region["name"] == name), None)
 
 
 def limiting_node(region: Values, explained: Values | None) -> str | None:
-    """Return the node that the sentence about the critical path names first, or the busiest one if no path is known. Explanations of before
-    they said which it is have that which is on the path longest."""
+    """Return the node that the sentence about the critical path names first, or the busiest one if no path is known. For older
+    explanations, which do not name it, it is the node that is on the path longest."""
     if explained is not None and "limits" in explained:
         return str(explained["limits"])
     if explained is not None and explained["path"]:
@@ -65,7 +66,7 @@ def limiting_node(region: Values, explained: Values | None) -> str | None:
 
 
 def path_cycles(explained: Values) -> dict[str, int]:
-    """Return the cycles of the critical path by node."""
+    """Return the cycles of the critical path at each node, by name."""
     on_path: dict[str, int] = {}
     for step in explained["path"]:
         on_path[step["node"]] = on_path.get(step["node"], 0) + step["cycles"]
@@ -73,8 +74,8 @@ def path_cycles(explained: Values) -> dict[str, int]:
 
 
 def node_shares(node: Values, cycles: int, processes: int = 1) -> dict[str, float]:
-    """Return in how many percent of the cycles a node was busy, starved, waiting for memory and blocked. Of two processes, busy is the
-    busier one, and the rest is the mean of both, so that no share is above 100."""
+    """Return the percent of the cycles in which a node was busy, starved, waiting for memory and blocked. Of two processes, busy
+    is the busier one, and the rest is the mean of both, so that no share is above 100."""
     parts = {"busy": max(node["firings"] / processes, node["occupied"])}
     parts |= {state: node[key] / processes for state, key in WAITS.items()}
     return {state: round(100 * part / cycles, 1) if cycles else 0.0 for state, part in parts.items()}
@@ -85,7 +86,8 @@ WAITS = {"starved": "starved", "memory": "waited", "blocked": "blocked"}
 
 
 def node_processes(node: Values) -> int:
-    """Return the processes whose cycles are added up in the numbers of a node: one with workspaces fills one while it empties another."""
+    """Return the number of processes whose cycles are added up in the numbers of a node: 2 if it fills one workspace while it
+    empties another."""
     return 1 if node.get("workspace") is None else 2
 
 

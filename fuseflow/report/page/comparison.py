@@ -136,7 +136,8 @@ def _node_table(rows: Sequence[Sequence[Cell]]) -> Markup:
 def _graphs(
     stored: StoredRun, regions: Sequence[Values], side: str, numbers: Mapping[tuple[str, str], int]
 ) -> Iterator[tuple[str, Markup]]:
-    """Yield the drawings of regions, whose nodes are marked as the pairs that they are in."""
+    """Yield a title and a drawing for each region. Nodes are marked with the numbers of the pairs of nodes that they are in.
+    `side` names the run."""
     for region in regions:
         name = region["name"]
         if name not in stored.compiled:
@@ -153,7 +154,7 @@ def _graphs(
 
 
 def _bar(stored: StoredRun, sides: Sequence[Sequence[Values]], pages: Sequence[PairPage], scale: int) -> Markup:
-    """Return the regions of one run over time, each in the colour of its pair."""
+    """Return a bar of the regions of one run over time, each in the colour of its pair. `sides` has its regions by pair."""
     owner = {region["name"]: k for k, regions in enumerate(sides) for region in regions}
     parts = []
     for region in stored.result["regions"]:
@@ -176,7 +177,7 @@ def _roofline(before: StoredRun, after: StoredRun, pages: Sequence[PairPage], pa
 
 
 def _differences(before: Values, after: Values) -> Markup | None:
-    """Return what differs in how the runs were made, or None if nothing does."""
+    """Return a table of the settings that differ between the runs, or None if none does."""
     keys = ("model", "data", "options", "seed", "machine", "schedule", "engine", "versions")
     changed = [key for key in keys if before.get(key) != after.get(key)]
     rows: list[tuple[Cell, ...]] = [(key, _text(before.get(key)), _text(after.get(key))) for key in changed]
@@ -209,7 +210,8 @@ def _flat(values: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, An
 
 
 def _memory(before: Values, after: Values) -> Markup | None:
-    """Return the bytes that nodes asked for, of every tensor of either run, the largest change first."""
+    """Return a table of the bytes that nodes requested, by tensor of either run, the largest change first. None if there are no
+    tensors."""
     totals = [
         {name: sum(sum(kind.values()) for kind in kinds.values()) for name, kinds in run["bytes"]["by_tensor"].items()}
         for run in (before, after)

@@ -11,12 +11,12 @@ from fuseflow.report.page.svg import Markup, element
 _STREAM = re.compile(r"<([^<>]+)>")
 
 Mark = Callable[[str], int | None]
-"""A function that returns the number of the thing of a page that a name stands for."""
+"""A function from a name to the number of the thing (node, tensor, Einsum) of the page with that name, or None."""
 
 
 def fusion_table(table: Any, node: Mark, column: Mark) -> Markup:
-    """Return a fusion table, as `region.json` has it. `node` marks the streams in cells by the node
-    that makes them, and `column` the heads."""
+    """Return a fusion table, as `region.json` has it. `node` gives the numbers of the nodes that make the streams in cells, and
+    `column` the numbers of heads."""
     heads = [element("th", scope="col")]
     heads += [element("th", c["name"], scope="col", data_t=column(c["name"])) for c in table["columns"]]
     rows = [element("tr", _row(k, name, table["columns"], node)) for k, name in enumerate(table["rows"])]
@@ -30,7 +30,7 @@ def _row(k: int, name: str, columns: Sequence[Any], node: Mark) -> Markup:
 
 
 def _part(text: str, node: Mark) -> Markup:
-    """Return a primitive of a cell, where each stream is marked as the node that makes it."""
+    """Return a primitive of a cell as HTML, where each stream has the number of the node that makes it."""
     pieces = _STREAM.split(text)
     return Markup("").join(
         element("span", piece, class_="stream", data_t=_maker(piece, node)) if k % 2 else Markup.escape(piece)

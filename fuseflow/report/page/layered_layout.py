@@ -103,7 +103,7 @@ def _sort(rows: list[list[int]], placed: _Placed) -> None:
 
 
 def _spread(rows: list[list[int]], placed: _Placed, widths: list[float]) -> list[float]:
-    """Return the middle of every node, as near to the mean of its neighbors as the order of its layer allows."""
+    """Return the middle of every node, as near to the mean of its neighbors as the order of its layer and the widths allow."""
     x = [0.0] * len(widths)
     for row in rows:
         at = -sum(widths[k] for k in row) / 2

@@ -1,4 +1,4 @@
-"""The nodes of two runs that do the same: nodes with one name, primitive and Einsum, whatever lanes and regions they stand in."""
+"""The nodes of two runs that correspond: they have the same name, primitive and Einsum, in any lane and region."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ _COPY = re.compile(r"'\d+$")
 
 @dataclass(slots=True)
 class NodeSide:
-    """The nodes of one run that a pair is about: how many, in which regions, their firings together, and the cycles in which the busiest of
-    them works, and in which it waits for tokens, for memory, and for the rest."""
+    """The nodes of one run in a pair: their regions and names, the sum of their firings, and the cycles in which the busiest of
+    them works, is starved, waits for memory and is blocked."""
 
     names: list[tuple[str, str]] = field(default_factory=list)
     firings: int = 0
@@ -62,7 +62,7 @@ def node_pairs(pair: RegionPair, before: StoredRun, after: StoredRun) -> tuple[N
 
 
 def _keyed(regions: Sequence[Values], stored: StoredRun) -> Iterator[tuple[str, Values, tuple[str, str, str]]]:
-    """Yield each node with its region and its key, which nodes that do the same share: name without lanes, primitive, Einsum."""
+    """Yield the name of the region, the node and its key, which nodes of a pair share: name without lanes, primitive, Einsum."""
     for region in regions:
         compiled, _ = stored.compiled.get(region["name"], ({}, None))
         origins = compiled.get("origins", {})

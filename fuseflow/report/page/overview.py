@@ -69,7 +69,8 @@ def _baseline(name: str, before: StoredRun, after: StoredRun, regions: Sequence[
 
 
 def region_bar(regions: Sequence[RegionPage], cycles: int, scale: int | None = None) -> Markup:
-    """Return the bar of the regions over time, each as wide as all regions that run like it. `scale` are the cycles of the whole width."""
+    """Return the bar of the regions over time, each as wide as the cycles of all regions that run like it. `scale` are the cycles
+    of the whole width."""
     parts = []
     for region in regions:
         spent = region.values["times"] * region.values["cycles"]
@@ -112,7 +113,7 @@ def _region_row(run: Values, region: RegionPage) -> tuple[Cell, ...]:
 
 
 def _change_table(changes: Sequence[Values], now: int) -> Markup | None:
-    """Return what would take fewer cycles, the best first, with the speed-up over the run."""
+    """Return a table of changes that would take fewer cycles, the best first, with the speed-up over the run."""
     columns = (
         Column("change of the schedule", "the flags that make it", words=True),
         Column("cycles", "of all regions"),

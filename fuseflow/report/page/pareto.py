@@ -52,7 +52,7 @@ def draw_pareto(points: Sequence[ParetoPoint], front: Sequence[ParetoPoint], acr
 
 
 def _stairs(steps: Sequence[tuple[float, float]]) -> Iterator[tuple[float, float]]:
-    """Yield the corners of a line that falls in steps. Numbers that no point reaches are below it."""
+    """Yield the corners of a line that falls in steps. No point is below it."""
     for k, (x, y) in enumerate(steps):
         if k:
             yield x, steps[k - 1][1]
@@ -60,7 +60,7 @@ def _stairs(steps: Sequence[tuple[float, float]]) -> Iterator[tuple[float, float
 
 
 def _mark(point: ParetoPoint, across: LogAxis, up: LogAxis, places: LabelPlaces | None) -> Markup:
-    """Draw a point. Points of the front are drawn with `places`, and have their name beside them if there is room."""
+    """Draw a point. Points of the front get `places`, and have their name beside them if there is room; others get None."""
     best = places is not None
     x, y = across.at(point.x), up.at(point.y)
     inside = [

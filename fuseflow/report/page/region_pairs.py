@@ -1,4 +1,4 @@
-"""The regions of two runs that do the same: regions that are joined by Einsums that both compute."""
+"""The regions of two runs that correspond: regions are put together if they compute the same Einsum."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from fuseflow.report.page.run_directory import StoredRun, Values
 
 @dataclass(frozen=True, slots=True)
 class RegionPair:
-    """Regions of one run, and regions of another that compute the same Einsums. Either may be none, where only one run computes them."""
+    """Regions of one run, and regions of another that compute the same Einsums. Either may be empty, if one run computes none."""
 
     before: tuple[Values, ...]
     after: tuple[Values, ...]
@@ -22,7 +22,7 @@ class RegionPair:
 
     @property
     def cycles(self) -> tuple[int, int]:
-        """The cycles of both sides, of all regions that run alike."""
+        """The cycles of the regions of both sides, repeated regions included."""
         return _cycles(self.before), _cycles(self.after)
 
     @property
@@ -33,7 +33,7 @@ class RegionPair:
 def region_pairs(before: StoredRun, after: StoredRun) -> tuple[RegionPair, ...]:
     """Return the regions of two runs in pairs, in the order of the second run. Regions that only the first run has come last.
 
-    Regions that repeat stand for all that run like them. Copies, which compute no Einsum, are paired by their names.
+    A region with repeats counts for all regions that run like it. Copies, which compute no Einsum, are paired by their names.
     """
     sides: tuple[Sequence[Values], Sequence[Values]] = (before.result["regions"], after.result["regions"])
     owner: dict[str, int] = {}

@@ -143,7 +143,7 @@ def repeated_label(values: Values) -> str:
 
 
 class _Names:
-    """The names of a region as cells and marks that lead to their things."""
+    """The names of a region as links to the things of the page: nodes, FIFOs, tensors and Einsums."""
 
     def __init__(self, things: Things, region: str) -> None:
         self.things, self.name = things, region
@@ -164,7 +164,7 @@ class _Names:
 
 
 def _table(compiled: Values, names: _Names, by_name: Mapping[str, Values]) -> Markup:
-    """Return the fusion table. It has no lanes: a stream in it is the stream of the first lane."""
+    """Return the fusion table as HTML. The table has no lanes, so a stream in it leads to the node of the first lane."""
     first = {name.partition("/")[0]: name for name in reversed(list(by_name))}
 
     def node(stream: str) -> int | None:
@@ -199,7 +199,7 @@ def _einsums(names: Sequence[str], things: Things) -> Markup | None:
 
 
 def einsum_span(einsums: Sequence[str]) -> str:
-    """Return from which Einsum to which a region goes, since its name may say nothing of it, as `full-2`.
+    """Return words for the first and the last Einsum of a region, since names such as `full-2` do not tell; "" for none.
 
     >>> einsum_span(["h.0.norm.sum", "h.0.norm.div", "h.0.attn.add"]), einsum_span(["relu"]), einsum_span([])
     ('3 Einsums, from `h.0.norm.sum` to `h.0.attn.add`', 'one Einsum, `relu`', '')
@@ -231,7 +231,8 @@ def _sentences(values: Values, explained: Values | None) -> Iterator[str]:
 
 
 def _bound(nodes: Sequence[Values], cycles: int, roof: Values) -> Iterator[str]:
-    """Yield the bound of a region as far as its statistics tell, where no critical path shows its waits."""
+    """Yield sentences about the bound of a region, computing, memory or waiting, from its statistics. For runs without a critical
+    path."""
     busiest = max(nodes, key=lambda node: node["occupied"])
     share = 100 * busiest["occupied"] / cycles if cycles else 0.0
     near = cycles <= NEAR_ROOFLINE * roof["bound"]

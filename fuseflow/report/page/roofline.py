@@ -52,7 +52,7 @@ class RooflinePoint:
 
     @property
     def ceiling(self) -> float:
-        """The FLOPs per cycle if the busiest node never waited."""
+        """The FLOPs per cycle that the region would reach if the busiest node never waited."""
         return self.flops / self.compute
 
 
@@ -113,7 +113,7 @@ def _memory(peak: float, across: LogAxis, up: LogAxis) -> Iterable[Markup]:
 
 
 def _mark(point: RooflinePoint, across: LogAxis, up: LogAxis, places: LabelPlaces) -> Markup:
-    """Draw the point of a region. A name for which there is no place appears only under the mouse."""
+    """Draw the point of a region. A name without a free place appears only under the mouse."""
     x, y, roof = across.at(point.intensity), up.at(point.speed), up.at(point.ceiling)
     name = shorten(point.name, LETTERS)
     place = places.place(x, y, name)

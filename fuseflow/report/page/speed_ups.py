@@ -11,7 +11,7 @@ from fuseflow.report.page.svg import Markup
 
 
 def speed_up(before: int, after: int) -> str:
-    """Return how many times as fast the second is, or nothing where one of them does nothing."""
+    """Return the speed-up from `before` to `after`, which are cycles, as text; "" if one of them is 0."""
     return f"{before / after:.2f}" if before and after else ""
 
 

@@ -31,7 +31,8 @@ def _length(k: int, window: int, total: int) -> int:
 
 
 def _steps(floor: Sequence[float], ceiling: Sequence[float]) -> str:
-    """Return the path of the area between two step functions. Windows in which it has no height, or the same as before, take no room."""
+    """Return the path of the area between two step functions. Windows without height, or with the height of the one before, add
+    nothing to the path."""
     path, k = "", 0
     while k < len(floor):
         end = k + 1

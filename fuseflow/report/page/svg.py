@@ -22,7 +22,7 @@ def element(name: str, content: object = "", /, **attributes: object) -> Markup:
 
 
 def svg(width: float, height: float, content: Markup, label: str) -> Markup:
-    """Return a drawing of this size."""
+    """Return a drawing of this size. Screen readers read its `label`."""
     box = f"0 0 {number(width)} {number(height)}"
     return element("svg", element("title", label) + content, viewBox=box, width=width, height=height, role="img")
 

@@ -58,7 +58,7 @@ class PointPage:
 
 
 def sweep_page(sweep: Sweep, with_runs: bool = True, report: Callable[[int, int], None] = lambda done, total: None) -> str:
-    """Return the page of a sweep, with all points that are done. The same results give the same bytes.
+    """Return the page of a sweep, with all points that have results. The same results give the same bytes.
 
     The pages of the runs that were kept are in it, unless `with_runs` leaves them out. `report` is called with the number of
     points whose pages are made, and the number of all points.
@@ -88,7 +88,7 @@ def _page(sweep: Sweep, with_runs: bool, report: Callable[[int, int], None]) -> 
 
 
 def _packed_run(sweep: Sweep, place: LabeledPoint, k: int) -> str:
-    """Return the page of the run of a point, packed, or nothing if its run was not kept."""
+    """Return the packed page of the run of the point `place`, or "" if none was kept. `k` is its number in messages."""
     run = sweep.store.run(place.point.key("simulate"))
     try:
         return "" if run is None else packed_page(page(read_packed_run(run, sweep.file.folder)))
@@ -114,7 +114,7 @@ def _point_page(
 
 
 def _commands(k: int, place: LabeledPoint) -> tuple[str, ...]:
-    """Return the commands that run a point alone, and write its page. The schedule is the one on the page."""
+    """Return the commands that run a point alone, and write its page. They read the schedule of the page from a file."""
     point = place.point
     words = ["fuseflow", "run", point.model, "--schedule", "schedule.yaml", "--machine", str(place.labels.get("machine", "rda"))]
     words += ["--data", point.data] if point.data else []
@@ -178,13 +178,13 @@ def _fronts(sweep: Sweep, lines: Sequence[Record], points: Sequence[PointPage]) 
 
 
 def _workload(place: LabeledPoint, lines: Sequence[Record]) -> str:
-    """Return the labels that tell a workload from others: model, data and machine, where a sweep has several."""
+    """Return the labels that distinguish the workload of a point: model, data and machine, if `lines` have several."""
     axes = [axis for axis in WORKLOAD if len({line.get(axis) for line in lines}) > 1]
     return f", {', '.join(str(place.labels[axis]) for axis in axes)}" if axes else ""
 
 
 def _schedule(place: LabeledPoint, axes: Sequence[str]) -> str:
-    """Return the labels of a point that tell it from others of its workload."""
+    """Return the labels that distinguish a point from other points of its workload."""
     return place.name([axis for axis in axes if axis in place.labels and axis not in WORKLOAD]) or "the only point"
 
 

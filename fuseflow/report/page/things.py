@@ -70,7 +70,7 @@ class Things:
         return self._numbers[kind, region, name]
 
     def number(self, kind: Kind, name: str, region: str = "") -> int | None:
-        """Return the number of a thing, or None if the page is not about it."""
+        """Return the number of a thing, or None if it is no thing of the page."""
         return self._numbers.get((kind, region, name))
 
     def _key(self, kind: Kind, region: str, name: str, number: int) -> str:
