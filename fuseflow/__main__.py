@@ -1,4 +1,4 @@
-"""The command `fuseflow`, which is also what `python -m fuseflow` runs."""
+"""The command `fuseflow`; `python -m fuseflow` runs it, too."""
 
 import atexit
 import gc

@@ -17,7 +17,7 @@ RARE = 100_000
 
 @contextmanager
 def collection_paused() -> Iterator[None]:
-    """Let the collector rest in a `with` block, or in a function if this is its decorator. It goes on as it was set before."""
+    """Pause the collector of garbage in a `with` block, or in a function if this is its decorator. It is reset afterwards."""
     was_enabled = gc.isenabled()
     gc.disable()
     try:
@@ -29,8 +29,8 @@ def collection_paused() -> Iterator[None]:
 
 @contextmanager
 def collection_rare() -> Iterator[None]:
-    """Let the collector look only after many more values were made, and afterwards as often as it did. A search lowers thousands of
-    regions and keeps them, and its counts are large, so that the collector has to look there, too."""
+    """Let the collector run only after `RARE` new objects inside the block, and afterwards as often as before. A search lowers
+    thousands of regions and keeps them, and its counts are large, so that the collector must not be paused there."""
     before = gc.get_threshold()
     gc.set_threshold(max(RARE, before[0]), *before[1:])
     try:

@@ -1,4 +1,4 @@
-"""Loops that may take long, and that tell whoever listens how far they are: a command with a terminal, which shows the time that is left.
+"""Loops that may take long, and that report their progress to a listener: a command with a terminal shows the time that is left.
 
     with listening(lambda loop, done, total: print(loop, done, total)):
         for node in counted(nodes, "reading operators"):
@@ -16,14 +16,14 @@ from typing import TypeVar
 
 T = TypeVar("T")
 Listener = Callable[[str, int, int], None]
-"""It is told the name of a loop, how many of its items are done, and how many there are."""
+"""A function that gets the name of a loop, the number of its items that are done, and the number of all its items."""
 
 _LISTENER: ContextVar[Listener | None] = ContextVar("listener", default=None)
 
 
 @contextmanager
 def listening(listener: Listener) -> Iterator[None]:
-    """Let a listener hear of the loops inside the block. Of loops inside each other, only the outermost tells."""
+    """Call a listener for the loops inside the block. Of nested loops, only the outermost one reports."""
     token = _LISTENER.set(listener)
     try:
         yield
@@ -32,7 +32,7 @@ def listening(listener: Listener) -> Iterator[None]:
 
 
 def tell(loop: str, done: int, total: int) -> None:
-    """Tell how far a loop is that belongs to somebody else, such as PyTorch."""
+    """Report to the listener how far a loop is that does not use `counted`, such as one in PyTorch."""
     listener = _LISTENER.get()
     if listener is not None:
         listener(loop, done, total)

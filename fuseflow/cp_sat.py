@@ -1,4 +1,5 @@
-"""CP-SAT of OR-Tools: exact answers to choices that depend on each other. It runs on one worker from a fixed seed, and ends by counting.
+"""CP-SAT of OR-Tools: exact answers to choices that depend on each other. It runs on one worker from a fixed seed, and its limit
+is counted work instead of time.
 
 It is reached by `pywraplp`. The other module for it, `cp_model`, imports pandas, which takes 0.6 s, and all problems of a search together
 take less.
@@ -22,14 +23,14 @@ EFFORT = 60.0
 EXACT = 1 << 45
 """Objectives are joined to one while it stays below this, and so is exact in the float64 that OR-Tools takes."""
 SETTINGS = "num_workers:1 random_seed:0 cp_model_presolve:false linearization_level:0 symmetry_level:0 max_deterministic_time:"
-"""Most problems are so small that simplifying them takes longer than solving them."""
+"""The parameters of CP-SAT. Most problems are so small that simplifying them (presolve) takes longer than solving them."""
 
 Whole = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)
 class Objective:
-    """A sum that is to be small. `coefficients` has a number for each variable, and the sum is from 0 to `most`."""
+    """A sum that is to be minimized. `coefficients` has a number for each variable, and the sum is from 0 to `most`."""
 
     coefficients: Whole
     most: int
@@ -48,7 +49,8 @@ class CpSatProblem:
         self._variables = [self._solver.IntVar(0, bound, "") for bound in bounds]
 
     def require(self, coefficients: dict[int, int], least: float = -inf, most: float = inf) -> None:
-        """Keep a sum between two limits. `coefficients` gives, by the number of a variable, the coefficient of that variable."""
+        """Add a constraint: a sum of variables is between two limits. `coefficients` gives, by the number of a variable, the
+        coefficient of that variable."""
         constraint = self._solver.RowConstraint(least, most, "")
         for number, coefficient in coefficients.items():
             constraint.SetCoefficient(self._variables[number], coefficient)
@@ -89,7 +91,8 @@ def require_or_tools() -> None:
 
 
 def _joined(objectives: Sequence[Objective]) -> list[Objective]:
-    """Return fewer objectives that mean the same: an earlier one weighs more than all that a later one can be."""
+    """Return fewer objectives with the same order of solutions: in a joined one, an earlier sum outweighs the largest later
+    one."""
     joined: list[Objective] = []
     for objective in objectives:
         size = objective.most + 1

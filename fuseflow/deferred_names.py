@@ -22,7 +22,7 @@ _EXPORT = re.compile(r"^    from (\S+) import (\w+) as \2$", re.MULTILINE)
 def deferred_names(package: str, file: str) -> tuple[Callable[[str], Any], Callable[[], list[str]], list[str]]:
     """Return the `__getattr__`, the `__dir__` and the `__all__` of a package, whose source is in a file.
 
-    A module of the package can be imported without the others then, which `fuseflow --help` does.
+    With it, a module of the package can be imported without the others, as `fuseflow --help` does.
     """
     with open(file, encoding="utf-8") as stream:
         modules = {name: module for module, name in _EXPORT.findall(stream.read())}

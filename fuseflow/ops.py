@@ -36,10 +36,11 @@ def _erf_of_array(a: Array) -> Array:
 class Operator:
     """A pointwise operator.
 
-    `array` works on float64 arrays and `scalar` on Python floats; both give the same value. Each row of `annihilators` is an operand
-    position, an operand value and the result that they fix. `symbol` is the infix form of the operator in program text, and `precedence`
-    says how tightly it binds. `ieee` replaces `scalar` in compiled code where `scalar` catches an exception of Python's `math`.
-    An `exact` operator gives 32-bit floats for 32-bit floats without a rounding, as the operators of the unit `logic` do.
+    `array` works on float64 arrays and `scalar` on Python floats; both give the same value. Each row of `annihilators` is an
+    operand position, an operand value and the result that they fix. `symbol` is the infix form of the operator in program text,
+    and `precedence` says how tightly it binds. `ieee` replaces `scalar` in compiled code if `scalar` catches an exception of
+    Python's `math`. An `exact` operator gives 32-bit floats for 32-bit floats without a rounding, as the operators of the unit
+    `logic` do.
     """
 
     name: str
@@ -87,7 +88,7 @@ class Operator:
         return None
 
     def __call__(self, *operands: npt.ArrayLike) -> Array:
-        """Evaluate the operator on arrays. Where an operand is an annihilator, the result is the one that it fixes."""
+        """Evaluate the operator on arrays. Where an operand is an annihilator, the result is the value that it fixes."""
         with np.errstate(all="ignore"):
             values = [np.asarray(x, dtype=np.float64) for x in operands]
             result = np.asarray(self.array(*values), dtype=np.float64)
@@ -127,7 +128,8 @@ class Reducer:
 
 
 def canonical(value: float) -> float:
-    """Return a number of a program or a graph as a float. All NaN become the one object `math.nan`, so that what holds one equals itself.
+    """Return a number of a program or a graph as a float. All NaN become the one object `math.nan`, so that a value that contains
+    NaN equals itself.
 
     IEEE 754 has many NaN, with signs and payloads, and says that none equals itself. In a declaration they mean one thing: not a number.
     Tuples and data classes compare an object with itself before they ask for its value.
@@ -139,7 +141,7 @@ def canonical(value: float) -> float:
 
 
 def _guarded(function: Callable[..., float]) -> Callable[..., float]:
-    """Return the function with NaN, NumPy's IEEE result, as its value where `math` raises an exception."""
+    """Return a function that computes the same, but returns NaN, as NumPy does, where `math` raises an exception."""
 
     def call(*operands: float) -> float:
         try:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 PACKAGE = Path(__file__).resolve().parent
 _PRODUCTS = frozenset({"__pycache__", "objects"})
-"""Folders of products of the sources: modules that Python compiled, and kernels. They decide nothing about a result."""
+"""Folders of products of the sources: modules that Python compiled, and kernels. They do not change a result."""
 
 
 @cache

@@ -22,9 +22,9 @@ from fuseflow.tensors.array_files import pack_declared
 
 
 def planned(source: Source, schedule: Schedule, machine: Machine) -> tuple[Source, Schedule]:
-    """Return a source with its operands divided as the plan of a schedule says, and the schedule with the weights that the plan lacked,
-    measured on the machine, and with exact names in the place of patterns. Parts that were divided before stay as they are. An
-    operand that is resident, or has a reuse buffer, is and has so in all its parts.
+    """Return a source with its operands divided as the plan of a schedule says, and the schedule with the missing weights of the
+    plan, measured on the machine, and with exact names instead of patterns. Parts that were divided before stay as they are. If
+    an operand is resident or has a reuse buffer, so do all its parts.
 
     Raise `PlanError` if the plan does not fit the program, and for stand-ins in the place of intermediates, which say nothing of it, and
     `ScheduleError` for a pattern that matches nothing.

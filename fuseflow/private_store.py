@@ -17,7 +17,7 @@ from fuseflow.private_files import cache_root, private_directory, read_private, 
 LIMIT_VARIABLE: Final = "FUSEFLOW_MODEL_CACHE_MB"
 DEFAULT_MEGABYTES: Final = 1024
 _SHARE: Final = 4
-"""A file may take this part of the whole cache, so that one large model does not drive out all others."""
+"""A file may take the whole cache divided by this number, so that one large model does not drive out all others."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +63,8 @@ class PrivateStore:
         return self.directory / (digest + self.suffix)
 
     def _shrink(self) -> None:
-        """Remove the files that were not used for the longest time, until the others fit. Another process may remove them, too."""
+        """Remove the files that were not used for the longest time, until the rest fits the limit. Another process may remove
+        them, too."""
         ages: list[tuple[int, int, str]] = []
         with os.scandir(self.directory) as files:
             for file in files:
@@ -80,7 +81,7 @@ class PrivateStore:
 
 
 def _limit() -> int:
-    """Return the bound in bytes. It is 0 if the user turned the cache off."""
+    """Return the most bytes that the files of a store may take together. It is 0 if the user turned the cache off."""
     text = os.environ.get(LIMIT_VARIABLE) or str(DEFAULT_MEGABYTES)
     if not text.isascii() or not text.isdigit():
         raise UsageError(f"{LIMIT_VARIABLE} is `{text}`", hint="give the megabytes of the cache, or 0 for no cache")

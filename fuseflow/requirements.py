@@ -18,7 +18,7 @@ def install_command(*packages: str) -> str:
 
 
 def _requirements() -> Iterator[tuple[str, str]]:
-    """Yield the name of each package that is required, and the requirement without the extra that it belongs to."""
+    """Yield the name of each package that fuseflow or an extra requires, and the requirement. Nothing if it is not installed."""
     from importlib.metadata import PackageNotFoundError, requires  # takes a while, and most runs do without
 
     try:

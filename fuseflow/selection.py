@@ -60,7 +60,7 @@ NONZERO = Threshold(SMALLEST)
 
 
 def parse_rule(text: str) -> Rule | None:
-    """Return the rule that `str` prints so, or None for another text. Its numbers may still make no sense (`refusal`)."""
+    """Return the rule of a text that `str` printed, or None for another text. `refusal` checks its numbers."""
     match = _RULE.fullmatch(text)
     if match is None:
         return None
@@ -125,7 +125,7 @@ def kept(rule: Rule, values: npt.ArrayLike, axes: Sequence[int] = ()) -> npt.NDA
 
 
 def largest(values: npt.ArrayLike, count: int) -> npt.NDArray[np.bool_]:
-    """Return which of the values in the last dimension are the `count` of largest magnitude, the first of equal ones."""
+    """Return the mask of the `count` values of largest magnitude along the last dimension. Of equal ones the first are taken."""
     array = np.asarray(values, dtype=np.float64)
     if count >= array.shape[-1]:
         return np.ones(array.shape, dtype=bool)
@@ -164,7 +164,7 @@ def kept_entries(rule: Rule, values: npt.ArrayLike, groups: npt.ArrayLike) -> np
 
 
 def _larger_before(ranks: npt.NDArray[np.int64]) -> npt.NDArray[np.int8]:
-    """Return how many of the few elements of the last dimension stand before each by rank. Of equal ones the first stands before."""
+    """Return for each element of the last dimension the number of elements that are before it by rank. Ties go to the first."""
     columns = np.ascontiguousarray(np.moveaxis(ranks, -1, 0))
     before = np.zeros(columns.shape, dtype=np.int8)
     for k, column in enumerate(columns):
@@ -176,7 +176,7 @@ def _larger_before(ranks: npt.NDArray[np.int64]) -> npt.NDArray[np.int8]:
 
 
 def _ranks(array: npt.NDArray[np.float64]) -> npt.NDArray[np.int64]:
-    """Return integers that are ordered as the magnitudes are, NaN last: the bits of floats without a sign are."""
+    """Return integers that are ordered as the magnitudes are, NaN last: the bits of floats without the sign are such."""
     magnitudes = np.abs(array)
     np.copyto(magnitudes, np.nan, where=np.isnan(array))  # A NaN may have other bits.
     return magnitudes.view(np.int64)

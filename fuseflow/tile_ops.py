@@ -29,11 +29,11 @@ Rounding: TypeAlias = Callable[[Array], Array]
 class TileOperator:
     """An operator that exists on tiles only.
 
-    `result` computes the shape of the result from the shapes of the operands, or None if the operator does not accept them; `operands`
-    says in words which ones it accepts. `work` computes the number of multiply-accumulates or of elements; each takes
-    `flops_per_work` FLOPs. `array` computes the result, which is a number where its shape is (). It takes how arrays of sums and
-    products are rounded, and then the operands. `unit` is the latency class of the machine, and `rounds` is as for an operator of
-    the table.
+    `result` computes the shape of the result from the shapes of the operands, or None if the operator does not accept them;
+    `operands` says in words which ones it accepts. `work` computes the number of multiply-accumulates or of elements; each takes
+    `flops_per_work` FLOPs. `array` computes the result, which is a number where its shape is (). Its first argument is the
+    function that rounds arrays of sums and products; the operands follow. `unit` is the latency class of the machine, and
+    `rounds` is as for an operator of the table.
     """
 
     name: str
@@ -105,7 +105,7 @@ def _read_only(array: Array) -> Array:
 
 
 def _contracted(rows: int, columns: int) -> TileShape:
-    """Return the shape of the result of a product or a fold. A single element is a scalar."""
+    """Return the shape of the result of a product or a fold. A single element is a scalar, with the shape ()."""
     return (rows, columns) if rows * columns > 1 else ()
 
 
@@ -114,7 +114,8 @@ def _element(array: Array) -> Any:
 
 
 def _matmul(rounded: Rounding, a: Array, b: Array) -> Any:
-    """Add the products a[i, k] * b[k, j] up from 0 in the order of k. Arrays and numbers multiply and add to the same bits."""
+    """Add the products a[i, k] * b[k, j] up from 0 in the order of k. `rounded` rounds each product and sum. Arrays and numbers
+    give the same bits."""
     total = np.full((a.shape[0], b.shape[1]), REDUCERS["sum"].identity)
     with np.errstate(all="ignore"):
         for k in range(a.shape[1]):

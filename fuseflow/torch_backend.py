@@ -31,7 +31,7 @@ KEPT_RESULTS = 256
 """The number of latest calls whose results a back end keeps. A training loop has more calls than memory can hold."""
 
 _SPARSE = "Attempted to wrap sparse Tensor"
-"""How the reason begins that Dynamo counts when it leaves a function with a sparse argument to Python."""
+"""The beginning of the reason that Dynamo counts when it leaves a function with a sparse argument to Python."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +126,8 @@ class Backend:
 
 
 def _outputs(compiled: Compiled, result: Result, eager: Sequence[Any]) -> list[Any]:
-    """Return the results of the graph, with the numbers of the simulator. `eager` has shapes, types and other values."""
+    """Return the results of the graph, with the numbers of the simulator. `eager` are the results of PyTorch, which give the
+    shapes, the types, and the values that are no tensors."""
     import torch
 
     names = iter(compiled.source.program.outputs)

@@ -50,7 +50,8 @@ class YamlText:
     def explain(
         self, error: ValidationError, keys: Collection[str], entry: str, error_class: type[FuseFlowError], above: KeyPath = ()
     ) -> FuseFlowError:
-        """Return the first problem that pydantic found in the entry at `above`, as an error in the words of the file.
+        """Return the first problem that pydantic found in the entry at `above`, as an error that names keys and places of the
+        file.
 
         `entry` is the kind of the entry, and `keys` are the keys that it may have.
         """
@@ -77,7 +78,7 @@ _DEEPEST = 100
 _NO_VALUE = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
 """The errors of the parser for a scalar that has no value, such as a date in a 13th month."""
 _LARGEST = 1 << 63
-"""Whole numbers from here on are no number of anything, and nothing that computes with 64 bits takes them."""
+"""Whole numbers from here on are refused: they count nothing, and code that computes with 64 bits does not take them."""
 
 
 def read_yaml(text: str, file: str, error_class: type[FuseFlowError]) -> YamlText:
@@ -129,7 +130,7 @@ def _parser_errors(file: str, error_class: type[FuseFlowError]) -> Iterator[None
 
 
 class _Extent:
-    """How large a text is if what it refers to is written out at each place."""
+    """The size of a text in values, if each reference is replaced by the values that it refers to."""
 
     def __init__(self, file: str, error_class: type[FuseFlowError]) -> None:
         self._file, self._error_class = file, error_class
@@ -137,7 +138,8 @@ class _Extent:
         self._above: set[int] = set()
 
     def size(self, node: Node | None, depth: int) -> int:
-        """Return how many values there are. Raise the error for a value that is part of itself, or nested too deep."""
+        """Return the number of values at and below a node. Raise the error for a value that is part of itself, or nested too
+        deep."""
         if not isinstance(node, MappingNode | SequenceNode):
             return 1
         if id(node) in self._above:
@@ -174,7 +176,7 @@ def _whole_number(node: ScalarNode) -> int:
 
 
 def _unreadable(root: Node | None) -> ScalarNode | None:
-    """Return the first scalar below a node that has no value, such as a date in a 13th month."""
+    """Return the first scalar below a node that has no value, such as a date in a 13th month, or None if all have one."""
     for node in _scalars(root):
         try:
             _yaml().constructor.construct_object(node)

@@ -61,8 +61,8 @@ class ErrorBoundary(click.Group):
             _fail(ctx, str(FuseFlowError(f"the run was ended from inside, with status {error.code!r}", hint=_HINT_EXIT)), 1)
 
     def make_context(self, *args: Any, **kwargs: Any) -> click.Context:
-        """Return the context of the group. A wrong option of the group itself is told as any other error, and so is a text of help or of
-        the version that cannot be written."""
+        """Return the context of the group. A wrong option of the group itself is reported like any other error. So is a failure
+        to write the help or the version."""
         try:
             return super().make_context(*args, **kwargs)
         except click.exceptions.NoArgsIsHelpError:
@@ -78,7 +78,7 @@ class ErrorBoundary(click.Group):
 
     @staticmethod
     def _explain(ctx: click.Context, problem: Exception) -> NoReturn:
-        """Print what was raised, and end with its status."""
+        """Print the message of an exception that a command raised, and end the process with its exit status."""
         try:
             raise problem
         except FuseFlowError as error:
@@ -97,7 +97,7 @@ class ErrorBoundary(click.Group):
 
 
 def _unwritten(error: OSError) -> FileError:
-    """Return the error of an output that could not be written. If that is standard output, nothing more goes there."""
+    """Return the error of an output that could not be written. If that is standard output, the rest of its text is dropped."""
     if error.filename is None:
         drop_output()
     return FileError(f"{error.filename or 'cannot write the output'}: {error.strerror or error}")

@@ -77,7 +77,7 @@ def bundled(name: str, make: Callable[..., Any], *options: Callable[[Any], Any])
 
 
 def completed(words: Callable[[], Iterable[str]]) -> Callable[[click.Context, click.Parameter, str], list[CompletionItem]]:
-    """Return what completes an option in a shell: the words that begin as the incomplete one, and then files."""
+    """Return a function that completes an option in a shell: by the words that begin with the typed text, or else by files."""
 
     def complete(_context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
         fitting = [CompletionItem(word) for word in words() if word.startswith(incomplete)]
@@ -171,7 +171,7 @@ def say(line: str) -> None:
 
 
 def print_pieces(out: Console, pieces: Iterable[str | Table]) -> None:
-    """Print the lines and tables of a report. An empty line stands between two parts of it."""
+    """Print the lines and tables of a report. An empty line separates two pieces."""
     from fuseflow.report.tables import print_table  # commands that print no tables do without
 
     for piece in pieces:
@@ -188,7 +188,7 @@ def print_notices(out: Console, notices: Iterable[str]) -> None:
 
 
 def require_writable(path: Path, *, directory: bool) -> None:
-    """Raise `FileError` now rather than after the work if `path` cannot be written as a file, or in as a directory."""
+    """Raise `FileError` before the work if the file `path`, or a file in the `directory` `path`, cannot be written."""
     if path.exists() and path.is_dir() != directory:
         raise FileError(f"cannot write `{path}`: it is {'a file' if directory else 'a directory'}")
     _probe(path, path if directory else path.absolute().parent)
@@ -217,7 +217,8 @@ def refuse_inside(output: Path | None, **others: Path | None) -> None:
 
 
 def _probe(path: Path, parent: Path) -> None:
-    """Create a temporary file in `parent` or the nearest existing directory above it. Raises `FileError` if that fails."""
+    """Create a temporary file in `parent` or the nearest existing directory above it. Raises `FileError` about `path` if that
+    fails."""
     nearest = next(p for p in (parent, *parent.absolute().parents) if p.exists())
     try:
         with tempfile.TemporaryFile(dir=nearest):
@@ -240,8 +241,8 @@ def write_out(content: str | bytes, output: Path | None, stdout: TextIO | None =
 
 @contextmanager
 def reserved_stdout(reserved: bool = True) -> Iterator[TextIO]:
-    """Give the block a stream that writes to standard output. Anything else that prints, such as a model file, prints on standard
-    error."""
+    """Yield a stream that writes to standard output. If it is `reserved`, anything else that prints, such as a model file, prints
+    on standard error."""
     stdout = sys.stdout
     with redirect_stdout(sys.stderr) if reserved else nullcontext():
         yield stdout

@@ -17,7 +17,8 @@ Complete = Callable[[click.Context, click.Parameter, str], list[CompletionItem]]
 
 
 def names_of_model(which: Completion, end: str = "", others: tuple[str, ...] = ()) -> Complete:
-    """Return the function that completes an option by names of the model on the line, each with an `end` such as `=`, and by `others`.
+    """Return a function that completes an option by names of the model on the command line, each with an `end` such as `=`, and
+    by `others`. `which` is the kind of names.
 
     The names come from a program text, or from the import that the cache kept. A model that was never imported has none.
     """

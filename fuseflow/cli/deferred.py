@@ -18,7 +18,7 @@ DECLARED, ACTIONS = "fuseflow.cli.", "fuseflow.cli.actions."
 
 
 def deferred(declaration: Callable[[], None]) -> Callable[..., Any]:
-    """Return the function that a declaration stands for: the function of the same name in the module of the same name in `actions`.
+    """Return the action of a declaration: the function of the same name in the module of the same name in `actions`.
 
     The declaration has the options and the help of a command, and nothing else. `fuseflow --help` and the completion of a shell read it,
     and neither has to wait for the compiler.

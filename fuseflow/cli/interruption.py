@@ -48,8 +48,9 @@ def was_interrupted() -> bool:
 
 
 def _let_python_forget() -> None:
-    """Let Python forget that an interruption left a text that it executed, as `dataclasses` and `namedtuple` do. Under `python -m` it would
-    end the process by that signal, though the interruption was handled. It forgets whenever it begins to execute a text."""
+    """Reset Python's note that an interruption left a text that was executed with `exec`, as `dataclasses` and `namedtuple` do.
+    Under `python -m`, Python would end the process by that signal, though the interruption was handled. The note is reset
+    whenever Python begins to execute a text."""
     exec("")
 
 

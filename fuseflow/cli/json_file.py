@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class JsonFile:
-    """The place where JSON is written: nowhere if `path` is None, the `stdout` of the command if it is `-`."""
+    """The destination of JSON: none if `path` is None, and the stream `stdout` of the command if it is `-`."""
 
     path: Path | None
     stdout: TextIO | None = None

@@ -18,7 +18,7 @@ _LEGEND = "fuseflow.legend"
 
 @dataclass(slots=True)
 class Legend:
-    """The heads of the tables that were printed, in their order, and where."""
+    """The heads of the tables that were printed, in their order, and the console on which they were printed."""
 
     heads: dict[str, None] = field(default_factory=dict)
     console: Console | None = None

@@ -29,7 +29,7 @@ MOST_NAME = 24
 
 @contextmanager
 def _terminal_bar(err: Console | None, *columns: str) -> Iterator[Progress | None]:
-    """Yield a bar on a terminal, or None if nobody would see it. Columns are called as below, or are texts with fields of the task."""
+    """Yield a bar on a terminal, or None if there is none. A column is a key of `named`, or a text with fields."""
     if err is None or not err.is_terminal:
         yield None
         return
@@ -68,15 +68,15 @@ def following(activity: str, quiet: bool) -> Iterator[None]:
 
 @contextmanager
 def counting_bar(activity: str, quiet: bool) -> Iterator[Callable[[int, int], None]]:
-    """Yield a function to be called with how much is done, and of how much. A terminal shows both, with the rate and the time that is
-    left."""
+    """Yield a function to be called with the number of items that are done, and of all items. A terminal shows both, with the
+    rate and the time that is left."""
     with _loop_bar(activity, quiet) as tell:
         yield lambda done, total: None if tell is None else tell(activity, done, total)
 
 
 @contextmanager
 def _loop_bar(activity: str, quiet: bool) -> Iterator[Listener | None]:
-    """Yield a listener that shows the loop that it hears of, or None if nobody would see it."""
+    """Yield a listener that shows the loops inside the block, or None if `quiet` or without a terminal."""
     columns = ("spinner", "activity", "bar", "done of all", "{task.fields[rate]}", "passed", "left")
     with _terminal_bar(None if quiet else console(stderr=True), *columns) as bar:
         if bar is None:
@@ -98,16 +98,17 @@ def _loop_bar(activity: str, quiet: bool) -> Iterator[Listener | None]:
 
 @contextmanager
 def search_bar(quiet: bool, limit: float | None) -> Iterator[Callable[[str, int], None]]:
-    """Yield a function to be called with each thing that a search tries, and with how many may follow. A terminal shows it, how many there
-    were and their rate; a file or a pipe gets a line with that every few seconds. Both say what time is left at most: to the limit of the
-    search in seconds, or else for all that may follow at this rate."""
+    """Yield a function to be called with each candidate that a search tries, and with the most candidates that may follow. A
+    terminal shows the candidate, the number so far and their rate; a file or a pipe gets a line with these every few seconds.
+    Both show the most time that is left: up to the `limit` in seconds, or else for all candidates that may follow."""
     if quiet:
         yield lambda text, most: None
         return
     err, start, tried = console(stderr=True), time.monotonic(), 0
 
     def counted(most: int) -> tuple[str, str]:
-        """Count one more candidate. Return texts that say how many were tried, and how many candidates and how much time are left."""
+        """Count one more candidate. Return texts about the candidates that were tried, and about the candidates and the time that
+        are left at `most`."""
         nonlocal tried
         tried += 1
         passed = time.monotonic() - start
@@ -171,9 +172,11 @@ def _notices(err: Console) -> Iterator[None]:
 
 @contextmanager
 def firings_bar(quiet: bool, expected: Mapping[str, float] | None = None) -> Iterator[Report | None]:
-    """Yield a callback for `Compiled.run` that shows the region and its firings, or None if nobody would see it.
+    """Yield a callback for `Compiled.run` that shows the region and its firings, or None if `quiet` or without a terminal.
 
-    `expected` has the firings of each region by its estimate. With it the bar says how much of the run is done, and what time is left."""
+    `expected` has the firings of each region by its estimate. With it the bar shows the part that is done, and the time that is
+    left.
+    """
     if quiet:
         yield None
         return

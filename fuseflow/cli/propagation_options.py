@@ -1,4 +1,4 @@
-"""The options that leave out of a program what its outputs do not need."""
+"""The options of propagation, which leaves out of a program the elements that its outputs do not need."""
 
 from __future__ import annotations
 

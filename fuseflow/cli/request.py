@@ -33,14 +33,14 @@ Observe = Callable[[Source | Program | CompiledRegion], None]
 
 @dataclass(frozen=True, slots=True)
 class ScheduledProgram:
-    """A compiled program, and how its schedule was chosen, if it was."""
+    """A compiled program, and the choice of its schedule, if `auto` made one."""
 
     compiled: Compiled
     choice: ScheduleChoice | None = None
 
     @property
     def runnable(self) -> Compiled | ScheduleChoice:
-        """The object that runs the program: the choice repeats no simulation that it made."""
+        """The object that runs the program: the choice of `auto`, which repeats no simulation, or the compiled program."""
         return self.choice or self.compiled
 
     def json(self, values: dict[str, Any]) -> dict[str, Any]:
@@ -77,8 +77,8 @@ class ProgramRequest:
         observe: Observe = lambda stage: None,
         sample: Sample | None = None,
     ) -> ScheduledProgram:
-        """Compile the model, after choosing what its schedule leaves open, by a sample if one is given. Print what was tried on standard
-        error."""
+        """Compile the model, after choosing the open decisions of its schedule, by a sample if one is given. Print the trials on
+        standard error."""
         if not self.schedule.open and self.auto.flags:
             raise UsageError(
                 f"`{self.auto.flags[0]}` without `auto`",
@@ -125,7 +125,7 @@ class ProgramRequest:
 
 
 def _counted(observe: Observe, progress: Callable[[int, int], None]) -> Observe:
-    """Return an observer that also says how many Einsums of the program are lowered."""
+    """Return an observer that calls `observe`, and also reports how many Einsums of the program are lowered."""
     total, lowered = 0, 0
 
     def observe_and_count(stage: Source | Program | CompiledRegion) -> None:
@@ -142,7 +142,7 @@ def _counted(observe: Observe, progress: Callable[[int, int], None]) -> Observe:
 
 
 def _print_choice(choice: ScheduleChoice) -> None:
-    """Print what was tried on standard error."""
+    """Print the trials of a choice on standard error."""
     from fuseflow.report.auto_tables import auto_lines
 
     err = console(stderr=True)

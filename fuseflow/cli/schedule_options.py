@@ -18,7 +18,7 @@ from fuseflow.schedule.sections import SECTIONS
 
 
 def _option(section: Section) -> Callable[[Any], Any]:
-    """Return the option of a section."""
+    """Return the command-line option that sets a section of a schedule."""
     flag = f"--{section.key.replace('_', '-')}"
     match section:
         case Named() | Names():

@@ -38,7 +38,7 @@ class StageDump:
         return cls(STAGES, directory, every=True) if "all" in after else cls(after, directory)
 
     def __call__(self, stage: Source | Program | CompiledRegion) -> None:
-        """Write a stage that has been reached, if it was asked for."""
+        """Write a stage that compilation has reached, if it is one of `stages`."""
         match stage:
             case Source():
                 if stage.mlir is not None:

@@ -21,11 +21,11 @@ def open_closed_streams() -> None:
 
 
 def drop_output() -> None:
-    """Drop what standard output keeps since it could not be written. Python would try again when the process ends, and end with a status of
-    its own, 120."""
+    """Drop the text in the buffer of standard output, which could not be written. Python would try again when the process ends,
+    and end with a status of its own, 120."""
     sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115 - until the process ends
 
 
 def _unbuffered(number: int) -> TextIO:
-    """Return a stream that keeps nothing that it could not write: Python would try again when the process ends."""
+    """Return a stream to the open file `number` that keeps no text that it could not write: Python would try again at the end."""
     return io.TextIOWrapper(io.FileIO(number, "w", closefd=False), write_through=True)  # type: ignore[type-var,arg-type,unused-ignore]

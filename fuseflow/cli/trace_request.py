@@ -28,7 +28,7 @@ class TraceRequest:
         return Tracer(machine, regions, self.span, progress)
 
     def write(self, tracer: Tracer, model: str) -> str:
-        """Write the file, and return a line about it."""
+        """Write the trace of a tracer to the file, and return a line about it. `model` is the name of the model in the trace."""
         write_out(trace_file(tracer, model, compress=self.file.suffix == ".gz"), self.file)
         return trace_line(tracer.regions, str(self.file))
 

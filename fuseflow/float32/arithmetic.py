@@ -23,7 +23,7 @@ def scalar_function(row: Operator | Reducer, arithmetic: Arithmetic) -> Callable
     """Return an operator, or the step of a reduction, on numbers.
 
     In `f32` operands are 32-bit floats. The result is computed as `FUNCTIONS` say, or in 64-bit floats and rounded once. The
-    steps of a `rounded` reduction are not, only its result.
+    steps of a `rounded` reduction are not rounded, only its result.
 
     >>> from fuseflow.ops import operator
     >>> scalar_function(operator("mul"), "f32")(3.0, value_of(0x3DCCCCCD))

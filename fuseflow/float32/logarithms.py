@@ -73,7 +73,7 @@ def power(a: int, b: int) -> int:
 
 
 def _finite_power(x: int, b: int, sign: int) -> int:
-    """Return the word of the power of a positive number, with this sign."""
+    """Return the word of the power of the positive number of word `x`, to the exponent of the word `b`, with this sign."""
     value, units = logarithm(x)
     falls = (value < 0) != (b & SIGN != 0)
     digits, dropped = _normalized(-value if value < 0 else value, 37)
@@ -88,6 +88,7 @@ def _finite_power(x: int, b: int, sign: int) -> int:
 
 
 def _normalized(magnitude: int, digits: int) -> tuple[int, int]:
-    """Return the leading `digits` binary digits of a number, and how many digits were dropped. A negative count of zeros was added."""
+    """Return the leading `digits` binary digits of a number, and how many digits were dropped. If the count is negative, so many
+    zeros were appended."""
     dropped = bit_length(magnitude) - digits
     return (magnitude >> dropped if dropped > 0 else magnitude << -dropped), dropped

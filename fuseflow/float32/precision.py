@@ -29,7 +29,8 @@ def widest(precisions: Sequence[Precision]) -> Precision:
 
 
 def precision_of_number(value: float) -> Precision:
-    """Return the precision that a constant asks for. Whole numbers, infinities and NaN ask for none."""
+    """Return the precision that a constant requires: `f32` for a fraction, and `integer`, which is the lowest, for whole numbers,
+    infinities and NaN."""
     return "f32" if math.isfinite(value) and not value.is_integer() else "integer"
 
 
@@ -65,7 +66,7 @@ def _keeps_integers(function: str, constants: Sequence[float | None]) -> bool:
 
 
 def arithmetic_of(precision: Precision, rounds: bool) -> Arithmetic:
-    """Return the arithmetic in which numbers of a precision are computed. `rounds` says whether results may have more digits."""
+    """Return the arithmetic in which numbers of a precision are computed. `rounds`: results may have more digits than that."""
     match precision:
         case "f32":
             return "rounded" if rounds else "f64"

@@ -65,7 +65,7 @@ def quarter_turns(a: int) -> tuple[int, bool, int, int]:
 
 
 def _digits(piece: int, shift: int) -> int:
-    """Return 28 digits of 2 / pi, which begin at digit `shift` of a piece."""
+    """Return 28 binary digits of 2 / pi, which begin at digit `shift` of a piece."""
     return (TWO_OVER_PI[piece] << shift | TWO_OVER_PI[piece + 1] >> PIECE - shift) & MASK
 
 

@@ -56,7 +56,7 @@ def value_of(word: int) -> float:
 
 
 def is_nan(word: int) -> bool:
-    """Return whether a word is a NaN. Many words are."""
+    """Return whether a word is a NaN. There are many words of NaN."""
     return (word & ~SIGN) > INFINITY
 
 

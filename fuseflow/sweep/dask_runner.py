@@ -27,7 +27,8 @@ MAX_SUBMITTED = 1000
 
 
 class ProcessPlugin(WorkerPlugin):
-    """A plugin on every worker that keeps pools of one process, as many as points are measured at a time. They keep traced models."""
+    """A plugin on every worker that keeps pools of one process each, one for every point that is measured at a time. The
+    processes keep traced models."""
 
     name = PLUGIN
 
@@ -130,7 +131,7 @@ def _require_address(address: str, timeout: float) -> None:
 
 
 def _outcome(task: Task, future: Any) -> TaskOutcome:
-    """Return the outcome that a worker computed, or the failure of a task whose workers were all lost.
+    """Return the outcome that a worker computed, or a failed outcome if all its workers were lost, or for an internal error.
 
     A result that was lost with its worker after the task finished is computed again.
     """

@@ -67,7 +67,8 @@ def schedules(
 
 
 def _merge_sections(sections: Mapping[str, Any], more: Mapping[str, Any]) -> dict[str, Any]:
-    """Return sections of a schedule with the sections of `more` added. Mappings are merged, and all else is replaced."""
+    """Return sections of a schedule with the sections of `more` added. A mapping in both is merged; any other value of `more`
+    replaces the old one."""
     merged = dict(sections)
     for key, value in more.items():
         merged[key] = {**merged[key], **value} if isinstance(value, dict) and isinstance(merged.get(key), dict) else value
@@ -204,7 +205,7 @@ def _check_settings(
 
 
 def _located(file: SweepFile, data: str) -> str:
-    """Return a data spec in which the name of a file is relative to the current directory and not to the directory of the sweep."""
+    """Return a data spec in which the name of a file is relative to the current directory, not to that of the sweep."""
     return str(file.folder / data) if names_file(split_spec(data)[0]) else data
 
 

@@ -39,7 +39,7 @@ def content_digest(model: Path, tensors: Path | None, data: str | None, data_dir
 
 
 def _model_files(model: Path) -> Iterator[Path]:
-    """Yield the file of a model, and the modules in its folder that it imports, directly or not."""
+    """Yield the file of a model, and the modules in its folder that it imports, directly or through other modules."""
     factory = Factory.parse(str(model))
     files = [model if factory is None else factory.file]
     for path in files:

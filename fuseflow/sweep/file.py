@@ -79,7 +79,7 @@ class SweepFile:
 
     @contextmanager
     def blame(self, *path: int | str) -> Iterator[None]:
-        """Give errors that are raised inside the place of an entry in the file."""
+        """Give an error that is raised inside the block the place of the entry at `path` in the file, if it has none."""
         try:
             yield
         except FuseFlowError as error:
@@ -133,7 +133,8 @@ def _schedules(text: YamlText, content: SweepContent, folder: Path) -> dict[str,
 
 
 def _sections(content: Any, text: YamlText, at: tuple[int | str, ...] = ()) -> Mapping[str, Any]:
-    """Return the sections of a schedule in a form that can be merged. Raises an error with the place of a section that no schedule has."""
+    """Return the sections of the schedule `content`, which stands at the path `at` of the text, in a form that can be merged.
+    Raises an error with the place of a section that no schedule has."""
     parsed = read_document(content, text, at)
     Schedule.from_document(parsed)
     return parsed.sections.model_dump(exclude_unset=True)
@@ -158,7 +159,7 @@ def _axes(
 
 
 def _axis_value(text: YamlText, key: str, n: int, value: Any) -> Mapping[str, Any]:
-    """Return the sections of one value on an axis."""
+    """Return the sections of a schedule that one value on an axis sets: value number `n` of the axis `key`."""
     place = text.place("vary", key, n)
     try:
         return _sections({key: value}, YamlText(value, text.file, None))
@@ -168,7 +169,7 @@ def _axis_value(text: YamlText, key: str, n: int, value: Any) -> Mapping[str, An
 
 
 def _check_conflict(text: YamlText, key: str, sections: Mapping[str, Any], schedules: Mapping[str, Mapping[str, Any]]) -> None:
-    """Raise `SweepError` if a value on an axis would replace a section that a schedule has."""
+    """Raise `SweepError` if a value on the axis `key`, with these `sections`, would replace a section of one of the schedules."""
     for name, base in schedules.items():
         for section, value in sections.items():
             stated = base.get(section)

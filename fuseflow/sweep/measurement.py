@@ -52,7 +52,7 @@ class Measurement:
 
 @dataclass(frozen=True, slots=True)
 class SourceEstimator:
-    """A model with its data, and an estimator that keeps what it counted of the data."""
+    """A model with its data, and an estimator that keeps its counts on the data."""
 
     source: Source
     estimator: Estimator = field(default_factory=lambda: Estimator(assume_unknown=True))
@@ -112,8 +112,8 @@ def _forget_modules(folder: Path) -> None:
 def compile_point(
     loaded: SourceEstimator, point: Point, top: int, sample: Sample | None = None
 ) -> tuple[Compiled, GraphExecutor]:
-    """Compile a point; returns the program and the executor of its graphs. `top` is how many candidates `auto` simulates, or
-    samples, if it has a choice."""
+    """Compile a point; returns the program and the executor of its graphs. `top` is the number of candidates that `auto`
+    simulates, or samples, if the schedule leaves it a choice."""
     schedule = replace(Schedule.from_yaml(point.schedule), places={})  # no file of the user has these lines
     machine = Machine.model_validate(point.machine)
     if schedule.open:
@@ -224,7 +224,7 @@ def _energy(measured: ProgramEstimate | Result) -> RowValues:
 
 
 def _chosen_schedule(point: Point, program: Compiled) -> RowValues:
-    """Return the schedule that `auto` chose, as a value of the row; nothing if the point has it in full."""
+    """Return the schedule that `auto` chose, as a value of the row; {} if it is the schedule of the point."""
     chosen = program.schedule.to_yaml()
     return {} if chosen == point.schedule else {"schedule": chosen}
 

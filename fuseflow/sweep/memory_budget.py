@@ -60,8 +60,8 @@ def memory_of(pid: int) -> int:
 class MemoryForecast:
     """A forecast of the bytes of memory that tasks take, of a `budget`.
 
-    A task is expected to take what tasks of the same source and mode took at most. Before one of them has run, it is expected to take the
-    share of one of `jobs`.
+    A task is expected to take the most that a task of the same source and mode took so far. Before such a task has run, it is
+    expected to take the budget divided by `jobs`.
     """
 
     budget: int
@@ -69,7 +69,7 @@ class MemoryForecast:
     _peaks: dict[tuple[str, str], int] = field(default_factory=dict)
 
     def learn(self, source: str, mode: str, peak: int) -> None:
-        """Take the peak of a task into account."""
+        """Take the peak of the memory of a task of this source and mode into account."""
         self._peaks[source, mode] = max(peak, self._peaks.get((source, mode), 0))
 
     def bytes_of(self, task: Task) -> int:

@@ -15,7 +15,7 @@ Mode = Literal["estimate", "sample", "simulate"]
 """How a point is measured."""
 ALL_MODES: tuple[Mode, ...] = get_args(Mode)
 Scalar = str | int | float | bool | None
-"""The value of an option."""
+"""The value of an option of a model file."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +51,8 @@ class Point:
 
     @property
     def workload(self) -> str:
-        """A key that points share if they can be compared: if they differ only in the schedule, or in whether they propagate."""
+        """A key that points share if they can be compared: they have the same model, data and machine, and may differ in schedule
+        and `propagate`."""
         return _hashed([self._read(), self._hardware()])
 
     def key(self, mode: Mode) -> str:

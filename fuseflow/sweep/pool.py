@@ -72,7 +72,7 @@ class Pool:
         worker.kill()
 
     def _begin(self, queue: TaskQueue) -> None:
-        """Give tasks to idle processes, and start processes for the tasks that are left."""
+        """Send tasks of the queue to idle processes, and start processes for more tasks, as `jobs` and the memory allow."""
         for worker in [w for w in self._workers if w.task is None and not w.alive]:
             self._drop(worker)
         while len(busy := self._busy()) < self.jobs and not any(w.alone for w in busy):
@@ -88,7 +88,7 @@ class Pool:
             idle.give(task or alone, alone is not None)  # type: ignore[arg-type]
 
     def _ready_workers(self) -> list[WorkerProcess]:
-        """Return the processes that have sent something or are gone. Waits for one of them for `TICK` seconds at most."""
+        """Return the busy processes that have sent something or are gone. Waits for the first one, for `TICK` seconds at most."""
         with selectors.DefaultSelector() as selector:
             for worker in self._busy():
                 selector.register(worker.output, selectors.EVENT_READ, worker)

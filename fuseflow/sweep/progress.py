@@ -59,8 +59,8 @@ class SweepProgress:
         return None if not new else self.left * (self.clock() - self._began) / new
 
     def line(self, axes: tuple[str, ...]) -> str:
-        """Return the progress as one line of text, with the best point of all in the mode that was noted last. Of several workloads it
-        names the one that it is of."""
+        """Return the progress as one line of text, with the best point of all in the mode that was noted last. `axes` are the
+        axes whose labels name the point."""
         parts = [f"{self.done:,} of {self.total:,}"]
         parts += [f"{self.failed:,} failed"] if self.failed else []
         if self.left and self.seconds_left is not None:

@@ -14,7 +14,7 @@ class Runner(Protocol):
     """A runner of tasks."""
 
     def run(self, tasks: Iterable[Task]) -> Iterator[tuple[Task, TaskOutcome]]:
-        """Yield every task with its outcome as soon as it is known, in any order. Whatever happens to a task is an outcome.
+        """Yield every task with its outcome as soon as it is known, in any order. A task that fails has an outcome, too.
 
         Closing the iterator ends the tasks that run.
         """
@@ -51,7 +51,8 @@ class TaskQueue:
         self._alone.append(task)
 
     def take(self, loaded: Iterable[str], fits: Callable[[Task], bool]) -> Task | None:
-        """Remove and return the next task that fits beside others, preferring the `loaded` sources. None if no task fits."""
+        """Remove and return the next task that fits beside others, preferring the `loaded` sources. `fits` says whether a task
+        fits. None if no task does."""
         sources = [*(s for s in loaded if s in self._by_source), *self._by_source]
         source = next((s for s in sources if fits(self._by_source[s][0])), None)
         if source is None:

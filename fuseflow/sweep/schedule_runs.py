@@ -28,8 +28,8 @@ TRANSIENT = frozenset(("limit", "memory", "crash"))
 class StoredRuns:
     """A function that simulates schedules in `jobs` processes, and keeps a row of each in a store that is open for writing.
 
-    `point` is the model and the machine without a schedule. `simulated` counts the simulations that were made, and `reused` the rows that
-    took the place of one. Rows of another fuseflow do not count.
+    `point` is the model and the machine without a schedule. `simulated` counts the simulations that were made, and `reused` the
+    rows that took the place of one. Rows of another version of fuseflow are not used.
     """
 
     point: Point
@@ -52,7 +52,7 @@ class StoredRuns:
         return [_run(known[task.key]) for task in tasks]
 
     def _known(self) -> dict[str, TaskOutcome]:
-        """Return the outcomes in the store that answer for this fuseflow."""
+        """Return the outcomes in the store, by key, that this version of fuseflow computed, without transient failures."""
         rows = self.store.rows().items()
         return {k: row.outcome for k, row in rows if row.code == code_version() and row.outcome.reason not in TRANSIENT}
 
@@ -69,7 +69,8 @@ def _run(outcome: TaskOutcome) -> TrialRun:
 
 
 def point_of(spec: ModelSpec, machine: Machine) -> Point:
-    """Return the point of a model on a machine, without a schedule. Raises `UsageError` for a model that no content tells."""
+    """Return the point of a model on a machine, without a schedule. Raises `UsageError` for a model that the content of files
+    does not identify."""
     path, sparsity = Path(str(spec.model)), spec.sparsity
     factory = Factory.parse(str(path))
     if (factory is None and path.suffix not in (".ein", ".mlir")) or (factory is not None and factory.module) or spec.dims:

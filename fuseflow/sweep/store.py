@@ -131,7 +131,7 @@ class Store:
 
     @property
     def is_written_by_another(self) -> bool:
-        """Whether another process has the right to add rows."""
+        """Return whether another process has the right to add rows now."""
         if self._writing:
             return False
         try:
@@ -191,7 +191,7 @@ class Store:
         return bool(self._database.execute("SELECT 1 FROM sqlite_master WHERE name = 'runs'").fetchone())
 
     def _checked(self, record: tuple[Any, ...]) -> tuple[str, ResultRow]:
-        """Return the key and the content of a row. Raise `FileError` for one that this program did not write."""
+        """Return the key and the content of `record`, a row of the table. Raise `FileError` for a row that is damaged."""
         key, mode, source, labels, values, *rest = record
         reason, error, seconds, peak, attempt, finished, code = rest
         try:
@@ -258,7 +258,7 @@ def _prepare(database: sqlite3.Connection, path: Path) -> None:
 
 
 def _is_own(database: sqlite3.Connection, contents: list[tuple[str, str]]) -> bool:
-    """Return whether a database has the tables of a store, with their columns, also the computed columns."""
+    """Return whether a database has the tables of a store, with their columns, computed columns included."""
     if sorted(contents) not in ([("table", "rows")], [("table", "rows"), ("table", "runs")]):
         return False
     columns = {name: [column[1] for column in database.execute(f"PRAGMA table_xinfo({name})").fetchall()] for _, name in contents}

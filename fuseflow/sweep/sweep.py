@@ -18,8 +18,8 @@ PointCallback = Callable[[LabeledPoint, Task, TaskOutcome], None]
 
 @dataclass(slots=True)
 class Sweep:
-    """A sweep of a design space. `redo` names rows that do not count as done: `failed` ones, `stale` ones of another fuseflow, and
-    simulations whose run was not `kept`. `keep_runs` keeps the run of each simulation for its page."""
+    """A sweep of a design space. `redo` names rows that do not count as done: `failed` ones, `stale` ones of another version of
+    fuseflow, and simulations whose run was not `kept`. `keep_runs` keeps the run of each simulation for its page."""
 
     file: SweepFile
     space: DesignSpace
@@ -96,7 +96,7 @@ class Sweep:
         return self.file.content.mode != "prune" or len(recorded_outcomes(rows, self.space, "estimate")) == len(self.space)
 
     def expected_tasks(self) -> int:
-        """Return the number of tasks, as far as it is known. For `prune` it counts as many simulations as there may be."""
+        """Return the number of tasks, as far as it is known. For `prune` it is the greatest number that is possible."""
         if self.file.content.mode != "prune":
             return len(self.space)
         groups = _by_workload(list(self.space.points)).values()
@@ -104,7 +104,7 @@ class Sweep:
 
 
 def recorded_outcomes(rows: Mapping[str, ResultRow], space: DesignSpace, mode: Mode) -> dict[str, TaskOutcome]:
-    """Return the outcomes that the store has of the points of a space in a mode, by key."""
+    """Return the outcomes, by key, that the rows of a store have for the points of a space in a mode."""
     keys = (labeled.point.key(mode) for labeled in space.points)
     return {key: rows[key].outcome for key in keys if key in rows}
 

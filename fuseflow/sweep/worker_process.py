@@ -1,4 +1,4 @@
-"""The handle of a process that measures points: it is given a task, and sends the outcome unless it dies."""
+"""The handle of a process that measures points: the process gets a task, and sends the outcome unless it dies."""
 
 from __future__ import annotations
 
@@ -29,8 +29,9 @@ ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_
 class WorkerProcess:
     """A process that measures points.
 
-    `log` is the file of its standard error. `task` is the task that it runs, since the time `started`; `alone` says that nothing runs
-    beside it. `ready` says that it can begin, and `sources` are the models that it has loaded, the latest last.
+    `log` is the file of its standard error. `task` is the task that it runs, since the time `started`; `alone` says that nothing
+    runs beside it. `ready` says that the process has started and can begin. `sources` are the models that it has loaded, the
+    latest last.
     """
 
     process: subprocess.Popen[bytes]
@@ -75,7 +76,7 @@ class WorkerProcess:
         return self.task is not None and self.task.limit is not None and time.monotonic() > self.started + self.task.limit
 
     def give(self, task: Task, alone: bool) -> None:
-        """Send a task. A process that is gone is noticed when it is read."""
+        """Send a task. A process that has died is noticed when its messages are read."""
         self.task, self.alone = task, alone
         self.started = time.monotonic() if self.ready else math.inf
         line = json.dumps({"key": task.key, "mode": task.mode, "point": asdict(task.point), "keep_run": task.keep_run}) + "\n"

@@ -1,4 +1,4 @@
-"""What `fuseflow area` does."""
+"""The action of the command `fuseflow area`, which `cli/area.py` declares."""
 
 from __future__ import annotations
 

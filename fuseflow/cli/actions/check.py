@@ -1,4 +1,4 @@
-"""What `fuseflow check` does."""
+"""The action of the command `fuseflow check`, which `cli/check.py` declares."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What `fuseflow compile` does."""
+"""The action of the command `fuseflow compile`, which `cli/compile.py` declares."""
 
 from __future__ import annotations
 
@@ -69,7 +69,8 @@ def compile_command(
 
 
 def _require_writable(target: Path | None, emit: str | None, program: ProgramRequest, dump: StageDump) -> None:
-    """Raise an error now rather than after the work if the target cannot be written."""
+    """Raise an error before the work if the target, a file or directory, cannot be written, or if another output would be in
+    it."""
     if target is None or (emit is not None and str(target) == "-"):
         return
     if emit is None:

@@ -1,4 +1,4 @@
-"""What `fuseflow cosimulate` does."""
+"""The action of the command `fuseflow cosimulate`, which `cli/cosimulate.py` declares."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def _print_units(rows: list[Cosimulation]) -> None:
 
 
 class _Comparison:
-    """An executor of graphs that also runs the circuit of each, or of one region."""
+    """An executor of graphs that simulates each graph and also runs its circuit, or the circuit of one region only."""
 
     def __init__(self, region: str | None, tool: str, wave: Path | None) -> None:
         self.region, self.tool, self.wave = region, tool, wave

@@ -1,4 +1,4 @@
-"""What `fuseflow doctor` does."""
+"""The action of the command `fuseflow doctor`, which `cli/doctor.py` declares."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def _cp_sat() -> str:
 
 
 def _made_ahead() -> str:
-    """Say how many kernels need no compilation here. That there are none is no fault: numba compiles them when they are needed."""
+    """Return words for the number of kernels that are compiled already. None is no fault: numba compiles a kernel when needed."""
     from fuseflow.sim.engine.ahead import all_kernels
 
     stores = package_stores()

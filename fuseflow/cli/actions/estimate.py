@@ -1,4 +1,4 @@
-"""What `fuseflow estimate` does."""
+"""The action of the command `fuseflow estimate`, which `cli/estimate.py` declares."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What `fuseflow explain cycles` does."""
+"""The action of the command `fuseflow explain cycles`, which `cli/explain_cycles.py` declares."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What `fuseflow explain fusion` does."""
+"""The action of the command `fuseflow explain fusion`, which `cli/explain_fusion.py` declares."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What `fuseflow explain order` does."""
+"""The action of the command `fuseflow explain order`, which `cli/explain_order.py` declares."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What `fuseflow explain plan` does."""
+"""The action of the command `fuseflow explain plan`, which `cli/explain_plan.py` declares."""
 
 from __future__ import annotations
 

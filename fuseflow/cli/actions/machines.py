@@ -1,4 +1,4 @@
-"""What `fuseflow machines` does."""
+"""The action of the command `fuseflow machines`, which `cli/machines.py` declares."""
 
 from __future__ import annotations
 

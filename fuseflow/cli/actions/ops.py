@@ -1,4 +1,4 @@
-"""What `fuseflow ops` does."""
+"""The action of the command `fuseflow ops`, which `cli/ops.py` declares."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What `fuseflow propagate` does."""
+"""The action of the command `fuseflow propagate`, which `cli/propagate.py` declares."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def propagate(
 
 
 def _rows(spec: ModelSpec, knowledge: PropagationSpec) -> tuple[Sequence[AttributeRow], str, list[str]]:
-    """Return the rows of a model, the name of the analysed program or graph, and notices."""
+    """Return the rows of a model, whether Einsums or a graph of operators were analysed, by name, and notices."""
     try:
         source = load(spec)
     except FrontendError as error:

@@ -1,4 +1,4 @@
-"""What `fuseflow report` does."""
+"""The action of the command `fuseflow report`, which `cli/report.py` declares."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def report(
 
 
 def _sweep(run: Path, store: Path | None, no_runs: bool, quiet: bool) -> str:
-    """Return the page of a sweep."""
+    """Return the page of the sweep file `run`. `no_runs` leaves the pages of its runs out."""
     from fuseflow.cli.actions.sweep import open_sweep  # both load what reads sweeps, which pages of runs do not need
     from fuseflow.report.page.sweep_page import sweep_page
 
@@ -65,8 +65,8 @@ def _runs(run: Path, other: Path | None, cycles: Path | None, baseline: Path | N
 
 
 def _usual(run: Path, other: Path | None) -> Path:
-    """Return where the page goes if nothing is said: into the directory of the run, or beside its file. A comparison goes to where the
-    command is given."""
+    """Return the path of a page if the user names none: in the directory of the run, or beside its file. A comparison goes to the
+    current directory."""
     if other is not None:
         return Path(COMPARISON)
     return run / PAGE if run.is_dir() else run.with_suffix(".html")
@@ -93,7 +93,7 @@ def _refuse_unused(
 
 
 def _note(run: Path) -> None:
-    """List the page as one of the files of the run's directory before it is written, so that the next run may replace it."""
+    """Add the page to the manifest of the directory of a run before the page is written, so that the next run may replace it."""
     about = read_json(run / MANIFEST)
     files = about.get("files") if isinstance(about, dict) else None
     if isinstance(files, list) and PAGE not in files:

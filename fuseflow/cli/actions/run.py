@@ -1,4 +1,4 @@
-"""What `fuseflow run` does."""
+"""The action of the command `fuseflow run`, which `cli/run.py` declares."""
 
 from __future__ import annotations
 
@@ -91,12 +91,12 @@ def run(
 
 
 def _in_vain(compiled: Compiled) -> tuple[str, ...]:
-    """Return the notices that are printed before a run: that it takes long, or that narrow types gain nothing."""
+    """Return the notices before a run: that narrow types gain nothing, or that the run takes long."""
     return tuple(notice for notice in (compiled.narrow_notice, long_run_notice(compiled)) if notice)
 
 
 def _explained(scheduled: ScheduledProgram, target: Target, progress: ProgressCallback | None) -> dict[str, str]:
-    """Return the file that says which parts take the cycles of a run, and which changes would take fewer."""
+    """Return the content of `cycles.json` by its name: what takes the cycles of a run, and which changes take fewer."""
     from fuseflow.explain.cycles import explain_cycles  # takes long to load, and a run that is not explained does without
 
     report = explain_cycles(scheduled.compiled, target.engine, progress, with_stalls=True)
@@ -104,7 +104,8 @@ def _explained(scheduled: ScheduledProgram, target: Target, progress: ProgressCa
 
 
 def _bisected(compiled: Compiled, target: Target, passed: bool, quiet: bool) -> tuple[str, ...]:
-    """Return sentences about where the values of a program begin to differ."""
+    """Return sentences about the first Einsum whose values differ from their reference. `passed`: the outputs passed the
+    check."""
 
     def alone() -> Compiled:
         names = [einsum.name for einsum in compiled.source.program.einsums]

@@ -1,4 +1,4 @@
-"""What `fuseflow schedule` does."""
+"""The action of the command `fuseflow schedule`, which `cli/schedule.py` declares."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def schedule(
 
 
 def _print(choice: BudgetChoice, run: StoredRuns | None, json_file: JsonFile, output: Path | None) -> None:
-    """Print the report: on standard error if standard output has the schedule or the JSON."""
+    """Print the report of a choice: on standard error if the schedule or the JSON goes to standard output."""
     out = console(stderr=json_file.to_stdout or str(output) == "-")
     print_pieces(out, budget_lines(choice))
     if run is not None:
@@ -80,7 +80,7 @@ def _print(choice: BudgetChoice, run: StoredRuns | None, json_file: JsonFile, ou
 
 
 def _check_outputs(output: Path | None, pareto: str | None, pareto_to: Path | None, json_file: JsonFile) -> None:
-    """Raise an error now rather than after the search for files that cannot be written, and for two that are one."""
+    """Raise an error before the search for files that cannot be written, and for two options that name one file."""
     if pareto_to is not None and pareto is None:
         raise UsageError("`--pareto-to` without `--pareto`", hint="name a resource, as in `--pareto mul`")
     if pareto_to is not None:

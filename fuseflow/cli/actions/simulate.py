@@ -1,4 +1,4 @@
-"""What `fuseflow simulate` does."""
+"""The action of the command `fuseflow simulate`, which `cli/simulate.py` declares."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What `fuseflow sparsify` does."""
+"""The action of the command `fuseflow sparsify`, which `cli/sparsify.py` declares."""
 
 from __future__ import annotations
 

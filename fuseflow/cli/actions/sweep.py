@@ -1,4 +1,4 @@
-"""What `fuseflow sweep` does."""
+"""The action of the command `fuseflow sweep`, which `cli/sweep.py` declares."""
 
 from __future__ import annotations
 
