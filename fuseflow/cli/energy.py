@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class EnergyRequest:
-    """Whether energies are wanted, and the user's file of the energies of events, if there is one."""
+    """Whether `--energy` was passed, and the user's file of the energies of events, if there is one."""
 
     wanted: bool
     file: Path | None

@@ -18,7 +18,8 @@ INTERRUPTED: Final = 130
 
 
 class _Interruptions:
-    """Whether the command of this process was interrupted. A library may turn a `KeyboardInterrupt` into an error of its own."""
+    """Whether the command of this process was interrupted. It is noted here, because a library may turn a `KeyboardInterrupt`
+    into another error."""
 
     seen = False
 

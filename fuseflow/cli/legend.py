@@ -59,7 +59,7 @@ def _remember(context: click.Context, _: click.Parameter, value: bool) -> None:
 
 
 def asked_legend() -> Legend | None:
-    """Return the legend of the command that is being run, if its user asked for one."""
+    """Return the legend of the command that is being run, or None if `--legend` was not passed."""
     context = click.get_current_context(silent=True)
     legend = None if context is None else context.meta.get(_LEGEND)
     return legend if isinstance(legend, Legend) else None

@@ -39,11 +39,11 @@ class ResultOutput:
 
     @property
     def has_tables(self) -> bool:
-        """Return whether `--top`, `--memory` or `--resources` asks for tables."""
+        """Return whether `--top`, `--memory` or `--resources` was passed, which print tables."""
         return self.top is not None or self.memory or self.resources
 
     def print_tables(self, out: Console, result: Result) -> None:
-        """Print the tables that `--top`, `--memory` and `--resources` ask for."""
+        """Print the tables of `--top`, `--memory` and `--resources`, as far as these were passed."""
         from fuseflow.report.memory_tables import memory_tables
         from fuseflow.report.resource_tables import resource_table
         from fuseflow.report.tables import top_tables

@@ -32,5 +32,5 @@ class SafeConsole(Console):
         return super().render_str(visible(text), *args, **kwargs)
 
     def on_broken_pipe(self) -> None:
-        """End the command in silence where nobody reads its output any more, as in `fuseflow ops | head -1`."""
+        """End the command in silence if the reader of its output has ended, as in `fuseflow ops | head -1`."""
         raise BrokenPipeError(errno.EPIPE, os.strerror(errno.EPIPE))

@@ -13,7 +13,7 @@ from fuseflow.report.image_formats import IMAGE_FORMATS
 
 
 class DefaultCommandGroup(click.Group):
-    """A command group in which `run` may be left out: its arguments may stand in the place of a command name."""
+    """A command group in which `run` may be left out: the arguments of `run` may follow the group at once."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         if args and args[0] not in self.commands and args[0] not in ("-h", "--help", "--debug"):

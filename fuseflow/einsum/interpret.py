@@ -268,8 +268,8 @@ def _reduce(node: Reduce, arrays: Mapping[str, Operand], sizes: Mapping[str, int
 def _product_with_sparse(
     factors: tuple[Expr, ...], over: tuple[str, ...], arrays: Mapping[str, Operand], sizes: Mapping[str, int]
 ) -> Labeled | None:
-    """Return the sum of two factors over one index, where one is an access of a large sparse matrix and the other is of any form; None
-    where `sparse_product` cannot tell."""
+    """Return the sum of the product of two factors over one index, where one is an access of a large sparse matrix and the other
+    is of any form; None where `sparse_product` returns None."""
     if len(factors) != 2 or len(over) != 1 or set(free_indices(factors[0])) & set(free_indices(factors[1])) != set(over):
         return None
     if not any((access := plain_access(f)) and isinstance(arrays[access.tensor], SparseArray) for f in factors):

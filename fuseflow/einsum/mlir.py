@@ -322,7 +322,7 @@ def _span(attribute: ir.Attribute) -> Span:
 
 
 def _check_types(program: Program, reader: _Reader) -> None:
-    """Refuse a definition whose result does not have the type that the program gives it."""
+    """Raise `ProgramError` for a definition whose result in MLIR has another type than in the program."""
     declared, sizes = program.declared, shapes(program)
     for op, einsum in reader.einsums:
         wanted = _result_type(einsum.name, declared.get(einsum.name), sizes[einsum.name])

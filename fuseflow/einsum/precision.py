@@ -52,7 +52,7 @@ def operator_precisions(op: str, args: Sequence[Valued]) -> tuple[Precision, Pre
 
 
 def with_roundings(einsum: Einsum, precisions: Mapping[str, Precision]) -> Einsum:
-    """Return a statement that says its roundings to 32-bit floats itself, so that 64-bit floats compute what it means.
+    """Return a statement that has its roundings to 32-bit floats as operators, so that 64-bit floats compute what it means.
 
     >>> from fuseflow.einsum.parse import parse
     >>> program = parse("tensor A[4]\\n B[i] = A[i] / 0.5\\n output B")

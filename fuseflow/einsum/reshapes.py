@@ -97,9 +97,8 @@ def is_view(einsum: Einsum) -> bool:
 
 @dataclass(slots=True)
 class _Refinement:
-    """The elimination of the reshapes of one program, statement by statement. `storage` gives for every tensor its new name and the parts
-    in which it is computed, and `view_names` the views of it in other parts.
-    """
+    """The elimination of the reshapes of one program, statement by statement. `storage` gives for every tensor its new name and
+    the parts in which it is computed, and `view_names` the names of its views in other parts."""
 
     program: Program
     kept: frozenset[str]
@@ -164,8 +163,7 @@ class _Refinement:
         return frozenset(e.name for e in reshapes if boundary_dimensions.isdisjoint(map(self.dims.find, split_axes(e))))
 
     def _hold(self, einsum: Einsum) -> None:
-        """Decide in which parts a result is computed: the parts of its indices. If it is seen whole, too, it gets another
-        name."""
+        """Decide in which parts a result is computed: the parts of its indices. If it is also seen whole, it is renamed."""
         wanted = tuple(self._extents(einsum, index) for index in einsum.indices)
         if wanted != tuple(self.dims.parts((einsum.name, p)) for p in range(len(wanted))):
             self.barriers.add(einsum.name)

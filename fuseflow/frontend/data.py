@@ -86,7 +86,7 @@ class Data:
     """A notice that is shown beside every result, such as that the data are generated and not the published ones."""
 
     def __getattr__(self, name: str) -> NoReturn:
-        """Raise an error that names the attribute of data to use instead of the one that a model asks for."""
+        """Raise an error for an attribute that the data lack. It names the attribute to use instead."""
         known = _ELSEWHERE.get(name)
         hint = f"it is `data.{known}` here" if known else did_you_mean(name, (*_ATTRIBUTES, "matrix", "edges", "inputs"))
         raise MissingAttributeError(f"`data` has no `{name}`", hint=hint, notes=(self.interface,))

@@ -130,7 +130,7 @@ def _option(parameter: Parameter, hint: Any) -> BuildOption:
 
 
 def _read(text: str, kind: type) -> Any:
-    """Return the value that a text stands for, or the text itself if it is not a value of this kind."""
+    """Return the value of this kind that a text means, or the text itself if it means none."""
     if kind is bool:
         return _TRUTHS.get(text.lower(), text)
     try:

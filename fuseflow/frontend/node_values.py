@@ -74,7 +74,7 @@ def _argument(name: str, tensor: torch.Tensor, exported: ExportedGraph) -> torch
 
 
 def _kept(exported: ExportedGraph) -> frozenset[str]:
-    """Return the nodes that depend on the marker of a `keep`, which stands for a rule and is no tensor of the model."""
+    """Return the nodes that depend on the marker of a `keep`, which represents a rule and is no tensor of the model."""
     placeholders = (node for node in exported.graph.nodes if node.op == "placeholder")
     dependent = {node for node, name in zip(placeholders, exported.tensors, strict=True) if name in exported.kept}
     for node in exported.graph.nodes:

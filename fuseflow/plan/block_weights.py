@@ -31,8 +31,8 @@ ROWS = 32
 
 @dataclass(frozen=True, slots=True)
 class BlockWeights(Generic[M]):
-    """The weights of forms on machines. `cycles` says how long a program takes on a machine with its arrays. Every weight is measured once,
-    when it is first asked for, and is kept in `measured`."""
+    """The weights of forms on machines. `cycles` returns the cycles that a program takes on a machine with its arrays. Every
+    weight is measured once, when it is first needed, and is kept in `measured`."""
 
     cycles: Callable[[M, Program, Arrays], float]
     measured: dict[tuple[M, Form], float] = field(default_factory=dict)

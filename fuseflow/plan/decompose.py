@@ -29,8 +29,8 @@ MOST_ENTRIES = 1 << 28
 
 @dataclass(frozen=True, slots=True)
 class Decomposed:
-    """A program with its tensors, some of them decomposed. `stored` says, by the name of a tensor, which input its numbers are
-    from, and in which blocks it is stored. `parts` gives, by the name of a part, its operand."""
+    """A program with its tensors, some of them decomposed. `stored` has, by the name of a tensor in other blocks, the input with
+    its numbers, and its blocks. `parts` gives, by the name of a part, its operand."""
 
     program: Program
     tensors: Mapping[str, Tensor]
@@ -38,7 +38,7 @@ class Decomposed:
     parts: Mapping[str, str] = field(default_factory=dict)
 
     def inputs_of(self, name: str) -> tuple[str, ...]:
-        """Return the inputs that hold what the input `name` held before: its parts, or itself in other blocks."""
+        """Return the inputs that hold the numbers of the former input `name`: its parts, or its copies in other blocks."""
         return tuple(
             tensor.name for tensor in self.program.inputs if self.parts.get(tensor.name, _source(self, tensor.name)) == name
         )
@@ -105,8 +105,7 @@ def _packed(operand: str, part: Part, values: npt.NDArray[Any], declared: Tensor
 
 
 def needed_entries(operand: str, values: npt.NDArray[Any], needed: Mask | None) -> Mask:
-    """Return the mask of the needed entries of an operand: `needed`, or all entries without it. Raise `PlanError` for a mask that
-    does not fit."""
+    """Return the mask of the needed entries of an operand: `needed`, or all without it. Raise `PlanError` if it does not fit."""
     if needed is None:
         return np.ones(values.shape, dtype=np.bool_)
     if needed.shape != values.shape:

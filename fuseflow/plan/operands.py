@@ -64,8 +64,8 @@ class Operands:
         return replace(access, tensor=self._input(declared, block))
 
     def program_of(self, einsums: Sequence[Einsum], operand: str, parts: Sequence[TensorType]) -> Program:
-        """Return the program of divided statements, with `parts` in the place of an operand. Inputs that nothing reads any more are gone,
-        and the only copy of such an input has its name."""
+        """Return the program of divided statements, with `parts` instead of an operand. Inputs that no statement reads any more
+        are removed, and the only copy of such an input gets its name."""
         before = {name for einsum in self.program.einsums for name in einsum.operands}
         names = self._lone_copies(einsums)
         renamed = tuple(replace(e, body=substitute_tensors(e.body, names)) for e in einsums) if names else tuple(einsums)

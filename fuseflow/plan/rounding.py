@@ -41,8 +41,7 @@ def needed_bits(values: npt.NDArray[Any]) -> Bits:
 
 
 def round_up(bits: Bits, widths: Collection[int]) -> Bits:
-    """Return for each entry the least of the widths that holds it, and 0 where no bits are needed. Raise `PlanError` if none
-    does.
+    """Return for each entry the least of the widths that holds it, and 0 where no bits are needed. Raise `PlanError` for none.
 
     >>> round_up(np.array([0, 3, 8, 9]), (8, 16)).tolist()
     [0, 8, 8, 16]
@@ -59,7 +58,8 @@ def round_up(bits: Bits, widths: Collection[int]) -> Bits:
 
 def rounding_options(bits: Bits, widths: Collection[int]) -> tuple[tuple[int, ...], ...]:
     """Return the sets of widths to which entries can be rounded, sets with fewer widths first. Some entry is rounded to each
-    width of a set, so that no two sets round all entries alike. Raise `PlanError` if the widest does not hold every entry.
+    width of a set, so that no two sets round all entries to the same widths. Raise `PlanError` if the widest does not hold every
+    entry.
 
     >>> rounding_options(np.array([3, 8, 32]), (4, 8, 16, 32))
     ((32,), (4, 32), (8, 32), (16, 32), (4, 8, 32), (4, 16, 32))

@@ -38,7 +38,8 @@ class Scale:
 
     @classmethod
     def of(cls, greatest: float, dtype: str) -> Scale:
-        """Return the scale with which the greatest integer of a type stands for the greatest absolute value of a tensor, which is not 0."""
+        """Return the scale with which the greatest integer of a type represents the greatest magnitude in a tensor, which is not
+        0."""
         return cls(dtype, float(np.float32(greatest / DTYPES[dtype].range[1])))
 
     @property
@@ -118,7 +119,7 @@ def _body(node: Expr, scales: Mapping[str, Scale], names: Mapping[str, str]) -> 
 
 
 def _integers(node: Expr, scales: Mapping[str, Scale], names: Mapping[str, str]) -> Expr:
-    """Return the factors of a product with integers in the place of scaled tensors."""
+    """Return a product in which tensors of integers, `names`, replace the tensors that are scaled."""
     match node:
         case Access():
             return replace(node, tensor=names.get(node.tensor, node.tensor))

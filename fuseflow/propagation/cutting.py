@@ -44,7 +44,7 @@ class Cuts:
     stay: Mapping[Axis, Ints]
 
     def restricted(self, name: str, tensor: Tensor) -> Tensor:
-        """Return a tensor without the coordinates that go."""
+        """Return a tensor without the coordinates that are cut out."""
         for mode, coordinates in self._of(name, len(tensor.shape)):
             tensor = restrict(tensor, mode, coordinates)
         return tensor

@@ -23,7 +23,7 @@ from fuseflow.tensors.pack import from_coordinates
 class Propagation:
     """A program without what it does not need, with its tensors.
 
-    `cuts` says which coordinates it lost, and `shapes` which shapes its outputs had before.
+    `cuts` has the coordinates that stay, and `shapes` the shapes of the outputs before the cuts.
     """
 
     program: Program
@@ -54,8 +54,7 @@ def propagate(program: Program, tensors: Mapping[str, Tensor], analysis: Analysi
 
 
 def _stored(tensor: Tensor, dead: TensorMask) -> Tensor:
-    """Return a tensor without its dead entries. A tensor of tiles keeps them all, and so does one that stores every element
-    anyway."""
+    """Return a tensor without its dead entries. A tensor of tiles, or one that stores every element anyway, keeps all."""
     if tensor.tile or tensor.format.all_dense or tensor.format.complete or not dead.count():
         return tensor
     coordinates, values = tensor.entries()

@@ -68,7 +68,7 @@ def flops_table(estimate: ProgramEstimate) -> Table:
 
 
 def traffic_table(estimate: ProgramEstimate) -> Table:
-    """Return a table of the bytes that the nodes of each region ask for, by tensor and array."""
+    """Return a table of the bytes that the nodes of each region request, by tensor and array."""
     table = plain_table("region", "tensor", "array", "bytes\nread", "bytes\nwritten", numbers_from=3)
     for region in estimate.regions:
         name, rows = _name(region), dict[tuple[str, str], dict[str, str]]()

@@ -48,7 +48,7 @@ def producer_table(report: FusionReport) -> Table:
 
 
 def stage_table(report: FusionReport) -> Table:
-    """Return a table with a row for each stage, which may have lanes of its own."""
+    """Return a table with a row for each stage, which may have other lanes than the rest of its region."""
     table = plain_table("region", "stage", "loops", numbers_from=3)
     region = ""
     for row in report.stages:
@@ -58,7 +58,7 @@ def stage_table(report: FusionReport) -> Table:
 
 
 def keep_table(report: FusionReport) -> Table:
-    """Return a table with a row for each result of which only a part is kept."""
+    """Return a table with a row for each result that is kept in part only."""
     columns = ("held\nat most", "bytes\nread", "bytes\nwritten")
     table = plain_table("kept", "region", "rule", "kind", "why", *columns, numbers_from=5)
     for row in report.keeps:

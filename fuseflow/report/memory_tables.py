@@ -59,8 +59,8 @@ def _channels(memory: MemoryStatistics, cycles: int) -> tuple[str, ...]:
 
 
 def _tensors_table(result: Result) -> Table:
-    """Return a table of the bytes of each array that nodes asked for and, where memory takes time, of the lines that brought them. If
-    there are reuse buffers, it says how many lines were in these."""
+    """Return a table of the bytes of each array that nodes requested and, where memory takes time, of the lines that were read
+    for them. If there are reuse buffers, it has the number of lines that were found in them."""
     memories = [region.simulation.memory for region in result.regions]
     is_buffered = any(memory is not None and memory.is_buffered for memory in memories)
     table = plain_table(

@@ -47,7 +47,7 @@ def storage_class(format: Any) -> type:
 
 
 def storage_classes(formats: Iterable[Any] | None) -> tuple[type, ...]:
-    """Return the classes of several formats, without None, which stands for a value that is no tensor."""
+    """Return the classes of several formats, without None, the format of a value that is no tensor."""
     return tuple(storage_class(format) for format in formats or () if format is not None)
 
 

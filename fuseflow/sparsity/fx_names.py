@@ -1,4 +1,5 @@
-"""Names of intermediates as `torch.fx` gives them, which STen takes: those of a module's trace, in which the modules below are inlined."""
+"""Names of intermediates in `torch.fx`, as STen takes them: the node names of the trace of a module, in which the modules inside
+it are inlined."""
 
 from __future__ import annotations
 

@@ -39,8 +39,7 @@ class _Frame:
 
 
 class _Visits:
-    """Whether a watch (of any model) is now making the replacement of an intermediate. Functions called meanwhile are not
-    visited."""
+    """Whether a watch (of any model) is now replacing an intermediate. Functions called meanwhile are not visited."""
 
     under_way = False
 
@@ -72,8 +71,7 @@ class _Calls(TorchFunctionMode):
 
 
 class Watch:
-    """The watch over all runs of a model until it is removed: it calls `visit` with every intermediate, and `begin` when a run
-    begins.
+    """The watch over all runs of a model until it is removed: it calls `visit` for every intermediate, and `begin` before a run.
 
     A submodule that runs alone is a run, too, but `end` is called only when the model itself has run.
     """
@@ -107,8 +105,7 @@ class Watch:
         self.frames.append(_Frame(path))
 
     def leave(self, path: str, output: Any) -> Any:
-        """Return the tensor that replaces the output of a module, or the output itself. `output` is None if the forward
-        raised."""
+        """Return the tensor that replaces the output of a module, or the output itself. After an error, `output` is None."""
         if self.frames:
             self.frames.pop()
         if not self.frames and self._mode is not None:
@@ -131,7 +128,7 @@ class Watch:
 
 @dataclass(slots=True, eq=False)
 class _Enter:
-    """A hook that is called before a module runs. It is an object, so that copies of a model have a watch of their own."""
+    """A hook that is called before a module runs. It is an object, so that each copy of a model has another watch."""
 
     watch: Watch
     path: str
@@ -208,7 +205,7 @@ def sparse_intermediate(tensor: Tensor, entry: IntermediateEntry) -> Tensor:
 
 
 def _require_eager(part: Sparsifier | Layout) -> None:
-    """Raise `SparsityError` if a model is exported or compiled: a trace would record the effect of a user's class on one tensor
+    """Raise `SparsityError` if a model is exported or compiled: a trace would record what a user's class does to one tensor
     only."""
     if torch.compiler.is_compiling() or get_proxy_mode() is not None:
         raise SparsityError(

@@ -1,4 +1,4 @@
-"""Arrays in an archive of NumPy, whose shapes and types are known before they are read: nothing in an archive can ask for memory."""
+"""Arrays in an archive of NumPy, whose shapes and types are known before they are read, so no archive can fill the memory."""
 
 from __future__ import annotations
 

@@ -28,7 +28,7 @@ class SparseWeight:
 
 @dataclass(slots=True, eq=False)
 class ModelSparsity:
-    """The sparse weights of a module by their qualified names, and the rules of intermediates by theirs. A tied weight stands under its
+    """The sparse weights of a module and the rules of its intermediates, both by qualified name. A tied weight stands under its
     first name."""
 
     weights: dict[str, SparseWeight] = field(default_factory=dict)

@@ -35,7 +35,7 @@ def text_of(name: str, value: Any) -> str:
 
 
 def parse_text(text: str, classes: Mapping[str, type[T]], kind: str) -> T:
-    """Return the value that `text_of` writes so. `classes` are the known classes by name, and `kind` says in messages what they are.
+    """Return the value that `text_of` writes so. `classes` are the known classes by name, and `kind` is their kind in messages.
 
     Raise `SparsityError` for an unknown name, and for fields that the class does not have or accept.
     """

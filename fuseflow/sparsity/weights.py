@@ -76,7 +76,8 @@ def _selected(sparsifier: Sparsifier, tensor: Tensor, mask: Tensor, scores: Tens
 
 
 def weight_entries(model: nn.Module, spec: SparseSpec) -> dict[str, WeightEntry]:
-    """Return the entry of each weight that the spec names, by the first name of the weight. The last pattern that speaks of one counts.
+    """Return the entry of each weight that the spec names, by the first name of the weight. Of several patterns that name a
+    weight the last one counts.
 
     Raise `SparsityError` for a pattern that names nothing, or nothing that its rule and layout are for.
     """

@@ -21,7 +21,7 @@ from fuseflow.sweep.pool import Pool
 from fuseflow.sweep.store import Store
 
 TRANSIENT = frozenset(("limit", "memory", "crash"))
-"""The reasons of failures that say nothing of the schedule: such a row is tried again."""
+"""The reasons of failures that do not depend on the schedule: a simulation with such a row is run again."""
 
 
 @dataclass(slots=True)
@@ -29,7 +29,7 @@ class StoredRuns:
     """A function that simulates schedules in `jobs` processes, and keeps a row of each in a store that is open for writing.
 
     `point` is the model and the machine without a schedule. `simulated` counts the simulations that were made, and `reused` the
-    rows that took the place of one. Rows of another version of fuseflow are not used.
+    rows that replaced a simulation. Rows of another version of fuseflow are not used.
     """
 
     point: Point

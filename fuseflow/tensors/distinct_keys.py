@@ -7,7 +7,7 @@ import numpy as np
 from fuseflow.tensors.levels.base import Ints
 
 TABLE_SIZE = 1 << 22
-"""The largest bound of keys that are told apart by a table, not by a sort, however few they are."""
+"""The largest bound of keys up to which a table, and no sort, finds the distinct keys even if there are few keys."""
 
 
 def distinct_keys(keys: Ints, bound: int) -> tuple[Ints, Ints]:

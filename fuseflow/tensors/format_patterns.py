@@ -77,7 +77,7 @@ def _matches(pattern: str, text: str, given: Ranks, computed: Callable[[], Ranks
 
 
 def _fits(text: str, ranks: Sequence[int]) -> bool:
-    """Return whether a format is for tensors of one of these numbers of dimensions."""
+    """Return whether the text of a format fits tensors of one of these ranks."""
     for rank in ranks:
         try:
             Format.parse(text, rank)

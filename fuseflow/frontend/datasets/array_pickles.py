@@ -34,7 +34,7 @@ class PickledType:
         self.order = state[1]
 
     def dtype(self) -> np.dtype[Any]:
-        """Return the type. Raise `ValueError` unless it is one of numbers."""
+        """Return the type for NumPy. Raise `ValueError` unless its elements are numbers."""
         if not isinstance(self.name, str) or not _ELEMENT.fullmatch(self.name) or self.order not in ("=", "|", "<", ">"):
             raise ValueError("an array does not hold numbers")
         return np.dtype(self.name if self.order == "=" else self.order + self.name)

@@ -45,8 +45,8 @@ def most_nodes(edges: int) -> int:
 
 
 def read_edge_list(path: Path) -> EdgeList:
-    """Return the edges in a text file. A graph has as many nodes as its largest number asks for. Raise `DataError` with the line that is no
-    edge."""
+    """Return the edges in a text file. The number of nodes is one more than the largest number in the list. Raise `DataError`
+    with the line that is no edge."""
     text = read_packed(path) if path.suffix == ".gz" else read_bytes(path)
     text = _COMMENT.sub(b"", text.removeprefix(BOM_UTF8).replace(b"\r\n", b"\n"))
     if {".csv", ".tsv"} & set(path.suffixes[-2:]):

@@ -317,8 +317,9 @@ def _result_without_form(node: torch.fx.Node) -> FrontendError:
 
 
 class DensifyingInterpreter(torch.fx.Interpreter):
-    """An interpreter that runs an exported graph with the replacements and annotates every resulting node with the operator that it
-    comes from. It goes on behind an operator that has no dense form, which it adds to `refusals`, so that all of them are known."""
+    """An interpreter that runs an exported graph with the replacements and annotates every resulting node with the operator that
+    it comes from. An operator without a dense form is added to `refusals`, and the run continues behind it, so that all refusals
+    are found."""
 
     def __init__(self, graph_module: torch.fx.GraphModule) -> None:
         super().__init__(graph_module)

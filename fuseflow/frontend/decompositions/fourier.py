@@ -27,7 +27,8 @@ aten = torch.ops.aten
 
 @dataclass(frozen=True, slots=True)
 class Transform:
-    """A transform along one dimension: the operator, how many elements of that dimension it takes, if it is told, and its norm."""
+    """A transform along one dimension: the operator, how many elements of that dimension it takes (None for all), and its
+    norm."""
 
     operator: Any
     length: int | None

@@ -24,7 +24,7 @@ Pair: TypeAlias = tuple[Part, Part]
 
 @dataclass(frozen=True)
 class PairArithmetic:
-    """Operators on pairs, whose calls are added where the graph inserts nodes and take the place of a part of one node."""
+    """Operators on pairs of a real and an imaginary part. Calls are added where the graph inserts nodes, as parts of `node`."""
 
     selections: Selections
     node: Node
@@ -87,8 +87,7 @@ class PairArithmetic:
         return self.add(self.multiply(z[0], z[0]), self.multiply(z[1], z[1]))
 
     def polar(self, size: Part, angle: Part) -> Pair:
-        """Return the complex number of a magnitude `size` and an angle: size times cosine, and times sine. An angle of None is
-        0."""
+        """Return the complex number of a magnitude `size` and an angle: size times cosine, and times sine. None is 0."""
         if angle is None:
             return size, None
         cosine, sine = (self.call(function, angle) for function in (aten.cos.default, aten.sin.default))

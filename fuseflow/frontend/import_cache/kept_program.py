@@ -28,8 +28,8 @@ class ProgramNames:
 
 
 def program_names(spec: ModelSpec) -> ProgramNames:
-    """Return the names of a program text, or of a model file that was imported before. There are none if it was not: nothing is imported
-    here, and whether the model changed since is not looked at."""
+    """Return the names of a program text, or of a model file that was imported before. There are none if it was not: nothing is
+    imported here. Whether the model changed since is not checked."""
     model = Path(str(spec.model))
     if model.suffix == ".ein":
         return _names(parse(read_text(model), str(model)), [])

@@ -38,7 +38,7 @@ _OUTSIDE: Final = {
 _HARMLESS: Final = frozenset({"socket.__new__", "socket.gethostname"})
 _LISTINGS: Final = frozenset({"os.listdir", "os.scandir"})
 _SYSTEM: Final = ("/proc/", "/sys/", "/dev/null")
-"""Where the system tells libraries about the machine."""
+"""The folders in which the system describes the machine to libraries."""
 _WRITING: Final = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
 _IMPORT_SYSTEM: Final = ("<frozen importlib", os.path.dirname(importlib.__file__) + os.sep)
 """Where code of the import system is from. Files that it finds in `sys.path` are part of the installation."""
@@ -163,8 +163,8 @@ def _shows_source(frame: FrameType | None) -> bool:
 
 
 def _probes_at_import(event: str, arguments: tuple[Any, ...], frame: FrameType | None) -> bool:
-    """Return whether an installed module, while it is imported, only asks the machine whether it has a kind of address. A stream socket
-    gives nothing before it is connected, which is another event, or accepts, which no module does at its import."""
+    """Return whether an installed module, while it is imported, only asks the machine whether it has a kind of address. A stream
+    socket yields no data before it is connected, which is another event, or accepts, which no module does at its import."""
     if event != "socket.bind" or arguments[0].type != socket.SOCK_STREAM:
         return False
     while frame is not None and is_installed(frame.f_code.co_filename):

@@ -44,7 +44,7 @@ def unrepeatable(text: str) -> str | None:
 
 
 def _imported_names(tree: ast.AST) -> Iterator[tuple[str, str]]:
-    """Yield each name that an import statement binds, with the object that it stands for."""
+    """Yield each name that an import statement binds, with the full name of the object that it refers to."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             for alias in node.names:

@@ -71,7 +71,7 @@ class OperatorStep:
 
 
 def results_of_call(call: OperatorCall, operands: Sequence[Known], rule: Rule) -> tuple[Known, ...]:
-    """Return the known entries of the results of one operator."""
+    """Return the known entries of the results of a call, given the known entries of its operands."""
     if all(k.everywhere for k in operands):
         return tuple(Known.exactly(tensor) for tensor in call.run([k.value for k in operands]))
     unknown = unknown_results(call, operands, rule.given(call, operands))

@@ -27,7 +27,7 @@ from fuseflow.frontend.trace.refusals import refusal
 StandIn = Callable[..., Any]
 
 _WITHOUT_MARKS = ("dtype", "alpha", "beta")
-"""Arguments that an operator does not get as its own stand-in: signs and types of numbers do not matter."""
+"""Arguments that are left out when an operator is its own stand-in: signs and types of numbers do not matter there."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -128,7 +128,7 @@ def add_rule(operator: str, rule: Rule) -> None:
 
 
 def operators_of(name: str) -> list[torch._ops.OpOverload]:
-    """Return the overloads of operators that a name of the table stands for."""
+    """Return the overloads of operators for which a name of the table holds."""
     library, _, rest = name.partition(".")
     packet_name, _, overload = rest.partition(".")
     packet = getattr(getattr(torch.ops, library, None), packet_name, None) if packet_name else None

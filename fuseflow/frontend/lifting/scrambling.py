@@ -21,7 +21,7 @@ from fuseflow.frontend.trace.refusals import refusal
 
 _SEED = 0
 RARE = 0.01
-"""The share of all fillings for which `Guess.bound` speaks if nobody says another."""
+"""The default share of all fillings in `Guess.bound`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,8 +58,7 @@ class Guess:
 
 @dataclass(slots=True, eq=False)
 class Scrambler:
-    """Scrambles calls of operators, and counts by node the entries that seem to be dead. With 0 samples, it calls everything
-    alive."""
+    """Scrambles calls of operators, and counts by node the entries that seem to be dead. With 0 samples, all count as alive."""
 
     samples: int
     trusted: bool
@@ -96,7 +95,7 @@ class Scrambler:
         return certain if shown is None or not self.trusted else shown
 
     def guesses(self) -> tuple[Guess, ...]:
-        """Return what was seen of each call, in the order of the model."""
+        """Return a guess about each call, in the order of the model."""
         return tuple(
             Guess(
                 str(node.target),

@@ -80,8 +80,8 @@ def _attach_storage(module: Any, stored: Mapping[str, Storage], dtypes: Mapping[
 
 
 def _attributes(name: str, format: Format, dtype: str) -> Any:
-    """Return the attributes of an argument: its name, its format where an encoding cannot express the format completely, and its `dtype`,
-    if there is one to be said."""
+    """Return the attributes of an argument: its name, its format where an encoding cannot express the format completely, and its
+    `dtype`, if that is not ""."""
     attributes = {modules.NAME_ATTRIBUTE: ir.StringAttr.get(name)}
     if not has_encoding(format):
         attributes[modules.FORMAT_ATTRIBUTE] = ir.StringAttr.get(str(format))

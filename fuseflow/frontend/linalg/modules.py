@@ -206,7 +206,8 @@ def _is_private(function: Any) -> bool:
 
 @contextmanager
 def _diagnostics(context: Any, message: str, file: str) -> Iterator[None]:
-    """Turn an MLIR error inside the block into a `FrontendError`. The first diagnostic gives its place, and all of them become notes."""
+    """Turn an MLIR error inside the block into a `FrontendError`. The error is at the place of the first diagnostic, and all
+    diagnostics become notes."""
     diagnostics: list[tuple[Origin, str]] = []
 
     def collect(diagnostic: Any) -> bool:

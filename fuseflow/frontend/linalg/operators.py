@@ -31,7 +31,7 @@ OPERATORS = {operation: name for name, operation in OPERATIONS.items()}
 COMPARISONS = {"eq": "oeq", "ne": "une", "lt": "olt", "le": "ole", "gt": "ogt", "ge": "oge"}
 """The predicate of `arith.cmpf` of each comparison."""
 PREDICATES = {1: "eq", 13: "ne", 4: "lt", 5: "le", 2: "gt", 3: "ge"}
-"""The comparison of each of these predicates, by the number that MLIR gives it."""
+"""The comparison of each of these predicates, by its number in MLIR."""
 
 COMBINERS = {"sum": "add", "prod": "mul", "max": "max", "min": "min"}
 """The operator that each reduction folds with."""

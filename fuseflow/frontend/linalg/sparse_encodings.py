@@ -168,7 +168,7 @@ def _part(text: str, names: list[str]) -> _EncodedLevel:
 
 
 def _with_groups(parts: list[_EncodedLevel], names: list[str]) -> list[_EncodedLevel]:
-    """Return the levels with one of n:m entries in the place of the two that MLIR writes for it."""
+    """Return the levels, where each pair of levels that MLIR writes for n:m entries is one level `nm(n:m)`."""
     merged: list[_EncodedLevel] = []
     for part in parts:
         match = _STRUCTURED.fullmatch(part.level)

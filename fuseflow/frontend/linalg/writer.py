@@ -89,7 +89,7 @@ def _region_of(einsum: Einsum) -> str:
 
 
 def _refuse_difference(program: Program, read: Program) -> None:
-    """Raise `FrontendError` unless what was written reads as the same program: some right sides mean another one in Linalg."""
+    """Raise `FrontendError` unless the written text reads as the same program: some right sides become others in Linalg."""
     for einsum in program.einsums:
         again = read.defined.get(einsum.name)
         if again != einsum or (again.order, _region_of(again)) != (einsum.order, _region_of(einsum)):

@@ -41,7 +41,7 @@ _KEEPS_ZERO = frozenset(
     | SUMS
     | LINEAR
 )
-"""Operators that give zero for zeros. Results of others are cut to the edges before they are added up."""
+"""Operators whose result is zero where all operands are. Other results are set to zero beside the edges before a sum."""
 _PRODUCTS = (torch.ops.aten.mul.Tensor, torch.ops.aten.mul_.Tensor)
 
 
@@ -54,8 +54,8 @@ def edges_to_matrices(selections: Selections) -> None:
 
 @dataclass(slots=True)
 class _EdgeMatrix:
-    """The rewriting of one index over edges. `matrices` has the rewritten values, and `zero` the ones of them that are zero
-    beside the edges. `softmaxes` has the values that are a softmax over the edges of each target, with its scores."""
+    """The rewriting of one index over edges. `matrices` has the rewritten values, and `zero` those that are zero at places
+    without an edge. `softmaxes` has the values that are a softmax over the edges of each target, with its scores."""
 
     selections: Selections
     space: EdgeSpace
@@ -151,8 +151,7 @@ class _EdgeMatrix:
     # Operators
 
     def edge_value(self, node: Node) -> Node:
-        """Return the matrix of the value of edges that `node` computes. An operand is a matrix already, or the same at all
-        edges."""
+        """Return the matrix of the value of edges that `node` computes. An operand is a matrix already, or equal at all edges."""
         dim, name = self.space.dims[node], fx_origin.short_name(node.target).rstrip("_")
         if node in self.softmaxes:
             return self.softmax(node, self.softmaxes[node], dim)

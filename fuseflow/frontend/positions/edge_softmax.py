@@ -17,7 +17,7 @@ from fuseflow.frontend.positions.selection_products import extreme_along, produc
 from fuseflow.frontend.trace import fx_origin
 
 _LARGEST_GUARD = 1e-12
-"""Added to a sum that is at least 1, no more than this is far below what single precision can tell apart."""
+"""The largest number that may be added to a sum. As the sum is at least 1, so small a number is lost in single precision."""
 
 
 def scores_of_softmax(division: Node) -> tuple[Node, Node] | None:

@@ -24,7 +24,7 @@ def _index_select(selections: Selections, node: Node, x: Node, dim: int, index: 
 
 
 def _index(selections: Selections, node: Node, x: Node, indices: Sequence[Any]) -> Node | None:
-    """Return the form of `x[:, index]`, or `x[i, j]`, with integers or truth values. None for data, or dimensions that are not
+    """Return the form of `x[:, index]`, or `x[i, j]`, with integers or truth values. None for data, or if dimensions are not
     adjacent."""
     places = _places(selections, x, indices)
     if places is None:
@@ -51,8 +51,8 @@ def _index_put(
 
 @dataclass(frozen=True, slots=True)
 class _Places:
-    """Known positions in adjacent dimensions, as positions along dimension `dim` of a tensor that has the shape `merged`, in which these
-    dimensions are one. The positions were given as an array of this `shape`."""
+    """Known positions in adjacent dimensions, as positions along dimension `dim` of a tensor that has the shape `merged`, in
+    which the adjacent dimensions are merged into one. `shape` is the shape of the array of positions."""
 
     dim: int
     positions: Tensor

@@ -32,7 +32,8 @@ _WITH_SELF = {
     "min": (torch.ops.aten.minimum.default, None),
     "prod": (torch.ops.aten.mul.Tensor, 1.0),
 }
-"""The operator of a row's value and the entries that go to it, and the value of a row to which none goes: None for its own."""
+"""By reduction: the operator that combines the value of a row with the entries that go to it, and the value for a row without
+entries; None keeps the value."""
 _SUMS = {"sum": "sum", "add": "sum", "mean": "mean"}
 
 

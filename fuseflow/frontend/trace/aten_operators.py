@@ -107,7 +107,7 @@ VIEWS = _names("""
     alias clone contiguous copy detach expand expand_as flatten lift_fresh lift_fresh_copy movedim permute reshape squeeze swapaxes
     t to _to_copy type_as transpose unflatten unsqueeze view view_as _unsafe_view
 """)
-"""Operators that give the same numbers in another shape."""
+"""Operators that return the numbers of their operand in another shape."""
 
 TRAINING_FLAGS = {
     "dropout": ("random numbers", 2, HINT_DROPOUT),

@@ -24,12 +24,11 @@ _WRITES = {
     **dict.fromkeys(("scatter", "scatter_add", "scatter_reduce"), 2),
     **dict.fromkeys(("index_put", "put", "slice_scatter"), 1),
 }
-"""Operators that may write no element into a tensor, their first argument, with the position of the operand that is then
-empty."""
+"""Operators that may write no element into a tensor, their first argument, with the position of the then empty operand."""
 _FILLED = {"zeros_like": 0, "ones_like": 1}
 """Operators that read a tensor for its shape, with the number that fills it."""
 _SPARSE = ("sparse", "coalesce")
-"""Parts of the names of operators that may give a sparse tensor."""
+"""Parts of the names of operators that may return a sparse tensor."""
 
 
 def settle_empty(traced: Trace) -> None:

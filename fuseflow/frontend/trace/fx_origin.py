@@ -28,7 +28,7 @@ _LIBRARIES = tuple(dict.fromkeys(str(path) for folder in _FOLDERS for path in (f
 """The folders of libraries: of this Python, and beside PyTorch, which may be of another environment that this one is built on. An
 environment may be reached through a link, and files are then named with it."""
 REPLACED = "replaced"
-"""The key of the metadata of a node that has the name of the operator that the node takes the place of."""
+"""The key of the metadata of a node that has the name of the operator that the node replaces."""
 _PACKAGE = str(Path(__file__).resolve().parents[2])
 
 
@@ -47,8 +47,7 @@ def module_path(node: Node) -> str:
 
 
 def _below(path: str, outer: str, module: str) -> str:
-    """Return the path, with regions, of `module`, which is called in the module `outer`. `path` is the path of `outer` with
-    regions."""
+    """Return the path, with regions, of `module`, which `outer` calls. `path` is the path of the module `outer` with regions."""
     if path == outer:
         return module
     inner = module.removeprefix(f"{outer}.") if outer else module

@@ -78,7 +78,8 @@ def _run(graph_module: GraphModule, leaves: Sequence[Any]) -> Any:
 
 
 def input_sources(graph_module: GraphModule) -> list[str]:
-    """Return where the user's code has the inputs of a graph, such as `L['x']`. Dynamo tells it only until its back end returns."""
+    """Return the expressions of the user's code for the inputs of a graph, such as `L['x']`. They exist until its back end
+    returns."""
     return [_source(node) for node in graph_module.graph.nodes if node.op == "placeholder"]
 
 

@@ -40,7 +40,7 @@ class KeptIntermediates:
 
 
 def keep(x: Tensor, marker: Tensor) -> Tensor:
-    """Return the product that stands for the `keep` of x by the rule of a marker."""
+    """Return the product of x and a marker, which represents the `keep` of x by the rule of the marker."""
     return x * marker
 
 

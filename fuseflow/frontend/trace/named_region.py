@@ -15,7 +15,7 @@ from typing import Any, cast
 from fuseflow.errors import UsageError
 
 REGION_KIND = "fuseflow.region"
-"""The word in the module stack of an FX node in place of the class of a module, if the entry is a named region."""
+"""The word that an entry in the module stack of an FX node has instead of the class of a module, if it is a named region."""
 
 _NAME = re.compile(r"[A-Za-z0-9_]+(\.[A-Za-z0-9_]+)*")
 

@@ -17,8 +17,8 @@ _PLACES_IN_NOTE = 4
 
 @dataclass(frozen=True, slots=True)
 class OperatorPlace:
-    """Where an operator stands: the path of its module, the line of the library that calls it, or '' for both, and the shape of its value,
-    or None if it gives no tensor."""
+    """Where an operator stands: the path of its module, the line of the library that calls it, or '' for both, and the shape of
+    its value, or None if that is no tensor."""
 
     module: str
     library: str

@@ -312,8 +312,9 @@ def _python_frames() -> list[tuple[str, int]]:
 
 
 def _element_description(value: Any, include_real: bool = False) -> Any:
-    """Return what `make_fx` writes beside a node: a tensor without numbers that has the shape and the type of the result. A compressed
-    sparse tensor has no strides, which its own function asks for, so it is described as a dense one."""
+    """Return the description of the result that `make_fx` stores at a node: a tensor without numbers that has the shape and the
+    type of the result. A compressed sparse tensor has no strides, which its own function asks for, so it is described as a dense
+    one."""
     if isinstance(value, Tensor):
         with torch._C.DisableTorchFunctionSubclass(), disable_proxy_modes_tracing():
             return torch.empty(tuple(value.shape), dtype=value.dtype, device="meta")

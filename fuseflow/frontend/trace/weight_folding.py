@@ -21,11 +21,11 @@ from fuseflow.frontend.trace.tracing import Trace
 _PARAMETRIZED = re.compile(r"(.*\.|)parametrizations\.(\w+)\.")
 """The name of a tensor of `torch.nn.utils.parametrize`, with the path and the name of the weight that is computed of it."""
 _PAIRS = (("_orig", "_mask"), ("_orig", "_u"), ("_v", "_g"))
-"""The ends of the names of two tensors that `prune`, `spectral_norm` and `weight_norm` of `torch.nn.utils` put in the place of a weight."""
+"""The ends of the names of the two tensors by which `prune`, `spectral_norm` and `weight_norm` of PyTorch replace a weight."""
 TENSOR_NAME = "tensor_name"
 """The key of the metadata of a node that has the name of the tensor that the node computes."""
 _SHAPED = VIEWS - {"to", "_to_copy", "type_as"}
-"""Operators that give the same numbers in another shape, for which a program needs no memory."""
+"""Operators that return the numbers of their operand in another shape, for which a program needs no memory."""
 
 
 def folded_weights(

@@ -231,8 +231,7 @@ def _sentences(values: Values, explained: Values | None) -> Iterator[str]:
 
 
 def _bound(nodes: Sequence[Values], cycles: int, roof: Values) -> Iterator[str]:
-    """Yield sentences about the bound of a region, computing, memory or waiting, from its statistics. For runs without a critical
-    path."""
+    """Yield sentences about the bound of a region, computing, memory or waiting, from its statistics, without a critical path."""
     busiest = max(nodes, key=lambda node: node["occupied"])
     share = 100 * busiest["occupied"] / cycles if cycles else 0.0
     near = cycles <= NEAR_ROOFLINE * roof["bound"]
@@ -348,7 +347,7 @@ def _constraints(constraints: Sequence[Values]) -> Markup:
 
 
 def _traffic(traffic: Sequence[Values], memory: Values | None, names: _Names) -> Markup:
-    """Return a row for each array: the traffic that nodes asked for and, where memory takes time, lines, bytes moved and latency."""
+    """Return a row for each array: the traffic that nodes requested and, where memory takes time, lines, moved bytes, latency."""
     is_buffered = memory is not None and any(port.get("buffer") for port in memory["ports"])
     columns = [
         Column("tensor", words=True),

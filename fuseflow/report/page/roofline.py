@@ -35,7 +35,7 @@ class RooflinePoint:
 
     @classmethod
     def of(cls, name: str, region: Mapping[str, Any], key: str | None, thing: int | None, hollow: bool = False) -> RooflinePoint:
-        """Return the point of a region of a result. Where the memory answers at once, its bytes are the bytes that nodes ask for."""
+        """Return the point of a region of a result. If the memory answers at once, the bytes are those that nodes request."""
         statistics, memory = region["statistics"], region["statistics"]["memory"]
         asked = sum(traffic["bytes"] for traffic in statistics["traffic"])
         moved = asked if memory is None else memory["read_bytes"] + memory["written_bytes"]

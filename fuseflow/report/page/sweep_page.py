@@ -34,7 +34,7 @@ AXIS_NAMES = {"bytes": "bytes", "mul": "lanes of multiplication", "fifo": "bytes
 
 @dataclass(frozen=True, slots=True)
 class Front:
-    """A picture of the points of one workload: cycles against something else, with its Pareto front."""
+    """A picture of the points of one workload: cycles against another number, such as bytes, with its Pareto front."""
 
     title: str
     picture: Markup

@@ -19,9 +19,9 @@ LONGEST_KEY = 60
 class Thing:
     """A thing with the facts that the page shows about it.
 
-    `key` is its place in the address bar. `region` is the number of the region that it belongs to, if there is one. `facts` are pairs of a
-    label and a text. `links` has the numbers of other things, by their relation to this one. `shares` are percents, by the way in
-    which a graph may be coloured.
+    `key` is its place in the address bar. `region` is the number of the region that it belongs to, if there is one. `facts` are
+    pairs of a label and a text. `links` has the numbers of other things, by the label of their relation to this thing. `shares`
+    are percents, by the way in which a graph may be coloured.
     """
 
     kind: Kind

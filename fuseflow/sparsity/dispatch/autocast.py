@@ -1,4 +1,4 @@
-"""The types that autocast gives the tensors of a call. Only PyTorch knows which operators it casts, so its own dispatch is run."""
+"""The types to which autocast casts the tensors of a call. Only PyTorch knows which operators it casts, so PyTorch is run."""
 
 from __future__ import annotations
 

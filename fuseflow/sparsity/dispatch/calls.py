@@ -218,7 +218,7 @@ def _report_dense(call: Call) -> None:
 
 
 def _require_outputs(call: Call, flat: Sequence[Any], outputs: Outputs) -> None:
-    """Raise `DispatchError` if an implementation gave other results than it is registered for."""
+    """Raise `DispatchError` if an implementation returned results of other formats than it is registered for."""
     name = operator_name(call.operator)
     expected = len(outputs) or (len(call.outputs) if call.outputs else len(flat))
     if len(flat) != expected:
@@ -232,7 +232,7 @@ def _require_outputs(call: Call, flat: Sequence[Any], outputs: Outputs) -> None:
 
 
 def _run_backward(ctx: Any, call: Call, gradients: Sequence[torch.Tensor]) -> list[torch.Tensor | None]:
-    """Return the gradient of each tensor of a call, in the format that the tensor asks for."""
+    """Return the gradient of each tensor of a call, in the format that is requested for the tensor."""
     formats = _backward_formats(ctx, call)
     results = _implemented_gradients(ctx, call, gradients, formats)
     if results is not None:

@@ -104,7 +104,7 @@ def register_conversion(inp: Any, out: Any) -> Callable[[F], F]:
 
 
 def is_built_in(function: Function) -> bool:
-    """Return whether an implementation is one of this package."""
+    """Return whether an implementation is part of this package, and not registered by the user."""
     return str(getattr(function, "__module__", "")).startswith(_KERNELS)
 
 

@@ -11,8 +11,8 @@ from fuseflow.sparsity.grouped.grouping import Grouping
 
 
 def pack(array: npt.NDArray[Any], grouping: Grouping) -> tuple[npt.NDArray[Any], npt.NDArray[np.int16]]:
-    """Return the entries of a tensor that a selection keeps, [chunks, patterns, g, n], places ascending, and which column of its chunk each
-    n of them are, [chunks, patterns, g]. Columns of one pattern stand in ascending order.
+    """Return the entries of a tensor that a selection keeps, [chunks, patterns, g, n], places ascending, and the number of the
+    column in its chunk that has these n entries, [chunks, patterns, g]. Columns of one pattern stand in ascending order.
 
     The tensor may be another one than the selection was made for, of the same shape.
     """

@@ -165,7 +165,7 @@ def _backward(product: Product, kernel: ProductKernel) -> Any:
 
 
 def _has_rank(product: Product, dense: torch.Tensor) -> bool:
-    """Return whether the operator takes a dense tensor of such a rank. If not, PyTorch says so."""
+    """Return whether the operator takes a dense tensor of this rank. If not, PyTorch raises an error."""
     if product.result is ITSELF or product.operator in (torch.mm, torch.addmm):
         return dense.dim() == 2
     return dense.dim() > 0

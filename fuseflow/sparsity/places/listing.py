@@ -1,4 +1,4 @@
-"""The places of storage classes. A class of the user gets its own by a call of `register_places`."""
+"""The places of storage classes. `register_places` adds the places of a class of the user."""
 
 from __future__ import annotations
 

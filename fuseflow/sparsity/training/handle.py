@@ -68,8 +68,8 @@ class Handle:
         self._hooks.clear()
 
     def _begin(self, optimizer: Optimizer, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
-        """Treat the gradients that a step takes. If a closure makes them within the step, return arguments with one that treats
-        them."""
+        """Treat the gradients that a step takes. If a closure makes them within the step, return arguments with one that also
+        does."""
         due = self._due(self.steps + 1)
         self._before_step = Snapshot.of(optimizer) if any(held.may_misfit for held in due) else None
         closure = args[1] if len(args) > 1 else kwargs.get("closure")
@@ -116,7 +116,7 @@ class Handle:
         return tuple(held for held in self._weights if self._when == "new" or step <= last or held.selects_itself)
 
     def _select(self, weights: Sequence[HeldWeight], fraction: float | None) -> None:
-        """Select the masks of some weights again. All are known before one is changed."""
+        """Select the masks of some weights again. All new masks are computed before one is set."""
         entries = [held.weight.entry if fraction is None else held.weight.entry.with_fraction(fraction) for held in weights]
         rules = {held.name: entry.sparsifier for held, entry in zip(weights, entries, strict=True) if held.selects_anew}
         tensors = {held.name: held.parameter.detach() for held in weights}

@@ -37,7 +37,7 @@ class HeldWeight:
 
     @property
     def selects_itself(self) -> bool:
-        """Whether its rules ask for another mask after steps: a rule for updates, or one that needs scores."""
+        """Whether the weight has a rule that selects another mask after steps: a rule for updates, or one that needs scores."""
         entry = self.weight.entry
         return entry.sparsifier.needs_scores or not entry.update.keeps_all
 

@@ -125,11 +125,11 @@ class Listed:
 
 
 Walk: TypeAlias = Computed | Listed
-"""How a scan goes through fibers. A simulator that knows these two knows every level."""
+"""The fibers that a scan walks through, in one of two forms. A simulator that supports both supports every level."""
 
 Look: TypeAlias = Callable[[int], tuple[Sequence[int], Sequence[int], int]]
-"""A function of a reference. It gives the coordinates below it, the reference of each, and how many elements they take of arrays with
-entries."""
+"""A function of a reference. It returns the coordinates below the reference, the reference of each, and the number of elements
+that they take in arrays with entries."""
 
 
 class Overfull(Exception):
@@ -167,7 +167,7 @@ class Fibers(ABC):
 
     @abstractmethod
     def walk(self) -> Walk:
-        """How a scan goes through the fibers."""
+        """The fibers in the form in which a scan walks through them."""
 
     @property
     @abstractmethod
@@ -218,7 +218,8 @@ class Level(ABC):
     """Whether its entries correspond to the entries of the level above, one for one."""
 
     pads: ClassVar[bool] = False
-    """Whether it adds entries of its own, whose value is the implicit one. Packing then gives that value to no other entry."""
+    """Whether the level adds entries to those of a tensor, with the implicit value. Packing then gives that value to no other
+    entry."""
 
     @property
     def kept(self) -> bool:
@@ -228,7 +229,7 @@ class Level(ABC):
 
     @property
     def appended(self) -> bool:
-        """Whether it is built from its own coordinates, fiber after fiber."""
+        """Whether a level can be built from lists of coordinates, fiber after fiber, by `append`."""
         return False
 
     def room(self, size: int) -> int | None:
@@ -248,7 +249,7 @@ class Level(ABC):
 
     @property
     def readable(self) -> bool:
-        """Whether it is built from its own arrays. Only such levels are read from files."""
+        """Whether a level can be built from its stored arrays, by `read`. Only such levels are read from files."""
         return self.appended
 
     @property

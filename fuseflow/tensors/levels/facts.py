@@ -9,7 +9,7 @@ from fuseflow.errors import TensorError
 from fuseflow.tensors.levels.base import Level
 
 SIZES = (1, 40)
-"""Sizes of a dimension for which the arrays of a format are looked at."""
+"""Sizes of a dimension for which the arrays of a format are checked."""
 
 
 def checked(level: Level) -> Level:
