@@ -86,7 +86,7 @@ def _items(text: str, words: list[str]) -> tuple[list[object], list[str]]:
 
 
 def _group(text: str, items: object) -> Group:
-    """Return nested lists of factors as pairs."""
+    """Return nested lists of factors, `items`, as a group of pairs. Raises `ProgramError` if the order is left open."""
     if isinstance(items, str):
         return items
     assert isinstance(items, list)

@@ -48,8 +48,8 @@ def _numbers(program: Program) -> dict[str, Const]:
 
 
 def _needed(einsum: Einsum, program: Program, numbers: Mapping[str, Const]) -> list[str]:
-    """Return the constants that an Einsum needs as tensors: it keeps some of their entries, or no other operand and no declared result has
-    one of their indices."""
+    """Return the constants, among `numbers`, that an Einsum needs as tensors: it keeps some of their entries, or no other operand
+    and no declared result has one of their indices."""
     constants = [access for access in einsum.accesses if access.tensor in numbers]
     if isinstance(einsum.body, Keep):
         return [access.tensor for access in constants]

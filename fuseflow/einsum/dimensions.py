@@ -179,7 +179,7 @@ def _splits(einsum: Einsum, dims: Dimensions) -> Iterator[tuple[Axis, Axis, Axis
 
 
 def _join_parts(dims: Dimensions, splits: list[tuple[Axis, Axis, Axis]]) -> None:
-    """Join the parts of dimensions that come apart in the same way."""
+    """Join the parts of equal dimensions that are split in the same way. A split is a dimension with its two parts."""
     joined = True
     while joined:
         joined, parts_by_split = False, dict[tuple[Axis, int], tuple[Axis, Axis]]()

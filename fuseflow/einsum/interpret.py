@@ -296,9 +296,8 @@ def _in_chunks(
     space: tuple[str, ...],
     lengths: list[int],
 ) -> LabeledArray:
-    """Evaluate a reduction in two halves, cutting the first index of the space that can be halved. The halves are concatenated, or combined
-    if the index is reduced.
-    """
+    """Evaluate a reduction in two halves of this part of the index space: the first index of `space` with more than one
+    coordinate is halved. The halves are concatenated, or combined if the index is reduced."""
     axis = next(a for a, length in enumerate(lengths) if length > 1)
     index = space[axis]
     start = part[index].start if index in part else 0

@@ -331,7 +331,8 @@ def _check_types(program: Program, reader: _Reader) -> None:
 
 
 def _placed(error: ProgramError, reader: _Reader, head: m.Operation) -> ProgramError:
-    """Return the same error with a place in the module: the place of the statement or tensor that it is about, or else of the program."""
+    """Return the same error with a place in the module: the place of the first statement or tensor that it names, or else of the
+    program, `head`."""
     quoted_names = re.findall(r"`([^`\[ ]+)", " ".join([*error.notes, error.message]))
     error.span = next((span for name in quoted_names if (span := reader.place(name))), head.place)
     return error

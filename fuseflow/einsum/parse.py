@@ -225,7 +225,8 @@ class _Line(TokenReader):
         return size
 
     def names(self, description: str, where: str) -> tuple[str, ...]:
-        """Read names between commas, and the parenthesis that closes them."""
+        """Read names between commas, and the parenthesis that closes them. In errors, `description` is a name, and `where` the
+        place of the parenthesis."""
         names = [self.expect_name(description)]
         while self.accept(","):
             names.append(self.expect_name(description))

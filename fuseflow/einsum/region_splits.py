@@ -64,7 +64,8 @@ def _shared_axes(einsums: Iterable[Einsum], start: Axis) -> frozenset[Axis]:
 def _refuse_whole(
     program: Program, dims: Dimensions, kept: Collection[str], einsums: Iterable[Einsum], axes: Collection[Axis]
 ) -> None:
-    """Raise `ProgramError` if something needs the dimension whole, or in other parts."""
+    """Raise `ProgramError` if something needs the dimension of `axes` whole, or in other parts: a level, a `keep`, a view or a
+    tensor in `kept`."""
     for tensor in program.tensors:
         for level, position in zip(tensor.format.levels, tensor.format.order, strict=True) if tensor.format is not None else ():
             if not level.full and (tensor.name, position) in axes:

@@ -297,7 +297,7 @@ def _merges(parts: Parts, wanted: Parts) -> Iterator[Parts]:
 
 
 def _divisions(parts: Parts, wanted: Parts) -> Iterator[Parts]:
-    """Yield the steps in which whole dimensions come apart, the innermost part first."""
+    """Yield the steps in which whole dimensions are split into their `wanted` parts, the innermost part first."""
     is_split = tuple(present != target for present, target in zip(parts, wanted, strict=True))
     most = max((len(target) for target, split in zip(wanted, is_split, strict=True) if split), default=0)
     for pieces in range(2, most + 1):

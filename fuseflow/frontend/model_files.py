@@ -170,7 +170,7 @@ def _seeded_torch(seed: int, used: bool) -> Iterator[None]:
 
 
 def _default_data(path: Path, module: ModuleType, small: bool) -> str:
-    """Return the default data set that the file names, or ''."""
+    """Return the default data set that the file names, the small one with `small`, or ''."""
     specs = [getattr(module, name, "") for name in ("SMALL_DATA", "DATA")]
     if not all(isinstance(spec, str) for spec in specs):
         raise ModelFileError(f"`DATA` in {path} is not the spec of a data set", hint=f'write `DATA = "{DEFAULT_DATA}"`')

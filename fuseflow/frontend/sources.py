@@ -42,7 +42,7 @@ BUILT_FROM = ("data", "data_dir", "formats", "options", "sparsity")
 
 
 def load_model(model: Model, inputs: Sequence[Any] | Mapping[str, Any] | None, arguments: ModelArguments) -> Source:
-    """Read the model of a call of `fuseflow.compile`, with its data, as `load` does."""
+    """Read the model of a call of `fuseflow.compile`, with its data, as `load` does. `arguments` are its keyword arguments."""
     given: dict[str, Any] = {**arguments, "sparsity": as_sparsity(arguments.get("sparsity"))}
     given["propagate"] = as_propagation(arguments.get("propagate"))
     return load(ModelSpec(model, inputs, **given))
@@ -186,7 +186,8 @@ def _holds_program(mlir: str) -> bool:
 
 
 def _program(path: Path, text: str, linalg: bool) -> Program:
-    """Return the program in a file. An error that has no place gets the beginning of the file."""
+    """Return the program in the text of a file, which is a Linalg module (`linalg`), MLIR of the `einsum` dialect or program
+    text. An error that has no place gets the beginning of the file."""
     try:
         if linalg:
             program = frontend.read_mlir(text, str(path))

@@ -68,7 +68,8 @@ def _source(given: Decomposed, name: str) -> str:
 
 
 def constant_values(given: Decomposed, operand: str) -> npt.NDArray[Any]:
-    """Return the numbers of an operand as a dense matrix. Raise `PlanError` for a tensor that is no constant matrix."""
+    """Return the numbers of an operand of the program `given` as a dense matrix. Raise `PlanError` for a tensor that is no
+    constant matrix."""
     require_constant(given.program, given.tensors, operand)
     return given.tensors[operand].to_dense()
 

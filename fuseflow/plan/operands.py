@@ -91,7 +91,7 @@ class Operands:
             self.types[name] = replace(self.types[name], block=block)
 
     def _input(self, declared: TensorType, block: Block) -> str:
-        """Return the name of the tensor that holds the numbers of an input in these blocks."""
+        """Return the name of the tensor that holds the numbers of the input `declared` in these blocks: itself or a copy."""
         wanted = Stored(self._stored(declared.name).source, block)
         name = next((name for name in self.types if self._stored(name) == wanted), None) or self.fresh_name(
             wanted.source, declared

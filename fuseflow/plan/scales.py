@@ -38,8 +38,7 @@ class Scale:
 
     @classmethod
     def of(cls, greatest: float, dtype: str) -> Scale:
-        """Return the scale with which the greatest integer of a type represents the greatest magnitude in a tensor, which is not
-        0."""
+        """Return the scale with which the greatest integer of a type represents the greatest magnitude in a tensor, not 0."""
         return cls(dtype, float(np.float32(greatest / DTYPES[dtype].range[1])))
 
     @property
@@ -65,7 +64,7 @@ def factors_of_products(program: Program) -> tuple[str, ...]:
 def scaled(
     program: Program, tensors: Mapping[str, Tensor], constants: frozenset[str], scales: Mapping[str, Scale]
 ) -> tuple[Program, Mapping[str, Tensor]]:
-    """Return a program and its tensors with some factors of products in integers.
+    """Return a program and its tensors with the factors of products that have `scales`, by name, in integers.
 
     `constants` are stored as integers. Another tensor is rounded by a statement of its own, before it is first read. Results keep the
     types that they had.

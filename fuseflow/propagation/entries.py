@@ -87,8 +87,7 @@ def sampled(entries: Entries, others: Sequence[Labeled | Entries], sizes: Mappin
 
 
 def _product(entries: Entries, masks: Sequence[Labeled], extra: Sequence[str], places: Ints) -> npt.NDArray[np.bool_]:
-    """Return where all masks are true, at the listed coordinates numbered `places`, with one more axis for each of the `extra`
-    indices."""
+    """Return where all masks are true, at the listed coordinates numbered `places`, with one more axis for each `extra` index."""
     product = np.ones((len(places), *[1] * len(extra)), dtype=bool)
     for mask in masks:
         own = [name for name in mask.names if name in entries.names]
@@ -99,7 +98,7 @@ def _product(entries: Entries, masks: Sequence[Labeled], extra: Sequence[str], p
 
 
 def flat_numbers(entries: Entries, names: Sequence[str], sizes: Mapping[str, int]) -> tuple[Ints, int]:
-    """Return the number of each true coordinate among all elements of some indices, and how many elements there are."""
+    """Return the number of each true coordinate of `entries` among all points of the indices `names`, and their number."""
     number = np.zeros(int(entries.mask.sum()), dtype=np.int64)
     for name in names:
         number = number * sizes[name] + entries.crds[entries.names.index(name)][entries.mask]

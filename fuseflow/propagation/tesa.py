@@ -69,7 +69,8 @@ class TesaCode:
 
 
 def tesa_code(analysis: Analysis, name: str) -> TesaCode:
-    """Return the attributes of a tensor in the code of SparTA: dead elements have width 0, and others the width of the tensor."""
+    """Return the attributes of a tensor, as the analysis found them, in the code of SparTA: dead elements have width 0, and
+    others the width of the tensor."""
     row = DTYPES[analysis.program.declared[name].dtype]
     code = _type_of(row) << _TYPE | row.bits
     constant = np.where(analysis.constant_mask(name).whole(name), _CONSTANT, 0)

@@ -24,7 +24,7 @@ HEADINGS = ("control\narea", "arithmetic\narea", "FIFO\narea", "memory\narea", "
 
 
 def area_table(areas: Sequence[CircuitArea]) -> Table:
-    """Return a table with a row for each region, and the sum of all."""
+    """Return a table of the areas of circuits, with a row for each region, and the sum of all."""
     table = plain_table("region", "nodes", *HEADINGS, "area", "memory\nbits", numbers_from=1, footer=len(areas) > 1)
     for area in areas:
         table.add_row(escape(area.name), *_cells([area]))

@@ -8,7 +8,7 @@ from fuseflow.explain.blockers import Blocker
 
 
 def blocker_lines(blockers: Sequence[Blocker]) -> Iterator[str]:
-    """Yield the lines of a numbered list."""
+    """Yield the lines of a numbered list of the blockers, the reasons why a model cannot be compiled."""
     for number, blocker in enumerate(blockers, 1):
         yield f"{number}. {blocker.problem}"
         places = {

@@ -41,7 +41,7 @@ def write_curve(path: Path, component: str, points: Sequence[ParetoPoint]) -> li
 
 
 def schedule_files(path: Path, component: str, points: Sequence[ParetoPoint]) -> list[str]:
-    """Return the name of the schedule file of each point."""
+    """Return the name of the schedule file of each point: the name of the curve, the component, and the amount at the point."""
     return [f"{path.stem}-{component}-{getattr(point.trial.resources, component) or 0}.yaml" for point in points]
 
 

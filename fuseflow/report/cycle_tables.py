@@ -153,7 +153,7 @@ def _written(node: TensorWriter) -> str:
 
 
 def path_table(region: RegionCycles, top: int) -> Table:
-    """Return a table of the longest steps of the path, with the rest in one row, so that the rows add up to all cycles."""
+    """Return a table of the `top` longest steps of the path, with the rest in one row, so that the rows add up to all cycles."""
     table = plain_table("critical path", "op", "", "cycles", "%", "waits", numbers_from=3)
     shown = region.path.steps[:top]
     for step in shown:
@@ -183,7 +183,7 @@ def _count(times: int) -> str:
 
 
 def node_table(region: RegionCycles, top: int) -> Table:
-    """Return a table of the nodes that are on the path longest, then the busiest, in percent of the cycles of the region."""
+    """Return a table of the `top` nodes that are on the path longest, then the busiest, in percent of the region's cycles."""
     columns = ("on path\n%", "firings", "busy\n%", "starved\n%", "memory\n%", "blocked\n%")
     table = plain_table("node", "op", *columns, numbers_from=2)
     on_path: dict[str, int] = {}
@@ -198,7 +198,8 @@ def node_table(region: RegionCycles, top: int) -> Table:
 
 
 def edge_table(region: RegionCycles, top: int, usual: int | None) -> Table:
-    """Return a table of the FIFOs that the path waits for, then of the FIFOs that held most. `usual` is the default depth of FIFOs."""
+    """Return a table of the `top` FIFOs that the path waits for, then of the FIFOs that held most. `usual` is their default
+    depth."""
     table = plain_table("FIFO", "from", "tokens", "most\nheld", "depth", "on path\n%", numbers_from=2)
     waits: dict[tuple[str, int], int] = {}
     for step in region.path.steps:

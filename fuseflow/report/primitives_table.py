@@ -13,7 +13,8 @@ from fuseflow.report.tables import plain_table
 
 
 def primitives_table(costs: Sequence[PrimitivesCost]) -> Table:
-    """Return a table with a row for each region, and one for each reason why a region has no public form."""
+    """Return a table of the costs of public primitives, with a row for each region, and for each reason why a region has no
+    public form."""
     table = plain_table("region", "cycles in\nour primitives", "in public\nprimitives", "more", numbers_from=1)
     for cost in costs:
         name, own = escape(cost.region), f"{cost.own:,.0f}"

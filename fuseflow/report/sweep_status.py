@@ -53,7 +53,7 @@ def _rows(sweep: Sweep) -> list[ResultRow]:
 
 
 def _time_left(tally: SweepProgress, rows: list[ResultRow]) -> str:
-    """Return the expected time of the points that are left, by the mean time of the done points, on one core."""
+    """Return the expected time of the points that `tally` counts as left, by the mean time of the done points, on one core."""
     if not tally.left or not rows:
         return ""
     mean = sum(row.outcome.seconds for row in rows) / len(rows)

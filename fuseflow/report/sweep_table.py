@@ -70,7 +70,8 @@ class SweepRows:
 
 
 def records(sweep: Sweep, clocked: bool = False, others: bool = False) -> SweepRows:
-    """Return a line for every point of the sweep, in the order of its file. `others` adds the rows of points that are no longer in it."""
+    """Return a line for every point of the sweep, in the order of its file. `clocked` adds the columns of time and memory, and
+    `others` the rows of points that are no longer in the file."""
     rows = sweep.store.rows()
     modes = sweep.modes
     lines = [

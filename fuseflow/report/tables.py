@@ -42,7 +42,7 @@ def print_table(console: Console, table: Table) -> None:
 
 
 def plain_table(*columns: str, numbers_from: int, footer: bool = False) -> Table:
-    """Return an empty table whose columns from `numbers_from` on hold numbers."""
+    """Return an empty table whose columns from `numbers_from` on hold numbers. With `footer`, it has a last row of totals."""
     table = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False, show_edge=False, show_footer=footer)
     vertical: VerticalAlignMethod = "bottom" if any("\n" in column for column in columns) else "top"
     for n, column in enumerate(columns):

@@ -20,7 +20,8 @@ Event = dict[str, Any]
 
 
 def trace_file(tracer: Tracer, model: str, compress: bool) -> bytes:
-    """Return the trace of a tracer as a file that names what ran `model`. Raises `UsageError` if nothing runs in its cycles."""
+    """Return the trace of a tracer as the bytes of a file, packed if `compress`, that names the model. Raises `UsageError` if
+    nothing runs in its cycles."""
     if not tracer.regions:
         raise UsageError(
             f"nothing runs in cycles {tracer.span.start:,} to {tracer.span.end:,}",

@@ -73,7 +73,8 @@ class SparsityBuilder:
         external_sparsifier: Any = None,
         out_format: Any = Dense,
     ) -> None:
-        """Make the gradients of the weights that a pattern names sparse, before an optimizer sees them."""
+        """Make the gradients of the weights that a pattern names sparse, before an optimizer sees them. The arguments are as in
+        `set_weight`, for the gradient."""
         self._set(self._weight_grads, name, _output_format(inline_sparsifier, tmp_format, external_sparsifier, out_format))
 
     def set_interm(
@@ -96,7 +97,8 @@ class SparsityBuilder:
         external_sparsifier: Any = None,
         out_format: Any = Dense,
     ) -> None:
-        """Make the gradients of the intermediates sparse whose names match a pattern. Otherwise they have the mask of the value."""
+        """Make the gradients of the intermediates sparse whose names match a pattern. Otherwise they have the mask of the value.
+        Arguments are as in `set_weight`."""
         self._set(self._intermediate_grads, name, _output_format(inline_sparsifier, tmp_format, external_sparsifier, out_format))
 
     def spec(self) -> SparseSpec:

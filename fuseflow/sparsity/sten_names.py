@@ -43,17 +43,17 @@ def torch_tensor_to_wrapped_dense(sparsifier: Any, tensor: torch.Tensor, grad_fm
 
 
 def torch_tensor_to_csr(sparsifier: Any, tensor: torch.Tensor, grad_fmt: Any = None) -> PackedTensor:
-    """Return the entries of a matrix that a sparsifier keeps, stored by row."""
+    """Return the entries of a matrix that a sparsifier keeps, stored by row. `grad_fmt` is the format of its gradient."""
     return _packed(sparsifier, tensor, CsrTensor, grad_fmt)
 
 
 def torch_tensor_to_coo(sparsifier: Any, tensor: torch.Tensor, grad_fmt: Any = None) -> PackedTensor:
-    """Return the entries of a tensor that a sparsifier keeps, stored with coordinates."""
+    """Return the entries of a tensor that a sparsifier keeps, stored with coordinates. `grad_fmt` is as for CSR."""
     return _packed(sparsifier, tensor, CooTensor, grad_fmt)
 
 
 def random_fraction_sparsifier_dense_csc(sparsifier: Any, tensor: torch.Tensor, grad_fmt: Any = None) -> PackedTensor:
-    """Return the entries of a matrix that a sparsifier keeps, stored by column."""
+    """Return the entries of a matrix that a sparsifier keeps, stored by column. `grad_fmt` is the format of its gradient."""
     return _packed(sparsifier, tensor, CscTensor, grad_fmt)
 
 

@@ -129,7 +129,8 @@ def selected_masks(
 
 
 def _selected_of_weight(sparsifier: Sparsifier, tensor: Tensor, scores: Tensor | None, name: str) -> Tensor:
-    """Return the mask of a weight. An error says which weight the sparsifier does not fit."""
+    """Return the mask of a weight that a sparsifier selects, by its `scores` if it ranks by these. An error says which weight the
+    sparsifier does not fit."""
     try:
         return sparsifier.select(tensor, scores)
     except SparsityError as error:

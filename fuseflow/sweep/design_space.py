@@ -160,7 +160,7 @@ def _sparsity(file: SweepFile, n: int) -> tuple[str, str]:
 
 
 def _model_label(model: str, among: Sequence[str]) -> str:
-    """Return the name of a model without its folder, or with it if another model has the same name."""
+    """Return the name of a model without its folder, or with it if another one of `among` has the same name."""
     stem = _stem(model)
     return stem if [_stem(other) for other in among].count(stem) == 1 else model
 

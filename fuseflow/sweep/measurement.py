@@ -123,7 +123,7 @@ def compile_point(
 
 
 def estimate_point(loaded: SourceEstimator, point: Point) -> RowValues:
-    """Estimate a point, and return the values of its row."""
+    """Estimate a point, whose model and estimator are `loaded`, and return the values of its row."""
     loaded.estimator.memo.forget(KEPT_COUNTS)
     program, _ = compile_point(loaded, point, top=0)
     estimate = program.estimate(loaded.estimator)
@@ -216,7 +216,7 @@ def _occupied(regions: Iterable[Resources]) -> RowValues:
 
 
 def _energy(measured: ProgramEstimate | Result) -> RowValues:
-    """Return the energy in picojoules as a value of the row. On a machine that is no model of hardware there is none."""
+    """Return the energy in picojoules as a value of the row. {} on a machine that is no model of hardware."""
     try:
         return {"energy_pj": round(measured.energy().total)}
     except EnergyError:

@@ -40,7 +40,7 @@ class SweepProgress:
         return max(0, self.total - self.done)
 
     def note(self, labeled: LabeledPoint, mode: Mode, outcome: TaskOutcome, reused: bool = False) -> None:
-        """Count the outcome of a task."""
+        """Count the outcome of the task of a point in a mode, which an earlier run did if `reused`, and note the best value."""
         self.done += 1
         self.reused += reused
         if not outcome.ok:

@@ -21,7 +21,7 @@ class Runner(Protocol):
         ...
 
     def learn(self, source: str, mode: str, peak: int) -> None:
-        """Take into account how many bytes a point of this source took in an earlier run."""
+        """Note the `peak`, the bytes that a point of this source and mode took in an earlier run."""
         ...
 
     def close(self) -> None:

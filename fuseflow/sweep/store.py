@@ -258,7 +258,8 @@ def _prepare(database: sqlite3.Connection, path: Path) -> None:
 
 
 def _is_own(database: sqlite3.Connection, contents: list[tuple[str, str]]) -> bool:
-    """Return whether a database has the tables of a store, with their columns, computed columns included."""
+    """Return whether a database, whose `contents` are kinds and names, has the tables of a store, with their columns, computed
+    columns included."""
     if sorted(contents) not in ([("table", "rows")], [("table", "rows"), ("table", "runs")]):
         return False
     columns = {name: [column[1] for column in database.execute(f"PRAGMA table_xinfo({name})").fetchall()] for _, name in contents}

@@ -60,7 +60,8 @@ def exact_formats(
 
 
 def _matches(pattern: str, text: str, given: Ranks, computed: Callable[[], Ranks]) -> tuple[list[str], list[str]]:
-    """Return the tensors that a pattern matches: first the ones that its format is for, then the others."""
+    """Return two lists of the tensors that a pattern matches: those that the format `text` fits, and the others. Raise
+    `TensorError` if none fits."""
     ranks = given if any(fnmatchcase(name, pattern) for name in given) else computed()
     names = [name for name in ranks if fnmatchcase(name, pattern)]
     if not names:

@@ -79,7 +79,7 @@ class _File:
             raise self.entry_error(row_lines(self.entries)[int(np.argmin(holds))], why)
 
     def entry_error(self, number: int, why: str) -> FileError:
-        """Return an error at a line of the entries, counted from 0."""
+        """Return an error, which says `why`, at a line of the entries, counted from 0."""
         text = self.entries.split(b"\n")[number].decode("latin-1").strip()
         return self.error(self.sizes_at + 1 + number, f"`{text[:40]}`: {why}")
 

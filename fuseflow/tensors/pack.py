@@ -123,8 +123,8 @@ def from_coordinates(
 def _pack_level(
     format: Format, at: int, size: int, parents: int, refs: Ints, prefixes: Ints, columns: Ints
 ) -> tuple[Fibers, Ints]:
-    """Pack level `at`, given the coordinates of this level and of the levels below. A list of coordinates names each coordinate
-    once, however many values are below it."""
+    """Pack level `at`, given the coordinates of this level and of the levels below, `columns`. Other arguments are as in
+    `Level.pack`. A list of coordinates names each coordinate once, however many values are below it."""
     level = format.levels[at]
     if level.unique and not level.follows:
         return level.pack(size, parents, refs, prefixes, columns[0])

@@ -58,7 +58,7 @@ def _without_loops(rows: npt.ArrayLike, columns: npt.ArrayLike) -> tuple[npt.NDA
 
 
 def _adjacency_of_keys(nodes: int, keys: npt.NDArray[np.int64]) -> sparse.csr_array:
-    """Return the adjacency of the edges with the numbers row * nodes + column."""
+    """Return the adjacency of edges, given as numbers row * nodes + column, `keys`."""
     unique_keys = np.unique(keys)
     row, column = unique_keys // max(nodes, 1), unique_keys % max(nodes, 1)
     return sparse.csr_array((np.ones(len(unique_keys), dtype=np.float32), (row, column)), shape=(nodes, nodes))

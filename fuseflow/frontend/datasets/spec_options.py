@@ -111,7 +111,7 @@ class SpecOptions:
         return value
 
     def choice(self, key: str, choices: Iterable[str]) -> str | None:
-        """Return an option that is one of some words, or None if it is absent. Raise `DataError` for another word."""
+        """Return an option that is one of the words `choices`, or None if it is absent. Raise `DataError` for another word."""
         self.read_keys.append(key)
         value = self.values.get(key)
         if value is not None and value not in choices:

@@ -121,8 +121,8 @@ def _power_law(nodes: int, total: int, cut: float) -> Ints:
 
 
 def _quantiles(ranks: npt.NDArray[np.float64], shift: float, cut: float) -> npt.NDArray[np.float64]:
-    """Return the quantiles of the density (x - 1 + shift)^-exponent on 1..cut in descending order, by the inverse of its distribution
-    function."""
+    """Return the quantiles, at `ranks` from 0 to 1, of the density (x - 1 + shift)^-exponent on 1..cut in descending order, by
+    the inverse of its distribution function."""
     power = 1 - DEGREE_EXPONENT
     low, high = shift**power, (max(cut - 1, 0) + shift) ** power
     return np.asarray((high + ranks * (low - high)) ** (1 / power) - shift + 1)

@@ -175,8 +175,7 @@ class _Pass:
         return tensor if tensor is not None and tensor.layout == torch.strided and not tensor.is_meta else None
 
     def _split(self, node: Node, tensor: Tensor) -> Pair:
-        """Return two new arguments, for the real and the imaginary part, in place of a complex argument or a known complex
-        value."""
+        """Return two new arguments, for the real and the imaginary part, instead of a complex argument or known complex value."""
         selections = self._selections
         argument = selections.traced.arguments.get(node)
         name = fx_origin.short_name(node.target) if argument is None else argument.name
@@ -216,7 +215,8 @@ class _Pass:
         return self._side(node, 0), self._side(node, 1)
 
     def _side(self, node: Node, side: int) -> Node | None:
-        """Return the call of an operator on the real or the imaginary parts of its operands, or None if all of these are 0."""
+        """Return the call of an operator on the real (`side` 0) or the imaginary parts (1) of its operands, or None if all are
+        0."""
         nodes = [operand for operand in node.all_input_nodes if _is_complex(operand) or described(operand).is_floating_point()]
         parts = {operand: self._parts_of(operand)[side] for operand in nodes}
         if all(part is None for part in parts.values()):

@@ -122,7 +122,7 @@ def _vector_norm(x: Tensor, p: float | None, dim: list[int], keepdim: bool = Fal
 
 
 def _places_below(boundaries: Tensor, x: Tensor, right: bool) -> Tensor:
-    """Return how many boundaries lie below each element, or also at it. All lie below NaN."""
+    """Return how many boundaries lie below each element of x or, with `right`, below or at it. All lie below NaN."""
     x = x.unsqueeze(-1)
     return torch.where(boundaries > x if right else boundaries >= x, 0, 1).sum(-1)
 

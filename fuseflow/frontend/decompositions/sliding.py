@@ -219,7 +219,8 @@ def _conv_transpose(rank: int) -> Callable[..., Tensor]:
         groups: int = 1,
         dilation: Any = 1,
     ) -> Tensor:
-        """Convolve x, with zeros between its elements, with the mirrored weights."""
+        """Compute a transposed convolution: x, with zeros between its elements, is convolved with the mirrored weights. `more` is
+        the output padding."""
         s, p, d = (_sequence(v, rank, ()) for v in (stride, padding, dilation))
         m, kernel = _sequence(more, rank, ()), weight.shape[2:]
         unbatched = x.dim() == rank + 1

@@ -34,7 +34,8 @@ def archive_members(content: bytes, label: str) -> Mapping[str, bytes]:
 
 
 def _require_stored(infos: list[zipfile.ZipInfo], size: int, label: str) -> None:
-    """Raise `FileError` for members that are larger than the file that holds them: a small file must not fill the memory."""
+    """Raise `FileError` for members, `infos`, that are larger than the file that holds them: a small file must not fill
+    memory."""
     if len(infos) > _MOST_MEMBERS or sum(info.file_size for info in infos) > size:
         raise FileError(f"{label} says that it holds more than its {size:,} bytes", hint=HINT_SAVE)
     for info in infos:

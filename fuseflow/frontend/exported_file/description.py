@@ -98,7 +98,7 @@ def _check_name(text: str, label: str) -> None:
 
 
 def _reduce_metadata(metadata: dict[str, Json]) -> None:
-    """Keep where an operator came from, for messages, and nothing else."""
+    """Remove from the metadata of an operator all but where it came from, which messages need."""
     kept = {name: metadata[name] for name in ("stack_trace", "nn_module_stack") if isinstance(metadata.get(name), str)}
     metadata.clear()
     metadata |= {name: _CONTROL.sub("", text) for name, text in kept.items()}

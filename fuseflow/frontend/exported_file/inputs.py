@@ -123,7 +123,7 @@ def _arrays(arrays: Arrays | None, names: Sequence[str]) -> Mapping[str, Any]:
 
 
 def _as_tensor(name: str, array: Any, described: Tensor | None) -> Any:
-    """Return an array as a tensor of the type that the program takes. Raise `UsageError` if its shape does not fit."""
+    """Return an array as a tensor of the type of the input `described`. Raise `UsageError` if its shape does not fit."""
     if described is None:
         raise UsageError(f"input `{name}` of the exported program is no tensor", hint="leave it out: its value is in the file")
     if isinstance(array, Tensor):
@@ -146,7 +146,8 @@ def _resized(
     sizes: Mapping[str, int],
     seed: int,
 ) -> dict[str, Tensor]:
-    """Return random inputs with new sizes: numbers of a normal distribution, or, for integers, elements of the sample input."""
+    """Return random inputs with new sizes, for the inputs `described`: numbers of a normal distribution, or, for integers,
+    elements of the sample input."""
     symbols: dict[str, int] = {}
     for place, size in sizes.items():
         symbol = _symbol(program, described, place, size)
@@ -169,7 +170,7 @@ def _resized(
 
 
 def _symbol(program: ExportedProgram, described: Mapping[str, Tensor | None], place: str, size: int) -> str:
-    """Return the symbol of a dimension, which a user names by input and axis, such as `x.0`."""
+    """Return the symbol of the dimension `place`, which a user names by input and axis, such as `x.0`."""
     name, _, axis = place.rpartition(".")
     tensor = described.get(name)
     if tensor is None:

@@ -25,7 +25,8 @@ _DTYPES = {int(number): dtype for dtype, number in _TORCH_TO_SERIALIZE_DTYPE.ite
 
 
 def stored_tensors(members: Mapping[str, bytes], folder: str, config: str, label: str) -> dict[str, Tensor]:
-    """Return the weights or the constants of a program, which `config` describes. Raise `FileError` for a value that is no plain tensor."""
+    """Return the weights or the constants of a program: members of the archive in `folder`, which the member `config` describes.
+    Raise `FileError` for a value that is no plain tensor."""
     if config not in members:
         raise FileError(f"{label} has no `{config}`, which describes its weights or constants", hint="save the program again")
     try:

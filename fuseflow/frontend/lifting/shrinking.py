@@ -75,7 +75,7 @@ def _write_zeros(module: nn.Module, analysis: ModuleAttributes) -> None:
 
 
 def _links(module: nn.Module, analysis: ModuleAttributes) -> Iterator[Link]:
-    """Yield the pairs of layers whose channels can be cut, in the order of the module."""
+    """Yield the links, pairs of layers whose channels can be cut, in the order of the module."""
     try:
         with quiet():
             graph = symbolic_trace(module).graph
@@ -158,7 +158,8 @@ def _is_gathering(node: Node, layer: nn.Module | None) -> bool:
 
 
 def _gathers_all(node: Node, layer: nn.Module | None, producer: Any) -> bool:
-    """Return whether a node keeps the batch and the channels of a convolution, and flattens or averages the rest."""
+    """Return whether a node, a call of `layer` or of a function, keeps the batch and the channels of the convolution `producer`,
+    and flattens or averages the rest."""
     rank = producer.weight.dim()
     if isinstance(layer, nn.Flatten):
         return layer.start_dim == 1 and layer.end_dim in (-1, rank - 1)

@@ -93,7 +93,8 @@ class ScalarBody:
 
 
 def computed_in(expr: Expr, dtypes: Sequence[str], result: str) -> str:
-    """Return the float in which an expression is computed, so that no number that it reads or names has to be rounded."""
+    """Return the float, `f32` or `f64`, in which an expression on operands of `dtypes` is computed, so that no number that it
+    reads or names has to be rounded."""
     wide = any(DTYPES[t].is_integer or t == "f64" for t in (*dtypes, result))
     return "f64" if wide or any(_needs_f64(node) for node in walk(expr)) else "f32"
 
@@ -111,7 +112,7 @@ def _needs_f64(node: Expr) -> bool:
 
 
 def converted(new: Callable[[str], str], value: str, source: str, target: str) -> str:
-    """Write the conversion of a number between two types, and return the result."""
+    """Write the conversion of a number between two types with `new`, which writes an operation, and return the result."""
     a, b = DTYPES[source], DTYPES[target]
     if source == target:
         return value

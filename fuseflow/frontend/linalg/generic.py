@@ -101,7 +101,8 @@ def _kept(form: Affine, size: int, extents: Mapping[str, int]) -> Index | None:
 
 
 def _coordinate(ssa: Any) -> Affine:
-    """Return a coordinate that a body computes from its loops. Raise `FrontendError` if it is no sum of loops with factors."""
+    """Return the coordinate, the scalar value `ssa`, that a body computes from its loops. Raise `FrontendError` if it is no sum
+    of loops with factors."""
     op = ssa.owner.operation if hasattr(ssa.owner, "operation") else ssa.owner
     match getattr(op, "name", ""):
         case "linalg.index":
@@ -171,8 +172,7 @@ def result_elements(
 
 
 def _refuse_scattered(op: Any, operand: int, indices: IndexingMap) -> None:
-    """Raise `FrontendError` for a result with a dimension that is no loop of its own: some of its elements would never be
-    written."""
+    """Raise `FrontendError` for a result with a dimension that is no loop of its own: some elements would never be written."""
     written = [index for index in indices if index is not None]
     if len(set(written)) < len(written) or not all(isinstance(index, str) for index in written):
         raise FrontendError(

@@ -185,7 +185,7 @@ def _with_groups(parts: list[_EncodedLevel], names: list[str]) -> list[_EncodedL
 
 
 def _inside(outer: list[_EncodedLevel]) -> list[_EncodedLevel]:
-    """Return the levels inside the blocks, which are dense and store a block row by row."""
+    """Return the levels inside the blocks that the levels `outer` store: they are dense and store a block row by row."""
     return sorted(_EncodedLevel(part.dimension, "mod", part.size, "dense") for part in outer if part.operator)
 
 

@@ -357,7 +357,7 @@ def _is_scalar(name: str) -> bool:
 
 
 def _attribute(function: Any, position: int, key: str) -> str:
-    """Return the text of an attribute of an argument, or '' if the argument does not have it."""
+    """Return the text of the attribute `key` of the argument at `position`, or '' if the argument does not have it."""
     if "arg_attrs" in function.attributes:
         attributes = ir.DictAttr(ir.ArrayAttr(function.attributes["arg_attrs"])[position])
         return modules.text_of(attributes, key)

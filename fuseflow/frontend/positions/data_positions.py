@@ -37,7 +37,7 @@ def taken_at(x: Tensor, index: Tensor, places: Tensor, dim: int) -> Tensor:
 
 
 def counted_along(index: Tensor, places: Tensor) -> Tensor:
-    """Return `one_hot(index)`."""
+    """Return `one_hot(index)`. `places` counts the classes from 0."""
     return torch.where(index.unsqueeze(-1) == places, 1, 0)
 
 
@@ -51,7 +51,8 @@ def linear_positions(extents: tuple[int, ...], *columns: Tensor) -> Tensor:
 
 
 def added_along(base: Tensor | None, index: Tensor, source: Tensor, places: Tensor, dim: int) -> Tensor:
-    """Return `scatter_add(base, dim, index, source)`, with zeros for a missing base."""
+    """Return `scatter_add(base, dim, index, source)`, with zeros for a missing base. `places` counts the coordinates of the
+    result along `dim`."""
     source, index = source.movedim(dim, -1).unsqueeze(-2), index.movedim(dim, -1).unsqueeze(-2)
     hit = index == places.unsqueeze(-1)
     total = torch.where(hit, source, nothing_of(source)).sum(-1, dtype=source.dtype).movedim(-1, dim)
@@ -72,7 +73,7 @@ def written_along(base: Tensor | None, index: Tensor, source: Tensor, places: Te
 
 
 def filled_along(base: Tensor, index: Tensor, value: float, places: Tensor, dim: int) -> Tensor:
-    """Return `scatter(base, dim, index, value)`."""
+    """Return `scatter(base, dim, index, value)`. `places` counts the coordinates of `base` along `dim` from 0."""
     hit = index.movedim(dim, -1).unsqueeze(-2) == places.unsqueeze(-1)
     reached = torch.where(hit, 1.0, 0.0).sum(-1).movedim(-1, dim) > 0
     return torch.where(reached, value, base)
@@ -93,7 +94,8 @@ def multiplied_in_groups(x: Tensor, weights: Tensor, ends: Tensor, places: Tenso
 
 
 def counted_in_bins(x: Tensor, places: Tensor, low: float, high: float) -> Tensor:
-    """Return how many elements of x are in each of several bins of equal width between `low` and `high`, which is in the last one."""
+    """Return how many elements of x are in each bin, which `places` counts from 0. The bins have equal width between `low` and
+    `high`, which is in the last one."""
     bins = places.shape[0]
     scaled = (x.reshape(-1) - low) * (bins / (high - low))
     inside = (scaled >= 0) & (scaled <= bins)
@@ -208,7 +210,7 @@ def _index_add(
 
 
 def _added_at(base: Tensor | None, index: Tensor, source: Tensor, places: Tensor, dim: int) -> Tensor:
-    """Return `index_add(base, dim, index, source)`."""
+    """Return `index_add(base, dim, index, source)`. `places` counts the coordinates of `base` along `dim` from 0."""
     along = index.reshape(-1, *[1] * (source.dim() - 1 - dim))
     return added_along(base, along.expand(source.shape), source, places, dim)
 
@@ -216,7 +218,8 @@ def _added_at(base: Tensor | None, index: Tensor, source: Tensor, places: Tensor
 def _written_at(
     base: Tensor | None, index: Tensor, source: Tensor, places: Tensor, positions: Tensor, shape: tuple[int, ...]
 ) -> Tensor:
-    """Return `base` with `base[index] = source`, where the index is a vector."""
+    """Return `base` with `base[index] = source`, where the index is a vector. `places` counts the rows of the result, and
+    `positions` the index, from 0."""
     along = index.reshape(-1, *[1] * (len(shape) - 1)).expand(shape)
     return written_along(base, along, source.expand(shape), places, positions, 0)
 

@@ -21,7 +21,8 @@ _LARGEST_GUARD = 1e-12
 
 
 def scores_of_softmax(division: Node) -> tuple[Node, Node] | None:
-    """Return the scores that a node is the softmax of, and the selection that adds up the exponentials. None for any other node."""
+    """Return the scores whose softmax the node `division` computes, and the selection that adds up the exponentials. None for
+    others."""
     exponentials, divisor = _operands(division, "div")
     (shifted,) = _operands(exponentials, "exp")[:1]
     scores, subtracted = _operands(shifted, "sub")

@@ -138,7 +138,8 @@ def _picked_by_data(
 
 
 def picked_loss(logarithms: Tensor, target: Tensor, places: Tensor, weight: Tensor, reduction: int) -> Tensor:
-    """Return minus the logarithms at the target's classes, weighed by class, summed up or averaged over the weights."""
+    """Return minus the logarithms at the target's classes, weighed by class, and summed up or averaged over the weights, or
+    neither, as `reduction` says. `places` counts the classes from 0."""
     weights = torch.where(target.reshape(-1, 1) == places, weight, 0.0)
     losses = -(weights * logarithms.reshape(-1, places.shape[0])).sum(1)
     if reduction == _NONE:

@@ -12,7 +12,8 @@ from fuseflow.frontend.positions.selections import EXTREMES, Selections, describ
 
 
 def extreme_of_row(a: Tensor, pattern: Tensor, empty: Tensor, x: Tensor, largest: bool) -> Tensor:
-    """Return the largest or the smallest of `a[i, k] * x[k, j]` over the entries k that row i stores, and 0 for a row without any."""
+    """Return the largest or the smallest of `a[i, k] * x[k, j]` over the entries k that row i stores, which `pattern` marks, and
+    0 for a row without any, which `empty` marks."""
     absent = float("-inf") if largest else float("inf")
     products = torch.where(pattern.unsqueeze(-1), a.unsqueeze(-1) * x.unsqueeze(0), absent)
     extreme = products.amax(1) if largest else products.amin(1)
@@ -20,7 +21,7 @@ def extreme_of_row(a: Tensor, pattern: Tensor, empty: Tensor, x: Tensor, largest
 
 
 def mean_of_row(a: Tensor, degrees: Tensor, x: Tensor) -> Tensor:
-    """Return the sum of `a[i, k] * x[k, j]` over the entries k that row i stores, divided by how many these are."""
+    """Return the sum of `a[i, k] * x[k, j]` over the entries k that row i stores, divided by their number, the `degrees`."""
     return torch.mm(a, x) / degrees.unsqueeze(-1)
 
 

@@ -31,8 +31,8 @@ Nan: TypeAlias = Literal["greatest", "least", "any"]
 def ranked_along(
     x: Tensor, before: Tensor, places: Tensor, positions: Tensor | None, dim: int, count: int, largest: bool, nan: Nan
 ) -> Tensor:
-    """Return the first `count` elements along `dim` in order, or their `positions`, which are integers. `before[i, j]` is 1 where j < i,
-    and `places` counts from 0."""
+    """Return the first `count` elements along `dim` in order, the `largest` or smallest first, or their `positions`, which are
+    integers. `before[i, j]` is 1 where j < i, and `places` counts from 0."""
     x = x.movedim(dim, -1)
     key = _comparable(x, nan != "least")
     mine, other = key.unsqueeze(-1), key.unsqueeze(-2)
@@ -124,7 +124,7 @@ def _sort(selections: Selections, node: Node, x: Node, dim: int = -1, descending
 
 
 def _extreme(selections: Selections, node: Node, x: Node, dim: object = None, keep: bool = False) -> Node | None:
-    """Return the form of `max(x, dim)` with its positions, or of `argmax(x, dim)`."""
+    """Return the form of `max(x, dim)` with its positions, or of `argmax(x, dim)`; with `keep`, the dimension stays."""
     name = fx_origin.short_name(node.target)
     largest = "max" in name
     nan: Nan = "greatest" if largest else "least"

@@ -14,8 +14,8 @@ from fuseflow.frontend.trace import fx_origin
 
 
 def scanned_along(x: Tensor, triangle: Tensor, dim: int, reduction: str) -> Tensor:
-    """Return the products, the largest or the smallest of the elements along `dim` up to each of them, or the logarithm of the sum of
-    their exponentials. `triangle[i, j]` is true where j is not behind i."""
+    """Return, as `reduction` says, the products, the largest or the smallest of the elements along `dim` up to each of them, or
+    the logarithm of the sum of their exponentials. `triangle[i, j]` is true where j is not behind i."""
     rows = x.movedim(dim, -1).unsqueeze(-2)
     match reduction:
         case "cumprod":

@@ -22,7 +22,8 @@ def product_along(selection: Tensor, x: Tensor, dim: int) -> Tensor:
 
 
 def extreme_along(selection: Tensor, empty: Tensor, x: Tensor, dim: int, start: Tensor | float, largest: bool) -> Tensor:
-    """Return the largest or the smallest of the entries along `dim` that each row of a selection has, and `start` where it has none."""
+    """Return the largest or the smallest of the entries along `dim` that each row of a selection has, and `start` where it has
+    none, as `empty` marks."""
     x = x.movedim(dim, 0)
     absent = float("-inf") if largest else float("inf")
     stored = selection.reshape(*selection.shape, *[1] * (x.dim() - 1))
@@ -33,7 +34,7 @@ def extreme_along(selection: Tensor, empty: Tensor, x: Tensor, dim: int, start: 
 
 
 def multiplied_along(selection: Tensor, empty: Tensor, x: Tensor, dim: int, start: Tensor | float) -> Tensor:
-    """Return the product of the entries along `dim` that each row of a selection has, and `start` where it has none."""
+    """Return the product of the entries along `dim` that each row of a selection has, and `start` if it has none (`empty`)."""
     x = x.movedim(dim, 0)
     factors = torch.where(selection.reshape(*selection.shape, *[1] * (x.dim() - 1)) == 0, 1.0, x.unsqueeze(0))
     base = start.movedim(dim, 0) if isinstance(start, Tensor) else start

@@ -90,7 +90,7 @@ class Selections:
         return self._nodes[key]
 
     def counted(self, extent: int, dtype: torch.dtype, name: str) -> Node:
-        """Return an argument that counts from 0."""
+        """Return an argument that has the numbers from 0 to `extent` - 1."""
         key = "counted", extent, dtype
         if key not in self._nodes:
             self._nodes[key] = self.argument(name, torch.arange(extent, dtype=dtype))
@@ -149,7 +149,8 @@ def gathered(selections: Selections, node: Node, x: Node, dim: int, positions: T
 
 
 def scattered(selections: Selections, node: Node, source: Node, dim: int, positions: Tensor, rows: int, mean: bool) -> Node:
-    """Return a node that adds up the entries of `source` along `dim` that go to the same row, of `rows` rows."""
+    """Return a node that adds up (or averages, with `mean`) the entries of `source` along `dim` that go to the same one of `rows`
+    rows: `positions` are the rows."""
     values = torch.ones(len(positions), dtype=described(source).dtype)
     if mean:
         values /= torch.bincount(positions, minlength=rows)[positions].to(values.dtype)
@@ -202,8 +203,8 @@ def _known_weights(selections: Selections, product: Node, dim: int) -> tuple[Nod
 def combined(
     selections: Selections, node: Node, base: Node, dim: int, positions: Tensor, source: Node, reduce: str, include_self: bool
 ) -> Node | None:
-    """Return what becomes of `base` where the entries of `source` along `dim` are combined with it at known positions. None if there is no
-    form of it."""
+    """Return `base` after the entries of `source` along `dim` were combined with it by `reduce` at known positions; without
+    `include_self`, they replace it. None if there is no form of it."""
     shaped, zero = described(base), is_zero(base)
     if reduce == "overwrite":
         return _overwritten(selections, node, base, dim, positions, source)
@@ -257,7 +258,7 @@ def described(node: Node) -> Tensor:
 
 
 def same_beside(dim: int, first: Node, second: Node) -> bool:
-    """Return whether two tensors have the same extents beside one dimension."""
+    """Return whether two tensors have the same extents in all dimensions but `dim`."""
     pairs = zip(described(first).shape, described(second).shape, strict=True)
     return all(a == b for d, (a, b) in enumerate(pairs) if d != dim)
 

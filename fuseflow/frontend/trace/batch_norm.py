@@ -48,7 +48,7 @@ def write_batch_norms(traced: Trace, patterns: Collection[str]) -> None:
 
 
 def _written(node: Node, x: Node, weight: Node | None, bias: Node | None, mean: Node, var: Node, eps: float) -> Node:
-    """Add a product and a sum that compute the batch norm `node` of `x`, and return the sum."""
+    """Add a product and a sum that compute the batch norm `node` of `x` by its stored mean and variance. Return the sum."""
 
     def call(target: Callable[..., Any], *args: Any, name: str = "") -> Node:
         path = fx_origin.module_path(node)

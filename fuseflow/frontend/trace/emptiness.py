@@ -143,7 +143,8 @@ def _only_number(value: Tensor) -> float | int | bool | complex | None:
 
 
 def _outputs_to_arguments(traced: Trace, settled: Mapping[Node, Any], targets: set[Node]) -> None:
-    """Make arguments of the outputs that follow from empty tensors alone, because an output has to depend on an argument."""
+    """Make arguments of the outputs that follow from empty tensors alone (`settled`, or `targets` of empty writes), because an
+    output has to depend on an argument."""
     names, output = traced.names(), traced.graph_module.graph.output_node()
     for node in output.all_input_nodes:
         ancestors = ancestors_of(node)

@@ -78,8 +78,7 @@ def _run(graph_module: GraphModule, leaves: Sequence[Any]) -> Any:
 
 
 def input_sources(graph_module: GraphModule) -> list[str]:
-    """Return the expressions of the user's code for the inputs of a graph, such as `L['x']`. They exist until its back end
-    returns."""
+    """Return the user's expressions for the inputs of a graph, such as `L['x']`. Dynamo drops them when its back end returns."""
     return [_source(node) for node in graph_module.graph.nodes if node.op == "placeholder"]
 
 
@@ -103,7 +102,7 @@ def _state_name(source: str, prefix: bool = False) -> str:
 
 
 def _argument_name(source: str, taken: dict[str, Tensor]) -> str:
-    """Return a name for an input of the user: `k_a` for `L['k']['a']`."""
+    """Return a name that is not in `taken` for an input of the user: `k_a` for `L['k']['a']`."""
     words = re.findall(r"\w+", source.removeprefix("L"))
     name = base = "_".join(words) or "input"
     number = 1

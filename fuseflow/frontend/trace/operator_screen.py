@@ -53,7 +53,7 @@ _HINTS_OF_NESTED = {
 
 
 def _refusals(node: Node, arguments: dict[Node, tuple[str, Tensor]]) -> Iterator[FrontendError]:
-    """Yield the errors for an operator of the user."""
+    """Yield the errors for an operator of the user. `arguments` has the name and the tensor of each argument of the graph."""
     yield from _screen_training(node)
     yield from _screen_stored_zeros(node, arguments)
     if isinstance(node.target, torch._ops.HigherOrderOperator):

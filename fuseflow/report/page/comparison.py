@@ -177,7 +177,7 @@ def _roofline(before: StoredRun, after: StoredRun, pages: Sequence[PairPage], pa
 
 
 def _differences(before: Values, after: Values) -> Markup | None:
-    """Return a table of the settings that differ between the runs, or None if none does."""
+    """Return a table of the settings that differ between the runs `before` and `after`, or None if none does."""
     keys = ("model", "data", "options", "seed", "machine", "schedule", "engine", "versions")
     changed = [key for key in keys if before.get(key) != after.get(key)]
     rows: list[tuple[Cell, ...]] = [(key, _text(before.get(key)), _text(after.get(key))) for key in changed]
@@ -210,8 +210,8 @@ def _flat(values: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, An
 
 
 def _memory(before: Values, after: Values) -> Markup | None:
-    """Return a table of the bytes that nodes requested, by tensor of either run, the largest change first. None if there are no
-    tensors."""
+    """Return a table of the bytes that nodes requested, by tensor of either run, the largest change first. None if there is
+    none."""
     totals = [
         {name: sum(sum(kind.values()) for kind in kinds.values()) for name, kinds in run["bytes"]["by_tensor"].items()}
         for run in (before, after)

@@ -56,8 +56,9 @@ def draw_graph(
     marks: Marks = no_marks,
     path: Mapping[str, float] | None = None,
 ) -> Drawing:
-    """Draw a graph; of lanes, only the first is drawn. `statistics` are the statistics of a result, by node. `marks` gives the
-    numbers of nodes and FIFOs on a page, and `path` the share of the critical path that each of its nodes has."""
+    """Draw a graph; of lanes, only the first is drawn. `places` has the lanes of nodes. `statistics` are the statistics of a
+    result, by node. `marks` gives the numbers of nodes and FIFOs on a page, and `path` the share of the critical path that each
+    of its nodes has."""
     kept = [node for node in graph.nodes if all(lane == 0 for _, lane in places.get(node.name, ()))]
     operations = tuple(sorted(Counter(node.op for node in graph.nodes).items(), key=lambda item: (-item[1], item[0])))
     note = "" if len(kept) == len(graph.nodes) else f"One lane of each index: {len(kept):,} of {len(graph.nodes):,} nodes."

@@ -38,7 +38,8 @@ Cell = str | int | float | Markup | Link | Bar | None
 
 
 def html_table(columns: Sequence[Column], rows: Iterable[Sequence[Cell]], sortable: bool = True) -> Markup:
-    """Return a table with a row for each of `rows`. A row is marked as the thing that its first link names."""
+    """Return a table with a row for each of `rows`. A click on a head sorts it if it is `sortable`. A row is marked as the thing
+    that its first link names."""
     heads = (element("th", c.head, scope="col", title=c.meaning or None, class_="name" if c.words else None) for c in columns)
     head = element("thead", element("tr", Markup("").join(heads)))
     body = element("tbody", Markup("").join(_row(row, columns) for row in rows))

@@ -23,7 +23,7 @@ class LabelPlaces:
 
     @classmethod
     def around(cls, points: Iterable[tuple[float, float]], heights: tuple[int, ...] = BESIDE_POINTS) -> LabelPlaces:
-        """Return the free places around points, whose circles names must not hide."""
+        """Return the places around points, whose circles names must not hide. `heights` are as in the class."""
         return cls(heights, [(x - 5, x + 5, y + 5) for x, y in points])
 
     def place(self, x: float, y: float, name: str) -> tuple[float, float] | None:

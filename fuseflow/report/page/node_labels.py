@@ -28,8 +28,8 @@ def node_labels(names: Sequence[str], letters: int) -> Mapping[str, str]:
 
 
 def _ways(group: Sequence[str], letters: int) -> Iterable[list[str]]:
-    """Yield lists of short forms for names whose usual short forms are equal: other heads and tails, then the letters around the
-    first difference."""
+    """Yield lists of short forms for `group`, names whose usual short forms are equal: other heads and tails, then the letters
+    around the first difference."""
     for head in range(letters - 1):
         yield [f"{name[:head]}…{name[len(name) - (letters - head - 1) :]}" for name in group]
     start = next((at for at, column in enumerate(zip(*group, strict=False)) if len(set(column)) > 1), min(map(len, group)))

@@ -113,7 +113,7 @@ def _region_row(run: Values, region: RegionPage) -> tuple[Cell, ...]:
 
 
 def _change_table(changes: Sequence[Values], now: int) -> Markup | None:
-    """Return a table of changes that would take fewer cycles, the best first, with the speed-up over the run."""
+    """Return a table of changes that would take fewer cycles, the best first, with the speed-up over the run, of `now` cycles."""
     columns = (
         Column("change of the schedule", "the flags that make it", words=True),
         Column("cycles", "of all regions"),

@@ -39,7 +39,8 @@ def pareto_front(points: Sequence[ParetoPoint]) -> tuple[ParetoPoint, ...]:
 
 
 def draw_pareto(points: Sequence[ParetoPoint], front: Sequence[ParetoPoint], across_name: str, up_name: str) -> Markup:
-    """Draw the points on logarithmic axes, with a line through the front. Every point leads to its place on the page."""
+    """Draw the points on logarithmic axes with these names, and a line through the front. Each point leads to its place on the
+    page."""
     across = LogAxis.around([p.x for p in points], LEFT, LEFT + WIDE)
     up = LogAxis.around([p.y for p in points], TOP + HIGH, TOP)
     steps = [(across.at(p.x), up.at(p.y)) for p in front]

@@ -91,7 +91,7 @@ def _grid(across: LogAxis, up: LogAxis) -> Iterable[Markup]:
 
 
 def _memory(peak: float, across: LogAxis, up: LogAxis) -> Iterable[Markup]:
-    """Draw the roof of the memory, as far as it is in the picture."""
+    """Draw the roof of the memory, which moves `peak` bytes per cycle, as far as it is within the axes."""
     low = max(across.low, up.low / peak)
     high = min(across.high, up.high / peak)
     if low < high:

@@ -18,7 +18,8 @@ def speed_up(before: int, after: int) -> str:
 def speed_up_table(
     pairs: Sequence[RegionPair], links: Sequence[Link | None], cycles: tuple[int, int], sides: tuple[str, str] = ("A", "B")
 ) -> Markup:
-    """Return a row for each pair of regions, whose name leads to its link, and a row for the whole runs, which take `cycles`."""
+    """Return a row for each pair of regions, whose name leads to its link, and a row for the whole runs, which take `cycles`.
+    `sides` name the runs."""
     first, second = sides
     columns = (
         Column(f"regions of {second}", f"that compute the same as those of {first}", words=True),

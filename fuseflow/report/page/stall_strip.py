@@ -31,8 +31,8 @@ def _length(k: int, window: int, total: int) -> int:
 
 
 def _steps(floor: Sequence[float], ceiling: Sequence[float]) -> str:
-    """Return the path of the area between two step functions. Windows without height, or with the height of the one before, add
-    nothing to the path."""
+    """Return the SVG path of the area between the step functions `floor` and `ceiling`. Windows without height, or with the
+    height of the one before, add nothing to the path."""
     path, k = "", 0
     while k < len(floor):
         end = k + 1

@@ -155,7 +155,7 @@ class _Dispatched(torch.autograd.Function):
 
 
 def _run_forward(ctx: Any, call: Call, candidate: Candidate, tensors: Sequence[torch.Tensor]) -> Any:
-    """Return the results of an implementation in the requested formats."""
+    """Return the results of the implementation `candidate` in the requested formats. `ctx` keeps what the gradient needs."""
     inputs = [converted(t, path, call.wrapper) for t, path in zip(tensors, candidate.paths, strict=True)]
     exact = call.asked is None or candidate.outputs == call.asked
     sparsifiers = (
@@ -181,7 +181,7 @@ def _run_forward(ctx: Any, call: Call, candidate: Candidate, tensors: Sequence[t
 
 
 def _run_forward_dense(ctx: Any, call: Call, tensors: Sequence[torch.Tensor]) -> Any:
-    """Return the results of the operator on dense tensors in the requested formats."""
+    """Return the results of the operator on dense tensors in the requested formats. `ctx` keeps the tensors."""
     _report_dense(call)
     dense = [dense_of(t).requires_grad_(t.requires_grad and t.is_floating_point()) for t in tensors]
     with torch.enable_grad():
@@ -218,7 +218,7 @@ def _report_dense(call: Call) -> None:
 
 
 def _require_outputs(call: Call, flat: Sequence[Any], outputs: Outputs) -> None:
-    """Raise `DispatchError` if an implementation returned results of other formats than it is registered for."""
+    """Raise `DispatchError` if the results `flat` of an implementation have other formats than it is registered for."""
     name = operator_name(call.operator)
     expected = len(outputs) or (len(call.outputs) if call.outputs else len(flat))
     if len(flat) != expected:
@@ -282,8 +282,8 @@ def _with_pairs(formats: Sequence[TensorFormat], outputs: Outputs) -> list[tuple
 
 
 def _inline(format: TensorFormat, pair: tuple[type, type], exact: bool) -> Any:
-    """Return the sparsifier that an implementation applies to a gradient: the requested one if the implementation has it, else
-    one that keeps all."""
+    """Return the sparsifier that an implementation applies to a gradient: the requested one if `exact`, or if its class is the
+    one in `pair`, the registration; else one that keeps all."""
     return format.inline if exact or type(format.inline) is pair[0] else KEEP_ALL
 
 
@@ -324,7 +324,7 @@ def _finished_gradients(
 
 
 def _returned(gradient: torch.Tensor, asked: TensorFormat, wrapper: type[StorageTensor]) -> torch.Tensor:
-    """Return the gradient of a converted tensor, stored at the places of the tensor before its conversion."""
+    """Return the gradient of a converted tensor in the format `asked`, at the places of the tensor before its conversion."""
     return formatted(dense_of(gradient), asked, wrapper)
 
 

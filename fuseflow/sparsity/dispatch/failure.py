@@ -58,7 +58,7 @@ def report(message: str, stub: str) -> None:
 
 
 def missing(message: str, stub: str, hint: str = "") -> DispatchError:
-    """Return an error that says which implementation is missing, with a registration to fill in."""
+    """Return an error that says which implementation is missing, with `stub`, a registration to fill in."""
     return DispatchError(f"{message}. To add one:\n\n{stub}\n", hint=hint or "the text above is a program to fill in")
 
 

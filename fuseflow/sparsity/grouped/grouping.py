@@ -88,7 +88,7 @@ def _require_magnitudes(array: npt.NDArray[Any]) -> None:
 
 
 def chunk_grid(shape: tuple[int, ...], n: int, m: int, g: int, sparse_dim: int, group_dim: int) -> ChunkGrid:
-    """Return how a tensor is cut into chunks. Raise `SparsityError` if it cannot be."""
+    """Return the grid of chunks of a tensor, for arguments as in `grouping`. Raise `SparsityError` if it cannot be cut so."""
     require_sizes(n, m, g)
     rank = len(shape)
     for name, dim in (("sparse_dim", sparse_dim), ("group_dim", group_dim)):

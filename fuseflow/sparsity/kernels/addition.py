@@ -84,7 +84,8 @@ def _add_backward(ctx: Any, grad_outputs: Sequence[torch.Tensor], input_sparsifi
 
 
 def _sum_of_entries(first: CooTensor, second: CooTensor, factor: Any) -> CooTensor:
-    """Return the sum of two tensors by their coordinates: the result has the union of the coordinates of both."""
+    """Return the sum of a tensor and of another one times `factor`, by their coordinates: the result has the union of the
+    coordinates of both."""
     indices = torch.cat((first.indices, second.indices), dim=1).long()
     strides = torch.tensor([math.prod(first.shape[d + 1 :]) for d in range(len(first.shape))], device=indices.device)
     places, inverse = torch.unique((indices * strides.view(-1, 1)).sum(0), return_inverse=True)

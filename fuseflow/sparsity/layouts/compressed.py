@@ -69,14 +69,14 @@ class CSC(Layout):
 
 
 def positions_of(counts: torch.Tensor) -> torch.Tensor:
-    """Return where each row or column begins, and where the last one ends."""
+    """Return where each row or column begins, and where the last one ends, from the number of entries of each."""
     import torch
 
     return torch.cat((counts.new_zeros(1), counts.cumsum(0)))
 
 
 def majors(positions: torch.Tensor, stored: int) -> torch.Tensor:
-    """Return the row or the column of each of the `stored` entries."""
+    """Return the row (or column) of each of the `stored` entries, from the positions where rows begin."""
     import torch
 
     counts = positions.diff()

@@ -68,7 +68,8 @@ def _named_weights(model: nn.Module, entries: dict[str, WeightEntry]) -> dict[st
 
 
 def _require_fractions(model: nn.Module, entries: dict[str, WeightEntry]) -> None:
-    """Raise `SparsityError` for a weight whose fraction cannot rise."""
+    """Raise `SparsityError` for a weight, sparse or with an entry, whose sparsifier has no fraction, or with a rule for
+    updates."""
     known = {name: weight.entry for name, _, weight in sparse_weights(model)}
     for name, entry in (known | entries).items():
         entry.with_fraction(0.0)

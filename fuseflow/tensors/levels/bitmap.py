@@ -39,7 +39,7 @@ class BitmapFibers(Fibers):
 
     @classmethod
     def of(cls, size: int, parents: int, owner: Ints, crd: Coordinates) -> BitmapFibers:
-        """Return the fibers of coordinates below their parents. Each coordinate occurs once."""
+        """Return the fibers of coordinates: `crd` is below the parent `owner`, of `parents` parents. Coordinates occur once."""
         count = parents * words(size)
         word = owner * words(size) + crd // WORD
         bits = np.bincount(word, weights=2.0 ** (crd % WORD), minlength=count).astype(

@@ -15,8 +15,7 @@ SIZES = (1, 40)
 def checked(level: Level) -> Level:
     """Return a level format. Raises `TypeError` if a fact is missing, or if two contradict each other.
 
-    A level that stores nothing is scanned as if it had every coordinate. So a level without every coordinate must name what it
-    stores.
+    A level that stores nothing is scanned as if it had every coordinate. So any other level must store something.
     """
     for size in SIZES:
         arrays = level.arrays(size)
