@@ -18,8 +18,7 @@ INTERRUPTED: Final = 130
 
 
 class _Interruptions:
-    """Whether the command of this process was interrupted. It is noted here, because a library may turn a `KeyboardInterrupt`
-    into another error."""
+    """Whether the command of this process was interrupted: a library may turn a `KeyboardInterrupt` into another error."""
 
     seen = False
 

@@ -35,7 +35,7 @@ from fuseflow.einsum.nodes import (
 from fuseflow.errors import ProgramError, did_you_mean
 
 Pairs: TypeAlias = "Access | tuple[Pairs, Pairs]"
-"""An access to a factor, or a pair of two such products."""
+"""A product of factors: an access to a single factor, or a pair of two products."""
 
 
 def associated(program: Program, name: str, chain: Chain) -> Program:

@@ -68,8 +68,8 @@ def output_mask(
 
 
 def _selected(sparsifier: Sparsifier, tensor: Tensor, mask: Tensor, scores: Tensor | None) -> Tensor:
-    """Return the mask of the entries that a sparsifier selects, among the entries of a tensor that a mask keeps. Without the
-    scores that it needs it selects all of them."""
+    """Return the mask of the entries that a sparsifier selects, among the entries of a tensor that a mask keeps. Without scores
+    that it needs, all."""
     if isinstance(sparsifier, KeepAll) or (sparsifier.needs_scores and scores is None):
         return mask
     return mask & sparsifier.select(tensor.masked_fill(~mask, 0), scores)

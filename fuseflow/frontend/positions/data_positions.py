@@ -153,7 +153,7 @@ def _flat(selections: Selections, node: Node, index: Node) -> Node:
 
 
 def _index(selections: Selections, node: Node, x: Node, indices: Sequence[Any]) -> Node | None:
-    """Return the form of `x[index]`, `x[:, index]` or `x[i, j]` with integers, or None for other indices."""
+    """Return the replacement of `x[index]`, `x[:, index]` or `x[i, j]` with integers, or None for other indices."""
     dims = [d for d, index in enumerate(indices) if index is not None]
     columns = [index for index in indices if index is not None]
     if not all(_is_comparable(x, index) for index in columns) or dims != list(range(dims[0], dims[0] + len(dims))):
@@ -233,7 +233,8 @@ def _written_where(base: Tensor, mask: Tensor, value: Tensor) -> Tensor:
 def _index_put(
     selections: Selections, node: Node, base: Node, indices: Sequence[Any], values: Node, accumulate: bool = False
 ) -> Node | None:
-    """Return the form of `x[index] = values`, with one index that is a vector of integers or a mask. None for other writes."""
+    """Return the replacement of `x[index] = values`, with one index that is a vector of integers or a mask. None for other
+    writes."""
     if not accumulate and len(indices) == 1 and described(indices[0]).dtype == torch.bool and described(values).numel() == 1:
         return selections.computed(node, _written_where, (base, indices[0], values))
     if accumulate or len(indices) != 1 or not _is_comparable(base, indices[0]) or described(indices[0]).dim() != 1:

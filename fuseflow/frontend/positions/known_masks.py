@@ -29,7 +29,7 @@ def _triangle(selections: Selections, node: Node, x: Node, diagonal: int = 0) ->
 
 
 def _diagonal(selections: Selections, node: Node, x: Node, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Node | None:
-    """Return the form of a diagonal of two dimensions of x, which becomes the last dimension."""
+    """Return the replacement of a diagonal of two dimensions of x, which becomes the last dimension."""
     shaped = described(x)
     first, second = dim1 % shaped.dim(), dim2 % shaped.dim()
     if not shaped.is_floating_point():
@@ -50,7 +50,7 @@ def _diag(selections: Selections, node: Node, x: Node, diagonal: int = 0) -> Nod
 
 
 def _diag_embed(selections: Selections, node: Node, x: Node, *others: Any) -> Node | None:
-    """Return the form of matrices with the last dimension of x on their diagonals."""
+    """Return the replacement of matrices with the last dimension of x on their diagonals."""
     shaped = described(x)
     if others or not shaped.is_floating_point():
         return None

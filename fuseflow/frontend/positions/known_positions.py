@@ -24,8 +24,8 @@ def _index_select(selections: Selections, node: Node, x: Node, dim: int, index: 
 
 
 def _index(selections: Selections, node: Node, x: Node, indices: Sequence[Any]) -> Node | None:
-    """Return the form of `x[:, index]`, or `x[i, j]`, with integers or truth values. None for data, or if dimensions are not
-    adjacent."""
+    """Return the replacement of `x[:, index]`, or `x[i, j]`, with integers or truth values. None for data, or if dimensions are
+    not adjacent."""
     places = _places(selections, x, indices)
     if places is None:
         return None
@@ -36,7 +36,7 @@ def _index(selections: Selections, node: Node, x: Node, indices: Sequence[Any]) 
 def _index_put(
     selections: Selections, node: Node, x: Node, indices: Sequence[Any], values: Node, accumulate: bool = False
 ) -> Node | None:
-    """Return the form of `x[i, j] = values`, or of `+=` with `accumulate`. None where there is none."""
+    """Return the replacement of `x[i, j] = values`, or of `+=` with `accumulate`. None where there is none."""
     places = _places(selections, x, indices)
     if places is None:
         return None

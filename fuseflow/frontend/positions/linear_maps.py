@@ -23,7 +23,8 @@ from fuseflow.frontend.trace.dependence import schema_arguments
 
 
 def _along_one(selections: Selections, node: Node, x: Node, *_: Any, **options: Any) -> Node | None:
-    """Return the form of an operator along the dimension that it names, such as `cumsum(x, dim)`. None where there is none."""
+    """Return the replacement of an operator along the dimension that it names, such as `cumsum(x, dim)`. None where there is
+    none."""
     shaped, dtype = described(x), described(node).dtype
     if shaped.dim() == 0 or "out" in options:
         return None
@@ -37,8 +38,8 @@ def _along_one(selections: Selections, node: Node, x: Node, *_: Any, **options: 
 
 
 def _along_last(selections: Selections, node: Node, x: Node, *given: Any, **_: Any) -> Node | None:
-    """Return the form of an operator on the dimensions behind batch and channels whose weights along each dimension add up to
-    1."""
+    """Return the replacement of an operator on the dimensions behind batch and channels whose weights along each dimension add up
+    to 1."""
     shaped, result = described(x), described(node)
     if not shaped.is_floating_point() or any(isinstance(argument, Node) for argument in given):
         return None
@@ -60,9 +61,9 @@ def _average(
     includes: bool = True,
     divisor: int | None = None,
 ) -> Node | None:
-    """Return the form of an average over windows that are cut at the edges, or whose padding does not count, or that are large
-    and overlap, or where some dimension has only one window. Other windows have a form of their own. The divisor of a window is
-    the product of one for each dimension, unless a number is given."""
+    """Return the replacement of an average over windows that are cut at the edges, or whose padding does not count, or that are
+    large and overlap, or where some dimension has only one window. Other windows have a form of their own. The divisor of a
+    window is the product of one for each dimension, unless a number is given."""
     shaped, result = described(x), described(node)
     rank = shaped.dim() - _leading(node, shaped)
     windows = list(zip(*(_along_each(setting, rank) for setting in (kernel, stride or kernel, padding)), strict=True))

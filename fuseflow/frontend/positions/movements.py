@@ -23,8 +23,8 @@ def _repeat_interleave(
 
 
 def _pad(selections: Selections, node: Node, x: Node, pad: Sequence[int], mode: str = "constant", *_: Any) -> Node | None:
-    """Return the form of padding with elements of the tensor itself, by reflection for example. `pad` has two numbers for each
-    dimension, the last dimension first. Padding with a number is an index with an offset."""
+    """Return the replacement of padding with elements of the tensor itself, by reflection for example. `pad` has two numbers for
+    each dimension, the last dimension first. Padding with a number is an index with an offset."""
     if mode == "constant":
         return None
     positions: dict[int, Tensor] = {}

@@ -124,7 +124,7 @@ def _sort(selections: Selections, node: Node, x: Node, dim: int = -1, descending
 
 
 def _extreme(selections: Selections, node: Node, x: Node, dim: object = None, keep: bool = False) -> Node | None:
-    """Return the form of `max(x, dim)` with its positions, or of `argmax(x, dim)`; with `keep`, the dimension stays."""
+    """Return the replacement of `max(x, dim)` with its positions, or of `argmax(x, dim)`; with `keep`, the dimension stays."""
     name = fx_origin.short_name(node.target)
     largest = "max" in name
     nan: Nan = "greatest" if largest else "least"
@@ -141,7 +141,7 @@ def _extreme(selections: Selections, node: Node, x: Node, dim: object = None, ke
 
 
 def _median(selections: Selections, node: Node, x: Node, dim: int | None = None, keep: bool = False) -> Node | None:
-    """Return the form of `median(x, dim)`, which is the lower one of two middle elements."""
+    """Return the replacement of `median(x, dim)`, which is the lower one of two middle elements."""
     if dim is None or not described(x).dim():
         return None
     return _kth_value(selections, node, x, (described(x).shape[dim] + 1) // 2, dim, keep, "any")

@@ -204,7 +204,7 @@ def combined(
     selections: Selections, node: Node, base: Node, dim: int, positions: Tensor, source: Node, reduce: str, include_self: bool
 ) -> Node | None:
     """Return `base` after the entries of `source` along `dim` were combined with it by `reduce` at known positions; without
-    `include_self`, they replace it. None if there is no form of it."""
+    `include_self`, `base` counts only where no entry goes. None for a reduction that cannot be replaced."""
     shaped, zero = described(base), is_zero(base)
     if reduce == "overwrite":
         return _overwritten(selections, node, base, dim, positions, source)
