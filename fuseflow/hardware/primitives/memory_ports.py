@@ -246,7 +246,8 @@ class WritePort:
         m.rule(f"{label} fills", when & fills, takes, looks, {**gives, **self.asked()}, {**after, f"{self.kind}_line": made.line})
 
     def advance(self, total: Expr, sent: Expr) -> Advance:
-        """Return the effects once there are `total` bits from the start of a line on, and `sent` lines of them are sent."""
+        """Return the effects of a firing after which `total` bits are written from the start of the open line on, of which `sent`
+        lines are sent."""
         return Advance(total.bits(self.shift, sent.width), {f"{self.kind}_fill": total.bits(0, self.shift)}, self.line + 1)
 
     def asked(self) -> dict[str, Expr]:
@@ -274,7 +275,8 @@ class LanePort(WritePort):
         return const(self.gap, self.shift) < self.fill if self.gap < self.line_bits else NO
 
     def advance(self, total: Expr, sent: Expr) -> Advance:
-        """Return the effects once there are `total` bits from the start of a line on, and `sent` lines of them are sent."""
+        """Return the effects of a firing after which `total` bits are written from the start of the open line on, of which `sent`
+        lines are sent."""
         lines, bits = (self.gap >> self.shift) % (1 << self.number_bits), self.gap % self.line_bits
         full = mux(self.ends, total + self.passed, total)
         behind = mux(self.ends, total + bits, total)

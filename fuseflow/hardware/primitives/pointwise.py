@@ -41,14 +41,13 @@ PLACE_BITS = WORD.bit_length() - 1
 
 
 def bitmap_word(parent: Expr, crd: Head, size: int) -> tuple[Expr, Expr]:
-    """Return the number of the word of a bitmap that has the bit of a coordinate below `parent`, and the index of the bit in that
-    word."""
+    """Return the number of the word of a bitmap with the bit of a coordinate below `parent`, and the bit's index in the word."""
     return parent * words(size) + (crd.payload >> PLACE_BITS), crd.payload.bits(0, PLACE_BITS)
 
 
 def bitmap_reference(m: Module, word: Expr, place: Expr) -> tuple[Expr, Expr]:
-    """Return two expressions for bit `place` of a word: whether the coordinate is stored, and its reference, the rank of the word
-    plus the number of lower bits that are set."""
+    """Return two expressions: whether bit `place` of a word is set, so its coordinate is stored, and the coordinate's reference,
+    the rank of the word plus the number of lower bits that are set."""
     bits, rank = m.array("bits", word, WORD), m.array("rank", word, word.width)
     mask = const(1, WORD) << place.fit(WORD)
     return (bits & mask).is_not(0), rank + count_ones(bits & (mask - 1)).fit(word.width)
@@ -63,8 +62,7 @@ def _locate_kept(context: NodeContext, m: Module, crd: Head, out: str, size: int
 
 
 class KeptLevel:
-    """The coordinates of a kept level on chip. `loading` holds while some are missing. `sets` and `stores` keep the next one.
-    `size` is the dimension."""
+    """The coordinates of a kept level. `loading` holds while some are missing. `sets` and `stores` keep the next one."""
 
     def __init__(self, context: NodeContext, m: Module, size: int) -> None:
         context.require_keys(size, (size,))

@@ -56,8 +56,7 @@ class Entries:
             self.given = m.register(GIVEN, WORD)
 
     def put(self, fill: Expr, work: Expr, key: Expr) -> Insertion:
-        """Return the effects of storing a value at `key` in buffer number `fill`. If no buffer is open (`work`), it is empty at
-        first."""
+        """Return the effects of storing a value at `key` in buffer number `fill`. Without `work` the buffer is empty at first."""
         full = mux(work, mux(fill, self.full[1], self.full[0]), const(0, self.places))
         place = self._place(key)
         was, stores = (full & _bit(place, self.places)).is_not(0), tuple[Store, ...]()
