@@ -104,7 +104,7 @@ def _chain(
     context: NodeContext, m: Module, head: Head, arrays: Sequence[StoredArray], extents: Sequence[Extent], behind: bool
 ) -> tuple[list[RequestLink], Head | None]:
     """Add askers in series, each of which requests elements of one of `arrays` for the tokens `head`. Returns for each the link
-    to its gate, and with `behind` the tokens after the last asker, else None. Fewer of these tokens wait than in the link to a
+    to its gate, and with `behind` the tokens after the last asker, else None. Never more of these tokens wait than in a link to a
     gate."""
     requests: list[RequestLink] = []
     for k, (stored, extent) in enumerate(zip(arrays, extents, strict=True)):

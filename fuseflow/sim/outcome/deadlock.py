@@ -120,8 +120,8 @@ def sufficient_depths(deadlock: Deadlock, graph: Graph, copies: Mapping[Edge, tu
     next power of two, and the graph then deadlocks later or at another FIFO. A softmax is such a case: its values and its
     repeated maximum wait for each other in FIFOs that each hold a fiber. `copies` maps each FIFO to itself and its copies in
     other lanes, which are equally deep. Raises the error of `deadlock_error` if the graph is not stuck on a FIFO. If the graph is
-    stuck on none only after some FIFOs got deeper, the depths so far are returned: a run with them from the start then raises
-    that error, with the right cycles.
+    stuck without a full FIFO only after some FIFOs got deeper, the depths so far are returned: a run with them from the start
+    then raises that error, with the right cycles.
     """
     depths: dict[Edge, int] = {}
     stuck: Deadlock | None = deadlock

@@ -4,7 +4,7 @@ A process is a generator. It inspects the heads of its input FIFOs, and calls `f
 firing. It takes and pushes tokens at that cycle, and yields a missing head or slot to wait for it. The cycle of a firing follows
 from
 
-T(n) = max(T(n-1) + II, the visible cycle of every inspected token, the cycle from which every needed slot is free)
+    T(n) = max(T(n-1) + II, the visible cycle of every inspected token, the cycle from which every needed slot is free)
 
 and never from the order in which processes run.
 """
