@@ -113,6 +113,6 @@ class ObjectStore:
 
 
 def _is_of_this_user_alone(status: os.stat_result) -> bool:
-    """Return whether a file or folder belongs to this user, is no link, and nobody else may write to it."""
+    """Return whether a file or folder belongs to this user, is no link, and no other user may write to it."""
     owner = status.st_uid == os.geteuid() if hasattr(os, "geteuid") else True  # Windows has other means, which keep caches apart
     return owner and not stat.S_ISLNK(status.st_mode) and not status.st_mode & OTHERS_MAY_WRITE

@@ -38,7 +38,7 @@ def inline(function: F) -> F:
 
 
 def outline(function: F) -> F:
-    """Mark a helper of kernels, as a decorator, that is seldom needed and stays a function of its own."""
+    """Mark a helper of kernels, as a decorator, that is seldom needed: the compiler is not told to inline it."""
     function.__dict__["inlined"] = False
     return function
 

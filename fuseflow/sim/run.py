@@ -104,7 +104,7 @@ def simulate(
 ) -> Simulation:
     """Execute a verified graph on `machine` and return its outputs and statistics.
 
-    `engine` names the simulator, `reference` or `fast`, which give the same results; `auto` takes the reference for small runs.
+    `engine` names the simulator, `reference` or `fast`, which return the same results; `auto` takes the reference for small runs.
     `expected` is an estimate of the firings, 0 if there is none, by which `auto` recognizes long runs at once. `progress` is
     called now and then with the number of firings so far. With `check` every stream is verified after the run, and with `record`
     all streams are returned. The memory is the machine's, or one that `attach` makes. Raises `GraphError` if the engine gets a

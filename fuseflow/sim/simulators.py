@@ -40,7 +40,7 @@ def run_graph(
     expected: float = 0,
     verified: bool = False,
 ) -> tuple[Outcome | Deadlock, Engine]:
-    """Run a verified graph, and return its outcome and the simulator that ran it. Both simulators give the same outcome. `auto`
+    """Run a verified graph, and return its outcome and the simulator that ran it. Both simulators return the same outcome. `auto`
     begins on the reference, unless more than `reference_firings` are `expected`, and starts again on the engine if the run takes
     more. The memory is the machine's, or the one that `attach` makes. With `verified`, the graph is not verified again before the
     engine runs it. Raises `UsageError` for an unknown engine."""

@@ -1,7 +1,7 @@
 """A list of entries that a node holds back, in the order in which they came: values with their coordinates. It can be cut down to the
 entries of largest magnitude.
 
-Coordinates stand level by level, each level in an array of its own. For each entry, `fresh` is the outermost level whose
+Coordinates are stored level by level, one array for each level. For each entry, `fresh` is the outermost level whose
 coordinate differs from the entry before it; levels outside it are equal.
 """
 

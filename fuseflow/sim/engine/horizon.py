@@ -7,7 +7,7 @@ the part itself is ready. So a walk from an asker along the awaited parts, whose
 the asker's next firing: the latest of the cycles in which the parts on the way are ready, each plus the delay so far. The walk
 
 - ends when the bound reaches the horizon,
-- visits a part that may go on now, and goes on from there, so that the part has fired up to the horizon before others are
+- visits a part that may fire now, and continues from there, so that the part has fired up to the horizon before others are
   visited that wait for it,
 - ends at an answer that is not known: it is visible no earlier than `horizon`, since no window is longer than the look-ahead of the
   memory,

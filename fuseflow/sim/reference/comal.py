@@ -5,8 +5,8 @@ In that simulator a node has a clock t. To inspect a token sets t to the token's
 t + 1, and a step ends with t + 1. This equals docs/streams.md with L = II = 1 and unbounded FIFOs, where a step is a firing in
 cycle t. The differences:
 
-- **End.** The step on `D` costs nothing: a process that sees `D` in cycle t ends at t, and sends `D` at t + 1. Only roots and value
-  writers take a cycle for it. A region takes as long as its last process (`region_cycles`).
+- **End.** The step on `D` costs nothing: a process that sees `D` in cycle t ends at t, and sends `D` at t + 1. Only roots and
+  value writers take a cycle for it. A region takes as long as its last process (`region_cycles`).
 - **Broadcast.** A stream with several readers passes a node that copies it, so each reader sees its tokens a cycle later. That node does
   not limit the rate (`broadcast_delays`).
 - **Scan.** An empty fiber takes one step (`scan`).
