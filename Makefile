@@ -35,6 +35,7 @@ demo: $(VENV)/installed
 	$(BIN)/fuseflow run models/gcn.py --fuse layer1
 
 test: $(VENV)/installed-test lint
+	$(BIN)/python -m fuseflow.sim.engine.ahead # once, for all tests; each would compile the kernels that it needs
 	$(BIN)/python -m pytest --numprocesses logical --maxprocesses 8 --dist worksteal
 
 docs: $(VENV)/installed-docs

@@ -1,6 +1,6 @@
 """The energy of a run: counts of events, times the energy of each event.
 
-`energy.yaml` has the energies of events with their sources, `counts` has the events of a graph, and `energy` has their energy.
+`energy.yaml` has the energies of events with their sources, `counts` counts the events of a graph, and `energy` multiplies both.
 """
 
 from fuseflow.energy.counts import EnergyCounts, require_energy

@@ -1,7 +1,7 @@
 """The events of a graph that take energy: operators, bits through FIFOs and workspaces, gates that switch, accesses to the DRAM.
 
-The counts are sums over nodes and FIFOs, which a simulation counts and an estimate expects. Nothing is counted for the energy
-alone, so a run is the same with and without it.
+The counts are sums over nodes and FIFOs, from the counters of a simulation or the expectations of an estimate. Nothing is counted
+only for the energy, so a run is the same with and without energies.
 """
 
 from __future__ import annotations
@@ -28,7 +28,8 @@ from fuseflow.tile_ops import TILE_OPERATORS, work_count
 Number = float
 """A count. It is a whole number where it is exact."""
 READS_AND_WRITES: Mapping[type[n.Node], int] = {n.Accumulate: 1, n.Permute: 0, n.Select: 0}
-"""How many entries a workspace reads when it takes a value. An accumulator reads one, to which it adds the value."""
+"""The number of entries that a workspace reads when it takes a value. An accumulator reads the entry to which it adds the
+value."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,13 +51,14 @@ class MemoryBits:
 
     @classmethod
     def of(cls, written: Number, read: Number, is_sram: bool) -> MemoryBits:
-        """Return bits of one memory."""
+        """Return the bits of one memory, which is SRAM or a small memory."""
         return cls(sram_written=written, sram_read=read) if is_sram else cls(written, read)
 
 
 @dataclass(frozen=True, slots=True)
 class EnergyCounts:
-    """The events of a graph. `expected` are the parts that no run counted, and `notices` say which events are left out.
+    """The events of a graph. `expected` are the parts whose events are estimated, and not counted in a run, and `notices` say
+    which events are left out.
 
     `operators` are applications to single values, by the constant of the table that they take (`mul`, `add_16`). `fifos` are the bits of
     all tokens that went through FIFOs, `written` and `read` alike, `workspaces` the bits of entries and of lines of reuse
@@ -80,8 +82,8 @@ class EnergyCounts:
 
 @dataclass(frozen=True, slots=True)
 class NodeEvents:
-    """The events of the nodes of a graph: the firings of each, the values that each operator was applied to, and the tokens that
-    went through each FIFO."""
+    """The events of the nodes of a graph: the firings of each, the number of values to which each operator was applied, and the
+    number of tokens that went through each FIFO."""
 
     firings: Mapping[str, Number]
     values: Mapping[str, Number]
@@ -90,7 +92,7 @@ class NodeEvents:
 
 @dataclass(frozen=True, slots=True)
 class DramEvents:
-    """Rows that the DRAM opened, and bits that it moved. `buffered` are bits that it gave to reuse buffers, or preloaded, and
+    """Rows that the DRAM opened, and bits that it moved. `buffered` are bits that were put into reuse buffers or preloaded, and
     `hits` are bits that were read there instead of from the DRAM."""
 
     activations: Number
@@ -113,8 +115,8 @@ class TrafficRow(Protocol):
 
 
 def with_preloads(dram: DramEvents, graph: n.Graph, traffic: Iterable[TrafficRow]) -> DramEvents:
-    """Return the events with the events of preloaded tensors. A node that keeps such a tensor gets all of it once, and reads it
-    on the chip. A node that reads the tensor in order reads all of it once, from the memory."""
+    """Return `dram` with the events of preloaded tensors added. A node that keeps such a tensor gets the whole tensor once, and
+    reads it on the chip. A node that reads the tensor in order reads it once, from the memory."""
     kept = preloaded_readers(graph)
     if not kept:
         return dram
@@ -136,8 +138,9 @@ def energy_counts(
     slots: Mapping[n.Edge, int] | None = None,
     expected: frozenset[str] = frozenset(),
 ) -> EnergyCounts:
-    """Return the events of a graph that ran for `cycles`. `area` is the area of its circuit, or None if a FIFO has no bound; then
-    nothing leaks. `held` and `slots` are as in `graph_resources`. Raises `EnergyError` for a machine with `rules: comal`."""
+    """Return the events that take energy in a graph that ran for `cycles`. `area` is the area of its circuit, or None if a FIFO
+    has no bound; then leakage is left out. `held` and `slots` are as in `graph_resources`. Raises `EnergyError` for a machine
+    with `rules: comal`."""
     require_energy(machine)
     areas = AreaCount(ResourceCount(graph, machine))
     buffers = MemoryBits.of(dram.buffered, dram.hits, is_sram=True)
@@ -161,7 +164,7 @@ def energy_counts(
 
 
 def require_energy(machine: Machine) -> None:
-    """Raise `EnergyError` for a machine on which nothing has an energy."""
+    """Raise `EnergyError` for a machine without energies, which is one with `rules: comal`."""
     if machine.rules == "comal":
         raise EnergyError(
             f"machine `{machine.name}` has `rules: comal`, the times of a simulator that is no model of hardware",
@@ -188,7 +191,7 @@ def _edges(graph: n.Graph) -> list[tuple[n.Edge, n.Port]]:
 
 
 def _operators(graph: n.Graph, values: Mapping[str, Number]) -> Mapping[str, Number]:
-    """Return the applications of operators to single values, by the constant that each takes."""
+    """Return the number of applications of operators to single values, by the name of their constant in the table of energies."""
     types, totals = graph.types(), Counter[str]()
     for node in graph.nodes:
         if not node.operator:
@@ -202,7 +205,7 @@ def _operators(graph: n.Graph, values: Mapping[str, Number]) -> Mapping[str, Num
 
 
 def _unit_classes(node: n.Node) -> tuple[str, ...]:
-    """Return the classes of the units through which each value goes. A product of tiles multiplies and adds."""
+    """Return the classes of the units that process each value of a node. A product of tiles multiplies and adds."""
     if node.grain == "fold":
         return (reducer(node.operator).unit,)
     row = TILE_OPERATORS.get(node.operator)
@@ -212,7 +215,7 @@ def _unit_classes(node: n.Node) -> tuple[str, ...]:
 
 
 def _constant(unit: str, bits: int) -> str:
-    """Return the name of the constant of a unit.
+    """Return the name of the constant of a class of units for elements of `bits` bits.
 
     >>> _constant("mul", 8), _constant("add", 16), _constant("add", 64), _constant("div", 8)
     ('mul_8', 'add_16', 'add', 'div')
@@ -222,7 +225,7 @@ def _constant(unit: str, bits: int) -> str:
 
 
 def _fifo_bits(areas: AreaCount, events: NodeEvents) -> MemoryBits:
-    """Return the bits of all tokens. Each was written to a FIFO, and read from it."""
+    """Return the bits of all tokens, each of which was written to a FIFO once and read once."""
     total = MemoryBits()
     for edge, port in _edges(areas.count.graph):
         bits = events.tokens[edge] * areas.token_bits(port)
@@ -231,8 +234,8 @@ def _fifo_bits(areas: AreaCount, events: NodeEvents) -> MemoryBits:
 
 
 def _workspace_bits(areas: AreaCount, held: Mapping[str, HeldEntries], events: NodeEvents) -> MemoryBits:
-    """Return the bits that workspaces write and read. Every firing that takes a token of the values writes an entry, after an accumulator
-    read it, and every firing that gives a token reads one. So a stop counts as an entry."""
+    """Return the bits that workspaces write and read. Every firing that takes a token of the values writes an entry (which an
+    accumulator reads first), and every firing that emits a token reads one. So a stop counts as an entry."""
     total, graph = MemoryBits(), areas.count.graph
     for node in graph.nodes:
         if not isinstance(node, n.Workspace):
@@ -245,6 +248,6 @@ def _workspace_bits(areas: AreaCount, held: Mapping[str, HeldEntries], events: N
 
 
 def _given(graph: n.Graph, node: n.Workspace, events: NodeEvents) -> Number:
-    """Return the tokens of the values that a node gives."""
+    """Return the number of tokens that a node emits on its stream of values."""
     port = n.Port(node.name, len(node.port_names()) - 1)
     return next((events.tokens[edge] for edge, read in _edges(graph) if read == port), 0)

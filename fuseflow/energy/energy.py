@@ -1,4 +1,4 @@
-"""Energies: of each part of a region, in picojoules, and of a program."""
+"""The energy of a region, by part of the hardware, and of a program, in picojoules."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from fuseflow.energy.counts import EnergyCounts, MemoryBits, Number
 from fuseflow.energy.event_energies import EventEnergies
 
 Part: TypeAlias = Literal["operators", "fifos", "control", "workspaces", "dram", "leakage"]
-"""A part of the hardware that takes energy."""
+"""The name of a part of the hardware that takes energy."""
 PARTS: tuple[Part, ...] = get_args(Part)
 SCHEMA = 1
 """The schema of `energy.json`."""
@@ -30,7 +30,7 @@ class EnergyItem:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RegionEnergy:
-    """The energy of one region, item by item, and how many regions of the program take the same."""
+    """The energy of one region, item by item. `times` is the number of regions of the program with equal energy."""
 
     name: str
     times: int
@@ -40,7 +40,7 @@ class RegionEnergy:
 
     @classmethod
     def of(cls, name: str, times: int, cycles: Number, counts: EnergyCounts, energies: EventEnergies) -> RegionEnergy:
-        """Return the energy of the events of a region."""
+        """Return the energy of a region from the counts of its events and the energies of events."""
         return cls(name, times, cycles, tuple(_items(counts, energies)), counts.expected)
 
     @property
@@ -48,13 +48,14 @@ class RegionEnergy:
         return sum(item.energy for item in self.items)
 
     def of_part(self, part: Part) -> float:
-        """Return the energy of a part, in picojoules."""
+        """Return the energy of a part of the hardware, in picojoules."""
         return sum(item.energy for item in self.items if item.part == part)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ProgramEnergy:
-    """The energy of a program, whose regions run one after the other. Each region is a circuit of its own, which leaks while it runs."""
+    """The energy of a program, whose regions run one after the other. Each region is a separate circuit, which leaks while it
+    runs."""
 
     regions: tuple[RegionEnergy, ...]
     energies: EventEnergies
@@ -73,21 +74,21 @@ class ProgramEnergy:
         return sum(region.times * region.total for region in self.regions)
 
     def of_part(self, part: Part) -> float:
-        """Return the energy of a part in all regions, in picojoules."""
+        """Return the energy of a part of the hardware in all regions, in picojoules."""
         return sum(region.times * region.of_part(part) for region in self.regions)
 
     @property
     def expected(self) -> frozenset[str]:
-        """The parts that were not counted in every region."""
+        """The parts whose events were estimated, and not counted, in at least one region."""
         return frozenset().union(*(region.expected for region in self.regions))
 
     @property
     def technologies(self) -> Mapping[Part, str]:
-        """The technology of the numbers of each part."""
+        """The technology for which the energies of each part were found."""
         return {part: getattr(self.energies, part).technology for part in PARTS}
 
     def to_json(self) -> dict[str, Any]:
-        """Return the energies as plain values, in picojoules."""
+        """Return the energies as a JSON object, in picojoules."""
         return {
             "schema": SCHEMA,
             "unit": "pJ",

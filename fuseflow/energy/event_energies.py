@@ -1,4 +1,4 @@
-"""The energies of events, as a file states them: of an addition, a bit through a FIFO, or an opened row of the DRAM.
+"""The energies of events, read from a file: of an addition, a bit through a FIFO, or an opened row of the DRAM.
 
 The file that comes with the package is `energy.yaml`. A file of the user has the same keys. A missing or unknown key, or a
 negative number, is an error with its line.
@@ -20,8 +20,8 @@ from fuseflow.filesystem import read_text
 from fuseflow.yaml_text import read_yaml
 
 Mark: TypeAlias = Literal["measured", "published", "quoted", "derived", "guessed"]
-"""How far to trust a number: somebody measured it, a source has it, a quotation of the source has it, it is computed from numbers of a
-source, or it is a guess."""
+"""The origin of a number, in order of trust: it was measured, a source states it, a quotation of a source states it, it is
+computed from numbers of a source, or it is a guess."""
 FILE = "energy.yaml"
 
 
@@ -111,7 +111,7 @@ class EventEnergies(_Strict):
     leakage: LeakageEnergies
 
     def constants(self) -> dict[tuple[str, str], EventEnergy]:
-        """Return every constant, by its part and its name."""
+        """Return every energy, by its part of the hardware and its name."""
         return {
             (part, name): getattr(section, name)
             for part in type(self).model_fields
@@ -121,7 +121,7 @@ class EventEnergies(_Strict):
         }
 
     def scaled(self, part: str, name: str, factor: float) -> EventEnergies:
-        """Return the energies with one of them times a factor."""
+        """Return the energies with one of them, given by part and name, multiplied by a factor."""
         section = getattr(self, part)
         constant = getattr(section, name)
         changed = section.model_copy(update={name: constant.model_copy(update={"value": constant.value * factor})})
@@ -135,12 +135,13 @@ def usual_event_energies() -> EventEnergies:
 
 
 def load_event_energies(path: str | Path | None = None) -> EventEnergies:
-    """Return the energies of a file, or without one those that come with the package. Raises `FileError` or `EnergyError`."""
+    """Return the energies of a file, or without a path those that come with the package. Raises `FileError` or `EnergyError`."""
     return usual_event_energies() if path is None else read_event_energies(read_text(Path(path), "the energies"), str(path))
 
 
 def read_event_energies(text: str, file: str = "<text>") -> EventEnergies:
-    """Return energies from YAML text. Raises `EnergyError` with the line of the mistake, and the nearest right key."""
+    """Return energies from YAML text; `file` names it in errors. Raises `EnergyError` with the line of the mistake, and the
+    nearest right key."""
     data = read_yaml(text, file, EnergyError)
     if not isinstance(data.content, dict):
         raise EnergyError(
@@ -172,7 +173,7 @@ def _refused(first: Any, path: tuple[int | str, ...], span: Span) -> EnergyError
 
 
 def _keys(path: tuple[int | str, ...]) -> tuple[str, ...]:
-    """Return the keys that the mapping at a path may have."""
+    """Return the keys that the mapping at a path of keys may have, none if there is no mapping."""
     model: type[BaseModel] = EventEnergies
     for step in path:
         field = model.model_fields.get(str(step))

@@ -1,8 +1,8 @@
-"""Arithmetic of circuits: how a number is a word of bits, and which combinational unit computes an operator.
+"""Arithmetic of circuits: how a number is encoded as a word of bits, and which combinational unit computes an operator.
 
-A unit is a module of SystemVerilog, and a Python function on the same words. The name of a unit says the format of its numbers:
-`ff_f64_add` adds words that hold floats of 64 bits. These are for simulation only, since they are written with the real numbers of
-SystemVerilog.
+A unit is a module of SystemVerilog, and a Python function on the same words. The name of a unit has the format of its numbers:
+`ff_f64_add` adds words that hold floats of 64 bits. The units of `f64` are for simulation only, since they are written with the
+real numbers of SystemVerilog.
 """
 
 from __future__ import annotations
@@ -19,12 +19,13 @@ from fuseflow.ops import operator
 from fuseflow.rules.expressions import Expr, call, count_bits
 
 Unit = Callable[..., int]
-"""A combinational unit: from words to a word."""
+"""A combinational unit as a Python function: from words to a word."""
 
 
 @dataclass(frozen=True, slots=True)
 class Arithmetic:
-    """The format of the numbers of a circuit: its name, its bits, and the functions between words and numbers. All NaN are one word."""
+    """The format of the numbers of a circuit: its name, its bits, and the functions from a number to a word and back. All NaN are
+    encoded as one word."""
 
     name: FloatFormat
     width: int
@@ -33,11 +34,11 @@ class Arithmetic:
     synthesizable: bool
 
     def apply(self, function: str, *operands: Expr) -> Expr:
-        """Return the result of an operator on words."""
+        """Return the expression of an operator, such as `add`, applied to words."""
         return call(f"ff_{self.name}_{function}", self.width, *operands)
 
     def unit(self, function: str) -> Unit:
-        """Return the unit of an operator."""
+        """Return the unit of an operator as a Python function on words."""
         on_numbers, number, word = scalar_function(operator(function), self.name), self.number, self.word
         return lambda *words: word(on_numbers(*map(number, words)))
 
@@ -66,12 +67,12 @@ ARITHMETICS: Mapping[FloatFormat, Arithmetic] = {
 
 
 def lowest(bits: Expr) -> Expr:
-    """Return the number of the lowest bit that is set, or 0 if none is."""
+    """Return an expression: the index of the lowest bit that is set, or 0 if none is."""
     return call("ff_lowest", count_bits(bits.width), bits)
 
 
 def count_ones(bits: Expr) -> Expr:
-    """Return how many bits are set."""
+    """Return an expression: the number of bits that are set."""
     return call("ff_ones", count_bits(bits.width + 1), bits)
 
 
@@ -83,7 +84,7 @@ INTEGER_UNITS: Mapping[str, Unit] = {
 
 
 def unit_function(name: str) -> Unit:
-    """Return the Python form of a unit."""
+    """Return the unit with a name, such as `ff_f32_add`, as a Python function on words."""
     if name in INTEGER_UNITS:
         return INTEGER_UNITS[name]
     format_name, _, function = name.removeprefix("ff_").partition("_")

@@ -1,8 +1,8 @@
-"""The arrays that a circuit reads: the data of tensors at each port of a node that reads one.
+"""The arrays that a circuit reads: the data of tensors at each array port of a node.
 
 Every level is read in one of two forms (`fuseflow.tensors.levels.base.Walk`). A computed level has no arrays. A listed level has
-`low` and `high`, where the entries below a reference begin and end, the coordinates `crds`, and `refs` if a reference is not the
-place of its coordinate. `next` are the places behind runs of equal coordinates.
+`low` and `high`, the positions where the entries below a reference begin and end, the coordinates `crds`, and `refs` if a
+reference is not the position of its coordinate. `next` are the positions after runs of equal coordinates.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ Words = list[int]
 
 
 def circuit_arrays(circuit: Circuit, tensors: Mapping[str, Tensor]) -> dict[tuple[str, str], Words]:
-    """Return the words of every array of a circuit, by the node and the name of the port."""
+    """Return the words of every array of a circuit, by the node and the name of its port."""
     tensors = {**auxiliary_tensors(circuit.graph), **tensors}
     words: dict[tuple[str, str], Words] = {}
     read: dict[tuple[str, int, str], Words] = {}
@@ -54,7 +54,7 @@ def _words(circuit: Circuit, unit: Unit, name: str, tensors: Mapping[str, Tensor
 
 
 def _lines(circuit: Circuit, unit: Unit, kind: str, tensors: Mapping[str, Tensor]) -> int:
-    """Return in how many lines of the memory an array lies."""
+    """Return the number of lines of the memory that an array of a kind fills."""
     array = array_of(unit, kind)
     bits = dict(tensor_arrays(circuit.graph.declared[array[0]]))[array]
     assert isinstance(circuit.machine.memory, TimedMemory)
@@ -62,7 +62,7 @@ def _lines(circuit: Circuit, unit: Unit, kind: str, tensors: Mapping[str, Tensor
 
 
 def array_of(unit: Unit, kind: str) -> ArrayName:
-    """Return the array of a port of a node."""
+    """Return the name of the array of a kind (`pos`, `crd` or `val`) that a node reads or writes: tensor, level and kind."""
     assert isinstance(unit.node, n.TensorUser) and kind in get_args(ArrayKind)
     return unit.node.tensor, getattr(unit.node, "level", -1), kind  # type: ignore[return-value]
 
@@ -83,7 +83,8 @@ def _level_words(fibers: Any, name: str) -> Words:
 
 
 def _next(walk: Listed) -> Ints:
-    """Return for each coordinate the place behind its own run of equal ones, in the array with all of them."""
+    """Return for each distinct coordinate of a level the position after its run of equal coordinates, in the array of all
+    entries."""
     assert walk.refs is not None and walk.stops is not None, "coordinates repeat"
     behind = np.append(walk.refs[1:], 0)
     some = walk.highs > walk.lows

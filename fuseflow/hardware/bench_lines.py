@@ -1,7 +1,8 @@
-"""The lines of arrays that have come to the ports of a circuit, in a testbench: an element is undefined until its line was answered.
+"""The lines of arrays that have arrived at the ports of a circuit, in a testbench: an element is undefined until the memory has
+answered its line.
 
-So a circuit that ends with the right tokens has read its tensors through its ports alone. Data in no array of the memory, such as
-the ends of runs of equal coordinates, are there from the start.
+So a circuit that ends with the right tokens has read its tensors through its ports alone. Data outside the memory, such as the
+ends of runs of equal coordinates, are defined from the start.
 """
 
 from __future__ import annotations
@@ -18,19 +19,19 @@ from fuseflow.memory.settings import TimedMemory
 from fuseflow.samml import nodes as n
 
 PLACES = {"values": ("val", 0), "crds": ("crd", 0), "low": ("pos", 0), "high": ("pos", 1)}
-"""Which array of the memory the array of a node is, and which of its elements the first one is."""
+"""For each array of a node, the kind of its array in memory, and the index there of its first element."""
 
 
 @dataclass(frozen=True, slots=True)
 class ArrivingArray:
-    """An array whose lines arrive: the parameters of its module, and the wire that says which lines are there."""
+    """An array whose lines arrive one by one: the parameters of its module, and the wire with a bit for each arrived line."""
 
     parameters: str
     wire: str
 
 
 class ArrayLines:
-    """The lines of the arrays that the ports of a circuit read."""
+    """The arrays that memory ports of a circuit read, and testbench code that tracks which of their lines have arrived."""
 
     def __init__(self, circuit: Circuit, ports: Iterable[MemoryTopPort], run: MemoryRun) -> None:
         self.circuit, self.run = circuit, run
@@ -44,7 +45,8 @@ class ArrayLines:
         return self.circuit.machine.memory.line
 
     def of(self, port: TopPort) -> ArrivingArray | None:
-        """Return the array of a node as it lies in the memory; None if it is not there as the node reads it."""
+        """Return the array behind a port of the top module, or None if the memory does not hold it in the form that the node
+        reads."""
         kind, first = PLACES.get(port.name, ("", 0))
         reads = self.ports.get((port.node, kind))
         if reads is None or not self._is_listed(self.nodes[port.node]):
@@ -54,7 +56,7 @@ class ArrayLines:
         return ArrivingArray(parameters, f"arrived_{reads.name}")
 
     def parts(self) -> Iterator[str]:
-        """Return the code that follows the requests and answers of each port that reads."""
+        """Yield the lines of SystemVerilog that follow the requests and answers of each port that reads."""
         for port in self.ports.values():
             count, shift = self._count(port), self.line.bit_length() - 1
             address, offset = port.outputs["address"][0], f"offset_{port.name}"
@@ -68,11 +70,11 @@ class ArrayLines:
             yield f"ff_arrivals #({parameters}) a_{port.name} ({connected});"
 
     def _count(self, port: MemoryTopPort) -> int:
-        """Return in how many lines an array lies."""
+        """Return the number of lines of the array that a port reads."""
         return max(-(-self.run.ports[port.node, port.kind].place.length // self.line), 1)
 
     def _is_listed(self, node: n.Node) -> bool:
-        """Return whether a node reads the coordinates that lie in memory. A bitmap has them as bits."""
+        """Return whether a node reads coordinates that are stored in memory. A bitmap stores them as bits."""
         if not isinstance(node, n.Scan | n.Locate):
             return True
         decl = self.circuit.graph.declared[node.tensor]

@@ -1,12 +1,12 @@
 """The memory of a testbench: the model behind the ports of a circuit, and the trace of the ports.
 
-A memory of a fixed latency is SystemVerilog. Any other one is the model of the simulators, in the process that started the testbench. The
-testbench writes its requests to its standard output, a line `R port cycle address` for each. It goes on for a window of the look-ahead of
-the model, says `W cycle` at its end, and reads from its standard input which answers become visible in the next window. An answer is never
-visible earlier, so no cycle is another one than in the simulators.
+A memory of a fixed latency is SystemVerilog. Any other memory is the model of the simulators, in the process that started the
+testbench. The testbench writes its requests to its standard output, a line `R port cycle address` for each. The testbench runs
+for a window of the model's look-ahead, writes `W cycle` at its end, and reads from its standard input which answers become
+visible in the next window. No answer becomes visible earlier, so all cycles are those of the simulators.
 
-Ports of a memory that stalls are not ready in some cycles, each for a few at a time. That is no memory of the simulators: cycles are other
-ones then, and tokens the same.
+With stalls, ports are not ready in some cycles, for a few at a time. No simulator has such a memory: then cycles differ, and
+tokens are the same.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from fuseflow.hardware.top_ports import ADDRESS_BITS, MemoryTopPort
 from fuseflow.memory.settings import FixedMemory, MemorySettings, TimedMemory
 
 READY = "readies"
-"""The wires or registers of a testbench that say of each port whether its memory is ready."""
+"""The name of the wires or registers of a testbench with a bit for each port: whether the memory is ready."""
 
 
 @dataclass(frozen=True, slots=True)
 class BenchMemory:
-    """The memory of a testbench as text: declarations and instances, what is done at the begin, what in every cycle before its end, what is
-    printed, and whether anything is still to be answered."""
+    """The memory of a testbench as SystemVerilog text: declarations and instances (`parts`), statements at the begin and in every
+    cycle, printed lines, and the condition that a request has no answer yet."""
 
     parts: tuple[str, ...] = ()
     begin: tuple[str, ...] = ()
@@ -39,7 +39,8 @@ class BenchMemory:
 def bench_memory(
     ports: Iterable[MemoryTopPort], settings: MemorySettings, run: MemoryRun, stalls: int | None = None
 ) -> BenchMemory:
-    """Return the memory behind the ports of a circuit. It is always ready, or stalls in cycles that follow from the number `stalls`."""
+    """Return the memory behind the ports of a circuit. The memory is always ready, or with `stalls`, the seed of a random
+    sequence, stalls in some cycles."""
     ports = tuple(ports)
     if not ports:
         return BenchMemory()
@@ -62,7 +63,8 @@ def bench_memory(
 
 
 def _stalls(count: int, stalls: int | None) -> tuple[list[str], tuple[str, ...]]:
-    """Return the declarations of the wires that say which ports are ready, and steps. A port changes in one of four cycles."""
+    """Return the declarations of the wires that say which of `count` ports are ready, and the statements of every cycle. With the
+    seed `stalls` a port changes in about one of four cycles."""
     if stalls is None:
         return [f"wire [{count - 1}:0] {READY} = {{{count}{{1'b1}}}};"], ()
     parts = [f"reg [{count - 1}:0] {READY} = 0;", f"reg [31:0] chance = {stalls & 0xFFFFFFFF};", "integer stalled;"]
@@ -76,7 +78,7 @@ def _stalls(count: int, stalls: int | None) -> tuple[list[str], tuple[str, ...]]
 
 
 def accepted(port: MemoryTopPort) -> str:
-    """Return whether a request of a port goes to the memory."""
+    """Return the SystemVerilog condition that the memory takes a request of a port."""
     return f"{port.outputs['valid'][0]} & {READY}[{port.number}]"
 
 
@@ -94,8 +96,8 @@ def _fixed(port: MemoryTopPort, latency: int) -> str:
 
 
 def _served(ports: tuple[MemoryTopPort, ...], window: int) -> tuple[list[str], tuple[str, ...], tuple[str, ...]]:
-    """Return the declarations, the begin and the steps of a testbench whose memory is served. `due` says of each port and each cycle of a
-    window whether answers become visible, and `tags` up to which one."""
+    """Return the declarations, the begin and the steps of a testbench whose memory runs in another process. There, `due` has for
+    each port and cycle of a window whether answers become visible, and `tags` the tag of the last."""
     count, tag = len(ports), ports[0].tag
     parts = [
         "integer asked, answered, start = 0, number, slot, port;",
@@ -141,13 +143,14 @@ def _served(ports: tuple[MemoryTopPort, ...], window: int) -> tuple[list[str], t
 
 
 class MemoryServer:
-    """Answers the requests of a testbench with the model of the simulators."""
+    """A server that answers the requests of a testbench with the memory model of the simulators."""
 
     def __init__(self, run: MemoryRun) -> None:
         self.run, self.window = run, run.lookahead
 
     def serve(self, requests: IO[str], answers: IO[str]) -> None:
-        """Answer the requests that a testbench writes, until it ends. Lines of its simulator are passed over."""
+        """Answer the requests that a testbench writes, until it ends. Lines that the SystemVerilog simulator prints are
+        skipped."""
         for line in requests:
             kind, *numbers = line.split()
             if kind == "R" and len(numbers) == 3:
@@ -163,7 +166,8 @@ class MemoryServer:
         answers.flush()
 
     def _due(self, port: PortRun, start: int) -> Iterator[str]:
-        """Return the answers of a port that become visible in a window: for each cycle its place, and the tag of the last one."""
+        """Yield the answers of a port that become visible in the window from cycle `start` on, as text: for each cycle its index
+        in `due`, and the tag of the last answer."""
         while port.visible and port.visible[0] < start + self.window:
             cycle = port.visible[0]
             last = port.answers(cycle) - 1

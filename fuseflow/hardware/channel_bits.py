@@ -1,7 +1,7 @@
-"""The bits of tokens that a channel must keep: its writer may set them, and its reader looks at them. Other bits are zero there.
+"""The bits of tokens that a channel must carry: those that its writer may set and its reader uses. Other bits are zero there.
 
-For example, the references that `root` gives are zero, so its channels keep the kind of a token alone. A `repeat` looks at the kind and the
-levels of the tokens that say how often, and not at their coordinates.
+For example, the references that `root` emits are zero, so its channels carry only the kind of a token. A `repeat` uses the kind
+and the levels of its signal's tokens, and not their coordinates.
 """
 
 from __future__ import annotations
@@ -16,14 +16,15 @@ from fuseflow.rules.expressions import Expr
 
 
 def kept_bits(circuit: Circuit, netlists: Mapping[str, Netlist]) -> dict[Channel, int]:
-    """Return a mask of the bits that each channel of a circuit keeps. `netlists` has the netlists of its units, by node."""
+    """Return a mask of the bits that each channel of a circuit keeps. `netlists` has the netlist of each unit, by the name of its
+    node."""
     given = given_bits(circuit, netlists)
     read = {node: read_bits(parts) for node, parts in netlists.items()}
     return {c: given[c.writer, c.output] & read[c.reader].get(c.input, 0) for c in circuit.channels}
 
 
 def read_bits(parts: Netlist) -> dict[str, int]:
-    """Return a mask of the bits of each input that anything in a module depends on."""
+    """Return, for each input of a module, a mask of the bits on which anything in the module depends."""
     masks: dict[str, int] = {}
     for root in parts.roots():
         if root.op == "token":
@@ -37,8 +38,8 @@ def read_bits(parts: Netlist) -> dict[str, int]:
 
 
 def given_bits(circuit: Circuit, netlists: Mapping[str, Netlist]) -> dict[tuple[str, str], int]:
-    """Return a mask of the bits of each output that may be one. The search starts with the first values of registers and no
-    tokens. It adds the bits that can be set from there, until nothing is added."""
+    """Return, for each output of each node, a mask of the bits that may be one. The search starts with the first values of
+    registers and no tokens. It adds the bits that can then be set, until none is added."""
     given = {(c.writer, c.output): 0 for c in circuit.channels}
     readers: dict[tuple[str, str], list[Channel]] = {}
     for channel in circuit.channels:
@@ -61,7 +62,8 @@ def given_bits(circuit: Circuit, netlists: Mapping[str, Netlist]) -> dict[tuple[
 
 
 def _settled(parts: Netlist, inputs: Mapping[str, int], registers: dict[str, int]) -> dict[str, int]:
-    """Return the bits of the outputs of a module that may be one, after its registers got all bits that these inputs can give them."""
+    """Return masks of the bits of a module's outputs that may be one. First `registers` is extended by all bits that these inputs
+    can set."""
     while True:
         ones = _Ones(inputs, registers)
         states = {name: registers[name] | ones.of(state) for name, (_, state) in parts.registers.items()}
@@ -79,7 +81,7 @@ class _Ones:
     known: dict[int, int] = field(default_factory=dict)
 
     def of(self, expr: Expr) -> int:
-        """Return a mask of the bits that may be one."""
+        """Return a mask of the bits of an expression that may be one."""
         for part in _operands_first(expr, self.known):
             self.known[id(part)] = self._of(part, [self.known[id(arg)] for arg in part.args]) & _all(part.width)
         return self.known[id(expr)]
@@ -124,7 +126,7 @@ def _joined(parts: Iterable[Expr], masks: Iterable[int]) -> int:
 
 
 def _operands_first(expr: Expr, known: Mapping[int, int]) -> Iterator[Expr]:
-    """Yield the parts of an expression that are not known, each after its operands."""
+    """Yield the subexpressions of an expression whose ids are not in `known`, each after its operands."""
     waiting = [expr]
     while waiting:
         part = waiting[-1]

@@ -1,7 +1,7 @@
 """The circuit of a graph: a module for each node, and a channel from each output to each of its readers.
 
-A channel is a FIFO with a latency. A token is visible `latency` cycles after the firing that gave it, and takes a slot from that firing
-until the cycle in which the reader takes it.
+A channel is a FIFO with a latency. A token is visible `latency` cycles after the firing that emitted it, and takes a slot from
+that firing until the cycle in which the reader takes the token.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from fuseflow.samml.coordinate_bounds import index_bits, stream_bounds
 from fuseflow.sim.arithmetic import refuse_wide_floats
 
 MOST_TILE_BITS = 1 << 17
-"""The bits of a tile. Verilator takes no wider constants."""
+"""The most bits of a tile. Verilator takes no wider constants."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -40,8 +40,9 @@ class Unit:
 
 @dataclass(frozen=True, slots=True)
 class Channel:
-    """A channel from an output of a node to an input of one. `depth` is None for a FIFO without bound. `edge` is None inside a node. Tokens
-    that lie `in_place` are in their slots while they are on their way: tiles, and tokens that are computed late."""
+    """A channel from an output of a node to an input of one. `depth` is None for a FIFO without bound. `edge` is None inside a
+    node. With `in_place`, tokens are in their slots already during the latency: tiles, and tokens that are computed after their
+    firing."""
 
     writer: str
     output: str
@@ -54,14 +55,14 @@ class Channel:
 
     @property
     def module(self) -> str:
-        """The module of SystemVerilog that it is an instance of."""
+        """The name of the SystemVerilog module of the channel."""
         return "ff_tile_channel" if self.in_place else "ff_channel"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Circuit:
-    """The units of a graph on a machine, in its order, and the channels between them. `arithmetic` says how numbers are words, and
-    coordinates and references have `index` bits."""
+    """The units of a graph on a machine, in graph order, and the channels between them. `arithmetic` encodes numbers as words,
+    and coordinates and references have `index` bits."""
 
     graph: n.Graph
     machine: Machine
@@ -71,7 +72,7 @@ class Circuit:
     index: int
 
     def bounded(self, depths: Mapping[n.Edge, int], links: Mapping[str, int]) -> Circuit:
-        """Return the circuit with these depths of channels without a bound; `links` has the depths inside nodes, by node."""
+        """Return the circuit with `depths` for its unbounded channels, by edge, and `links` for those inside nodes, by node."""
 
         def depth(channel: Channel) -> int | None:
             if channel.depth is not None:
@@ -82,13 +83,13 @@ class Circuit:
 
 
 def circuit_machine(machine: Machine) -> Machine:
-    """Return a machine whose circuits compute as it does: all units of a circuit compute in floats of one width. Where each element has
-    floats of its own, that is the largest width."""
+    """Return the machine on which a circuit is built. All units of a circuit compute in floats of one width, so where the
+    arithmetic follows the element types, that is the largest width."""
     return machine.model_copy(update={"arithmetic": "f64"}) if machine.arithmetic == "element" else machine
 
 
 def build_circuit(graph: n.Graph, machine: Machine) -> Circuit:
-    """Return the circuit of a verified graph on a machine. Raises `HardwareError` if there is none."""
+    """Return the circuit of a verified graph on a machine. Raises `HardwareError` if the graph or the machine has no circuit."""
     machine = circuit_machine(machine)
     if machine.rules == "comal":
         raise HardwareError(
@@ -140,12 +141,12 @@ def build_circuit(graph: n.Graph, machine: Machine) -> Circuit:
 
 
 def _floats(machine: Machine) -> Literal["f64", "f32"]:
-    """Return the floats of the circuits of a machine."""
+    """Return the format of floats in circuits of a machine."""
     return "f32" if machine.arithmetic == "f32" else "f64"
 
 
 def _refuse_wide_tiles(graph: n.Graph, machine: Machine) -> None:
-    """Raise `HardwareError` if a token of the graph has more bits than tools take in a vector."""
+    """Raise `HardwareError` if a tile of the graph has more bits than tools take in a vector."""
     bits = ARITHMETICS[_floats(machine)].width
     for port, type_ in graph.types().items():
         if bits * prod(type_.tile) > MOST_TILE_BITS:
@@ -173,7 +174,7 @@ def _refuse_buffers(graph: n.Graph, machine: Machine) -> None:
 
 
 def _module(context: NodeContext) -> Module:
-    """Return the rules of a node. Raises `HardwareError` if its primitive has none."""
+    """Return the module of a node, with its firing rules. Raises `HardwareError` if its primitive has no rules for circuits."""
     node = context.node
     build = (REMOTE_RULES if asks(node, context) else RULES).get(type(node))
     if build is None:

@@ -29,8 +29,8 @@ from fuseflow.tensors import Tensor
 
 @dataclass(frozen=True, slots=True)
 class Simulated:
-    """The simulator's run of a graph. `graph` has the depths that the machine chose, and `slots` are depths with which FIFOs
-    without a bound behave the same. `waiting` has the nodes that a deadlock leaves."""
+    """The simulator's run of a graph. `graph` has the depths that the machine chose, and `slots` are depths with which unbounded
+    FIFOs behave the same. `waiting` has the nodes that have not ended after a deadlock."""
 
     graph: n.Graph
     cycles: int
@@ -41,8 +41,8 @@ class Simulated:
     run: Simulation | None = None
 
     def links(self) -> dict[str, int]:
-        """Return for each node with a workspace a depth of its link that never fills up: one for each buffer, one for each stop that has
-        none, and one for `D`."""
+        """Return for each node with a workspace a depth of its link that never fills up: a slot for each buffer, for each stop
+        without a buffer, and for `D`."""
         values = {
             node.name: (len(node.inputs) - 2, node.inputs[-1]) for node in self.graph.nodes if isinstance(node, n.Workspace)
         }
@@ -56,8 +56,8 @@ def _is_bare(token: Token, depth: int) -> bool:
 
 
 def simulated(graph: n.Graph, tensors: Mapping[str, Tensor], machine: Machine, engine: Engine = "auto") -> Simulated:
-    """Run a verified graph in the simulator, in the arithmetic of its circuit and with every stream recorded. A deadlock is an answer,
-    too."""
+    """Run a verified graph in the simulator, in the arithmetic of its circuit and with every stream recorded. A deadlock is
+    returned as a run, too."""
     machine = circuit_machine(machine)
     try:
         run = simulate(graph, tensors, machine, record=True, engine=engine)
@@ -68,8 +68,8 @@ def simulated(graph: n.Graph, tensors: Mapping[str, Tensor], machine: Machine, e
 
 
 def _stuck(graph: n.Graph, tensors: Mapping[str, Tensor], machine: Machine) -> Simulated:
-    """Return the run of a graph up to its deadlock. A node waits if it has not ended. A process that fetches ahead may wait for
-    ever, if nothing needs its last lines."""
+    """Return the run of a graph up to its deadlock. A node waits if it has not ended. A process that fetches ahead does not
+    count: it waits forever if nothing needs its last lines."""
     runnable = with_rounded_constants(graph, machine)
     controller = machine.controller()
     network = build_network(runnable, {**auxiliary_tensors(graph), **tensors}, machine, record=True, controller=controller)
@@ -86,7 +86,8 @@ def _stuck(graph: n.Graph, tensors: Mapping[str, Tensor], machine: Machine) -> S
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """The first difference: a token of a stream with its number, or else firings of a node. Either side may have nothing there.
+    """A difference between circuit and simulator: a token of a stream with its number, or firings of a node. One side may have
+    nothing.
 
     `cycle` is the earlier of the cycles of both sides.
     """
@@ -102,14 +103,15 @@ class Difference:
 
 
 def first_difference(circuit: Circuit, expected: Simulated, actual: Evaluation) -> Difference | None:
-    """Return the earliest token that differs, or else firings that do, or else who waits at the end; None if nothing differs. Of
-    several in one cycle, the difference at the first node in the graph is returned."""
+    """Return the earliest token that differs, or else a difference in firings, or else in the nodes that wait at the end; None if
+    nothing differs. Of several in one cycle, the difference at the first node in the graph is returned."""
     tokens = min(_token_differences(circuit, expected, actual), key=lambda difference: difference.cycle, default=None)
     return tokens or next(_other_differences(expected, actual), None)
 
 
 def differences(circuit: Circuit, expected: Simulated, actual: Evaluation) -> Iterator[Difference]:
-    """Yield the first difference of every stream, then differences in the firings of nodes, and in who waits at the end."""
+    """Yield the first difference of every stream, then differences in the firings of nodes, and in the nodes that wait at the
+    end."""
     yield from _token_differences(circuit, expected, actual)
     yield from _other_differences(expected, actual)
 
@@ -138,7 +140,8 @@ def _other_differences(expected: Simulated, actual: Evaluation) -> Iterator[Diff
 
 
 def _written_difference(circuit: Circuit, unit: Unit, stream: Recording, actual: Evaluation) -> Iterator[Difference]:
-    """Return the first token that goes to the memory and is not the next one of the input. Pads, which are `N`, are no tokens."""
+    """Yield a difference for the first token that a writer stores and that is not the next token of its input. Pads (`N`) are
+    skipped."""
     width, place = unit.module.outputs[WRITTEN], (unit.node.name, WRITTEN)
     written = [
         (token, cycle) for token, cycle in zip(actual.tokens[place], actual.given[place], strict=True) if token >> width != EMPTY
@@ -199,5 +202,5 @@ def _shown(side: tuple[int, int] | None, width: int, number: Any) -> str:
 
 
 def compared_tokens(circuit: Circuit, actual: Evaluation) -> int:
-    """Return how many tokens a comparison looked at."""
+    """Return the number of tokens of a circuit's run, which a comparison checks."""
     return sum(len(actual.tokens[unit.node.name, out]) for unit in circuit.units for out in unit.module.streams)

@@ -24,7 +24,7 @@ from fuseflow.sim.run import Simulation
 from fuseflow.tensors import Tensor
 
 PATIENCE, GRACE = 2, 1000
-"""A circuit may take `PATIENCE` times the cycles of the simulator, and `GRACE` more, before it counts as endless."""
+"""A circuit counts as endless after `PATIENCE` times the cycles of the simulator and `GRACE` more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,8 +32,8 @@ class Cosimulation:
     """The runs of a circuit and the simulator on one graph.
 
     `tokens` is the number of tokens that were compared. `waiting` has the nodes that a deadlock leaves in both, and `hanging` the
-    nodes that wait in the circuit alone. No synthesizer takes the units `simulation_only`. `simulation` is None after a deadlock,
-    and `evaluation` has the run of the circuit.
+    nodes that wait in the circuit alone. The units `simulation_only` cannot be synthesized. `simulation` is None after a
+    deadlock, and `evaluation` has the run of the circuit.
     """
 
     name: str
@@ -59,10 +59,11 @@ def cosimulate(
     tool: str = PYTHON,
     wave: Path | None = None,
 ) -> Cosimulation:
-    """Run a verified graph as a circuit beside the simulator. FIFOs without a bound get as many slots as the simulator used at once, with
-    which the run is the same. `wave` is a file for the waveform of the circuit, which the evaluator does not have.
+    """Run a verified graph as a circuit beside the simulator. Unbounded FIFOs get as many slots as the simulator used at once,
+    which does not change the run. `wave` is a file for the waveform of the circuit; the evaluator in Python writes none.
 
-    Raises `HardwareError` if there is no circuit or no such tool. A circuit that hangs where the simulator ends is a difference.
+    Raises `HardwareError` if the graph has no circuit or the tool is not installed. A circuit that hangs where the simulator ends
+    is a difference.
     """
     program = find_tool(tool)
     circuit = build_circuit(graph, machine)  # a graph without a circuit is refused before anything runs
@@ -107,7 +108,8 @@ def run_circuit(
     wave: Path | None = None,
     stalls: int | None = None,
 ) -> Evaluation:
-    """Run a printed circuit in a tool. With `stalls` the memory behind it is not ready in some cycles, which follow from that number."""
+    """Run a printed circuit (`top`) in a tool, for at most `limit` cycles. With `stalls`, a seed, the memory behind the circuit
+    is not ready in some cycles."""
     library = library_sources(top)
     with tempfile.TemporaryDirectory(prefix="fuseflow-") as name:
         folder = Path(name)

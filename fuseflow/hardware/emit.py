@@ -1,7 +1,7 @@
 """Modules and circuits as MLIR text in the dialects hw, comb and seq of CIRCT. This needs nothing installed.
 
-Nodes with equal rules share a module. The top module has a port for each array that is read and each tensor that is written, so it holds
-no data. FIFOs, memories and arithmetic are modules of SystemVerilog, in the folder `sv`.
+Nodes with equal rules share a module. The top module has a port for each array that is read and each tensor that is written, so a
+circuit holds no data. FIFOs, memories and arithmetic are modules of SystemVerilog, in the folder `sv`.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ OPERANDS = "abc"
 
 @dataclass(frozen=True, slots=True, eq=False)
 class EmittedUnit:
-    """The module of a node in a printed circuit."""
+    """The module of a node in a printed circuit: names of both, and the module's netlist."""
 
     node: str
     module: str
@@ -31,7 +31,7 @@ class EmittedUnit:
 
 
 def plain_name(name: str) -> str:
-    """Return a name that SystemVerilog accepts as a part of one.
+    """Return a name with only letters, digits and `_`, for use in names of SystemVerilog.
 
     >>> plain_name("layer1.a/b")
     'layer1_a_b'
@@ -45,7 +45,7 @@ def top_name(circuit: Circuit) -> str:
 
 def emit_units(circuit: Circuit) -> tuple[list[EmittedUnit], dict[str, str]]:
     """Return the module of each node, and the text of each module by its name."""
-    names: dict[str, str] = {}  # by the text of the module behind its name
+    names: dict[str, str] = {}  # by the text of the module after its name
     units = []
     for unit in circuit.units:
         parts = netlist(unit.module)
@@ -57,7 +57,7 @@ def emit_units(circuit: Circuit) -> tuple[list[EmittedUnit], dict[str, str]]:
 
 
 def module_body(parts: Netlist) -> str:
-    """Return the ports and the operations of a module."""
+    """Return the MLIR text of a module after its name: its ports and operations."""
     block = Block()
     results = [(name, block.value(expr), expr.width) for name, expr in parts.outputs.items()]
     states = [(name, block.value(state)) for name, (_, state) in parts.registers.items()]
@@ -77,7 +77,7 @@ def module_body(parts: Netlist) -> str:
 
 
 def output_line(values: Sequence[tuple[str, int]]) -> str:
-    """Return the operation that gives the outputs of a module: values with their bits. There may be none."""
+    """Return the operation that sets the outputs of a module to SSA values, given with their bits. There may be none."""
     if not values:
         return "hw.output"
     return f"hw.output {', '.join(value for value, _ in values)} : {', '.join(f'i{width}' for _, width in values)}"
@@ -95,7 +95,7 @@ def signed(value: int, width: int) -> str:
 
 
 class Block:
-    """The operations of a module. Equal expressions are one operation."""
+    """The operations of a module as lines of MLIR. Equal expressions become one operation."""
 
     def __init__(self) -> None:
         self.lines: list[str] = []
@@ -107,7 +107,7 @@ class Block:
         self.lines.append(text)
 
     def value(self, expr: Expr) -> str:
-        """Return the SSA value of an expression."""
+        """Return the SSA value of an expression, after the operations that compute it are added."""
         if id(expr) not in self.known:
             self.known[id(expr)] = self._value(expr, [self.value(arg) for arg in expr.args])
         return self.known[id(expr)]
@@ -138,7 +138,7 @@ class Block:
         return f"%{expr.name}_read{addresses.index(address)}"
 
     def memory(self, name: str, memory: Memory, port: WritePort, reads: list[Expr]) -> None:
-        """Print a memory with a port for each address that is read."""
+        """Add the instance of a memory, with a read port for each different address in `reads`."""
         width, bits = memory.width, count_bits(memory.depth)
         written = [self.value(part) for part in (port.enable, port.address, port.data)]
         addresses = {self.value(read): read.args[0] for read in reads}
@@ -180,12 +180,12 @@ def _operation(expr: Expr, args: list[str]) -> str:
 
 
 def unit_symbol(expr: Expr) -> str:
-    """Return the unit of a call, with the parameters that its widths need."""
+    """Return the name of the unit that an expression calls, with parameters for its widths where the unit has them."""
     widths = f"<W: i32 = {expr.args[0].width}, A: i32 = {expr.width}>"
     return f"{expr.name}{widths if expr.name in ('ff_lowest', 'ff_ones') else ''}"
 
 
 def called_units(netlists: Iterable[Netlist]) -> dict[str, Expr]:
-    """Return the units that netlists call, each with one of its calls."""
+    """Return the units that netlists call, sorted by name, each with one expression that calls it."""
     calls = {expr.name: expr for parts in netlists for expr in expressions(parts.roots()) if expr.op == "call"}
     return dict(sorted(calls.items()))

@@ -1,10 +1,11 @@
 """Evaluation of a circuit in Python, cycle by cycle. It needs no tool, and defines how the printed circuit must behave.
 
-A cycle has two phases. First every unit looks at its heads, its room and its registers, and picks rules to fire. Then tokens move
-and registers change. So the order of units does not matter, as in hardware. Units without changes are skipped.
+A cycle has two phases. First every unit inspects the next tokens of its inputs (heads), its room and its registers, and picks
+rules to fire. Then tokens move and registers change. So the order of units does not matter, as in hardware. Units for which
+nothing has changed are skipped.
 
-A memory that takes time is the memory of the simulators. It goes on by windows of its look-ahead: an answer that is unknown at a
-cycle is seen one look-ahead later at the earliest.
+A memory that takes time is the memory of the simulators. It advances by windows of its look-ahead: an answer that is unknown in a
+cycle becomes visible one look-ahead later at the earliest.
 """
 
 from __future__ import annotations
@@ -25,9 +26,9 @@ from fuseflow.tensors import Tensor
 
 @dataclass(slots=True)
 class Evaluation:
-    """The run of a circuit. `tokens` has the words that each output of a node gave, and `given` the cycles of the firings that
-    gave them; `fired` has the cycles of all firings of a node, without helpers. `requests` has the requests of each port of a
-    node to the memory, and `waiting` are the nodes that have not come to their end."""
+    """The run of a circuit. `tokens` has the words that each output of a node emitted, and `given` the cycles of the firings that
+    emitted them; `fired` has the cycles of all firings of a node, without helpers. `requests` has the requests of each port of a
+    node to the memory, and `waiting` are the nodes that have not ended."""
 
     cycles: int = 0
     tokens: dict[tuple[str, str], list[int]] = field(default_factory=dict)
@@ -55,8 +56,9 @@ class _Lane:
 
 @dataclass(frozen=True, slots=True)
 class _Moves:
-    """Effects of a rule: the places of inputs that it takes, of its outputs, registers and memories, of the outputs whose tokens
-    come late, and of its process. The process may fire again `pause` cycles later, and its firings count if it `counts`."""
+    """The effects of a rule as indices: of the inputs that it takes, of its outputs, registers and memories, of the outputs whose
+    tokens come late, and of its process. The process may fire again `pause` cycles later, and its firings are counted if
+    `counts`."""
 
     takes: tuple[int, ...]
     gives: tuple[int, ...]
@@ -84,7 +86,7 @@ class _Moves:
 
 
 class _Site:
-    """A unit while it runs."""
+    """A unit while it runs: its step function, channels, registers, memories and ports."""
 
     __slots__ = (
         "arrays", "due", "fired", "given", "inputs", "memories", "moves", "number", "outputs", "ports", "registers", "requests", "step",
@@ -110,7 +112,7 @@ class _Site:
         self.given = [result.given.setdefault((name, out), []) for out in module.outputs]
 
     def ask(self, cycle: int) -> list[Firing]:
-        """Return the firings of the unit in a cycle."""
+        """Return the firings of the unit in a cycle. Raises `HardwareError` if two rules of one process fire."""
         heads = [lane.tokens[0][0] if lane.tokens and lane.tokens[0][1] <= cycle else None for lane in self.inputs.values()]
         rooms = [all(lane.slots is None or lane.slots > 0 for lane in lanes) for lanes in self.outputs]
         answers = [port.answers(cycle) for port in self.ports]
@@ -126,7 +128,7 @@ class _Site:
 
 
 def waiting_nodes(circuit: Circuit, result: Evaluation) -> tuple[str, ...]:
-    """Return the nodes that have not given `D` on all of their outputs. Writers give it to the memory."""
+    """Return the names of the nodes that have not emitted `D` on all of their outputs. Writers emit it to the memory."""
 
     def ended(unit: Unit) -> bool:
         outputs = [(result.tokens[unit.node.name, out], unit.module.outputs[out]) for out in unit.module.streams]
@@ -138,8 +140,8 @@ def waiting_nodes(circuit: Circuit, result: Evaluation) -> tuple[str, ...]:
 def evaluate(
     circuit: Circuit, tensors: Mapping[str, Tensor], limit: int | None = None, steps: dict[str, Step] | None = None
 ) -> Evaluation:
-    """Run a circuit to its end, or until nothing can fire any more. Raises `HardwareError` after `limit` cycles, and if two rules of a
-    process hold at once. `steps` keeps the functions of modules from one run to the next."""
+    """Run a circuit to its end, or until nothing can fire any more. Raises `HardwareError` after `limit` cycles, and if two rules
+    of a process hold at once. `steps` caches the functions of modules between runs."""
     return _Run(circuit, tensors, {} if steps is None else steps).run(limit)
 
 
@@ -167,7 +169,7 @@ class _Run:
             site.inputs = dict(sorted(site.inputs.items()))
 
     def wake(self, cycle: int, site: _Site) -> None:
-        """Ask a unit in a cycle."""
+        """Plan a visit of a unit in a cycle."""
         key = cycle, site.number
         if key not in self.planned:
             self.planned.add(key)
@@ -194,14 +196,14 @@ class _Run:
         return self.result
 
     def _answered(self) -> bool:
-        """Let the memory go on as far as the next event allows, and return whether there is an event."""
+        """Advance the memory as far as the next planned visit allows, and return whether any visit is planned."""
         while self.memory.goes_on(self.calendar[0][0] if self.calendar else None):
             for number, visible in self.memory.answers():
                 self.wake(visible, self.sites[number])
         return bool(self.calendar)
 
     def apply(self, site: _Site, firing: Firing, cycle: int) -> None:
-        """Move the tokens of a firing, and set its registers."""
+        """Apply the effects of a firing: move tokens, send requests, set registers and memories, and plan the next visits."""
         number, given, states, stored, late = firing
         moves = site.moves[number]
         if moves.counts:

@@ -1,6 +1,6 @@
-"""The memory behind a circuit that runs: the model of the simulators, asked by the ports of the circuit.
+"""The memory behind a running circuit: the model of the simulators, with the requests of the circuit's ports.
 
-A port counts the answers that it sees. Requests are answered in their order, so the count says which requests are answered.
+A port counts the visible answers. Requests are answered in their order, so the count tells which requests are answered.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ Request: TypeAlias = tuple[int, int]
 
 @dataclass(slots=True)
 class PortRun:
-    """A port while its circuit runs. `site` is the number of its node, and `visible` has the cycles of answers that are known and were not
-    counted yet. `known` counts the answers that are known, and `seen` those that the node sees."""
+    """A port while its circuit runs. `site` is the number of its node, and `visible` has the cycles of known answers that were
+    not counted yet. `known` counts the answers whose cycles are known, and `seen` the answers that are visible to the node."""
 
     number: int
     site: int
@@ -38,7 +38,7 @@ class PortRun:
     seen: int = 0
 
     def answers(self, cycle: int) -> int:
-        """Return how many answers are visible in a cycle."""
+        """Return the number of answers so far that are visible in a cycle. Cycles must not decrease from call to call."""
         while self.visible and self.visible[0] <= cycle:
             self.visible.popleft()
             self.seen += 1
@@ -50,7 +50,8 @@ class PortRun:
 
 
 class MemoryRun:
-    """The memory of one run of a circuit, and its ports by node and kind of array. A circuit whose arrays answer at once has none."""
+    """The memory of one run of a circuit, and its ports by node and kind of array. A circuit whose memory answers at once has no
+    ports."""
 
     def __init__(self, circuit: Circuit, tensors: Mapping[str, Tensor]) -> None:
         self.controller, self.ports, self.last = circuit.machine.controller(), dict[tuple[str, str], PortRun](), -1
@@ -69,13 +70,13 @@ class MemoryRun:
 
     @property
     def lookahead(self) -> int:
-        """The cycles after which an answer is seen at the earliest."""
+        """The least number of cycles after which an answer becomes visible."""
         assert self.controller is not None
         return self.controller.memory.lookahead
 
     @property
     def tag(self) -> int:
-        """The bits of a number that tells the open requests of a port apart."""
+        """The bits of a tag, which distinguishes the unanswered requests of a port."""
         assert self.controller is not None
         return count_bits(self.controller.outstanding)
 
@@ -85,21 +86,21 @@ class MemoryRun:
         return port.place.base + line * self.controller.line
 
     def ask(self, port: PortRun, address: int, cycle: int) -> None:
-        """Ask for a line in a cycle."""
+        """Make a request of a port for the line at an address, in a cycle."""
         assert self.controller is not None
         self.controller.memory.issue(port.number, address, self.controller.line, port.write, cycle)
         port.requests.append((cycle, address))
 
     def advance(self, cycle: int) -> None:
-        """Let the memory go on to a cycle. All earlier requests are known."""
+        """Advance the memory to a cycle. All earlier requests must have been made."""
         assert self.controller is not None
         self.controller.memory.advance(cycle)
         for _ in self.answers():
             pass
 
     def goes_on(self, until: int | None) -> bool:
-        """Let the memory go on by a window, if it has anything to answer and if no request comes before its end. `until` is the
-        cycle in which the circuit may fire next, or None."""
+        """Advance the memory by a window, if a request is unanswered and no request can come before the window ends, and return
+        whether it advanced. `until` is the cycle in which the circuit may fire next, or None."""
         if self.controller is None:
             return False
         ports, memory = self.controller.memory.ports, self.controller.memory
@@ -111,7 +112,8 @@ class MemoryRun:
         return (until is None or until >= start + self.controller.step) and self.controller.advance()
 
     def answers(self) -> Iterator[tuple[int, int]]:
-        """Return the answers that became known: the number of the node, and the cycle from which it sees the answer."""
+        """Yield the answers that became known since the last call: the number of the node, and the cycle from which the answer is
+        visible."""
         assert self.controller is not None
         memory = self.controller.memory
         for port, answered in zip(self.by_number, memory.ports["answered"].tolist(), strict=True):

@@ -1,8 +1,8 @@
-"""The circuit of the rules of one module: outputs and next states as expressions of inputs and registers.
+"""The netlist of a module's rules: outputs and next states of registers as expressions of inputs and registers.
 
-Every rule has an enable: its guard holds, its heads are visible, its outputs have room, and the interval of its process is over. An output
-is valid if a rule that gives it is enabled, and a register changes to what the enabled rule sets. Since the rules of a process exclude
-each other, the order in which they are chosen from does not matter.
+Every rule has an enable: its guard holds, its heads are visible, its outputs have room, and the interval of its process is over.
+An output is valid if a rule that emits a token there is enabled, and a register changes to the value that the enabled rule sets.
+Since the rules of a process exclude each other, their order does not matter.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ from fuseflow.rules.expressions import Expr, all_of, any_of, choose, const, coun
 from fuseflow.rules.rules import KIND_BITS, Memory, Module, Register, Rule
 
 ANSWERS = "answers"
-"""The input of a module that counts the answers of a port that reads, behind the kind of the array."""
+"""The suffix, after the kind of the array, of the input with the number of answers that a reading port had."""
 
 LATE = "late"
-"""The suffix of the output that says that the data belong to the last token. It stands behind the name of the stream."""
+"""The suffix, after the name of a stream, of the output that says that the data replace the last token."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -31,7 +31,8 @@ class WritePort:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Netlist:
-    """A module as registers and wires. `fires` names the enables of the rules of each process. Ports stand in their order."""
+    """A module as registers and wires. `inputs` has names and widths; registers and memories have their next state or write.
+    `fires` names the enables of the rules of each process."""
 
     inputs: tuple[tuple[str, int], ...]
     outputs: dict[str, Expr]
@@ -41,18 +42,18 @@ class Netlist:
 
     @property
     def clocked(self) -> bool:
-        """Whether anything in it is kept from one cycle to the next."""
+        """Whether the module has state: registers or memories."""
         return bool(self.registers or self.memories)
 
     def roots(self) -> Iterator[Expr]:
-        """Yield outputs, next states, and the parts of writes to memories."""
+        """Yield all expressions of the module: outputs, next states, and the operands of writes to memories."""
         yield from self.outputs.values()
         yield from (state for _, state in self.registers.values())
         for _, port in self.memories.values():
             yield from (port.enable, port.address, port.data)
 
     def reads(self) -> dict[str, list[Expr]]:
-        """Return the reads of each memory, one for each address."""
+        """Return the read expressions of each memory, one for each different address."""
         reads: dict[str, dict[int, Expr]] = {}
         for expr in expressions(self.roots()):
             if expr.op == "memory":
@@ -71,7 +72,7 @@ def fire_name(rule: Rule) -> str:
 
 
 def netlist(module: Module) -> Netlist:
-    """Return the circuit of the rules of a module."""
+    """Return the netlist of a module's rules. Raises `ValueError` if two rules have one name."""
     registers = dict(module.registers)
     pauses = {on: _pause(registers, on, module.interval_of(on)) for on in module.processes}
     enables = [_enable(rule, pauses[rule.on]) for rule in module.rules]
@@ -109,7 +110,7 @@ def _stream_ports(module: Module) -> Iterator[tuple[str, int]]:
 
 
 def _pause(registers: dict[str, Register], on: str, interval: int) -> Expr | None:
-    """Return the register that counts the cycles until a process may fire again, if it has any."""
+    """Return a new register that counts the cycles until process `on` may fire again, or None for an interval of 1."""
     if interval == 1:
         return None
     name = f"pause_{on}" if on else "pause"
@@ -151,7 +152,7 @@ def _write_port(name: str, memory: Memory, chosen: list[tuple[Rule, Expr]]) -> W
 
 
 def _addresses(roots: Iterable[Expr]) -> dict[str, Expr]:
-    """Return the address of each array that is read."""
+    """Return the address expression of each array that is read below these expressions, sorted by name."""
     addresses = {expr.name: expr.args[0] for expr in expressions(roots) if expr.op == "array"}
     return {name: addresses[name] for name in sorted(addresses)}
 

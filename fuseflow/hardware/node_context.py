@@ -22,7 +22,7 @@ from fuseflow.samml import nodes as n
 from fuseflow.tile_ops import TileShape
 
 MOST_KEYS = 4096
-"""The entries that one workspace may have: each has a flip-flop that says whether it holds a value."""
+"""The most entries of one workspace: each has a flip-flop that says whether it holds a value."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +47,7 @@ class NodeContext(RuleContext):
         return self.arithmetic.width * prod(type_.tile) if type_.kind == "val" else self.index
 
     def constant(self, number: float, tile: TileShape = ()) -> Expr:
-        """Return the payload of a number, or of a tile whose elements all are this number."""
+        """Return the constant payload of a number, or of a tile whose elements are all equal to the number."""
         arithmetic = self.arithmetic
         return const(tile_word([number] * prod(tile), arithmetic.width, arithmetic.word), arithmetic.width * prod(tile))
 
@@ -74,7 +74,8 @@ class NodeContext(RuleContext):
         return TileArray(m, self.arithmetic, work, [TileOperand(x)], self.timing.emission, keeps=True)
 
     def compute(self, m: Module, heads: Sequence[Head]) -> TileArray:
-        """Return an array of units on tiles, and one unit on scalars."""
+        """Return the units that compute an `alu` node on the tokens `heads`: an array for tiles, one unit for scalars. Raises
+        `HardwareError` if there is no unit."""
         node, streams, types = self.node, iter(heads), iter(self.types)
         assert isinstance(node, n.Alu)
         tiles = [() if operand.constant else next(types).tile for operand in node.operands]
@@ -103,15 +104,15 @@ class NodeContext(RuleContext):
         return self.declared[node.tensor].format.levels[node.level]
 
     def size(self, node: n.Scan | n.Locate | n.WriteLevel) -> int:
-        """Return the coordinates of the dimension that this level stores."""
+        """Return the size of the dimension that the level of a node stores."""
         return self.declared[node.tensor].size(node.level)
 
     def refused(self, why: str, hint: str) -> HardwareError:
-        """Return an error that says why this node has no circuit."""
+        """Return the error that reports why (`why`, a predicate of the node) this node has no circuit."""
         return HardwareError(f"node `{self.node.name}` ({self.node.op}) {why}", hint=hint)
 
     def require_keys(self, count: int, bounds: tuple[int, ...]) -> None:
-        """Raise `HardwareError` if a workspace of coordinates with these bounds needs more than `MOST_KEYS` entries."""
+        """Raise `HardwareError` if a workspace with `count` keys, of coordinates with these bounds, has more than `MOST_KEYS`."""
         if count > MOST_KEYS:
             sizes = " x ".join(f"{bound:,}" for bound in bounds)
             raise self.refused(

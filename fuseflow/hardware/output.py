@@ -1,4 +1,4 @@
-"""The output for users of a circuit: its MLIR text, or a directory of SystemVerilog with a list of its files."""
+"""The output of a circuit for users: its MLIR text, or a directory of SystemVerilog with a list of its files."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ from fuseflow.samml import nodes as n
 MANIFEST = "circuit.json"
 """The file that describes a directory of SystemVerilog."""
 FILE_LIST = "files.f"
-"""The sources in the order in which tools read them: `verilator -f files.f`, `iverilog -c files.f`."""
+"""The file that lists the sources in the order in which tools read them: `verilator -f files.f`, `iverilog -c files.f`."""
 LINK_DEPTH = 16
-"""The slots of the FIFO between the processes of a node with workspaces, where the machine gives no bound."""
+"""The slots of the FIFO between the processes of a node with workspaces, where the machine has no bound."""
 
 
 def emitted_circuit(graph: n.Graph, machine: Machine) -> tuple[Circuit, Top]:
-    """Return the circuit of a graph, and its printed form. A FIFO that a machine may deepen has the depth with which it starts."""
+    """Return the circuit of a graph, and its printed form. A FIFO that the machine may deepen has its starting depth."""
     circuit = bounded_circuit(graph, machine)
     return circuit, emit_circuit(circuit)
 
@@ -44,10 +44,11 @@ def circuit_text(graph: n.Graph, machine: Machine) -> str:
 
 
 def save_verilog(directory: str | Path, graphs: Sequence[n.Graph], machine: Machine) -> None:
-    """Write a directory with the SystemVerilog of each graph, the modules that all of them use, and `files.f`, which lists these.
+    """Write a directory with the SystemVerilog of each graph, the modules that all of them use, and `files.f`, which lists these
+    files.
 
-    The directory appears when it is complete. One that was written this way and holds nothing else is replaced. Raises `FileError` for
-    any other directory, and `HardwareError` if a graph has no circuit.
+    The directory appears when it is complete. An existing directory that was written this way and holds nothing else is replaced.
+    Raises `FileError` for any other directory, and `HardwareError` if a graph has no circuit.
     """
     circuits = [emitted_circuit(graph, machine) for graph in graphs]
     names = [top.name for _, top in circuits]
@@ -68,7 +69,7 @@ def save_verilog(directory: str | Path, graphs: Sequence[n.Graph], machine: Mach
 
 
 def _region(circuit: Circuit, top: Top, file: str, units: tuple[str, ...]) -> dict[str, object]:
-    """Return the entry of a region in the manifest. `simulation_only` are the units that no synthesizer takes."""
+    """Return the entry of a region in the manifest. `units` are those that cannot be synthesized."""
     return {
         "name": circuit.graph.name,
         "top": top.name,
@@ -82,5 +83,5 @@ def _region(circuit: Circuit, top: Top, file: str, units: tuple[str, ...]) -> di
 
 
 def _port(port: MemoryTopPort) -> dict[str, object]:
-    """Return the entry of a port at the memory in the manifest. Its wires begin with `wires`."""
+    """Return the entry of a port at the memory in the manifest. The names of its wires begin with the field `wires`."""
     return {"wires": port.name, "node": port.node, "array": port.kind, "writes": port.write, "number": port.number}

@@ -1,7 +1,7 @@
-"""The rules of a module as a Python function, which says which rules fire in a cycle.
+"""The rules of a module as a Python function, which returns the rules that fire in a cycle.
 
-The function is printed from the expressions of the rules, as `emit` prints them for CIRCT, and then compiled. Nothing that a user wrote is
-part of its text: its names are the names of the module's own inputs, registers and arrays.
+The function is printed from the expressions of the rules, as `emit` prints them for CIRCT, and then compiled. Nothing that a user
+wrote is part of its text: all names in it are names of the module's inputs, registers and arrays.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from fuseflow.rules.expressions import Expr
 from fuseflow.rules.rules import Module
 
 Firing: TypeAlias = tuple[int, tuple[int, ...], tuple[int, ...], tuple[tuple[int, int], ...], tuple[int, ...]]
-"""A firing of a rule: its number, the tokens that it gives, the states that it sets, the addresses and words that it stores, and
-the tokens that take the place of those given before."""
+"""A firing of a rule: the number of the rule, the tokens that it emits, the states that it sets, the addresses and words that it
+stores, and the late tokens, which replace tokens emitted before."""
 
 Step: TypeAlias = Callable[[Any, Any, Any, Any, Any, Any, Any], list[Firing]]
-"""A function of the heads (None where none is visible), the room of each output, whether the interval of each process is over, the
-registers, the memories, the arrays, and the answers of each port. It returns the firings."""
+"""A function from the next tokens of the inputs (None: none is visible), the room of each output, whether the interval of each
+process is over, the registers, the memories, the arrays, and the answers of each port to the firings of a cycle."""
 
 INFIX = {
     "and": "&",
@@ -40,7 +40,7 @@ WRAPPING = {"add": "+", "sub": "-", "mul": "*", "shl": "<<"}
 
 
 def step_function(module: Module) -> Step:
-    """Return the function of a module."""
+    """Return the compiled step function of a module."""
     text, units = step_code(module)
     scope: dict[str, Any] = {name: unit_function(name) for name in units}
     exec(compile(text, f"<rules of {module.op}>", "exec"), scope)
@@ -49,7 +49,7 @@ def step_function(module: Module) -> Step:
 
 
 def step_code(module: Module) -> tuple[str, tuple[str, ...]]:
-    """Return the text of the function of a module, and the units that it calls."""
+    """Return the text of the step function of a module, and the names of the units that it calls."""
     heads, rooms = list(module.inputs), list(module.outputs)
     places = Places(
         {name: k for k, name in enumerate(heads)},
@@ -81,7 +81,7 @@ def _tuple(parts: Iterable[str]) -> str:
 
 
 def _roots(module: Module) -> Iterable[Expr]:
-    """Return the guards, tokens and states of all rules."""
+    """Yield the guards, tokens, states and stores of all rules as expressions."""
     for rule in module.rules:
         yield rule.when
         yield from (value for _, value in (*rule.gives, *rule.sets, *rule.late))
@@ -90,7 +90,7 @@ def _roots(module: Module) -> Iterable[Expr]:
 
 @dataclass(frozen=True, slots=True)
 class Places:
-    """Where inputs, registers, memories, arrays and ports stand in the lists that a step gets."""
+    """The indices of inputs, registers, memories, arrays and ports in the lists that a step function gets."""
 
     inputs: Mapping[str, int]
     registers: Mapping[str, int]
@@ -100,14 +100,15 @@ class Places:
 
 
 class Block:
-    """Lines that compute expressions, each one once. `names` has the variable of each expression, by its text."""
+    """Lines of Python that compute expressions, each expression once. `names` has the variable of each expression, by its
+    text."""
 
     def __init__(self, places: Places, names: dict[str, str], lines: list[str], indent: str) -> None:
         self.places, self.names, self.lines, self.indent = places, names, lines, indent
         self.known: dict[int, str] = {}
 
     def name(self, expr: Expr) -> str:
-        """Return the variable, or the literal, that holds an expression."""
+        """Return the variable, or the literal, with the value of an expression, after the lines that compute it are added."""
         if id(expr) in self.known:
             return self.known[id(expr)]
         text = self._text(expr, [self.name(arg) for arg in expr.args])

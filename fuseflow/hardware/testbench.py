@@ -1,9 +1,9 @@
-"""A testbench for the circuit of a graph: it holds the arrays, and prints every token and every firing with its cycle.
+"""A testbench for the circuit of a graph: it has the arrays, and prints every token and every firing with its cycle.
 
-A line `G cycle number word` is a token, and `F cycle number` a firing. `L cycle number word` takes the place of the last token of a stream,
-which was given before it was computed. The numbers count the streams and the processes that the testbench watches. `Q cycle port
-address` is a request of a port at the memory, and `A cycle` an answer that is seen in the next cycle. It looks into the circuit
-by hierarchical names, so the circuit itself has no ports for that.
+A line `G cycle number word` is a token, and `F cycle number` a firing. `L cycle number word` replaces the last token of a stream,
+which was emitted before it was computed. The numbers count the streams and the processes that the testbench watches. `Q cycle
+port address` is a request of a port at the memory, and `A cycle` an answer that is visible in the next cycle. The testbench reads
+inside the circuit by hierarchical names, so the circuit has no ports for that.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ from fuseflow.tensors import Tensor
 @dataclass(frozen=True, slots=True)
 class Testbench:
     """The text of a testbench, the arrays that it reads by the names of their files, and all that it watches: streams by node and
-    output, for each process its node, and for each port at the memory its node and the kind of its array. `server` answers for
-    the memory if that is not in the testbench."""
+    output, for each process its node, and for each port at the memory its node and the kind of its array. `server` answers
+    requests if the memory is not part of the testbench."""
 
     text: str
     files: Mapping[str, str]
@@ -42,8 +42,8 @@ class Testbench:
 def make_testbench(
     circuit: Circuit, top: Top, tensors: Mapping[str, Tensor], limit: int, wave: str = "", stalls: int | None = None
 ) -> Testbench:
-    """Return a testbench that stops when nothing has fired for as long as anything can be on its way, or after `limit` cycles. With
-    `wave` it writes the waveform to that file, and with `stalls` its memory is not always ready."""
+    """Return a testbench that stops when nothing has fired for as long as anything can be on its way, or after `limit` cycles.
+    With `wave` it writes the waveform to that file, and with `stalls`, a seed, its memory is not always ready."""
     words = circuit_arrays(circuit, tensors)
     roms, files = [], {}
     run = MemoryRun(circuit, tensors)
@@ -76,7 +76,8 @@ def make_testbench(
 
 
 def _rom(port: TopPort, top: Top, count: int, lines: ArrayLines) -> str:
-    """Return the array of a port. At a memory that takes time, an element is there once its line has arrived."""
+    """Return the SystemVerilog instance of the array of a port, with `count` words. At a memory that takes time, an element is
+    defined once its line has arrived."""
     address = next(other for other in top.addresses if (other.node, other.name) == (port.node, port.name))
     parameters = f'.W({port.width}), .A({address.width}), .N({count}), .FILE("{port.port}.hex")'
     pins = f".address({address.port}), .data({port.port})"
@@ -129,7 +130,8 @@ endmodule
 
 
 def read_trace(circuit: Circuit, testbench: Testbench, path: Path, limit: int) -> Evaluation:
-    """Return the run that a testbench printed. Raises `HardwareError` if the circuit was still running at the limit."""
+    """Return the run whose trace a testbench wrote to the file `path`. Raises `HardwareError` if the circuit was still running at
+    the limit."""
     result = Evaluation(
         tokens={place: [] for place in testbench.streams},
         given={place: [] for place in testbench.streams},

@@ -1,9 +1,9 @@
-"""Arrays of units: an operator on tiles that takes several cycles, with as many units as its items need in each of them.
+"""Arrays of units: an operator on tiles that takes several cycles, with as many units as the items of one cycle.
 
-The firing that takes the operands does the first step, on the tokens themselves, and keeps them. A helping process does the other steps,
-one in each cycle. The elements of the result go around in a row of registers: each step takes elements at its front and puts the
-results at its end. So units have fixed places in the row, whatever the size of a tile. Which elements of the operands they get is
-chosen by the number of the step.
+The firing that takes the operands does the first step, directly on the tokens, and keeps them. A helping process does the other
+steps, one in each cycle. The elements of the result rotate through a row of registers: each step takes elements at the front and
+puts the results at the end. So units are connected to fixed registers, whatever the size of a tile. The number of the step
+chooses which elements of the operands they get.
 """
 
 from __future__ import annotations
@@ -18,12 +18,13 @@ from fuseflow.rules.expressions import NO, YES, Expr, concat, const, count_bits,
 from fuseflow.rules.rules import Module, Store
 
 ARRAY = "array"
-"""The process that does the steps behind the first one."""
+"""The process that does all steps after the first."""
 
 
 @dataclass(frozen=True, slots=True)
 class TileOperand:
-    """An operand of an array: a payload of elements, or a constant. Where the token is `empty`, all elements are `absent`."""
+    """An operand of an array: a payload of elements, or a constant. Where the condition `empty` holds, all elements are the value
+    `absent`."""
 
     payload: Expr
     empty: Expr | None = None
@@ -31,12 +32,12 @@ class TileOperand:
 
 
 class TileArray:
-    """The array for some work in at most `cycles` cycles. `start` has the elements of the result before the first step. Without
-    it they are left by the work before, if the array `keeps` them, or are the identity of the work. Where there was nothing, as
-    `fresh` says in the first firing, an item puts the element that it reads.
+    """The array that does `work` in at most `cycles` cycles. `start` has the elements of the result before the first step.
+    Without `start` they are those of the work before, if the array `keeps` them, or the identity of the work. If `fresh` holds in
+    the first firing, there is no old value, and an item stores the element that it reads.
 
-    `begun` are the registers after the first firing, and `result` is the result in the last step. An array with a single `steps` has no
-    process of its own: its result is there in the firing."""
+    `begun` are the registers after the first firing, and `result` is the result in the last step. An array with one step
+    (`steps`) has no helping process: its result is complete in the firing."""
 
     def __init__(
         self,
@@ -71,16 +72,17 @@ class TileArray:
 
     @property
     def total(self) -> Expr:
-        """The result of all work so far, of an array that keeps it."""
+        """The result of all work so far, for an array that keeps its result."""
         return concat(*reversed([Expr("register", (), self.width, name) for name in self._elements(self.aligned)]))
 
     @property
     def emptied(self) -> dict[str, Expr | int]:
-        """The registers of an array that keeps its result, once the result is given: as at the start."""
+        """The registers of an array that keeps its result, once the result is emitted: the values of the start."""
         return {name: self.m.registers[name].initial for name in self._elements(self.aligned)}
 
     def kept(self, name: str, value: Expr) -> Expr:
-        """Return a value of the first firing in every step."""
+        """Return an expression that has in every step the value that `value` had in the first firing, by a register `name` if
+        needed."""
         if self.steps == 1 or value.op == "const":
             return value
         register = self.m.register(name, value.width)
@@ -90,7 +92,7 @@ class TileArray:
     def rules(
         self, late: Mapping[str, Expr] | None = None, sets: Mapping[str, Expr | int] | None = None, stores: Sequence[Store] = ()
     ) -> None:
-        """Add the rules of the steps behind the first one. The last one gives the tokens `late`, with `sets` and `stores`."""
+        """Add the rules of the steps after the first. The last step emits the tokens `late`, with `sets` and `stores`."""
         if self.steps == 1:
             return
         self.m.helpers.add(ARRAY)
@@ -103,7 +105,7 @@ class TileArray:
         self.m.rule("last step", ends, sets={"step": 0, **kept, **(sets or {})}, stores=stores, late=late, on=ARRAY)
 
     def _row(self, identity: Expr, start: Sequence[Expr]) -> list[Expr]:
-        """Return the elements of the result before a step."""
+        """Return the elements of the result before a step, from the identity, `start` or registers."""
         if not self.keeps and self.steps == 1:
             return [*start] or [identity] * self.work.results
         initial = identity.number if self.keeps else 0
@@ -114,7 +116,7 @@ class TileArray:
         return [mux(self.first, begin, register) for begin, register in zip(start, registers, strict=True)]
 
     def _operand(self, number: int, operand: TileOperand) -> list[Expr]:
-        """Return the elements of an operand that the units get."""
+        """Return the elements of operand `number` that the units get in a step, one for each unit."""
         payload, reads, width = operand.payload, self.work.reads[number], self.width
         if payload.op == "const":
             return [payload] * self.lanes
@@ -132,7 +134,7 @@ class TileArray:
         return lanes
 
     def _choice(self, choices: Sequence[Expr]) -> Expr:
-        """Return the one of some expressions that the number of the step names. Equal choices are made once."""
+        """Return the expression of `choices` whose index is the number of the step. Equal choices share their logic."""
         row = list(choices)
         for bit in count():
             if len(row) == 1:

@@ -1,8 +1,8 @@
-"""The work of each operator on tiles, item by item: a table that an array of units works off.
+"""The work of each operator on tiles, item by item: a table that an array of units (`tile_array.py`) executes.
 
-An item reads one element of each operand and changes one element of the result. Items come in an order in which neighbours change different
-elements, and each element has its items in the order in which the simulators add up or fold. So a product runs over k outside of rows and
-columns, and a fold of rows over columns outside of rows.
+An item reads one element of each operand and changes one element of the result. Items come in an order in which neighbours change
+different elements, and each element has its items in the order in which the simulators add up or fold. So a product has its loop
+over k outside of rows and columns, and a fold of rows its loop over columns outside of rows.
 """
 
 from __future__ import annotations
@@ -18,13 +18,14 @@ from fuseflow.rules.expressions import Expr
 from fuseflow.tile_ops import TILE_FOLDS, TileShape, broadcast_shape
 
 Combine: TypeAlias = Callable[[Expr, Sequence[Expr]], Expr]
-"""The function of an item, of an element of the result and of the elements that the item reads."""
+"""A function from an element of the result, and the elements that an item reads, to the new element of the result."""
 
 
 @dataclass(frozen=True, slots=True)
 class TileWork:
-    """The `items` of an operator, in their order: item w changes element w % `results` of the result. `reads` says for each operand which
-    of its elements an item reads. Elements begin with `identity`, or as nothing. Work that `moves` elements needs no unit."""
+    """The `items` of an operator, in their order: item w changes element w % `results` of the result. `reads` maps, for each
+    operand, an item to the element that it reads. Elements begin with `identity`, or without a value if None. Work that only
+    `moves` elements needs no unit."""
 
     results: int
     items: int
@@ -35,11 +36,12 @@ class TileWork:
 
 
 Row: TypeAlias = Callable[[Arithmetic, Sequence[TileShape]], TileWork]
-"""The work of an operator on operands of some shapes."""
+"""A function from an arithmetic and the shapes of operands to the work of an operator."""
 
 
 def tile_work(function: str, arithmetic: Arithmetic, tiles: Sequence[TileShape]) -> TileWork | None:
-    """Return the work of an operator on operands of these shapes, or None if it has no circuit. The shape () is a scalar."""
+    """Return the work of an operator on operands of these shapes, or None if the operator has no circuit. The shape () is a
+    scalar."""
     if function in OPERATORS or function in COMBINERS:
         return _elementwise(function, arithmetic, tiles)
     row = TILE_WORK.get(function)
@@ -47,13 +49,13 @@ def tile_work(function: str, arithmetic: Arithmetic, tiles: Sequence[TileShape])
 
 
 def fold_work(function: str, arithmetic: Arithmetic, tile: TileShape) -> TileWork:
-    """Return the work of a reduction of tiles, element by element: one value is folded into another one."""
+    """Return the work of a reduction of tiles, element by element: one tile is folded into another."""
     count = prod(tile)
     return TileWork(count, count, (lambda w: w,), _fold(function, arithmetic), reducer(function).identity)
 
 
 def copy_work(tile: TileShape) -> TileWork:
-    """Return the work that takes a tile as it is."""
+    """Return the work that copies a tile."""
     count = prod(tile)
     return TileWork(count, count, (lambda w: w,), lambda _, elements: elements[0], moves=True)
 
@@ -72,7 +74,8 @@ def _elementwise(function: str, arithmetic: Arithmetic, tiles: Sequence[TileShap
 
 
 def _broadcast(tile: TileShape, shape: TileShape) -> Callable[[int], int]:
-    """Return which element of a tile stands for each element of a shape. A single row or column, or a scalar, stands for all."""
+    """Return a function from an element of a shape to the element of a tile that is broadcast to it. A single row or column, or a
+    scalar, is broadcast."""
     if prod(tile) == 1:
         return lambda w: 0
     (rows, columns), width = tile, shape[1]

@@ -11,7 +11,7 @@ from fuseflow.samml.tokens import D, Mark, N, Stop, Token
 
 
 def token_word(token: Token, width: int, word: Callable[[float], int]) -> int:
-    """Return the word of a token, whose payload has `width` bits. `word` makes a word of a number.
+    """Return the word of a token, whose payload has `width` bits. `word` encodes a number.
 
     >>> from fuseflow.samml.tokens import stop
     >>> [hex(token_word(t, 8, int)) for t in (5, stop(1, 2), N, D)]
@@ -30,7 +30,7 @@ def token_word(token: Token, width: int, word: Callable[[float], int]) -> int:
 
 
 def tile_word(elements: Sequence[float], bits: int, word: Callable[[float], int]) -> int:
-    """Return the word of a tile, whose elements have `bits` bits each, row by row.
+    """Return the word of a tile, whose elements have `bits` bits each, row by row. `word` encodes a number.
 
     >>> hex(tile_word([1.0, 2.0, 3.0], 8, int))
     '0x30201'
@@ -39,7 +39,7 @@ def tile_word(elements: Sequence[float], bits: int, word: Callable[[float], int]
 
 
 def tile_numbers(payload: int, width: int, bits: int, number: Callable[[int], float]) -> list[float]:
-    """Return the elements of a tile of `width` bits.
+    """Return the elements of a tile of `width` bits, `bits` for each element. `number` decodes a word.
 
     >>> tile_numbers(0x30201, 24, 8, int)
     [1, 2, 3]
@@ -48,7 +48,8 @@ def tile_numbers(payload: int, width: int, bits: int, number: Callable[[int], fl
 
 
 def show_word(token: int, width: int, number: Callable[[int], float]) -> str:
-    """Return the token of a word as text. `number` makes a number of a payload. A word that is no token of a stream is shown, too.
+    """Return the token of a word as text. Its payload has `width` bits, which `number` decodes. Words that are no tokens of
+    streams are shown, too.
 
     >>> show_word(0x121, 8, int), show_word(0x101, 8, int)
     ('S1-2', 'S1-0')

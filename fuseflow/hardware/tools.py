@@ -1,4 +1,4 @@
-"""The programs that simulate SystemVerilog: Verilator and Icarus Verilog. They are looked for when they are needed."""
+"""The programs that simulate SystemVerilog: Verilator and Icarus Verilog. They are searched for only when they are needed."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ TESTBENCH = "ff_testbench"
 TRACE = "trace.txt"
 CHANNEL, CHANNEL_MEMORY = "ff_channel.sv", "ff_sram.sv"
 DELAY = "ff_delay.sv"
-"""The latency of a channel, and of a memory that takes a fixed time."""
+"""The file of the module that delays tokens of channels and answers of a memory of fixed latency."""
 PORT = "ff_port.sv"
 MEMORY_PARTS = "ff_fixed_memory.sv", "ff_arrivals.sv", "ff_line_rom.sv"
 """Files of a testbench whose memory takes time: a port's view of a memory of fixed time, and arrays whose lines arrive."""
 WIDE_UNITS = "ff_f64.sv"
 """The units of 64-bit floats, which are for simulation only."""
 ARRAY = "ff_rom.sv"
-"""An array of a testbench."""
+"""The file of the module of an array of a testbench."""
 VERILATOR_HEADER = "ff_reals.h"
 ERROR_LINES = 5
 """The lines of a failed program that an error shows."""
@@ -34,8 +34,8 @@ ERROR_LINES = 5
 
 @dataclass(frozen=True, slots=True)
 class Tool:
-    """A program that simulates SystemVerilog. `build` and `run` are commands in the folder of the sources; `waves` is the ending of the
-    waveforms that it writes."""
+    """A program that simulates SystemVerilog. `build` returns, from the sources and whether waveforms are wanted, the command
+    that compiles; `run` is the command that simulates; `waves` is the ending of waveform files."""
 
     name: str
     programs: tuple[str, ...]
@@ -45,7 +45,7 @@ class Tool:
     waves: str = "vcd"
 
     def require(self) -> None:
-        """Raise `HardwareError` if the program is not there."""
+        """Raise `HardwareError` if one of the programs is not installed."""
         for program in self.programs:
             if shutil.which(program) is None:
                 raise HardwareError(
@@ -89,7 +89,7 @@ NAMES = (*TOOLS, PYTHON)
 
 
 def find_tool(name: str) -> Tool | None:
-    """Return a tool that is there, or None for `python`, which is the evaluator. Raises `UsageError` for a name that there is not, and
+    """Return the tool with a name, or None for `python`, the evaluator. Raises `UsageError` for an unknown name, and
     `HardwareError` for a tool that is not installed."""
     if name == PYTHON:
         return None
@@ -100,21 +100,22 @@ def find_tool(name: str) -> Tool | None:
 
 
 def library_text(name: str) -> str:
-    """Return a file of the folder `sv`."""
+    """Return the text of a file of the folder `sv`."""
     return (resources.files("fuseflow.hardware") / "sv" / name).read_text(encoding="utf-8")
 
 
 def has_library(name: str) -> bool:
-    """Return whether there is a file in the folder `sv`."""
+    """Return whether the folder `sv` has a file with a name."""
     return (resources.files("fuseflow.hardware") / "sv" / name).is_file()
 
 
 Serve: TypeAlias = Callable[[IO[str], IO[str]], None]
-"""A function that reads the requests of a program, and answers them, until it ends."""
+"""A function that reads the requests of a program from its output, and writes answers to its input, until the program ends."""
 
 
 def run_tool(tool: Tool, folder: Path, sources: Sequence[str], waves: bool, serve: Serve | None = None) -> None:
-    """Build and run a testbench in a folder that has its sources, and serve it if it asks. Raises `HardwareError` if that fails."""
+    """Build and run a testbench in a folder that has its sources. With `serve`, its requests are answered while it runs. Raises
+    `HardwareError` if a command fails."""
     _run(folder, tool.build(sources, waves))
     command = [str(folder / tool.run[0]) if "/" in tool.run[0] else tool.run[0], *tool.run[1:]]
     if serve is None:

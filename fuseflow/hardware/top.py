@@ -22,14 +22,14 @@ CHANNEL = f"""hw.module.extern @ff_channel<W: i32, D: i32, L: i32>(in %clk : !se
 TILE_CHANNEL = CHANNEL.replace("ff_channel", "ff_tile_channel").replace("out in_ready", "in %late : i1, out in_ready")
 MEMORY_PORTS = f"in %clk : !seq.clock, in %enable : i1, in %address : {ADDRESS}, in %data : {WORD}"
 MOST_SLOTS = 1 << 16
-"""The slots that a FIFO may have."""
+"""The most slots of a FIFO."""
 MEMORY_READS = 2
 """The most ports at which a memory is read."""
 
 
 @dataclass(frozen=True, slots=True)
 class TopPort:
-    """A port of the top module. `node` and `name` tell the array, or the stream that is written."""
+    """A port of the top module. `port` is its name; `node` and `name` identify the array, or the stream that is written."""
 
     port: str
     node: str
@@ -39,8 +39,9 @@ class TopPort:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Top:
-    """A printed circuit: its MLIR text, the modules of its nodes, and its ports. Of each array there are an address and the data, of each
-    stream that is written whether there is a token, and the token. `ports` are at a memory that takes time."""
+    """A printed circuit: its MLIR text, the modules of its nodes, and its ports. Each array has ports for an address and the
+    data, and each written stream for whether there is a token, and for the token. `ports` are those at a memory that takes
+    time."""
 
     text: str
     name: str
@@ -62,7 +63,8 @@ def instance_name(node: str) -> str:
 
 
 def emit_circuit(circuit: Circuit) -> Top:
-    """Return a circuit as MLIR text. Raises `HardwareError` if a FIFO has no bound, and where two nodes get one name."""
+    """Return a circuit as MLIR text. Raises `HardwareError` if a FIFO has no bound, or if two nodes get the same name in
+    SystemVerilog."""
     require_bounds(circuit)
     _require_names(circuit)
     units, modules = emit_units(circuit)
@@ -95,7 +97,7 @@ def emit_circuit(circuit: Circuit) -> Top:
 
 
 def require_bounds(circuit: Circuit) -> None:
-    """Raise `HardwareError` if a FIFO has no bound, or one that counters cannot count."""
+    """Raise `HardwareError` if a FIFO of a circuit has no bound, or more than `MOST_SLOTS` slots."""
     deepest = max(circuit.channels, key=lambda channel: channel.depth or 0, default=None)
     if deepest is not None and (deepest.depth or 0) > MOST_SLOTS:
         raise HardwareError(
@@ -134,7 +136,7 @@ def _unit_extern(call: Expr) -> str:
 
 
 class _Wires:
-    """The instances of the top module, and its ports."""
+    """The lines of the top module with the instances of nodes and channels, and the ports of the top module."""
 
     def __init__(self, circuit: Circuit, units: list[EmittedUnit]) -> None:
         self.circuit = circuit
@@ -160,7 +162,7 @@ class _Wires:
             self.lines += [port_instance(port, circuit.machine.memory) for port in self.ports]
 
     def unit(self, unit: EmittedUnit) -> None:
-        """Print the instance of a node, and the channels at its inputs."""
+        """Add the instance of a node, the channels at its inputs, and the ports of its arrays."""
         node, me = unit.node, instance_name(unit.node)
         outputs = {name: expr.width for name, expr in unit.netlist.outputs.items()}
         values = dict(self._inputs(unit))
@@ -196,7 +198,7 @@ class _Wires:
                 yield port, f"%{me}_{port}"
 
     def _room(self, node: str, output: str) -> str:
-        """Return whether all readers of an output have room."""
+        """Return the wire that says whether all readers of an output have room."""
         rooms = [f"%{instance_name(channel.reader)}_{channel.input}_room" for channel in self.by_writer.get((node, output), ())]
         if len(rooms) < 2:
             return rooms[0] if rooms else "%yes"
@@ -225,7 +227,8 @@ class _Wires:
             self._widened(token, f"%{reader}_token", kept, full)
 
     def _narrowed(self, data: str, name: str, kept: int, full: int) -> str:
-        """Print the bits of a token that a channel keeps, and return their name."""
+        """Add the operations that extract the bits `kept` of the token `data` of `full` bits, for a channel. Return the name of
+        the result."""
         pieces = [(low, length) for low, length, is_kept in runs(kept, full) if is_kept]
         for low, length in pieces:
             self.lines.append(f"  {name}{low} = comb.extract {data} from {low} : (i{full}) -> i{length}")
@@ -233,7 +236,8 @@ class _Wires:
         return name
 
     def _widened(self, token: str, name: str, kept: int, full: int) -> None:
-        """Print the token that a reader gets: the bits that a channel kept, and zeros."""
+        """Add the operations that make the token `name` of `full` bits that a reader gets: the bits `kept` from a channel, and
+        zeros."""
         at, pieces = 0, list[tuple[str, int]]()
         for low, length, is_kept in runs(kept, full):
             text = f"comb.extract {token} from {at} : (i{kept.bit_count()}) -> i{length}" if is_kept else zeros(length)
@@ -243,7 +247,7 @@ class _Wires:
         self._joined(name, pieces)
 
     def _joined(self, name: str, pieces: list[tuple[str, int]]) -> None:
-        """Print a word of some pieces. The first piece is the lowest."""
+        """Add the operation that joins pieces (names and widths) into the word `name`. The first piece is the lowest."""
         names, types = ", ".join(piece for piece, _ in reversed(pieces)), ", ".join(f"i{width}" for _, width in reversed(pieces))
         self.lines.append(f"  {name} = comb.concat {names} : {types}")
 

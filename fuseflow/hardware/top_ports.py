@@ -1,7 +1,7 @@
 """The ports of a circuit at the memory: one for each array of a node, in the shape of the channels AR and R, or AW and B, of AXI.
 
-Each is an instance of `ff_port`, which counts requests and answers. An id is the number of the port, and below it a tag that counts its
-requests. A port has at most `outstanding` requests without an answer, and these have different tags.
+Each is an instance of `ff_port`, which counts requests and answers. An id is the number of the port, and in the lower bits a tag
+that counts the port's requests. A port has at most `outstanding` unanswered requests, which have different tags.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from fuseflow.rules.expressions import count_bits
 from fuseflow.rules.rules import KIND_BITS
 
 PORT_BITS = 10
-"""The bits of an id that name a port."""
+"""The bits of an id that hold the number of a port."""
 ADDRESS_BITS = 40
-"""The bits of an address of a byte."""
+"""The width of the address of a byte."""
 _INTEGER = '!hw.int<#hw.param.decl.ref<"{}">>'
 _ID = '!hw.int<#hw.param.expr.add<#hw.param.decl.ref<"I">, #hw.param.decl.ref<"T">>>'
 PORT_MODULE = (
@@ -32,8 +32,8 @@ PORT_MODULE = (
 
 @dataclass(frozen=True, slots=True)
 class MemoryTopPort:
-    """A port at the memory of a top module: for an array of a node, with its number, and the bits of its tags and of its answers. `lines`
-    are the bits of the number of a line. `name` begins the names of its wires."""
+    """A port of a top module at the memory, for the array `kind` of a node. `tag`, `answers` and `lines` are the widths of a tag,
+    of the count of answers, and of the number of a line. The names of its wires begin with `name`."""
 
     name: str
     node: str
@@ -46,7 +46,7 @@ class MemoryTopPort:
 
     @property
     def id(self) -> int:
-        """The bits of an id."""
+        """The width of an id."""
         return PORT_BITS + self.tag
 
     def _wire(self, read: str, write: str) -> str:
@@ -54,7 +54,7 @@ class MemoryTopPort:
 
     @property
     def inputs(self) -> dict[str, tuple[str, int]]:
-        """The inputs of the top module, by the ports of `ff_port`, with their bits."""
+        """The names and widths of the inputs of the top module, by the names of the ports of `ff_port`."""
         return {
             "base": (f"{self.name}_base", ADDRESS_BITS),
             "ready": (self._wire("arready", "awready"), 1),
@@ -64,7 +64,7 @@ class MemoryTopPort:
 
     @property
     def outputs(self) -> dict[str, tuple[str, int]]:
-        """The outputs of the top module, by the ports of `ff_port`, with their bits."""
+        """The names and widths of the outputs of the top module, by the names of the ports of `ff_port`."""
         return {
             "valid": (self._wire("arvalid", "awvalid"), 1),
             "address": (self._wire("araddr", "awaddr"), ADDRESS_BITS),
@@ -73,8 +73,8 @@ class MemoryTopPort:
 
 
 def memory_ports(circuit: Circuit, instances: Iterable[str]) -> list[MemoryTopPort]:
-    """Return the ports of a circuit in the order of their numbers. `instances` are the names of the units. Raises `HardwareError` if ids
-    cannot name them all."""
+    """Return the ports of a circuit in the order of their numbers. `instances` are the names of the units' instances. Raises
+    `HardwareError` if there are more ports than ids can number."""
     ports, numbers = list[MemoryTopPort](), count()
     for unit, instance in zip(circuit.units, instances, strict=True):
         for kind, port in unit.module.ports.items():
@@ -91,8 +91,8 @@ def memory_ports(circuit: Circuit, instances: Iterable[str]) -> list[MemoryTopPo
 
 
 def port_instance(port: MemoryTopPort, memory: TimedMemory) -> str:
-    """Return the line of MLIR of a port. The wires of the node are `NAME_request_valid`, `NAME_request_data`, `NAME_request_room`
-    and `NAME_answers`."""
+    """Return the line of MLIR with the instance of a port. The wires of the node are `NAME_request_valid`, `NAME_request_data`,
+    `NAME_request_room` and `NAME_answers`."""
     name, width = port.name, port.lines + KIND_BITS
     shift = memory.line.bit_length() - 1
     parameters = {

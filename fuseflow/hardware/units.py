@@ -1,4 +1,4 @@
-"""The units of a printed circuit: which of them are for simulation only, and which are not written at all."""
+"""The units of a printed circuit: which are for simulation only, and which have no SystemVerilog."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from fuseflow.hardware.tools import CHANNEL_MEMORY, DELAY, PORT, WIDE_UNITS, has
 from fuseflow.hardware.top import Top
 
 _INSIDE = re.compile(rf"\b(?:ff_f32_\w+|{'|'.join(file.removesuffix('.sv') for file in (CHANNEL_MEMORY, DELAY))})\b")
-"""The modules that others have instances of."""
+"""A pattern for the names of modules that other modules have inside them."""
 
 
 def simulation_units(circuit: Circuit, top: Top) -> tuple[str, ...]:
@@ -26,7 +26,7 @@ def simulation_units(circuit: Circuit, top: Top) -> tuple[str, ...]:
 
 def library_sources(top: Top) -> list[str]:
     """Return the files of the folder `sv` that a circuit needs: for its channels, its memories, the units that it calls, and the
-    units inside of these. Raises `HardwareError` if a unit is not written in SystemVerilog."""
+    units inside those units. Raises `HardwareError` if a unit is not written in SystemVerilog."""
     reads = {len(memory_reads) for unit in top.units for memory_reads in unit.netlist.reads().values()}
     streams = [*dict.fromkeys(channel.module for channel in top.channels), *([PORT.removesuffix(".sv")] if top.ports else [])]
     memories = [f"ff_memory{count}" for count in reads]
@@ -35,7 +35,7 @@ def library_sources(top: Top) -> list[str]:
 
 def library_closure(modules: Iterable[str]) -> list[str]:
     """Return the files of the folder `sv` that have some modules and the modules inside of them, sorted. Raises `HardwareError`
-    if one is not written in SystemVerilog."""
+    if a module is not written in SystemVerilog."""
     files: dict[str, None] = {}
     waiting = list(modules)
     while waiting:
@@ -55,7 +55,7 @@ def require_units(circuit: Circuit) -> None:
 
 
 def _library_file(unit: str) -> str:
-    """Return the file of a unit."""
+    """Return the file of the folder `sv` that has a unit. Raises `HardwareError` if there is none."""
     if not unit.startswith("ff_f64_"):
         if has_library(f"{unit}.sv"):
             return f"{unit}.sv"

@@ -23,7 +23,7 @@ PASSES = "builtin.module(canonicalize,cse,lower-seq-to-sv,hw.module(prettify-ver
 
 
 def to_verilog(text: str) -> str:
-    """Return the SystemVerilog of a circuit. Raises `HardwareError` if `pycde` is not installed."""
+    """Return the SystemVerilog of a circuit, given as MLIR text. Raises `HardwareError` if `pycde` is not installed."""
     circt = _circt()
     ir, passmanager = circt.ir, circt.passmanager
     with ir.Context() as context, ir.Location.unknown():
@@ -37,7 +37,7 @@ def to_verilog(text: str) -> str:
 
 
 def require_circt() -> None:
-    """Raise `HardwareError` now rather than after the work if `pycde` is not installed."""
+    """Raise `HardwareError` if `pycde` is not installed, so that a command fails before its work and not after it."""
     if find_spec("pycde") is None:
         _circt()
 

@@ -1,4 +1,5 @@
-"""The timing facts of machines with `rules: comal`, which both simulators share. The rules of time are described in docs/streams.md."""
+"""Numbers of cycles on machines with `rules: comal`, which both simulators share. The rules of time are described in
+docs/streams.md."""
 
 from __future__ import annotations
 
@@ -16,7 +17,8 @@ ENDING_OPS = (n.Root.op, n.WriteValues.op)
 
 
 def broadcast_delays(graph: n.Graph) -> dict[n.Edge, int]:
-    """Return for each edge the number of broadcasts that a token passes on its way to that reader.
+    """Return for each edge the number of broadcasts that a token passes on its way to that reader, each of which delays it by a
+    cycle.
 
     The broadcasts are counted in the graph that `fuseflow.samml` writes in the public schema, for the public simulator to run.
     """
@@ -24,11 +26,11 @@ def broadcast_delays(graph: n.Graph) -> dict[n.Edge, int]:
 
 
 def readers_of_sums(graph: n.Graph) -> frozenset[str]:
-    """Return the nodes that take a firing more for each stop that is not behind a value.
+    """Return the names of the nodes that take a firing more for each stop that is not behind a value.
 
-    The public `Reduce` gives a sum for every stop, also for one that ends a list without lists in it, which has no sum here. Operators pass
-    such a sum on, reductions fold it, and value writers write it. A repeat takes it together with the stop behind it. Tiles have no such
-    rule.
+    The public `Reduce` emits a sum for every stop, also for a stop that ends an empty list of lists, which has no sum here.
+    Operators pass such a sum on, reductions fold it, and value writers write it. A repeat takes it together with the stop behind
+    it. Tiles have no such rule.
     """
     types, sums, readers = graph.types(), set[n.Port](), set[str]()
     for node in graph.nodes:
@@ -41,8 +43,8 @@ def readers_of_sums(graph: n.Graph) -> frozenset[str]:
 
 
 def firing_interval(node: n.Node, tiles: Sequence[TileShape]) -> int:
-    """Return the cycles from one firing to the next, stops included. A product of tiles takes one for each column of its first tile;
-    everything else takes 1."""
+    """Return the cycles from one firing of a node to the next, stops included. A product of tiles takes one for each column of
+    its first tile (`tiles` are the shapes of its inputs); every other node takes 1."""
     return tiles[0][1] if _multiplies(node) else 1
 
 
@@ -59,9 +61,9 @@ def tile_lags(graph: n.Graph) -> dict[n.Port, int]:
 
 
 def _latency(node: n.Load | n.Alu | n.Reduce, tiles: Sequence[TileShape], result: TileShape) -> int:
-    """Return the cycles from a firing to its value. A product runs on an array with a unit for each element of the result, whose rows
-    and columns begin one after the other. An operator with one operand works row by row, a row a cycle. All others work element by
-    element."""
+    """Return the cycles from a firing to its value, given the shapes of the inputs and of the result. A product runs on an array
+    with a unit for each element of the result, whose rows and columns begin one after the other. An operator with one operand
+    takes a row in each cycle, and any other an element."""
     if _multiplies(node):
         a, b = tiles
         return a[0] + b[0 if node.function == "matmul_t" else 1] - 1

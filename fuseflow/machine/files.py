@@ -1,5 +1,5 @@
-"""Machines are read from YAML: those that ship with the package, the user's own files, and single settings on top. An unknown key is an
-error. A file may name a machine as its `base`, and has only the settings that differ."""
+"""Machines are read from YAML: those that ship with the package, the user's own files, and single settings on top. An unknown key
+is an error. A file may name a machine as its `base`, and then has only the settings that differ from it."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def machine_names() -> tuple[str, ...]:
 
 
 def machine_summaries() -> dict[str, str]:
-    """Return a summary of each machine that ships with the package, by its name: the comment above its file."""
+    """Return a summary of each machine that ships with the package, by its name: the first comment of its file."""
     return {name: _shipped_text(name).partition("\n")[0].removeprefix("# ") for name in machine_names()}
 
 
@@ -70,8 +70,8 @@ MEMORY_KEYS = ("memory", "memory.model")
 
 
 def with_settings(machine: Machine, settings: Mapping[str, Setting]) -> Machine:
-    """Return the machine with other values at dotted keys such as `latency.add`. Raises `MachineError` for an unknown key or an
-    impossible value."""
+    """Return the machine with the values of `settings`, which are at dotted keys such as `latency.add`. Raises `MachineError` for
+    an unknown key or an impossible value."""
     values = machine.model_dump()
     if "base" in settings:
         raise MachineError("`base` is a key of machine files", hint="name the machine itself: `--machine rtl`")
@@ -91,13 +91,14 @@ def with_settings(machine: Machine, settings: Mapping[str, Setting]) -> Machine:
 
 
 def read_machine(text: str, file: str = "<text>") -> Machine:
-    """Return a machine from YAML text. A base is looked for beside the file. Raises `MachineError` with the line of the mistake and the
-    nearest right key, and `FileError` for a base that cannot be read."""
+    """Return a machine from YAML text. `file` names it in errors; a base is searched for beside that file. Raises `MachineError`
+    with the line of the mistake and the nearest right key, and `FileError` for a base that cannot be read."""
     return _read(text, file, ())
 
 
 def _read(text: str, file: str, above: tuple[Path, ...]) -> Machine:
-    """Return a machine from YAML text. `above` are the files whose base it is. None of them may be a base again."""
+    """Return a machine from YAML text. `above` are the files of which it is the base, directly or not; none may be its base in
+    turn."""
     data = read_yaml(text, file, MachineError)
     content = data.content
     if not isinstance(content, dict):
@@ -120,7 +121,8 @@ def _read(text: str, file: str, above: tuple[Path, ...]) -> Machine:
 
 
 def _base(name: object, file: Path, above: tuple[Path, ...]) -> Machine:
-    """Return the machine that a file names as its base: one that ships with the package, or a file beside it."""
+    """Return the machine that `file` names as its base: one that ships with the package, or a file beside it. `above` is as in
+    `_read`."""
     if not isinstance(name, str) or not name:
         raise MachineError(
             f"`base: {shortened(str(name))}`: must be the name of a machine, or a file",
@@ -139,7 +141,8 @@ def _base(name: object, file: Path, above: tuple[Path, ...]) -> Machine:
 
 
 def _merged(base: Machine, own: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the values of a base, replaced by a file's values. Tables are merged, but settings of another memory go."""
+    """Return the settings of a base, replaced by a file's settings (`own`). Tables are merged, but settings of another memory
+    model are dropped."""
     values = base.model_dump()
     for key, value in own.items():
         inside: Any = values.get(key)
@@ -177,7 +180,7 @@ def _refused(first: Any, keys: list[str], span: Span | None) -> MachineError:
 
 
 def _nearest(keys: list[str], error: Any) -> str:
-    """Return a hint to the key that an unknown key might mean: a key of another memory model, or one that is spelled like it."""
+    """Return a hint to the key that an unknown key might mean: the same key of another memory model, or a similar key."""
     if len(keys) == 1:
         return did_you_mean(keys[-1], (*Machine.model_fields, "base"))
     if keys[0] == "lanes":

@@ -1,6 +1,6 @@
 """Machines: their rules of time, latencies, initiation intervals, FIFO depths and memory. They are read from files in `files.py`.
 
-A value that no machine can have is refused when the machine is made, in words that `files.py` turns into a `MachineError`.
+An impossible value is refused when the machine is made, by an error that `files.py` turns into a `MachineError`.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ Slots = Annotated[int | None, BeforeValidator(_slots)]
 
 
 class UnitCycles(_Strict):
-    """The cycles of each kind of unit. A unit that has no number of its own has the default's."""
+    """The cycles of each kind of unit. A unit without a number has that of `default`."""
 
     default: Count = 1
     add: Count | None = None
@@ -89,7 +89,7 @@ class UnitCycles(_Strict):
 
 class UnitIntervals(UnitCycles):
     """The cycles from one firing on a value to the next, of each kind of unit. `fold` is the interval of a reduction, which adds
-    each value to the last sum. A reduction without a number of its own starts a value every cycle, whatever the default is."""
+    each value to the last sum. Without `fold`, a reduction starts a value every cycle, whatever the default is."""
 
     fold: Count | None = None
 
@@ -98,7 +98,7 @@ class UnitIntervals(UnitCycles):
 
 
 def _intervals(value: Any) -> Any:
-    """Return cycles of units, in which a fold has none of its own if they do not say so."""
+    """Return the setting of intervals as a mapping, if it has cycles of units without `fold`, and else as it is."""
     return value.model_dump() if type(value) is UnitCycles else _units(value)
 
 
@@ -115,7 +115,7 @@ def _lanes(value: Any) -> Any:
 
 
 class Lanes(_Strict):
-    """The elements on which a unit for tiles works in the place of one element of 32 bits, by the bits of an element."""
+    """The number of elements that a unit for tiles processes instead of one element of 32 bits, by the bits of an element."""
 
     bits_4: Count = Field(default=8, alias="4")
     bits_8: Count = Field(default=4, alias="8")
@@ -128,7 +128,8 @@ class Lanes(_Strict):
         return tuple(str(field.alias) for field in cls.model_fields.values())
 
     def of(self, bits: int) -> int:
-        """Return the elements of `bits` bits, or of the next wider width. Elements of 64 bits count like elements of 32.
+        """Return the number of elements for `bits` bits, or for the next wider width. Elements of 64 bits count like elements of
+        32.
 
         >>> Lanes().of(8), Lanes().of(12), Lanes().of(64)
         (4, 2, 1)
@@ -138,7 +139,7 @@ class Lanes(_Strict):
 
 
 CONFIG_BYTES = 65_536
-"""The bytes of a configuration where the machine does not say how many it holds."""
+"""The bytes of the configuration of a machine whose file does not state them."""
 
 
 MachineArithmetic: TypeAlias = Literal["element", "f64", "f32"]
@@ -155,11 +156,11 @@ class Machine(_Strict):
     `arithmetic` says in which floats operators and reductions compute: the type of their `element`s, `f64`, or `f32`, as in a
     circuit. `latency` is the number of cycles from a firing until its tokens are visible, and `interval` the number of cycles
     between two firings on values. `fifo_depth` is the number of slots of every FIFO for which the graph gives no depth. None
-    means unbounded, and `auto` begins with `fifo_depth_start` and takes more where the graph would deadlock. `handover_depth` is
-    the number of slots between the two processes of a node with workspaces, or None. `tile_macs` is the number of
-    multiply-accumulates on tiles in a cycle, and `lanes` says how many elements of fewer bits take the place of one of 32.
-    `config_bytes` is the number of bytes that the resident tensors of a region may have. The settings of `memory` are described
-    in `fuseflow.memory.settings`.
+    means unbounded, and `auto` begins with `fifo_depth_start` and deepens FIFOs where the graph would deadlock. `handover_depth`
+    is the number of slots between the two processes of a node with workspaces, or None. `tile_macs` is the number of
+    multiply-accumulates on tiles in a cycle, and `lanes` has how many elements of fewer bits replace one of 32. `config_bytes` is
+    the number of bytes that the resident tensors of a region may have. The settings of `memory` are described in
+    `fuseflow.memory.settings`.
     """
 
     name: str
@@ -192,8 +193,8 @@ class Machine(_Strict):
 
     @property
     def settings(self) -> dict[str, Any]:
-        """All settings but the name, as plain values that a file could state. Settings in `SELDOM` are left out if they have
-        their usual value."""
+        """All settings but the name, as plain values for a file. Settings in `SELDOM` are left out if they have their usual
+        value."""
         units = {key: getattr(self, key).model_dump(exclude_none=True) for key in ("latency", "interval")}
         usual = {key for key in SELDOM if getattr(self, key) == type(self).model_fields[key].default}
         return {**self.model_dump(exclude={"name", *usual}), **units}
@@ -201,8 +202,8 @@ class Machine(_Strict):
     @field_validator("memory")
     @classmethod
     def _in_step(cls, value: Any, info: ValidationInfo) -> Any:
-        """Refuse clocks of the memory and the machine that are not in a ratio of small whole numbers. A clock that was refused itself is
-        not compared."""
+        """Refuse clocks of the memory and the machine that are not in a ratio of small whole numbers. A clock that was refused
+        already is not compared."""
         clock = info.data.get("clock_ghz")
         if isinstance(value, Hbm2Memory) and clock is not None:
             try:

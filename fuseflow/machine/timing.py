@@ -14,7 +14,7 @@ from fuseflow.tile_ops import TileShape, work_count
 
 class NodeTiming(NamedTuple):
     """The cycles of a node: its `latency`, its `interval` between firings on values, and the interval of a process that only
-    gives values that another one folded (`emission`). It equals `interval` if nothing is folded."""
+    emits values that another process folded (`emission`), which equals `interval` if the node folds nothing."""
 
     latency: int
     interval: int

@@ -1,7 +1,7 @@
-"""Which ports of a graph have a reuse buffer, and how many lines it holds; and which nodes read preloaded tensors.
+"""The ports of a graph that have a reuse buffer, with the lines that each holds, and the nodes that read preloaded tensors.
 
-A tensor with a `buffer` gives one to each port that reads an array of it where it is asked to. A port that reads its whole array in
-order, and a locate that reads its level once, ask for no line again: they have none.
+Each port that reads an array of a tensor with a `buffer`, in an order that tokens decide, has a reuse buffer. A port that reads
+its whole array in order, and a locate that reads its level once, request no line again: they have none.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from fuseflow.samml import nodes as n
 from fuseflow.tensors.levels.base import StoredArray, bytes_of
 
 PortName: TypeAlias = tuple[str, ArrayName]
-"""A port that reads: its node, and the array."""
+"""The name of a port that reads: its node, and the array."""
 
 
 def buffered_ports(graph: n.Graph, line: int) -> Mapping[PortName, int]:
-    """Return the lines of `line` bytes that the reuse buffer of each port holds, in the order of the nodes. No buffer is larger than its
-    array can be. Raises `MachineError` if one is smaller than a line.
+    """Return the number of lines, of `line` bytes each, in the reuse buffer of each port, in the order of the nodes. No buffer is
+    larger than its array can be. Raises `MachineError` if a buffer is smaller than a line.
     """
     declared = graph.declared
     if not any(tensor.buffer for tensor in graph.tensors):
@@ -41,16 +41,17 @@ def buffered_ports(graph: n.Graph, line: int) -> Mapping[PortName, int]:
 
 
 def preloaded_readers(graph: n.Graph) -> Mapping[str, int]:
-    """Return the nodes that read a preloaded tensor, in the order of the graph, and the bytes that each of them keeps of it: all. One that
-    reads in order keeps none, since it asks for no line twice. A preloaded tensor is stored dense, so only its values are asked for."""
+    """Return the nodes that read a preloaded tensor, in the order of the graph, each with the bytes of its values, all of which
+    it keeps. A node that reads in order keeps nothing and is left out, since it requests no line twice. A preloaded tensor is
+    stored dense, so only its values are requested."""
     if not any(tensor.preload for tensor in graph.tensors):
         return {}
     return {node: size for node, (tensor, _, _), size in _asked_ports(graph) if graph.declared[tensor].preload}
 
 
 def preloading_nodes(graph: n.Graph) -> Mapping[str, int]:
-    """Return the first node that reads each preloaded tensor, in the order of the graph, and how many ports preload it: they belong to
-    that node."""
+    """Return the first node that reads each preloaded tensor, in the order of the graph, with the number of ports that preload
+    the tensor and belong to that node."""
     readers, ports = preloaded_readers(graph), {tensor.name: tensor.preload for tensor in graph.tensors}
     loads = [node for node in graph.nodes if isinstance(node, n.Load) and node.name in readers]
     first = {node.tensor: node.name for node in reversed(loads)}
@@ -58,8 +59,8 @@ def preloading_nodes(graph: n.Graph) -> Mapping[str, int]:
 
 
 def sequential_readers(graph: n.Graph) -> set[str]:
-    """Return the names of the scans and loads that read all of their array in order. Their references come, all and as they are, from
-    the scan of the level above, up to the root."""
+    """Return the names of the scans and loads that read their whole array in order: all their references come directly from the
+    scan of the level above, which does so too, up to the root."""
     names: set[str] = set()
     producers = graph.by_name
     for node in graph.nodes:
@@ -77,7 +78,7 @@ def sequential_readers(graph: n.Graph) -> set[str]:
 
 
 def _asked_ports(graph: n.Graph) -> Iterator[tuple[str, ArrayName, int]]:
-    """Yield every port that asks for the lines that tokens name: its node, its array, and the most bytes that the array can have."""
+    """Yield every port whose requests depend on tokens: its node, its array, and the most bytes that the array can have."""
     in_order, declared = sequential_readers(graph), graph.declared
     for node in graph.nodes:
         if not isinstance(node, n.Scan | n.Locate | n.Load) or node.name in in_order or not node.asks_memory(declared):
@@ -95,7 +96,7 @@ def _asked_ports(graph: n.Graph) -> Iterator[tuple[str, ArrayName, int]]:
 
 
 def _asked_arrays(node: n.Scan | n.Locate, tensor: n.TensorDecl) -> tuple[StoredArray, ...]:
-    """Return the arrays of a level that a node asks for."""
+    """Return the arrays of a level that a node requests elements of."""
     level, size = tensor.format.levels[node.level], tensor.size(node.level)
     if isinstance(node, n.Locate):
         return tuple(level.points(size))
@@ -104,7 +105,8 @@ def _asked_arrays(node: n.Scan | n.Locate, tensor: n.TensorDecl) -> tuple[Stored
 
 
 def _most_elements(tensor: n.TensorDecl, level: int, array: StoredArray) -> int:
-    """Return how many elements an array of a level can have. Where coordinates repeat, a level can have an entry for each value."""
+    """Return the most elements that an array of a level can have. Where coordinates repeat, a level can have an entry for each
+    value."""
     widths = _widths(tensor)
     repeats = any(not other.unique for other in tensor.format.levels[: level + 1])
     fibers, entries = (prod(widths if repeats else widths[:end]) for end in (level, level + 1))

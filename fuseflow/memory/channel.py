@@ -1,9 +1,10 @@
-"""The state of an HBM2 channel, which is one block of 64-bit words at an address.
+"""The state of an HBM2 channel, which is one block of 64-bit words in memory. Functions get the address of the block as
+`channel`.
 
-A channel has 2 pseudo channels (PC) of 4 bank groups of 4 banks, and one controller. The number of a bank in its channel is `pc * 16 +
-group * 4 + bank`. Arrays hold, for every bank, the earliest cycles of its next commands, and words hold sets of banks, so that a slot looks
-at all banks at once. Requests wait in two queues (`waiting_requests.py`), until a command serves them, or until their row is opened: then
-they are active.
+A channel has 2 pseudo channels (PC) of 4 bank groups of 4 banks, and one controller. The number of a bank in its channel is `pc *
+16 + group * 4 + bank`. Arrays hold, for every bank, the earliest cycles of its next commands, and words hold sets of banks, so
+that a command slot checks all banks at once. Requests wait in two queues (`waiting_requests.py`), until a command serves them, or
+until their row is opened: then they are active.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from fuseflow.native.records import LANES, Record, get_int, inline, set_int, who
 
 BANKS, PCS = LANES, 2
 QUEUE = 32
-"""The entries that the read queue, and the write queue, can hold."""
+"""The most entries of the read queue, and of the write queue."""
 
 TIMING = Record(" ".join(DISTANCE_NAMES))
 CHANNEL = Record(
@@ -45,9 +46,9 @@ PC = Record(
     "act_1 act_2 act_3"  # cycles of the last ACTs
 )
 WAITING = Record("end all hits hit_banks row_banks")
-"""A queue: the place behind the last request; sets of places: all requests, and requests to open rows; sets of banks: with
-requests to their open row, and ready for a row command. A bank whose row was opened for a request that is still to be served gets
-no row command."""
+"""A queue: the place after the last request; sets of places: all requests, and requests to open rows; sets of banks: those with
+requests to their open row, and those with requests that need a row command. A bank whose row was opened for a request that is
+still to be served gets no row command."""
 TRANSACTION = Record(
     "next "  # slot, in the FIFO or among the free ones
     "arrival unit place write accepted "  # unit: the address in 32 B; place: row * 32 + bank
@@ -61,7 +62,8 @@ pc_at, waiting_at = PC.at, WAITING.at
 READS, WRITES = 0, 1
 """The numbers of the queues."""
 PLACES = 62
-"""The places of a queue, which fit into a word beside its sign. They are more than it has requests, so gaps are closed seldom."""
+"""The places of a queue, so that a set of them fits into a word. A queue has more places than requests, so gaps are closed
+seldom."""
 
 # Where the parts of the block stand, in bytes. Arrays start with a cache line, so that a vector of one is in as few lines as it can be.
 COUNTS, PINNED = CHANNEL.offset("queued_reads"), CHANNEL.offset("pinned_reads")
@@ -85,8 +87,8 @@ HISTOGRAM_AT = WAITING_AT + 2 * WAITING_SIZE
 BLOCK = HISTOGRAM_AT + 8 * BUCKETS
 
 SLOT_BITS, PLACE_AT = 31, 32
-"""Where the parts of an entry of a queue stand. An entry is one word: the slot of the transaction in the pool in the lower bits, then one
-bit for the queue that accepted it, and above it the place."""
+"""The positions of bits in an entry of a queue. An entry is one word: the slot of the transaction in the pool in the lower bits,
+then one bit for the queue that accepted it, and above it the place."""
 SLOT_MASK = (1 << SLOT_BITS) - 1
 
 
@@ -117,28 +119,28 @@ def transaction_of(channel: int, slot: int) -> Any:
 
 @inline
 def open_place(channel: int, bank: int) -> int:
-    """Return the place of the open row of a bank, or -1 if it has none."""
+    """Return the open row of a bank and the bank, packed as a place (row * 32 + bank), or -1 if the bank has no open row."""
     place: int = get_int(channel + OPEN_AT, bank)
     return place
 
 
 @inline
 def pinned_banks(channel: int, queue: int) -> int:
-    """Return the set of banks whose row was opened for a request of a queue that is still to be served."""
+    """Return the set of pinned banks of a queue: their row was opened for a request of the queue that is still to be served."""
     banks: int = get_int(channel + PINNED, queue)
     return banks
 
 
 @inline
 def active_entry(channel: int, bank: int) -> int:
-    """Return the request for which the row of a pinned bank was opened."""
+    """Return the entry of the request for which the row of a pinned bank was opened."""
     entry: int = get_int(channel + ACTIVE_AT, bank)
     return entry
 
 
 @inline
 def pin(channel: int, entry: int) -> None:
-    """Note that the row of a bank was opened now, for this request."""
+    """Pin a bank: note that its row was opened in this cycle for the request `entry`."""
     bank, queue = place_of(entry) & 31, queue_of(entry)
     set_int(channel + ACTIVE_AT, bank, entry)
     set_int(channel + OPENED_AT, bank, channel_at(channel).clock)
@@ -147,7 +149,7 @@ def pin(channel: int, entry: int) -> None:
 
 @inline
 def unpin(channel: int, bank: int, queue: int) -> None:
-    """Note that the request of a queue was served for which the row of a bank was opened."""
+    """Unpin a bank: note that the request of a queue for which its row was opened was served."""
     set_int(channel + PINNED, queue, pinned_banks(channel, queue) & ~(1 << bank))
 
 

@@ -33,7 +33,8 @@ LOW = -(-2 * QUEUE // 10)
 
 @inline
 def flips(channel: int) -> bool:
-    """Return whether the controller turns from reads to writes or back. Writes wait until there are many of them, or no reads."""
+    """Return whether the controller of a channel switches from reads to writes or back. Writes wait until there are many, or no
+    reads."""
     c = channel_at(channel)
     if c.writing == 0:
         return bool(c.queued_writes > HIGH or c.queued_reads == 0)
@@ -42,7 +43,7 @@ def flips(channel: int) -> bool:
 
 @inline
 def column_slot(channel: int) -> None:
-    """Issue the RD or WR of this cycle, if a request is ready, and note when the next one can be."""
+    """Issue the RD or WR of this cycle, if a request is ready, and note the first cycle in which the next one may be issued."""
     c = channel_at(channel)
     queue = c.writing
     hits = _hit_banks(channel)
@@ -74,7 +75,7 @@ def column_slot(channel: int) -> None:
 
 @inline
 def _hit_banks(channel: int) -> int:
-    """Return the set of banks with requests of their open row that may be served."""
+    """Return the set of banks with requests of the served queue to their open row; during a refresh it is empty."""
     c = channel_at(channel)
     banks: int = waiting_of(channel, c.writing).hit_banks if c.refreshes == 0 else 0
     return banks
@@ -82,7 +83,7 @@ def _hit_banks(channel: int) -> int:
 
 @inline
 def _next_column(channel: int) -> int:
-    """Return the first cycle behind this one in which a RD or a WR may be issued, or FOREVER if there is none."""
+    """Return the first cycle after this one in which a RD or a WR may be issued, or FOREVER if no request waits for one."""
     c = channel_at(channel)
     queue = c.writing
     banks, others = pinned_banks(channel, queue) | _hit_banks(channel), pinned_banks(channel, 1 - queue)
@@ -95,7 +96,8 @@ def _next_column(channel: int) -> int:
 
 @inline
 def _oldest_active(channel: int, banks: int) -> int:
-    """Return the bank whose active request was accepted first, and of several such the one that was opened first."""
+    """Return the bank of a set whose active request was accepted first, and of several such the bank whose row was opened
+    first."""
     bank, left = trailing_zeros(banks), banks & (banks - 1)
     while left != 0:
         other = trailing_zeros(left)
@@ -120,7 +122,7 @@ def _opened(channel: int, bank: int) -> int:
 
 @inline
 def _serve(channel: int, entry: int) -> None:
-    """Issue the RD or WR of a request, and complete it."""
+    """Issue the RD or WR of the request `entry`, and complete the request."""
     c, bank = channel_at(channel), place_of(entry) & 31
     if queue_of(entry) == READS:
         _read(channel, bank)

@@ -1,10 +1,11 @@
 """The memory of the released Comal simulator, which is a pipe of fixed length. It is there for comparison with Comal only: it is not
 HBM2, and ignores addresses.
 
-Eight channels take words of 4 bytes in turn. A channel starts one request every 2 cycles and answers it 16 cycles later: 2 cycles, and a
-start-up of 14 that every request pays. The queues are unbounded, so the memory moves at most 16 bytes a cycle. A port asks for up to 8
-words at once. If nothing is in its way, it sees the answer 19 cycles later: the latency, and one cycle each for the way there, the way
-back and the hand-over. These numbers are derived from its source (https://github.com/stanford-ppl/comal), not measured.
+Eight channels take words of 4 bytes in turn. A channel starts one request every 2 cycles and answers it 16 cycles later: these
+are 2 cycles, and a start-up of 14 for every request. The queues are unbounded, so the memory moves at most 16 bytes a cycle. A
+port requests up to 8 words at once. Without contention the answer is visible 19 cycles later: the latency, and one cycle each for
+the way there, the way back and the hand-over. These numbers are derived from its source (https://github.com/stanford-ppl/comal),
+not measured.
 """
 
 from __future__ import annotations
@@ -34,7 +35,8 @@ comal_at = COMAL.at
 
 
 def advance_comal(memory: int, until: int) -> int:
-    """Answer the requests that arrive before cycle `until`. Returns 0, or LATE if a request is older than the last window."""
+    """Answer the requests at a memory that arrive before cycle `until`. Returns 0, or LATE if a request is older than the last
+    window."""
     if start_sending(memory, until) == LATE:
         return LATE
     port = next_port(memory, until)
@@ -52,7 +54,7 @@ def advance_comal(memory: int, until: int) -> int:
 
 @inline
 def _start(memory: int, cycle: int) -> int:
-    """Return the cycle in which the next channel takes a word that arrives at `cycle`."""
+    """Return the cycle in which the next channel in turn starts a word that arrives at `cycle`."""
     model = comal_at(memory_at(memory).model)
     started: int = max(cycle, get_int(model.free, model.turn))
     set_int(model.free, model.turn, started + INTERVAL)

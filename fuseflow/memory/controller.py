@@ -1,5 +1,5 @@
-"""The controller connects a simulator to the memory of one run: which ports the memory has, how far they look ahead, and when it goes
-on.
+"""The controller connects a simulator to the memory of one run: which ports the memory has, how many lines they fetch ahead, and
+when the memory advances.
 
 This module loads no compiler: `make` does, when the ports are known.
 """
@@ -51,13 +51,13 @@ class MemoryDevice(Protocol):
 
 @dataclass(slots=True)
 class Controller:
-    """The controller of the memory of one run. Ports join while the network is built. When all are known the controller opens: `make`
-    makes a memory with that many ports.
+    """The controller of the memory of one run. Ports join while the network is built. When all are known the controller opens:
+    `make` returns a memory with the given number of ports.
 
-    `line` is the number of bytes of a request. `outstanding` is the largest number of requests of a port without an answer (K in
-    docs/memory.md), and `prefetch` the number of lines that are fetched ahead, or 0 for none (D). `capacity` is the size of the memory
-    in bytes. `window` is the number of cycles that the memory goes on at a time; all windows up to the look-ahead of the model give the
-    same results. `buffers` are the lines of the reuse buffers of ports.
+    `line` is the number of bytes of a request. `outstanding` is the largest number of unanswered requests of a port (K in
+    docs/memory.md), and `prefetch` the number of lines that are fetched ahead, or 0 for none (D). `capacity` is the size of the
+    memory in bytes. `window` is the number of cycles by which the memory advances at a time (0: the look-ahead of the model); all
+    windows up to the look-ahead have the same results. `buffers` are the lines of the reuse buffers of ports.
     """
 
     make: Callable[[int], MemoryDevice]
@@ -72,8 +72,8 @@ class Controller:
     memory: MemoryDevice = field(init=False)
 
     def lay_out(self, graph: n.Graph, tensors: Mapping[str, Tensor]) -> dict[ArrayName, AddressRange]:
-        """Give every array of a graph its address range, and ports their reuse buffers. Raises `SimulationError` if the arrays are too
-        large, and `MachineError` for a buffer that is smaller than a line."""
+        """Assign an address range to every array of a graph, and reuse buffers to ports, and return the ranges. Raises
+        `SimulationError` if the arrays are too large, and `MachineError` for a buffer that is smaller than a line."""
         self.places = lay_out(graph, tensors, self.capacity, self.line)
         self.buffers = buffered_ports(graph, self.line)
         return self.places
@@ -92,19 +92,20 @@ class Controller:
         return len(self.ports) - 1
 
     def elements_in_flight(self, bits: int) -> int:
-        """Return how many elements of `bits` bits a port holds for its node: all elements of lines that may be on their way."""
+        """Return how many elements of `bits` bits a port may have requested ahead: all those in the lines that may be
+        unanswered."""
         return self.outstanding * max(8 * self.line // bits, 1)
 
     @property
     def step(self) -> int:
-        """The number of cycles that the memory goes on at a time."""
+        """The number of cycles by which the memory advances at a time."""
         return self.window or self.memory.lookahead
 
     def advance(self) -> bool:
-        """Let the memory go on when no process can go on without an answer. Returns False if nothing is requested.
+        """Advance the memory by a step, when no process can fire without an answer. Returns False if no request is unanswered.
 
-        All later requests depend on an answer that is not known yet, and this answer is visible after `lookahead` cycles at the
-        earliest.
+        All later requests depend on an answer that is not known yet, and this answer becomes visible after `lookahead` cycles at
+        the earliest.
         """
         state = self.memory.ports
         if (state["answered"] >= state["issued"]).all():
@@ -116,14 +117,15 @@ class Controller:
         return True
 
     def acknowledged(self) -> int:
-        """Return the cycle of the last answer, after everything was requested."""
+        """Answer all requests, after the last was made, and return the cycle of the last answer, or -1 if there was no
+        request."""
         self.memory.drain()
         return int(self.memory.ports["last"].max(initial=-1))
 
     def statistics(self) -> MemoryStatistics:
-        """Return the statistics of the memory, after the run came to its end."""
+        """Return the statistics of the memory, after the end of the run."""
         return self.memory.report(self.ports, self.places)
 
 
 ControllerFactory: TypeAlias = Callable[[], Controller | None]
-"""A function that gives a run the controller of a new memory, or None if memory answers at once."""
+"""A function that returns the controller of a new memory for a run, or None if the memory answers at once."""

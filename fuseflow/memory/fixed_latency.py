@@ -1,4 +1,4 @@
-"""A memory that answers every request after a fixed number of cycles, whatever its address and however many there are.
+"""A memory that answers every request after a fixed number of cycles, whatever its address and however many requests there are.
 
 A circuit without a model of DRAM has such a memory behind its ports (`fuseflow/hardware/sv/ff_fixed_memory.sv`).
 """
@@ -15,7 +15,8 @@ fixed_at = FIXED.at
 
 
 def advance_fixed(memory: int, until: int) -> int:
-    """Answer the requests that arrive before cycle `until`. Returns 0, or LATE if a request is older than the last window."""
+    """Answer the requests at a memory that arrive before cycle `until`. Returns 0, or LATE if a request is older than the last
+    window."""
     if start_sending(memory, until) == LATE:
         return LATE
     latency = fixed_at(memory_at(memory).model).latency

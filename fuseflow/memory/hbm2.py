@@ -32,8 +32,8 @@ PLACE_BITS = 21  # of row and bank in a packed place
 
 
 def advance_hbm2(memory: int, until: int) -> int:
-    """Run all channels to cycle `until` of the ports. Returns 0, or 1 + the channel whose pool needs room before it can go on, or LATE
-    if a request is older than the last window."""
+    """Run all channels of the memory at an address to cycle `until` of the ports. Returns 0, or 1 + the number of a channel whose
+    pool needs room before it can continue, or LATE if a request is older than the last window."""
     model = hbm2_at(memory_at(memory).model)
     if start_sending(memory, until) == LATE:
         return LATE
@@ -52,7 +52,8 @@ def advance_hbm2(memory: int, until: int) -> int:
 
 @inline
 def _send(memory: int, port: int) -> int:
-    """Put the transactions of a port's first request into FIFOs. Returns 0, or 1 + the channel that has no room."""
+    """Put the transactions of a port's first unsent request into the FIFOs of channels. Returns 0, or 1 + the number of a channel
+    without room."""
     model, p = hbm2_at(memory_at(memory).model), port_at(port)
     r = request_at(head_of(port))
     cycle = arrival(memory, r.cycle)
@@ -74,7 +75,8 @@ def _send(memory: int, port: int) -> int:
 
 @inline
 def packed_place(places: int, unit: int) -> int:
-    """Return the channel, row and bank of a transaction, packed into one word as the module `mapping` says."""
+    """Return the channel, row and bank of the transaction number `unit`, packed as in the module `mapping`, from its tables at
+    `places`."""
     packed = 0
     for k in range(DIGITS):
         packed ^= get_int(places, DIGIT * k + (unit >> DIGIT_BITS * k & DIGIT - 1))
@@ -108,14 +110,14 @@ def advance_channel(channel: int, end: int) -> None:
 
 @inline
 def pass_idle(channel: int, end: int) -> None:
-    """Let a channel go to the cycle before its next event, or to `end`."""
+    """Advance the clock of a channel to the cycle before its next event, or to `end` if that is earlier."""
     c = channel_at(channel)
     c.clock = max(c.clock, min(next_event(channel) - 1, end))
 
 
 @inline
 def next_event(channel: int) -> int:
-    """Return the next cycle in which anything can happen. Nothing happens in the cycles before it."""
+    """Return the next cycle in which anything can happen in a channel."""
     c = channel_at(channel)
     cycle: int = min(c.column_wake, c.row_wake, c.next_refresh)
     if c.first >= 0:

@@ -11,7 +11,8 @@ from fuseflow.native.records import bit_length, get_int, inline, set_int
 EXACT_BITS = 6
 EXACT, STEPS = 1 << EXACT_BITS, 32
 BUCKETS = EXACT + STEPS * 36
-"""The number of buckets. They reach up to 2^42 cycles, which is more than an hour of memory time; longer latencies count as that."""
+"""The number of buckets. They reach up to 2^42 cycles, which is more than an hour of memory time; longer latencies count in the
+last bucket."""
 
 
 @inline
@@ -29,7 +30,7 @@ def longest_latency(bucket: int) -> int:
 
 
 def percentile(histogram: npt.NDArray[np.int64], percent: int) -> int:
-    """Return the cycles within which that many percent of the latencies lie, or 0 if there are none."""
+    """Return the number of cycles that `percent` percent of the latencies do not exceed, or 0 if there are no latencies."""
     total = int(histogram.sum())
     if total == 0:
         return 0

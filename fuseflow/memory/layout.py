@@ -1,7 +1,8 @@
-"""The memory layout of a region. Its arrays lie in one address space, in the order in which the nodes name their tensors, and each
-begins at a multiple of a line. So the name of a tensor does not matter. A resident tensor does not lie in the memory.
+"""The memory layout of a region. Its arrays lie in one address space, in the order in which the nodes name their tensors, and
+each begins at a multiple of a line. So the names of tensors do not affect addresses. A resident tensor is not in the memory.
 
-Inputs lie one behind the other. Nobody knows how long the arrays of a result will be, so these share the rest of the memory evenly.
+Inputs are placed one after the other. The length of the arrays of a result is unknown, so they share the rest of the memory
+evenly.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from fuseflow.tensors.levels.base import bytes_of
 
 ArrayKind: TypeAlias = Literal["pos", "crd", "val"]
 ArrayName: TypeAlias = tuple[str, int, ArrayKind]
-"""The name of an array: its tensor, a storage level of that (-1 for the values), and the kind of the array."""
+"""The name of an array: its tensor, a storage level of the tensor (-1 for the values), and the kind of the array."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,8 +32,8 @@ class AddressRange:
 
 
 def lay_out(graph: Graph, tensors: Mapping[str, Tensor], capacity: int, line: int = 64) -> dict[ArrayName, AddressRange]:
-    """Return the address range of every array of the graph, in the order of addresses, each at a multiple of `line` bytes. Raises
-    `SimulationError` if `capacity` bytes are too few."""
+    """Return the address range of every array of a graph, in the order of addresses, each at a multiple of `line` bytes.
+    `tensors` has the inputs. Raises `SimulationError` if `capacity`, the bytes of the memory, is too small."""
     ranges: dict[ArrayName, AddressRange] = {}
     end = 0
     in_memory = [name for name in used_tensors(graph) if not graph.declared[name].resident]
@@ -89,5 +90,5 @@ def array_label(array: ArrayName) -> str:
 
 
 def format_layout(places: Mapping[ArrayName, AddressRange]) -> str:
-    """Return the layout as text, one array a line."""
+    """Return the layout as text, a line for each array: address, bytes and name."""
     return "".join(f"{p.base:#012x}  {p.length:>16,}  {array_label(array)}\n" for array, p in places.items())

@@ -1,9 +1,9 @@
 """Address mappings choose, from the bits of a byte address, its channel, bank and row.
 
-A mapping is data: the fields of an address from bit 0 upwards, then the fields that are xor-ed with others. So each is linear over bits.
-Moves, which each take a run of bits to its place, make up a mapping; compiled code looks places up in tables. A new mapping is
-an `AddressMapping` in `MAPPINGS`. `RoBaRaCoCh` and `MOP4CLXOR` are Ramulator's (see `timing`), with channels interleaved by 64 bytes;
-`BGint_xor` is fuseflow's.
+A mapping is data: the fields of an address from bit 0 upwards, then the fields that are xor-ed with others. So each mapping is
+linear over bits. A mapping is applied as moves, each of which takes a run of bits to its place; compiled code uses tables
+instead. A new mapping is an `AddressMapping` in `MAPPINGS`. `RoBaRaCoCh` and `MOP4CLXOR` are Ramulator's (see `timing`), with
+channels interleaved by 64 bytes; `BGint_xor` is fuseflow's.
 """
 
 from __future__ import annotations
@@ -28,18 +28,19 @@ FIELD_WIDTHS = {"byte": 5, "column": 5, "bank": 2, "group": 2, "pc": 1, "row": 1
 """The number of bits of every field but `channel`. The number of a bank in its channel has the bits of `pc`, `group` and `bank`, the
 highest first; a channel has 32 banks."""
 FIELD_OFFSETS = {"bank": 0, "group": 2, "pc": 4, "row": 5, "channel": 21}
-"""The bit at which each field stands in a packed place. Columns do not matter: a transaction hits or misses a row."""
+"""The lowest bit of each field in a packed place, the word with bank, row and channel. Columns are left out: a transaction hits
+or misses a row."""
 
 
 DIGIT_BITS = 6
 DIGIT, DIGITS = 1 << DIGIT_BITS, 5
-"""Tables have a row for each of the `DIGITS` digits of a transaction's number, which is its address in `TRANSACTION` bytes. That
-is enough for the largest capacity."""
+"""Tables have a row for each of the `DIGITS` digits of a transaction's number, which is its address in `TRANSACTION` bytes. These
+digits cover the largest capacity."""
 
 
 @dataclass(frozen=True, slots=True)
 class BitField:
-    """A run of `bits` bits of a field, from its bit `low` on. If `bits` is None, it has all bits of the field."""
+    """A run of `bits` bits of a field, from the field's bit `low` on. If `bits` is None, the run has all bits of the field."""
 
     field: str
     bits: int | None = None
@@ -48,8 +49,8 @@ class BitField:
 
 @dataclass(frozen=True, slots=True)
 class Xor:
-    """The target field is xor-ed with as many bits of the source, from its bit `low` on. Sources are the fields as they stood before any
-    xor."""
+    """The target field is xor-ed with an equal number of bits of the source field, from the source's bit `low` on. Sources have
+    their values before any xor."""
 
     target: str
     source: str
@@ -93,7 +94,7 @@ DEFAULT_MAPPING = BGINT_XOR
 
 
 def find_mapping(name: str) -> AddressMapping:
-    """Return the mapping of that name. Raises `MachineError` if there is none."""
+    """Return the mapping with a name. Raises `MachineError` if there is none."""
     if name not in MAPPINGS:
         raise MachineError(f"unknown mapping `{name}`", hint=did_you_mean(name, MAPPINGS))
     return MAPPINGS[name]
@@ -108,12 +109,13 @@ def channel_bits(channels: int) -> int:
 
 
 def capacity(channels: int) -> int:
-    """Return the bytes that `channels` channels hold."""
+    """Return the capacity of `channels` channels in bytes."""
     return 1 << (sum(FIELD_WIDTHS.values()) + channel_bits(channels))
 
 
 def moves(mapping: AddressMapping, channels: int) -> tuple[Move, ...]:
-    """Return the moves that make a packed place of an address. Raises `MachineError` for an impossible number of channels."""
+    """Return the moves that turn a byte address into a packed place. Raises `MachineError` for an impossible number of
+    channels."""
     runs: list[Move] = []
     for bit, place in sorted(_bits(mapping, channels), key=lambda pair: (pair[1] - pair[0], pair[0])):
         last = runs.pop() if runs else Move(bit, 0, place)
@@ -125,7 +127,7 @@ def moves(mapping: AddressMapping, channels: int) -> tuple[Move, ...]:
 
 
 def _bits(mapping: AddressMapping, channels: int) -> Iterator[tuple[int, int]]:
-    """Yield bits of an address, each with the bit of the packed place into which it is xor-ed."""
+    """Yield pairs of a bit of an address and the bit of the packed place into which the first is xor-ed."""
     widths = {**FIELD_WIDTHS, "channel": channel_bits(channels)}
     stands: dict[tuple[str, int], int] = {}
     for piece in mapping.pieces:
@@ -140,8 +142,8 @@ def _bits(mapping: AddressMapping, channels: int) -> Iterator[tuple[int, int]]:
 
 
 def place_tables(mapping: AddressMapping, channels: int) -> Ints:
-    """Return, for every digit of the number of a transaction, a table of the packed places of its values. A mapping is linear, so
-    the place of a transaction is the xor of the places of its digits."""
+    """Return, for every digit of the number of a transaction, a table of the packed place of each value of the digit. A mapping
+    is linear, so the place of a transaction is the xor of the places of its digits."""
     values = np.arange(DIGIT) << DIGIT_BITS * np.arange(DIGITS)[:, None]
     return pack_places(mapping, channels, values * TRANSACTION)
 

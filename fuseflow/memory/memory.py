@@ -1,8 +1,8 @@
 """A memory consists of ports and a model behind them.
 
-Simulators use it in windows of at most `lookahead` cycles: they make all requests of a window, and then `advance` to its end. Compiled
-code makes requests through `ports.issue` at the address of a port and calls the kernel `MemoryModel.advance`; the class is for
-everything else.
+Simulators use it in windows of at most `lookahead` cycles: they make all requests of a window, and then advance the memory to the
+end of the window. Compiled code makes requests through `ports.issue` at the address of a port and calls the kernel
+`MemoryModel.advance`; the class `Memory` is for everything else.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from fuseflow.native.signatures import ADVANCE, integers
 
 ISSUE = integers(5)
 INITIAL_RING = 64
-"""The number of requests of a port for which there is room at first."""
+"""The number of requests for which each port has room at first."""
 
 
 class Memory:
@@ -72,7 +72,7 @@ class Memory:
 
     @property
     def cycle(self) -> int:
-        """Everything that happens before this cycle has happened."""
+        """The cycle to which the memory has advanced: everything before it has happened."""
         now: int = self._now.item(0)
         return now
 
@@ -82,7 +82,8 @@ class Memory:
         return self.model.lookahead
 
     def add_buffer(self, port: int, lines: int) -> None:
-        """Give a port without requests a reuse buffer of `lines` lines, one at least. All its requests must have one size."""
+        """Add a reuse buffer of `lines` lines, at least one, to a port that has made no request. All requests of the port must
+        have one size."""
         places, buffer = PLACE.array(lines), BUFFER.array(1)
         buckets = np.full(1 << (lines - 1).bit_length(), NONE, np.int64)
         buffer["size"], buffer["mask"], buffer["newest"], buffer["oldest"] = lines, len(buckets) - 1, NONE, NONE
@@ -91,14 +92,16 @@ class Memory:
         self.buffers += (buffer, places, buckets)
 
     def issue(self, port: int, address: int, size: int, write: bool, cycle: int) -> int:
-        """Request bytes, and return the number of the request. At a port, cycles never decrease, and none is before `self.cycle`."""
+        """Request `size` bytes at an address in a cycle, and return the number of the request. At a port, cycles must not
+        decrease, and none may be before `self.cycle`."""
         assert (cycle >= self.cycle or self._timeless[port]) and size > 0
         while (number := self._issue(self.port(port), address, size, int(write), cycle)) == FULL:
             self.make_room(port)
         return int(number)
 
     def issue_all(self, port: int, addresses: Ints, sizes: Ints | int, writes: Ints | int, cycles: Ints) -> None:
-        """Make many requests at once, in order. The effect is the same as of `issue` for each."""
+        """Make many requests of a port at once, in order, with the effect of `issue` for each. The port must have no reuse
+        buffer."""
         p, n = self.ports[port], len(cycles)
         assert p["buffer"] == 0, "lines are looked up one after the other"
         assert n and cycles[0] >= self.cycle and (np.diff(cycles) >= 0).all() and np.min(sizes) > 0
@@ -120,7 +123,8 @@ class Memory:
         p["bytes"] += records["bytes"].sum()
 
     def forget_cycles(self) -> None:
-        """Answer all requests at once, those to come too, for a run whose cycles nobody looks at. The model does nothing any more."""
+        """Answer all requests at once, also later ones, for a run whose cycles are not used. The model is not used from then
+        on."""
         for ring, p in zip(self.rings, self.ports, strict=True):
             open_requests = np.arange(p["answered"], p["issued"]) & p["mask"]
             ring["visible"][open_requests] = ring["cycle"][open_requests]
@@ -129,19 +133,20 @@ class Memory:
         self.state["open"], self.unsent[:], self.finished[:] = 0, 0, 0
 
     def advance(self, cycle: int) -> None:
-        """Go on to a cycle. Requests of that cycle and later ones may follow."""
+        """Advance the memory to a cycle. Requests in that cycle and in later ones may follow."""
         while status := self._advance(self._address, cycle):
             assert status != LATE, "a request is older than the end of the last window"
             self.model.grow(int(status))
 
     def drain(self, step: int = 4096) -> None:
-        """Go on, `step` cycles at a time, until everything is answered."""
+        """Advance the memory, `step` cycles at a time, until all requests are answered."""
         while (self.ports["answered"] < self.ports["issued"]).any():
             due = int(self.ports["due"].min())  # the next request to come, if any
             self.advance((self.cycle if due == FOREVER else max(self.cycle, due)) + step)
 
     def answer_cycle(self, port: int, request: int) -> int:
-        """Return the cycle from which the port sees the answer. It is -1 if the answer is not known yet, or if there is no such request."""
+        """Return the cycle from which the answer to a request is visible at a port, or -1 if it is not known yet, or if there is
+        no such request."""
         if request >= self._issued.item(port):
             return -1
         cycle: int = self._visible[port].item(request & self._masks.item(port))
@@ -155,20 +160,21 @@ class Memory:
         return records
 
     def release(self, port: int, before: int) -> None:
-        """Free the requests before this one, which have been answered. Nobody may look at their answers any more."""
+        """Free the records of a port's requests before number `before`, which must be answered. Their answers cannot be read any
+        more."""
         assert before <= self.ports[port]["answered"]
         self.ports[port]["released"] = before
 
     def port(self, k: int) -> int:
-        """Return the address of port `k`, for compiled code."""
+        """Return the address of the record of port `k`, for compiled code."""
         return self._port_address + PORT_SIZE * k
 
     def statistics(self) -> tuple[PortStatistics, ...]:
-        """Return the statistics of each port. The model has the statistics of the channels."""
+        """Return the statistics of each port."""
         return tuple(_statistics(p, self.model.transaction) for p in self.ports)
 
     def report(self, ports: Sequence[MemoryPort], places: Mapping[ArrayName, AddressRange]) -> MemoryStatistics:
-        """Return the statistics of a run. `ports` describes the ports, and `places` says where the arrays lie."""
+        """Return the statistics of a run. `ports` describes the ports, and `places` has the addresses of the arrays."""
         port_statistics = self.statistics()
         reads = [k for k, port in enumerate(ports) if port.direction == "read"]
         latency, count = (int(total) for total in (self.ports["latency"][reads].sum(), _moved(self.ports[reads]).sum()))
@@ -184,7 +190,7 @@ class Memory:
         )
 
     def make_room(self, port: int) -> None:
-        """Double the ring of a port, and put the requests in it at their new places."""
+        """Double the ring of requests of a port, and move the requests to it."""
         p, old = self.ports[port], self.rings[port]
         numbers = np.arange(p["released"], p["issued"])
         self.rings[port] = REQUEST.array(2 * len(old))
@@ -198,7 +204,7 @@ class Memory:
 
 
 def _moved(ports: Any) -> Any:
-    """Return how many requests of each port were answered by the model, and not from its reuse buffer."""
+    """Return the number of requests of each port that the model answered, and not a reuse buffer."""
     return ports["answered"] - ports["hits"]
 
 

@@ -1,5 +1,5 @@
-"""The memory models: the state that each keeps, and how it makes room for more. A new model is a class like these, and a kernel that
-advances it."""
+"""The memory models: the state of each, and how each makes room for more transactions. A new model is a class like these, and a
+kernel that advances the model."""
 
 from __future__ import annotations
 
@@ -23,19 +23,19 @@ from fuseflow.native.signatures import Function
 
 NumpyArray = npt.NDArray[Any]
 BUS_BYTES = 32
-"""The bytes that a channel moves in a memory cycle."""
+"""The most bytes that a channel moves in a memory cycle."""
 POOL = 256
-"""The number of transactions of a channel for which there is room at first."""
+"""The number of transactions for which each channel has room at first."""
 
 
 class MemoryModel(Protocol):
-    """A memory model stands behind the ports and answers their requests.
+    """A memory model answers the requests of ports.
 
-    `advance` is its kernel, which takes the address of the memory and a cycle. It returns 0, LATE, or the number to call `grow` with
-    before it is called again. An answer that is not known at a cycle is visible `lookahead` cycles later at the earliest. `clock` is the
-    number of memory cycles in one cycle of the ports. `delay` is the number of memory cycles from the acceptance of a read, and from the
-    completion of a write, to the earliest answer. `transaction` is the number of bytes of one access, and `peak` the largest number of
-    bytes in a cycle of the ports.
+    `advance` is its kernel, which takes the address of the memory and a cycle. It returns 0, LATE, or a number; then `grow` must
+    be called with that number before the kernel is called again. An answer that is not known at a cycle is visible `lookahead`
+    cycles later at the earliest. `clock` is the number of memory cycles in one cycle of the ports. `delay` is the number of
+    memory cycles from the acceptance of a read, and from the completion of a write, to the earliest answer. `transaction` is the
+    number of bytes of one access, and `peak` the largest number of bytes in a cycle of the ports.
     """
 
     name: str
@@ -53,7 +53,7 @@ class MemoryModel(Protocol):
 
 
 class FixedLatency:
-    """A memory that answers every request `latency` cycles later. Each of its ports can move a line in every cycle."""
+    """A memory that answers every request `latency` cycles later. Each port can move a line of `line` bytes in every cycle."""
 
     name, advance, delay, clock = "fixed", staticmethod(advance_fixed), 0, Fraction(1)
 
@@ -71,7 +71,7 @@ class FixedLatency:
 
 
 class ComalFixed:
-    """The fixed pipe of the released Comal simulator."""
+    """The memory of the released Comal simulator, a pipe of fixed latency."""
 
     name, advance, lookahead, delay, transaction = "comal_fixed", staticmethod(advance_comal), ROUND_TRIP, 0, WORD
     clock = Fraction(1)
@@ -116,7 +116,7 @@ class Hbm2:
             self.grow(k + 1)
 
     def grow(self, short: int) -> None:
-        """Double the room in the pool of a channel, whose number is `short` - 1. Its slots keep their numbers, and the new ones are
+        """Double the pool of transactions of channel number `short` - 1. Old slots keep their numbers, and the new slots are
         free."""
         channel, old = self.record(short - 1), self.pools[short - 1]
         pool = TRANSACTION.array(2 * len(old) or POOL)

@@ -1,9 +1,10 @@
 """The ports of a memory: the requests of the nodes of a graph, or of a trace, and the cycles of their answers. They are the same
 for every model.
 
-A port is a ring of requests in the order of issue. `issue` appends one, `next_port` (`sending.py`) gives the requests to a model in the
-order in which they arrive, and `settle` makes answers visible, in order. All are plain functions of addresses, for kernels to
-call. Cycles at ports are cycles of the accelerator; a memory with another clock converts them in `arrival` and `settle`.
+A port is a ring of requests in the order of issue. `issue` appends a request, `next_port` (`sending.py`) yields the requests to a
+model in the order in which they arrive, and `settle` makes answers visible, in order. All are plain functions of addresses, for
+kernels to call. Cycles at ports are cycles of the accelerator; a memory with another clock converts them in `arrival` and
+`settle`.
 
 A port that reads may have a reuse buffer (`reuse_buffer.py`). A request for a line in it is not sent: its answer comes
 `HIT_CYCLES` later, or with the answer before it if that comes later.
@@ -22,7 +23,7 @@ FOREVER = 1 << 60
 HIT_CYCLES = 1
 """The cycles from a request for a line in the reuse buffer to its answer."""
 HIT = 2
-"""This stands in place of `write` in a request for a line that is in the reuse buffer."""
+"""The value of `write` in a request for a line that is in the reuse buffer."""
 
 REQUEST = Record(
     "address bytes write "
@@ -36,9 +37,9 @@ PORT = Record(
     "due "  # cycle of the first request that was not sent
     "part "  # transactions of it that were sent nevertheless
     "last "  # cycle of the last answer
-    "timeless "  # requests are answered at once: nobody looks at cycles
+    "timeless "  # requests are answered at once: cycles are not used
     "number unsent finished "  # of the port; sets of ports: with a request to send; with a request finished in this window
-    "bytes transactions latency "  # asked for; moved; from issue to answer, summed over what was moved
+    "bytes transactions latency "  # requested; moved; from issue to answer, summed over moved requests
     "buffer hits"  # address of the reuse buffer, or 0; requests for lines in it
 )
 MEMORY = Record(
@@ -59,7 +60,7 @@ request_at, port_at, memory_at = REQUEST.at, PORT.at, MEMORY.at
 
 @inline
 def request_of(port: int, number: int) -> int:
-    """Return the address of a request of a port."""
+    """Return the address of the record of a request of the port at an address."""
     p = port_at(port)
     request: int = p.ring + REQUEST_SIZE * (number & p.mask)
     return request
@@ -67,8 +68,8 @@ def request_of(port: int, number: int) -> int:
 
 @inline
 def issue(port: int, address: int, size: int, write: int, cycle: int) -> int:
-    """Request `size` bytes, 1 or more, and return the number of the request, or FULL if the ring has no room for it. Cycles never
-    decrease and are not before the end of the last window."""
+    """Request `size` bytes, 1 or more, at the port at an address, and return the number of the request, or FULL if the ring has
+    no room. Cycles must not decrease, and must not be before the end of the last window."""
     p = port_at(port)
     number: int = p.issued
     if number - p.released > p.mask:
@@ -91,7 +92,7 @@ def issue(port: int, address: int, size: int, write: int, cycle: int) -> int:
 
 @outline
 def _hit(port: int, number: int) -> None:
-    """Note that a request is for a line in the reuse buffer. It is answered at once, if all before it are."""
+    """Mark a request as one for a line in the reuse buffer. It is answered at once, if all earlier requests of the port are."""
     p, r = port_at(port), request_at(request_of(port, number))
     r.write = HIT
     p.hits += 1
@@ -103,7 +104,7 @@ def _hit(port: int, number: int) -> None:
 
 @inline
 def _answer_hit(p: Any, r: Any) -> None:
-    """Answer a request for a line in the reuse buffer, behind all requests before it."""
+    """Answer the request `r`, for a line in the reuse buffer, after all earlier requests of the port `p`."""
     p.last = max(p.last, r.cycle + HIT_CYCLES)
     p.answered += 1
     r.visible = p.last
@@ -111,14 +112,14 @@ def _answer_hit(p: Any, r: Any) -> None:
 
 @inline
 def arrival(memory: int, cycle: int) -> int:
-    """Return the memory cycle of a cycle of the accelerator. Both clocks start together."""
+    """Return the memory cycle that corresponds to a cycle of the accelerator. Both clocks start together."""
     m = memory_at(memory)
     return cycle if m.numerator == m.denominator else cycle * m.numerator // m.denominator
 
 
 @inline
 def _at_port(m: Any, cycle: int) -> int:
-    """Return the first cycle of the accelerator that is not before a memory cycle."""
+    """Return the first cycle of the accelerator that is not before memory cycle `cycle`."""
     return cycle if m.numerator == m.denominator else (cycle * m.denominator + m.numerator - 1) // m.numerator
 
 
@@ -136,9 +137,9 @@ def finish(port: int, number: int, accepted: int, done: int) -> None:
 
 @inline
 def settle(memory: int, until: int) -> None:
-    """End the window, and make answers visible, for each port in the order of issue. A port sees the answer of a read no earlier
-    than `delay` cycles after its acceptance, and that a write is done `delay` cycles after it is. So nothing becomes visible that was
-    not decided one window before."""
+    """End the window at cycle `until`, and make answers visible, for each port in the order of issue. The answer of a read is
+    visible no earlier than `delay` cycles after its acceptance, and that of a write `delay` cycles after its completion. So only
+    answers that were decided one window before become visible."""
     m = memory_at(memory)
     m.now = max(m.now, until)
     for k in range(m.words):
@@ -152,7 +153,7 @@ def settle(memory: int, until: int) -> None:
 
 @inline
 def _answer(m: Any, k: int) -> None:
-    """Make the answers of port k visible that are known. One whose request is not finished is looked at when it is."""
+    """Make the known answers of port k visible, in order, up to the first request that is not finished."""
     port = m.ports + PORT_SIZE * k
     p = port_at(port)
     while p.answered < p.sent:

@@ -28,7 +28,8 @@ from fuseflow.native.records import get_int, inline, outline, prefetch, trailing
 
 @inline
 def enqueue(channel: int, arrival: int, unit: int, place: int, write: int, port: int, request: int) -> None:
-    """Put a transaction at the end of the FIFO. The pool must have room."""
+    """Put a transaction at the end of the FIFO of a channel. `unit` is its address in 32 bytes, `place` its row and bank, and
+    `request` the number of its request at the port. The pool must have room."""
     c = channel_at(channel)
     slot = c.free
     t = transaction_of(channel, slot)
@@ -45,7 +46,8 @@ def enqueue(channel: int, arrival: int, unit: int, place: int, write: int, port:
 
 @inline
 def accept(channel: int) -> None:
-    """Accept the transactions that have arrived, in order, until a queue is full. Then all transactions behind it wait, too."""
+    """Accept the transactions that have arrived at a channel, in order, up to one whose queue is full. All later ones then wait,
+    too."""
     c = channel_at(channel)
     while c.first >= 0:
         slot = c.first
@@ -68,7 +70,8 @@ def accept(channel: int) -> None:
 
 @outline
 def _join_queued(channel: int, slot: int) -> None:
-    """Complete a transaction by the queued write of the same bytes: a read gets its data, a write gives it its own."""
+    """Complete a transaction at once by a queued write of the same bytes: a read takes the data of that write, and a write
+    replaces them."""
     c = channel_at(channel)
     if transaction_of(channel, slot).write != 0:
         c.absorbed += 1
@@ -81,8 +84,8 @@ def _join_queued(channel: int, slot: int) -> None:
 
 @inline
 def _expect_command(channel: int, place: int) -> None:
-    """Let the column slot or the row slot wake as soon as the first command of a request can be issued that was just queued. The request
-    of a pinned bank waits until another one is served; that wakes the row slot."""
+    """Set the wake-up of the column slot or the row slot to the cycle in which the first command of a request at `place`, just
+    queued, can be issued. The request of a pinned bank waits until another is served, which wakes the row slot."""
     c, bank = channel_at(channel), place & 31
     pinned = pinned_banks(channel, READS) | pinned_banks(channel, WRITES)
     if open_place(channel, bank) == place:
@@ -93,8 +96,8 @@ def _expect_command(channel: int, place: int) -> None:
 
 @inline
 def is_queued(channel: int, t: Any) -> bool:
-    """Return whether a write to the same 32 bytes is in the write queue. A write whose row has been opened for it does not count any
-    more."""
+    """Return whether a write to the same 32 bytes as transaction `t` is in the write queue. A write whose row was opened for it
+    has left the queue."""
     left = of_bank(channel, WRITES, t.place & 31)
     while left != 0:
         entry = entry_in(channel, WRITES, trailing_zeros(left))
@@ -106,7 +109,7 @@ def is_queued(channel: int, t: Any) -> bool:
 
 @inline
 def complete(channel: int, slot: int, done: int) -> None:
-    """Answer a transaction in cycle `done`, and free its slot."""
+    """Complete the transaction in a slot of the pool in cycle `done`, and free the slot."""
     c = channel_at(channel)
     t = transaction_of(channel, slot)
     finish(t.port, t.request, t.accepted, done)

@@ -1,10 +1,10 @@
-"""A reuse buffer keeps the lines that a port of the memory asked for last, on the chip: fully associative, with the least recently used
-line replaced.
+"""A reuse buffer keeps the lines that a port of the memory requested last, on the chip: fully associative, with the least
+recently used line replaced.
 
-Lines are looked up, and given their places, in the order of the requests of the port. So which of them are hits follows from that order
-alone, and not from when the memory answers. Answers come in the same order: each is written to its place, or read from it, in its turn,
-and a place then holds the line that was looked up (Igehy, Eldridge and Proudfoot, "Prefetching in a Texture Cache Architecture",
-1998, has such a buffer for textures).
+Lines are looked up, and get their places, in the order of the requests of the port. So hits depend on that order alone, and not
+on the cycles of answers. Answers come in the same order: each is written to its place, or read from it, in its turn, and a place
+then holds the line that was looked up (Igehy, Eldridge and Proudfoot, "Prefetching in a Texture Cache Architecture", 1998, has
+such a buffer for textures).
 
 A buffer is a table of places in the order of their use, and of buckets by which a line is found.
 """
@@ -21,7 +21,7 @@ BUFFER = Record(
     "newest oldest"  # used last, and longest ago; -1: none
 )
 PLACE = Record("line newer older next")
-"""A line, the places that were used just after and just before it, and the next place in its bucket. -1 stands for none."""
+"""A line, the places that were used just after and just before it, and the next place in its bucket (-1: none)."""
 buffer_at, place_at = BUFFER.at, PLACE.at
 PLACE_SIZE = PLACE.size
 NONE = -1
@@ -29,8 +29,8 @@ NONE = -1
 
 @outline
 def look_up(buffer: int, line: int) -> bool:
-    """Return whether a line is in the buffer. It is there afterwards, in the place of the line that was used longest ago if there was no
-    room, and is the one that was used last."""
+    """Return whether a line is in the buffer at an address. If not, put the line there, in place of the least recently used line
+    if the buffer is full. The line then counts as used last."""
     b = buffer_at(buffer)
     k = get_int(b.buckets, line & b.mask)
     while k != NONE and place_at(_place(b, k)).line != line:
@@ -56,14 +56,14 @@ def look_up(buffer: int, line: int) -> bool:
 
 @inline
 def _place(b: Any, k: int) -> int:
-    """Return the address of place k."""
+    """Return the address of place k of the buffer `b`."""
     address: int = b.places + PLACE_SIZE * k
     return address
 
 
 @inline
 def _use(b: Any, k: int) -> None:
-    """Put a place at the end of the order of use."""
+    """Mark place k of the buffer `b` as used last."""
     p = place_at(_place(b, k))
     p.newer, p.older = NONE, b.newest
     if b.newest == NONE:
@@ -75,7 +75,7 @@ def _use(b: Any, k: int) -> None:
 
 @inline
 def _leave_order(b: Any, k: int) -> None:
-    """Take a place out of the order of use."""
+    """Remove place k of the buffer `b` from the order of use."""
     p = place_at(_place(b, k))
     if p.newer == NONE:
         b.newest = p.older
@@ -89,7 +89,7 @@ def _leave_order(b: Any, k: int) -> None:
 
 @inline
 def _leave_bucket(b: Any, k: int) -> None:
-    """Take a place out of the bucket of its line."""
+    """Remove place k of the buffer `b` from the bucket of its line."""
     p = place_at(_place(b, k))
     bucket = p.line & b.mask
     at = get_int(b.buckets, bucket)

@@ -32,8 +32,8 @@ from fuseflow.native.records import inline, outline, set_int
 
 @inline
 def row_slot(channel: int) -> None:
-    """Issue a row command for the oldest request that is ready: ACT if its bank is closed, or PRE if another row is open and no request
-    is to be served there."""
+    """Issue a row command of a channel for the oldest request that is ready: ACT if its bank is closed, or PRE if another row is
+    open and the bank is not pinned."""
     c = channel_at(channel)
     queue = c.writing
     q = waiting_of(channel, queue)
@@ -63,7 +63,7 @@ def _close(channel: int, bank: int) -> None:
 
 @outline
 def _close_all(channel: int, first: int) -> None:
-    """Close all banks of the PC whose first bank this is."""
+    """Close all banks of the pseudo channel whose first bank is `first`."""
     for bank in range(first, first + FAR):
         channel_at(channel).opened &= ~(1 << bank)
         set_int(channel + OPEN_AT, bank, -1)
@@ -72,7 +72,7 @@ def _close_all(channel: int, first: int) -> None:
 
 @inline
 def _activate(channel: int, entry: int) -> None:
-    """Open the row of a request for it."""
+    """Issue the ACT that opens the row of the request `entry`, pin the bank, and postpone other commands accordingly."""
     place, acts = place_of(entry), channel + ACTS_AT
     bank = place & 31
     c, p = channel_at(channel), pc_of(channel, bank)
@@ -99,7 +99,8 @@ def _activate(channel: int, entry: int) -> None:
 
 @inline
 def refresh_slot(channel: int) -> None:
-    """Issue the next command of the pending refreshes, of PC 0 first: PREab while a bank is open, and then REFab."""
+    """Issue the next command of a channel's pending refreshes, pseudo channel 0 first: PREab while a bank is open, and then
+    REFab."""
     c = channel_at(channel)
     clock, after = c.clock, timing_at(c.timing)
     bank = (PCS - c.refreshes) * FAR

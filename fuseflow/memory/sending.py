@@ -14,12 +14,12 @@ from fuseflow.native.bitsets import SHIFT, add, discard, next_in_word, next_memb
 from fuseflow.native.records import get_int, inline, outline, set_int, trailing_zeros
 
 SPAN = 32
-"""The cycles for which there are sets, more than a window of a simulation has."""
+"""The number of cycles for which there are sets, more than a window of a simulation has."""
 
 
 @inline
 def start_sending(memory: int, until: int) -> int:
-    """Prepare the first `next_port` of a window that ends at cycle `until`. Returns 0, or LATE if a request should have been in an
+    """Prepare the first call of `next_port` in a window that ends at cycle `until`. Returns 0, or LATE if a request belongs to an
     earlier window."""
     m = memory_at(memory)
     if m.cycles != 0:  # of a window that was left for lack of room
@@ -30,7 +30,7 @@ def start_sending(memory: int, until: int) -> int:
 
 @inline
 def next_port(memory: int, until: int) -> int:
-    """Return the address of the port whose first request arrives next, if that is before cycle `until`, and else 0."""
+    """Return the address of the port whose first unsent request arrives next, if that is before cycle `until`, and else 0."""
     m = memory_at(memory)
     while True:
         while m.cycles != 0:
@@ -54,14 +54,14 @@ def next_port(memory: int, until: int) -> int:
 
 @inline
 def _senders(m: Any, k: int) -> int:
-    """Return the address of the set of ports whose first request arrives k cycles after the begin of the span."""
+    """Return the address of the set of ports whose first unsent request arrives k cycles after the begin of the span."""
     senders: int = m.senders + 8 * m.words * k
     return senders
 
 
 @inline
 def _next_sender(m: Any, k: int) -> int:
-    """Return the next port of a set in the circle, or -1 if it is empty."""
+    """Return the next port, in circular order, of the set of cycle k of the span, or -1 if the set is empty."""
     start = m.index if m.index >= 0 else (m.cycle + k) % m.count
     index = next_member(_senders(m, k), m.words, start)
     return index if index >= 0 else next_member(_senders(m, k), m.words, 0)
@@ -69,7 +69,8 @@ def _next_sender(m: Any, k: int) -> int:
 
 @inline
 def _enlist(m: Any, index: int, due: int, until: int) -> None:
-    """Put a port into the set of the cycle of its first request, or note that cycle if it is behind the span."""
+    """Put port `index` into the set of the cycle `due` of its first unsent request, or note that cycle if it is after the span or
+    window."""
     if due >= until or due >= m.cycle + SPAN:
         m.next = min(m.next, due)
     else:
@@ -79,8 +80,8 @@ def _enlist(m: Any, index: int, due: int, until: int) -> None:
 
 @inline
 def _begin_span(m: Any, until: int) -> int:
-    """Let a span begin at the first cycle behind the last one in which something is requested, and return the first such cycle of all,
-    which must not be earlier."""
+    """Begin a span at `m.next`, the first cycle with a request after the last span. Return the first cycle of all unsent
+    requests, which must not be earlier than the window."""
     m.cycle, m.next, m.index = m.next, FOREVER, -1
     first = FOREVER
     for word in range(m.words):
@@ -107,13 +108,13 @@ def _forget_senders(memory: int) -> None:
 
 @inline
 def head_of(port: int) -> int:
-    """Return the address of the first request that was not sent."""
+    """Return the address of the first unsent request of the port at an address."""
     return request_of(port, port_at(port).sent)
 
 
 @inline
 def mark_sent(memory: int, port: int) -> None:
-    """Note that all of the first request is on its way. Requests behind it for lines in the reuse buffer are not sent."""
+    """Mark the first unsent request of a port as sent. Requests after it for lines in the reuse buffer are skipped."""
     p = port_at(port)
     memory_at(memory).open += 1
     p.sent += 1
@@ -130,7 +131,7 @@ def mark_sent(memory: int, port: int) -> None:
 
 @inline
 def next_request(memory: int) -> int:
-    """Return the cycle of the first request that was not sent, or FOREVER if there is none."""
+    """Return the cycle of the first unsent request of all ports, or FOREVER if there is none."""
     m, due = memory_at(memory), FOREVER
     for word in range(m.words):
         bit = -1

@@ -1,5 +1,5 @@
-"""The memory settings of a machine, and the controller that follows from them. This module loads no compiler before a run needs its
-memory."""
+"""The memory settings of a machine, and the controller that is made from them. This module loads no compiler before a run needs
+its memory."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from fuseflow.memory import mapping as maps
 from fuseflow.memory.controller import Controller, MemoryDevice
 
 MOST_PARTS = 1000
-"""The largest numerator and denominator of the ratio of two clocks, so that cycles times one of them stay far inside 64 bits."""
+"""The largest numerator and denominator of the ratio of two clocks, so that products with cycles stay far inside 64 bits."""
 
 
 class _Strict(BaseModel):
@@ -24,11 +24,11 @@ class _Strict(BaseModel):
 
 
 MOST = 2**31 - 1
-"""The largest number of a setting, so that it times a number of firings stays inside 64 bits."""
+"""The largest number of a setting, so that its product with a number of firings stays inside 64 bits."""
 
 
 def whole_number(value: Any) -> int:
-    """Return a whole number as a plain int, and -1 for anything else. Raise pydantic's error for one above `MOST`."""
+    """Return a whole number as a plain int, and -1 for anything else. Raise pydantic's error for a number above `MOST`."""
     if not isinstance(value, int) or isinstance(value, bool):
         return -1
     if value > MOST:
@@ -80,9 +80,9 @@ class IdealMemory(_Strict):
 
 
 class TimedMemory(_Strict):
-    """A memory that takes time, and how nodes make requests of it. `line` is the number of bytes of a request. `prefetch` is the number of
-    lines that are fetched ahead where an array is read in order. `outstanding` is the largest number of lines without an answer at one
-    port, and the number of lines of elements that a port holds for its node."""
+    """A memory that takes time, and how nodes make requests of it. `line` is the number of bytes of a request. `prefetch` is the
+    number of lines that are fetched ahead where an array is read in order. `outstanding` is the largest number of unanswered
+    lines at one port."""
 
     line: Annotated[int, BeforeValidator(_line)] = 64
     prefetch: Annotated[int, _lines(0)] = 8
@@ -96,7 +96,7 @@ def _latency(value: Any) -> Any:
 
 
 class FixedMemory(TimedMemory):
-    """A memory that answers every request `latency` cycles later, however many there are."""
+    """A memory that answers every request `latency` cycles later, however many requests there are."""
 
     model: Literal["fixed"] = "fixed"
     latency: Annotated[int, BeforeValidator(_latency)] = 32
@@ -123,8 +123,8 @@ MODEL_SETTINGS: dict[str, type[MemorySettings]] = {kind().model: kind for kind i
 
 
 def memory_settings(value: Any) -> Any:
-    """Return the memory settings of a machine file as a mapping with the key `model`. The file may have such a mapping, or the name of a
-    model alone. Raises a pydantic error for anything else."""
+    """Return the memory settings of a machine file (`value`) as a mapping with the key `model`. The file may have such a mapping,
+    or only the name of a model. Raises a pydantic error for anything else."""
     if isinstance(value, BaseModel):
         return value
     below = ("model",) if isinstance(value, Mapping) else ()  # the key that is refused
@@ -142,7 +142,8 @@ def memory_settings(value: Any) -> Any:
 
 @cache
 def clock_ratio(memory_ghz: float, machine_ghz: float) -> Fraction:
-    """Return the number of memory cycles in a cycle of the machine. Raises `ValueError` if that is no ratio of small whole numbers."""
+    """Return the number of memory cycles in a cycle of the machine. Raises `ValueError` if the ratio is not one of small whole
+    numbers."""
     ratio = Fraction(str(memory_ghz)) / Fraction(str(machine_ghz))
     if max(ratio.numerator, ratio.denominator) > MOST_PARTS:
         raise ValueError(
@@ -153,7 +154,8 @@ def clock_ratio(memory_ghz: float, machine_ghz: float) -> Fraction:
 
 
 def controller(settings: MemorySettings, clock_ghz: float) -> Controller | None:
-    """Return the controller of a new run on a machine of that clock, or None if the memory answers at once."""
+    """Return the controller of the memory of a new run, or None if the memory answers at once. `clock_ghz` is the clock of the
+    machine."""
     if isinstance(settings, IdealMemory):
         return None
     make: Callable[[int], MemoryDevice] = _make_comal_fixed

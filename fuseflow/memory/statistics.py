@@ -14,7 +14,7 @@ Direction: TypeAlias = Literal["read", "write"]
 
 @dataclass(frozen=True, slots=True)
 class MemoryPort:
-    """A port's use: one array of a node, read or written. `buffer` is the number of lines of its reuse buffer, if it has one."""
+    """The use of a port: one array of a node, read or written. `buffer` is the number of lines of its reuse buffer (0: none)."""
 
     node: str
     tensor: str
@@ -26,7 +26,7 @@ class MemoryPort:
 @dataclass(frozen=True, slots=True)
 class PortStatistics:
     """The statistics of one port. `asked_bytes` are the bytes of its requests, `moved_bytes` the bytes of their transactions, and
-    `latency` is the mean number of cycles from issue to answer. `hits` are the requests for lines in its reuse buffer: they move
+    `latency` is the mean number of cycles from issue to answer. `hits` are the requests for lines in its reuse buffer: these move
     nothing, and their cycles are not in the mean."""
 
     requests: int
@@ -38,19 +38,21 @@ class PortStatistics:
 
     @property
     def fetches(self) -> int:
-        """The requests that moved something."""
+        """The number of requests that moved bytes."""
         return self.requests - self.hits
 
 
 @dataclass(frozen=True, slots=True)
 class ChannelStatistics:
-    """The statistics of one channel, in memory cycles. No number depends on how far the channel was advanced after its last completion.
+    """The statistics of one channel, in memory cycles. How far the channel was advanced after its last completion changes no
+    number.
 
-    `reads` and `writes` are the completed transactions. Each is a hit (its row was open), a miss (its bank was closed), a conflict
-    (another row was open), forwarded or absorbed (by a queued write). `turnarounds` is the number of changes between reading and writing
-    on the buses of the pseudo channels. `refresh_cycles` are the cycles from when a refresh is due until rows may open again. `service`
-    is the mean number of cycles from acceptance to completion. `read_latency` and `write_latency` are the mean numbers of cycles from
-    arrival to completion, and `read_latency_p99` is the 99th percentile, at most 3 % too high.
+    `reads` and `writes` are the completed transactions. Each is a hit (its row was open), a miss (its bank was closed), a
+    conflict (another row was open), forwarded or absorbed (by a queued write). `turnarounds` is the number of changes between
+    reading and writing on the buses of the pseudo channels. `refresh_cycles` are the cycles from the due time of each refresh
+    until rows may open again. `service` is the mean number of cycles from acceptance to completion. `read_latency` and
+    `write_latency` are the mean numbers of cycles from arrival to completion, and `read_latency_p99` is the 99th percentile, at
+    most 3 % too high.
     """
 
     reads: int
@@ -78,9 +80,9 @@ class ChannelStatistics:
 class MemoryStatistics:
     """The memory statistics of a run, in cycles of the machine. Statistics of channels are in cycles of the memory.
 
-    `peak` is the number of bytes that can be moved in a cycle, and `clock` the number of memory cycles in one. `places` says where the
-    arrays lie. `ports` are in the order of the nodes. `read_latency` is the mean number of cycles from the request of a line to its
-    answer, and `read_latency_p99` the number within which 99 % lie (at most 3 % too high).
+    `peak` is the number of bytes that can be moved in a cycle, and `clock` the number of memory cycles in a cycle. `places` has
+    the addresses of the arrays. `ports` are in the order of the nodes. `read_latency` is the mean number of cycles from the
+    request of a line to its answer, and `read_latency_p99` the number that 99 % do not exceed (at most 3 % too high).
     """
 
     model: str
@@ -103,7 +105,7 @@ class MemoryStatistics:
 
     @property
     def bound(self) -> int:
-        """The cycles that moving all bytes takes at least."""
+        """The least number of cycles in which all bytes can be moved."""
         return -int(-self.bus_bytes // self.peak)
 
     @property

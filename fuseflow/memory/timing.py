@@ -1,4 +1,5 @@
-"""The timing of an HBM2 device, and the distances between commands that follow from it. All are in cycles of the memory clock, 1 ns.
+"""The timing of an HBM2 device, and the least distances between commands that follow from it, in cycles of the memory clock, 1
+ns.
 
 The constants come from Ramulator 2.1 (SAFARI Research Group, ETH Zurich and Carnegie Mellon University; MIT licence), with the
 organisation `HBM2_8Gb` and the timing `HBM2_2000Mbps`. Vendors differ in FAW, CCD and RFC, and so do other simulators.
@@ -115,7 +116,7 @@ def command_distances(device: DeviceTiming) -> CommandDistances:
 
 
 def lookahead(device: DeviceTiming) -> int:
-    """Return the cycles from the acceptance of a request during which it cannot be answered."""
+    """Return the number of cycles after the acceptance of a request during which the request cannot be answered."""
     return device.nCL + device.nBL + 1
 
 

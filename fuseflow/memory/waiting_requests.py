@@ -1,8 +1,8 @@
 """The requests that wait in a channel: a read queue and a write queue.
 
-A request has a place in its queue, higher than the places of all older ones, until it leaves. Sets of places are bits of a word.
-Of each bank a queue has the set of its requests, and the first that a column command and a row command would serve. So a slot
-finds the oldest request to a bank that is ready, and looks at no other.
+A request has a place in its queue, higher than the places of all older requests, until it leaves. Sets of places are bits of a
+word. For each bank a queue has the set of its requests, and the first request that a column command, and a row command, would
+serve. So a slot finds the oldest request to a bank that is ready without inspecting others.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from fuseflow.memory.channel import (
 from fuseflow.native.records import get_int, inline, least_int32, outline, set_int, set_int32, trailing_zeros
 
 NO_PLACE = 1 << PLACES
-"""A bit behind all places, for sets that may be empty."""
+"""A bit above all places, for sets that may be empty."""
 
 
 @inline
@@ -39,13 +39,13 @@ def queue_address(channel: int, queue: int) -> int:
 
 @inline
 def waiting_of(channel: int, queue: int) -> Any:
-    """Return the sets of requests of a queue."""
+    """Return the record of a queue (READS or WRITES) of a channel, with its sets of requests."""
     return waiting_at(queue_address(channel, queue))
 
 
 @inline
 def of_bank(channel: int, queue: int, bank: int) -> int:
-    """Return the set of requests of a queue that are for a bank."""
+    """Return the set of places of a queue's requests that are for a bank."""
     members: int = get_int(queue_address(channel, queue) + BY_BANK, bank)
     return members
 
@@ -66,21 +66,22 @@ def queue_length(channel: int, queue: int) -> int:
 
 @inline
 def first_hit(channel: int, queue: int, banks: int) -> int:
-    """Return the place of the oldest request for an open row of these banks. Each bank has such a request."""
+    """Return the place of the oldest request for an open row of a set of banks. Each of the banks must have such a request."""
     position: int = least_int32(queue_address(channel, queue) + FIRST_HITS, banks)
     return position
 
 
 @inline
 def first_other(channel: int, queue: int, banks: int) -> int:
-    """Return the place of the oldest request for a row that is not open in these banks. Each bank has such a request."""
+    """Return the place of the oldest request for a row that is not open, of a set of banks. Each of the banks must have such a
+    request."""
     position: int = least_int32(queue_address(channel, queue) + FIRST_OTHERS, banks)
     return position
 
 
 @inline
 def note_requests(channel: int, queue: int, bank: int) -> None:
-    """Note the first requests of a bank, and the commands they need, after the requests or the bank changed."""
+    """Update the first requests of a bank in a queue, and the commands that they need, after the requests or the bank changed."""
     address = queue_address(channel, queue)
     q, member, mine = waiting_at(address), 1 << bank, of_bank(channel, queue, bank)
     hits = mine & q.hits
@@ -94,7 +95,7 @@ def note_requests(channel: int, queue: int, bank: int) -> None:
 
 @inline
 def append_entry(channel: int, queue: int, entry: int) -> None:
-    """Put a request at the end of a queue."""
+    """Put the request `entry` at the end of a queue."""
     address = queue_address(channel, queue)
     q, bank = waiting_at(address), place_of(entry) & 31
     if q.end == PLACES:
@@ -112,7 +113,7 @@ def append_entry(channel: int, queue: int, entry: int) -> None:
 
 @inline
 def remove_entry(channel: int, queue: int, position: int) -> None:
-    """Take the request at a place out of a queue."""
+    """Remove the request at place `position` from a queue."""
     address = queue_address(channel, queue)
     q, bank, others = waiting_at(address), place_of(get_int(address + ENTRIES, position)) & 31, ~(1 << position)
     q.all &= others
@@ -148,7 +149,8 @@ def _close_gaps(channel: int, queue: int) -> None:
 
 @inline
 def note_opened(channel: int, place: int) -> None:
-    """Note that a row was opened for a request. All its requests can be served, and others of the bank get no row command."""
+    """Update both queues after the row `place` was opened: all requests for it can be served, and others of the bank get no row
+    command."""
     bank = place & 31
     for queue in range(READS, WRITES + 1):
         q, mine = waiting_of(channel, queue), of_bank(channel, queue, bank)
@@ -163,7 +165,7 @@ def note_opened(channel: int, place: int) -> None:
 
 @inline
 def note_closed(channel: int, bank: int) -> None:
-    """Note that the row of a bank was closed. All requests of the bank need a row."""
+    """Update both queues after the row of a bank was closed: all requests of the bank need a row."""
     for queue in range(READS, WRITES + 1):
         q = waiting_of(channel, queue)
         if of_bank(channel, queue, bank) != 0:
@@ -173,7 +175,8 @@ def note_closed(channel: int, bank: int) -> None:
 
 @inline
 def note_unpinned(channel: int, bank: int) -> None:
-    """Note that the request was served for which the row of a bank was opened. Requests for other rows may close the row now."""
+    """Update both queues after the request for which the row of a bank was opened was served: requests for other rows may close
+    the row."""
     for queue in range(READS, WRITES + 1):
         if of_bank(channel, queue, bank) != 0:
             note_requests(channel, queue, bank)

@@ -1,1 +1,1 @@
-"""This package compiles kernels to machine code, once, and gives them records at addresses, through which they see memory."""
+"""This package compiles kernels to machine code, once, and has the records at addresses through which kernels access memory."""

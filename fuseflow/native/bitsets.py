@@ -1,5 +1,5 @@
-"""A set of small numbers is bits in words of memory, 32 a word. A walk over thousands of numbers passes over 32 that are not in the
-set at a time."""
+"""A set of small numbers is stored as bits in words of memory, 32 to a word, so a walk over the set skips 32 absent numbers at a
+time. `members` is the address of a set."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ SHIFT, BITS = 5, 32
 
 
 def word_count(numbers: int) -> int:
-    """Return how many words a set of the numbers below this one has, at least one."""
+    """Return the number of words of a set of numbers below `numbers`, at least one."""
     return max(-(-numbers // BITS), 1)
 
 
@@ -22,20 +22,20 @@ def add(members: int, number: int) -> None:
 
 @inline
 def discard(members: int, number: int) -> None:
-    """Remove a number from a set."""
+    """Remove a number from the set at an address."""
     k = number >> SHIFT
     set_int(members, k, get_int(members, k) & ~(1 << (number & BITS - 1)))
 
 
 @inline
 def is_member(members: int, number: int) -> bool:
-    """Return whether a number is in a set."""
+    """Return whether a number is in the set at an address."""
     return bool(get_int(members, number >> SHIFT) >> (number & BITS - 1) & 1)
 
 
 @inline
 def next_in_word(word: int, after: int) -> int:
-    """Return the first member of a word of a set after bit `after` (-1: the first of all), as a bit, or -1 if there is none."""
+    """Return the first bit of a word that is set, after bit `after` (-1: the first of all), or -1 if there is none."""
     bits = word >> (after + 1)
     return -1 if bits == 0 else after + 1 + trailing_zeros(bits)
 

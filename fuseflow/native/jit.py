@@ -1,8 +1,8 @@
-"""This module finds the machine code of kernels: made ahead of time, kept by an earlier run, or compiled now.
+"""This module finds the machine code of kernels: made ahead of time, stored by an earlier run, or compiled now.
 
-Kernels are called by address, from the loop over nodes and from one another, so a graph needs no compilation of its own. Object code is
-looked up by the digest of the sources of a kernel (`sources.py`), first in the object code of the package, then in the user's
-cache. Only where both have none is numba imported.
+Kernels are called by address, from the loop over nodes and from one another, so no graph needs its own compilation. Object code
+is looked up by the digest of the sources of a kernel (`sources.py`), first in the object code of the package, then in the user's
+cache. Only where both lack the kernel is numba imported.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _log = logging.getLogger(__name__)
 
 
 def specialize(template: Function, name: str, **meanings: Function) -> Function:
-    """Return the template as a function of its own, called `name`, in which each global name in `meanings` refers to the given
+    """Return a copy of the function `template`, called `name`, in which each global name in `meanings` refers to the given
     function."""
     assert isinstance(template, FunctionType)
     specialized = FunctionType(template.__code__, {**template.__globals__, **meanings}, name)
@@ -39,8 +39,8 @@ def specialize(template: Function, name: str, **meanings: Function) -> Function:
 
 
 class Library:
-    """A library finds kernels by name and by address, and compiles the kernels that no store has. `made_ahead` has the kernels of
-    the package, the best first, and `own` those that this user's runs compiled."""
+    """A library finds the machine code of kernels, and compiles the kernels that no store has. `made_ahead` are the stores of the
+    package, the best for this processor first, and `own` is the store of kernels that this user's runs compiled."""
 
     def __init__(self, made_ahead: tuple[ObjectStore, ...] | None = None, own: ObjectStore | None = None) -> None:
         self.made_ahead = package_stores() if made_ahead is None else made_ahead
@@ -55,11 +55,12 @@ class Library:
         return signature.callable_at(self.address(function, signature)) if COMPILED else function
 
     def address(self, function: Function, signature: Signature = KERNEL) -> int:
-        """Return the address of the compiled function, for calls from kernels."""
+        """Return the address of a compiled function, for calls from kernels; without a compiler, the number of the plain
+        function."""
         if not COMPILED:
             return plain_address(function)
         name = f"{function.__module__}.{function.__qualname__}"
-        if name not in self.addresses:  # looked at without the lock, which another thread of a copied process may hold for ever
+        if name not in self.addresses:  # read without the lock, which another thread of a copied process may hold forever
             with self.lock:
                 self._load(name, function, signature)
         return self.addresses[name]
@@ -77,7 +78,8 @@ class Library:
         return self.loader
 
     def _kept(self, function: Function, digest: str) -> ObjectCode | None:
-        """Return the kernel as a store has it, compiled from the same bytecode, if this Python can tell."""
+        """Return the kernel with a digest from the first store that has it, or None. Its bytecode must be that of `function`, if
+        comparable."""
         bytecode = bytecode_digest(function)
         for store in (*self.made_ahead, self.own):
             kernel = store.read(digest)
@@ -96,7 +98,7 @@ class Library:
         return kernel
 
     def _announce(self) -> None:
-        """Log once why the first run takes longer."""
+        """Log, once, that kernels are compiled now, and whether later runs will have them."""
         if not self.announced:
             self.announced = True
             once = f"once: they are kept in {self.own.folder}"
@@ -105,13 +107,13 @@ class Library:
 
 
 def is_same_code(kept: str, wanted: str) -> bool:
-    """Return whether two bytecode digests may be of the same code: digests of different versions of Python cannot be compared."""
+    """Return whether two bytecode digests are equal, or of different versions of Python and so not comparable."""
     return kept == wanted or kept.partition(" ")[0] != wanted.partition(" ")[0]
 
 
 @cache
 def library() -> Library:
-    """Return the library of this process; kernels that one graph had compiled are there for the next."""
+    """Return the library of this process, which all graphs share."""
     return Library()
 
 

@@ -8,7 +8,7 @@ import llvmlite.binding as llvm
 
 
 def target_machine(cpu: str, features: str = "") -> llvm.TargetMachine:
-    """Return the description with which LLVM makes code for a processor, to be loaded into a process."""
+    """Return LLVM's description of a processor (`cpu` with `features`), for code that is loaded into a process."""
     _initialize()
     target = llvm.Target.from_default_triple()
     return target.create_target_machine(cpu=cpu, features=features, opt=3, reloc="static", codemodel="jitdefault", jit=True)
@@ -28,7 +28,7 @@ class Loader:
         self.engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), target_machine(cpu, features))
 
     def load(self, code: bytes, symbol: str) -> int:
-        """Return the address of a function in an object file."""
+        """Load the object file `code` and return the address of its function `symbol`."""
         self.engine.add_object_file(llvm.ObjectFileRef.from_data(code))
         self.engine.finalize_object()
         address: int = self.engine.get_function_address(symbol)

@@ -1,7 +1,7 @@
 """This module compiles kernels to object code with numba. It is imported when a kernel must be compiled, which few runs need.
 
-Numba learns here what the classes of `Instruction` mean, and about the helpers of a kernel. The object code of a kernel has one symbol, and
-needs nothing but functions of the C library: a kernel raises no exception, allocates nothing and does not call Python.
+The module teaches numba the classes of `Instruction`, and the helpers of a kernel. The object code of a kernel has one symbol,
+and needs only functions of the C library: a kernel raises no exception, allocates nothing and does not call Python.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ HELPER_OPTIONS: dict[str, Any] = {"no_cpython_wrapper": True, "no_cfunc_wrapper"
 C_LIBRARY = re.compile(
     r"llvm\..*|mem(cpy|set|move)|(a?(sin|cos|tan)h?|atan2|exp|expm1|log|log1p|log2|log10|pow|sqrt|erfc?|fabs|floor|ceil|fmod)f?"
 )
-"""The symbols that object code may refer to: every process has them."""
+"""The names of functions that object code may refer to: every process has them."""
 
 
 _known_instructions: dict[Instruction, None] = {}
@@ -78,7 +78,7 @@ def optimized_module(function: Function, signature: Signature, symbol: str) -> l
 
 
 def object_code(module: llvm.ModuleRef, cpu: str, features: str = "") -> bytes:
-    """Return the object file of a module for a processor."""
+    """Return the object file of an LLVM module for a processor."""
     code: bytes = target_machine(cpu, features).emit_object(module)
     return code
 
@@ -102,8 +102,8 @@ def _flags() -> Any:
 
 
 def _entry(context: Any, description: Any, symbol: str, arguments: list[Any], result: Any) -> ir.Module:
-    """Return a module with the function that others call. It calls the compiled one, which also returns whether it raised an exception;
-    since none does, the process ends there."""
+    """Return a module with the function `symbol` that callers use. It calls numba's compiled function, which also returns whether
+    it raised an exception; none does, so the process would end there."""
     module = ir.Module(symbol)
     native_type = context.call_conv.get_function_type(description.restype, description.argtypes)
     native = ir.Function(module, native_type, description.llvm_func_name)
@@ -126,8 +126,8 @@ def _plain_type(context: Any, numba_type: Any) -> Any:
 
 
 def _hide_all_but(module: llvm.ModuleRef, symbol: str, function: Function) -> None:
-    """Make all definitions but one private to the module, and remove what nothing uses. The names of the others, which numba counts up,
-    become the names of their places, so that equal kernels have equal object files. Raise `KernelError` if what remains needs
+    """Make all definitions but `symbol` private to the module, and remove unused ones. The others, whose names contain numba's
+    counters, are renamed in order, so that equal kernels have equal object files. Raise `KernelError` if the module still needs
     more than the C library."""
     for item in _contents(module):
         if not item.is_declaration and item.name != symbol:
@@ -158,11 +158,11 @@ def _numba_type(scalar: Scalar | None) -> Any:
     return types.none if scalar is None else getattr(types, scalar)
 
 
-# What numba learns about kernels
+# What numba is taught about kernels
 
 
 def _register(function: Function) -> None:
-    """Tell numba of all helpers and instructions of a kernel that it does not know yet."""
+    """Register with numba all helpers and instructions of a kernel that are not registered yet."""
     parts = parts_of(function)
     for instruction in parts.instructions:
         if instruction not in _known_instructions:
@@ -177,7 +177,7 @@ def _register(function: Function) -> None:
 
 
 def _definition(instruction: Instruction) -> Callable[..., Any]:
-    """Return the function that gives numba the signature and the code generator of an instruction."""
+    """Return a function from which numba gets the signature and the code generator of an instruction."""
     match instruction:
         case Pointer():
             record = numba.from_dtype(np.dtype(list(instruction.fields)))
@@ -235,7 +235,7 @@ def _store(context: Any, builder: Any, signature: Any, values: Any) -> Any:
 
 
 def _element(builder: Any, kind: Any, address: Any, i: Any) -> Any:
-    """Return the pointer to the i-th number of an array."""
+    """Return the LLVM pointer to the i-th number, of the LLVM type `kind`, of the array at an address."""
     return builder.gep(builder.inttoptr(address, kind.as_pointer()), [i])
 
 
@@ -288,7 +288,7 @@ def _raise(count: int, group: int, context: Any, builder: Any, signature: Any, v
 
 
 def _lanes(builder: Any, kind: Any, count: int, address: Any) -> Any:
-    """Return the pointer to `count` numbers at an address, as one vector."""
+    """Return the LLVM pointer to the `count` numbers of type `kind` at an address, as one vector."""
     return builder.inttoptr(address, ir.VectorType(kind, count).as_pointer())
 
 

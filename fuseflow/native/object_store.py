@@ -1,8 +1,8 @@
-"""This module keeps the object code of kernels in files, one a kernel, which are named after the digest of its sources.
+"""This module stores the object code of kernels in files, one for each kernel, named after the digest of the kernel's sources.
 
-A file has the SHA-256 of all that follows in its first line, the version of Python and the digest of the bytecode that were compiled in the
-second one, and then the object code. Machine code of others is never run: a file that is not whole counts as missing, and so does, in a
-user's cache, one that another user owns or could have written.
+A file has the SHA-256 of all that follows in its first line, the version of Python and the digest of the bytecode that were
+compiled in the second one, and then the object code. Machine code of other users is never run: a damaged file counts as missing,
+and so does, in a user's cache, a file that another user owns or could have written.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ _FLAGS = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)
 
 @dataclass(frozen=True, slots=True)
 class ObjectCode:
-    """A compiled kernel: `code` is an object file that defines the symbol `symbol_of(digest)`. `bytecode` tells from which version of
-    Python and from which bytecode it was compiled."""
+    """A compiled kernel: `code` is an object file that defines the symbol `symbol_of(digest)`. `bytecode` has the version of
+    Python and the digest of the bytecode that were compiled."""
 
     code: bytes
     bytecode: str
 
     def to_bytes(self) -> bytes:
-        """Return the contents of its file."""
+        """Return the contents of the kernel's file."""
         body = self.bytecode.encode() + b"\n" + self.code
         return hashlib.sha256(body).hexdigest().encode() + b"\n" + body
 
@@ -54,13 +54,13 @@ def symbol_of(digest: str) -> str:
 @dataclass(frozen=True, slots=True)
 class ObjectStore:
     """A folder of kernels for one kind of processor. The kernels of a `private` store were written by this user's earlier runs,
-    and must belong to the user; others are part of the package, and as trusted as its modules beside them."""
+    and must belong to the user; other stores are part of the package, and trusted as its modules are."""
 
     folder: Path
     private: bool
 
     def read(self, digest: str) -> ObjectCode | None:
-        """Return a kernel, or None if the store has none that can be trusted."""
+        """Return the kernel with a digest, or None if the store has no trusted file of it."""
         path = self.folder / f"{digest}{SUFFIX}"
         try:
             if self.private and not _is_of_this_user_alone(self.folder.lstat()):
@@ -76,7 +76,7 @@ class ObjectStore:
         return kernel
 
     def write(self, digest: str, kernel: ObjectCode) -> bool:
-        """Keep a kernel, and return whether that was possible. Other processes see the whole file or none."""
+        """Write a kernel to the store, and return whether that was possible. Other processes see the whole file or none."""
         try:
             if not self.is_writable():
                 return False
@@ -104,7 +104,7 @@ class ObjectStore:
                 file.unlink(missing_ok=True)
 
     def is_writable(self) -> bool:
-        """Return whether kernels can be kept here, so that a later run trusts them."""
+        """Return whether kernels can be written to the store so that a later run trusts them."""
         try:
             self.folder.mkdir(parents=True, exist_ok=True, mode=0o700 if self.private else 0o777)
             return os.access(self.folder, os.W_OK) and (not self.private or _is_of_this_user_alone(self.folder.lstat()))
@@ -113,6 +113,6 @@ class ObjectStore:
 
 
 def _is_of_this_user_alone(status: os.stat_result) -> bool:
-    """Return whether a file or folder belongs to this user, is no link, and nobody else may write to it."""
+    """Return whether a file or folder belongs to this user, is no link, and no other user may write to it."""
     owner = status.st_uid == os.geteuid() if hasattr(os, "geteuid") else True  # Windows has other means, which keep caches apart
     return owner and not stat.S_ISLNK(status.st_mode) and not status.st_mode & OTHERS_MAY_WRITE

@@ -1,4 +1,5 @@
-"""The kinds of processor that kernels are made for ahead of time, the levels of x86-64 on Linux, and the one that this process runs on."""
+"""The kinds of processor for which kernels are made ahead of time, the levels of x86-64 on Linux, and the processor of this
+process."""
 
 from __future__ import annotations
 
@@ -14,7 +15,7 @@ FEATURES_BY_LEVEL = {
 }
 """The features of a processor of each level beyond the levels after it, in the words of LLVM. The best level is first."""
 OPTIMIZED_LEVEL = "x86-64-v3"
-"""The level whose costs decide how loops are written with vectors. The code for other levels differs from it in the instructions."""
+"""The level whose costs decide how loops are vectorized. The code for other levels differs only in the instructions."""
 
 
 def levels_of(features: Mapping[str, bool]) -> tuple[str, ...]:

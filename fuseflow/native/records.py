@@ -1,9 +1,9 @@
-"""This module is memory as kernels see it: records and numbers at addresses.
+"""This module defines memory as kernels access it: records and numbers at addresses.
 
 A kernel is an ordinary Python function of one address. It reaches its node, streams and runs through typed records at addresses,
 so that compiled code passes single integers around, never allocates and reads tensors where they are. Everything here is plain
-Python: with `NUMBA_DISABLE_JIT=1` kernels run as they stand, on `ctypes` views of the same memory. Compiled code has instructions
-in the place of the classes of `Instruction` (`numba_compiler.py`), and loading it imports nothing from numba.
+Python: with `NUMBA_DISABLE_JIT=1` kernels run as plain Python, on `ctypes` views of the same memory. Compiled code has
+instructions in the place of the classes of `Instruction` (`numba_compiler.py`), and loading it imports nothing from numba.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def inline(function: F) -> F:
 
 
 def outline(function: F) -> F:
-    """Mark a helper of kernels, as a decorator, that is seldom needed and stays a function of its own."""
+    """Mark a helper of kernels, as a decorator, that is seldom needed: the compiler is not told to inline it."""
     function.__dict__["inlined"] = False
     return function
 
@@ -53,7 +53,7 @@ def is_inlined(function: Callable[..., Any]) -> bool:
 
 @dataclass(frozen=True, slots=True, weakref_slot=True, eq=False)
 class Pointer:
-    """The record at an address, by reference. `fields` has the type of each field."""
+    """An instruction that returns the record at an address, by reference. `fields` has the type of each field."""
 
     fields: tuple[tuple[str, Scalar], ...]
     view: Any
@@ -64,7 +64,7 @@ class Pointer:
 
 @dataclass(frozen=True, slots=True, weakref_slot=True, eq=False)
 class Load:
-    """The i-th number of an array at an address."""
+    """An instruction that returns the i-th number of the array at an address."""
 
     scalar: Scalar
 
@@ -75,7 +75,7 @@ class Load:
 
 @dataclass(frozen=True, slots=True, weakref_slot=True, eq=False)
 class Store:
-    """The i-th number of an array at an address is set to a value."""
+    """An instruction that sets the i-th number of the array at an address to a value."""
 
     scalar: Scalar
 
@@ -86,7 +86,7 @@ class Store:
 
 @dataclass(frozen=True, slots=True, weakref_slot=True, eq=False)
 class Prefetch:
-    """The processor is asked to bring memory close that is read soon. Nothing is read."""
+    """An instruction that asks the processor to load memory into a cache ahead of use. Nothing is read."""
 
     def __call__(self, address: int) -> None:
         pass
@@ -94,7 +94,7 @@ class Prefetch:
 
 @dataclass(frozen=True, slots=True, weakref_slot=True, eq=False)
 class TrailingZeros:
-    """The number of zeros below the lowest one of some bits; there must be a one."""
+    """An instruction that returns the number of zeros below the lowest one of `bits`; there must be a one."""
 
     def __call__(self, bits: int) -> int:
         return (bits & -bits).bit_length() - 1
@@ -102,7 +102,7 @@ class TrailingZeros:
 
 @dataclass(frozen=True, slots=True, weakref_slot=True, eq=False)
 class AtMost:
-    """Which of the `LANES` integers at an address are at most a limit, as a set of their places."""
+    """An instruction that returns the set (as bits) of indices of the `LANES` integers at an address that are at most a limit."""
 
     def __call__(self, address: int, limit: int) -> int:
         return sum((get_int(address, k) <= limit) << k for k in range(LANES))
@@ -110,8 +110,8 @@ class AtMost:
 
 @dataclass(frozen=True, slots=True, weakref_slot=True, eq=False)
 class Least:
-    """The least of the numbers, out of `LANES` at an address, whose places are in a set, or the largest number of the type if it
-    is empty."""
+    """An instruction that returns the least of those of the `LANES` numbers at an address whose indices are in a set (`places`),
+    or the largest number of the type if the set is empty."""
 
     scalar: Literal["int64", "int32"]
 
@@ -122,9 +122,9 @@ class Least:
 
 @dataclass(frozen=True, slots=True, weakref_slot=True, eq=False)
 class Raise:
-    """Let each of the first `count` integers at an address be at least a limit: `own` for the integer at a place, `near` for the
-    others in its group of `group`, and `far` for all others. The three are stored at once, for a vector that is loaded soon
-    behind a store of a part of it takes long."""
+    """An instruction that raises each of the first `count` integers at an address to at least a limit: `own` for the integer at
+    index `place`, `near` for the others in its group of `group`, and `far` for the rest. All are stored at once, since loading a
+    vector soon after a store of a part of it is slow."""
 
     count: int
     group: int
@@ -137,14 +137,14 @@ class Raise:
 
 @dataclass(frozen=True, slots=True, weakref_slot=True, eq=False)
 class BitLength:
-    """The number of bits of a positive integer."""
+    """An instruction that returns the number of bits of a positive integer."""
 
     def __call__(self, number: int) -> int:
         return number.bit_length()
 
 
 LANES = 32
-"""The numbers that one instruction looks at."""
+"""The number of integers that one vector instruction compares."""
 
 get_int, set_int = Load("int64"), Store("int64")
 get_float, set_float = Load("float64"), Store("float64")
@@ -159,12 +159,13 @@ LINE = 64
 
 
 def whole_lines(size: int) -> int:
-    """Return the bytes of the cache lines in which `size` bytes fit."""
+    """Return `size` bytes rounded up to whole cache lines."""
     return -(-size // LINE) * LINE
 
 
 def zeros(count: int, dtype: npt.DTypeLike) -> npt.NDArray[Any]:
-    """Return a zeroed array that starts with a cache line. Records and vectors of the size of a line are then each in one."""
+    """Return a zeroed array of `count` elements that starts at a cache line, so each record or vector of the size of a line is in
+    one line."""
     size = count * np.dtype(dtype).itemsize
     room = np.zeros(size + LINE, np.uint8)
     start = -address(room) % LINE
@@ -172,8 +173,8 @@ def zeros(count: int, dtype: npt.DTypeLike) -> npt.NDArray[Any]:
 
 
 class Record:
-    """A record type has 64-bit fields, which are integers, except the fields in `floats`. `at(address)` returns the record there,
-    by reference."""
+    """A record type with 64-bit fields, whose names are separated by spaces: integers in `fields`, floats in `floats`.
+    `at(address)` returns the record there, by reference."""
 
     def __init__(self, fields: str, floats: str = "") -> None:
         scalars: list[tuple[str, Scalar]] = [(name, "int64") for name in fields.split()]
@@ -189,7 +190,7 @@ class Record:
         return int(self.dtype.fields[field][1])
 
     def array(self, count: int) -> npt.NDArray[Any]:
-        """Return an array of `count` zeroed records, which starts with a cache line."""
+        """Return an array of `count` zeroed records, which starts at a cache line."""
         return zeros(count, self.dtype)
 
 

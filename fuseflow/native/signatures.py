@@ -1,4 +1,4 @@
-"""Signatures are types of arguments and results. A kernel calls another function of a known signature by its address."""
+"""Signatures: the types of arguments and results. A kernel calls another function of a known signature by its address."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def integers(count: int) -> Signature:
 
 
 KERNEL = integers(1)
-"""This is the signature of a kernel. It takes the address of its node and returns 0."""
+"""The signature of a kernel. It takes the address of its node record and returns 0."""
 ELEMENTWISE = integers(8)
 """This is the signature of an operator on arrays. It takes the address of the results, their number, and address and stride (in
 words) of each of three operands."""
@@ -41,7 +41,7 @@ FOLD = Signature("float64", ("float64", "int64", "int64", "int64"))
 """This is the signature of a fold. It takes the value so far, then address and stride of the values, and their number; it returns
 the new value."""
 SWEEP = integers(3)
-"""This is the signature of the joint loop. It takes the addresses of the nodes and of the agenda, and the number of firings after
+"""The signature of the loop over parts. It takes the addresses of the nodes and of the agenda, and the number of firings after
 which it returns."""
 FOLD_INTO = integers(4)
 """This is the signature of an elementwise fold. It takes the address of the values so far, address and stride of the new ones,
@@ -52,14 +52,14 @@ firings, the cycle by which their tokens were visible, and the cycle from which 
 ADVANCE = integers(2)
 """This is the signature of a memory model. It takes the address of the memory and the cycle to which it advances."""
 SWEEP_AT_MEMORY = integers(6)
-"""This is the signature of the joint loop at a memory. It takes the arguments of `SWEEP`, the addresses of the memory and of its
-model, and the number of cycles of a turn."""
+"""The signature of the loop over parts at a memory. It takes the arguments of `SWEEP`, the addresses of the memory and of the
+function that advances it, and the number of cycles by which it advances at a time."""
 
 _plain_functions: list[Function] = []
 
 
 def plain_address(function: Function) -> int:
-    """Return the number that stands for the address of a function that is not compiled."""
+    """Return the number that serves as the address of a function that is not compiled."""
     if function not in _plain_functions:
         _plain_functions.append(function)
     return _plain_functions.index(function)
@@ -67,7 +67,7 @@ def plain_address(function: Function) -> int:
 
 @dataclass(frozen=True, slots=True, weakref_slot=True, eq=False)
 class Call:
-    """The call of the function at an address, which is of this signature."""
+    """An instruction that calls the function at an address, which has this signature."""
 
     signature: Signature
 

@@ -1,7 +1,8 @@
-"""This module finds the sources of a kernel, and gives them a digest, under which the object code is kept.
+"""This module finds the sources of a kernel, and computes their digest, under which the object code is stored.
 
-A kernel is its function and all helpers that it calls, directly or not, with the numbers and records that these name. The digest has the
-bytes of the files that define those functions, and no paths: equal sources have equal digests, wherever they are.
+The sources are the kernel's function and all helpers that it calls, directly or not, with the numbers and records that they name.
+The digest has the bytes of the files that define those functions, and no paths: equal sources have equal digests, wherever they
+are.
 """
 
 from __future__ import annotations
@@ -22,9 +23,9 @@ from fuseflow.native.records import AtMost, BitLength, Least, Load, Pointer, Pre
 from fuseflow.native.signatures import Call, Function, Signature
 
 Instruction: TypeAlias = Pointer | Load | Store | Prefetch | TrailingZeros | BitLength | AtMost | Least | Raise | Call
-"""Operations that Python lacks and compiled code has in one instruction or two."""
+"""Operations that Python lacks, and that compiled code has as one or two instructions."""
 COMPILER_FILES = ("machine_code.py", "numba_compiler.py", "records.py", "signatures.py")
-"""The files whose text decides about the object code of all kernels."""
+"""The files whose text affects the object code of all kernels."""
 _NOTHING = object()
 INSTRUCTIONS = (Pointer, Load, Store, Prefetch, TrailingZeros, BitLength, AtMost, Least, Raise, Call)
 
@@ -37,7 +38,7 @@ class KernelError(SimulationError):
 
 @dataclass(slots=True)
 class Parts:
-    """All functions and instructions that a kernel is made of, and one line for each name that they use."""
+    """All functions and instructions of a kernel, and one line of text for each function and each name that they use."""
 
     functions: dict[FunctionType, None] = field(default_factory=dict)
     instructions: dict[Instruction, None] = field(default_factory=dict)
@@ -68,7 +69,7 @@ def parts_of(function: Function) -> Parts:
 
 
 def source_digest(function: Function, signature: Signature) -> str:
-    """Return the digest of a kernel."""
+    """Return the digest of the sources of a kernel, its signature and the compiler."""
     from llvmlite import __version__ as llvmlite_version
 
     parts = parts_of(function)
@@ -81,8 +82,8 @@ def source_digest(function: Function, signature: Signature) -> str:
 
 
 def bytecode_digest(function: Function) -> str:
-    """Return a digest of the kernel as this process has it in memory. It tells a kernel of a file that was edited after it was imported
-    from one of the file as it now is; it depends on the version of Python."""
+    """Return a digest of the kernel as this process has it in memory. It distinguishes a kernel of a file that was edited after
+    its import from a kernel of the file as it now is. It depends on the version of Python."""
     digest = hashlib.sha256()
     for part in parts_of(function).functions:
         for code in _codes(part.__code__):
@@ -96,7 +97,8 @@ def _title(function: FunctionType) -> str:
 
 
 def _named_values(function: FunctionType) -> Iterator[tuple[str, object]]:
-    """Yield the values of the names that a function uses: names outside of it, and names in modules of fuseflow that it names."""
+    """Yield the names that a function uses, with their values: global and enclosing names, and names in modules of fuseflow that
+    it uses."""
     names = sorted({name for code in _codes(function.__code__) for name in code.co_names})
     for name in names:
         value = function.__globals__.get(name, _NOTHING)
@@ -109,7 +111,7 @@ def _named_values(function: FunctionType) -> Iterator[tuple[str, object]]:
 
 
 def _codes(code: CodeType) -> Iterator[CodeType]:
-    """Return the code of a function and of the functions inside it."""
+    """Yield the code of a function and of the functions inside it."""
     yield code
     for constant in code.co_consts:
         if isinstance(constant, CodeType):
@@ -126,7 +128,8 @@ def _is_constant(value: object) -> bool:
 
 
 def _refuse_if_used(function: FunctionType, name: str, value: object) -> None:
-    """Raise `KernelError` if the function uses the value. A name may also name an attribute, which means something else."""
+    """Raise `KernelError` if the function uses the name for this value. The same name may also be an attribute, which is
+    allowed."""
     loads = (step for code in _codes(function.__code__) for step in dis.get_instructions(code))
     if name in function.__code__.co_freevars or any(step.opname == "LOAD_GLOBAL" and step.argval == name for step in loads):
         raise KernelError(
@@ -135,7 +138,7 @@ def _refuse_if_used(function: FunctionType, name: str, value: object) -> None:
 
 
 def _describe(value: object) -> str:
-    """Return a text that is equal for equal meanings, whatever the process."""
+    """Return a text of a value that is equal for equal values, in every process."""
     if isinstance(value, FunctionType):
         return _title(value)
     if isinstance(value, Pointer):
@@ -145,7 +148,7 @@ def _describe(value: object) -> str:
 
 @cache
 def _file_digest(module: str) -> str:
-    """Return the digest of the file of a module, as it was when this process first asked."""
+    """Return the digest of the file of a module, as it was at the first call in this process."""
     file = sys.modules[module].__file__
     assert file is not None, module
     return hashlib.sha256(Path(file).read_bytes()).hexdigest()

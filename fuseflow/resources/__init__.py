@@ -1,6 +1,6 @@
 """The resources that a graph takes on an accelerator: arithmetic lanes, ports of the memory, stream units, and bytes on the chip.
 
-`amounts` has the vector, and `graph_resources` counts it for a graph.
+`amounts` has the vector of resources, and `graph_resources` counts the resources of a graph.
 """
 
 from fuseflow.resources.amounts import COMPONENTS, Resources

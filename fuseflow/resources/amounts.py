@@ -11,14 +11,14 @@ from typing import Any
 class Resources:
     """The resources of a graph. A region has the whole accelerator while it runs, so the resources of regions do not add up.
 
-    `mul`, `add` and `special` are lanes of floating-point arithmetic: multipliers, adders (they subtract and compare, too), and units for
-    division, roots and transcendental functions. `port` is the number of ports of the memory, one for each array that a node reads or
-    writes. `stream` is the number of units that compute nothing. `fifo` is the bytes of all FIFOs, or None if a FIFO is unbounded.
-    `workspace` is the bytes that nodes hold back, and `buffer` the bytes of reuse buffers. `area` is the area of the circuit in
-    gate equivalents, from the table of areas of units, or None if a FIFO is unbounded.
+    `mul`, `add` and `special` are lanes of floating-point arithmetic: multipliers, adders (they subtract and compare, too), and
+    units for division, roots and transcendental functions. `port` is the number of ports of the memory, one for each array that a
+    node reads or writes. `stream` is the number of nodes without arithmetic. `fifo` is the bytes of all FIFOs, or None if a FIFO
+    is unbounded. `workspace` is the bytes that nodes hold back, and `buffer` the bytes of reuse buffers. `area` is the area of
+    the circuit in gate equivalents, from the table of areas of units, or None if a FIFO is unbounded.
 
-    `fifo_grows` says that a run may deepen FIFOs: `fifo` and `area` are then the least. `workspace_bound` says that nobody
-    counted the entries that are held back: `workspace` is then the most that it can be.
+    `fifo_grows` says that a run may deepen FIFOs: `fifo` and `area` are then lower bounds. `workspace_bound` says that no run
+    counted the entries that are held back: `workspace` is then an upper bound.
     """
 
     mul: int = 0
@@ -46,7 +46,7 @@ class Resources:
         )
 
     def to_json(self) -> dict[str, Any]:
-        """Return the components as plain values, and the two marks where they are set."""
+        """Return the components as a JSON object, with `fifo_grows` and `workspace_bound` where they are set."""
         return {name: value for name, value in asdict(self).items() if name in COMPONENTS or value}
 
 

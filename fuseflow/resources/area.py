@@ -1,7 +1,7 @@
-"""The area of a graph as a circuit, in gate equivalents, from the table of areas of units. No synthesis is needed for it.
+"""The area of a graph as a circuit, in gate equivalents, from the table of areas of units, without synthesis.
 
 For example, a multiplier of 32 bits takes as much as 6,566 NAND gates, and the FIFO of 8 slots before it 2,921. `fuseflow area`
-makes the gates of a graph. The table has means of areas that it found for small models, so both agree within some percent.
+makes the gates of a graph. The table has means of areas from that command for small models, so both agree within some percent.
 """
 
 from __future__ import annotations
@@ -31,29 +31,30 @@ BIT = MEMORY_BIT / GATE_EQUIVALENT
 CLASS_UNIT: Mapping[str, str] = MappingProxyType(
     {"add": "add", "mul": "mul", "div": "div", "transcendental": "exp", "logic": "where"}
 )
-"""The operator whose unit stands for each latency class."""
+"""For each latency class, the operator whose unit's area is used for operators that were never synthesized."""
 
 BRANCHING = n.Fork | n.Merge | n.Join
-"""The primitives that have their rules once for each branch."""
+"""The primitives whose rules occur once for each branch."""
 
 SHALLOW_TILES = 2
 """The most slots of a FIFO of tiles that are flip-flops."""
 
 
 class FifoForm(NamedTuple):
-    """The bits of a token in a FIFO, the cycles that it spends in registers before that, and the most slots that are flip-flops."""
+    """The form of a FIFO: the bits of a token, the cycles that a token spends in registers before it, and the most slots that are
+    flip-flops."""
 
     width: int
     latency: int
     shallow: int = SHALLOW_SLOTS
 
     def area(self, depth: int) -> int:
-        """Return the area of a FIFO of `depth` slots."""
+        """Return the area of a FIFO of this form with `depth` slots."""
         return fifo_area(self.width, self.latency, depth, self.shallow)
 
 
 def branches(node: n.Primitive) -> int:
-    """Return the lanes that a node deals or brings together, or the sides that it joins; 1 for another node."""
+    """Return the number of lanes that a node deals or merges, or of sides that it joins; 1 for another node."""
     match node:
         case n.Fork():
             return len(node.port_names())
@@ -90,15 +91,17 @@ class AreaCount:
         return self._rules(node) if isinstance(node, BRANCHING) else 0
 
     def _rules(self, node: n.Primitive) -> int:
-        """Return the area of one branch. A node has more rules if it asks a memory that takes time."""
+        """Return the area of one branch of a node's rules. A node has more rules if it makes requests to a memory that takes
+        time."""
         return node.area.at_memory if self.ports(node) else node.area.at_once
 
     def ports(self, node: n.Primitive) -> int:
-        """Return the ports of a node at a memory that takes time."""
+        """Return the number of ports of a node at a memory that takes time, 0 where the memory answers at once."""
         return 0 if self.count.machine.memory.model == "ideal" else self.count.ports(node)
 
     def node(self, node: n.Primitive) -> int:
-        """Return the area of a node: of its rules, of its lanes of arithmetic, and of its ports at a memory that takes time."""
+        """Return the area of a node: the sum for its rules, its lanes of arithmetic, and its ports at a memory that takes
+        time."""
         return self.control(node) + self._arithmetic(node) + self.ports(node) * (PORT + self._link(node))
 
     def _link(self, node: n.Primitive) -> int:
@@ -107,8 +110,8 @@ class AreaCount:
         return self.link_form.area(slots) if slots else 0
 
     def link_slots(self, node: n.Primitive) -> int:
-        """Return the slots of the link in a reader, from the process that asks a port to the process that waits for answers. The
-        link has room for the elements of all lines without an answer. The number is 0 where nothing waits."""
+        """Return the slots of the link in a node that reads, from the process that makes requests to the process that waits for
+        answers. The link has room for the elements of all unanswered lines. The number is 0 where nothing waits."""
         memory = self.count.machine.memory
         if isinstance(memory, IdealMemory) or not isinstance(node, n.TensorReader):
             return 0
@@ -116,7 +119,7 @@ class AreaCount:
 
     @property
     def link_form(self) -> FifoForm:
-        """The form of the link of a port: an element, beside the number of its line."""
+        """The form of the link of a port: a token has an element and the number of its line."""
         return FifoForm(2 * (KIND_BITS + self.index_bits), 1)
 
     def _arithmetic(self, node: n.Primitive) -> int:
@@ -130,7 +133,7 @@ class AreaCount:
         return KIND_BITS + (token_bits(self.count.graph, port) if is_value else self.index_bits)
 
     def fifo_form(self, reader: n.Node, k: int) -> FifoForm:
-        """Return the form of the FIFO at an input of a node. Tiles lie in their slots while they are on their way."""
+        """Return the form of the FIFO at input `k` of a node. Tiles are in their slots already during the latency."""
         graph, port = self.count.graph, reader.inputs[k]
         writer, types = graph.by_name[port.node], graph.types()
         if types[port].tile:
@@ -138,7 +141,7 @@ class AreaCount:
         return FifoForm(self._kept_bits(reader, k), self._latency(writer))
 
     def _latency(self, node: n.Primitive) -> int:
-        """Return the cycles from a token that a node reads to the token that it gives."""
+        """Return the latency of a node, from a token that it reads to the token that it emits."""
         if node.name not in self._latencies:
             graph, types = self.count.graph, self.count.graph.types()
             tiles = [types[read].tile for read in node.inputs if types[read].kind == "val"]
@@ -146,8 +149,8 @@ class AreaCount:
         return self._latencies[node.name]
 
     def _kept_bits(self, reader: n.Node, k: int) -> int:
-        """Return the bits of a token that the FIFO at an input keeps. References of a root are all zero, so their kind is enough.
-        A repeat looks only at kinds and levels of the stream that says how often."""
+        """Return the bits of a token that the FIFO at input `k` carries. References of a root are all zero, so their kind is
+        enough. A repeat uses only kinds and levels of its signal."""
         graph, port = self.count.graph, reader.inputs[k]
         if isinstance(graph.by_name[port.node], n.Root):
             return KIND_BITS
@@ -156,14 +159,14 @@ class AreaCount:
         return self.token_bits(port)
 
     def fifo(self, edge: n.Edge, depth: int) -> int:
-        """Return the area of the FIFO of an edge if it has `depth` slots."""
+        """Return the area of the FIFO of an edge with `depth` slots."""
         return self.fifo_form(self.count.graph.by_name[edge.node], edge.input).area(depth)
 
 
 @lru_cache(maxsize=4096)
 def fifo_area(width: int, latency: int, depth: int, shallow: int = SHALLOW_SLOTS) -> int:
     """Return the area of a FIFO of `depth` slots of `width` bits, with the registers of the latency before it. Up to `shallow`
-    slots are flip-flops, and more lie in a memory.
+    slots are flip-flops; the slots of a deeper FIFO are in a memory.
 
     >>> fifo_area(34, 1, 8) > fifo_area(34, 1, 16)
     True
@@ -180,13 +183,13 @@ def memory_area(size: float) -> int:
 
 
 def unit_area(name: str) -> int:
-    """Return the area of the unit of an operator. If it was never synthesized, the unit of its class stands for it."""
+    """Return the area of the unit of an operator. If it was never synthesized, the area of its class (`CLASS_UNIT`) is used."""
     return OPERATOR[name if name in OPERATOR else CLASS_UNIT[operator(name).unit]]
 
 
 def operator_units(node: n.Node) -> tuple[str, ...]:
-    """Return the units of one lane of a node, by the names of the table. A product of tiles multiplies and adds; another operator on tiles
-    alone has the unit of its class."""
+    """Return the names of the units of one lane of a node, as in the table. A product of tiles multiplies and adds; another
+    operator that exists on tiles only has the unit of its class."""
     if node.grain == "fold":
         return (f"fold_{node.operator}",)
     row = TILE_OPERATORS.get(node.operator)

@@ -1,6 +1,6 @@
 """Budgets: the most of each resource that a region may occupy, as `mul=64,port=256` or by the names `small`, `medium` and `large`.
 
-Regions run one after the other, and each has the whole accelerator, so a budget holds for every region by itself.
+Regions run one after the other, and each has the whole accelerator, so a budget holds for every region separately.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from fuseflow.errors import UsageError, did_you_mean
 from fuseflow.resources.amounts import COMPONENTS, Resources
 
 BYTES = frozenset(("fifo", "workspace", "buffer"))
-"""The components that are bytes, and may have a unit."""
+"""The components that are counted in bytes, whose limits may have a unit."""
 GATE_UNITS: Mapping[str, int] = MappingProxyType({"": 1, "K": 1_000, "M": 1_000_000})
-"""The gate equivalents of each unit of an area."""
+"""The gate equivalents of each unit in which an area may be written."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +32,7 @@ class Budget:
 
     @classmethod
     def of(cls, budget: Budget | str | Mapping[str, int | str]) -> Budget:
-        """Return the budget of a text, or of a mapping from components to limits. Raises `UsageError` as `parse` does."""
+        """Return the budget given as a text, or as a mapping from components to limits. Raises `UsageError` as `parse` does."""
         if isinstance(budget, Budget):
             return budget
         if isinstance(budget, str):
@@ -43,7 +43,7 @@ class Budget:
     def parse(cls, text: str) -> Budget:
         """Read a list of limits of components and names of budgets. Later entries win: `small,mul=32`.
 
-        Raises `UsageError` for an unknown component, one that is given twice, and a limit that is no number above zero.
+        Raises `UsageError` for an unknown component, a component with two limits, and a limit that is no number above zero.
         """
         limits: dict[str, int] = {}
         given: set[str] = set()
@@ -75,12 +75,13 @@ class Budget:
         return Budget._ordered({**self.limits, component: limit})
 
     def exceeded(self, resources: Resources) -> dict[str, int | None]:
-        """Return the components that exceed the budget, with their amounts. An amount of None stands for a FIFO without bound."""
+        """Return the components of some resources that exceed the budget, with their amounts (None: a FIFO has no bound)."""
         used = {name: getattr(resources, name) for name in self.limits}
         return {name: value for name, value in used.items() if value is None or value > self.limits[name]}
 
     def shares(self, resources: Resources) -> dict[str, float]:
-        """Return the share of each limit that some resources take; it is infinite for a FIFO without bound."""
+        """Return, for each component with a limit, the share of the limit that some resources take; infinite if a FIFO has no
+        bound."""
         used = {name: getattr(resources, name) for name in self.limits}
         return {name: float("inf") if value is None else value / self.limits[name] for name, value in used.items()}
 
@@ -102,14 +103,15 @@ def amount_text(component: str, amount: int) -> str:
 
 
 def component_name(name: str) -> str:
-    """Return the name of a component. Raises `UsageError` with the nearest one if there is none of this name."""
+    """Return the name of a component unchanged. Raises `UsageError` with the nearest name if there is no such component."""
     if name not in COMPONENTS:
         raise UsageError(f"there is no resource `{name}`", hint=did_you_mean(name, COMPONENTS))
     return name
 
 
 def _limit(name: str, text: str, entry: str) -> int:
-    """Return a limit in units, bytes or gate equivalents. Raises `UsageError` that repeats the `entry`."""
+    """Return the limit of component `name`, written as `text`, in units, bytes or gate equivalents. Raises `UsageError`, which
+    repeats `entry`."""
     component_name(name)
     split, (units, example, hint) = split_amount(text), _units(name)
     if split is None:
@@ -130,7 +132,7 @@ def _limit(name: str, text: str, entry: str) -> int:
 
 
 def _units(name: str) -> tuple[Mapping[str, int], str, str]:
-    """Return the units that the limit of a component may have, an example of one, and a hint to how they are written."""
+    """Return the units that the limit of a component may have, an example of a limit, and a hint to how limits are written."""
     if name in BYTES:
         return BYTE_UNITS, "64KB", BYTES_HINT
     if name == "area":

@@ -1,7 +1,8 @@
 """The areas of gates and of bits of memory, and the gate equivalent: the area of a NAND of two inputs.
 
-The areas are those of the smallest cells of the Nangate 45 nm Open Cell Library, in square micrometres: the width times the height of each
-macro in `NangateOpenCellLibrary.macro.lef`, of the platform nangate45 of OpenROAD-flow-scripts. For example, `DFF_X1` is 3.23 x 1.4.
+The areas come from the smallest cells of the Nangate 45 nm Open Cell Library, in square micrometres: the width times the height
+of each macro in `NangateOpenCellLibrary.macro.lef`, of the platform nangate45 of OpenROAD-flow-scripts. For example, `DFF_X1` is
+3.23 x 1.4.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ SQUARE_MICROMETRES: Mapping[str, float] = MappingProxyType(
         FLIP_FLOP: 3.23 * 1.4,
     }
 )
-"""The area of each gate that yosys may use, by its name there."""
+"""The area of each gate that yosys may use, by its name in yosys."""
 GATE_EQUIVALENT = SQUARE_MICROMETRES["$_NAND_"]
 """The area of one gate equivalent, in square micrometres."""
 
@@ -37,5 +38,5 @@ and 16,406 for 1,024 of 32, which are 0.50 to 0.78 a bit."""
 
 
 def gate_area(cells: Mapping[str, int]) -> float:
-    """Return the area of gates, in square micrometres. Raises `KeyError` for a gate that is not in the table."""
+    """Return the area of gates (numbers by name) in square micrometres. Raises `KeyError` for a gate that is not in the table."""
     return sum(SQUARE_MICROMETRES[name] * count for name, count in cells.items())

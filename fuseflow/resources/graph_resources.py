@@ -18,7 +18,7 @@ from fuseflow.tensors.levels.base import bytes_of
 
 
 class HeldEntries(NamedTuple):
-    """The most entries that a node holds at once. They were counted, or (not `exact`) are as many as there can be."""
+    """The most entries that a node holds at once. They were counted in a run, or (not `exact`) are an upper bound."""
 
     most: int
     exact: bool = True
@@ -32,9 +32,9 @@ def graph_resources(
 ) -> Resources:
     """Return the resources that a verified graph occupies on a machine.
 
-    `held` has the most entries that each node holds at once. For a node that is not in it, that is the product of the sizes of
-    its levels. `slots` are the depths that a run gave its FIFOs, or the most slots that were in use where they are unbounded.
-    Without `slots`, the graph and the machine say the depths.
+    `held` has the most entries that each node holds at once. For a node that `held` lacks, they are the product of the sizes of
+    its levels. `slots` are the depths of FIFOs in a run, or the most slots that were in use where FIFOs are unbounded. Without
+    `slots`, the depths are those of the graph and the machine.
     """
     count = ResourceCount(graph, machine)
     areas, area = AreaCount(count), 0
@@ -70,7 +70,7 @@ def graph_resources(
 
 
 def arithmetic_lanes(graph: n.Graph, machine: Machine) -> Mapping[str, Mapping[str, int]]:
-    """Return the lanes of arithmetic of each node, by component, for the nodes that have any."""
+    """Return the number of lanes of arithmetic of each node, by component, for the nodes that have any."""
     count = ResourceCount(graph, machine)
     lanes = {node.name: count.lanes(node) for node in graph.nodes}
     return {name: of_node for name, of_node in lanes.items() if of_node}

@@ -25,7 +25,7 @@ Arithmetic: TypeAlias = Literal["mul", "add", "special"]
 ARITHMETIC: Mapping[str, Arithmetic] = MappingProxyType(
     {"add": "add", "logic": "add", "mul": "mul", "div": "special", "transcendental": "special"}
 )
-"""The lanes on which the operators of each latency class run. A comparison is a subtraction that keeps only the sign."""
+"""The component on which the operators of each latency class run. A comparison is a subtraction that keeps only the sign."""
 
 
 @dataclass(frozen=True)  # with places for values that are computed once
@@ -42,10 +42,11 @@ class ResourceCount:
         return stream_bounds(self.graph)
 
     def lanes(self, node: n.Node) -> dict[str, int]:
-        """Return the lanes of arithmetic of a node, by component. An operator without FLOPs, such as a choice, has none.
+        """Return the number of lanes of arithmetic of a node, by component. An operator without FLOPs, such as a choice, has
+        none.
 
-        An operator on tiles has as many lanes as elements, or multiply-accumulates, are at work at once: all of them, or the lanes of a
-        unit for tiles if these are fewer.
+        An operator on tiles has a lane for each element, or multiply-accumulate, that is computed at once: for all of a tile, or
+        for as many as the machine computes in a cycle if these are fewer.
         """
         if not node.operator:
             return {}
@@ -62,7 +63,7 @@ class ResourceCount:
         return {component: lanes, "add": lanes} if multiplies_and_adds else {component: lanes}
 
     def ports(self, node: n.Primitive) -> int:
-        """Return how many arrays a node reads from the memory, or writes to it."""
+        """Return the number of ports of a node: the arrays that it reads from the memory, or writes there."""
         if node.name not in self._ports:
             self._ports[node.name] = self._arrays(node)
         return self._ports[node.name]
@@ -87,7 +88,7 @@ class ResourceCount:
                 assert_never(unknown)
 
     def entry_bits(self, node: n.Primitive) -> int:
-        """Return the bits of an entry that a node holds back: its coordinates and its value. They are 0 if it holds nothing back."""
+        """Return the bits of an entry that a node holds back: its coordinates and its value; 0 if the node holds nothing back."""
         if isinstance(node, n.Locate) and node.keeps(self.graph.declared):
             return WORD_BITS
         if not isinstance(node, n.Workspace):
@@ -102,12 +103,12 @@ class ResourceCount:
 
     @cached_property
     def preloaded(self) -> Mapping[str, int]:
-        """The bytes of a preloaded tensor that each node keeps, for the nodes that keep one."""
+        """The bytes of a preloaded tensor that a node keeps, by node, for the nodes that keep one."""
         return preloaded_readers(self.graph)
 
     @cached_property
     def preloading(self) -> Mapping[str, int]:
-        """The ports that preload a tensor, by the node to which they belong."""
+        """The number of ports that preload a tensor, by the node to which the ports belong."""
         return preloading_nodes(self.graph)
 
     @cached_property
@@ -133,7 +134,8 @@ class ResourceCount:
         return prod(self.bounds[n.Port(node.name, k)] for k in range(len(node.port_names()) - 1))
 
     def fifos(self, slots: Mapping[n.Edge, int] | None) -> list[tuple[n.Edge, int]] | None:
-        """Return each FIFO and its slots, or None if one of them is unbounded."""
+        """Return each FIFO and its slots, or None if a FIFO is unbounded. `slots` are depths by edge, or None for those of the
+        graph and the machine."""
         depths = dict(self.graph.depths) if slots is None else slots
         fifos = []
         for node in self.graph.nodes:
@@ -147,11 +149,11 @@ class ResourceCount:
 
 
 def token_bits(graph: n.Graph, port: n.Port) -> int:
-    """Return the bits of an element of a stream. The bits that tell an element from a stop are not counted."""
+    """Return the bits of an element of a stream, without the bits that distinguish an element from a stop."""
     type = graph.types()[port]
     return graph.element_bits[port] * prod(type.tile) if type.kind == "val" else WORD_BITS
 
 
 def token_bytes(graph: n.Graph, port: n.Port) -> int:
-    """Return the bytes of a slot of a FIFO through which a stream goes."""
+    """Return the bytes of a slot of a FIFO of a stream."""
     return bytes_of(1, token_bits(graph, port))

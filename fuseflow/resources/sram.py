@@ -1,4 +1,5 @@
-"""The memories on the chip that are SRAM: all of more than 64 words. Smaller ones are made of gates, or are register files."""
+"""The memories on the chip that are SRAM: all memories of more than 64 words. Smaller memories are made of gates, or are register
+files."""
 
 from __future__ import annotations
 
@@ -19,12 +20,12 @@ def entries_of(areas: AreaCount, node: n.Primitive, held: Mapping[str, HeldEntri
 
 
 def holds_sram(areas: AreaCount, node: n.Primitive, held: Mapping[str, HeldEntries]) -> bool:
-    """Return whether a node holds entries back in SRAM."""
+    """Return whether a node holds entries back in SRAM. `held` has the most entries of nodes that were counted."""
     return bool(areas.count.entry_bits(node)) and entries_of(areas, node, held).most > MOST_SMALL_WORDS
 
 
 def has_sram_fifo(areas: AreaCount, edge: n.Edge) -> bool:
-    """Return whether the FIFO of an edge is SRAM at the depth with which it starts. One without a bound is not."""
+    """Return whether the FIFO of an edge is SRAM at the depth with which a run starts. A FIFO without a bound is not."""
     depth = dict(areas.count.graph.depths).get(edge, areas.count.machine.first_depth)
     return depth is not None and depth > MOST_SMALL_WORDS
 

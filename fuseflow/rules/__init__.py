@@ -1,1 +1,1 @@
-"""The language of firing rules: expressions, rules, and streams that are read together."""
+"""The language of firing rules: expressions, rules, and nested streams that are read together."""

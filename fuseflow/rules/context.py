@@ -1,4 +1,4 @@
-"""The facts that the rules of a node need about the graph around it, and about the numbers that its streams carry."""
+"""The facts that the rules of a node need: about the graph around the node, and about the numbers that its streams carry."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from fuseflow.samml import nodes as n
 
 class Fold(Protocol):
     """A reduction that folds a value in each firing. `begun` are the registers after the firing, `total` is the result so far,
-    and `emptied` are the registers after the total was given."""
+    and `emptied` are the registers after the total was emitted."""
 
     begun: dict[str, Expr | int]
 
@@ -25,7 +25,7 @@ class Fold(Protocol):
     def emptied(self) -> dict[str, Expr | int]: ...
 
     def rules(self) -> None:
-        """Add the rules of the steps that a fold takes after the firing."""
+        """Add the rules of the steps that the fold takes after the firing."""
 
 
 class Work(Protocol):
@@ -35,13 +35,14 @@ class Work(Protocol):
     result: Expr
 
     def rules(self, late: Mapping[str, Expr]) -> None:
-        """Add the rules of the steps that it takes after the firing. The last step gives the tokens `late`."""
+        """Add the rules of the steps that the operator takes after the firing. The last step emits the tokens `late`, by
+        output."""
 
 
 @dataclass(frozen=True, slots=True)
 class Fiber:
-    """The fiber below a reference: whether it has an element, its first place, the place behind its last one, the place where a scan is,
-    and the coordinate and the reference there."""
+    """The fiber below a reference as expressions: whether it has an element, its first position, the position after its last
+    element, the position where a scan is, and the coordinate and the reference there."""
 
     some: Expr
     first: Expr
@@ -59,35 +60,35 @@ class RuleContext(ABC):
 
     @abstractmethod
     def width(self, type_: n.StreamType) -> int:
-        """Return the bits of a payload of a stream."""
+        """Return the width in bits of a payload of a stream of a type."""
 
     @abstractmethod
     def outputs(self, m: Module) -> list[str]:
-        """Declare the outputs of the node, which are called `out0`, `out1` and so on."""
+        """Declare the outputs of the node in the module `m`, and return their names: `out0`, `out1` and so on."""
 
     @abstractmethod
     def number(self, value: float) -> Expr:
-        """Return the payload of a number."""
+        """Return the constant payload of a number."""
 
     @abstractmethod
     def apply(self, function: str, *operands: Expr) -> Expr:
-        """Return the result of an operator on numbers."""
+        """Return the expression of the operator `function` applied to numbers."""
 
     @abstractmethod
     def holds(self, truth: Expr) -> Expr:
-        """Return whether the result of a comparison is true."""
+        """Return the condition that the result of a comparison is true."""
 
     @abstractmethod
     def fold(self, m: Module, function: str, x: Expr) -> Fold:
-        """Return a reduction of the values of the node's first input."""
+        """Return the reduction `function` of values of the node's first input, with `x` as the next value."""
 
     @abstractmethod
     def compute(self, m: Module, heads: Sequence[Head]) -> Work:
-        """Return the operator of the node on its inputs."""
+        """Return the operator of the node, applied to the next tokens (`heads`) of its inputs."""
 
     @abstractmethod
     def fiber(self, m: Module, node: n.Scan | n.Range, ref: Head) -> Fiber:
-        """Return the fiber below the reference at the head of an input. The register `at` has the place in the fiber from its
+        """Return the fiber below the next reference of an input (`ref`). The register `at` has the position in the fiber from its
         second element on."""
 
     @abstractmethod
@@ -102,4 +103,4 @@ class RuleContext(ABC):
 
 
 Builder: TypeAlias = Callable[[Any, Any, Module], None]
-"""A function of a node and its context that gives a module the rules of the node."""
+"""A function from a node, its context and a module that adds the rules of the node to the module."""

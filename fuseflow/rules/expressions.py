@@ -1,4 +1,4 @@
-"""Combinational expressions: what a rule computes from registers, tokens and memories within one cycle.
+"""Combinational expressions: values that a rule computes from registers, tokens and memories within one cycle.
 
 An expression is an unsigned number of `width` bits. Operations have the same meaning as in the `comb` dialect of CIRCT:
 
@@ -17,15 +17,16 @@ Operation: TypeAlias = Literal[
     "const", "token", "register", "array", "memory", "call", "and", "or", "xor", "add", "sub", "mul", "divu", "modu", "shl", "shru",
     "eq", "ne", "ult", "ule", "mux", "extract", "concat", "answers", "port", "wire",
 ]  # fmt: skip
-"""`token` is the head of an input, `register` the value of a register, `array` and `memory` read a word at an address in the same
-cycle, and `call` is a combinational unit in SystemVerilog. `answers` counts the visible answers of a memory port. A `port` is an
-input of a module that is no token, and a `wire` names its operand; rules have neither. All others are operations of `comb`."""
+"""`token` is the next token of an input, `register` the value of a register, `array` and `memory` read a word at an address in
+the same cycle, and `call` is a combinational unit in SystemVerilog. `answers` counts the visible answers of a memory port. A
+`port` is an input of a module that is no token, and a `wire` names its operand; rules have neither. All others are operations of
+`comb`."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Expr:
-    """An expression of `width` bits. `name` names the input, the register, the array, the memory or the unit, and `number` is the
-    value of a constant or the lowest bit of an extract."""
+    """An expression of `width` bits. `args` are the operands, `name` names the input, the register, the array, the memory or the
+    unit, and `number` is the value of a constant or the lowest bit of an extract."""
 
     op: Operation
     args: tuple[Expr, ...]
@@ -79,14 +80,14 @@ class Expr:
         return self._with("ule", other, 1)
 
     def is_(self, other: Expr | int) -> Expr:
-        """Return whether both are equal, in one bit. The operator `==` compares Python objects."""
+        """Return an expression of one bit: whether both numbers are equal. The operator `==` compares Python objects."""
         return self._with("eq", other, 1)
 
     def is_not(self, other: Expr | int) -> Expr:
         return self._with("ne", other, 1)
 
     def bits(self, low: int, width: int) -> Expr:
-        """Return `width` bits from bit `low` on."""
+        """Return the `width` bits of the number from bit `low` on."""
         return self if (low, width) == (0, self.width) else Expr("extract", (self,), width, number=low)
 
     def fit(self, width: int) -> Expr:
@@ -95,7 +96,7 @@ class Expr:
 
 
 def const(value: int, width: int) -> Expr:
-    """Return a constant. Raises `ValueError` if it does not fit."""
+    """Return a constant of `width` bits. Raises `ValueError` if the value does not fit."""
     if not 0 <= value < 1 << width:
         raise ValueError(f"{value} has more than {width} bits")
     return Expr("const", (), width, number=value)
@@ -105,34 +106,34 @@ YES, NO = const(1, 1), const(0, 1)
 
 
 def mux(condition: Expr, yes: Expr, no: Expr) -> Expr:
-    """Return `yes` where the condition holds, else `no`."""
+    """Return an expression that is `yes` where the condition holds, else `no`."""
     if condition.width != 1 or yes.width != no.width:
         raise ValueError(f"a choice by {condition.width} bits between {yes.width} and {no.width}")
     return yes if yes is no else Expr("mux", (condition, yes, no), yes.width)
 
 
 def concat(*parts: Expr) -> Expr:
-    """Return the bits of all parts, the first one highest."""
+    """Return the bits of all operands in one number, the first operand highest."""
     return parts[0] if len(parts) == 1 else Expr("concat", parts, sum(part.width for part in parts))
 
 
 def call(unit: str, width: int, *args: Expr) -> Expr:
-    """Return the result of a combinational unit for its operands."""
+    """Return the expression of a combinational unit, with a result of `width` bits, applied to operands."""
     return Expr("call", args, width, unit)
 
 
 def any_of(conditions: Iterable[Expr]) -> Expr:
-    """Return whether one of the conditions holds."""
+    """Return the condition that at least one of the conditions holds."""
     return _tree([*conditions], Expr.__or__, NO)
 
 
 def all_of(conditions: Iterable[Expr]) -> Expr:
-    """Return whether all of the conditions hold."""
+    """Return the condition that all of the conditions hold."""
     return _tree([*conditions], Expr.__and__, YES)
 
 
 def _tree(parts: Sequence[Expr], join: Callable[[Expr, Expr], Expr], empty: Expr) -> Expr:
-    """Return all parts, joined in a tree: a node may have thousands of rules."""
+    """Return all expressions joined in a balanced tree (a node may have thousands of rules), or `empty` if there are none."""
     if len(parts) < 2:
         return parts[0] if parts else empty
     half = len(parts) // 2
@@ -140,7 +141,8 @@ def _tree(parts: Sequence[Expr], join: Callable[[Expr, Expr], Expr], empty: Expr
 
 
 def choose(choices: Sequence[tuple[Expr, Expr]], otherwise: Expr) -> Expr:
-    """Return the value of the one condition that holds, or another one where none does. Equal values are chosen together."""
+    """Return the value beside the one condition that holds, or `otherwise` where none does. Choices with the same value are
+    joined."""
     by_value: dict[int, tuple[Expr, list[Expr]]] = {}
     for condition, value in choices:
         by_value.setdefault(id(value), (value, []))[1].append(condition)
@@ -156,7 +158,7 @@ def _chosen(rows: Sequence[tuple[Expr, Expr]]) -> Expr:
 
 
 def count_bits(values: int) -> int:
-    """Return the bits of a register that holds the numbers 0 to `values` - 1.
+    """Return the width of a register that holds the numbers 0 to `values` - 1.
 
     >>> [count_bits(k) for k in (1, 2, 3, 4, 5)]
     [1, 1, 2, 2, 3]

@@ -1,4 +1,5 @@
-"""Streams of different depth that are read together: which elements and stops of the outer streams go with a token of the innermost."""
+"""Streams of different depth that are read together: which coordinates and stops of the outer streams belong to a token of the
+innermost."""
 
 from __future__ import annotations
 
@@ -25,14 +26,14 @@ class Opening:
 
     @property
     def expects(self) -> Expr:
-        """Whether these are coordinates."""
+        """The condition that all these tokens are coordinates."""
         return all_of(~head.control for head in self.heads)
 
 
 @dataclass(frozen=True, slots=True)
 class Ending:
-    """The stops of outer streams that an inner stop takes if it ends lists in `ended` of them. `still_open` coordinates are open
-    then, and `expects` says that these streams have the same stop."""
+    """The stops of outer streams that an inner stop takes if it ends lists in `ended` of the streams. `still_open` coordinates
+    are open afterwards, and `expects` is the condition that these streams have matching stops."""
 
     ended: int
     when: Expr
@@ -44,8 +45,9 @@ class Ending:
 class EnclosingStreams:
     """The coordinate streams around an inner stream, outermost first, each one level shallower than the next.
 
-    The register `open` counts the open coordinates, from the outermost on, and `crd0`, `crd1` and so on hold them. A coordinate is taken
-    in the firing of its first inner value. One with nothing below it is taken by a firing of its own, before the inner stop.
+    The register `open` counts the open coordinates, from the outermost on, and `crd0`, `crd1` and so on hold them. A coordinate
+    is taken in the firing of its first inner value. A coordinate with an empty list below is taken by a separate firing, before
+    the inner stop.
     """
 
     def __init__(self, m: Module, heads: Sequence[Head]) -> None:
@@ -54,7 +56,7 @@ class EnclosingStreams:
         self.held = [m.register(f"crd{k}", head.width) for k, head in enumerate(heads)]
 
     def openings(self) -> Iterator[Opening]:
-        """Yield the coordinates that a firing on an inner value takes, for each number of coordinates that may be open."""
+        """Yield, for each number of open coordinates, the coordinates that a firing on an inner value takes."""
         for first in range(self.depth + 1):
             yield self._opening(first, self.depth, self.open.is_(first))
 
@@ -66,7 +68,7 @@ class EnclosingStreams:
                 yield self._opening(first, levels, when)
 
     def is_childless(self, inner: Head) -> Expr:
-        """Return whether an inner stop ends an empty list below a coordinate that was not taken."""
+        """Return the condition that the next inner token is a stop of an empty list below a coordinate that was not taken."""
         wide = inner.low.width + 1
         return inner.is_stop & (self.open.fit(wide) + inner.low.fit(wide) < self.depth)
 
@@ -75,17 +77,17 @@ class EnclosingStreams:
         return Opening(first, levels, when, self.heads[first:levels], {**sets, "open": levels})
 
     def coordinates(self, opening: Opening) -> list[Expr]:
-        """Return all coordinates in a firing on an inner value."""
+        """Return the coordinates of all levels in a firing on an inner value that takes `opening`."""
         return [
             head.payload if k >= opening.first else held for k, (head, held) in enumerate(zip(self.heads, self.held, strict=True))
         ]
 
     def current(self) -> list[Expr]:
-        """Return all coordinates in a firing on an inner value, however many are open."""
+        """Return the coordinates of all levels in a firing on an inner value, for any number of open ones."""
         return [mux(self.open <= k, head.payload, held) for k, (head, held) in enumerate(zip(self.heads, self.held, strict=True))]
 
     def endings(self, inner: Head) -> Iterator[Ending]:
-        """Yield the stops of outer streams that an inner stop takes, for each number of outer streams in which it ends a list."""
+        """Yield, for each number of outer streams in which an inner stop ends a list, the stops of these streams."""
         for ended in range(self.depth + 1):
             last = ended == self.depth
             when = inner.is_stop & (~(inner.high < ended) if last else inner.high.is_(ended))
@@ -97,5 +99,5 @@ class EnclosingStreams:
 
     @property
     def are_done(self) -> Expr:
-        """Whether all outer streams end."""
+        """The condition that the next tokens of all outer streams are `D`."""
         return all_of(head.is_done for head in self.heads)

@@ -1,12 +1,13 @@
 """A primitive as firing rules, which are guarded actions.
 
-A rule says when it may fire, which tokens it takes or looks at, which tokens it gives, and what its registers hold then. It
-fires in the first cycle in which its guard holds, every head that it takes or looks at is visible, every output that it gives has room
-in all of its readers, and the interval of its process is over. That is `T(n)` of docs/streams.md. For example, a `load` has the rule
+A rule has a guard, the tokens that it takes or inspects, the tokens that it emits, and new values of registers. It fires in the
+first cycle in which its guard holds, every head (next token of an input) that it takes or inspects is visible, every output on
+which it emits has room at all readers, and the interval of its process is over. That is `T(n)` of docs/streams.md. For example, a
+`load` has the rule
 
     m.rule("value", ~ref.control, takes=[ref], gives={out: m.value(out, m.array("val", ref.payload, 32))})
 
-The guards of one process exclude each other. A node has one process, or two with registers that both read.
+The guards of one process exclude each other. A node has one process, or two that share registers.
 """
 
 from __future__ import annotations
@@ -25,9 +26,9 @@ VALUE, STOP, EMPTY, DONE = range(4)
 
 LEVEL_BITS = LEAST_INDEX_BITS // 2
 MOST_LEVELS = 1 << LEVEL_BITS
-"""The depth that streams in hardware may have."""
+"""The greatest depth of streams in hardware."""
 LEAST_WIDTH = LEAST_INDEX_BITS
-"""The least bits of a payload: as many as both levels of a stop have."""
+"""The least width of a payload: that of both levels of a stop."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,20 +42,20 @@ class Head:
     low: Expr = field(init=False)
     high: Expr = field(init=False)
     control: Expr = field(init=False)
-    """Whether it is a stop or `D`."""
+    """The condition that the token is a stop or `D`."""
     is_value: Expr = field(init=False)
     is_stop: Expr = field(init=False)
     is_empty: Expr = field(init=False)
     is_done: Expr = field(init=False)
     place: Expr = field(init=False)
-    """The coordinate as a number that is larger than all coordinates if it is a stop or `D`."""
+    """The coordinate as a number, which is larger than all coordinates if the token is a stop or `D`."""
 
     def __post_init__(self) -> None:
         for name, part in self.parts(Expr("token", (), self.width + KIND_BITS, self.name)).items():
             object.__setattr__(self, name, part)
 
     def parts(self, token: Expr) -> dict[str, Expr]:
-        """Return all fields that are parts of the token."""
+        """Return the fields of the head that are computed from a token, by name."""
         kind, payload = token.bits(self.width, KIND_BITS), token.bits(0, self.width)
         return {
             "token": token,
@@ -70,11 +71,11 @@ class Head:
         }
 
     def holds_stop(self, low: Expr | int, high: Expr | int) -> Expr:
-        """Return whether it is the stop with these levels."""
+        """Return the condition that the token is the stop with these levels."""
         return self.is_stop & self.low.is_(low) & self.high.is_(high)
 
     def same_control(self, other: Head) -> Expr:
-        """Return whether both are the same stop, or `D`."""
+        """Return the condition that both tokens are the same stop, or both `D`."""
         return (self.is_done & other.is_done) | (self.holds_stop(other.low, other.high) & other.is_stop)
 
 
@@ -106,8 +107,8 @@ class Link:
 
 @dataclass(frozen=True, slots=True)
 class Port:
-    """A port at a memory that takes time, for one array of a node. `request` is the output at which rules ask for lines, by their number
-    in the array, and `answers` the bits of the count of answers that they see."""
+    """A port at a memory that takes time, for one array of a node. `request` is the output on which rules request lines, by their
+    number in the array, and `answers` the width of the count of answers."""
 
     request: str
     answers: int
@@ -126,12 +127,13 @@ class Store:
 @dataclass(frozen=True, slots=True, eq=False)
 class Rule:
     """One kind of firing. `on` is its process, and `closes` says that the next firing may follow in the next cycle, whatever the
-    interval: it is on a stop or `D`, or takes nothing and gives a stop. `awaits` are outputs that must have room, too, for a later firing
-    that gives the token of this one. `late` are tokens for outputs whose last token took its slot before it was computed: they take its
-    place, before it is visible.
+    interval: the rule fires on a stop or `D`, or takes nothing and emits a stop. `awaits` are further outputs that must have
+    room, for a later firing. `late` are tokens for outputs whose last token took its slot before it was computed: they replace
+    that token before it is visible.
 
-    Streams that differ in structure are an error of the simulator; circuits do not check that. `expects` holds of heads of equal
-    structure, and `notes` are registers that only these conditions read. `refuses` is a head that must not be `N`."""
+    Streams that differ in structure are an error of the simulator; circuits do not check that. `expects` is a condition that
+    holds for streams of equal structure, and `notes` are registers that only such conditions read. `refuses` is a head that must
+    not be `N`."""
 
     label: str
     on: str
@@ -160,10 +162,10 @@ class Rule:
 
 
 class Module:
-    """The rules of a node with its inputs, outputs, registers, memories and arrays. Arrays are read only, and lie outside.
-    `interval` is the cycles from one firing on a value to the next, and `intervals` has the intervals of processes that differ.
-    `links` join processes of the node. `ports` at a memory that takes time are named by the kind of array. `helpers` are
-    processes that ask the memory for another process; their firings do not count. A level of a stop has `level_bits` bits."""
+    """The rules of a node with its inputs, outputs, registers, memories and arrays. Arrays are read only, and are outside the
+    circuit. `interval` is the cycles from one firing on a value to the next, and `intervals` has the intervals of processes that
+    differ. `links` join processes of the node. `ports` at a memory that takes time are named by the kind of array. `helpers` are
+    processes that make requests for another process; their firings do not count. A level of a stop has `level_bits` bits."""
 
     head: ClassVar[type[Head]] = Head
     level_bits: ClassVar[int] = LEVEL_BITS
@@ -212,36 +214,39 @@ class Module:
         return Expr("memory", (address,), self.memories[memory].width, memory)
 
     def array(self, name: str, address: Expr, width: int) -> Expr:
-        """Return the element of an array at an address. Each use of a name is a port, so a name has one address."""
+        """Return the element of `width` bits of an array at an address. A name is one port of the circuit, so it has one
+        address."""
         self.arrays[name] = width
         return Expr("array", (address,), width, name)
 
     def link(self, output: str, input: str, width: int, depth: int | None, latency: int = 1) -> Head:
-        """Declare a link between two processes, and return the head at its end."""
+        """Declare a link, with tokens of `width` bits, from `output` of one process to `input` of another, and return the next
+        token there."""
         self.links.append(Link(self.output(output, width), input, depth, latency))
         return self.input(input, width)
 
     def port(self, kind: str, lines: int, answers: int, write: bool = False) -> Expr:
-        """Declare a port at the memory, whose lines have numbers of `lines` bits. Returns how many of its requests are answered."""
+        """Declare a port at the memory for the array `kind`, with line numbers of `lines` bits. Returns its number of answers so
+        far, an expression of `answers` bits."""
         self.ports[kind] = Port(self.output(f"{kind}_request", lines), answers, write)
         return Expr("answers", (), answers, kind)
 
     @property
     def streams(self) -> tuple[str, ...]:
-        """The outputs that leave the node as streams: all that are neither links nor requests."""
+        """The outputs that leave the node as streams: all outputs that are neither links nor requests."""
         inner = {link.output for link in self.links} | {port.request for port in self.ports.values()}
         return tuple(out for out in self.outputs if out not in inner)
 
     def value(self, out: str, payload: Expr) -> Expr:
-        """Return the token of a value for an output."""
+        """Return the token of a value with a payload, for an output."""
         return concat(const(VALUE, KIND_BITS), payload.fit(self.outputs[out]))
 
     def mark(self, out: str, kind: int) -> Expr:
-        """Return the token `N` or `D` for an output."""
+        """Return the token `N` or `D`, given by its kind, for an output."""
         return concat(const(kind, KIND_BITS), const(0, self.outputs[out]))
 
     def stop(self, out: str, low: Expr | int, high: Expr | int) -> Expr:
-        """Return the token of a stop for an output."""
+        """Return the token of the stop with these levels, for an output."""
         levels = [x if isinstance(x, Expr) else const(x, LEVEL_BITS) for x in (high, low)]
         return concat(const(STOP, KIND_BITS), concat(*levels).fit(self.outputs[out]))
 
@@ -250,7 +255,8 @@ class Module:
         return reduce(lambda least, number: mux(number < least, number, least), numbers)
 
     def passed(self, out: str, head: Head) -> Expr:
-        """Return the token of an input for an output that may have another width. It is a stop or a mark, or a value that fits."""
+        """Return the next token of an input for an output, which may have another width: a stop, `N`, `D`, or a value that
+        fits."""
         return concat(head.token.bits(head.width, KIND_BITS), head.payload.fit(self.outputs[out]))
 
     def rule(
@@ -270,7 +276,8 @@ class Module:
         refuses: Head | None = None,
         notes: Mapping[str, Expr] | None = None,
     ) -> None:
-        """Add a rule. `looks` are heads besides those that it takes. Raises `ValueError` if a token or a state does not fit."""
+        """Add a rule. `looks` are heads that it inspects besides those that it takes. The other arguments are as in `Rule`.
+        Raises `ValueError` if a token or a state does not fit."""
         states = {
             name: value if isinstance(value, Expr) else const(value, self.registers[name].width)
             for name, value in (sets or {}).items()
@@ -300,7 +307,7 @@ class Module:
 
     @property
     def late(self) -> frozenset[str]:
-        """The outputs whose values take a slot before they are computed."""
+        """The outputs whose values take a slot in FIFOs before they are computed."""
         return frozenset(out for rule in self.rules for out, _ in rule.late)
 
     def interval_of(self, process: str) -> int:
@@ -312,7 +319,7 @@ class Module:
 
 
 def seen_above(low: Expr, high: Expr, levels: int) -> tuple[Expr, Expr]:
-    """Return the lowest and the highest level of the same end of lists in a stream that is `levels` shallower."""
+    """Return the lowest and the highest level of a stop as it appears in a stream that is `levels` shallower."""
     if levels == 0:
         return low, high
     return mux(low < levels, const(0, low.width), low - levels), high - levels

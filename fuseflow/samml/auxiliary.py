@@ -1,7 +1,8 @@
-"""Auxiliary tensors: inputs that a graph declares for itself, where a primitive of the public schema needs a tensor and ours needs none.
+"""Auxiliary tensors: inputs that a graph declares itself, where a primitive of the public schema needs a tensor and fuseflow's
+primitive needs none.
 
-There is one kind: a dense vector whose scan gives every coordinate of a dimension. Nothing is stored of it but its size, and no graph loads
-its values, so nobody has to provide it: its name says all. The names have an `@`, which no name of a program can have.
+There is one kind: a dense vector whose scan emits every coordinate of a dimension. Only its size matters, and no graph loads its
+values, so users need not provide it: its name has the size. The names have an `@`, which no name of a program can have.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from fuseflow.tensors import Format, Tensor, pack
 
 
 def dense_dimension(size: int) -> TensorDecl:
-    """Return the declaration of the vector whose scan gives the coordinates 0 to size-1."""
+    """Return the declaration of the auxiliary vector whose scan emits the coordinates 0 to size - 1."""
     return TensorDecl(f"dimension@{size}", (size,), Format.dense(1))
 
 

@@ -1,4 +1,5 @@
-"""Upper bounds of the coordinates of streams. The verifier needs them where coordinates index a level, and workspaces for their keys."""
+"""Upper bounds of the coordinates of streams. The verifier needs them where coordinates index a level, and workspaces need them
+for keys."""
 
 from __future__ import annotations
 
@@ -20,13 +21,13 @@ def stream_bounds(graph: n.Graph) -> dict[n.Port, int]:
 
 
 LEAST_INDEX_BITS, MOST_INDEX_BITS = 8, 32
-"""The least and the most bits of a coordinate or a reference in a circuit. The least hold the two levels of a stop, the most are
+"""The least and the most bits of a coordinate or a reference in a circuit. The least hold the two levels of a stop; the most are
 a word in accelerator memory."""
 
 
 def index_bits(graph: n.Graph, bounds: Mapping[n.Port, int]) -> int:
-    """Return the bits of coordinates and references in the circuit of a graph: enough to number the entries of its largest
-    tensor, if every coordinate has an entry."""
+    """Return the width of coordinates and references in the circuit of a graph, given the bounds of its streams: enough to number
+    the entries of its largest tensor, if every coordinate has an entry."""
     return min(max((LEAST_INDEX_BITS, *(count.bit_length() for count in _counts(graph, bounds)))), MOST_INDEX_BITS)
 
 

@@ -17,7 +17,7 @@ from fuseflow.tile_ops import TileShape
 Kind: TypeAlias = Literal["crd", "ref", "val"]
 
 UNBOUNDED = 1 << 62
-"""The bound of streams that hold no coordinates."""
+"""The bound of the coordinates of streams that hold none."""
 
 
 class Port(NamedTuple):
@@ -55,7 +55,7 @@ _PATTERN = re.compile(r"(\w+)([?*+]?): (\w+\+?(?: or \w+)*)(?:\(([^)]*)\))?")
 
 @cache
 def stream_patterns(streams: str) -> tuple[tuple[StreamPattern, ...], tuple[StreamPattern, ...]]:
-    """Return the inputs and the outputs that a text such as `parent: ref(d) -> crd: crd(d+1), ref: ref(d+1)` says.
+    """Return the inputs and the outputs that a text such as `parent: ref(d) -> crd: crd(d+1), ref: ref(d+1)` declares.
 
     >>> stream_patterns("stream: any -> outs*: stream")[1]
     (StreamPattern(name='outs', number='*', kinds='stream', depth=''),)
@@ -66,13 +66,13 @@ def stream_patterns(streams: str) -> tuple[tuple[StreamPattern, ...], tuple[Stre
 
 @cache
 def input_kinds(streams: str) -> tuple[str, ...]:
-    """Return the kinds of the inputs that `stream_patterns` reads, in order."""
+    """Return the kinds of the inputs in a text that `stream_patterns` reads, in order."""
     return tuple(pattern.kinds for pattern in stream_patterns(streams)[0])
 
 
 @cache
 def output_names(streams: str) -> tuple[str, ...]:
-    """Return the names of the outputs that `stream_patterns` reads, in order."""
+    """Return the names of the outputs in a text that `stream_patterns` reads, in order."""
     return tuple(pattern.name for pattern in stream_patterns(streams)[1])
 
 
@@ -108,13 +108,15 @@ class TensorDecl:
         object.__setattr__(self, "fill", canonical(self.fill))
 
     def standalone(self) -> TensorDecl:
-        """Return the declaration for a written form of a graph. Raises `GraphError` if it has levels of another tensor."""
+        """Return the declaration, for a written form of a graph. Raises `GraphError` if the tensor shares levels of another
+        (`outer`)."""
         if self.outer is not None:
             raise GraphError(f"tensor `{self.name}` has levels of `{self.outer[0]}`, and no written form of a graph can say so")
         return self
 
     def level_tensor(self, level: int) -> str:
-        """Return the name of the tensor whose level is scanned. It is another tensor if the level is shared with it (`outer`)."""
+        """Return the name of the tensor that a scan of a level names: another tensor if the level is shared with that
+        (`outer`)."""
         return self.outer[0] if self.outer is not None and level < self.outer[1] else self.name
 
     @property
@@ -124,7 +126,7 @@ class TensorDecl:
 
     @property
     def precision(self) -> Precision:
-        """The numbers in which operators on its elements compute."""
+        """The precision in which operators on elements of the tensor compute."""
         return DTYPES[self.dtype].precision
 
     @property
@@ -137,7 +139,8 @@ class TensorDecl:
         return self.shape[self.format.order[level]]
 
     def is_single(self, level: int) -> bool:
-        """Return whether each fiber of a storage level has one coordinate. Then references below it equal those above it."""
+        """Return whether each fiber of a storage level has exactly one coordinate. Then references below the level equal those
+        above."""
         return self.format.levels[level].full and self.size(level) == 1
 
     @property
@@ -146,10 +149,10 @@ class TensorDecl:
         return tuple(self.shape[d] for d in self.format.order)
 
     def stored_arrays(self, level: int) -> tuple[StoredArray, ...]:
-        """Return the arrays that a storage level keeps in memory."""
+        """Return the arrays in memory that a storage level consists of."""
         return self.format.levels[level].arrays(self.size(level))
 
     def room(self, level: int) -> int | None:
-        """Return the entries of every fiber of a storage level, if they are as many however few coordinates are stored in it. Level -1 is
-        the innermost, whose entries are the values."""
+        """Return the number of entries of every fiber of a storage level that pads its fibers to one size, or None for another
+        level. Level -1 is the innermost, whose entries are the values."""
         return self.format.levels[level].room(self.size(level)) if self.format.levels else None

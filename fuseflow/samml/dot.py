@@ -14,7 +14,7 @@ COLORS: dict[Role, str] = {
 }  # fmt: skip
 STYLES: dict[n.Kind, str] = {"crd": "dashed", "ref": "dotted", "val": "solid"}
 LONGEST = 200
-"""The most characters of a name. Graphviz reads no text of more than 16,384."""
+"""The most characters of a name that are shown. Graphviz reads no text of more than 16,384."""
 
 
 def dot(graph: n.Graph) -> str:

@@ -1,4 +1,4 @@
-"""Graphs and their input tensors from files, which `fuseflow simulate` runs."""
+"""Loading of graphs and their input tensors from files, for `fuseflow simulate`."""
 
 from __future__ import annotations
 
@@ -31,16 +31,18 @@ TEXT_SUFFIXES = (".txtpb", ".pbtxt", ".textproto")
 
 
 def load_graph(path: str | Path, tensors: str | Path) -> tuple[Graph, dict[str, Tensor]]:
-    """Return a graph and its inputs, ready to simulate.
+    """Return a graph and its input tensors by name, ready to simulate.
 
-    `path` is a SAMML protobuf, binary (`.bin`, `.pb`) or text (`.txtpb`), or our own text form (`.samml`); `tensors` a YAML file:
+    `path` is a SAMML protobuf, binary (`.bin`, `.pb`) or text (`.txtpb`), or fuseflow's text form (`.samml`); `tensors` is a YAML
+    file:
 
         B: {path: b.npz, order: [i, k], levels: [compressed, compressed]}
 
-    `order` names the indices as they are stored, outermost level first, and `levels` are their formats: both must be those of the graph,
-    and may be left out where it has them. A file has its dimensions as the graph declares them, or in storage order if the graph declares
-    no tensors; `indices` names its dimensions where they stand otherwise. A tensor of tiles is cut out of its file; `block: [16, 16]` is
-    the size of a tile along each dimension, which may be left out of matrices and vectors. Raises a `FuseFlowError` for what does not fit.
+    `order` names the indices as they are stored, outermost level first, and `levels` are their formats: both must be those of the
+    graph, and may be left out where the graph has them. A file has its dimensions as the graph declares them, or in storage order
+    if the graph declares no tensors; `indices` names its dimensions if their order is another. A tensor of tiles is cut out of
+    its file; `block: [16, 16]` is the size of a tile along each dimension, which may be left out of matrices and vectors. Raises
+    a `FuseFlowError` for what does not fit.
     """
     path = Path(path)
     data = _data(path)
@@ -112,7 +114,8 @@ def _graph(path: Path, data: bytes | str, sizes: Mapping[str, int]) -> Graph:
 
 
 def _dimensions(decl: TensorDecl, entry: TensorEntry, named: Sequence[str]) -> tuple[str, ...]:
-    """Return the names of the declared dimensions. Raises `FileError` if the entry contradicts the levels of the graph."""
+    """Return a name for each dimension of a tensor. `named` has the indices of its levels in the graph ("": none). Raises
+    `FileError` if the entry of the YAML file contradicts the graph."""
     order, levels = entry.lists.get("order"), entry.lists.get("levels")
     stored = tuple(level.text for level in decl.format.levels)
     if levels is not None and levels != stored:
@@ -144,8 +147,8 @@ def _of_file(entry: TensorEntry, dims: Sequence[str]) -> tuple[str, ...]:
 
 
 def _content(decl: TensorDecl, entry: TensorEntry, dims: Sequence[str], block: Block) -> ArrayOrSparse | Tensor:
-    """Return the array of an entry, with its dimensions as declared, or the tensor as it is stored if the entry is a folder of
-    fibertrees."""
+    """Return the array of an entry of the YAML file, with its dimensions as declared, or a tensor if the entry is a folder of
+    fibertrees. `dims` are the names of the dimensions."""
     file = _of_file(entry, dims)
     axes = tuple(file.index(index) for index in dims)
     if entry.path.is_dir():
@@ -161,7 +164,8 @@ def _content(decl: TensorDecl, entry: TensorEntry, dims: Sequence[str], block: B
 
 
 def _fibertree(decl: TensorDecl, entry: TensorEntry, axes: Sequence[int], block: Block) -> Tensor:
-    """Return a tensor from a folder of fibertrees, with its dimensions as declared. `axes` says where they are in the folder.
+    """Return a tensor from a folder of fibertrees, with its dimensions as declared. `axes` has the position of each in the
+    folder.
 
     Nothing is packed again. So values that are not stored have the declared implicit value, and the padding of tiles stays.
     """
@@ -197,7 +201,8 @@ def _block(decl: TensorDecl, entry: TensorEntry) -> Block:
 
 
 def _checked(tensor: Tensor, decl: TensorDecl) -> Tensor:
-    """Return a tensor from a folder of fibertrees with values of the declared type. Raises `FileError` if it is not as declared."""
+    """Return a tensor, read from a folder of fibertrees, with values of the declared type. Raises `FileError` if it is not as
+    declared."""
     check_shape(tensor.shape, decl.shape)
     type = parse_dtype(decl.dtype)
     check_values(tensor.values, decl.dtype, tensor.coordinates)
@@ -216,7 +221,7 @@ def _packed(array: ArrayOrSparse, decl: TensorDecl, block: Block, padded: bool) 
 def merge_tiles(tensor: Tensor) -> Tensor:
     """Return the tensor of the single elements of all tiles, padding included.
 
-    Tiles of a tensor that does not have one or two dimensions become two dimensions of their own.
+    Tiles of a tensor that does not have one or two dimensions become two more dimensions.
     """
     tile, rank = tensor.tile, len(tensor.shape)
     if prod(tile) == 1:
@@ -240,7 +245,8 @@ def _elements(counts: Sequence[int], block: Block) -> tuple[int, ...]:
 
 
 def _note(sizes: dict[str, tuple[int, str]], name: str, dims: Sequence[str], shape: Sequence[int]) -> None:
-    """Record the size of each index. Raises `FileError` if another tensor has another size."""
+    """Record in `sizes` the size of each index in `dims` and the tensor `name`. Raises `FileError` if another tensor has another
+    size."""
     for index, size in zip(dims, shape, strict=True):
         expected, first = sizes.setdefault(index, (size, name))
         if size != expected:
@@ -258,7 +264,8 @@ def _sized(
     turned: Mapping[str, Sequence[str]],
     blocks: Mapping[str, Block],
 ) -> Graph:
-    """Return a graph that declared no tensors with the shapes of its data. Dimensions of tensors of tiles are ordered as in their files."""
+    """Return a graph that declared no tensors, with shapes from its data. Dimensions of tensors of tiles are ordered as in their
+    files."""
     for name in graph.outputs:
         for index, size in zip(named[name], graph.declared[name].shape, strict=True):
             if not size and index not in sizes:
@@ -279,7 +286,8 @@ def _sized(
 
 
 def _ends(file: Sequence[str], block: Block, indices: Sequence[str]) -> tuple[str, str]:
-    """Return the indices of the rows and columns of tiles, "" for one that the graph does not name."""
+    """Return the indices along the rows and the columns of tiles, "" for an index that the graph does not name. `file` has the
+    indices of the dimensions of a file."""
     rows, columns = ("" if d is None or file[d] not in indices else file[d] for d in tile_dimensions(block))
     return rows, columns
 
@@ -290,7 +298,8 @@ def _names(decl: TensorDecl, named: Sequence[str]) -> tuple[str, ...]:
 
 
 def _turned(decl: TensorDecl, stored: Sequence[str], dims: Sequence[str]) -> TensorDecl:
-    """Return a tensor that is declared as it is stored, with its dimensions in the order of `dims`."""
+    """Return the declaration of a tensor, which has its dimensions in storage order (`stored`), with the dimensions in the order
+    of `dims`."""
     order = tuple(list(dims).index(index) for index in stored)
     shape = tuple(decl.shape[list(stored).index(index)] for index in dims)
     return replace(decl, shape=shape, format=replace(decl.format, order=order))

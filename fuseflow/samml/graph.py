@@ -1,6 +1,7 @@
 """The SAMML graph: dataflow nodes joined by typed token streams. `tokens` defines the tokens, `primitives` the nodes.
 
-A node names its inputs as ports of other nodes. Its method `outputs` gives the kind and the depth of each of its own streams.
+A node names its inputs as ports of other nodes. Its method `outputs` returns the kind and the depth of each of its output
+streams.
 """
 
 from __future__ import annotations
@@ -79,7 +80,7 @@ class Graph:
 
     @cached_property
     def structure(self) -> GraphStructure:
-        """The graph without its names."""
+        """The structure of the graph: all of it but its names."""
         place = {node.name: n for n, node in enumerate(self.nodes)}
         used = dict.fromkeys(node.tensor for node in self.nodes if isinstance(node, TensorUser))
         tensors = tuple(dict.fromkeys((*used, *self.declared)))
@@ -101,13 +102,14 @@ class Graph:
         return GraphStructure(tensors, (repr(nodes), declared, tuple(number[name] for name in self.outputs), depths))
 
     def with_structure_of(self, other: Graph, tensors: Mapping[str, str]) -> Graph:
-        """Return this graph, which is another one with other names: its structure is known. `tensors` has the new names of tensors."""
+        """Return this graph, which equals `other` up to names, with the structure of `other` stored, so that it is not computed
+        again. `tensors` maps the names of tensors in `other` to those here."""
         structure = other.structure
         vars(self)["structure"] = GraphStructure(tuple([tensors[name] for name in structure.tensors]), structure.key)
         return self
 
     def with_depths(self, depths: Mapping[Edge, int]) -> Graph:
-        """Return the graph with these FIFO depths; the depths of the other FIFOs stay as they are."""
+        """Return the graph with these FIFO depths; the depths of other FIFOs do not change."""
         return replace(self, depths=tuple({**dict(self.depths), **depths}.items()))
 
     def types(self) -> dict[Port, StreamType]:
@@ -125,7 +127,7 @@ class Graph:
 
     @cached_property
     def element_bits(self) -> Mapping[Port, int]:
-        """The bits of an element of every stream of values: as many as in the tensor that is read, or in the widest operand."""
+        """The bits of an element of every stream of values: those of the tensor that is read, or of the widest operand."""
         bits: dict[Port, int] = {}
         for node in self.nodes:
             made = self.declared[node.tensor].element_bits if isinstance(node, TensorReader) else operand_bits(node, bits)
@@ -135,7 +137,8 @@ class Graph:
 
     @cached_property
     def precisions(self) -> Mapping[Port, Precision]:
-        """The precision of the numbers of every stream of values, which the tensor that is read or the operator gives."""
+        """The precision of the numbers of every stream of values, which follows from the tensor that is read or from the
+        operator."""
         precisions: dict[Port, Precision] = {}
         for node in self.nodes:
             if isinstance(node, TensorReader):
@@ -149,7 +152,8 @@ class Graph:
         return precisions
 
     def computing_precision(self, node: Primitive) -> Precision:
-        """Return the precision in which a node computes: the widest precision of its inputs, as its operator computes it."""
+        """Return the precision in which a node computes: the widest precision of its inputs, or the one that its operator
+        requires."""
         if isinstance(node, Alu):
             return computing_precision(node.function, *_operand_precisions(node, self.precisions))
         return widest([self.precisions[port] for port in node.inputs if port in self.precisions])
@@ -164,7 +168,8 @@ class Graph:
 
 
 def _operand_precisions(node: Alu, precisions: Mapping[Port, Precision]) -> tuple[list[Precision], list[float | None]]:
-    """Return the precisions of the operands of an operator, and for each operand its value, or None if it is no constant."""
+    """Return the precisions of the operands of an operator, and each operand's value if it is a constant, else None. `precisions`
+    has those of streams."""
     streams = iter(node.inputs)
     constants = [operand.value if operand.constant else None for operand in node.operands]
     return [precisions[next(streams)] if c is None else precision_of_number(c) for c in constants], constants

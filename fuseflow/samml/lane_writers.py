@@ -1,7 +1,7 @@
-"""The primitives that write one lane's part of a dense tensor.
+"""The primitives that write one lane's share of a dense tensor.
 
 Where a result is written once, its lanes are merged first, and one writer takes one value in a cycle. A dense tensor has all
-coordinates. So where each value goes is known before any is computed, and each lane can write its own.
+coordinates. So the address of each value is known before any is computed, and each lane can write its values directly.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class WriteLaneValues(WriteValues):
 
 
 LaneWriter: TypeAlias = WriteLaneLevel | WriteLaneValues
-"""A writer of one lane's part of a dense tensor."""
+"""A writer of one lane's share of a dense tensor."""
 
 
 def _check_lane(node: LaneWriter, c: NodeCheck, outputs: Sequence[OutputFacts]) -> Sequence[OutputFacts]:
@@ -86,17 +86,17 @@ class LanePart:
 
     @property
     def first(self) -> int:
-        """The place of the first entry."""
+        """The position of the first entry of the lane in the array."""
         return self.lane * self.run
 
     @property
     def gap(self) -> int:
-        """The entries of other lanes between two runs."""
+        """The number of entries of other lanes between two runs of this lane."""
         return (self.lanes - 1) * self.run
 
 
 def lane_part(node: LaneWriter, tensor: TensorDecl) -> LanePart:
-    """Return the places at which a writer writes: in the coordinates of its level, or in the values."""
+    """Return the positions at which a lane's writer writes: in the coordinates of its level, or in the values."""
     innermost = node.level if isinstance(node, WriteLaneLevel) else tensor.format.rank - 1
     return LanePart(node.lane, node.lanes, prod(tensor.size(p) for p in range(innermost - node.levels + 1, innermost + 1)))
 
@@ -104,7 +104,8 @@ def lane_part(node: LaneWriter, tensor: TensorDecl) -> LanePart:
 def lane_writer(
     node: WriteLevel | WriteValues, name: str, inputs: tuple[Port, ...], levels: int, lane: int, lanes: int
 ) -> LaneWriter:
-    """Return the node `name` that writes one lane's part of the output of the given writer."""
+    """Return a node that writes the share of lane `lane` of `lanes` in the output of the writer `node`. The elements were dealt
+    `levels` levels above."""
     match node:
         case WriteLevel():
             return WriteLaneLevel(name, inputs, node.tensor, node.level, levels, lane, lanes)

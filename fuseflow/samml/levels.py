@@ -1,4 +1,4 @@
-"""The primitives that give coordinates and references of levels, and the root, at which all of them begin."""
+"""The primitives that emit coordinates and references of levels, and the root, from which all of them start."""
 
 from __future__ import annotations
 
@@ -179,7 +179,7 @@ class Locate(Pointwise, TensorUser):
         return tensors[self.tensor].format.levels[self.level].stored
 
     def keeps(self, tensors: Mapping[str, TensorDecl]) -> bool:
-        """Return whether the node keeps the coordinates of its level, and looks coordinates up in them."""
+        """Return whether the node first reads its whole level, keeps the coordinates on chip, and looks coordinates up there."""
         return tensors[self.tensor].format.levels[self.level].kept
 
     def unit(self, tensors: Mapping[str, TensorDecl]) -> Unit:

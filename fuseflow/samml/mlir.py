@@ -1,6 +1,6 @@
 """A graph as MLIR text in the `samml` dialect, and back. Needs torch-mlir (not torch); not imported with `fuseflow.samml`.
 
-Everything of the graph is in the text: `from_mlir(to_mlir(graph)) == graph`. Every call has a context of its own.
+Everything of the graph is in the text: `from_mlir(to_mlir(graph)) == graph`. Every call has a new MLIR context.
 """
 
 from __future__ import annotations

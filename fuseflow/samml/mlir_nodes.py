@@ -1,6 +1,7 @@
-"""Tensor declarations and nodes as operations of the `samml` dialect, and back; `mlir` makes a graph of them.
+"""Tensor declarations and nodes as operations of the `samml` dialect, and back; `mlir` translates whole graphs.
 
-The operands and results of a node stand in its own order. Only a join is an exception: the dialect groups its streams by kind.
+The operands and results of an operation are in the order of the node. Only a join is an exception: the dialect groups its streams
+by kind.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ KINDS: tuple[n.Kind, ...] = ("crd", "ref", "val")
 """The order in which the operation of a join groups its streams."""
 
 MAX_LEVELS = 8
-"""The number of levels of coordinates that the dialect declares for a primitive that takes several."""
+"""The most levels of coordinates of a primitive that takes several: the dialect declares this number."""
 
 TENSOR = "samml.tensor"
 OPERATIONS: dict[str, type[n.Primitive]] = {f"samml.{kind.op}": kind for kind in n.NODE_TYPES}
@@ -31,7 +32,8 @@ OPERATIONS: dict[str, type[n.Primitive]] = {f"samml.{kind.op}": kind for kind in
 
 OUTPUT = "samml.output"
 PLACEMENTS = {"samml.resident": ("resident", ""), "samml.buffer": ("buffer", "bytes"), "samml.preload": ("preload", "ports")}
-"""The operations that say how a declared tensor is read: the field of the tensor that each sets, and the attribute that says how much."""
+"""The operations that state how a declared tensor is read: the field of the tensor that each sets, and the attribute with the
+amount."""
 _NAMED_BY = {TENSOR: "name"} | dict.fromkeys((OUTPUT, *PLACEMENTS), "tensor") | dict.fromkeys(OPERATIONS, "node")
 """The attribute of each operation that names its tensor or its node."""
 
@@ -87,7 +89,8 @@ def stream_type(type: n.StreamType) -> ir.Type:
 
 
 def _level_segments(name: str, taken_levels: int, given_levels: int) -> dict[str, ir.Attribute]:
-    """Return the segment sizes that say which of the declared levels of coordinates an operation has."""
+    """Return the segment sizes of a node's operation, from its numbers of levels of coordinates among the inputs and the outputs.
+    Raises `GraphError` for too many."""
     if taken_levels > MAX_LEVELS:
         raise GraphError(f"`{name}` takes {taken_levels} levels of coordinates; the MLIR form has at most {MAX_LEVELS}")
     operands, results = ([1] * count + [0] * (MAX_LEVELS - count) + [1] for count in (taken_levels, given_levels))
@@ -98,7 +101,8 @@ def _level_segments(name: str, taken_levels: int, given_levels: int) -> dict[str
 
 
 def read_tensors(operations: Sequence[m.Operation]) -> tuple[n.TensorDecl, ...]:
-    """Return the tensors that some of these operations declare, with the placement that others of them give to the tensors."""
+    """Return the tensors that operations declare, with the placements (resident, buffer, preload) that other operations of the
+    list state."""
     declared = [_read_tensor(op) for op in operations if op.name == TENSOR]
     names = [decl.name for decl in declared]
     placements: dict[tuple[str, str], m.Operation] = {}
@@ -140,7 +144,7 @@ def read_node(op: m.Operation) -> n.Primitive:
 
 
 def check_types(op: m.Operation, node: n.Node, types: Mapping[n.Port, n.StreamType]) -> None:
-    """Refuse an operation whose results are not the streams that its node makes."""
+    """Refuse an operation whose results differ in number or type from the output streams of its node."""
     outputs = [n.Port(node.name, k) for k in range(len(node.port_names()))]
     if len(outputs) != len(op.results):
         op.refuse(f"has {len(op.results)} results; node `{node.name}` makes {len(outputs)} streams")
@@ -153,7 +157,8 @@ def check_types(op: m.Operation, node: n.Node, types: Mapping[n.Port, n.StreamTy
 
 
 def locate_error(error: GraphError, operations: Sequence[m.Operation], head: m.Operation) -> GraphError:
-    """Return an error of a graph or table with the place of the node or tensor that it names, or else the place of the graph."""
+    """Return an error of a graph or table with the source position of the node or tensor that it names, or else that of the graph
+    (`head`)."""
     places = {op.string(_NAMED_BY[op.name]): op.place for op in operations if op.name in _NAMED_BY}
     _, *names = re.findall(r"`([^`]+)`", error.message) or [""]  # the first is the graph's own
     error.span = error.span or next((places[name] for name in names if name in places), head.place)
@@ -161,7 +166,8 @@ def locate_error(error: GraphError, operations: Sequence[m.Operation], head: m.O
 
 
 def _port(value: ir.Value, reader: m.Operation) -> n.Port:
-    """Return the stream that a value stands for. Results of a join are grouped, so they are in another order than outputs."""
+    """Return the stream that an SSA value represents; `reader` is an operation that uses it. Results of a join are grouped by
+    kind, so their order is not that of the outputs."""
     maker = m.Operation(value.owner.operation, reader.module)
     if maker.name not in OPERATIONS:
         reader.refuse(f"reads a result of `{maker.name}`, which is no primitive")
@@ -172,7 +178,7 @@ def _port(value: ir.Value, reader: m.Operation) -> n.Port:
 
 
 def _sides(join: m.Operation) -> list[list[n.Kind]]:
-    """Return the kinds of the payloads of each side. Refuse payloads that do not match the operands and results."""
+    """Return the kinds of the payloads of each side of a join. Refuse payloads that do not match the operands and results."""
     sides: list[list[n.Kind]] = join.read("payloads", _payloads, 'a list of "ref" and "val" for each side')
     for role, streams, kinds in (
         ("operands", join.operands, _input_kinds(sides)),
@@ -205,7 +211,8 @@ def _output_kinds(sides: Sequence[Sequence[n.Kind]]) -> list[n.Kind]:
 
 
 def _grouped(kinds: Sequence[n.Kind]) -> list[int]:
-    """Return the stream of a join that each operand or result is. They are grouped by kind, and within a kind in the order of the node."""
+    """Return, for each operand or result of a join's operation, the number of its stream, given the kinds of the node's streams
+    in order. They are grouped by kind, and within a kind in the order of the node."""
     return sorted(range(len(kinds)), key=lambda k: KINDS.index(kinds[k]))
 
 
@@ -218,7 +225,7 @@ class _Codec:
 
 
 def _single(write: Callable[[Any], ir.Attribute], read: Callable[[m.Operation, str], Any]) -> _Codec:
-    """Return the codec of a field that is one attribute of the same name."""
+    """Return the codec of a field that is written as one attribute of the same name."""
     return _Codec(lambda field, value: {field: write(value)}, read)
 
 
@@ -257,4 +264,4 @@ _CODECS: dict[AttributeType, _Codec] = {
     "flag": _single(a.boolean, m.Operation.boolean),
     "slots": _Codec(_write_operands, _read_operands),
 }
-"""The codec of every type of field that a primitive may declare; the payload counts of a join are told by its operands."""
+"""The codec of every type of field that a primitive may declare; the payload counts of a join follow from its operands."""

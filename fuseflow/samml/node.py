@@ -1,8 +1,9 @@
 """The facts that every primitive declares.
 
-A primitive is a class of `primitives`. Whatever the rest of the compiler must know of it stands there once, as xDSL's operations declare
-their traits: as a base class (`Pointwise`, `Workspace`, `TensorReader`, `TensorWriter`), as a class attribute, or as a small method.
-Verification, bounds, tile indices, transformations, text, MLIR, protobuf, estimates and simulators read these facts.
+A primitive is a class of `primitives`. Everything that the rest of the compiler must know of it is declared there once, as xDSL's
+operations declare their traits: as a base class (`Pointwise`, `Workspace`, `TensorReader`, `TensorWriter`), as a class attribute,
+or as a small method. Verification, bounds, tile indices, transformations, text, MLIR, protobuf, estimates and simulators read
+these facts.
 """
 
 from __future__ import annotations
@@ -24,8 +25,9 @@ T = TypeVar("T")
 AttributeType: TypeAlias = Literal[
     "tensor", "level", "values", "word", "integer", "integers", "number", "number or none", "flag", "slots"
 ]
-"""How the written forms show a field. A `level` is written behind its tensor (`A.0`), and `values` is a tensor whose values are meant
-(`A.vals`). A `flag` is written if it is set, and a `number or none` unless it is None. `slots` are the operands of an operator."""
+"""How the written forms show a field. A `level` is written after its tensor (`A.0`), and `values` is the name of a tensor whose
+values are written (`A.vals`). A `flag` is written if it is set, and a `number or none` unless it is None. `slots` are the
+operands of an operator."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +40,8 @@ class Attribute:
 
 
 def attribute(type: AttributeType, *, keyed: bool = False) -> Mapping[str, Any]:
-    """Return the metadata of a dataclass field that the written forms show as an attribute."""
+    """Return the metadata of a dataclass field that the written forms show as an attribute of a type; `keyed` as in
+    `Attribute`."""
     return {"attribute": (type, keyed)}
 
 
@@ -84,8 +87,8 @@ Grain: TypeAlias = Literal["element", "fiber", "fold", "tensor"]
 in any grouping, or the whole tensor."""
 
 Role: TypeAlias = Literal["source", "level", "value", "join", "move", "lane", "compute", "write"]
-"""The purpose of a node: it starts the streams, gives coordinates or references of a level, reads values, brings coordinates
-together or takes them apart, puts elements elsewhere, deals lanes, computes, or writes."""
+"""The purpose of a node: it starts the streams, emits coordinates or references of a level, reads values, combines or separates
+coordinates, moves elements, deals lanes, computes, or writes."""
 
 
 # Nodes ----------------------------------------------------------------------------------------------------------------------
@@ -102,34 +105,36 @@ class Node:
     op: ClassVar[str] = ""
     """The name of the primitive in MLIR, in statistics and in messages."""
     word: ClassVar[str] = ""
-    """The name of the primitive in the text form, if it is not `op`; else ""."""
+    """The name of the primitive in the text form, if that is not `op`; else ""."""
     streams: ClassVar[str] = ""
-    """The inputs and outputs by name, kind and depth, as `stream_patterns` reads them. The declaration in MLIR has these
+    """The inputs and outputs by name, kind and depth, in the form that `stream_patterns` reads. The declaration in MLIR has these
     names."""
     role: ClassVar[Role]
     """The purpose of the primitive, which drawings and reports show."""
     grain: ClassVar[Grain]
     """The part of a stream that the primitive must see as a whole."""
     holds_back: ClassVar[bool] = False
-    """Whether it emits nothing of a fiber before the fiber has ended."""
+    """Whether the primitive emits nothing of a fiber before the fiber has ended."""
     gives_parents: ClassVar[bool] = False
-    """Whether its references come in the order of a level, so that a memory may prefetch the data at them."""
+    """Whether the primitive emits references in the order of a level, so that a memory may prefetch the data at them."""
     area: ClassVar[Area]
-    """The area of its rules."""
+    """The area of the primitive's rules in a circuit."""
     beyond_comal: ClassVar[str] = ""
-    """The work of the primitive, if the simulator Comal, whose times `rules: comal` has, has no times for it; else ""."""
+    """The work of the primitive as text, if the simulator Comal (`rules: comal`) has no cycles for it; else ""."""
 
     name: str
     inputs: tuple[Port, ...]
 
     def check(self, c: NodeCheck) -> Sequence[OutputFacts]:
-        """Return the facts of the outputs. Refuse by `c` a node that the stream contract (docs/streams.md) does not allow."""
+        """Return the facts of the outputs, given the facts of the inputs in `c`. Refuse a node that docs/streams.md does not
+        allow by `c`, which raises `GraphError`."""
         raise NotImplementedError(f"primitive `{self.op}` does not say what a well-formed one is")
 
     # Streams ----------------------------------------------------------------------------------------------------------------
 
     def takes(self) -> tuple[str, ...]:
-        """Return the kinds that each input may have, such as `crd` or `ref or val`. Their number is the arity of the node."""
+        """Return the kinds that each input may have, such as `crd` or `ref or val`. The length of the result is the number of
+        inputs."""
         if not self.streams:
             raise NotImplementedError(f"primitive `{self.op}` does not declare what it takes")
         return input_kinds(self.streams)
@@ -147,8 +152,8 @@ class Node:
         return output_names(self.streams)
 
     def carries(self) -> tuple[tuple[int, ...], ...]:
-        """Return, for each output, the inputs whose elements it passes on unchanged, perhaps repeated, dealt out or in another order.
-        With several inputs, each element comes from one of them. With no input, the output has elements of its own."""
+        """Return, for each output, the inputs whose elements it passes on unchanged, perhaps repeated, dealt out or in another
+        order. With several inputs, each element comes from one of them. With no input, the node makes the elements."""
         raise NotImplementedError(f"primitive `{self.op}` does not declare what it carries")
 
     def bounds(self, inputs: Sequence[int], tensors: Mapping[str, TensorDecl]) -> tuple[int, ...]:
@@ -157,14 +162,14 @@ class Node:
         return tuple(max([inputs[k] for k in carried]) if carried else UNBOUNDED for carried in self.carries())
 
     def nested(self, around: tuple[T, ...], depth: int, own: T, mixed: T) -> tuple[T, ...]:
-        """Return labels for the levels of the deepest output, outermost first; the other outputs have the outer ones of these levels.
+        """Return labels for the levels of the deepest output, outermost first; other outputs have the outer of these levels.
 
         `around` labels the levels of the inputs, and `depth` is the depth of the first input. `own` is the label of a level that
         this node makes, and `mixed` the label of a level made of two levels or of a part of one."""
         return around
 
     def watched(self, inputs: int) -> Sequence[int]:
-        """Return the inputs, out of `inputs`, at which every firing looks, whether or not it takes a token from them."""
+        """Return which of the first `inputs` inputs every firing inspects, whether or not it takes a token from them."""
         return ()
 
     # Work -------------------------------------------------------------------------------------------------------------------
@@ -180,7 +185,7 @@ class Node:
 
     @property
     def rounds(self) -> bool:
-        """Whether the result of the operator on 32-bit floats may have more digits than such a float."""
+        """Whether the exact result of the node's operator on 32-bit floats may need rounding to such a float."""
         return bool(self.operator)
 
     @property
@@ -194,7 +199,7 @@ MOST_STREAMS: Final = 1 << 12
 
 
 def require_streams(node: str, count: int) -> None:
-    """Raise `GraphError` for a node with more streams than any machine has, before anything enumerates them."""
+    """Raise `GraphError` if a node has more than `MOST_STREAMS` inputs, or outputs, before any code enumerates them."""
     if count > MOST_STREAMS:
         raise GraphError(f"node `{node}` has {count:,} streams on one side; {MOST_STREAMS:,} are the most")
 
@@ -224,11 +229,11 @@ class TensorUser(Node):
     tensor: str = field(metadata=attribute("tensor"))
 
     def uses_storage(self, tensors: Mapping[str, TensorDecl]) -> bool:
-        """Return whether the node reads or writes stored data of the tensor, wherever they lie."""
+        """Return whether the node reads or writes stored data of the tensor, in memory or in the configuration."""
         return True
 
     def asks_memory(self, tensors: Mapping[str, TensorDecl]) -> bool:
-        """Return whether the data that the node reads or writes lie in the memory, and not in the configuration."""
+        """Return whether the data that the node reads or writes are in the memory, and not in the configuration."""
         return self.uses_storage(tensors) and not tensors[self.tensor].resident
 
 
@@ -261,7 +266,7 @@ def operand_bits(node: Node, bits: Mapping[Port, int]) -> int:
 
 
 def upstream(nodes: Mapping[str, Node], ports: Iterable[Port]) -> set[str]:
-    """Return the names of the nodes that `ports` belong to, and of all nodes that these read, directly or indirectly."""
+    """Return the names of the nodes of `ports`, and of all nodes that these read, directly or indirectly."""
     names: set[str] = set()
     waiting = [port.node for port in ports]
     while waiting:
@@ -273,19 +278,21 @@ def upstream(nodes: Mapping[str, Node], ports: Iterable[Port]) -> set[str]:
 
 
 def stream_name(node: Node, output: int) -> str:
-    """Return the name of an output stream: `A_i.crd`, or the node's own name if it has one output."""
+    """Return the name of an output stream of a node, such as `A_i.crd`, or the name of the node if it has one output."""
     names = node.port_names()
     return node.name if len(names) == 1 else f"{node.name}.{names[output]}"
 
 
 def family_rows(package: str, path: Iterable[str]) -> dict[type[Node], Any]:
-    """Return the rows of the tables `RULES` in the files of a package. Each table has a row for each primitive of one family."""
+    """Return the joined rows of the tables `RULES` in the modules of a package. Each table has a row for each primitive of one
+    family."""
     modules = [import_module(f"{package}.{found.name}") for found in iter_modules(path)]
     return {primitive: row for module in modules for primitive, row in vars(module).get("RULES", {}).items()}
 
 
 def require_entry(table: Mapping[type[Node], T], primitive: type[Node], title: str) -> T:
-    """Return the row of a primitive in a table. Raises `GraphError` if it has none, because the primitive is not complete."""
+    """Return the row of a primitive in a table; `title` names the row in errors. Raises `GraphError` if the primitive has no
+    row."""
     if primitive not in table:
         raise GraphError(
             f"the primitive `{primitive.op or primitive.__name__}` has no {title}",

@@ -1,4 +1,4 @@
-"""The input and the result of the check of a primitive: facts of streams, and the refusals that primitives share."""
+"""The input and the result of the check of a node: facts of streams, and the refusals that primitives share."""
 
 from __future__ import annotations
 
@@ -62,7 +62,8 @@ class GraphContext:
     parents: set[str] = field(default_factory=set)
 
     def add(self, node: str, names: Callable[[int], str], parents: bool) -> None:
-        """Note how the outputs of a node that was checked are named, and whether its references are as they lie in a level."""
+        """Record a checked node: how its outputs are named, and whether it emits references in the order of a level
+        (`parents`)."""
         self.names[node] = names
         if parents:
             self.parents.add(node)
@@ -95,7 +96,7 @@ class NodeCheck:
         return f"input {k} (`{self.context.names[port.node](port.output)}`)"
 
     def kinds(self, wanted: Sequence[str]) -> None:
-        """Refuse inputs of another number or other kinds than the node takes."""
+        """Refuse inputs whose number or kinds are not the `wanted` ones. A refusal raises `GraphError`, here and below."""
         if len(self.inputs) != len(wanted):
             self.refuse(f"takes {show_count(len(wanted), 'input')} ({', '.join(wanted)}), not {len(self.inputs)}")
         for k, (stream, kinds) in enumerate(zip(self.inputs, wanted, strict=True)):
@@ -111,7 +112,7 @@ class NodeCheck:
                 self.refuse(f"{self.stream(k)} is not aligned with {self.stream(which[0])}")
 
     def nested(self, outer: int, inner: int) -> None:
-        """Refuse an input whose innermost lists are not one for each element of another."""
+        """Refuse inputs unless `inner` has provably one innermost list for each element of `outer`."""
         self._depth(inner, self.inputs[inner].type, self.inputs[outer].type.depth + 1)
         if self.inputs[inner].shape.parent is not self.inputs[outer].shape:
             self.refuse(f"{self.stream(inner)} does not hang below {self.stream(outer)}")
@@ -149,11 +150,13 @@ class NodeCheck:
         return tensor
 
     def position(self, tensor: str, level: int) -> Position:
-        """Return the position that references into a level index. It names another tensor if the level above belongs to that."""
+        """Return the position that references into a level of a tensor index. It names another tensor if the level above is
+        shared with it."""
         return Position(self.tensors[tensor].level_tensor(level - 1), level)
 
     def indexes(self, k: int, tensor: str, level: int) -> None:
-        """Refuse references that index something else. Below a full level of one coordinate, references are the same."""
+        """Refuse input `k` unless its references index a level of a tensor. Below a full level of one coordinate, references are
+        the same."""
         position, declared, above = self.inputs[k].position, self.tensors[tensor], level
         while above and position != self.position(tensor, above) and declared.is_single(above - 1):
             above -= 1
@@ -163,7 +166,7 @@ class NodeCheck:
             self.refuse(f"{self.stream(k)} holds {holds}; this node takes references into {wanted}")
 
     def inside(self, k: int, size: int, limit: str) -> None:
-        """Refuse coordinates that are not provably below the size of the level that they address."""
+        """Refuse input `k` unless its coordinates are provably below `size`. `limit` names the size in the error."""
         if self.inputs[k].bound > size:
             self.refuse(
                 f"{self.stream(k)} holds coordinates below {self.inputs[k].bound}; {limit} is {size}",
@@ -171,7 +174,7 @@ class NodeCheck:
             )
 
     def access(self, sequential: bool) -> None:
-        """Refuse `sequential` where the references come another way than straight from the parent level."""
+        """Refuse a `sequential` node whose references do not come directly from a scan of the parent level."""
         if sequential and self.ports[0].node not in self.context.parents:
             self.refuse(f"is sequential, but {self.stream(0)} is not the parent level's own scan")
 

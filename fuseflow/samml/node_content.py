@@ -1,4 +1,4 @@
-"""The content of a node without its names: nodes of equal content compute the same, cost the same, or are equal but for names."""
+"""Keys of a node without some of its names: nodes with equal keys compute the same, cost the same, or are equal up to names."""
 
 from __future__ import annotations
 
@@ -15,19 +15,20 @@ N = TypeVar("N", bound=Node)
 
 
 def content(node: Node) -> Hashable:
-    """Return all of a node but its name. Two nodes with equal contents compute the same streams."""
+    """Return a key of all of a node but its name. Two nodes with equal contents compute the same streams."""
     primitive: Any = type(node)
     return _content_of(primitive)(node)
 
 
 def work(node: Node) -> Hashable:
-    """Return all of a node but its name and its inputs. Two nodes with equal work do the same with equal streams."""
+    """Return a key of all of a node but its name and its inputs. Two nodes with equal work compute the same from equal
+    streams."""
     primitive: Any = type(node)
     return _work_of(primitive)(node)
 
 
 def settings(node: Node) -> Hashable:
-    """Return all of a node but names: its own name, the names of its inputs, and the name of its tensor."""
+    """Return a key of all of a node but its name, the names of its inputs, and the name of its tensor."""
     primitive: Any = type(node)
     read = _settings_of(primitive)
     return primitive, None if read is None else read(node)

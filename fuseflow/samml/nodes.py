@@ -1,4 +1,4 @@
-"""One module to import the graph and every primitive from.
+"""A single module from which the graph and every primitive can be imported.
 
 `node` has the facts that a primitive declares, and `primitives` defines the classes.
 """

@@ -1,12 +1,13 @@
-"""Completion of another tool's graph, which declares no tensors, nor the levels that its locates address and its writes store.
+"""Completion of another tool's graph, which declares neither tensors nor the levels that its locates address and its writes
+store.
 
-Tensors are declared as they are stored: dimension p is storage level p, so a matrix that is stored by columns is declared transposed.
-Level formats come from the lookups and writes; a level that is only located is dense. The size of a dimension is the size of its
-index in `sizes` if it is there, else the size that a write says, else 0 for unknown.
+Tensors are declared as they are stored: dimension p is storage level p, so a matrix that is stored by columns is declared
+transposed. Level formats come from the lookups and writes; a level that is only located is dense. The size of a dimension is the
+size of its index in `sizes` if that is given, else the size that a write states, else 0 for unknown.
 
 Arrays that are `blocked` hold square tiles, as large as their `stream_shape`. The meaning of an operation then follows from the
 tiles that reach it: MUL of two is the matrix product, all else is element by element, and a reduction by ADDSUM adds up the rows
-of its sum, too. There the other tool repeats the column to a tile; here it stays one, which operators take for that.
+of its sum, too. There the other tool repeats the resulting column to a tile; here it stays a column, which operators broadcast.
 """
 
 from __future__ import annotations
@@ -68,7 +69,7 @@ class ForeignGraph:
         return replace(self.graph, tensors=tensors, nodes=tuple(nodes), outputs=tuple(outputs))
 
     def on_tiles(self, node: n.Primitive, tiles: Sequence[TileShape]) -> list[n.Primitive]:
-        """Return the nodes that an operation stands for where these tiles reach it."""
+        """Return the nodes that replace the node of an operation where its inputs have tiles of these shapes."""
         message: Any = self.messages.get(node.name)
         square = (message.stream_shape,) * 2 if getattr(message, "blocked", False) and message.stream_shape > 1 else ()
         match node:
@@ -87,7 +88,8 @@ class ForeignGraph:
         return [node]
 
     def note_tile(self, node: n.Node, types: Mapping[n.Port, n.StreamType], tiles: dict[str, TileShape]) -> None:
-        """Record the shape of the values that a node reads or writes."""
+        """Record in `tiles` the shape of the values that a node reads or writes. Raises `GraphError` if another node has another
+        shape."""
         if isinstance(node, n.Load):
             message: Any = self.messages[node.name]
             tile: TileShape = (message.stream_shape,) * 2 if message.blocked and message.stream_shape > 1 else ()
@@ -104,12 +106,12 @@ class ForeignGraph:
         return {tensor: tuple(level.index for level in self.usages(tensor)) for tensor in sorted(self.levels)}
 
     def usages(self, tensor: str) -> list[LevelUsage]:
-        """Return the known facts of each storage level of a tensor, outermost first."""
+        """Return the recorded usage of each storage level of a tensor, outermost first."""
         levels = self.levels[tensor]
         return [levels.get(p, LevelUsage()) for p in range(max(levels, default=-1) + 1)]
 
     def addressed(self, node: n.Locate, readers: Mapping[n.Port, tuple[n.Edge, ...]]) -> str:
-        """Return the tensor in which the references of a locate are used."""
+        """Return the name of the tensor to which a locate belongs: the one that the readers of its references read."""
         waiting = [n.Port(node.name)]
         for port in waiting:
             for edge in readers.get(port, ()):
@@ -123,7 +125,7 @@ class ForeignGraph:
         self.refuse(node, "nothing reads the references that it locates")
 
     def look(self, node: n.Node) -> None:
-        """Record the facts that a node tells about the level that it reads or writes."""
+        """Record the format, index and size that a node implies for the level that it reads or writes."""
         message: Any = self.messages.get(node.name)
         if isinstance(node, n.Scan):
             self.note(node.tensor, node.level, LevelUsage(message.format, message.index))
@@ -144,7 +146,7 @@ class ForeignGraph:
         self.levels.setdefault(tensor, {}).setdefault(level, usage)
 
     def index(self, port: n.Port) -> str:
-        """Return the index whose coordinates a stream holds, or ""."""
+        """Return the name of the index whose coordinates a stream holds, or "" if it is unknown."""
         while not getattr(self.messages.get(port.node), "index", ""):
             if not isinstance(self.by_name[port.node], n.Join | n.Repeat | n.Fork | n.Merge):
                 return ""
@@ -165,11 +167,11 @@ def _public(message: pb.ALU) -> int | None:
 
 
 def _passed_on(node: n.Node, k: int) -> list[n.Port]:
-    """Return the outputs that pass on the elements of input `k`."""
+    """Return the outputs of a node that pass the elements of input `k` on."""
     return [n.Port(node.name, output) for output, carried in enumerate(node.carries()) if k in carried]
 
 
 def _require_inputs(node: n.Primitive, graph: str) -> None:
-    """Raise `GraphError` for a node that has not as many inputs as it takes."""
+    """Raise `GraphError` if a node has too few or too many inputs."""
     if len(node.inputs) != len(node.takes()) or (not node.inputs and node.role != "source"):
         raise GraphError(f"graph `{graph}`: `{node.name}` has {counted(len(node.inputs), 'input')}, which is not what it takes")

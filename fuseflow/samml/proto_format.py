@@ -11,7 +11,7 @@ from fuseflow.samml import tortilla_pb2 as pb
 
 OPERATIONS: Mapping[str, Any] = pb.Operation.DESCRIPTOR.fields_by_name
 FIRST_OWN = 210
-"""The number of the first operation of `tortilla.proto` that is no message of the public schema."""
+"""The number of the first operation in `tortilla.proto` that the public schema does not have."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,19 +39,20 @@ class WireFormat:
     complete: Callable[[Any, str, Any, tuple[n.Port, ...]], Mapping[str, Any]] = lambda reader, name, message, inputs: {}
 
     def beyond_public(self, writer: Any, node: n.Primitive) -> str:
-        """Return the part of a node's work that readers of the public schema cannot do."""
+        """Return, as text, the part of a node's work that readers of the public schema cannot do, or ""."""
         if self.beyond is not None:
             return self.beyond(writer, node)
         return f"have no {node.op}" if OPERATIONS[self.operation].number >= FIRST_OWN else ""
 
     @property
     def extension(self) -> str:
-        """The name of the message for nodes that the message of this format would say wrongly to other readers."""
+        """The name of the message for nodes that other readers would misunderstand in the message of this format."""
         extension = f"{self.operation}_ext"
         return extension if extension in OPERATIONS else self.operation
 
     def fill_attributes(self, node: n.Primitive, message: Any, beyond: bool) -> None:
-        """Fill in the fields that hold attributes of the node."""
+        """Fill in the fields of the message that hold attributes of the node. `beyond` says whether other readers cannot do its
+        work."""
         for attribute, name in self._fields(message):
             value = getattr(node, attribute.field)
             if value is None or (attribute.field in self.extra and not beyond):
@@ -64,7 +65,7 @@ class WireFormat:
                 setattr(message, name, value)
 
     def attributes(self, message: Any) -> dict[str, Any]:
-        """Return the attributes that a message says."""
+        """Return the attributes of a node that are fields of the message."""
         values: dict[str, Any] = {}
         for attribute, name in self._fields(message):
             value = getattr(message, name)

@@ -1,8 +1,7 @@
 """The table of the protobuf messages of primitives, with the work that readers of the public schema cannot do.
 
-Where a public message can say what a node means, that message says it; extension fields hold the rest, so that our own reader loses
-nothing. A primitive without a row travels as a message `Primitive`, its attributes as the text form writes them. So a new primitive needs
-nothing in this format.
+Where a public message can express a node, it is used; extension fields hold the rest, so that fuseflow's reader loses nothing. A
+primitive without a row is written as a message `Primitive`, with attributes as in the text form. So a new primitive needs no row.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ Values = Mapping[str, Any]
 
 
 def _unknown_level(w: ProtoWriter, node: n.Scan | n.WriteLevel) -> str:
-    """Other readers know `compressed` levels, and take every other level for dense."""
+    """Return what other readers cannot do with a level: they know `compressed` levels, and take every other level for dense."""
     level = w.declared[node.tensor].format.levels[node.level]
     return f"have no {level.text} level" if level.public is None else ""
 
@@ -149,7 +148,7 @@ def _complete_merge(r: ProtoReader, name: str, m: Any, inputs: Inputs) -> Values
 BINARY = {"add": pb.ALU.ADD, "sub": pb.ALU.SUB, "mul": pb.ALU.MUL, "div": pb.ALU.DIV}
 UNARY = {"exp": pb.ALU.EXP, "sin": pb.ALU.SIN, "cos": pb.ALU.COS, "rsqrt": pb.ALU.RSQRT, "sigmoid": pb.ALU.SIGMOID}
 PARTIAL = {"fold_sum": "add", "fold_prod": "mul"}
-"""The public operator for each operator that combines the partial results of lanes."""
+"""The public operator that equals each operator which combines the partial results of lanes."""
 SCALAR = {"add": pb.ALU.SCALARADD, "mul": pb.ALU.SCALARMUL, "div": pb.ALU.SCALARDIV, "max": pb.ALU.MAX}
 BLOCKED = {"matmul": pb.ALU.MUL, "mul": pb.ALU.ELEMMUL}
 REDUCE = {"sum": pb.Reduce.ADD, "max": pb.Reduce.MAX}
@@ -172,7 +171,7 @@ def _fill_alu(w: ProtoWriter, node: n.Alu, m: Any) -> None:
 
 
 def _public_alu(w: ProtoWriter, node: n.Alu) -> tuple[int, float] | None:
-    """Return the public operation that does the same on the elements of these streams, and its scalar; None if there is none."""
+    """Return the public operation that does the same as a node on its input streams, and its scalar; None if there is none."""
     tiles: set[TileShape] = {w.facts[port].type.tile for port in node.inputs}
     if tiles != {()}:
         if len(tiles) > 1 or any(rows != columns for rows, columns in tiles):
@@ -248,7 +247,7 @@ COORD_DROP = WireFormat(
     # An outer coordinate leaves when no inner one is below it: the inner coordinates are their own values.
     complete=lambda r, name, m, inputs: {"inputs": (*inputs, inputs[1])},
 )
-"""The message of a drop that looks at coordinates alone."""
+"""The message of a drop that depends on coordinates alone."""
 
 _LEVELS = ("input_crds", "input_val"), ("output_crds", "output_val")
 FORMATS: tuple[WireFormat, ...] = (
@@ -359,13 +358,13 @@ GENERIC: Mapping[str, WireFormat] = {
     for kind in n.NODE_TYPES
     if kind not in BY_PRIMITIVE
 }
-"""The formats of the primitives that have no message of their own, by the name of the primitive."""
+"""The formats of the primitives without a message in the table, by the name of the primitive."""
 UNKNOWN = WireFormat("primitive", n.Root, (), ("outputs",), complete=_refuse_unknown)
-"""The format of a message `Primitive` whose primitive is not known."""
+"""The format of a message `Primitive` whose primitive is unknown: reading it raises `GraphError`."""
 
 
 def node_format(w: ProtoWriter, node: n.Primitive) -> WireFormat | None:
-    """Return the format of the message of a node, or None if the message of another node says all of it."""
+    """Return the format of the message of a node, or None if the message of another node covers it."""
     match node:
         case n.Join() if w.public.passing.get(located(node)) is node:
             return None  # the message of the locate says it

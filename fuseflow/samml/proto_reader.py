@@ -1,7 +1,7 @@
-"""The reader of a protobuf message, ours or another tool's, as nodes of a graph (`proto` has the API).
+"""The reader that makes nodes of a graph from a protobuf message of fuseflow or of another tool (`protobuf` has the API).
 
-Broadcasts become fan-out and repeat signals the streams that they are made from; operations may stand in any order. A public `Locate`
-also passes its inputs on. Where these outputs are read, a join with one side stands for them, which takes as long.
+Broadcasts become fan-out, and repeat signals become the streams from which they are made; operations may be in any order. A
+public `Locate` also passes its inputs on. Where these outputs are read, a join with one side replaces them, which takes as long.
 """
 
 from __future__ import annotations
@@ -49,7 +49,8 @@ class ProtoReader:
         return self._sorted(_checked(self.name, [self.root, *nodes] if self.root else nodes))
 
     def _read(self, name: str) -> Iterator[n.Primitive]:
-        """Yield the nodes that an operation stands for."""
+        """Yield the nodes that an operation, given by name, represents: one, or a locate with a join that passes its inputs
+        on."""
         wire, message = self.formats[name], self.messages[name]
         if "blocked" in message.DESCRIPTOR.fields_by_name:
             self._require_sizes(name, message)
@@ -61,12 +62,12 @@ class ProtoReader:
             yield n.Join(name + THROUGH, (inputs[0], self.port(name, message.input_ref)), "intersect", (1,))
 
     def _root(self) -> n.Port:
-        """Return the port of an implicit root, to which an unconnected input that is marked as the root's belongs."""
+        """Return the port of an implicit root, which feeds unconnected inputs that are marked as reading the root."""
         self.root = self.root or n.Root("implicit_root", ())
         return n.Port(self.root.name)
 
     def _require_sizes(self, name: str, message: Any) -> None:
-        """Refuse streams whose elements have no shape that is known here: tiles that nothing declares, or vectors of another tool."""
+        """Refuse an operation whose elements have an unknown shape: tiles without a declared size, or vectors of another tool."""
         if self.declares or message.stream_shape == 1:
             return
         if message.blocked and not message.stream_shape:
@@ -75,7 +76,8 @@ class ProtoReader:
             self.refuse(name, f"streams of vectors of {message.stream_shape} are not executed; tiles are `blocked`")
 
     def _names(self) -> list[str]:
-        """Return a name for each operation: its own if no other node has it, else with its id. Folded operations make no node."""
+        """Return a name for each operation: the name in the message if it is unique, else with the id appended. Folded operations
+        make no node."""
         names = [_legal(op.name or op.WhichOneof("op") or "operation") for op in self.operations]
         nodes = [k for k, op in enumerate(self.operations) if op.WhichOneof("op") not in FOLDED_OPERATIONS]
         shared = Counter(names[k] for k in nodes)
@@ -89,7 +91,8 @@ class ProtoReader:
         return names
 
     def _announce(self, operation: pb.Operation, name: str) -> None:
-        """Record the streams that an operation makes."""
+        """Record the streams that an operation makes, and its message. Raises `GraphError` for an unknown or unsupported
+        operation."""
         kind = operation.WhichOneof("op")
         if kind is None:
             raise GraphError(f"graph `{self.name}`, operation `{name}`: not an operation of the schema")
@@ -157,7 +160,8 @@ class ProtoReader:
     # What formats use -----------------------------------------------------------------------------------------------------------
 
     def port(self, name: str, stream: StreamMessage) -> n.Port:
-        """Return the port that a stream comes from. A stream of another kind is taken where none of the right kind has the id."""
+        """Return the port that makes a stream, which the operation `name` reads. A stream of another kind is taken where none of
+        the right kind has the id."""
         key = stream_key(stream)
         for _ in range(len(self.aliases) + 2):
             if key not in self.aliases and key not in self.ports_by_stream:
@@ -175,7 +179,7 @@ class ProtoReader:
 
 
 def _checked(graph: str, nodes: list[n.Primitive]) -> list[n.Primitive]:
-    """Refuse streams that their node does not make, as if a joiner has more outputs than inputs, or a `signal` is wrong."""
+    """Return the nodes. Raises `GraphError` if one reads an output that another does not have, as where a `signal` is wrong."""
     output_counts = {node.name: len(node.port_names()) for node in nodes}
     for node in nodes:
         for port in node.inputs:
@@ -187,7 +191,7 @@ def _checked(graph: str, nodes: list[n.Primitive]) -> list[n.Primitive]:
 
 
 def declared_graph(name: str, message: pb.ComalGraph, nodes: tuple[n.Primitive, ...]) -> n.Graph:
-    """Return the graph of `nodes` with the declarations in the extension fields of a message."""
+    """Return the graph called `name` of `nodes`, with the declarations in the extension fields of a message."""
     return n.Graph(
         name,
         tuple(map(_declared_tensor, message.tensors)),

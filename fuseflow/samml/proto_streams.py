@@ -1,8 +1,8 @@
 """The streams of an operation of a protobuf message, by the paths of the fields that hold them.
 
-A path names a field, or a choice (a `oneof`), which stands for its member for the kind of stream. A field of that message stands
-behind a dot. A repeated field holds all streams that the other paths leave, in their order, or from the last to the first if `~`
-stands before the path.
+A path names a field, or a choice (a `oneof`), which means its member for the kind of stream. A field of a nested message is
+written after a dot. A repeated field holds all streams that the other paths leave, in order, or from the last to the first if the
+path begins with `~`.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ def stream_key(stream: StreamMessage) -> StreamKey:
 
 
 def member(message: Any, name: str, kind: Kind | None = None) -> Any:
-    """Return a field of a message. If the name belongs to a choice, the field is the member for a `kind` of stream, else the
-    member that is set, else the first."""
+    """Return the field `name` of a message. If that is a choice, return its member for a `kind` of stream, else the member that
+    is set, else the first member."""
     choice = message.DESCRIPTOR.oneofs_by_name.get(name)
     if choice is None:
         return getattr(message, name)
@@ -39,7 +39,7 @@ def member(message: Any, name: str, kind: Kind | None = None) -> Any:
 
 
 def stored_streams(message: Any, paths: Sequence[str]) -> Iterator[StreamMessage]:
-    """Yield the streams that these paths hold, in order."""
+    """Yield the streams of a message at these paths, in order."""
     for path in paths:
         found = _at(message, path)
         streams = [found] if isinstance(found, Message) else found[::-1] if path.startswith("~") else found
@@ -47,7 +47,8 @@ def stored_streams(message: Any, paths: Sequence[str]) -> Iterator[StreamMessage
 
 
 def new_streams(message: Any, paths: Sequence[str], kinds: Sequence[Kind]) -> Iterator[StreamMessage]:
-    """Yield the streams to fill in for streams of these kinds, in order, as far as there are paths for them."""
+    """Yield new streams of a message at these paths, to be filled in, one for each of `kinds` in order, as far as there are
+    paths."""
     left = list(kinds)
     for paths_left, path in zip(range(len(paths) - 1, -1, -1), paths, strict=True):
         found = _at(message, path, *left[:1])
@@ -63,5 +64,5 @@ def _at(message: Any, path: str, kind: Kind | None = None) -> Any:
 
 
 def _stream(message: Any, kind: Kind | None = None) -> StreamMessage:
-    """Return the stream that a message is, or holds in a choice."""
+    """Return a message that is a stream unchanged, or the stream that it holds in a choice."""
     return message if type(message) in KINDS else member(message, "stream", kind)

@@ -1,4 +1,5 @@
-"""The message of a graph under construction, with its operations, their streams, and warnings of gaps of public readers."""
+"""The writer of the protobuf message of a graph: its operations, their streams, and warnings about what public readers cannot
+do."""
 
 from __future__ import annotations
 
@@ -13,7 +14,7 @@ from fuseflow.samml.proto_streams import KINDS, StreamMessage, new_streams
 from fuseflow.samml.public_streams import PublicStreams
 
 CHANNEL_SIZE = 1024
-"""The FIFO depth that published graphs ask for. Our reader ignores it, because the machine chooses the depth."""
+"""The FIFO depth in published graphs. fuseflow's reader ignores it, because the machine chooses depths."""
 
 
 class ProtoWriter:
@@ -73,7 +74,7 @@ class ProtoWriter:
         wire.fill(self, node, message)
 
     def _block(self, node: n.Node, message: Any, stream: n.Port) -> None:
-        """Note in a message that its stream carries tiles. Other readers know square tiles only."""
+        """Set in a message whether its stream carries tiles, and of which size. Other readers know square tiles only."""
         tile = self.facts[stream].type.tile
         message.blocked = bool(tile)
         if tile and tile[0] == tile[1]:
@@ -109,7 +110,8 @@ class ProtoWriter:
             self.warn(edge.node, f"the FIFO depth {depth} of input {edge.input}: other readers give every edge the same")
 
     def _number(self) -> None:
-        """Give each stream an id, and each reader of a stream with several readers one more."""
+        """Assign an id to each stream, and a further id to each reader of a stream with several readers, which gets a
+        broadcast."""
         last = 0
         for port, maker in self.makers.items():
             readers = self.reads.get(port, [])

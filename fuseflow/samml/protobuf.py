@@ -1,7 +1,8 @@
 """A graph in the SAMML wire format (schema: `tortilla.proto`), and back.
 
 Everything of the graph is in the message: `from_proto(to_proto(graph)) == graph`, and equal graphs give equal bytes. Graphs that
-other tools wrote load too, as far as their primitives are executed here; `compatibility` names what other tools will miss in ours.
+other tools wrote load too, as far as fuseflow executes their primitives; `compatibility` names what other tools will miss in a
+graph of fuseflow.
 """
 
 from __future__ import annotations
@@ -34,8 +35,8 @@ def to_text(graph: n.Graph) -> str:
 
 
 def compatibility(graph: n.Graph, facts: Mapping[n.Port, StreamFacts] | None = None) -> tuple[str, ...]:
-    """Return a sentence for each thing that readers of the public schema will miss, in the order of the nodes. The graph is verified,
-    unless the `facts` of its streams are proven already. Raises `GraphError` if it does not verify.
+    """Return a sentence for each gap that readers of the public schema will have with a graph, in the order of the nodes. The
+    graph is verified first, unless the `facts` of its streams are given. Raises `GraphError` if it does not verify.
     """
     writer = ProtoWriter(graph, node_format, verify(graph) if facts is None else facts)
     writer.run()
@@ -43,10 +44,11 @@ def compatibility(graph: n.Graph, facts: Mapping[n.Port, StreamFacts] | None = N
 
 
 def from_proto(data: bytes, sizes: Mapping[str, int] | None = None) -> n.Graph:
-    """Return the graph in a binary `ComalGraph`, ours or another tool's.
+    """Return the graph in a binary `ComalGraph`, written by fuseflow or by another tool.
 
-    Graphs of other tools declare no tensors: see `proto_foreign` for the declarations made then. `sizes` gives the sizes of their
-    indices. Raises `GraphError`, naming the operation, if something in it is not executed here, or the graph does not verify.
+    Graphs of other tools declare no tensors: see `proto_foreign` for the declarations made then. `sizes` has the sizes of their
+    indices. Raises `GraphError`, naming the operation, if fuseflow does not execute an operation, or if the graph does not
+    verify.
     """
     return _graph(_parsed(data), sizes or {})
 

@@ -1,7 +1,8 @@
-"""Which streams each node of a graph reads once the graph is said in the public schema.
+"""The streams that each node of a graph reads once the graph is written in the public schema.
 
-The public messages do not take every stream where our nodes do: a repeat is signalled by references or values, a locate passes
-references on, a join has its coordinates beside every payload. Writers of the schema and counts of broadcasts ask here.
+Public messages and fuseflow's nodes read different streams in places: a public repeat is signalled by references or values, a
+locate passes references on, and a join has its coordinates beside every payload. Writers of the schema and counts of broadcasts
+use this.
 """
 
 from __future__ import annotations
@@ -52,7 +53,7 @@ class PublicStreams:
             self.reads |= {n.Edge(node.name, k): ports for k, ports in enumerate(streams)}
 
     def companion(self, port: n.Port, *kinds: n.Kind) -> n.Port | None:
-        """Return the stream of one of these kinds that one node makes together with these coordinates, or None."""
+        """Return the stream of one of these kinds that the node of `port` emits together with the coordinates there, or None."""
         facts = self.facts
         if facts[port].type.kind != "crd":
             return None
@@ -61,7 +62,8 @@ class PublicStreams:
         return min(companions, key=lambda p: (facts[p].nullable, facts[p].type.kind, p.output), default=None)
 
     def broadcasts(self) -> dict[n.Edge, int]:
-        """Return for each input the number of broadcasts that a token passes on its way there. A stream with several readers has one."""
+        """Return for each input the number of broadcasts (0 or 1) that a token passes on its way there. A stream with several
+        readers has one."""
         counts = Counter(port for ports in self.reads.values() for port in ports)
         passed = {edge: max((int(counts[port] > 1) for port in ports), default=0) for edge, ports in self.reads.items()}
         for locate, join in self.passing.items():
@@ -69,7 +71,7 @@ class PublicStreams:
         return passed
 
     def passes_on(self, locate: n.Node | None, join: n.Join) -> TypeGuard[n.Locate]:
-        """Return whether the join gives the coordinates and references that the public message of the locate passes on."""
+        """Return whether a join emits the coordinates and references that the public message of a locate passes on."""
         return (
             isinstance(locate, n.Locate)
             and (join.kind, join.payloads) == ("intersect", (1,))
@@ -80,14 +82,14 @@ class PublicStreams:
 
 
 THROUGH = ".through"
-"""The suffix to the name of a locate that names the join that passes on its inputs, as the public locate does itself."""
+"""The suffix that turns the name of a locate into the name of the join that passes its inputs on, as a public locate does."""
 
 
 def located(join: n.Join) -> str:
-    """Return the name of the locate whose inputs a join passes on, if it is such a join."""
+    """Return the name of the locate whose inputs a join passes on, or the name of the join if it is no such join."""
     return join.name.removesuffix(THROUGH)
 
 
 def is_coordinate_drop(node: n.Drop) -> bool:
-    """Return whether a drop looks at nothing but two levels of coordinates."""
+    """Return whether a drop depends on nothing but two levels of coordinates."""
     return len(node.inputs) == 3 and node.inputs[1] == node.inputs[2] and node.value is None

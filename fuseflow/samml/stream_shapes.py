@@ -1,8 +1,8 @@
 """Stream shapes prove which streams of a graph have the same structure.
 
 Streams that meet in a node must be aligned token by token. The verifier proves that by computing a *shape* for every stream: the
-nested lists without their values. A shape hangs below the shape one level up, and says how its innermost lists came about; equal
-shapes are one object. A shape also fixes its coordinates: two coordinate streams of one shape are equal.
+nested lists without their values. A shape has the shape one level up as its parent, and its origin says how its innermost lists
+were made; equal shapes are one object. A shape also determines coordinates: two coordinate streams of one shape are equal.
 """
 
 from __future__ import annotations
@@ -11,9 +11,9 @@ from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 
 LOCAL = frozenset({"full", "accumulate", "permute", "union", "intersect", "flatten", "split"})
-"""The origins that define the content of each list by the lists of other structures at the same place. So they hold for one
-lane's part of a structure as for the whole. A scan, a drop and a select are not local: their node is part of their origin, and
-every lane has another node. Dealing in turn is not local, since the turn runs on from list to list."""
+"""The origins that define each list by the lists of other structures at the same position. So they apply to one lane's share of a
+structure as to the whole. A scan, a drop and a select are not local: their origin names their node, and every lane has another
+node. Dealing in turn is not local, since the turn continues from list to list."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -31,7 +31,7 @@ class StreamShape:
 
     @property
     def entries(self) -> StreamShape:
-        """The structure that has the same entries in the same order, before coordinates with nothing below them left it."""
+        """The structure with the same entries in the same order, before a drop removed coordinates with nothing below them."""
         match self.origin:
             case ("drop", _, _, StreamShape() as kept):
                 return kept.entries
@@ -39,14 +39,15 @@ class StreamShape:
 
     @property
     def depth(self) -> int:
-        """The number of structures above this one."""
+        """The number of levels above this structure."""
         depth, shape = 0, self.parent
         while shape is not None:
             depth, shape = depth + 1, shape.parent
         return depth
 
     def covers(self, sizes: Sequence[int]) -> bool:
-        """Return whether these are all coordinates of dimensions of these sizes, outermost first, and nothing is above them."""
+        """Return whether the structure has all coordinates of dimensions of these sizes, outermost first, and no level above
+        them."""
         shape: StreamShape | None = self
         for size in reversed(sizes):
             if shape is None or shape.origin != ("full", size):
@@ -55,7 +56,7 @@ class StreamShape:
         return shape is not None and shape.parent is None
 
     def hangs_below(self, other: StreamShape) -> bool:
-        """Return whether this structure is another one, or hangs below it."""
+        """Return whether this structure is `other`, or has `other` among its ancestors."""
         levels = self.depth - other.depth
         return levels >= 0 and self.ancestor(levels) is other
 
@@ -81,10 +82,12 @@ class StreamShapes:
         self._shapes: dict[tuple[StreamShape, tuple[Hashable, ...]], StreamShape] = {}
         self._aligned: dict[tuple[StreamShape, StreamShape, StreamShape], StreamShape] = {}
         self._undealt: dict[tuple[StreamShape, StreamShape], StreamShape | None] = {}
-        """The whole structure by the part of a lane and the structure dealt to the lane; None where the part does not tell."""
+        """The whole structure by a lane's share and the structure dealt to the lane; None where the share does not determine
+        it."""
 
     def below(self, parent: StreamShape, *origin: Hashable) -> StreamShape:
-        """Return the structure one level below `parent`. Equal origins below equal parents are the same structure."""
+        """Return the structure one level below `parent` with an origin. Equal origins below equal parents are the same
+        structure."""
         key = parent, origin
         if key not in self._shapes:
             self._shapes[key] = StreamShape(parent, origin)
@@ -92,7 +95,7 @@ class StreamShapes:
         return self._shapes[key]
 
     def _derived(self, shape: StreamShape, known: int, *origin: Hashable) -> StreamShape:
-        """Return a shape, which has this derivation if it is not among the first `known` shapes."""
+        """Return a shape, and record its derivation `origin` if it is not among the first `known` shapes."""
         if self._numbers.get(shape, -1) >= known:
             self.derivations.setdefault(shape, origin)
         return shape
@@ -102,9 +105,9 @@ class StreamShapes:
         return self.below(parent, "full", size)
 
     def joined(self, kind: str, sides: Sequence[StreamShape], bounds: Sequence[int]) -> StreamShape:
-        """Return the structure of a join of sides with one parent, whose coordinates are below `bounds`. It is the structure of
-        one side if this side provably has all coordinates of the join: of the first for `left`, of a side that holds the others
-        for a union, of a side that the others hold for an intersection."""
+        """Return the structure of a join of sides with one parent, whose coordinates are below `bounds`. The result is the
+        structure of one side if this side provably has all coordinates of the join: of the first for `left`, of a side that holds
+        the others for a union, of a side that the others hold for an intersection."""
         if kind == "left":
             return sides[0]
         limits: dict[StreamShape, int] = {}
@@ -121,8 +124,8 @@ class StreamShapes:
         return self.below(parent, kind, frozenset(sides))
 
     def aligned(self, shape: StreamShape, old: StreamShape, new: StreamShape) -> StreamShape:
-        """Return the structure of a stream below `old` after its subtrees have been carried to `new`. If `new` is a lane of `old`, it is
-        the structure that the lane makes of its part of `old` by itself, where that is known."""
+        """Return the structure of a stream below `old` after its subtrees have been carried to `new`. If `new` is a lane of
+        `old`, the result is the structure that the lane would compute from its share of `old`, where that is known."""
         if shape is old:
             return new
         key = shape, old, new
@@ -140,7 +143,8 @@ class StreamShapes:
         return self.below(self.aligned(shape.parent, old, new), *(origin or ("align", shape, old, new)))
 
     def _dealt(self, shape: StreamShape, old: StreamShape, lane: StreamShape) -> StreamShape | None:
-        """Return the part of a structure below `old` that a lane of `old` has, if the lane makes it by itself."""
+        """Return a lane's share of a structure below `old`, if the lane computes it alone, else None. `lane` is a lane of
+        `old`."""
         match shape.origin:
             case ("merge", *parts):
                 return next((part for part in parts if isinstance(part, StreamShape) and part.hangs_below(lane)), None)
@@ -153,8 +157,8 @@ class StreamShapes:
         return self.below(shape.parent, "lane", shape, lanes, k)
 
     def merged(self, lanes: Sequence[StreamShape], levels: int) -> StreamShape | None:
-        """Return the structure whose elements were dealt to `lanes`, `levels` levels above the innermost one. The result is None unless
-        these are all lanes of one structure, in order."""
+        """Return the structure whose elements were dealt to `lanes`, `levels` levels above the innermost one. The result is None
+        unless `lanes` are all lanes of one structure, in order."""
         dealt = [lane.ancestor(levels) for lane in lanes]
         match dealt[0]:
             case StreamShape(origin=("lane", StreamShape() as whole, *_)):
@@ -163,7 +167,7 @@ class StreamShapes:
         return None
 
     def _gathered(self, lanes: Sequence[StreamShape], dealt: Sequence[StreamShape], known: int) -> StreamShape:
-        """Return the whole structure, given each lane's part of it below the structure that was `dealt` to the lane. The first
+        """Return the whole structure, given each lane's share of it, and the structure that was `dealt` to each lane. The first
         `known` structures belong to other streams."""
         parts = {self._undealt_shape(lane, at) for lane, at in zip(lanes, dealt, strict=True)}
         if len(parts) == 1 and (whole := parts.pop()) is not None:
@@ -175,7 +179,8 @@ class StreamShapes:
         return self.below(above, "merge", *lanes)
 
     def _undealt_shape(self, shape: StreamShape, dealt: StreamShape) -> StreamShape | None:
-        """Return the whole structure for a lane's part `shape`, or None if the part does not tell. `dealt` went to the lane."""
+        """Return the whole structure for a lane's share `shape`, or None if the share does not determine it. `dealt` was dealt to
+        the lane."""
         key = shape, dealt
         if key not in self._undealt:
             self._undealt[key] = self._whole_of(shape, dealt)
@@ -193,13 +198,13 @@ class StreamShapes:
         return None if origin is None or above is None else self.below(above, *origin)
 
     def dropped(self, parent: StreamShape, count: int, node: str, kept: StreamShape | None) -> list[StreamShape]:
-        """Return the `count` levels that the drop `node` makes, outermost first. Where only coordinates with nothing below them can leave,
-        the innermost level has all entries of `kept`; else that is None."""
+        """Return the `count` levels that the drop `node` makes, outermost first. Where the drop can only remove coordinates with
+        nothing below them, the innermost level has all entries of `kept`; else `kept` is None."""
         *outer, inner = self.chain(parent, count, "drop", node)
         return [*outer, inner if kept is None else self.below(inner.parent or parent, *inner.origin, kept)]
 
     def chain(self, parent: StreamShape, count: int, *origin: Hashable) -> list[StreamShape]:
-        """Return `count` levels that one node makes, outermost first."""
+        """Return `count` levels, one below the other, that one node makes below `parent` with an origin, outermost first."""
         levels = []
         for level in range(count):
             parent = self.below(parent, *origin, level)
@@ -214,8 +219,8 @@ def _above(shape: StreamShape, levels: int) -> StreamShape:
 
 
 def _mapped(origin: tuple[Hashable, ...], part: Callable[[StreamShape], StreamShape | None]) -> tuple[Hashable, ...] | None:
-    """Return an origin in which `part` replaces each structure that it names. The result is None if `part` gives None for one of
-    them, or the origin is not local."""
+    """Return an origin with each structure in it replaced by the result of `part`. The result is None if `part` returns None for
+    one of them, or the origin is not local."""
     if origin[0] not in LOCAL:
         return None
     mapped: list[Hashable] = []
@@ -229,8 +234,8 @@ def _mapped(origin: tuple[Hashable, ...], part: Callable[[StreamShape], StreamSh
 
 
 def holds(outer: StreamShape, inner: StreamShape, bound: int) -> bool:
-    """Return whether the lists of one structure provably have all coordinates of the lists of another one below the same parent, which are
-    below `bound`."""
+    """Return whether the lists of `outer` provably have all coordinates of the lists of `inner`, which has the same parent and
+    coordinates below `bound`."""
     match outer.origin:
         case ("full", int(size)) if size >= bound:
             return True
@@ -240,7 +245,7 @@ def holds(outer: StreamShape, inner: StreamShape, bound: int) -> bool:
 
 
 def lists_are_full_or_empty(shape: StreamShape | None) -> bool:
-    """Return whether each list of a structure provably has all coordinates of its dimension, or none: as behind a sum in a
+    """Return whether each list of a structure provably has all coordinates of its dimension, or none: such as after a sum in a
     workspace, whose lists have the coordinates of all lists of another structure."""
     match shape:
         case StreamShape(origin=("full", _)):

@@ -17,11 +17,11 @@
     write_i = write(A_i.crd) y.0
     write_val = write(sum_k) y.vals
 
-One node a line: its name, its primitive with the streams it reads, its attributes. A stream is `node.port`, or `node` if the
-node makes one stream. Sides of a join are separated by `;`. A slot of an alu is `N->x`, the next stream with its implicit value,
-or a number. After the nodes: `fiber_fifo node[input]` and `depth node[input] 64`. The line of a tensor ends with `resident` if it
-lies in the configuration of the accelerator, with `buffer 65536` if its ports have reuse buffers, and with `preload 8` if it is
-preloaded.
+One node a line: its name, its primitive with the streams it reads, its attributes. A stream is `node.port`, or `node` if the node
+makes one stream. Sides of a join are separated by `;`. A slot of an alu is `N->x`, the next stream with its implicit value, or a
+number. After the nodes: `fiber_fifo node[input]` and `depth node[input] 64`. The line of a tensor ends with `resident` if the
+tensor is in the configuration of the accelerator, with `buffer 65536` if its ports have reuse buffers, and with `preload 8` if it
+is preloaded.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from fuseflow.samml.node import AttributeType
 from fuseflow.tensors import Format
 
 VALUES = "vals"
-"""The word that stands for a level where the values are written."""
+"""The word that is written in place of a level for the values of a tensor."""
 
 
 def show(graph: n.Graph) -> str:
@@ -92,7 +92,8 @@ def _show_node(node: n.Node, by_name: Mapping[str, n.Node]) -> str:
 
 
 def parse(text: str, file: str = "<text>") -> n.Graph:
-    """Read the text form. Raises `GraphError` with the line; whether the graph is valid is for `verify` to judge."""
+    """Return the graph in a text; `file` names it in errors. Raises `GraphError` with the line; `verify` checks whether the graph
+    is valid."""
     reader = _Reader()
     for number, line in enumerate(text.splitlines(), 1):
         statement = line.partition("#")[0].strip() if not line.startswith("graph ") else line.strip()
@@ -206,7 +207,7 @@ def _word(primitive: type[n.Node]) -> str:
 WORDS: dict[str, tuple[type[n.Primitive], ...]] = {
     _word(one): tuple(kind for kind in n.NODE_TYPES if _word(kind) == _word(one)) for one in n.NODE_TYPES
 }
-"""The primitives that each word of the text form stands for. Where they are several, their attributes tell them apart."""
+"""The primitives for each word of the text form. Where there are several, their attributes distinguish them."""
 
 
 def _read_join(name: str, sides: list[list[n.Port]], words: list[str]) -> n.Join:
@@ -217,7 +218,8 @@ def _read_join(name: str, sides: list[list[n.Port]], words: list[str]) -> n.Join
 
 
 def _read_plain(name: str, op: str, inputs: tuple[n.Port, ...], words: list[str]) -> n.Primitive:
-    """Read any node but a join. Where two primitives are written with one word, their attributes tell them apart."""
+    """Return a node, which is no join, from its name, the word of its primitive, its inputs and the words of its attributes.
+    Raises `GraphError` for an unknown word."""
     for kind in WORDS.get(op, ()):
         try:
             return kind(name, inputs, **read_attributes(n.ATTRIBUTES[kind], words))
@@ -229,7 +231,7 @@ def _read_plain(name: str, op: str, inputs: tuple[n.Port, ...], words: list[str]
 
 
 def read_attributes(attributes: Sequence[n.Attribute], words: Sequence[str]) -> dict[str, Any]:
-    """Return the fields of a node, given the words that `show_attributes` writes. Raises `ValueError` if they are other words."""
+    """Return the fields of a node, given the words that `show_attributes` writes. Raises `ValueError` for other words."""
     values: dict[str, Any] = {}
     left = list(words)
     for attribute, after in zip_longest(attributes, attributes[1:]):
@@ -286,7 +288,7 @@ _CODECS: Mapping[AttributeType, tuple[Callable[[Any], str], Callable[[str], Any]
     "flag": (str, _flag),
     "slots": (_show_slots, lambda text: tuple(map(_slot, text.split(",")))),
 }
-"""How a field of each type is written and read, behind its key. A level is written behind its tensor; a flag is its key."""
+"""How a field of each type is written and read, after its key. A level is written after its tensor; a flag is only its key."""
 
 
 def _integer(text: str) -> int:

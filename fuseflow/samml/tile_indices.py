@@ -1,4 +1,4 @@
-"""The indices that the tiles of a graph run over, given the indices of the tensors that it reads."""
+"""The indices along the rows and columns of the tiles of a graph, given those of the tensors that it reads."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ Indices: TypeAlias = tuple[str, str]
 
 
 def tile_indices(graph: n.Graph, loads: Mapping[str, Indices]) -> dict[str, Indices]:
-    """Return the indices of the tiles of each output. Raises `GraphError` at an operator whose operands do not fit together, because a
-    tensor has its tiles the other way round."""
+    """Return the indices of the tiles of each output; `loads` has those of the tensors that are read. Raises `GraphError` at an
+    operator whose operands do not fit together, because the tiles of a tensor are transposed."""
     indices: dict[n.Port, Indices] = {}
     results: dict[str, Indices] = {}
     for node in graph.nodes:

@@ -1,7 +1,7 @@
 """Tokens: how a nested list becomes a stream, and back (`encode`, `decode`), and when a stream is well-formed (`check`).
 
-A stream of depth d linearizes a d-deep nested list. A stop says which levels it closes, lowest and highest, level 0 being the
-innermost; an element is a coordinate, a reference or a number; `N` stands for an absent payload; `D` ends the stream.
+A stream of depth d linearizes a d-deep nested list. A stop states which levels it closes, lowest and highest, level 0 being the
+innermost; an element is a coordinate, a reference or a number; `N` is an absent payload; `D` ends the stream.
 
 >>> " ".join(map(str, encode([[1, 2], [3]], 2)))
 '1 2 S0 3 S1 D'
@@ -56,9 +56,9 @@ class Mark:
 
 
 N: Final = Mark("N")
-"""The empty token: this side has no element here. It stands for payloads only, never for coordinates."""
+"""The empty token: a payload that is absent, as where a side of a join lacks a coordinate. A coordinate is never `N`."""
 D: Final = Mark("D")
-"""The done token, which ends the stream. It stands once, as the last token."""
+"""The done token, which ends the stream. It occurs once, as the last token."""
 
 Token: TypeAlias = int | float | Stop | Mark
 Stream: TypeAlias = list[Token]
@@ -66,7 +66,7 @@ Stream: TypeAlias = list[Token]
 
 @cache
 def stop(low: int, high: int) -> Stop:
-    """Return the stop that closes levels `low`..`high`. Raises `ValueError` if there are no such levels."""
+    """Return the stop that closes levels `low`..`high`. Raises `ValueError` unless 0 <= `low` <= `high`."""
     if not 0 <= low <= high:
         raise ValueError(f"a stop closes levels low..high, not {low}..{high}")
     return Stop(low, high)
@@ -130,8 +130,8 @@ def decode(stream: Sequence[Token], depth: int) -> Any:
 
 
 def check(stream: Iterable[Token], depth: int, kind: str = "") -> None:
-    """Raise `GraphError` unless the stream is well-formed. `D` stands once and last, every stop closes an open list, and the outermost
-    list is closed exactly once. Coordinates (`kind` "crd") ascend and are never `N`."""
+    """Raise `GraphError` unless the stream is well-formed. `D` occurs once and last, every stop closes an open list, and the
+    outermost list is closed exactly once. Coordinates (`kind` "crd") ascend and are never `N`."""
     tokens = list(stream)
     if not tokens or tokens[-1] is not D or any(t is D for t in tokens[:-1]):
         raise GraphError(f"`D` must stand once, last: {show(tokens)}")

@@ -1,7 +1,8 @@
 """Verification of a graph (`verify`), and the facts of its streams that it proves (`stream_facts`).
 
-Names, declarations and edges are checked here. The nodes check themselves: the number, kinds and depths of their inputs, the tensors
-and levels that references index, and that streams which meet are aligned. A graph that passes can be executed on any data of its shapes.
+Names, declarations and edges are checked here. The nodes check themselves: the number, kinds and depths of their inputs, the
+tensors and levels that references index, and that streams which meet in a node are aligned. A graph that passes can be executed
+on any data of its shapes.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ Writer: TypeAlias = n.WriteLevel | n.WriteValues
 
 PRELOAD_HINT = "how many entries a compressed level has is known in a run alone: store it dense, or read it as it is needed"
 NAME = re.compile(r"[^\s()\[\],;#=]+")
-"""The names that tensors and nodes may have, so that the text form can hold them."""
+"""A pattern for the names of tensors and nodes, so that the text form can hold them."""
 
 
 def verify(graph: n.Graph) -> Mapping[n.Port, StreamFacts]:
@@ -48,16 +49,16 @@ class StreamProver:
         self.facts: dict[n.Port, StreamFacts] = {}
         self._context = GraphContext(graph.name, graph.declared, frozenset(graph.outputs))
         self._names = {node.name for node in graph.nodes}
-        self._nodes: dict[str, n.Node] = {}  # those that were checked
+        self._nodes: dict[str, n.Node] = {}  # the checked nodes by name
 
     @property
     def shapes(self) -> StreamShapes:
-        """The factory of the shapes of these streams."""
+        """The factory of the shapes of the streams."""
         return self._context.shapes
 
     @property
     def derivations(self) -> Mapping[StreamShape, tuple[Hashable, ...]]:
-        """The shapes that first came about by an align to a lane or a merge of lanes, with the origin that says so."""
+        """The shapes that were first made by an align to a lane or a merge of lanes, each with that origin."""
         return self._context.shapes.derivations
 
     def visit(self, node: n.Primitive) -> None:
@@ -154,7 +155,7 @@ def _verify_tensors(graph: n.Graph) -> None:
 
 
 def _verify_outer(graph: n.Graph, tensor: n.TensorDecl, name: str, count: int) -> None:
-    """Refuse a tensor that has outermost levels of one without such levels."""
+    """Raise `GraphError` unless a tensor can share the `count` outermost levels of tensor `name` (`TensorDecl.outer`)."""
     other = graph.declared.get(name)
     if other is None or other.outer is not None or not 0 < count < min(tensor.format.rank, other.format.rank):
         _refuse(graph, f"tensor `{tensor.name}` cannot have the {count} outermost levels of `{name}`")
@@ -164,7 +165,8 @@ def _verify_outer(graph: n.Graph, tensor: n.TensorDecl, name: str, count: int) -
 
 
 def _verify_names(graph: n.Graph) -> None:
-    """Refuse nodes of one name, and a node named like a stream of another node (`A_i.crd` beside the scan `A_i`)."""
+    """Raise `GraphError` for two nodes of one name, and for a node named like a stream of another node (`A_i.crd` beside the scan
+    `A_i`)."""
     _verify_unique(graph, "node", [node.name for node in graph.nodes])
     names = graph.by_name
     for node in graph.nodes:
@@ -187,7 +189,8 @@ def _verify_unique(graph: n.Graph, thing: str, names: Sequence[str]) -> None:
 
 
 def _verify_outputs(graph: n.Graph, prover: StreamProver) -> None:
-    """Refuse an output unless each of its levels and its values are written once, by streams that belong together."""
+    """Raise `GraphError` unless each level of each output, and its values, are written once, by streams that are nested in each
+    other."""
     writers: dict[tuple[str, int | None], list[Writer]] = {}
     for node in graph.nodes:
         if isinstance(node, n.WriteLevel | n.WriteValues):
@@ -218,8 +221,8 @@ def _verify_outputs(graph: n.Graph, prover: StreamProver) -> None:
 
 
 def _written_shape(graph: n.Graph, prover: StreamProver, writers: Sequence[Writer], part: str) -> StreamShape:
-    """Return the shape that the writers of a part of an output write together. Refuse several writers, unless they are the
-    writers of all lanes of one fork, in order."""
+    """Return the shape that the writers of a part of an output write together. `part` names that part in errors. Raises
+    `GraphError` for several writers that are not those of all lanes of one fork, in order."""
     first, shapes = writers[0], [prover.facts[node.inputs[0]].shape for node in writers]
     if not isinstance(first, LaneWriter):
         if len(writers) > 1:

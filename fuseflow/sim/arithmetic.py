@@ -59,8 +59,8 @@ def refuse_wide_floats(graph: n.Graph, machine: Machine) -> None:
 
 
 def refuse_wide_values(graph: n.Graph, tensors: Mapping[str, Tensor], machine: Machine) -> None:
-    """Raise `MachineError` if the machine computes in 32-bit floats, and a tensor that the graph reads or computes has a value that they
-    do not hold. Tensors that are not there are passed over."""
+    """Raise `MachineError` if the machine computes in 32-bit floats, and a tensor that the graph reads or computes has a value
+    that such floats do not hold. Tensors that `tensors` lacks are skipped."""
     if machine.arithmetic != "f32":
         return
     for decl in graph.tensors:
@@ -69,7 +69,7 @@ def refuse_wide_values(graph: n.Graph, tensors: Mapping[str, Tensor], machine: M
 
 
 def wide_type_error(subject: str, dtype: str, machine: Machine, span: Span | None = None) -> MachineError:
-    """Return the error of a tensor, called `subject`, whose elements 32-bit floats do not hold, as far as is known."""
+    """Return the error for a tensor, named `subject` in the message, of a type with values that no 32-bit float holds."""
     return MachineError(
         f"{subject} has elements of {dtype}; machine `{machine.name}` computes in 32-bit floats, which do not hold them all",
         hint="declare it `f32`, or take a machine with `arithmetic: element`",
@@ -78,7 +78,7 @@ def wide_type_error(subject: str, dtype: str, machine: Machine, span: Span | Non
 
 
 def wide_value_error(subject: str, value: float, machine: Machine, span: Span | None = None) -> MachineError:
-    """Return the error of a tensor, called `subject`, with a value that no 32-bit float holds."""
+    """Return the error for a tensor, named `subject` in the message, with a value that no 32-bit float holds."""
     return MachineError(
         f"{subject} holds {value:,}; machine `{machine.name}` computes in 32-bit floats, which hold integers up to 2^24 in magnitude and "
         "24 binary digits of other numbers",
@@ -88,7 +88,7 @@ def wide_value_error(subject: str, value: float, machine: Machine, span: Span | 
 
 
 def node_arithmetic(graph: n.Graph, node: n.Primitive, machine: Machine) -> Arithmetic:
-    """Return how a node of a graph computes on a machine."""
+    """Return the arithmetic of a node: "f64", "f32" (each step rounded to 32 bits), or "rounded" (only the result rounded)."""
     match machine.arithmetic:
         case "f64" | "f32" as everywhere:
             return everywhere
@@ -99,8 +99,8 @@ def node_arithmetic(graph: n.Graph, node: n.Primitive, machine: Machine) -> Arit
 
 
 def with_rounded_constants(graph: n.Graph, machine: Machine) -> n.Graph:
-    """Return the graph with the constants of nodes that compute in 32-bit floats, and the implicit values of such tensors, as 32-bit
-    floats, each the nearest one. A graph whose constants are such floats is returned as it is."""
+    """Return the graph with its constants rounded to 32-bit floats: those of nodes that compute in 32-bit floats, and the
+    implicit values of tensors of such floats. A graph that needs no rounding is returned unchanged."""
     if machine.arithmetic == "f64" or all(map(_is_rounded, _constants(graph))):
         return graph
     everywhere = machine.arithmetic == "f32"

@@ -28,7 +28,7 @@ class ConfigurationLoad:
 
     @classmethod
     def at(cls, peak: Fraction | float, size: int) -> ConfigurationLoad:
-        """Return the load of `size` bytes by a memory that moves `peak` bytes in a cycle, or infinitely many.
+        """Return the load of `size` bytes by a memory that moves at most `peak` bytes in a cycle (`inf`: any number).
 
         >>> from math import inf
         >>> ConfigurationLoad.at(Fraction(32), 100).cycles, ConfigurationLoad.at(inf, 100).cycles
@@ -38,7 +38,7 @@ class ConfigurationLoad:
 
     @classmethod
     def total(cls, loads: Iterable[tuple[int, ConfigurationLoad]]) -> ConfigurationLoad:
-        """Return the sum of loads, each counted as often as the number before it."""
+        """Return the sum of loads, given as pairs of a count and a load that occurs that often."""
         loads = tuple(loads)
         return cls(sum(times * load.bytes for times, load in loads), sum(times * load.cycles for times, load in loads))
 
@@ -54,7 +54,7 @@ def configuration_bytes(graph: Graph, tensors: Mapping[str, Tensor]) -> int:
 
 
 def require_room(graph: Graph, size: int, machine: Machine) -> None:
-    """Raise `MachineError` if the resident tensors of a graph have more bytes than the configuration has room for."""
+    """Raise `MachineError` if `size`, the bytes of the resident tensors of a graph, exceeds the configuration of the machine."""
     if size <= machine.config_bytes:
         return
     names = ", ".join(f"`{decl.name}`" for decl in graph.tensors if decl.resident)

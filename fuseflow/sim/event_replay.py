@@ -1,4 +1,4 @@
-"""Replays run a finished simulation again, on the simulator that ran it, and report every event of it to a sink."""
+"""A replay runs a finished simulation again, on the same simulator, and reports every event of the run to a sink."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ def replay(
     simulation: Simulation,
     progress: Callable[[int], None] | None = None,
 ) -> Replay:
-    """Return a function that runs `simulation`, which must be a run of this graph, again each time it is called. It takes a function
-    that makes an empty sink, and returns the filled sink and the last event of the run."""
+    """Return a function that repeats `simulation`, which must be a run of this graph, at each call. That function takes a
+    function that makes an empty sink, and returns the filled sink and the last event of the run."""
     deepened = replace(graph, depths=tuple({**dict(graph.depths), **simulation.depths}.items()))
 
     def run(sink: Callable[[], Sink]) -> tuple[Sink, LastEvent]:

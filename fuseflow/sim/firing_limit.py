@@ -1,4 +1,4 @@
-"""The end of a run on the reference that the engine does faster."""
+"""The error that ends a run on the reference simulator once the engine would be faster."""
 
 from __future__ import annotations
 

@@ -41,10 +41,11 @@ class Simulation:
 
     `tokens` is the number of tokens of all streams that are read. `operators` are the FLOPs by operator, with one for each value
     that a reduction folds. `depths` are the depths of the FIFOs that a machine with `fifo_depth: auto` had to deepen; a graph
-    that states them runs in the same way at once. `engine` is the simulator that ran. `memory` is None on a machine whose memory
+    with these depths runs in the same way at once. `engine` is the simulator that ran. `memory` is None on a machine whose memory
     answers at once, and `streams` is empty unless the run was asked to record them. `config_bytes` are the bytes of resident
-    tensors, in the configuration before the run begins. `kept` is the number of coordinates that each node keeps that looks
-    coordinates up in a level which it has read before. `values` is the number of values that each node with an operator applied it to.
+    tensors, in the configuration before the run begins. `kept` is the number of coordinates that each node keeps on chip, for
+    nodes that first read a level and then look coordinates up in it. `values` is the number of values to which each node with an
+    operator applied it.
     """
 
     outputs: Mapping[str, Tensor]
@@ -74,12 +75,12 @@ class Simulation:
 
     @property
     def busiest(self) -> int:
-        """The cycles that the firings of the busiest node take at least. No run of the graph can be shorter than its computation."""
+        """The least number of cycles that the firings of the busiest node take. No run of the graph can be shorter."""
         return max(node.occupied for node in self.nodes)
 
     @property
     def bound(self) -> int:
-        """The roofline bound: the cycles that computing takes at least or that moving the bytes takes at least, whichever are more."""
+        """The roofline bound: the least cycles of computing or the least cycles of moving the bytes, whichever are more."""
         return max(self.busiest, 0 if self.memory is None else self.memory.bound)
 
     @property
@@ -103,13 +104,13 @@ def simulate(
 ) -> Simulation:
     """Execute a verified graph on `machine` and return its outputs and statistics.
 
-    `engine` names the simulator, `reference` or `fast`, which give the same results; `auto` takes the reference for small runs. `expected`
-    are the firings of an estimate, if there is one, by which `auto` knows long runs at once.
-    `progress` is called now and then with the number of firings so far. With `check` every stream is verified after the run, and with
-    `record` all streams are returned. The memory is the machine's, or one that `attach` makes. Raises `GraphError` if the engine
-    gets a graph that does not verify, `MachineError` if the machine does not model what the graph asks for or has no room for its
-    resident tensors, `TensorError` if a tensor is missing or is not what the graph declares, `DeadlockError` if no node can move before
-    the end, and `SimulationError` if the streams do not fit together.
+    `engine` names the simulator, `reference` or `fast`, which return the same results; `auto` takes the reference for small runs.
+    `expected` is an estimate of the firings, 0 if there is none, by which `auto` recognizes long runs at once. `progress` is
+    called now and then with the number of firings so far. With `check` every stream is verified after the run, and with `record`
+    all streams are returned. The memory is the machine's, or one that `attach` makes. Raises `GraphError` if the engine gets a
+    graph that does not verify, `MachineError` if the machine does not support an operation of the graph or has no room for its
+    resident tensors, `TensorError` if a tensor is missing or is not what the graph declares, `DeadlockError` if no node can move
+    before the end, and `SimulationError` if the streams do not fit together.
     """
     if machine.rules == "comal":
         _refuse_depths(graph, machine)
@@ -169,7 +170,7 @@ def _result(
 
 
 def _kept_coordinates(graph: Graph, outcome: Outcome) -> dict[str, int]:
-    """Return the number of coordinates that each node keeps."""
+    """Return the number of coordinates that each locate which keeps its level holds on chip, by node."""
     return {
         node.name: outcome.elements[node.name, "crd"]
         for node in graph.nodes
@@ -205,7 +206,7 @@ def _check_tensor(graph: Graph, decl: TensorDecl, tensors: Mapping[str, Tensor])
 
 
 def _check_elements(decl: TensorDecl, tensor: Tensor) -> None:
-    """Raise `TensorError` if elements of a narrow type are declared, and the tensor has others."""
+    """Raise `TensorError` if a narrow element type is declared, and the tensor has another."""
     if DTYPES[decl.dtype].narrow and tensor.element_type.name != decl.dtype:
         raise TensorError(
             f"tensor `{decl.name}` has elements of {tensor.element_type.name}, declared {decl.dtype}",

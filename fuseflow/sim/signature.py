@@ -1,9 +1,10 @@
-"""The signature of a graph holds everything that its cycles follow from. Graphs with the same signature are simulated, or estimated,
-only once.
+"""The signature of a graph holds everything that determines its cycles. Graphs with the same signature are simulated, or
+estimated, only once.
 
-The streams of a graph are references, coordinates and values. Only a `drop` of values decides by a value which tokens there are. To all
-other nodes a value is a token like any other, and takes its time whatever it is. So two graphs pass the same tokens in the same cycles
-if they are equal up to names and read tensors of equal shapes, formats and patterns. The patterns of their results are equal, too.
+The streams of a graph are references, coordinates and values. Only a `drop` of values decides by values which tokens are emitted.
+To all other nodes a value is a token like any other, and takes its time whatever it is. So two graphs pass the same tokens in the
+same cycles if they are equal up to names and read tensors of equal shapes, formats and patterns. The patterns of their results
+are equal, too.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from fuseflow.tensors import Tensor
 @dataclass(frozen=True, slots=True)
 class RegionRepeat:
     """A region with the same signature as an earlier one. `tensors` maps the names of the earlier region's tensors to the names
-    in this region."""
+    of the matching tensors in this region."""
 
     name: str
     einsums: tuple[str, ...]

@@ -20,13 +20,13 @@ from fuseflow.sim.outcome.statistics import Outcome
 from fuseflow.tensors import Tensor
 
 REFERENCE_FIRINGS = 100_000
-"""The number of firings up to which the reference is not slower than loading the kept kernels of the engine, at a memory that answers at
-once. The measurement is in docs/engine.md."""
+"""The number of firings up to which the reference takes no longer than loading the compiled kernels of the engine, at a memory
+that answers at once. The measurement is in docs/engine.md."""
 MODELLED_SHARE = 5
-"""At a memory that is modelled, a firing takes the reference this many times as long, so it runs this many times fewer."""
+"""With a modelled memory a firing takes the reference this many times as long, so its limit of firings is divided by this."""
 FIRINGS_PER_ENTRY = 2
-"""The fewest firings that a stored entry takes where no join leaves it out: one on its coordinate and one on its value. So a run that is
-probably too long for the reference is not begun there in vain."""
+"""The fewest firings for a stored entry that no join drops: one on its coordinate and one on its value. It serves to send runs
+that are probably too long for the reference to the engine at once."""
 
 
 def run_graph(
@@ -40,10 +40,10 @@ def run_graph(
     expected: float = 0,
     verified: bool = False,
 ) -> tuple[Outcome | Deadlock, Engine]:
-    """Run a verified graph, and return its outcome and the simulator that ran it. Both simulators give the same outcome. `auto` begins
-    on the reference, unless more than `reference_firings` are `expected`, and starts again on the engine if the run takes more.
-    The memory is the machine's, or one that `attach` makes. A graph that is `verified`, but for its depths, is not verified again
-    by the engine. Raises `UsageError` for an unknown engine."""
+    """Run a verified graph, and return its outcome and the simulator that ran it. Both simulators return the same outcome. `auto`
+    begins on the reference, unless more than `reference_firings` are `expected`, and starts again on the engine if the run takes
+    more. The memory is the machine's, or the one that `attach` makes. With `verified`, the graph is not verified again before the
+    engine runs it. Raises `UsageError` for an unknown engine."""
     if engine not in ENGINES:
         raise UsageError(f"unknown engine `{engine}`", hint=did_you_mean(engine, ENGINES))
 
@@ -69,7 +69,8 @@ def run_graph(
 
 
 def _rising(progress: Callable[[int], None]) -> Callable[[int], None]:
-    """Return the progress without numbers below earlier ones: a run that starts again on the engine repeats reported numbers."""
+    """Return a progress function that drops numbers not above earlier ones: a run that starts again on the engine repeats
+    reported numbers."""
     last = -1
 
     def report(firings: int) -> None:
@@ -83,7 +84,7 @@ def _rising(progress: Callable[[int], None]) -> Callable[[int], None]:
 
 def reference_firings(graph: Graph, machine: Machine) -> int:
     """Return the number of firings up to which `auto` runs a graph on the reference."""
-    work = max((prod(decl.tile) for decl in graph.tensors), default=1)  # of a firing on a tile, as the reference does it
+    work = max((prod(decl.tile) for decl in graph.tensors), default=1)  # of a firing on a tile, in the reference
     modelled = not isinstance(machine.memory, IdealMemory)
     return REFERENCE_FIRINGS // (work * (MODELLED_SHARE if modelled else 1))
 
@@ -91,8 +92,9 @@ def reference_firings(graph: Graph, machine: Machine) -> int:
 def _advised(
     deadlock: Deadlock, fast: Callable[[Mapping[Edge, int]], Outcome | Deadlock], depths: Mapping[Edge, int]
 ) -> Deadlock:
-    """Return a deadlock whose advice is computed on the engine where the reference takes too long. A graph that is soon stuck may run
-    long once it is not. `depths` has the depths of the stuck run that differ from the graph."""
+    """Return a deadlock whose advice is computed on the engine where the reference takes too long, since a graph that is soon
+    stuck may run long with deeper FIFOs. `fast` runs the graph on the engine. `depths` has the depths of the stuck run that
+    differ from the graph."""
 
     def smallest_depth(edges: Sequence[Edge]) -> int | None:
         try:

@@ -1,4 +1,4 @@
-"""The operations without times on a machine: a graph with them can neither run on it nor be estimated for it."""
+"""The operations for which a machine has no times: a graph with one can neither run on the machine nor be estimated for it."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""The area of circuits: of each module, by yosys, and of a graph, as the sum of its modules."""
+"""The area of circuits: yosys measures each module, and the area of a graph is the sum of its modules."""

@@ -17,7 +17,8 @@ from fuseflow.resources.gates import FLIP_FLOP, GATE_EQUIVALENT, MEMORY_BIT, TEC
 
 @dataclass(frozen=True, slots=True)
 class PartArea:
-    """The area of one part and the number of them. `flip_flops` is the number in one part, and `bits` the bits of a memory."""
+    """The area of one part, and `count`, the number of such parts. `flip_flops` is the number in one part, and `bits` the bits of
+    a memory."""
 
     part: Part
     count: int
@@ -32,8 +33,8 @@ class PartArea:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CircuitArea:
-    """The area of the circuit of a graph, part by part, in gate equivalents. With a library of the user it is in the unit of the library,
-    mostly square micrometres, and memories are left out, since a library of gates has none."""
+    """The area of the circuit of a graph, part by part, in gate equivalents. With a library of the user the area is in the unit
+    of the library, mostly square micrometres, and memories are left out, since a library of gates has none."""
 
     name: str
     nodes: int
@@ -55,7 +56,7 @@ class CircuitArea:
         return sum(part.count * part.bits for part in self.parts)
 
     def to_json(self) -> dict[str, Any]:
-        """Return the area as plain values."""
+        """Return the area as a JSON object, with a row for each part and the area of each node."""
         return {
             "region": self.name,
             "nodes": self.nodes,
@@ -80,9 +81,9 @@ class CircuitArea:
 
 
 def circuit_areas(circuits: Sequence[Circuit], liberty: Liberty | None = None) -> Iterator[CircuitArea]:
-    """Return the area of each circuit. Parts that were not synthesized before are synthesized, and their cells are kept.
+    """Yield the area of each circuit. Parts that were not synthesized before are synthesized, and their cells are cached.
 
-    Raises `HardwareError` if yosys is not there, if it refuses something, or if a FIFO has no bound.
+    Raises `HardwareError` if yosys is not installed, if yosys refuses a module, or if a FIFO has no bound.
     """
     kept = KeptCells.of(version(), liberty)
     for circuit in counted(circuits, "synthesizing regions"):

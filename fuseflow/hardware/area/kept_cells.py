@@ -1,6 +1,6 @@
-"""Cells that were synthesized before, kept by the text of the part: no module is synthesized twice.
+"""A cache of synthesized cells, by the text of the part: no module is synthesized twice.
 
-The files are private: a file that others could write is not read, and a damaged file counts as none.
+The files are private: a file that others could write is not read, and a damaged file is ignored.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ FOLDER = "area"
 
 @dataclass(frozen=True, slots=True)
 class KeptCells:
-    """The cells of parts, as one version of yosys made them for a library, or for generic gates. `directory` is None where none can be
-    trusted, and then nothing is kept."""
+    """The cached cells of parts, from one version of yosys for one library, or for generic gates (`made_by`). `directory` is None
+    where no directory can be trusted, and then nothing is cached."""
 
     directory: Path | None
     made_by: str
@@ -39,7 +39,7 @@ class KeptCells:
         return cls(private_directory(cache_root() / FOLDER), f"{version}\n{STEPS}\n{GATES}\n{OPTIMIZE}\n{library}")
 
     def read(self, part: Part) -> Cells | None:
-        """Return the cells of a part, or None if they are not known."""
+        """Return the cached cells of a part, or None if there are none."""
         if self.directory is None:
             return None
         content = read_private(self._path(part))
@@ -48,7 +48,7 @@ class KeptCells:
         return readable_cells(content)
 
     def write(self, part: Part, cells: Cells) -> None:
-        """Keep the cells of a part, if that is possible."""
+        """Write the cells of a part to the cache, if that is possible."""
         if self.directory is not None:
             with suppress(OSError):
                 write_private(self._path(part), json.dumps(cells.to_json(), sort_keys=True).encode())
@@ -61,7 +61,7 @@ class KeptCells:
 
 
 def readable_cells(content: bytes) -> Cells | None:
-    """Return the cells that a file holds, or None if it holds none, or generic gates without a known area."""
+    """Return the cells in the content of a cache file, or None if it is damaged or has generic gates without a known area."""
     try:
         cells = _cells(parse_json(content, "what was kept"))
     except (FileError, ValueError, KeyError, TypeError, AttributeError, OverflowError):

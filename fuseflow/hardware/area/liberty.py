@@ -1,4 +1,4 @@
-"""A library of cells that the user has, in the Liberty format: a bounded text. Yosys reads the cells and their areas."""
+"""A library of cells of the user, in the Liberty format, of a bounded size. Yosys reads the cells and their areas."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from fuseflow.errors import FileError
 from fuseflow.filesystem import read_text
 
 MOST_BYTES = 64 * 1024 * 1024
-"""The size that a file may have."""
+"""The largest size of a library file."""
 _CELL = re.compile(r"\bcell\s*\(\s*\"?([\w.$\[\]]+)\"?\s*\)\s*\{")
 _FLIP_FLOP = re.compile(r"\bff\s*\(")
 _LIBRARY = re.compile(r"\blibrary\s*\(\s*\"?([\w.$-]+)\"?\s*\)\s*\{")
@@ -20,8 +20,8 @@ _AREA = re.compile(r"\barea\s*:\s*\"?([0-9.eE+-]+)\"?\s*;")
 
 @dataclass(frozen=True, slots=True)
 class Liberty:
-    """The text of a library with at least a cell that has an area and a flip-flop. `name` is the name that the library gives
-    itself. `flip_flops` are the names of such cells."""
+    """The text of a library that has at least one cell with an area, and a flip-flop. `name` is the library's name in the text.
+    `flip_flops` are the names of the cells that are flip-flops."""
 
     path: Path
     name: str

@@ -1,4 +1,4 @@
-"""The parts of a circuit: modules of nodes, channels, units of arithmetic, and memories. Equal parts are one."""
+"""The parts of a circuit: modules of nodes, channels, units of arithmetic, and memories. Equal parts are counted together."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from fuseflow.hardware.units import library_closure
 from fuseflow.memory.settings import TimedMemory
 
 PartKind: TypeAlias = Literal["primitive", "fifo", "unit", "port", "memory"]
-"""The kind of a part: the control of a node, a FIFO, a unit of arithmetic, a port at the memory, or a memory on the chip.
-Workspaces and deep FIFOs have one."""
+"""The kind of a part: the control of a node, a FIFO, a unit of arithmetic, a port at the memory, or a memory on the chip, as in
+workspaces and deep FIFOs."""
 
 FIFO, MEMORY = (file.removesuffix(".sv") for file in (CHANNEL, CHANNEL_MEMORY))
 _INSTANCE = re.compile(r'hw\.instance "[^"]*" @(\w+)(?:<([^>]*)>)?\(')
@@ -29,8 +29,8 @@ _PARAMETER = re.compile(r"(\w+): i32 = (\d+)")
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A module, with its parameters. `name` says what it is, as in `scan` or `64 x 34`. The module of a node is known by its `body`,
-    its text in MLIR. Each other one is the `module` of a file."""
+    """A module, with its parameters. `name` is for people, such as `scan` or `64 x 34`. The module of a node is identified by its
+    `body`, its text in MLIR; any other is the module `module` of a file in the folder `sv`."""
 
     kind: PartKind
     name: str
@@ -44,14 +44,14 @@ class Part:
 
     @property
     def files(self) -> tuple[str, ...]:
-        """The files of the folder `sv` that define the part, or for a module of a node, the files of its instances."""
+        """The files of the folder `sv` that define the part, or for the module of a node, the files of the modules inside it."""
         if self.kind == "primitive":
             return tuple(sorted({file for part, _ in instances(self.body) for file in part.files}))
         return tuple(library_closure([self.module]))
 
 
 def instances(body: str) -> Iterator[tuple[Part, int]]:
-    """Yield the units and memories that have instances in the module of a node, each with the number of instances."""
+    """Yield the units and memories that have instances in a module's text (`body`), each with the number of instances."""
     counts = Counter((match[1], match[2] or "") for match in _INSTANCE.finditer(body))
     for (module, text), count in counts.items():
         parameters = tuple((name, int(value)) for name, value in _PARAMETER.findall(text))
@@ -68,8 +68,8 @@ def _instance(module: str, parameters: tuple[tuple[str, int], ...]) -> Part:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CircuitParts:
-    """The parts of a circuit, with the number of each, by the node that they belong to. A channel belongs to its reader. `modules` are the
-    names that the modules of nodes have in the SystemVerilog of the circuit, by their text."""
+    """The parts of a circuit, with the number of each, by the node to which they belong. A channel belongs to its reader.
+    `modules` maps the text of each node's module to its name in the SystemVerilog of the circuit."""
 
     circuit: Circuit
     by_node: Mapping[str, Counter[Part]]
@@ -100,7 +100,7 @@ class CircuitParts:
 
     @property
     def total(self) -> Counter[Part]:
-        """All parts, in the order in which nodes have them first."""
+        """All parts of the circuit with their numbers, in the order of their first node."""
         total: Counter[Part] = Counter()
         for parts in self.by_node.values():
             total.update(parts)
@@ -108,7 +108,7 @@ class CircuitParts:
 
 
 def _fifo(channel: Channel, width: int) -> list[Part]:
-    """Return the parts of a channel. The words of a deep one are in a memory."""
+    """Return the parts of a channel for tokens of `width` bits: the FIFO and, if it is deep, a memory for its words."""
     assert channel.depth is not None, "all FIFOs have a bound"
     latency = f", latency {channel.latency}" if channel.latency > 1 else ""
     parameters = ("W", width), ("D", channel.depth), ("L", channel.latency)
@@ -119,14 +119,15 @@ def _fifo(channel: Channel, width: int) -> list[Part]:
 
 @cache
 def shallow_slots(module: str = FIFO) -> int:
-    """Return the most tokens of a FIFO that lie in flip-flops, which its module says."""
+    """Return the most tokens that the FIFO `module` keeps in flip-flops, read from its SystemVerilog. A deeper FIFO has a
+    memory."""
     depth = re.search(r"SHALLOW = (\d+);", library_text(f"{module}.sv"))
     assert depth is not None
     return int(depth[1])
 
 
 def _port(instance: str) -> Part:
-    """Return the part of a port. Ports that differ only in their number are the same part."""
+    """Return the part of a port, from the MLIR text of its instance. Ports that differ only in their number are the same part."""
     match = _INSTANCE.search(instance)
     assert match is not None and match[2] is not None, "a port is an instance with parameters"
     values = {name: int(value) for name, value in _PARAMETER.findall(match[2])}

@@ -1,6 +1,6 @@
-"""Synthesis by yosys: the gates of modules, or their area in the cells of a library that the user has.
+"""Synthesis by yosys: the gates of modules, or their area in the cells of a library of the user.
 
-Each part is synthesized alone. The module of a node is synthesized around its units and memories, which are parts of their own.
+Each part is synthesized alone. The module of a node is synthesized without its units and memories, which are separate parts.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from fuseflow.resources.gates import SQUARE_MICROMETRES
 
 PROGRAM = "yosys"
 GATES = "NAND,NOR,AND,OR,XOR,XNOR,MUX,AOI3,OAI3"
-"""The gates that logic becomes, besides the inverter. Each has a row in the table of areas."""
+"""The gates to which logic is mapped, besides the inverter. Each has a row in the table of areas."""
 REWRITE = "balance;rewrite;refactor;balance;rewrite;rewrite,-z;balance;refactor,-z;rewrite,-z;balance"
 OPTIMIZE = f"+strash;ifraig;{REWRITE};ifraig;dc2;strash;dch,-f;map,-a"
 """The script of `abc` for the logic. Its own script takes minutes for a divider, and this one seconds."""
@@ -35,19 +35,20 @@ LIBERTY = "cells.lib"
 CELLS = "a library needs an inverter, gates, and a flip-flop without reset that is clocked by a rising edge"
 """The hint where a library lacks cells."""
 SECONDS = 600
-"""A synthesis that takes more seconds is given up."""
+"""The most seconds of one synthesis."""
 PROBE = "module probe(input c, input a, input b, output reg q);\n  always @(posedge c) q <= a & b;\nendmodule\n"
 PROBE_SECONDS, BYTES_A_SECOND, PROBE_KILOBYTES = 2, 1 << 20, 1 << 20
-"""The limits of the first use of a library: seconds of a processor, bytes for each further second, and kilobytes of memory."""
+"""The limits of the first use of a library: processor seconds, bytes of the library for each further second, and kilobytes of
+memory."""
 STEPS = "proc\nflatten\nsynth -run coarse: -noabc -nordff\ndfflegalize -cell $_DFF_P_ x\nsimplemap"
-"""The steps that make simple gates and flip-flops of a module. Read ports of memories get no registers of their own."""
+"""The steps that turn a module into simple gates and flip-flops. Read ports of memories get no registers."""
 
 _COUNT = re.compile(r"^ {5,}(\$?[\w$\\.=]+) +(\d+)$", re.MULTILINE)
 _AREA = re.compile(r"Chip area for (?:top )?module .*: ([\d.e+]+)$", re.MULTILINE)
 
 
 def version() -> str:
-    """Return the version that yosys prints. Raises `HardwareError` if yosys is not there."""
+    """Return the version that yosys prints. Raises `HardwareError` if yosys is not installed."""
     if shutil.which(PROGRAM) is None:
         raise HardwareError(
             f"areas are those of gates that `{PROGRAM}` makes, and it is not there",
@@ -69,9 +70,9 @@ class Cells:
 
 
 def synthesize(parts: CircuitParts, missing: Sequence[Part], liberty: Liberty | None = None) -> dict[Part, Cells]:
-    """Return the cells of some parts of a circuit that are no memories. Raises `HardwareError` if yosys refuses one.
+    """Return the cells of the parts `missing` of a circuit, which are no memories. Raises `HardwareError` if yosys refuses one.
 
-    Each part has a yosys of its own, since the result for a module depends on the modules that yosys read before.
+    Each part has a separate run of yosys, since the result for a module depends on the modules that yosys read before.
     """
     if not missing:
         return {}
@@ -97,7 +98,7 @@ def synthesize(parts: CircuitParts, missing: Sequence[Part], liberty: Liberty | 
 
 
 def _commands(number: int, part: Part, parts: CircuitParts, liberty: Liberty | None) -> str:
-    """Return the script that synthesizes one part and writes its statistics."""
+    """Return the yosys script that synthesizes one part and writes its statistics to the file `NUMBER.txt`."""
     boxed: tuple[str, ...]
     sources: tuple[str, ...]
     if part.kind == "primitive":
@@ -118,8 +119,8 @@ def _commands(number: int, part: Part, parts: CircuitParts, liberty: Liberty | N
 
 
 def _require_usable(folder: Path, liberty: Liberty) -> None:
-    """Raise `HardwareError` for a library with which yosys cannot map one gate and one flip-flop: it does not survive, or never
-    finishes, some texts."""
+    """Raise `HardwareError` for a library with which yosys cannot map one gate and one flip-flop: it crashes, or never finishes,
+    on some texts. The trial runs in `folder` with limits on time and memory."""
     (folder / "probe.v").write_text(PROBE, encoding="utf-8")
     mapping = f"dfflibmap -liberty {LIBERTY}\nabc -liberty {LIBERTY}\nstat -liberty {LIBERTY}"
     (folder / "probe.ys").write_text(f"read_verilog probe.v\n{STEPS}\n{mapping}\n", encoding="utf-8")
@@ -152,7 +153,7 @@ def _run(folder: Path, script: str, liberty: Liberty | None) -> None:
 
 
 def _cells(file: Path, liberty: Liberty | None) -> Cells:
-    """Return the cells that the statistics of yosys list."""
+    """Return the cells in a file of statistics of yosys. Raises `HardwareError` if one has no area or no cell in the library."""
     text = file.read_text(encoding="utf-8")
     listed = {name: int(count) for name, count in _COUNT.findall(text) if not _is_instance(name)}
     counts = dict(sorted(listed.items()))
@@ -170,7 +171,7 @@ def _cells(file: Path, liberty: Liberty | None) -> Cells:
 
 
 def _is_instance(cell: str) -> bool:
-    """Whether a cell is a unit or a memory, which is a part of its own."""
+    """Return whether a cell is a unit or a memory, which is a separate part."""
     return "ff_" in cell and (cell.startswith(("ff_", "$paramod")))
 
 

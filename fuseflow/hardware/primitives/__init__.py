@@ -1,5 +1,5 @@
-"""The rules of every primitive that has a circuit: the rules in `fuseflow.primitives`, and of primitives that read, write,
-compute or have workspaces, one file for each family, whose `RULES` are found here."""
+"""The rules of every primitive that has a circuit: those in `fuseflow.primitives`, and one file here, with `RULES`, for each
+family of primitives that read, write, compute or have workspaces."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""The ports of a node at a memory that takes time: rules that ask for lines, and conditions that a line is there. They make the
+"""The ports of a node at a memory that takes time: rules that request lines, and conditions that a line has come. They make the
 same requests in the same cycles as `fuseflow.sim.reference.memory_ports`.
 
-A request is the number of a line in the array of the port. It is a token of an output that has as much room as requests may be without an
-answer. A process that waits for an answer compares the number of answers that its port had with the number that it needs.
+A request is the number of a line in the array of the port. It is a token of an output that has room for the requests that may be
+unanswered. A process that waits for an answer compares the number of answers so far with the number that it needs.
 """
 
 from __future__ import annotations
@@ -19,20 +19,21 @@ from fuseflow.rules.rules import Head, Module
 from fuseflow.samml.lane_writers import LanePart
 
 Gives = Callable[[Expr], Mapping[str, Expr]]
-"""The tokens of the last firing that asks. The argument is the number of answers with which the last line is there."""
+"""A function that returns the tokens of the last requesting firing, from the number of answers after which the last line has
+come."""
 
 LINES = "_lines"
-"""The suffix of the array of a port that reads ahead, behind the kind. It has one element, the number of lines."""
+"""The suffix, after the kind, of the name of an array with one element: the number of lines that a port fetches ahead."""
 
 
 def elements_in_flight(memory: TimedMemory, bits: int) -> int:
-    """Return how many elements of `bits` bits a port holds for its node: all elements of the lines that may be on their way."""
+    """Return how many elements of `bits` bits a port may have requested ahead: all those in the lines that may be unanswered."""
     return memory.outstanding * max(8 * memory.line // bits, 1)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Bits:
-    """Bits of an array, from `low` to `last`. `spans` says that they may lie in several lines."""
+    """A range of bits of an array, from number `low` to number `last`. `spans` says that they may lie in several lines."""
 
     low: Expr
     last: Expr
@@ -41,8 +42,8 @@ class Bits:
 
 @dataclass(frozen=True, slots=True)
 class Extent:
-    """The bits that a port is asked for at once, in an array of elements of `bits` bits: `size` bits, or any number if it is
-    None, from a multiple of `stride` on. The factor of `stride` has `index` bits."""
+    """The range of bits that one request of a node covers, in an array of elements of `bits` bits: `size` bits (None: any number)
+    from a multiple of `stride` on. The factor of `stride` has `index` bits."""
 
     bits: int
     stride: int
@@ -51,28 +52,28 @@ class Extent:
 
     @property
     def width(self) -> int:
-        """The bits of the number of a bit of the array."""
+        """The width of the number of a bit of the array."""
         return self.index + max(self.stride, self.size or 0).bit_length() + 1
 
     def at(self, number: Expr, memory: TimedMemory) -> Bits:
-        """Return the bits from a multiple of the stride on, where the size is known."""
+        """Return the `size` bits from `number` times the stride on."""
         assert self.size is not None
         low = number.fit(self.width) * self.stride
         inside = 8 * memory.line % self.stride == 0 and self.size <= self.stride
         return Bits(low, low + (self.size - 1), not inside)
 
     def between(self, number: Expr, behind: Expr) -> Bits:
-        """Return the bits from a multiple of the stride up to another one."""
+        """Return the bits from `number` times the stride up to `behind` times the stride."""
         return Bits(number.fit(self.width) * self.stride, behind.fit(self.width) * self.stride - 1, True)
 
     def most_lines(self, memory: TimedMemory) -> int:
-        """The most lines that hold the bits asked for at once."""
+        """The most lines over which the bits of one request of a node spread."""
         return 1 << self.width if self.size is None else (self.size - 1) // (8 * memory.line) + 2
 
 
 @dataclass(eq=False)
 class ReadPort(ABC):
-    """A port that reads an array. `answers` counts the answers that it had."""
+    """A port of module `m` that reads the array `kind` of a node. `answers` is the number of answers that it had."""
 
     m: Module
     kind: str
@@ -81,7 +82,7 @@ class ReadPort(ABC):
     answers: Expr = field(init=False)
     shift: int = field(init=False)
     lines: int = field(init=False)
-    """The bits of the number of a line, and of the number behind it."""
+    """The width of the number of a line, and of the number after the last line."""
 
     def __post_init__(self) -> None:
         self.shift = (8 * self.memory.line).bit_length() - 1
@@ -92,27 +93,28 @@ class ReadPort(ABC):
         return self.m.ports[self.kind].request
 
     def line(self, bit: Expr) -> Expr:
-        """Return the number of the line in which a bit lies."""
+        """Return the number of the line in which a bit, given by its number, lies."""
         return (bit >> min(self.shift, (1 << bit.width) - 1)).fit(self.lines) if self.shift < bit.width else const(0, self.lines)
 
     def sent(self, line: Expr) -> dict[str, Expr]:
-        """Return the token of a request."""
+        """Return the token that requests a line, by the name of the port's output."""
         return {self.request: self.m.value(self.request, line)}
 
     @abstractmethod
     def ask(
         self, label: str, when: Expr, bits: Bits, takes: Sequence[Head], gives: Gives, sets: Mapping[str, Expr | int], on: str
     ) -> None:
-        """Add the rules of a process that asks for bits."""
+        """Add the rules with which process `on`, if `when` holds, requests bits. The last firing takes `takes`, emits `gives` and
+        sets `sets`."""
 
     @abstractmethod
     def is_answered(self, needed: Expr) -> Expr:
-        """Return whether the port had `needed` answers."""
+        """Return the condition that the port had at least `needed` answers."""
 
 
 class DemandPort(ReadPort):
-    """A port that reads the lines that its asker names. A register holds the number behind the last line, and bits in that line
-    need no request. `issued` counts the requests."""
+    """A port that reads lines on demand of a process, the asker. A register holds the number after the last requested line, and
+    bits in that line need no request. `issued` counts the requests."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -125,8 +127,8 @@ class DemandPort(ReadPort):
     def ask(
         self, label: str, when: Expr, bits: Bits, takes: Sequence[Head], gives: Gives, sets: Mapping[str, Expr | int], on: str
     ) -> None:
-        """Add the rules of a process that asks for bits: one firing for each new line, and one firing if no line is new. The last
-        one takes and gives."""
+        """Add the rules of a process that requests bits: one firing for each new line, and one firing if no line is new. The last
+        firing takes and emits tokens."""
         m, kind = self.m, self.kind
         first, last = self.line(bits.low), self.line(bits.last)
         known = (first + 1).is_(self.behind)
@@ -144,13 +146,14 @@ class DemandPort(ReadPort):
         m.rule(label, when & at.is_(last), takes, gives=given, sets={**sets, **after, **issued}, on=on)
 
     def is_answered(self, needed: Expr) -> Expr:
-        """Both counts wrap around, and differ by less than half of their range."""
+        """Return the condition that `needed` answers came. Both counts wrap around, and differ by less than half of their
+        range."""
         return (self.answers - needed).bits(needed.width - 1, 1).is_(0)
 
 
 class PrefetchPort(ReadPort):
-    """A port that reads a whole array in order, ahead of its asker. A process of its own asks for line n in the cycle after line
-    n - `prefetch` was needed. `touched` counts the lines that were needed, and `fetched` the lines that were requested."""
+    """A port that reads a whole array in order, ahead of its use. A separate process requests line n in the cycle after line n -
+    `prefetch` was first needed. `touched` counts the lines that were needed, and `fetched` the lines that were requested."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -167,7 +170,7 @@ class PrefetchPort(ReadPort):
     def ask(
         self, label: str, when: Expr, bits: Bits, takes: Sequence[Head], gives: Gives, sets: Mapping[str, Expr | int], on: str
     ) -> None:
-        """Add the rule of a process that needs bits, which another process asks for."""
+        """Add the rule of a process that needs bits, which the fetching process requests."""
         behind = self.line(bits.last) + 1
         touched = mux(self.touched < behind, behind, self.touched)
         self.m.rule(label, when, takes, gives=gives(behind), sets={**sets, f"{self.kind}_touched": touched}, on=on)
@@ -177,7 +180,8 @@ class PrefetchPort(ReadPort):
 
 
 def read_port(context: NodeContext, m: Module, kind: str, extent: Extent) -> ReadPort:
-    """Return a port that reads an array of a node."""
+    """Return a port that reads an array of a node: ahead of use if the node reads in order and the memory prefetches, else on
+    demand."""
     assert context.memory is not None
     fetches = context.in_order and context.memory.prefetch > 0
     return (PrefetchPort if fetches else DemandPort)(m, kind, context.memory, extent)
@@ -185,8 +189,8 @@ def read_port(context: NodeContext, m: Module, kind: str, extent: Extent) -> Rea
 
 @dataclass(frozen=True, slots=True)
 class Advance:
-    """The effects of a firing that writes on its port: `full` lines are full then, or left. `sets` are registers after it, and
-    `line` is the number of the last line if any are sent."""
+    """The effects of a writing firing on its port: `full` lines are then full, or left behind. `sets` are registers after the
+    firing, and `line` is the number of the open line after it, if any line is sent."""
 
     full: Expr
     sets: Mapping[str, Expr | int]
@@ -194,12 +198,12 @@ class Advance:
 
 
 class WritePort:
-    """A port that writes an array from its start. `fill` are the bits in its last line, and `line` is the number of this line. A
-    line is sent once it is full. A firing writes `size` bits, with which `most` lines are full at most."""
+    """A port that writes an array from its start. The open line has number `line` and `fill` bits. A line is sent once it is
+    full. A firing writes `size` bits, which fill at most `most` lines."""
 
     def __init__(self, context: NodeContext, m: Module, kind: str, size: int, filled: int = 0, gap: int = 0) -> None:
-        """Make a port that writes `size` bits at a time. At the start there are `filled` bits, and `gap` bits of other lanes may
-        follow the written ones."""
+        """Make a port that writes `size` bits at a time. At the start `filled` bits are skipped, and `gap` bits of other lanes
+        may follow written bits."""
         assert context.memory is not None
         self.m, self.kind, self.size, self.gap = m, kind, size, gap
         self.line_bits = 8 * context.memory.line
@@ -214,7 +218,7 @@ class WritePort:
 
     @property
     def is_begun(self) -> Expr:
-        """Whether after `D` the last line has bits that were not sent."""
+        """The condition that after `D` the last line has bits that were not sent."""
         return self.fill.is_not(0)
 
     def put(
@@ -226,8 +230,8 @@ class WritePort:
         gives: Mapping[str, Expr],
         sets: Mapping[str, Expr | int],
     ) -> None:
-        """Add the rules of a firing that writes: one firing for each line that is full then, or one firing if none is. The last
-        one takes and gives. `sent` counts the lines sent before."""
+        """Add the rules that write if `when` holds: one firing for each line that gets full, or one firing if none does. The last
+        firing takes `takes`, inspects `looks`, and emits `gives`."""
         m, width = self.m, count_bits(self.most + 1)
         total = self.fill.fit(self.shift + width) + self.size
         sent = m.register(f"{self.kind}_sent", width) if self.most > 1 else const(0, width)
@@ -242,20 +246,22 @@ class WritePort:
         m.rule(f"{label} fills", when & fills, takes, looks, {**gives, **self.asked()}, {**after, f"{self.kind}_line": made.line})
 
     def advance(self, total: Expr, sent: Expr) -> Advance:
-        """Return the effects once there are `total` bits from the start of a line on, and `sent` lines of them are sent."""
+        """Return the effects of a firing after which `total` bits are written from the start of the open line on, of which `sent`
+        lines are sent."""
         return Advance(total.bits(self.shift, sent.width), {f"{self.kind}_fill": total.bits(0, self.shift)}, self.line + 1)
 
     def asked(self) -> dict[str, Expr]:
-        """Return the token of the request that writes the line."""
+        """Return the token of the request that writes the open line, by the name of the port's output."""
         return {self.request: self.m.value(self.request, self.line)}
 
 
 class LanePort(WritePort):
-    """A port that writes the part of an array that a lane has. A line is also sent once it is left, where the gap behind a run begins. The
-    lines that are full or left are those that would be full with the gap, or with so much of it as fills any line."""
+    """A port that writes a lane's share of an array. A line is also sent when it is left, where the gap after a run of entries
+    begins. The lines to send are those that would be full with the gap (or with as much of the gap as fills any line)."""
 
     def __init__(self, context: NodeContext, m: Module, kind: str, size: int, part: LanePart) -> None:
-        """Make a port that writes `size` bits at a time. A register counts the entries of a run behind the next one."""
+        """Make a port that writes `size` bits at a time, in the runs of `part`. A register counts the remaining entries of a
+        run."""
         super().__init__(context, m, kind, size, part.first * size, part.gap * size)
         self.ends, self.counted = YES, dict[str, Expr | int]()
         if part.run > 1:
@@ -265,11 +271,12 @@ class LanePort(WritePort):
 
     @property
     def is_begun(self) -> Expr:
-        """Whether after `D`, which comes behind a run, the last line has bits before the gap that were not sent."""
+        """The condition that after `D`, which follows a run, the last line has bits before the gap that were not sent."""
         return const(self.gap, self.shift) < self.fill if self.gap < self.line_bits else NO
 
     def advance(self, total: Expr, sent: Expr) -> Advance:
-        """Return the effects once there are `total` bits from the start of a line on, and `sent` lines of them are sent."""
+        """Return the effects of a firing after which `total` bits are written from the start of the open line on, of which `sent`
+        lines are sent."""
         lines, bits = (self.gap >> self.shift) % (1 << self.number_bits), self.gap % self.line_bits
         full = mux(self.ends, total + self.passed, total)
         behind = mux(self.ends, total + bits, total)

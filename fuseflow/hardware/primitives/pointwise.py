@@ -1,4 +1,4 @@
-"""Locate and load have one firing for each token, and aligned inputs."""
+"""The rules of locate and load, which have aligned inputs and fire once for each token."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def locate(node: n.Locate, context: NodeContext, m: Module) -> None:
 
 
 def located(m: Module, heads: Sequence[Head], out: str, absent: Expr, reference: Expr, ready: Expr) -> None:
-    """The rules of a locate that is `ready`: a token gives its reference, or `N` where it is absent."""
+    """Add the rules of a locate: if `ready`, each token emits `reference`, or `N` if `absent`. Control tokens pass."""
     control = heads[0].control
     m.rule("control", ready & control, heads, gives={out: m.passed(out, heads[0])}, closes=True)
     m.rule("absent", ready & ~control & absent, heads, gives={out: m.mark(out, EMPTY)})
@@ -37,30 +37,32 @@ def located(m: Module, heads: Sequence[Head], out: str, absent: Expr, reference:
 
 
 PLACE_BITS = WORD.bit_length() - 1
-"""The bits of the place of a bit in a word."""
+"""The width of the index of a bit in a word of a bitmap."""
 
 
 def bitmap_word(parent: Expr, crd: Head, size: int) -> tuple[Expr, Expr]:
-    """Return the number of the word that has the bit of a coordinate, and the place of the bit in it."""
+    """Return the number of the word of a bitmap with the bit of a coordinate below `parent`, and the bit's index in the word."""
     return parent * words(size) + (crd.payload >> PLACE_BITS), crd.payload.bits(0, PLACE_BITS)
 
 
 def bitmap_reference(m: Module, word: Expr, place: Expr) -> tuple[Expr, Expr]:
-    """Return whether a coordinate is stored, and its reference: the rank of its word, and the bits set below its own in that word."""
+    """Return two expressions: whether bit `place` of a word is set, so its coordinate is stored, and the coordinate's reference,
+    the rank of the word plus the number of lower bits that are set."""
     bits, rank = m.array("bits", word, WORD), m.array("rank", word, word.width)
     mask = const(1, WORD) << place.fit(WORD)
     return (bits & mask).is_not(0), rank + count_ones(bits & (mask - 1)).fit(word.width)
 
 
 def _locate_kept(context: NodeContext, m: Module, crd: Head, out: str, size: int) -> None:
-    """First the coordinates of the level are kept, one in each firing, with a bit and a word of memory for each coordinate."""
+    """Add the rules of a locate that first keeps the coordinates of its level, one in each firing, with a bit and a word for
+    each."""
     kept = KeptLevel(context, m, size)
     m.rule("keeps", kept.loading, sets=kept.sets, stores=kept.stores)
     located(m, [crd], out, kept.absent(crd), kept.reference(crd), ~kept.loading)
 
 
 class KeptLevel:
-    """The coordinates of a level that is kept: it is `loading` while some are missing. `sets` and `stores` keep the next one."""
+    """The coordinates of a kept level. `loading` holds while some are missing. `sets` and `stores` keep the next one."""
 
     def __init__(self, context: NodeContext, m: Module, size: int) -> None:
         context.require_keys(size, (size,))

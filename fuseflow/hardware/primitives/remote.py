@@ -1,4 +1,5 @@
-"""The nodes that ask a memory that takes time, and their rules there. Computed levels and resident tensors need no memory."""
+"""The nodes that make requests to a memory that takes time, and their rules there. Computed levels and resident tensors need
+none."""
 
 from __future__ import annotations
 
@@ -12,7 +13,7 @@ from fuseflow.samml import nodes as n
 
 
 def asks(node: n.Node, context: NodeContext) -> bool:
-    """Return whether a node is at the memory."""
+    """Return whether a node makes requests to the memory of the machine."""
     if context.memory is None or not isinstance(node, n.TensorUser) or not node.asks_memory(context.declared):
         return False
     return not isinstance(node, n.Scan | n.WriteLevel) or bool(context.level(node).stored)

@@ -1,8 +1,8 @@
-"""Scans and locates that ask a memory that takes time for all that they need before they go on: askers, one behind the other, and gates
-behind them, which let a token through once its answers are there.
+"""Scans and locates that request all that a token needs from a memory that takes time: processes in series that request (askers),
+and processes after them (gates) that pass a token on once its answers have come.
 
-A scan of a bitmap asks for the rank and the words of its fiber, a locate for one word and its rank, and a locate that keeps its level for
-the coordinates of that.
+A scan of a bitmap requests the rank and the words of its fiber, a locate one word and its rank, and a locate that keeps its level
+all coordinates of the level.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from fuseflow.samml import nodes as n
 from fuseflow.tensors.levels.base import StoredArray
 
 POINT = "point"
-"""The process of a locate that says which elements are asked for."""
+"""The process of a locate that determines which elements are requested."""
 
 
 def looked_up_scan(node: n.Scan, context: NodeContext, m: Module, arrays: Sequence[StoredArray]) -> None:
-    """A scan that goes through a fiber once all of it is there."""
+    """Add the rules of a scan that requests a whole fiber (`arrays`), and walks the fiber once it has come."""
     level, outs = context.level(node), context.outputs(m)
     extents = [scanned_extent(stored, context.index) for stored in arrays]
     requests, tokens = _chain(context, m, context.input(m, 0), arrays, extents, behind=True)
@@ -41,7 +41,7 @@ def looked_up_scan(node: n.Scan, context: NodeContext, m: Module, arrays: Sequen
 
 
 def locate(node: n.Locate, context: NodeContext, m: Module) -> None:
-    """A locate in a bitmap. The number of the word that has the bit of a coordinate is the number of its rank, too."""
+    """Add the rules of a locate in a bitmap. The word with the bit of a coordinate and its rank have the same number."""
     level, size, index = context.level(node), context.size(node), context.index
     heads, arrays = context.inputs(m), level.points(size)
     (out,) = context.outputs(m)
@@ -61,7 +61,7 @@ def locate(node: n.Locate, context: NodeContext, m: Module) -> None:
 
 
 def kept_locate(node: n.Locate, context: NodeContext, m: Module, entries: StoredArray) -> None:
-    """A locate that keeps its level. First it asks for all coordinates, with no tokens beside them, and keeps them; then it looks
+    """Add the rules of a locate that keeps its level (`entries`). First it requests and keeps all coordinates; then it looks
     tokens up, without requests."""
     crd, index, extent = context.input(m, 0), context.index, Extent(entries.bits, entries.bits, entries.bits, context.index)
     (out,) = context.outputs(m)
@@ -80,8 +80,8 @@ def kept_locate(node: n.Locate, context: NodeContext, m: Module, entries: Stored
 
 
 def _links(context: NodeContext, m: Module, extents: Sequence[Extent], element: int, target: int) -> tuple[Head, Head]:
-    """Declare the links behind the process that says which elements are asked for: one for these elements, and one for the tokens
-    that the node makes of them. The first has as many slots as the second, whose tokens leave later."""
+    """Declare the links after the process POINT: one for the numbers of requested elements, with `element` bits, and one for the
+    tokens that the node looks up, with `target` bits. Both are equally deep; tokens of the second leave later."""
     m.helpers.add(POINT)
     m.intervals[POINT] = 1
     depth = _held(context, extents)
@@ -94,7 +94,7 @@ def _control(m: Module, heads: Sequence[Head], ready: Expr = YES) -> None:
 
 
 def _held(context: NodeContext, extents: Sequence[Extent]) -> int:
-    """Return how many tokens may be on their way to the last process: as many as the elements that each port holds."""
+    """Return how many tokens may be on their way to the last process: the elements that every port may have requested ahead."""
     assert context.memory is not None
     sizes = [extent.size for extent in extents if extent.size is not None]
     return min(elements_in_flight(context.memory, size) for size in sizes)
@@ -103,8 +103,9 @@ def _held(context: NodeContext, extents: Sequence[Extent]) -> int:
 def _chain(
     context: NodeContext, m: Module, head: Head, arrays: Sequence[StoredArray], extents: Sequence[Extent], behind: bool
 ) -> tuple[list[RequestLink], Head | None]:
-    """Add askers, one behind the other, that each ask for the elements of an array. Returns for each the link to its gate, and with
-    `behind` the tokens behind the last one. Never more of these tokens wait than in the link to the gate, which is read later."""
+    """Add askers in series, each of which requests elements of one of `arrays` for the tokens `head`. Returns for each the link
+    to its gate, and with `behind` the tokens after the last asker, else None. Never more of these tokens wait than in a link to a
+    gate."""
     requests: list[RequestLink] = []
     for k, (stored, extent) in enumerate(zip(arrays, extents, strict=True)):
         port = read_port(context, m, stored.kind, extent)
@@ -123,8 +124,8 @@ def _chain(
 
 
 def _gates(m: Module, tokens: Head, requests: Sequence[RequestLink]) -> Head:
-    """Add gates, one behind the other, which let a token through once its answer is there: for all requests but the last one. Returns the
-    tokens behind them. There are never more of these than in the link of the next request."""
+    """Add gates in series, which pass a token on once its answer has come, for all requests but the last. Returns the tokens
+    after them. There are never more of these than in the link of the next request."""
     for k, (request, after) in enumerate(pairwise(requests)):
         on, out = f"gate{k}", f"through{k}_out"
         m.helpers.add(on)

@@ -1,5 +1,6 @@
-"""Load and scan at a memory that takes time: an asker, which follows the inputs and asks for lines, and a responder, which gives the
-node's output once the answer is there. The link between them holds a token, and the number of answers that it waits for.
+"""Load and scan at a memory that takes time: an asker, which reads the inputs and requests lines, and a responder, which emits
+the node's output once the answer has come. The link between them carries tokens, each with the number of answers for which it
+waits.
 
 Their processes are the same as in `fuseflow.sim.reference.remote_memory`.
 """
@@ -20,7 +21,8 @@ from fuseflow.tensors.levels.base import StoredArray
 
 @dataclass(frozen=True, slots=True)
 class RequestLink:
-    """The link of `depth` slots behind an asker, and its head: a value is a requested element, and `beside` bits go with it."""
+    """The link of `depth` slots after an asker, and its next token: a value is a requested element, with `beside` further
+    bits."""
 
     head: Head
     port: ReadPort
@@ -33,13 +35,13 @@ class RequestLink:
 
     @property
     def ready(self) -> Expr:
-        """Whether its answer is there, if it waits for one."""
+        """The condition that the answer of the next token has come, or that it waits for none."""
         needed = self.head.payload.bits(self.beside, self.port.answers.width)
         return ~self.head.is_value | self.port.is_answered(needed)
 
 
 def request_link(context: NodeContext, m: Module, port: ReadPort, name: str, beside: int = 0) -> RequestLink:
-    """Declare the link behind an asker of a port, with `beside` bits next to the answers. Its output is `NAME_out`."""
+    """Declare the link after an asker of a port, with `beside` bits next to the number of answers. Its output is `NAME_out`."""
     assert context.memory is not None
     depth = elements_in_flight(context.memory, port.extent.bits)
     head = m.link(f"{name}_out", name, max(port.answers.width + beside, LEAST_WIDTH), depth)
@@ -49,8 +51,8 @@ def request_link(context: NodeContext, m: Module, port: ReadPort, name: str, bes
 def asker(
     m: Module, port: ReadPort, head: Head, element: Expr, on: str, numbered: Mapping[str, Expr | None], plain: Sequence[str] = ()
 ) -> None:
-    """Add a helping process that asks for one element, or some, for every token of an input. The outputs `numbered` get the number of
-    answers that they wait for, with the bits beside it; the outputs `plain` get the token as it is."""
+    """Add a helping process `on` that requests the element `element` for every token `head`. The outputs `numbered` get the
+    number of answers for which the token waits, with the given bits beside it; the outputs `plain` get the token unchanged."""
     m.helpers.add(on)
     m.intervals[on] = 1
     outs = (*numbered, *plain)
@@ -66,7 +68,7 @@ def asker(
 
 
 def scanned_extent(stored: StoredArray, index: int) -> Extent:
-    """Return the bits that a scan asks for at a reference."""
+    """Return the bits of an array that a scan requests at a reference of `index` bits."""
     return Extent(stored.bits, stored.bits * stored.fiber, stored.bits * stored.scanned, index)
 
 
@@ -84,8 +86,8 @@ def load(node: n.Load, context: NodeContext, m: Module) -> None:
 
 
 def walked_scan(node: n.Scan, context: NodeContext, m: Module, entries: StoredArray, scanned: Sequence[StoredArray]) -> None:
-    """A scan that learns at a reference where the entries of its fiber are, if it does not know that, and then asks for these. A
-    walker, which is ahead of the node, asks for the coordinates."""
+    """Add the rules of a scan that first requests the positions of the fiber's entries (`scanned`), if they are stored, and then
+    the entries. A process ahead of the node, the walker, requests the coordinates."""
     level, source, outs, index = context.level(node), context.input(m, 0), context.outputs(m), context.index
     repeats = level.follows or not level.unique
     port = read_port(context, m, entries.kind, Extent(entries.bits, entries.bits, None if repeats else entries.bits, index))
@@ -104,8 +106,8 @@ def walked_scan(node: n.Scan, context: NodeContext, m: Module, entries: StoredAr
 
 
 def _walker(m: Module, port: ReadPort, source: Head, ref: Expr, ready: Expr, repeats: bool) -> None:
-    """Add the process that goes through a fiber and asks for its coordinates. In a level whose coordinates repeat, it asks up to
-    the next coordinate that differs, or the end of the fiber."""
+    """Add the process that walks a fiber and requests its coordinates. In a level whose coordinates repeat (`repeats`), it
+    requests all entries up to the next different coordinate, or the end of the fiber."""
     on, out = "walk", "walked_out"
     m.helpers.add(on)
     m.intervals[on] = 1

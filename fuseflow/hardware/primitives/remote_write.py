@@ -1,6 +1,6 @@
-"""Write at a memory that takes time: elements are sent line by line, and the node goes on once a line is sent.
+"""Write at a memory that takes time: elements are sent line by line, and the node continues once a line is sent.
 
-After `D` it sends the lines that it began, one in each firing.
+After `D` it sends the lines that are partly filled, one in each firing.
 """
 
 from __future__ import annotations
@@ -17,7 +17,8 @@ from fuseflow.samml.lane_writers import lane_part
 
 
 def write_level(node: n.WriteLevel, context: NodeContext, m: Module) -> None:
-    """The elements of an entry are written with it, and the elements of a fiber at its end."""
+    """Add the rules of a writer of a level: arrays with an element per entry are written at each entry, others at the end of a
+    fiber."""
     arrays = context.level(node).arrays(context.size(node))
     entry, closing = None, list[WritePort]()
     x = context.input(m, 0)
@@ -41,8 +42,8 @@ def write_lane_values(node: n.WriteLaneValues, context: NodeContext, m: Module) 
 
 
 def _write(m: Module, x: Head, entry: WritePort | None, closing: Sequence[WritePort], room: int) -> None:
-    """After `D` a register of each port says whether the line that it began is `left` to be sent. `filled` counts the entries of a fiber
-    that is filled up to its `room`."""
+    """Add the rules of a writer of tokens `x`: values go to the port `entry`, ends of fibers to `closing`. Fibers are padded to
+    `room` entries. After `D` a register of each port says whether a partly filled line is `left` to be sent."""
     memory = m.output(WRITTEN, x.width)
     ports = [*([entry] if entry else []), *closing]
     left = [m.register(f"{port.kind}_left", 1) for port in ports]
@@ -76,7 +77,7 @@ def _write(m: Module, x: Head, entry: WritePort | None, closing: Sequence[WriteP
 def _close(
     m: Module, x: Head, ends: Expr, closing: Sequence[WritePort], taken: Mapping[str, Expr], begun: Mapping[str, Expr | int]
 ) -> None:
-    """The end of a fiber: each port writes in its turn, and the last one takes the stop."""
+    """Add the rules for the end of a fiber: the ports write one after the other, and the last takes the stop."""
     turn = m.register("turn", count_bits(len(closing)))
     for k, port in enumerate(closing):
         mine = ends & turn.is_(k)

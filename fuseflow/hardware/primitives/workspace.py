@@ -1,9 +1,9 @@
-"""Accumulate and permute hold back whole fibers, and give them in the order of their coordinates.
+"""Accumulate and permute hold back whole fibers, and emit them in the order of their coordinates.
 
-They have two processes and two buffers. The first process fills a buffer, one for each fiber of the outermost coordinates, and the second
-empties it while the first fills the other one. The key of an entry are its coordinates, one behind the other. So the order of keys is that
-of coordinates (`workspace_entries` says which one is next). A stream inside of the node, `link`, tells
-the second process which stops the first one has seen. Its token is a value if a buffer goes with the stop, else a stop.
+They have two processes and two buffers. The first process fills a buffer, one for each fiber of the outermost coordinates, and
+the second empties it while the first fills the other one. The key of an entry is the concatenation of its coordinates, so keys
+and coordinates have the same order (`workspace_entries` finds the next key). A stream inside the node, `link`, carries the stops
+from the first process to the second. Its token is a value if a buffer belongs to the stop, else a stop.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from fuseflow.rules.rules import DONE, KIND_BITS, LEAST_WIDTH, LEVEL_BITS, STOP,
 from fuseflow.samml import nodes as n
 
 LINK_IN, LINK_OUT = "link", "linked"
-"""The input of the second process, and the output of the first one that feeds it."""
+"""The input of the second process, and the output of the first process that feeds it."""
 FILL, EMIT = "fill", "emit"
 WORK = "work"
 
 
 @dataclass(frozen=True, slots=True)
 class Keys:
-    """The coordinates that make a key: which of the inputs they are, outermost first, and a bound of each."""
+    """The coordinates that make up a key: the numbers of their inputs, outermost first, and an exclusive bound of each."""
 
     levels: tuple[int, ...]
     bounds: tuple[int, ...]
@@ -43,11 +43,11 @@ class Keys:
 
     @property
     def count(self) -> int:
-        """The number of keys. Some keys may stand for no coordinates."""
+        """The number of possible keys. Some may belong to no coordinates within the bounds."""
         return max(self.bounds[0], 1) << sum(self.widths[1:])
 
     def key(self, coordinates: list[Expr]) -> Expr:
-        """Return the key of the coordinates of all levels."""
+        """Return the key of an entry from the coordinates of all inputs."""
         return concat(*(coordinates[k].fit(width) for k, width in zip(self.levels, self.widths, strict=True)))
 
     def coordinates(self, key: Expr) -> list[Expr]:
@@ -82,8 +82,8 @@ def _fill_and_emit(context: NodeContext, m: Module, keys: Keys, work: TileWork, 
 
 
 class _FillProcess:
-    """The first process has one firing for each token of the values, and one for each coordinate with nothing below it. `work` says that
-    it has a buffer, and `fill` which one is next or in work."""
+    """The first process: it fires once for each token of the values, and once for each coordinate with an empty fiber. The
+    register `work` says that a buffer is open, and `fill` which buffer is open or next."""
 
     def __init__(
         self,
@@ -127,7 +127,7 @@ class _FillProcess:
         self.array.rules(stores=[self.stored])
 
     def claim(self, filled: dict[str, Expr | int]) -> dict[str, Expr | int]:
-        """Return the registers after a firing that leaves the registers `filled` of the buffers."""
+        """Return the registers after a firing: `filled`, those of the buffers, and the count of buffers in use."""
         return {**filled, "claimed": self.claimed + self.claims.fit(self.claimed.width)}
 
     def value(self, when: Expr, heads: list[Head], sets: dict[str, Expr | int], label: str) -> None:
@@ -137,7 +137,8 @@ class _FillProcess:
         m.rule(f"puts {label}", when & ~val.control & self.room, heads, sets=after, stores=stores, on=FILL)
 
     def stop(self, when: Expr, heads: list[Head], still_open: Expr, ended: int) -> None:
-        """A stop that ends a fiber of the outermost coordinates hands the buffer over, if there is one."""
+        """Add the rule of a stop that ends lists of `ended` levels. One that ends a fiber of the outermost coordinates hands the
+        buffer over, if there is one."""
         m, val, depth = self.m, self.val, self.nest.depth
         has = self.work | self.claims
         sets = {**self.claim(self.put.touched), "open": still_open}
@@ -151,8 +152,8 @@ class _FillProcess:
 
 
 class _EmitProcess:
-    """The second process has one firing for each entry and one for each stop. Of the buffer that it empties, `last` is the key of the last
-    entry if it has `begun`, and `parted` says that the stop before the next one was given."""
+    """The second process: it fires once for each entry and once for each stop. In the buffer that is emptied, `last` is the key
+    of the last entry if there was one (`begun`), and `parted` says that the stop before the next entry was emitted."""
 
     def __init__(self, m: Module, link: Head, outs: list[str], keys: Keys, entries: Entries, lowered: int) -> None:
         self.m, self.link, self.outs, self.keys, self.entries, self.lowered = m, link, outs, keys, entries, lowered
@@ -179,8 +180,8 @@ class _EmitProcess:
         m.rule("emits done", link.is_done, [link], gives=done, closes=True, on=EMIT)
 
     def entry(self, some: Expr, same: int) -> None:
-        """Add the rules of an entry whose outermost `same` coordinates around the innermost one are as in the last entry: for the
-        entry, and for the stop before it."""
+        """Add the rules of an entry whose outermost `same` coordinates equal those of the last entry: for the entry, and for the
+        stop before it. `some` is the condition that there is an entry."""
         m, outs, coordinates = self.m, self.outs, self.keys.coordinates(self.key)
         equal = [a.is_(b) for a, b in zip(coordinates, self.keys.coordinates(self.last), strict=True)]
         here = self.begun & all_of(equal[:same])
@@ -204,7 +205,8 @@ class _EmitProcess:
         m.rule(f"gives {same}", some & when, looks=[self.link], gives=gives, sets=after, on=EMIT)
 
     def stop(self, low: Expr, high: Expr, level: int) -> dict[str, Expr]:
-        """Return a stop for the innermost streams, and for the outer ones in which a stop up to `level` ends a list."""
+        """Return the tokens of a stop for the innermost streams, and for the outer streams whose lists a stop up to `level`
+        ends."""
         above = {out: max(self.depth - k, 0) for k, out in enumerate(self.outs)}
         return {out: self.m.stop(out, *seen_above(low, high, levels)) for out, levels in above.items() if level >= levels}
 

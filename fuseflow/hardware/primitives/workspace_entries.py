@@ -1,8 +1,8 @@
-"""Which entries of the two buffers of a workspace hold a value, and which one is next.
+"""Which entries of the two buffers of a workspace hold a value, and which entry is next.
 
-Up to 64 keys have a bit each in a register, and the next entry is the lowest bit. More keys have their bits in words of 64, in a memory.
-A register has a bit for each word in which a bit is set, so a buffer is emptied by that register alone. The next entry is the lowest bit of
-the lowest such word: two searches among 64 at most, in the same cycle, up to 4,096 keys.
+Up to 64 keys have a bit each in a register, and the next entry is the lowest bit. More keys have their bits in words of 64, in a
+memory. A register has a bit for each word with a set bit, so clearing that register empties a buffer. The next entry is the
+lowest bit of the lowest such word: two searches among at most 64 bits, in the same cycle, up to 4,096 keys.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from fuseflow.rules.expressions import YES, Expr, concat, const, mux
 from fuseflow.rules.rules import Module, Store
 
 WORD_BITS = 6
-"""The bits of the place of an entry in a word."""
+"""The width of the index of an entry in a word."""
 WORD = 1 << WORD_BITS
 BUFFERS = 2
 HELD, SENT, GIVEN = "held", "sent", "given"
@@ -22,8 +22,8 @@ HELD, SENT, GIVEN = "held", "sent", "given"
 
 @dataclass(frozen=True, slots=True)
 class Insertion:
-    """A value that is put at a key of the buffer in work: whether there `was` one, and the registers and words after it. `touched` are the
-    registers after a firing that puts nothing."""
+    """The effects of storing a value at a key of the open buffer: whether a value `was` there, and the registers and words after
+    it. `touched` are the registers after a firing that stores nothing."""
 
     was: Expr
     sets: dict[str, Expr | int]
@@ -33,7 +33,8 @@ class Insertion:
 
 @dataclass(frozen=True, slots=True)
 class NextEntry:
-    """The next entry of the buffer that is emptied: whether there is one, its key, and the registers after it was given."""
+    """The next entry of the buffer that is emptied: whether there is an entry, its key, and the registers after it was
+    emitted."""
 
     some: Expr
     key: Expr
@@ -42,7 +43,8 @@ class NextEntry:
 
 class Entries:
     """The entries of two buffers with `count` keys of `width` bits. Their registers are `full0` and `full1`. For the buffer that
-    is emptied, `sent` says which bits of its register are done, and `given` which entries of the word in work were given."""
+    is emptied, `sent` has the bits of its register that are done, and `given` the entries of the current word that were
+    emitted."""
 
     def __init__(self, m: Module, count: int, width: int) -> None:
         self.m, self.split, self.width = m, count > WORD, width
@@ -54,7 +56,7 @@ class Entries:
             self.given = m.register(GIVEN, WORD)
 
     def put(self, fill: Expr, work: Expr, key: Expr) -> Insertion:
-        """Return the effects of putting a value. A buffer that is not in `work` holds nothing at first."""
+        """Return the effects of storing a value at `key` in buffer number `fill`. Without `work` the buffer is empty at first."""
         full = mux(work, mux(fill, self.full[1], self.full[0]), const(0, self.places))
         place = self._place(key)
         was, stores = (full & _bit(place, self.places)).is_not(0), tuple[Store, ...]()
@@ -65,7 +67,7 @@ class Entries:
         return Insertion(was, self._filled(fill, full | _bit(place, self.places)), stores, self._filled(fill, full))
 
     def next(self, emit: Expr) -> NextEntry:
-        """Return the next entry of a buffer."""
+        """Return the next entry of buffer number `emit`."""
         left = mux(emit, self.full[1], self.full[0]) & ~self.sent
         some, place = left.is_not(0), lowest(left)
         after = self.sent | _bit(place, self.places)

@@ -75,7 +75,8 @@ def _part_kernels() -> Iterator[Function]:
 
 
 def make(names: list[str]) -> None:
-    """Compile kernels for all levels. They are optimized once, for one level; the others differ in the instructions."""
+    """Compile the named kernels for all levels of x86-64. The code is optimized once, for one level; other levels differ in
+    instructions."""
     from numba.core import config
 
     from fuseflow.native.numba_compiler import object_code, optimized_module
@@ -93,8 +94,8 @@ def make(names: list[str]) -> None:
 
 
 def make_all(jobs: int) -> int:
-    """Compile all kernels that are not there yet, a share of them in each of `jobs` processes, and return the number of all.
-    Kernels of other sources are removed."""
+    """Compile all kernels that the package lacks, in `jobs` processes, and return the number of all kernels. Kernels of older
+    sources are removed."""
     digest_by_name = {name: source_digest(*kernel) for name, kernel in all_kernels().items()}
     missing = sorted(name for name, digest in digest_by_name.items() if not is_made(digest))
     if missing:
@@ -106,7 +107,7 @@ def make_all(jobs: int) -> int:
 
 
 def is_made(digest: str) -> bool:
-    """Return whether the kernel with a digest was made for all levels."""
+    """Return whether the kernel with a digest of its source is in the package for all levels of x86-64."""
     return all(package_store(level).read(digest) is not None for level in FEATURES_BY_LEVEL)
 
 

@@ -1,5 +1,5 @@
-"""The engine makes room for kernels, which cannot do so themselves. Rings, histories and workspaces grow, and full buffers of
-writers are emptied."""
+"""This module makes room for kernels, which cannot allocate: rings of streams, pop histories of readers and workspaces grow, and
+full buffers of writers are emptied."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ from fuseflow.sim.engine.stream_rings import FULL_RING, POPS, READER_SIZE, RUN, 
 
 @dataclass(slots=True)
 class PartOutput:
-    """The output of writers and recorders, as pieces in order, by the number of the part."""
+    """The output of writers and recorders, as arrays in order, by the number of the part: `elements`, and `ends` of fibers."""
 
     elements: dict[int, list[Array]] = field(default_factory=lambda: defaultdict(list))
     ends: dict[int, list[Array]] = field(default_factory=lambda: defaultdict(list))
 
 
 def serve(layout: NetworkLayout, part_output: PartOutput, until: int) -> bool:
-    """Serve the stuck parts that wait for the engine, and return whether there was any. Streams grow only if nothing else helps,
-    and then only the last one whose part may fire by cycle `until`: the streams before it are full because it is."""
+    """Make room for the stuck parts that wait for the engine, and return whether there was any. Streams grow only if nothing else
+    helps, and then only the last stream whose part may fire by cycle `until`: it is the reason why those before it are full."""
     waits = layout.nodes["waits"]
     served = False
     for p in np.flatnonzero(waits == GROW).tolist():
@@ -50,24 +50,24 @@ def serve(layout: NetworkLayout, part_output: PartOutput, until: int) -> bool:
 
 
 def collect_all(layout: NetworkLayout, part_output: PartOutput) -> None:
-    """Collect the tokens that are left in the buffers of all writers and recorders."""
+    """Move the tokens that are left in the buffers of all writers and recorders to `part_output`."""
     for p, owner in enumerate(layout.owners):
         if owner is None or isinstance(owner, n.TensorWriter):
             _grow_or_collect(layout, p, part_output)
 
 
 def reader_numbers(layout: NetworkLayout, parts: Array, inputs: Array) -> Array:
-    """Return the numbers of the readers at these inputs of these parts, one each."""
+    """Return, for each pair of a part and an input of it, the number of the reader there."""
     return (layout.nodes["inputs"][parts] - address(layout.readers)) // READER_SIZE + inputs
 
 
 def stream_numbers(layout: NetworkLayout, parts: Array, outputs: Array) -> Array:
-    """Return the numbers of the streams at these outputs of these parts, one each."""
+    """Return, for each pair of a part and an output of it, the number of the stream there."""
     return (layout.nodes["outputs"][parts] - address(layout.streams)) // STREAM_SIZE + outputs
 
 
 def _grow_or_collect(layout: NetworkLayout, p: int, part_output: PartOutput) -> None:
-    """Grow the workspace that a part fills, or collect the tokens in the buffers of a writer or recorder."""
+    """Grow the workspace that part `p` fills, or move the tokens in the buffers of a writer or recorder to `part_output`."""
     state = layout.parts[p].state[0]
     owner = layout.owners[p]
     if isinstance(owner, n.Workspace):
@@ -83,7 +83,7 @@ def _grow_or_collect(layout: NetworkLayout, p: int, part_output: PartOutput) -> 
 
 
 def _make_room(layout: NetworkLayout) -> bool:
-    """Make room for more requests at the ports that have none left."""
+    """Make room for more requests at the ports of the memory that are full. Return True."""
     assert layout.controller is not None
     memory = layout.controller.memory
     for k, port in enumerate(memory.ports):
@@ -98,7 +98,7 @@ def _copy_array(layout: NetworkLayout, at: int, count: int) -> Array:
 
 
 def _grow_history(layout: NetworkLayout, r: int) -> None:
-    """Make the pop history of a reader eight times as large."""
+    """Make the pop history of reader `r` eight times as large."""
     reader, old = layout.readers[r], layout.histories[r]
     new = POPS.array(8 * len(old))
     _move(old, new, min(int(reader["peak_cursor"]), int(reader["slot_cursor"])), int(reader["noted"]))
@@ -107,7 +107,8 @@ def _grow_history(layout: NetworkLayout, r: int) -> None:
 
 
 def _move(old: Array, new: Array, start: int, end: int) -> None:
-    """Copy elements of a ring to a larger one. Each ring holds element n at n modulo its size, a power of two."""
+    """Copy elements `start` to `end` of the ring `old` to the larger ring `new`. Each ring holds element n at n modulo its size,
+    a power of two."""
     while start < end:  # up to the end of the old ring, then from its beginning
         count = min(end - start, len(old) - (start & (len(old) - 1)))
         at, place = start & (len(old) - 1), start & (len(new) - 1)
@@ -116,7 +117,7 @@ def _move(old: Array, new: Array, start: int, end: int) -> None:
 
 
 def _grow_stream(layout: NetworkLayout, k: int) -> None:
-    """Double the ring of a stream, of runs or of elements, whichever is full."""
+    """Double the ring of runs of stream `k`, or its ring of elements, whichever is full."""
     stream = layout.streams[k]
     readers = layout.readers[layout.readers_of[k]]
     if int(stream["tail"]) - int(readers["head"].min()) > int(stream["mask"]):
@@ -137,8 +138,8 @@ def _grow_ring(layout: NetworkLayout, k: int, head: int) -> None:
 
 
 def _grow_scratch(layout: NetworkLayout, k: int, head: int, popped: int) -> None:
-    """Double the ring of computed elements. Token m moves to its place modulo the new capacity, where every stored run stays in
-    one piece."""
+    """Double the ring of computed elements of stream `k`, from run `head` and token `popped` on. Token m moves to m modulo the
+    new capacity, so every stored run stays in one piece."""
     stream, old, ring = layout.streams[k], layout.scratches[k], layout.rings[k]
     width = int(stream["bytes"]) // 8
     capacity = int(stream["capacity"])

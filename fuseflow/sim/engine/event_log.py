@@ -1,4 +1,4 @@
-"""A traced run of the engine is the same run, with every firing reported to a sink."""
+"""A traced run of the engine repeats a run and reports every firing to a sink."""
 
 from __future__ import annotations
 
@@ -45,10 +45,11 @@ from fuseflow.sim.outcome.deadlock import deadlock_error
 from fuseflow.tensors import Tensor
 
 EVENT_CAPACITY = 1 << 17
-"""This is the number of events between two drains. Where one round of the loop makes more, the run begins again with more room."""
+"""The number of events that the buffer holds. Where one round of the loop makes more, the run begins again with a larger
+buffer."""
 
 CHECK_INTERVAL = 4096
-"""The number of firings after which the run looks whether events are to be drained."""
+"""The number of firings after which the run checks whether the buffer of events is to be emptied."""
 
 
 class EventOverflow(Exception):
@@ -65,8 +66,8 @@ def trace(
     attach: ControllerFactory | None = None,
     room: int = EVENT_CAPACITY,
 ) -> tuple[Sink, LastEvent]:
-    """Run a verified graph and report it to a new sink. Raise `SimulationError` at a deadlock: only a graph that has run is
-    traced."""
+    """Run a verified graph and report its events to a new sink; the buffer has `room` events. Return the sink and the last event.
+    Raise `SimulationError` at a deadlock: only a graph that has run is traced."""
     functions, attach = library(), attach or machine.controller
     while True:
         layout = lay_out(graph, tensors, machine, functions, limits, controller=attach())
@@ -153,14 +154,14 @@ class EventCollector:
         layout.nodes[p]["tracer"] = address(tracer)
 
     def listen(self) -> None:
-        """Drain the buffer, between two rounds of the loop, if it holds much."""
+        """Empty the buffer of events, between two rounds of the loop, if it is more than a quarter full."""
         if self.buffer["count"][0] > len(self.events) // 4:
             self.drain()
         elif self.sink.tokens:
             self._answers()
 
     def drain(self) -> None:
-        """Empty the buffer into the sink."""
+        """Report all events of the buffer to the sink and empty it. Raise `EventOverflow` if events were lost."""
         self.settle(address(self.tracers), len(self.parts), TRACER_SIZE)
         if self.buffer["lost"][0]:
             raise EventOverflow
@@ -177,7 +178,7 @@ class EventCollector:
                 self.answers.clear()
 
     def _events(self, rows: Any) -> Ints:
-        """Return the rows as the sink takes them, with tracks and positions in the cast in place of addresses."""
+        """Return the firings `rows` as the sink takes them, with the numbers of tracks, edges and ports in place of addresses."""
         table: Ints = np.stack(
             [rows[name] for name in ("part", "time", "count", "step", "cause", "part", "back", "detail", "due")], axis=1
         )
@@ -199,7 +200,7 @@ class EventCollector:
         return table
 
     def _tokens(self, rows: Any) -> None:
-        """Report the tokens taken and given to the sink."""
+        """Report to the sink the tokens that were taken from FIFOs and put into them."""
         pops, pushes = rows[rows["part"] == POP], rows[rows["part"] == PUSH]
         reader = (pops["detail"] - address(self.layout.readers)) // READER_SIZE
         edge = self.edge_of[reader]
@@ -219,7 +220,7 @@ class EventCollector:
                 self.sink.pushes(np.stack(columns, axis=1))
 
     def _answers(self) -> None:
-        """Collect the requests that were answered since the last time, which may soon be overwritten."""
+        """Collect the requests that the memory answered since the last call; their slots may soon be reused."""
         if self.layout.controller is None:
             return
         memory: Any = self.layout.controller.memory
@@ -232,7 +233,8 @@ class EventCollector:
 
 
 def requesters(part: Part, arrays: Mapping[int, Any]) -> dict[str, int]:
-    """Return the addresses of the requesters of a part at the memory, by the use that it makes of them."""
+    """Return the addresses of the records with which a part makes requests to the memory, by use: "sends", "answers", "fetches",
+    "positions"."""
     state = part.state[0]
     if part.kernel is run_ask:
         return {"sends": address(part.state)} if not state["lines"] else {}
@@ -255,7 +257,7 @@ def requesters(part: Part, arrays: Mapping[int, Any]) -> dict[str, int]:
 
 
 def watched_inputs(node: n.Node | None, inputs: int, comal: bool) -> list[int]:
-    """Return the inputs of a part that every firing looks at, whether or not it takes from them."""
+    """Return the inputs that every firing of a part of `node` inspects, whether or not it takes tokens from them."""
     if node is None:
         return []
     if comal and isinstance(node, n.Repeat):

@@ -1,4 +1,4 @@
-"""The engine as a simulator: it runs a graph, and its outcome has the same form as of every simulator."""
+"""The engine as a simulator: it runs a graph and returns an outcome in the form that all simulators share."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ NEAR = 128
 ATTEMPTS = 1024
 """A step that clears a deadlock is divided into about this number of smaller ones."""
 DEFAULT_LIMITS = Limits()
-"""These are the limits of a run that states none."""
+"""The limits of a run that is given none: sizes of buffers at the start, and lengths of steps."""
 
 
 def execute(
@@ -47,9 +47,9 @@ def execute(
     limits: Limits = DEFAULT_LIMITS,
     attach: ControllerFactory | None = None,
 ) -> Outcome | Deadlock:
-    """Run a verified graph, many tokens at a time, at the memory of its machine or at one that `attach` makes. `progress` is
-    called now and then with the number of firings so far; with `record`, all streams are kept. Raise `SimulationError` if streams
-    do not fit together."""
+    """Run a verified graph, many tokens at a time, with the memory of the machine or the one that `attach` makes. `progress` is
+    called now and then with the number of firings so far; with `record`, all streams are kept. Return the outcome or the
+    deadlock. Raise `SimulationError` if streams do not fit together."""
     functions, attach = library(), attach or machine.controller
     layout, part_output = lay_out(graph, tensors, machine, functions, limits, record, attach()), PartOutput()
     if run(layout, part_output, functions, progress):
@@ -68,8 +68,8 @@ def _deadlock(
     depths: Mapping[n.Edge, int],
     progress: Callable[[int], None] | None,
 ) -> Deadlock:
-    """Return the deadlock of a stuck run. `depths` are the depths that the run was given beyond its graph; `lay_out_again` lays
-    the graph out with such depths from the start."""
+    """Return the deadlock of a stuck run. `depths` are the depths of FIFOs that differ from the graph; `lay_out_again` lays the
+    graph out anew with given depths."""
 
     def run_deepened(larger_depths: Mapping[n.Edge, int]) -> Deadlock | None:
         _forget_cycles(layout)
@@ -101,8 +101,8 @@ def run(
     budget: int = BUDGET,
     further: int | None = None,
 ) -> bool:
-    """Run to the end, or make at least `further` firings, and return whether that was possible; if not, the graph deadlocks.
-    `progress` is called after `budget` firings, or soon after."""
+    """Run to the end, or for at least `further` firings, and return True; return False if the graph deadlocks. `progress` is
+    called about every `budget` firings. Raise `SimulationError` at a fault."""
     loop, made = _loop(layout, library, budget if further is None else min(budget, further)), int(layout.nodes["firings"].sum())
     while True:
         status, cycle = loop()
@@ -122,7 +122,7 @@ def run(
 
 
 def _loop(layout: NetworkLayout, library: Library, budget: int) -> Callable[[], tuple[int, int]]:
-    """Return the joint loop as a function that returns a status and the cycle that it refers to."""
+    """Return the loop over all parts as a function that makes about `budget` firings and returns a status and its cycle."""
     nodes, agenda, controller = address(layout.nodes), address(layout.agenda), layout.controller
     if controller is None:
         plain = library.compiled(sweep, SWEEP)
@@ -165,8 +165,8 @@ def first_clearing_depth(
     library: Library,
     progress: Callable[[int], None] | None = None,
 ) -> int | None:
-    """Return the first of some growing depths of the FIFOs `edges`, all equally deep and the others unchanged, with which the graph runs
-    to its end, or None if there is none. The run continues from its state, at the start or stuck.
+    """Return the first of some growing depths of the FIFOs `edges`, all equally deep and the others unchanged, with which the
+    graph runs to its end, or None if there is none. The run continues from the state of `layout`, at the start or stuck.
 
     The FIFOs get the next depth whenever the graph is stuck on one of them. Tokens so far stay possible, since a deeper FIFO
     allows all that a shallower one does; its cycles are not used.

@@ -1,8 +1,8 @@
 """A list of entries that a node holds back, in the order in which they came: values with their coordinates. It can be cut down to the
 entries of largest magnitude.
 
-Coordinates stand level by level, each level in an array of its own. `fresh` is for each entry the level from which on coordinates
-are its own; the outer ones are the same as in the entry before it.
+Coordinates are stored level by level, one array for each level. For each entry, `fresh` is the outermost level whose
+coordinate differs from the entry before it; levels outside it are equal.
 """
 
 from __future__ import annotations
@@ -26,20 +26,21 @@ INFINITY_BITS = 0x7FF0_0000_0000_0000
 
 @inline
 def magnitude(word: int) -> int:
-    """Return a number that is greater for a float64 of larger magnitude, given as a word. It is greatest, and one, for all NaN."""
+    """Return an integer that orders float64 numbers, given as a 64-bit word, by magnitude. All NaN have one result, the
+    greatest."""
     return min(word & MAGNITUDE_BITS, INFINITY_BITS + 1)
 
 
 @inline
 def coordinates_at(h: Any, level: int) -> int:
-    """Return the address of the coordinates of a level."""
+    """Return the address of the coordinates of a level in the list `h`."""
     return h.crds + 8 * h.limit * level
 
 
 @outline
 def keep_largest(h: Any, count: int) -> None:
-    """Leave the `count` entries of largest magnitude in the list, in their order; of equal ones the first. Coordinates that are
-    fresh in an entry that leaves are fresh in the next one that stays."""
+    """Keep only the `count` entries of largest magnitude in the list `h`, in their order; of equal ones the first. Levels that
+    are fresh in a removed entry become fresh in the next kept entry."""
     total = h.used
     if total <= count:
         return
@@ -68,7 +69,7 @@ def keep_largest(h: Any, count: int) -> None:
 
 
 class EntryList:
-    """The arrays of a list of entries, which `record` points to, and their growth."""
+    """The arrays of a list of entries with `levels` coordinates each. `record` points to them; `limit` is the room at first."""
 
     def __init__(self, record: npt.NDArray[Any], levels: int, limit: int) -> None:
         self.record, self.levels = record, levels

@@ -1,13 +1,13 @@
-"""The horizon is the cycle to which the memory may advance: before it, no part makes a request that is not known. Only parts that
-decide about it are visited. Others are visited later, and then run through many windows at once.
+"""The horizon is the cycle to which the memory may advance: before it, no part makes a request that is not known yet. Only parts
+that decide about the horizon are visited. Others are visited later, and then run through many windows at once.
 
-A part that is blocked waits for one thing: a token, a slot, an answer, its other half. Its next firing needs that, so it comes no
-earlier than the next firing of the part that gives it, plus the stream's latency. Nor does it come before the cycle in
-which the part itself is ready. So a walk from an asker along the awaited parts, whose every step adds to the delay, gives a bound
-of the asker's next firing: the latest of the cycles in which the parts on the way are ready, each plus the delay so far. The walk
+A blocked part waits for one thing: a token, a slot, an answer, or the other part of its node. So its next firing comes no earlier
+than the next firing of the part that provides that thing, plus the stream's latency. Nor does it come before the cycle in which
+the part itself is ready. So a walk from an asker along the awaited parts, whose every step adds to the delay, gives a bound of
+the asker's next firing: the latest of the cycles in which the parts on the way are ready, each plus the delay so far. The walk
 
 - ends when the bound reaches the horizon,
-- visits a part that may go on now, and goes on from there, so that the part has fired up to the horizon before others are
+- visits a part that may fire now, and continues from there, so that the part has fired up to the horizon before others are
   visited that wait for it,
 - ends at an answer that is not known: it is visible no earlier than `horizon`, since no window is longer than the look-ahead of the
   memory,
@@ -15,9 +15,9 @@ of the asker's next firing: the latest of the cycles in which the parts on the w
 
 Where a walk ends, parts on the way may have fired. Then it goes back to the last part that no longer waits for the next one on the way.
 
-A part that asks does so in firings. If the bounds of all of them reach the horizon, no request before it is missing. A bound is about
-the one next firing, and times never change, so it stays true until the part fires. In the same way, an asker that waits in the end
-for an answer cannot fire before the part that waits for it does: until then, one look at that part is a walk.
+A part makes requests in firings. If the bounds of all askers reach the horizon, no request before it is missing. A bound is about
+the next firing only, and times never change, so the bound holds until the part fires. In the same way, an asker that waits in the
+end for an answer cannot fire before the part that waits for the answer: until then, a check of that part replaces a walk.
 """
 
 from __future__ import annotations
@@ -44,13 +44,13 @@ from fuseflow.sim.engine.stream_rings import tokens_left, visible
 from fuseflow.sim.engine.visits import FAULTY, NODE_SIZE, may_go_on, note_moves, still_waits, visit_alone
 
 UNSURE = -2
-"""In place of a number of firings: a part on the way of a walk waits for the engine."""
+"""The result of a walk, in place of a number of firings, if a part on the way waits for the engine."""
 
 
 @inline
 def meet_horizon(nodes: int, a: Any, horizon: int) -> int:
-    """Visit parts until no request before the horizon is missing, and return the number of firings, FAULTY, or UNSURE if that may
-    not be reached without the engine."""
+    """Visit parts of the agenda `a` until no request before the horizon is missing. Return the number of firings, FAULTY after a
+    fault, or UNSURE if a part waits for the engine. `nodes` is the address of the records of all parts."""
     fired = 0
     for k in range(a.asking):
         asker = asker_at(a.askers + ASKER_SIZE * k)
@@ -67,7 +67,7 @@ def meet_horizon(nodes: int, a: Any, horizon: int) -> int:
 
 @inline
 def forget_bounds(nodes: int, a: Any) -> None:
-    """Forget all bounds of requests and firings, after the engine changed something."""
+    """Reset all bounds of requests and firings, after the engine has made room."""
     for k in range(a.asking):
         asker = asker_at(a.askers + ASKER_SIZE * k)
         asker.bound, asker.source = 0, UNKNOWN
@@ -78,7 +78,7 @@ def forget_bounds(nodes: int, a: Any) -> None:
 
 @inline
 def _waits_as_before(a: Any, asker: Any) -> bool:
-    """Return whether the part whose answer an asker waited for at its last walk has not fired since, and still has no answer."""
+    """Return whether the part at which the last walk of an asker ended has not fired since, and still waits for its answer."""
     if asker.source == UNKNOWN:
         return False
     outlook = outlook_at(a.outlooks + OUTLOOK_SIZE * asker.source)
@@ -87,8 +87,8 @@ def _waits_as_before(a: Any, asker: Any) -> bool:
 
 @inline
 def _walk(nodes: int, a: Any, asker: Any, horizon: int) -> int:
-    """Walk from an asker along the awaited parts until its bound reaches the horizon, and note the bound. Return the number of
-    firings on the way, FAULTY or UNSURE."""
+    """Walk from an asker along the awaited parts until the bound of its next firing reaches the horizon, and note the bound.
+    Return the number of firings on the way, FAULTY or UNSURE."""
     fired, depth, start = 0, 0, step_at(a.path)
     asker.source = UNKNOWN
     start.part, start.bound, start.delay = asker.part, 0, 0
@@ -133,7 +133,7 @@ def _walk(nodes: int, a: Any, asker: Any, horizon: int) -> int:
 
 @inline
 def _last_stale_step(a: Any, depth: int) -> int:
-    """Return the last part before a depth of a walk that no longer waits for the next part on the way, or -1 if there is none."""
+    """Return the last step before `depth` of a walk whose part no longer waits for the part of the next step, or -1."""
     for k in range(depth - 1, -1, -1):
         step, following = step_at(a.path + STEP_SIZE * k), step_at(a.path + STEP_SIZE * (k + 1))
         outlook = outlook_at(a.outlooks + OUTLOOK_SIZE * step.part)
@@ -144,8 +144,9 @@ def _last_stale_step(a: Any, depth: int) -> int:
 
 @inline
 def _note_bounds(a: Any, first: int, depth: int, bound: int) -> None:
-    """Note of each part on the way of a walk, up to a depth, that its next firing comes no earlier than the bound of the asker allows. The
-    last part decided that bound, since it did not reach the horizon before. So walks of other askers end where they meet this way."""
+    """Note for the part of each step of a walk, from `first` to `depth`, the least cycle of its next firing: the bound of the
+    asker minus the delay. The last part decided that bound, since it did not reach the horizon before. So walks of other askers
+    end at these parts."""
     for k in range(first, depth + 1):
         step = step_at(a.path + STEP_SIZE * k)
         outlook = outlook_at(a.outlooks + OUTLOOK_SIZE * step.part)

@@ -1,5 +1,5 @@
-"""The joint loop visits parts in graph order, each until it is blocked, until nothing moves. At a memory that takes time, the
-memory then advances."""
+"""The loop visits the parts of all nodes in graph order, runs each until it is blocked, and stops when none can fire. At a memory
+that takes time, the memory then advances."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from fuseflow.sim.engine.visits import FAULTY, NODE_SIZE, needs_engine, run_part
 STUCK, BUSY, FAULT, HELD, SHORT = range(5)
 """These are the statuses with which the loop returns; `sweep` and `sweep_at_memory` explain them."""
 STATUS_COUNT = 8
-"""This is larger than every status: `sweep_at_memory` returns a status plus this number times a cycle."""
+"""A number larger than every status: `sweep_at_memory` returns a status plus this number times a cycle."""
 
 
 @inline
 def visit_due_parts(nodes: int, a: Any, at_memory: bool) -> int:
-    """Visit every part once that is due, and run it as far as it gets. Return the number of firings, or FAULTY. Only a loop at a
-    memory notes the waits of parts."""
+    """Visit every part once that is due in the agenda `a`, and run it until it is blocked. Return the number of firings, or
+    FAULTY. Only with `at_memory` the waits of parts are noted. `nodes` is the address of the records of all parts."""
     fired = 0
     for k in range(a.words):
         bit = -1
@@ -45,8 +45,8 @@ def visit_due_parts(nodes: int, a: Any, at_memory: bool) -> int:
 
 
 def sweep(nodes: int, agenda: int, budget: int) -> int:
-    """Visit the parts that are due in rounds, and return a status. STUCK means that nothing can fire, BUSY that more than
-    `budget` firings were made, FAULT that a part has a fault."""
+    """Visit the due parts in rounds, and return a status. `nodes` and `agenda` are addresses. STUCK means that nothing can fire,
+    BUSY that more than `budget` firings were made, FAULT that a part has a fault."""
     a = agenda_at(agenda)
     wake_all(a)
     fired, complete = 0, True
@@ -65,10 +65,10 @@ def sweep(nodes: int, agenda: int, budget: int) -> int:
 
 
 def sweep_at_memory(nodes: int, agenda: int, budget: int, memory: int, advance: int, step: int) -> int:
-    """Sweep as `sweep` does, and let the memory advance by up to `step` cycles whenever nothing moves. In between, let it advance
-    as often as only parts that decide about requests need to move. STUCK also means that nothing is requested. HELD means that
-    the engine must make room for the events up to a cycle before the memory may advance; SHORT means that the memory needs
-    room to advance to a cycle."""
+    """Sweep as `sweep` does, and let the memory advance by up to `step` cycles whenever no part can fire. In between, let it
+    advance repeatedly while only parts that decide about requests need to fire. `advance` is the address of the memory's
+    function. STUCK also means that nothing is requested. HELD means that the engine must first make room for the firings up to
+    the returned cycle; SHORT means that the memory needs room to advance to that cycle."""
     a = agenda_at(agenda)
     wake_all(a)
     forget_bounds(nodes, a)
@@ -117,7 +117,7 @@ def sweep_at_memory(nodes: int, agenda: int, budget: int, memory: int, advance: 
 
 @inline
 def next_turn(memory: int) -> int:
-    """Return the cycle from which the memory advances, past the cycles in which it idles, or FOREVER if nothing is requested."""
+    """Return the cycle from which the memory at an address advances, past idle cycles, or FOREVER if nothing is requested."""
     m, due = memory_at(memory), next_request(memory)
     if m.open > 0:
         return int(m.now)
@@ -126,8 +126,8 @@ def next_turn(memory: int) -> int:
 
 @inline
 def earliest_held_firing(nodes: int, a: Any) -> int:
-    """Return the first cycle in which a part may fire that waits for the engine and not for the model, or -1 if that is easily
-    served. The memory must not go past this cycle: requests may follow from that firing."""
+    """Return the first cycle in which a part may fire that waits for the engine to grow a ring, or -1 if a part waits for room of
+    another kind, which is soon made. The memory must not go past this cycle: requests may follow from that firing."""
     earliest = MANY
     for k in range(a.words):
         bit = -1

@@ -1,7 +1,8 @@
-"""Kernels ask a memory that takes time for lines of the arrays of a node, as far as its answers allow (docs/memory.md).
+"""Kernels request lines of a node's arrays from a memory that takes time, with a bounded number of unanswered requests
+(docs/memory.md).
 
-A requester is the state of a node's traffic with one of its arrays. It is shared by the parts that ask, that fetch ahead and that
-wait for answers.
+A requester (the argument `r`) is the record of a node's traffic with one array. The parts of the node that request, that fetch
+ahead and that wait for answers share it.
 """
 
 from __future__ import annotations
@@ -19,12 +20,12 @@ REQUESTER = Record(
     "banks bank "  # of an array that is preloaded: its ports, one behind the other from `port` on; which of them this one is
     "lines ahead touched needed "  # of an array that is fetched ahead: the cycle in which each of its first lines was needed
     "line next request "  # last asked for; next to be sent of the begun lines, or -1; that answers the last read
-    "free wanted "  # when a request without an answer more is allowed; the first whose answer is still looked at
+    "free wanted "  # the cycle that allows the next request; the first request whose answer is still needed
     "length filled "  # of an array that is written: bits
     "run left gap begun"  # if lanes write: entries of a run; entries left of it; bits between runs; whether a line is begun
 )
-"""Places in an array are counted in bits, for an element may be smaller than a byte. Lines are whole bytes, so a line with the bits of an
-element has the bytes in which it lies."""
+"""Offsets in an array are counted in bits, since an element may be smaller than a byte. Lines are whole bytes, so the lines with
+the bits of an element have all bytes in which the element lies."""
 BYTE = 3
 """A byte is 2**3 bits."""
 requester_at = REQUESTER.at
@@ -32,8 +33,8 @@ requester_at = REQUESTER.at
 
 @inline
 def answer_cycle(node: Any, r: Any, request: int) -> int:
-    """Return the cycle in which the answer of a request is visible, or WAIT if that is not known yet. Requests before it are not
-    looked at any more."""
+    """Return the cycle in which the answer to a request is visible, or WAIT if that is not known yet. Earlier requests are not
+    asked about any more."""
     if r.banks != 0:
         return _line_cycle(node, r, request)
     if request < port_at(r.port).issued:
@@ -47,7 +48,8 @@ def answer_cycle(node: Any, r: Any, request: int) -> int:
 
 @outline
 def _line_cycle(node: Any, r: Any, line: int) -> int:
-    """Return the cycle in which a line of a preloaded array is there, and all before it, or WAIT."""
+    """Return the cycle in which a line of a preloaded array, and all lines before it, have arrived, or WAIT if that is not known
+    yet."""
     cycle = 0
     for bank in range(min(r.banks, line + 1)):
         port, request = r.port + PORT_SIZE * bank, (line - bank) // r.banks
@@ -64,7 +66,7 @@ def _line_cycle(node: Any, r: Any, line: int) -> int:
 
 @inline
 def answered_port(r: Any) -> int:
-    """Return the address of the port that gave the answer which was looked at last."""
+    """Return the address of the port whose answer `answer_cycle` returned last."""
     port: int = r.port
     for bank in range(1, min(r.banks, r.wanted + 1)):
         other = r.port + PORT_SIZE * bank
@@ -75,21 +77,21 @@ def answered_port(r: Any) -> int:
 
 @inline
 def answered_request(r: Any, port: int) -> int:
-    """Return the number of the request of this port whose answer was looked at last."""
+    """Return the number of the request at this port whose answer `answer_cycle` returned last."""
     request: int = r.wanted if r.banks == 0 else (r.wanted - (port - r.port) // PORT_SIZE) // r.banks
     return request
 
 
 @inline
 def _visible(r: Any, port: int, bank: int) -> int:
-    """Return the cycle of the answer of a port of a preloaded array that has the last line up to the one that was looked at last."""
+    """Return the cycle of the last answer of one port (number `bank`) of a preloaded array among the lines up to `r.wanted`."""
     cycle: int = request_at(request_of(port, (r.wanted - bank) // r.banks)).visible
     return cycle
 
 
 @inline
 def _await(node: Any, port: int, request: int) -> None:
-    """Let the node wait for the answer of a request."""
+    """Set the node to wait for the answer to a request at a port."""
     node.waits, node.asked_port, node.request = ANSWER, port, request
 
 
@@ -104,15 +106,16 @@ def awaited_answer(node: Any) -> int:
 
 @inline
 def wait_for_answer(node: Any, visible: int, answer: int) -> int:
-    """Return the cycle by which a token, visible from a cycle on, also has its answer, and count the cycles of waiting. This is
-    called once for each firing that waits."""
+    """Return the cycle by which a token is visible (`visible`) and its answer is, too (`answer`), and count the cycles of
+    waiting. Call this once for each firing that waits."""
     node.waited += max(answer - max(visible, node.last + 1), 0)
     return max(answer, visible)
 
 
 @inline
 def may_send(node: Any, r: Any) -> bool:
-    """Return whether the next line may be requested, from cycle `r.free` on."""
+    """Return whether the next line may be requested; if so, `r.free` is the first cycle that allows it. If not, the node
+    waits."""
     p = port_at(r.port)
     credit = p.issued - r.outstanding
     r.free = 0
@@ -131,8 +134,8 @@ def may_send(node: Any, r: Any) -> bool:
 
 @outline
 def send(node: Any, r: Any, first: int, last: int, visible_at: int, free: int, write: int) -> int:
-    """Fire once for each of these lines, to request it, and return the cycle of the last firing. Return WAIT if one may not be
-    sent yet; the caller then calls again with the same lines."""
+    """Fire once for each of the lines `first` to `last`, to request it (`write`: 1 to write), and return the cycle of the last
+    firing. Return WAIT if a line may not be requested yet; the caller then calls again with the same lines."""
     if r.next < 0:
         r.next = first
     t = WAIT
@@ -150,8 +153,8 @@ def send(node: Any, r: Any, first: int, last: int, visible_at: int, free: int, w
 
 @inline
 def touch_lines(r: Any, line: int, t: int) -> None:
-    """Note the cycle in which a line of an array that is fetched ahead, and all lines before it, are needed. Lines of a preloaded
-    array need no note."""
+    """Note that a line of an array that is fetched ahead, and all lines before it, are needed from cycle t on. Lines of a
+    preloaded array need no note."""
     while r.banks == 0 and r.needed <= line:
         set_int(r.touched, r.needed, t)
         r.needed += 1
@@ -166,7 +169,7 @@ def touch_cycle(r: Any, line: int) -> int:
 
 @inline
 def read_bits(node: Any, r: Any, low: int, high: int, visible_at: int, free: int) -> int:
-    """Fire to read these bits of the array, and return the cycle of the last firing, or WAIT."""
+    """Fire to read the bits `low` to `high` - 1 of the array, and return the cycle of the last firing, or WAIT."""
     first, last = low >> r.bits, (high - 1) >> r.bits
     if r.lines != 0:
         t = fire(node, visible_at, free, 1)
@@ -193,8 +196,8 @@ def last_element_in(r: Any, line: int) -> int:
 
 @inline
 def read_elements(node: Any, r: Any, e: int, k: int, visible_at: int, free: int) -> tuple[int, int]:
-    """Read as many of the k elements from e on as one request answers. Return the cycle of the first firing, or WAIT, and the
-    number of elements."""
+    """Fire to read as many of the k elements from number `e` on as one request covers. Return the cycle of the first firing, or
+    WAIT, and the number of elements."""
     low = r.stride * e
     if r.lines != 0:
         line = (low + r.size - 1) >> r.bits
@@ -220,7 +223,7 @@ def elements_before_full(r: Any) -> int:
 
 @inline
 def write_elements(r: Any, k: int) -> None:
-    """Note that k elements were written. None of them fills a line or ends a run of a lane."""
+    """Count k written elements, none of which fills a line or ends a run of a lane."""
     r.filled += r.size * k
     r.left -= k
     r.begun = 1
@@ -228,7 +231,8 @@ def write_elements(r: Any, k: int) -> None:
 
 @inline
 def write_element(node: Any, r: Any, visible_at: int) -> int:
-    """Fire to write an element that fills lines or ends a run of a lane, and return the cycle of the last firing, or WAIT."""
+    """Fire to write an element that fills lines or ends a run of a lane, and return the cycle of the last firing. Return WAIT if
+    a line may not be requested yet, or with a fault if the array is too small."""
     end = r.filled + r.size
     if end > r.length:
         node.fault = LARGE
@@ -247,6 +251,6 @@ def write_element(node: Any, r: Any, visible_at: int) -> int:
 
 @inline
 def flush(node: Any, r: Any) -> bool:
-    """Fire to write the last line, if it was begun, and return whether all is sent."""
+    """Fire to write the last line, if it is partly filled, and return whether everything is sent."""
     line = r.filled >> r.bits
     return bool(r.begun == 0 or send(node, r, line, line, 0, 0, 1) != WAIT)

@@ -2,9 +2,9 @@
 outer ones that go with it.
 
 The coordinate streams around an inner stream are inputs 0..depth-1 of a node, outermost first. A coordinate is *open* from the
-firing of its first inner value until the stop that ends its list. It is taken in that first firing. One with nothing below it has
-no inner value, so it is taken by a firing of its own before the inner stop. A stop of an outer stream is taken with the inner
-stop that it is part of.
+firing of its first inner value until the stop that ends its list. It is taken in that first firing. A coordinate with an empty
+list below has no inner value, so a separate firing takes it before the inner stop. A stop of an outer stream is taken with the
+inner stop that ends the same list.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ nest_at = NEST.at
 
 @inline
 def is_childless(nest: Any, word: int) -> bool:
-    """Return whether the stop ends an empty list of a coordinate that has not been taken."""
+    """Return whether the inner stop `word` ends an empty list below a coordinate that has not been taken."""
     return nest.open < nest.depth - low_of(word)
 
 
@@ -52,8 +52,8 @@ def take_coordinates(node: Any, nest: Any, levels: int, t: int) -> None:
 
 @inline
 def look_at_stops(node: Any, nest: Any, word: int) -> int:
-    """Return the cycle by which the stops are visible of the outer streams in which the inner stop ends a list, or WAIT if one is
-    missing."""
+    """Return the cycle by which the stops of the outer streams whose lists the inner stop `word` ends are visible, or WAIT if one
+    is missing."""
     visible_at = 0
     for level in range(max(nest.depth - high_of(word), 0), nest.depth):
         if tokens_at(node, level) == 0:
@@ -64,7 +64,7 @@ def look_at_stops(node: Any, nest: Any, word: int) -> int:
 
 @inline
 def take_stops(node: Any, nest: Any, word: int, t: int) -> None:
-    """Take the outer stops that are part of an inner stop, in cycle t."""
+    """Take the stops of the outer streams whose lists the inner stop `word` ends, in cycle t. Another token there is a fault."""
     for level in range(max(nest.depth - high_of(word), 0), nest.depth):
         reader = source(node, level)
         if not is_control(reader) or head_run(reader).word != lower_stop(word, nest.depth - level):

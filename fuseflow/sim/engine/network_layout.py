@@ -44,18 +44,19 @@ from fuseflow.sim.engine.workspace import WorkspaceTable
 from fuseflow.tensors import Tensor
 
 LAPS = 8
-"""The ring of the computed elements of a stream holds `LAPS` times as much as its FIFOs: tokens that are produced together lie in
-one piece, so the ring is cut where it begins again."""
+"""The ring of the computed elements of a stream holds `LAPS` times as many as its FIFOs: tokens that are produced together must
+be contiguous, so a run of them ends at the end of the ring."""
 LEAST_RING, ALL_RINGS = 64, 1 << 15
 """The least entries of a ring, and the entries that the rings of a graph of few streams share, if limits allow it. A smaller ring
-is so often full, or cut where it begins again, that kernels take more and smaller steps."""
+is full, or at its end, so often that kernels take more and smaller steps."""
 PAGE = 4096
 """The bytes of a page of memory."""
 
 
 @dataclass(frozen=True, slots=True)
 class StreamReader:
-    """Input `input` of part `part`, which reads stream number `stream`. `edge` is None inside a node and for recorders."""
+    """Input `input` of part `part`, which reads stream number `stream`. `edge` is the edge of the graph, None inside a node and
+    for recorders."""
 
     stream: int
     part: int
@@ -151,7 +152,7 @@ def _make_parts(
 
 
 def _number(layout: NetworkLayout) -> None:
-    """Number streams in the order of the parts that write them, and readers in the order of the parts that read."""
+    """Number all streams in the order of the parts that write them, and all readers in the order of the parts that read."""
     for p, part in enumerate(layout.parts):
         layout.keys += part.outputs
         layout.writer_of += [p] * len(part.outputs)
@@ -167,8 +168,8 @@ def _number(layout: NetworkLayout) -> None:
 
 
 def _neighbours(layout: NetworkLayout) -> list[list[int]]:
-    """Return, for each part, the parts whose firings may let it go on: the parts at the other ends of its streams, and the parts
-    of the same node."""
+    """Return, for each part, the parts whose firings may unblock it: the parts at the other ends of its streams, and the other
+    parts of its node."""
     neighbours: list[set[int]] = [set() for _ in layout.parts]
     for reader in layout.edges:
         writer = layout.writer_of[reader.stream]
@@ -215,14 +216,15 @@ def _interval(part: Part, timing: NodeTiming | None) -> int:
 
 
 def _starts(sizes: Array) -> Array:
-    """Return where pieces of these sizes begin that stand one behind the other."""
+    """Return the offsets of consecutive pieces of these sizes."""
     starts: Array = np.cumsum(sizes) - sizes
     return starts
 
 
 def _zeroed(dtype: npt.DTypeLike, sizes: Sequence[int]) -> tuple[list[Array], Array]:
     """Return a zeroed array of each of these sizes, and their addresses. Arrays of less than a page are pieces of one array,
-    since one array is made sooner than thousands. A larger array is on its own, so its memory is taken where it is written."""
+    since one array is made sooner than thousands. A larger array is allocated alone, so that only its written pages take
+    memory."""
     own = np.dtype(dtype).itemsize * np.array(sizes, np.int64) >= PAGE
     shared_sizes = np.where(own, 0, sizes)
     shared, starts = np.zeros(max(int(shared_sizes.sum()), 1), dtype), _starts(shared_sizes)
@@ -248,8 +250,8 @@ def _reader_depths(layout: NetworkLayout, machine: Machine) -> list[int | None]:
 
 
 def _defers(layout: NetworkLayout, depths: Sequence[int | None]) -> bool:
-    """Return whether parts that decide about no request are left for later windows of the memory. Where all FIFOs are shallow, they can do
-    little more then than now, and rounds through all parts take less time than to find out which decide."""
+    """Return whether parts that decide about no request are visited in later windows of the memory. Where all FIFOs are shallow,
+    they could do little more later than now, and visiting all parts takes less time than finding out which ones decide."""
     if layout.controller is None:
         return False
     shallow = layout.limits.windows * layout.controller.step
@@ -257,8 +259,8 @@ def _defers(layout: NetworkLayout, depths: Sequence[int | None]) -> bool:
 
 
 def _least_ring(layout: NetworkLayout) -> int:
-    """Return how many entries the smallest ring of a network has. Where there are many streams, small rings stay in the caches of the
-    processor."""
+    """Return the number of entries of the smallest ring of a network. Where there are many streams, small rings stay in the
+    caches of the processor."""
     return max(LEAST_RING, ALL_RINGS // max(len(layout.keys), 1))
 
 

@@ -1,5 +1,5 @@
-"""A layout rule turns a node into the parts that run it, with their state and the arrays they use. This module has the pieces of
-the rules."""
+"""A layout rule turns a node into its parts (pieces that fire on their own), with their state and arrays. This module has what
+the rules share."""
 
 from __future__ import annotations
 
@@ -41,9 +41,9 @@ class Limits:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Link:
-    """A link is a stream inside a node, between two of its parts, or one that nobody reads. `latency` is None where it is the
-    latency of the node. `stored` says whether elements are stored in the stream's own ring, if its part does that at all. `depth`
-    is the number of slots of its reader, None for an unbounded one."""
+    """A link is a stream between two parts of one node, or a stream without readers. `latency` is None where it is the latency of
+    the node. `stored` says whether elements go into the link's ring of computed elements, if its part computes any. `depth` is
+    the depth of the reader's FIFO, None for an unbounded one."""
 
     latency: int | None = None
     stored: bool = True
@@ -51,26 +51,26 @@ class Link:
 
 
 StreamKey: TypeAlias = Port | Link
-"""A stream is identified by the port of the graph that it comes from, or by the link inside a node."""
+"""A stream is identified by the port of the graph that emits it, or by the link inside a node."""
 
 
 def word_count(tile: TileShape) -> int:
-    """Return the number of words of an element. One of a single word may come in a run that repeats it, be it a scalar or a tile
-    of 1 x 1."""
+    """Return the number of words of an element, a scalar or a tile. An element of one word may be stored as a run that repeats
+    it."""
     return prod(tile)
 
 
 def element_capacity(limit: int, tile: TileShape) -> int:
-    """Return how many elements fit into a limit of words (at least one); it is a power of two if the limit is."""
+    """Return how many elements fit into `limit` words (at least 1); the result is a power of two if the limit is."""
     return max(limit >> (word_count(tile) - 1).bit_length(), 1)
 
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A part is one kernel with its state: a node, or one of the two halves of an accumulator, or on `comal` of a repeat.
-    `computes` says whether it may store elements of its own in the ring of an output. `first` is the input of the node that its
-    first input is. A `helper` works on behalf of another part, and its firings are not the node's. `asks` says whether its firings may
-    request something of the memory. A part that `emits` gives values that another part of the node folded."""
+    """A part is one kernel with its state: a whole node, or a piece of one, such as the fill or the emit of an accumulator.
+    `computes` says whether the part may store computed elements in the ring of an output. `first` is the number of the part's
+    first input among those of the node. The firings of a `helper` do not count as firings of the node. `asks` says whether its
+    firings may make requests to the memory. A part that `emits` emits values that another part of the node folded."""
 
     kernel: Function
     state: Array
@@ -85,8 +85,8 @@ class Part:
 
 @dataclass(slots=True)
 class NodeLayout:
-    """The layout of one node of the graph on a machine. It computes in an `arithmetic`. `types` are the types of its inputs,
-    `arrays` holds the arrays that kernels find by address, `tables` the workspaces of each node."""
+    """The layout of one node of the graph on a machine. `types` are the types of its inputs, `bounds` a bound of the coordinates
+    of each stream, `arrays` the arrays that kernels find by address, `tables` the workspaces of each node by name."""
 
     node: Node
     machine: Machine
@@ -98,7 +98,8 @@ class NodeLayout:
     limits: Limits
     arrays: dict[int, Array]
     widened: dict[int, tuple[Array, Array]]
-    """Integers that were widened, by the address of the narrow ones, beside which they stand: nodes that read one level share its copy."""
+    """Pairs of a narrow integer array and its copy in 64 bits, by the address of the narrow one: nodes that read one level share
+    the copy."""
     arithmetic: Arithmetic
     tables: dict[str, list[WorkspaceTable] | list[EntryList]] = field(default_factory=dict)
     sums: bool = False
@@ -119,7 +120,7 @@ class NodeLayout:
         return decl.shape[decl.format.order[level]]
 
     def array(self, values: Array) -> int:
-        """Return the address of an array, kept alive. Integers are widened to 64 bits."""
+        """Return the address of an array, which the layout keeps alive. Integers are first widened to 64 bits."""
         if values.dtype.kind != "i" or values.dtype == np.int64:
             return self.same_array(values)
         narrow = np.ascontiguousarray(values)
@@ -129,18 +130,18 @@ class NodeLayout:
         return self.same_array(self.widened[at][1])
 
     def same_array(self, values: Array) -> int:
-        """Return the address of an array, kept alive, whose elements have the bits that they have."""
+        """Return the address of an array, which the layout keeps alive, without a change of its dtype."""
         values = np.ascontiguousarray(values)
         at = address(values)
         self.arrays[at] = values
         return at
 
     def buffer(self, kind: Any, count: int) -> int:
-        """Return the address of a new zeroed array of a dtype."""
+        """Return the address of a new zeroed array of `count` elements of the dtype `kind`."""
         return self.same_array(np.zeros(count, kind))
 
     def state(self, record: Record, **values: float) -> Array:
-        """Return a new record with these values, zero elsewhere."""
+        """Return a new record array of one element, with the given fields and zero elsewhere."""
         state = record.array(1)
         for name, value in values.items():
             state[name] = value
@@ -151,23 +152,23 @@ class NodeLayout:
         return self.array(np.full(word_count(tile), value))
 
     def constant_tile(self, tile: TileShape, value: float) -> int:
-        """Return the address of a tile all of whose words are one value, or 0 if an element is a number, which needs no such place."""
+        """Return the address of a tile all of whose words are `value`, or 0 if an element has a single word and needs no tile."""
         return self.constant_element(tile, value) if word_count(tile) > 1 else 0
 
     def workspaces(self, count: int, space: int, width: int = 1) -> int:
-        """Return the address of `count` workspaces for `space` possible keys and values of `width` words."""
+        """Return the address of `count` empty workspaces, each for `space` possible keys and values of `width` words."""
         records = WORKSPACE.array(count)
         self.tables[self.node.name] = [WorkspaceTable(records[k : k + 1], space, self.limits.blocks, width) for k in range(count)]
         return self.array(records)
 
     def entry_lists(self, count: int, levels: int) -> int:
-        """Return the address of `count` lists of entries with `levels` coordinates."""
+        """Return the address of `count` empty lists of entries with `levels` coordinates."""
         records = HELD.array(count)
         self.tables[self.node.name] = [EntryList(records[k : k + 1], levels, self.limits.blocks) for k in range(count)]
         return self.array(records)
 
     def part(self, kernel: Function, state: Array | None = None, computes: bool = True, asks: bool = False) -> list[Part]:
-        """Return the one part of a node that needs no more, in a list."""
+        """Return a list with a single part that runs the whole node."""
         state = np.zeros(1, np.int64) if state is None else state
         return [Part(kernel, state, self.node.inputs, self.outputs, computes, asks=asks)]
 

@@ -1,4 +1,4 @@
-"""Node records are nodes as kernels see them: the cycle of the next firing, and where the cycles between firings go."""
+"""A node record is what a kernel sees of its part: inputs, outputs, the next possible cycle of a firing, and counts of cycles."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ TRACED = Record("note")
 """This is the start of a tracer (`tracer.py`), with the address of the function that notes firings."""
 node_at, traced_at = NODE.at, TRACED.at
 
-# The wait of a node: for an input; for a slot of an output; or for a service of the engine or its other half
+# The wait of a node: for an input; for a slot of an output; or for room that the engine makes, or for another part of its node
 NOTHING, INPUT, OUTPUT, BUFFER, GROW = 0, 1 << 10, 2 << 10, 3 << 10, 4 << 10
 ANSWER, TOUCH, ROOM = 5 << 10, 6 << 10, 7 << 10  # of the memory: an answer; that a line is needed; room for requests
 ENDED = 8 << 10
-WAIT = -1  # in place of a cycle: it is not known yet
+WAIT = -1  # in place of a cycle that is not known yet
 # Faults, after which nothing is computed any more
 MISALIGNED, REFUSED, OUTSIDE, TWICE, LARGE = 1, 2, 3, 4, 5
 
@@ -96,7 +96,7 @@ def room_everywhere(node: Any) -> int:
 
 @inline
 def take_everywhere(node: Any, word: int, t: int) -> None:
-    """Take this control token from all inputs. If one has another token, the node has a fault."""
+    """Take the control token `word` from all inputs in cycle t. If an input has another token, set the fault MISALIGNED."""
     for q in range(node.arity):
         reader = source(node, q)
         if not is_control(reader) or head_run(reader).word != word:
@@ -107,7 +107,7 @@ def take_everywhere(node: Any, word: int, t: int) -> None:
 
 @inline
 def push_everywhere(node: Any, word: int, t: int) -> None:
-    """Produce this control token on all outputs."""
+    """Emit the control token `word` on all outputs, in the firing in cycle t."""
     for q in range(node.ports):
         push(target(node, q), CONTROL, word, 1, t)
 
@@ -115,8 +115,8 @@ def push_everywhere(node: Any, word: int, t: int) -> None:
 @inline
 def fire(node: Any, visible_at: int, free: int, k: int) -> int:
     """Fire k times on values, at consecutive cycles, and return the first cycle. `visible_at` is the cycle by which all tokens
-    that the firing looks at are visible, `free` the one from which the slots that it needs are free. k is 1 if the interval is
-    not."""
+    that the firing inspects are visible, `free` the cycle from which the slots that it needs are free. If the initiation interval
+    is above 1, k must be 1."""
     t = max(node.ready, visible_at, free)
     if node.tracer != 0:
         call_note(traced_at(node.tracer).note, node.tracer, t, k, visible_at, free)
@@ -129,7 +129,8 @@ def fire(node: Any, visible_at: int, free: int, k: int) -> int:
 
 @inline
 def close(node: Any, visible_at: int, free: int) -> int:
-    """Fire once on a stop or `D`, and return the cycle. The next firing may follow after the pause."""
+    """Fire once on a stop or `D`, and return the cycle. The next firing may follow `node.pause` cycles later. Arguments as in
+    `fire`."""
     t = max(node.ready, visible_at, free)
     if node.tracer != 0:
         call_note(traced_at(node.tracer).note, node.tracer, t, 1, visible_at, free)
@@ -143,7 +144,7 @@ def close(node: Any, visible_at: int, free: int) -> int:
 
 @inline
 def _account(node: Any, t: int, visible_at: int) -> None:
-    """Count the cycles since the last firing: cycles until the last token looked at was visible are starved, the rest blocked."""
+    """Count the idle cycles between the last firing and cycle t: up to `visible_at` they are starved, later ones blocked."""
     gap = t - node.last - 1
     if gap > 0:
         if node.firings == 0:

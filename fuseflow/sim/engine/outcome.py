@@ -28,7 +28,7 @@ from fuseflow.tensors.levels.base import StoredArray
 
 
 def outcome(layout: NetworkLayout, machine: Machine, part_output: PartOutput) -> Outcome:
-    """Return the outcome of a run that came to its end."""
+    """Return the outcome of a finished run: cycles, statistics, written elements and recorded streams."""
     collect_all(layout, part_output)
     nodes = statistics(layout)
     last_acknowledgement = -1 if layout.controller is None else layout.controller.acknowledged()
@@ -126,7 +126,7 @@ def _arrays(decl: n.TensorDecl, level: int) -> tuple[StoredArray, ...]:
 
 
 def _written(layout: NetworkLayout, part_output: PartOutput) -> Mapping[str, WriterStream]:
-    """Return the streams of every output. The pieces of each array are joined and released one array after the other."""
+    """Return the streams of every output. The pieces of each array in `part_output` are joined and then released."""
     streams = {name: WriterStream() for name in layout.graph.outputs}
     for p, node in enumerate(layout.owners):
         if isinstance(node, LaneWriter):
@@ -156,7 +156,7 @@ def _recording(rows: Array, type_: n.StreamType) -> Recording:
 
 
 def _elements_in(rows: Array, type_: n.StreamType) -> list[Any]:
-    """Return the elements in rows of words, which are numbers or tiles."""
+    """Return the elements of a stream of a type: a number or a tile for each row of words."""
     if type_.kind != "val":
         return list(rows[:, 0].tolist())
     values = rows.copy().view(np.float64)
@@ -173,7 +173,7 @@ def describe_deadlock(
     smallest_depth: Callable[[Sequence[n.Edge]], int | None],
     run_deepened: Callable[[Mapping[n.Edge, int]], deadlock.Deadlock | None],
 ) -> deadlock.Deadlock:
-    """Return the deadlock of a run in which no firing is possible before its end."""
+    """Return the deadlock of a stuck run: which part waits for what. The two functions compute advice about depths later."""
     waits = layout.nodes["waits"].tolist()
     full = full_readers(layout)
     first_readers = ((layout.nodes["inputs"] - address(layout.readers)) // READER_SIZE).tolist()
@@ -191,8 +191,8 @@ def describe_deadlock(
 def _awaited(
     layout: NetworkLayout, p: int, wait: int, first_reader: int, full: Mapping[int, int]
 ) -> tuple[deadlock.AwaitedResource, int]:
-    """Return the resource that a stuck part waits for, and the part that would have to fire first. `first_reader` is the number
-    of the reader at its first input, `full` the result of `full_readers`."""
+    """Return the resource that the stuck part `p` waits for (`wait`), and the part that would have to fire first. `first_reader`
+    is the number of the reader at its first input, `full` the result of `full_readers`."""
     if INPUT <= wait < OUTPUT:
         reader = layout.edges[first_reader + wait - INPUT]
         writer = layout.writer_of[reader.stream]
@@ -212,7 +212,7 @@ def _awaited(
 
 
 def full_readers(layout: NetworkLayout) -> dict[int, int]:
-    """Return the reader whose FIFO is full, for every part that waits for a slot."""
+    """Return, for every part that waits for a slot, the number of the reader whose FIFO is full."""
     waits = layout.nodes["waits"]
     parts = np.flatnonzero((waits >= OUTPUT) & (waits < BUFFER))
     streams = stream_numbers(layout, parts, waits[parts] - OUTPUT)
@@ -221,7 +221,7 @@ def full_readers(layout: NetworkLayout) -> dict[int, int]:
 
 
 def fault_error(layout: NetworkLayout) -> SimulationError:
-    """Return the error of the node that found its inputs wrong."""
+    """Return the error for the first node with a fault, such as inputs that do not fit together."""
     p = int(np.flatnonzero(layout.nodes["fault"])[0])
     node, record = layout.owners[p], layout.nodes[p]
     assert node is not None

@@ -32,12 +32,12 @@ from fuseflow.tensors.levels import Level
 from fuseflow.tensors.levels.base import Kind, Listed, StoredArray
 
 LINK_LATENCY = 1
-"""The cycles of a token from the firing of an asker until its responder sees it."""
+"""The cycles from the firing that requests until its token is visible to the part that waits for the answer."""
 
 
 class RemoteLayout:
-    """Layout rules for the nodes that read and write, at one memory. `requesters` holds each requester with the number of its
-    port."""
+    """Layout rules for the nodes that read and write, at one memory. `requesters` holds each requester record with the number of
+    its port."""
 
     def __init__(
         self, controller: Controller, spans: Mapping[Name, AddressRange], sequential: set[str], preloaded: Container[str]
@@ -49,7 +49,7 @@ class RemoteLayout:
         self.requesters: list[tuple[Array, int]] = []
 
     def rules(self, local: Mapping[type[n.Node], LayoutRule]) -> dict[type[n.Node], LayoutRule]:
-        """Return the rules of all nodes: `local` ones, replaced where a node reads or writes the memory."""
+        """Return the layout rules of all kinds of nodes: the rules `local`, replaced for nodes that read or write the memory."""
 
         def scan(node: n.Scan, layout: NodeLayout) -> list[Part]:
             level, asks = layout.level(node), node.asks_memory(layout.declared)
@@ -77,13 +77,13 @@ class RemoteLayout:
         return {**local, **own}
 
     def open(self) -> None:
-        """Make the memory, once all ports are known, and write the address of its port into every requester."""
+        """Create the memory, once all ports are known, and put the address of its port into every requester."""
         self.controller.open()
         for record, port in self.requesters:
             record["port"] = self.controller.memory.port(port)
 
     def load(self, node: n.Load, layout: NodeLayout) -> list[Part]:
-        """Return the parts of a load, which asks for the value at every reference."""
+        """Return the parts of a load, which requests the value at every reference."""
         fields = load_fields(node, layout)
         name: Name = (node.tensor, -1, "val")
         count = int(fields["count"])
@@ -104,8 +104,8 @@ class RemoteLayout:
         return self._walk_entries(node, layout, reads.entries, reads.scanned)
 
     def _walk_entries(self, node: n.Scan, layout: NodeLayout, entries: StoredArray, scanned: Sequence[StoredArray]) -> list[Part]:
-        """Return the parts of a scan of stored entries. At a reference, it learns where the entries of its fiber are, if it does
-        not know that, and then asks for these."""
+        """Return the parts of a scan of stored entries. At a reference, the scan first requests the positions of the fiber's
+        entries (`scanned`), if they are stored, and then the entries."""
         walk = layout.tensors[node.tensor].levels[node.level].walk()
         assert isinstance(walk, Listed), "what has entries is listed"
         crd, pos = self._reader(node, layout, (node.tensor, node.level, entries.kind), 0), None
@@ -128,7 +128,8 @@ class RemoteLayout:
         return [*parts, walker, *_fetcher(crd), giver]
 
     def _gate_fibers(self, node: n.Scan, layout: NodeLayout, arrays: Sequence[StoredArray]) -> list[Part]:
-        """Return the parts of a scan that asks for all of a fiber at its reference, and walks it once the answer is there."""
+        """Return the parts of a scan that requests a whole fiber at its reference, and walks the fiber once the answer has
+        come."""
         state = layout.state(SCAN, **scan_fields(node, layout))
         count = int(state["parents"][0])
         pieces = [
@@ -141,8 +142,9 @@ class RemoteLayout:
         return [*asking, *gates, Part(run_scan, state, (last,), layout.outputs, computes=False)]
 
     def locate(self, node: n.Locate, layout: NodeLayout, level: Level) -> list[Part]:
-        """Return the parts of a locate in a stored level. They ask for the elements that tell of a coordinate, and give its
-        reference once these are there. If the locate keeps its level, they ask for that first, and for nothing after it."""
+        """Return the parts of a locate in a stored level. They request the elements that hold a coordinate, and emit its
+        reference once these have come. If the locate keeps its level, they request the whole level first, and nothing after
+        that."""
         if level.kept:
             return self._locate_kept(node, layout, level.reads(layout.size(node.tensor, node.level)).entries)
         arrays = level.points(layout.size(node.tensor, node.level))
@@ -155,7 +157,7 @@ class RemoteLayout:
         return [pointer, *asking, *_gates(layout, pieces, targets, requests, layout.outputs[0], counts_firings=True)]
 
     def _locate_kept(self, node: n.Locate, layout: NodeLayout, entries: StoredArray | None) -> list[Part]:
-        """Return the parts of a locate that keeps its level."""
+        """Return the parts of a locate that first reads its whole level (`entries`) and keeps it on chip."""
         assert entries is not None, "what is kept has entries"
         piece = self._piece(node, layout, entries.kind, MANY, entries.bits, entries.bits)
         elements, targets = Link(LINK_LATENCY), Link(LINK_LATENCY, depth=self.controller.elements_in_flight(entries.bits))
@@ -166,14 +168,15 @@ class RemoteLayout:
         return [pointer, *asking, Part(run_gate, opened, (targets, asked), layout.outputs)]
 
     def _piece(self, node: n.Scan | n.Locate, layout: NodeLayout, kind: Kind, count: int, stride: int, size: int) -> Array:
-        """Return a requester that reads `size` bits at a time, `stride` bits apart."""
+        """Return a requester that reads `count` elements of `size` bits, `stride` bits apart, of the array `kind` of a node's
+        level."""
         requester = self._reader(node, layout, (node.tensor, node.level, kind), count)
         requester["stride"], requester["size"] = stride, size
         return requester
 
     def _pieces(self, pieces: Sequence[Array], inputs: tuple[StreamKey, ...]) -> tuple[list[Part], Link, list[Link]]:
-        """Return parts in series, which each ask for a piece of an array at every token; the link of tokens behind the last;
-        and the link of requests of each."""
+        """Return parts in series, each of which requests an element of one array (a requester of `pieces`) at every token; the
+        link of tokens after the last part; and the links of request numbers."""
         parts: list[Part] = []
         requests: list[Link] = []
         for piece in pieces:
@@ -231,7 +234,8 @@ class RemoteLayout:
         return requester
 
     def _preload(self, node: n.Load, layout: NodeLayout, name: Name, count: int) -> tuple[Array, list[Part]]:
-        """Return the requester of a node that needs preloaded values, and the parts that read these. They belong to the first such node."""
+        """Return the requester of a node that needs preloaded values, and the parts that preload them (none but for the first
+        such node)."""
         ports = layout.declared[node.tensor].preload
         preload = {"lines": -(-self.spans[name].length // self.controller.line), "banks": ports}
         parts: list[Part] = []
@@ -265,15 +269,15 @@ class RemoteLayout:
     def _asker(
         self, kernel: Callable[[int], int], state: Array, port: Array, inputs: Any, count: int
     ) -> tuple[Part, tuple[Link, ...]]:
-        """Return a part that asks through a port, and its links: `count` links of tokens and one of the requests that answer
-        them. As many tokens are in each link; only the last bounds them."""
+        """Return a part that makes requests through a port, and its links: `count` links of tokens and one of request numbers.
+        All links hold equally many tokens; only the last has a bound."""
         requests = Link(LINK_LATENCY, stored=False, depth=self.controller.elements_in_flight(int(port["stride"][0])))
         streams = (*(Link(LINK_LATENCY) for _ in range(count)), requests)
         return Part(kernel, state, inputs, streams, computes=kernel is run_ask, helper=True, asks=True), streams
 
 
 def _narrow_fields(walk: Listed, layout: NodeLayout) -> dict[str, int]:
-    """Return the fields of a scan that say where the fibers of a level are, whose coordinates stay as narrow as they are."""
+    """Return the fields of a scan with the arrays of the fibers of a level, whose coordinates stay in 32 bits."""
     lows, highs = layout.array(walk.lows), layout.array(walk.highs)
     return {"lows": lows, "highs": highs, "crds": layout.same_array(walk.crds), "parents": walk.parents}
 
@@ -281,8 +285,8 @@ def _narrow_fields(walk: Listed, layout: NodeLayout) -> dict[str, int]:
 def _gates(
     layout: NodeLayout, pieces: Sequence[Array], tokens: Link, requests: Sequence[Link], last: StreamKey, counts_firings: bool
 ) -> list[Part]:  # fmt: skip
-    """Return parts in series that let tokens through once an answer is there. With `counts_firings`, the firings of the last are
-    the node's."""
+    """Return parts in series, one for each requester of `pieces`, that let tokens through once an answer has come. With
+    `counts_firings`, the firings of the last part count as the node's."""
     gates: list[Part] = []
     for k, (piece, asked) in enumerate(zip(pieces, requests, strict=True)):
         inner = k < len(pieces) - 1
@@ -296,5 +300,6 @@ def _gates(
 
 
 def _fetcher(port: Array) -> list[Part]:
-    """Return the part that reads ahead, in a list, which is empty where nothing is read in order."""
+    """Return a list with the part that fetches ahead through a requester, or an empty list if the requester does not fetch
+    ahead."""
     return [Part(run_fetch, port, (), (), helper=True, asks=True)] if port["ahead"][0] else []

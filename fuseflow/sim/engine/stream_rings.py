@@ -1,4 +1,4 @@
-"""Streams are sequences of runs. A kernel can look at, take and produce many tokens at a time.
+"""Streams are sequences of runs. A kernel can inspect, take and produce many tokens at a time.
 
 A run is `length` tokens visible at consecutive cycles `time`, time + 1, ... A stream is a ring of runs at its writer. Each of its
 readers has its own place in that ring, its own FIFO depth and a history of the cycles in which it took tokens; from these follow
@@ -23,7 +23,7 @@ from fuseflow.native.records import Record, get_int, inline, outline, set_int
 
 CONTROL, EMPTY, REPEATED, AFFINE, SLICE, SCRATCH = range(6)
 DONE = -1
-ELEMENT = -2  # in place of the word of a stop or `D`: the token is neither
+ELEMENT = -2  # in place of the word of a stop or `D`, for a token that is neither
 MANY = 1 << 60
 
 RUN = Record("kind word length time")
@@ -32,7 +32,7 @@ STREAM = Record(
     "ring mask tail pushed latency lag given "  # runs; `lag`: how much later values come than stops, `given`: when the last one did (comal)
     "scratch capacity bytes limited "  # computed elements; `limited`: whether they wrap
     "readers count bounded blocked free "  # addresses of the readers, whether any has a depth; the result of `room`
-    "known_tail known_pushed "  # up to where there is room for runs and elements, as far as was looked
+    "known_tail known_pushed "  # up to where there certainly is room for runs and elements
     "writer"  # number of the part
 )
 READER = Record(
@@ -71,13 +71,13 @@ def high_of(word: int) -> int:
 
 @inline
 def raise_stop(word: int, levels: int) -> int:
-    """Return the word of the same stop in a stream that is `levels` deeper."""
+    """Return the stop `word` as it appears in a stream that is `levels` deeper."""
     return word + levels * 65
 
 
 @inline
 def lower_stop(word: int, levels: int) -> int:
-    """Return the word of the same end of lists in a stream that is `levels` shallower."""
+    """Return the stop `word` as it appears in a stream that is `levels` shallower."""
     return max((word >> 6) - levels, 0) << 6 | ((word & 63) - levels)
 
 
@@ -86,7 +86,7 @@ def lower_stop(word: int, levels: int) -> int:
 
 @inline
 def tokens_left(reader: Any) -> int:
-    """Return the number of tokens left in the run at the head, or 0 if there is none yet."""
+    """Return the number of tokens left in the run at the head of a reader, or 0 if no run has come yet."""
     if reader.head >= reader.until:
         if reader.stalled != 0:
             return 0
@@ -143,7 +143,8 @@ def word_in(run: Any, i: int) -> int:
 
 @inline
 def upcoming_word(reader: Any) -> int:
-    """Return the first word of a run some way behind the one at the head, or 0. Its element can be prefetched."""
+    """Return the first word of the run AHEAD runs after the head, whose element can be prefetched, or 0 if it has not come
+    yet."""
     if reader.head + AHEAD >= reader.until:
         return 0
     return word_in(run_at(reader.ring + RUN_SIZE * ((reader.head + AHEAD) & reader.mask)), 0)
@@ -151,8 +152,8 @@ def upcoming_word(reader: Any) -> int:
 
 @inline
 def second_token(reader: Any) -> tuple[int, int]:
-    """Return two facts on the token behind the next one: the cycle from which it is visible, or -1 if it is not there yet, and
-    its word if it is a stop or `D`, else ELEMENT."""
+    """Return, for the token after the next one, the cycle from which it is visible, or -1 if it has not come yet, and its word if
+    it is a stop or `D`, else ELEMENT."""
     run, offset = head_run(reader), reader.offset + 1
     if offset == run.length:
         if reader.head + 1 == stream_at(reader.stream).tail:
@@ -163,7 +164,7 @@ def second_token(reader: Any) -> tuple[int, int]:
 
 @inline
 def take_in_same_cycle(reader: Any, t: int) -> None:
-    """Take one token in a cycle in which others may be taken, too."""
+    """Take one token in cycle t, in which the reader may take other tokens, too."""
     reader.several, reader.reach = 1, -MANY
     take(reader, 1, t)
 
@@ -187,7 +188,7 @@ def take(reader: Any, k: int, t: int) -> None:
 
 @inline
 def _note(reader: Any, k: int, t: int) -> None:
-    """Add k pops from cycle t on to the history, which consists of runs of pops `step` cycles apart."""
+    """Add k pops from cycle t on to the history of a reader, which consists of runs of pops `step` cycles apart."""
     noted = reader.noted
     if noted > reader.peak_cursor:
         last = pops_at(reader.history + POPS_SIZE * ((noted - 1) & reader.history_mask))
@@ -211,7 +212,7 @@ def _note(reader: Any, k: int, t: int) -> None:
 
 @inline
 def _end(reader: Any, cursor: int) -> int:
-    """Return the number of the first token behind a run of pops."""
+    """Return the number of the first token after the run of pops at index `cursor` of the history."""
     if cursor + 1 == reader.noted:
         return reader.popped
     return pops_at(reader.history + POPS_SIZE * ((cursor + 1) & reader.history_mask)).first
@@ -219,8 +220,8 @@ def _end(reader: Any, cursor: int) -> int:
 
 @outline
 def _settle(reader: Any, production: int, cycles_before: int) -> None:
-    """Take the occupancy at `production`, the producing firing of the last token taken, and in each of the `cycles_before` cycles
-    before it, into the peak.
+    """Raise the peak to the occupancy in cycle `production`, when the last token taken was produced, and in each of the
+    `cycles_before` cycles before.
 
     A token holds its slot from its producing firing until the cycle of its pop. Within a run the occupancy never falls if tokens,
     which come once a cycle, leave at most once a cycle; then the last token of each run is enough.
@@ -274,7 +275,7 @@ def room(stream: Any) -> int:
 
 @inline
 def is_full(stream: Any) -> bool:
-    """Return whether the FIFO in which `room` found no slot is as full as it was."""
+    """Return whether the FIFO that `room` found full still is."""
     if stream.blocked == FULL_RING:
         return False
     reader = reader_at(get_int(stream.readers, stream.blocked))
@@ -283,7 +284,7 @@ def is_full(stream: Any) -> bool:
 
 @outline
 def _look_for_room(stream: Any) -> None:
-    """Find how far the readers have made room for runs, and for elements."""
+    """Update `known_tail` and `known_pushed`: how far the readers have made room for runs, and for elements."""
     tail, pushed = MANY, MANY
     for q in range(stream.count):
         reader = reader_at(get_int(stream.readers, q))
@@ -295,8 +296,8 @@ def _look_for_room(stream: Any) -> None:
 
 @outline
 def _slots(stream: Any, reader: Any) -> int:
-    """Return the number of slots of a bounded FIFO that become free in consecutive cycles, and raise `stream.free` to the first
-    of these."""
+    """Return the number of slots of a reader's bounded FIFO that become free in consecutive cycles, and raise `stream.free` to
+    the first of these cycles."""
     due = stream.pushed - reader.depth  # the pop that frees the next slot
     if due < 0:
         return -due
@@ -315,7 +316,7 @@ def _slots(stream: Any, reader: Any) -> int:
 
 @inline
 def push(stream: Any, kind: int, word: int, k: int, t: int) -> None:
-    """Produce k tokens in the firings at t, t + 1, ... There must be room."""
+    """Produce k tokens, a run of this kind and word, in the firings in cycles t, t + 1, ... There must be room."""
     if stream.lag != 0:
         if kind == CONTROL:
             t = max(t, stream.given)
@@ -347,7 +348,7 @@ def push(stream: Any, kind: int, word: int, k: int, t: int) -> None:
 
 @outline
 def _is_unfinished(stream: Any) -> bool:
-    """Return whether no reader has finished the last run, so that it may grow."""
+    """Return whether no reader has finished the last run of a stream, so that the run may grow."""
     finished = 0
     for q in range(stream.count):
         finished += reader_at(get_int(stream.readers, q)).head == stream.tail
@@ -363,7 +364,7 @@ def scratch_address(stream: Any) -> int:
 
 @inline
 def element_address(reader: Any) -> int:
-    """Return the address of the next token's element, in a run of elements."""
+    """Return the address of the next token's element, where the run at the head is SLICE or SCRATCH."""
     return head_run(reader).word + stream_at(reader.stream).bytes * reader.offset
 
 
@@ -376,8 +377,8 @@ def copy(into: int, start: int, words: int) -> None:
 
 @inline
 def pass_on(run: Any, first: int, stream: Any, k: int) -> tuple[int, int]:
-    """Return kind and word with which `stream` produces the k tokens from `first` on of a run that its node reads. Computed
-    elements are copied into the stream's own ring, for which `room` must have found room; all others stay where they are."""
+    """Return kind and word of a run on `stream` that repeats the k tokens from `first` on of `run`, which the node reads.
+    Computed elements are copied into the ring of `stream`, for which `room` must have found room; others are not copied."""
     if run.kind < AFFINE:
         return run.kind, run.word
     if run.kind == AFFINE:

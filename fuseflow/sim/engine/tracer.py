@@ -1,9 +1,9 @@
-"""A tracer notes every firing of a part with its cause, and the tokens that it took and gave.
+"""A tracer records every firing of a part with its cause, and the tokens that the firing took and emitted.
 
 A kernel calls `note_firings` through its node (`node_records.fire`), in traced runs only. The cause of the cycle of a firing
-follows from the heads of the inputs, which are not taken yet, and from the pops that free the slots. Several inputs may be the
-cause. Then the inputs decide that the firing took from, or that it always looks at; `_settle` sees them at the next firing, or
-after the run.
+follows from the next tokens of the inputs, which are not taken yet, and from the pops that free the slots. If several inputs may
+be the cause, those from which the firing takes tokens, or which every firing inspects, decide; `_settle` sees them at the next
+firing, or after the run.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ TRACER = Record(
     "node part buffer "
     "marks candidates "  # by input, then by output: tokens so far; whether, and how, it may be the cause of a firing
     "relays closings "  # by output: the track of stops that wait for values, or 0; firings on stops so far
-    "always unless turns "  # by input: whether every firing looks at it, if input `unless` - 1 is not taken; whether it is a merge
-    "behind "  # whether the token behind the head may be looked at
+    "always unless turns "  # by input: whether every firing inspects it, if input `unless` - 1 stays; whether it is a merge
+    "behind "  # whether the token after the next one may be inspected
     "fetches answers sends positions "  # requesters: that fetch ahead, whose answer is awaited, through which lines are sent
     "passed "  # the cycle from which a token was there that was taken without a firing
     "time span "  # of the last firings
@@ -45,13 +45,13 @@ EVENT_BUFFER = Record("events count limit lost start end flows")
 """The buffer of events of all tracers. `lost` counts events for which there was no room. Only events in cycles `start` to `end`
 are noted; `flows` says whether tokens are noted, too."""
 EVENT = Record("part time count step cause detail back due")
-"""An event is a row of firings of a part. With `part` POP or PUSH it is instead `count` tokens taken from the reader, or given to
+"""An event is a row of firings of a part. With `part` POP or PUSH it is instead `count` tokens taken from the reader, or put on
 the stream, at address `detail`, within `step` cycles. `detail` of a firing is the address of a reader or a port. `due` is the
 cycle in which a firing would have happened if all slots were free."""
 POP, PUSH = -1, -2
 DELAYED_STOP = 8
-"""This replaces the cause TOKEN for a stop that may have waited for the value before it. Such a stop has an event of its own, in
-the track of the relay, with the cause RELAY and the part `detail` that gave it."""
+"""This replaces the cause TOKEN for a stop that may have waited for the value before it. Such a stop has a separate event, in the
+track of the relay, with the cause RELAY and the part `detail` that emitted it."""
 RELAY = 9
 STOP_CANDIDATE = -1  # of a candidate: it is such a stop; else 1 more than the lag of the value
 TRACER_SIZE, EVENT_SIZE = TRACER.size, EVENT.size
@@ -59,8 +59,8 @@ tracer_at, buffer_at, event_at = TRACER.at, EVENT_BUFFER.at, EVENT.at
 
 
 def note_firings(address: int, t: int, k: int, visible_at: int, free: int) -> int:
-    """Note k firings from cycle t on, which looked at tokens visible by `visible_at` and filled slots free from `free` on. k is 0
-    where a token was taken without a firing."""
+    """Record k firings from cycle t on in the tracer at an address. Their tokens were visible by `visible_at`, and their slots
+    free from `free` on. k is 0 where a token was taken without a firing."""
     tracer = tracer_at(address)
     node = node_at(tracer.node)
     buffer = buffer_at(tracer.buffer)
@@ -105,7 +105,7 @@ def note_firings(address: int, t: int, k: int, visible_at: int, free: int) -> in
 
 @inline
 def _append(buffer: Any) -> int:
-    """Return the address of a new event, or 0 if there is no room."""
+    """Return the address of a new event in the buffer, or 0 if the buffer is full."""
     if buffer.count == buffer.limit:
         buffer.lost += 1
         return 0
@@ -116,7 +116,8 @@ def _append(buffer: Any) -> int:
 
 @inline
 def _token(tracer: Any, node: Any, event: Any, event_address: int, visible_at: int) -> None:
-    """Note that a firing waited for the token that was visible last, or else for the answer."""
+    """Record as the cause of a firing the token that became visible last, in cycle `visible_at`, or else an answer of the
+    memory."""
     event.cause = TOKEN
     candidates = 0
     for q in range(node.arity):
@@ -143,15 +144,16 @@ def _token(tracer: Any, node: Any, event: Any, event_address: int, visible_at: i
 
 @inline
 def _origin(reader: Any, control: bool) -> int:
-    """Return how a token that may be waited for came to be visible: STOP_CANDIDATE, or 1 more than the lag of the value."""
+    """Return how a token, a possible cause, became visible: STOP_CANDIDATE for a delayed stop, or 1 more than the lag of its
+    stream."""
     lag = stream_at(reader.stream).lag
     return STOP_CANDIDATE if control and lag != 0 else 1 + lag
 
 
 @inline
 def _slot(tracer: Any, node: Any, event: Any, event_address: int, free: int) -> None:
-    """Note that a firing waited for the slot that was free last, or else for the answer that allows another request, or for
-    another part of the node."""
+    """Record as the cause of a firing the slot that became free last, in cycle `free`, or else the answer that allowed another
+    request, or another part of the node."""
     event.cause = SLOT
     candidates = 0
     for q in range(node.ports):
@@ -178,7 +180,8 @@ def _slot(tracer: Any, node: Any, event: Any, event_address: int, free: int) -> 
 
 @inline
 def _slot_free_from(reader: Any, pushed: int) -> int:
-    """Return the cycle from which the slot of the next token is free, or -1 if it was never filled, or is not free yet."""
+    """Return the cycle from which the FIFO of a reader has a slot for token number `pushed`, or -1 if the slot was never filled,
+    or is not free yet."""
     pop = pushed - reader.depth
     if reader.depth == 0 or pop < 0 or pop >= reader.popped:
         return -1
@@ -192,7 +195,8 @@ def _slot_free_from(reader: Any, pushed: int) -> int:
 
 @inline
 def _credit(requester: int, event: Any, free: int) -> None:
-    """Note the answer that allowed another request, if it came in cycle `free`."""
+    """Record as the cause of an event the answer that allowed another request, if it came in cycle `free`. `requester` 0:
+    none."""
     if requester == 0:
         return
     r = requester_at(requester)
@@ -204,7 +208,7 @@ def _credit(requester: int, event: Any, free: int) -> None:
 
 @inline
 def _settle(tracer: Any, node: Any, buffer: Any) -> None:
-    """Note the tokens that the last firings took and gave, and which of several candidates they waited for."""
+    """Record the tokens that the last firings took and emitted, and which of several candidates was their cause."""
     if tracer.pending != 0:
         event = event_at(tracer.pending)
         if event.cause == TOKEN:
@@ -239,7 +243,8 @@ def _settle(tracer: Any, node: Any, buffer: Any) -> None:
 
 @inline
 def _relay(tracer: Any, buffer: Any, stream: Any, track: int) -> None:
-    """Note a stop that was given by the last firing, or by the last value where that is later."""
+    """Record an event for a stop that the last firing emitted, in that cycle or the cycle of the last value where that is
+    later."""
     t = max(tracer.time, stream.given)
     if t < buffer.start or t >= buffer.end:
         return
@@ -253,7 +258,7 @@ def _relay(tracer: Any, buffer: Any, stream: Any, track: int) -> None:
 
 @inline
 def _flow(tracer: Any, buffer: Any, kind: int, tokens: int, detail: int, late: int) -> None:
-    """Note tokens taken or given."""
+    """Record tokens that the last firings took (`kind` POP) or emitted (PUSH), `late` cycles after those firings."""
     event_address = _append(buffer)
     if event_address != 0:
         event = event_at(event_address)
@@ -263,9 +268,9 @@ def _flow(tracer: Any, buffer: Any, kind: int, tokens: int, detail: int, late: i
 
 @inline
 def _last_input(tracer: Any, node: Any) -> int:
-    """Return, of the inputs with the last token, the first that the firing took or always looks at. A merge that took none of
-    them looked at the lane behind the one that it took from. A comparison of `align` looks at its first two, and takes nothing
-    below."""
+    """Return, of the inputs with the last token, the first from which the firing took or that it always inspects. A merge that
+    took none of them inspected the lane after the one that it took from. A comparison of `align` inspects its first two inputs,
+    and takes nothing below."""
     last_taken, choice, first = -1, -1, -1
     always = tracer.unless == 0 or source(node, tracer.unless - 1).popped == get_int(tracer.marks, tracer.unless - 1)
     for q in range(node.arity - 1, -1, -1):
@@ -288,7 +293,7 @@ def _last_input(tracer: Any, node: Any) -> int:
 
 @inline
 def _filled_reader(tracer: Any, node: Any) -> int:
-    """Return the address of the reader of the first output that got a token, out of the outputs with the last slot."""
+    """Return, of the outputs whose slot became free last, the address of the reader of the first that got a token."""
     reader_address = 0
     for q in range(node.ports - 1, -1, -1):
         candidate = get_int(tracer.candidates, node.arity + q)
@@ -298,7 +303,7 @@ def _filled_reader(tracer: Any, node: Any) -> int:
 
 
 def settle_all(tracers: int, count: int, size: int) -> int:
-    """Settle every part, between two visits."""
+    """Record what is pending of the last firings of all `count` tracers, which are `size` bytes apart."""
     for i in range(count):
         tracer = tracer_at(tracers + size * i)
         _settle(tracer, node_at(tracer.node), buffer_at(tracer.buffer))

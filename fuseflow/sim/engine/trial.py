@@ -1,5 +1,4 @@
-"""A trial finds out how a run would go on, in a copy of the process: the run goes on in the copy, and the original stays as
-it is.
+"""A trial continues a run in a copy of the process, to find out how the run would go on without changing it.
 
 The state of a run is arrays that refer to each other by address. A forked process has them at the same addresses, and copies only
 the pages that it changes.
@@ -17,7 +16,7 @@ FORK_AVAILABLE = hasattr(os, "fork")
 FORKING = Lock()
 """One thread at a time copies the process, since the filter of warnings belongs to all of them."""
 NO_ANSWER = b"-"
-"""The copy writes this for an answer of None."""
+"""The bytes that the copy writes for the result None."""
 
 
 class TrialFailure(Exception):
@@ -25,8 +24,8 @@ class TrialFailure(Exception):
 
 
 def run_in_copy(attempt: Callable[[Callable[[int], None]], int | None]) -> int | None:
-    """Return the result of `attempt` in a copy of the process. `attempt` gets a function to call now and then, which ends the
-    copy if the original has ended. Raise `TrialFailure` if the copy ends without an answer."""
+    """Return the result of `attempt`, called in a copy of the process. `attempt` gets a function to call now and then, which ends
+    the copy if the original process has ended. Raise `TrialFailure` if the copy ends without an answer."""
     read_end, write_end = os.pipe()
     parent = os.getpid()
     with FORKING, warnings.catch_warnings():
@@ -46,8 +45,8 @@ def run_in_copy(attempt: Callable[[Callable[[int], None]], int | None]) -> int |
 
 
 def _answer(attempt: Callable[[Callable[[int], None]], int | None], write_end: int, parent: int) -> None:
-    """Write the answer of `attempt` and end the process, whatever happens: nothing that the original would do on its way out is
-    done twice."""
+    """In the copy, write the result of `attempt` to the pipe and end the process at once, so that no exit handler of the original
+    runs twice. `parent` is the number of the original process."""
 
     def check_parent(_: int) -> None:
         if os.getppid() != parent:

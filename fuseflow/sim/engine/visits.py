@@ -1,4 +1,4 @@
-"""A visit runs a part as far as it gets. This module says when one may be worth it, and when the next one is."""
+"""A visit runs a part until it is blocked. This module decides when a visit may be useful, and notes when the next one may be."""
 
 from __future__ import annotations
 
@@ -28,12 +28,13 @@ from fuseflow.sim.engine.stream_rings import FULL_RING, is_full, reader_at, stre
 
 NODE_SIZE = NODE.size
 FAULTY = -1
-"""This stands for the number of firings of a part that has a fault."""
+"""The result of a visit, in place of a number of firings, if the part has a fault."""
 
 
 @inline
 def visit(nodes: int, a: Any, part: int) -> int:
-    """Run a part as far as it gets, and note its wait then. Return the number of its firings, or FAULTY."""
+    """Run a part until it is blocked, and note in the agenda `a` what it waits for. Return the number of its firings, or
+    FAULTY."""
     node = node_at(nodes + NODE_SIZE * part)
     waited = node.waits
     made = run_part(nodes, a, part)
@@ -44,7 +45,7 @@ def visit(nodes: int, a: Any, part: int) -> int:
 
 @inline
 def visit_alone(nodes: int, a: Any, part: int) -> int:
-    """Visit a part, but do not decide which parts are due. All parts become due before due parts are visited."""
+    """Visit a part, but do not update which parts are due: all become due before the next round. Return as `visit` does."""
     node = node_at(nodes + NODE_SIZE * part)
     made = run_kernel(nodes + NODE_SIZE * part)
     if made != FAULTY:
@@ -54,8 +55,8 @@ def visit_alone(nodes: int, a: Any, part: int) -> int:
 
 @inline
 def run_part(nodes: int, a: Any, part: int) -> int:
-    """Run a part as far as it gets, and decide which parts are due then. Return the number of its firings, or FAULTY. Where the memory
-    answers at once, this is all of a visit."""
+    """Run a part until it is blocked, and update which parts are due in the agenda `a`. Return the number of its firings, or
+    FAULTY. Where the memory answers at once, a visit does no more than this."""
     discard(a.due, part)
     address = nodes + NODE_SIZE * part
     node, made = node_at(address), run_kernel(address)
@@ -70,7 +71,7 @@ def run_part(nodes: int, a: Any, part: int) -> int:
 
 @inline
 def run_kernel(address: int) -> int:
-    """Run the part whose node has this address as far as it gets, and return the number of its firings, or FAULTY."""
+    """Run the part whose node record is at an address until it is blocked. Return the number of its firings, or FAULTY."""
     node = node_at(address)
     firings_before = node.firings
     call_kernel(node.kernel, address)
@@ -80,7 +81,7 @@ def run_kernel(address: int) -> int:
 
 @inline
 def still_waits(node: Any) -> bool:
-    """Return whether the end of a part's wait has certainly not come; only quick checks are made."""
+    """Return whether a part certainly still waits, by a quick check: False may be wrong."""
     wait = node.waits
     if INPUT <= wait < OUTPUT:
         return bool(tokens_left(source(node, wait - INPUT)) == 0)
@@ -93,8 +94,8 @@ def still_waits(node: Any) -> bool:
 
 @inline
 def _note_wait(a: Any, node: Any, part: int, waited: int, made: int) -> None:
-    """Note the wait of a part: for the engine, for another part, or for an answer. `waited` is its wait before its visit, in
-    which it `made` that number of firings."""
+    """Note what a part waits for: the engine, another part, or an answer. `waited` is its wait before the visit, in which it made
+    `made` firings."""
     stuck = needs_engine(node)
     if stuck:
         add(a.held, part)
@@ -114,14 +115,15 @@ def _note_wait(a: Any, node: Any, part: int, waited: int, made: int) -> None:
 
 @inline
 def note_moves(a: Any, outlook: Any) -> None:
-    """Note how often the part has fired that a part waits for."""
+    """Note in an outlook the moves so far of the part that it awaits."""
     if outlook.awaited >= 0:
         outlook.since = outlook_at(a.outlooks + OUTLOOK_SIZE * outlook.awaited).moves
 
 
 @inline
 def may_go_on(a: Any, outlook: Any) -> bool:
-    """Return whether the wait of a part may have ended since it was looked at last."""
+    """Return whether the part that an outlook awaits has fired since the last visit, or an answer is awaited: the wait may be
+    over."""
     if outlook.awaited < 0:
         return bool(outlook.awaited == REPLY)
     return bool(outlook_at(a.outlooks + OUTLOOK_SIZE * outlook.awaited).moves != outlook.since)
@@ -129,7 +131,8 @@ def may_go_on(a: Any, outlook: Any) -> bool:
 
 @inline
 def _awaited(node: Any, part: int) -> tuple[int, int]:
-    """Return the part that has to fire before a part does, or a mark in its place, and the least delay between firings."""
+    """Return the part that has to fire before `part` does, or NEVER, REPLY or ENGINE, and the least delay between both
+    firings."""
     wait = node.waits
     if INPUT <= wait < OUTPUT:
         stream = stream_at(source(node, wait - INPUT).stream)
@@ -148,7 +151,7 @@ def _awaited(node: Any, part: int) -> tuple[int, int]:
 
 @inline
 def needs_engine(node: Any) -> bool:
-    """Return whether a part waits for the engine, and not for the model."""
+    """Return whether a part waits for room that the engine makes, and not for anything of the model, such as a full FIFO."""
     wait = node.waits
     if INPUT <= wait < OUTPUT:
         return bool(source(node, wait - INPUT).stalled != 0)

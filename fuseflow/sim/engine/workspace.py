@@ -1,8 +1,8 @@
 """The workspace of an accumulator holds values by coordinate, in a hash table of blocks of eight neighbouring coordinates.
 
-The key of a block is one number: the kept coordinates but the last, as one number, times the blocks of a row, plus the last
-coordinate divided by eight. Neighbouring keys have neighbouring places, so dense rows stay together; in a table with a place for
-every possible key, every block has its own. A bit mask says which coordinates of a block hold a value.
+The key of a block is one number: all kept coordinates but the last, combined into one number, times the blocks of a row, plus the
+last coordinate divided by eight. Neighbouring keys have neighbouring slots, so dense rows are contiguous; a table with a slot for
+every possible key has no collisions. A bit mask says which coordinates of a block hold a value.
 """
 
 from __future__ import annotations
@@ -23,13 +23,14 @@ FREE = -1
 
 @inline
 def home_place(key: Any, mask: Any) -> Any:
-    """Return the place that a key (or each of an array of keys) has if no other key has it."""
+    """Return the slot at which the search for a key (or for each key of an array) begins. `mask` is the size of the table minus
+    1."""
     return (key + (key >> 20) * 40503) & mask
 
 
 @inline
 def find_or_insert(w: Any, key: int) -> int:
-    """Return the place of the block with a key. If there is none, insert one with an empty mask."""
+    """Return the slot of the block with a key in the workspace `w`. If there is none, insert a block with an empty mask."""
     i = home_place(key, w.mask)
     while True:
         stored_key = get_int(w.keys, i)
@@ -46,13 +47,13 @@ def find_or_insert(w: Any, key: int) -> int:
 
 @inline
 def sort_keys(w: Any) -> None:
-    """Sort the keys in use."""
+    """Sort the keys of the workspace `w`."""
     sort_integers(w.order, w.used)
 
 
 @outline
 def sort_integers(order: int, count: int) -> None:
-    """Sort the integers at an address. Sorted ones stay as they are, few are sorted by insertion, many by heap sort."""
+    """Sort `count` integers at the address `order`: few by insertion, many by heap sort unless they are sorted already."""
     if count <= 24:
         for i in range(1, count):
             key = get_int(order, i)
@@ -96,7 +97,8 @@ def _sift(order: int, root: int, end: int) -> None:
 
 @outline
 def clear(w: Any) -> None:
-    """Free all places. All are looked up first, since a freed place on the way to another would hide it."""
+    """Remove all blocks from the workspace `w`. All slots are looked up before the first is freed, since a free slot ends a
+    search."""
     for i in range(w.used):
         set_int(w.order, i, find_or_insert(w, get_int(w.order, i)))
     for i in range(w.used):
@@ -105,7 +107,8 @@ def clear(w: Any) -> None:
 
 
 class WorkspaceTable:
-    """The arrays of a workspace, which `record` points to, and their growth. A value has `width` words."""
+    """The arrays of a workspace, to which `record` points, for `space` possible keys and at first `blocks` blocks. A value has
+    `width` words."""
 
     def __init__(self, record: npt.NDArray[Any], space: int, blocks: int, width: int = 1) -> None:
         self.record, self.space, self.width = record, space, width
@@ -113,7 +116,7 @@ class WorkspaceTable:
         self._allocate(min(blocks, _power(space)))
 
     def grow(self) -> None:
-        """Move all blocks to a table with four times as many places, or with one for every possible key."""
+        """Move all blocks to a table with four times as many slots, or with a slot for every possible key if that is less."""
         order = self.order[: int(self.record["used"][0])]
         in_use = self.keys != FREE
         keys, masks, values = self.keys[in_use], self.masks[in_use], self.values[in_use]
@@ -124,7 +127,8 @@ class WorkspaceTable:
         self.record[0]["used"] = len(order)
 
     def _insert(self, keys: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-        """Insert new keys and return their places. Of several keys with the same home place one gets it; the others try the next."""
+        """Insert new keys and return their slots. Of several keys with the same first slot one gets it; the others try the
+        next."""
         mask = len(self.keys) - 1
         places = home_place(keys, mask)
         pending = np.arange(len(keys))

@@ -8,8 +8,8 @@ from fuseflow.sim.events.log import Ints
 
 
 class Bins:
-    """Counts of several series by cycle, in at most `size` bins from cycle `start` on. The `width` of a bin doubles as later cycles
-    come."""
+    """Counts of `things` series of events by cycle, in at most `size` bins from cycle `start` on. The `width` of all bins doubles
+    when a later cycle does not fit."""
 
     def __init__(self, things: int, start: int, size: int) -> None:
         assert size % 2 == 0
@@ -17,7 +17,8 @@ class Bins:
         self.counts: Ints = np.zeros((things, size), np.int64)
 
     def add(self, thing: Ints, cycle: Ints, count: Ints, step: Ints) -> None:
-        """Count `count` events of each series, `step` cycles apart from `cycle` on. No cycle is before `start`."""
+        """For each row of the arrays, add `count` events of the series `thing`, `step` cycles apart from `cycle` on. No cycle may
+        be before `start`."""
         if not len(cycle):
             return
         first = cycle - self.start
@@ -33,7 +34,7 @@ class Bins:
         np.add.at(self.counts, (thing[entry], bins), until - since)
 
     def put(self, thing: Ints, cycle: Ints, count: Ints) -> None:
-        """Count `count` events of each series in one cycle."""
+        """For each row of the arrays, add `count` events of the series `thing` in one cycle."""
         if len(cycle):
             first = cycle - self.start
             self._widen(int(first.max()))

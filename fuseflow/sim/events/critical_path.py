@@ -1,7 +1,7 @@
-"""The critical path of a run leads from its last event back to cycle 0, from each event to the one that it waited for last.
+"""The critical path of a run leads from its last event back to cycle 0, from each event to the event that it waited for last.
 
-The steps of the path are exact and add up to the cycles of the run. If the firings of a run do not fit into memory, it is run again,
-window after window from the end on, and only the firings of one window are kept at a time.
+The steps of the path are exact and add up to the cycles of the run. If the firings of a run do not fit into memory, the run is
+repeated for each window of cycles, from the last to the first, and only the firings of one window are kept at a time.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ BINS = 4096
 
 @dataclass(frozen=True, slots=True)
 class PathStep:
-    """The cycles of the path that are due to one node.
+    """The cycles of the critical path that are due to one node.
 
     Cycles of kind `work` lie between one of its firings and the next, and cycles of kind `latency` between a firing and the cycle
     from which its tokens are visible. Cycles of kind `full` are due to the depth of the FIFO `edge`, from which the node reads:
     they pass until a slot is free that the node emptied, or they are cycles of a loop through the FIFO (see `fifo_loops.py`).
-    Cycles of kind `memory` lie between a request and its answer, at `port`. `times` is how often that happened, and 0 for work.
+    Cycles of kind `memory` lie between a request and its answer, at `port`. `times` is how often that happened, and 0 for `work`.
     """
 
     node: str
@@ -51,8 +51,8 @@ class PathStep:
 
 @dataclass(frozen=True, slots=True)
 class CriticalPath:
-    """The critical path of a run. Its `steps` are merged by node, kind, FIFO and port, the longest first. `windows` is the number of
-    runs that it took to find it."""
+    """The critical path of a run. Its `steps` are merged by node, kind, FIFO and port, the longest first. `windows` is the number
+    of runs that were needed to find the path."""
 
     cycles: int
     steps: tuple[PathStep, ...]
@@ -100,8 +100,8 @@ class FiringSink:
         return np.split(rows, np.searchsorted(rows[:, TRACK], np.arange(1, len(self.topology.tracks))))
 
     def window_before(self, end: int) -> int:
-        """Return the start of a window that ends at `end` and holds about half as many events as are allowed. The window is at least one
-        bin long."""
+        """Return the start of a window of cycles that ends at `end` and has about half of `limit` events. The window is at least
+        one bin long."""
         bins = (end - 1 - self.span.start) // self.density.width + 1
         behind = np.cumsum(self.density.counts[0, :bins][::-1])
         fitting = int(np.searchsorted(behind, self.limit // 2, side="right"))
@@ -131,7 +131,8 @@ def _record(run: Replay, span: CycleSpan, limit: int) -> tuple[FiringSink, LastE
 
 
 class _Walk:
-    """A walk along the path, back to cycle 0. It stands at the firing of `track` in `cycle`, and has added up the steps behind it."""
+    """A walk along the critical path, back to cycle 0. The walk is at the firing of `track` in `cycle`, and has added up all
+    later steps."""
 
     def __init__(self, topology: Topology, ending: LastEvent) -> None:
         self.topology, self.totals = topology, StepTotals()
@@ -145,7 +146,8 @@ class _Walk:
             self.totals.add(StepLabel(ending.track, "memory", port=ending.port), ending.cycles - ending.request_cycle, 1)
 
     def follow(self, events: list[Ints], start: int) -> bool:
-        """Follow the causes back to a firing before cycle `start`, and return whether cycle 0 was reached."""
+        """Follow the causes back to a firing before cycle `start`, and return whether cycle 0 was reached. `events` has the rows
+        of each track."""
         self.loops.open(events, start)
         times = [np.ascontiguousarray(rows[:, TIME]) for rows in events]
         while self.cycle >= start:

@@ -1,13 +1,14 @@
 """FIFO loops: the stretches of a critical path that go around a full FIFO.
 
-A firing that waits for a slot leads the path to the reader that freed the slot. If the path comes back from there to an earlier firing of
-the same track, it went around a loop: the track gave what the reader waited for, so it was held up by the FIFO and not by the pace of the
-reader. In some cycles of the loop the track had all that it needed but a slot. A deeper FIFO takes these cycles away, so they
-count for the FIFO, and not for the path's steps. A path that does not come back followed a slow reader, and nothing is counted.
-Neither is it if the path comes back to the reader first: that one waited for its own earlier firings, and not for the writer.
+A firing that waits for a slot leads the path to the reader that freed the slot. If the path comes back from there to an earlier
+firing of the same track, it went around a loop: the track emitted the tokens for which the reader waited, so the track was
+delayed by the FIFO and not by a slow reader. In some cycles of the loop the track had everything it needed except a slot. A
+deeper FIFO takes these cycles away, so they count for the FIFO, and not for the path's steps. A path that does not come back
+followed a slow reader, and nothing is counted. Nor is it counted if the path comes back to the reader first: the reader then
+waited for its own earlier firings, and not for the writer.
 
-If several full FIFOs follow each other, so that the reader of one waits for a slot of the next, the last one is the one that is too
-shallow. An inner loop counts before one around it.
+If several full FIFOs follow each other, so that the reader of one waits for a slot of the next, the last one is the one that is
+too shallow. An inner loop is counted before a loop around it.
 """
 
 from __future__ import annotations
@@ -22,14 +23,15 @@ from fuseflow.sim.events.log import CAUSE, DETAIL, DUE, NEVER, TIME, Ints
 from fuseflow.sim.events.step_totals import StepLabel, StepTotals
 
 Claims: TypeAlias = "dict[tuple[Departure, int], int]"
-"""Cycles by the departure in whose loop they would be, and the number of a label."""
+"""Numbers of cycles, by the departure to whose loop they would belong, and the number of their label."""
 
 
 @dataclass(slots=True, eq=False)
 class Departure:
-    """A firing of `track` from which the path left through a full FIFO. `label` names the FIFO that is too shallow. Steps from
-    `begin` on follow it. `claims` are of steps of earlier windows that follow it and no later departure. `due` is the cycle from which the
-    track was held before its first firing that is later than the window."""
+    """A firing of `track` from which the path left through a full FIFO. `label` names the FIFO that is too shallow. The path's
+    steps from number `begin` on follow the departure. `claims` are the claims of steps of earlier windows that follow this
+    departure and no later one. `due` is the cycle from which the track waited for a slot before its first firing after the
+    window."""
 
     track: int
     label: StepLabel
@@ -39,7 +41,8 @@ class Departure:
 
 
 class FifoLoops:
-    """The open departures of a path that is followed backwards, window by window, and its steps since the first of them."""
+    """The open departures of a path that is followed backwards, window by window, and the steps of the path since the first
+    departure."""
 
     def __init__(self, totals: StepTotals) -> None:
         self.totals = totals
@@ -51,7 +54,7 @@ class FifoLoops:
         self.cut: tuple[StepLabel, int, int] | None = None  # the part of the last step that is before the window
 
     def open(self, events: list[Ints], start: int) -> None:
-        """Begin a window of events, by track, that starts in cycle `start`."""
+        """Begin a window that starts in cycle `start`. `events` has the rows of events of each track in the window."""
         self.events, self.start = events, start
         self.held: dict[int, _HeldCycles] = {}
         if self.cut is not None:
@@ -70,7 +73,7 @@ class FifoLoops:
             self.steps.append((number, max(low, self.start), max(high, self.start)))
 
     def leave(self, track: int, label: StepLabel) -> None:
-        """Note that the path leaves a track for the reader of a full FIFO."""
+        """Note that the path leaves a track through a full FIFO to the FIFO's reader. `label` is the label of that step."""
         for departure in self.chained:
             departure.label = label
         departure = Departure(track, label, len(self.steps))
@@ -78,8 +81,8 @@ class FifoLoops:
         self.chained.append(departure)
 
     def arrive(self, track: int, waits_elsewhere: bool) -> None:
-        """Note that the path comes to a firing of a track. `waits_elsewhere` says that this waits neither for a slot nor for its own
-        node, so that no full FIFO behind it holds it up."""
+        """Note that the path comes to a firing of a track. `waits_elsewhere` says that the firing waits neither for a slot nor
+        for its own node, so no full FIFO after it delays it."""
         for departure in [d for d in self.departures if d.label.track == track and d not in self.chained]:
             self._forget(departure)
         if waits_elsewhere:
@@ -90,11 +93,11 @@ class FifoLoops:
                 return
 
     def end_chain(self) -> None:
-        """Note that the path is at a firing that no full FIFO behind it holds up."""
+        """Note that the path is at a firing that no full FIFO delays."""
         self.chained.clear()
 
     def _close(self, k: int) -> None:
-        """Count the cycles of the loop that goes back to a departure, and forget the departures in it."""
+        """Count the cycles of the loop back to departure number `k` for its FIFO, and drop the departures of the loop."""
         loop = self.departures[k]
         cycles = self._claims(k, loop.begin, len(self.steps))
         for inner in self.departures[k:]:
@@ -108,7 +111,7 @@ class FifoLoops:
         del self.departures[k:]
 
     def _forget(self, departure: Departure) -> None:
-        """Take a departure out. The steps behind it may still be in loops around it."""
+        """Remove a departure that is no loop. Its steps may still belong to loops of earlier departures."""
         k = self.departures.index(departure)
         if k:
             before = self.departures[k - 1].claims
@@ -120,7 +123,7 @@ class FifoLoops:
             self.steps.clear()
 
     def close(self) -> None:
-        """End a window."""
+        """End a window: turn the steps so far into claims of the open departures."""
         begins = [departure.begin for departure in self.departures]
         for departure, end in zip(self.departures, [*begins, len(self.steps)][1:], strict=True):
             for k, outer in enumerate(self.departures):
@@ -134,7 +137,8 @@ class FifoLoops:
         self.steps.clear()
 
     def _claims(self, k: int, begin: int, end: int) -> dict[int, int]:
-        """Return the cycles of some steps, by label, in which the track of a departure was held."""
+        """Return, by the number of the label, the cycles of the steps `begin` to `end` in which the track of departure `k` waited
+        for a slot."""
         if begin == end:
             return {}
         number, low, high = np.array(self.steps[begin:end], np.int64).T
@@ -149,8 +153,8 @@ class FifoLoops:
 
 
 class _HeldCycles:
-    """The cycles in which a track waited for a slot and for nothing else. `due` is where the last wait begins, if that ends after the
-    window."""
+    """The cycles in which a track waited for a slot and for nothing else, from its events `rows`. `due` is the cycle in which the
+    last wait begins, if that wait ends after the window."""
 
     def __init__(self, rows: Ints, due: int) -> None:
         waits = rows[(rows[:, CAUSE] == SLOT) & (rows[:, DETAIL] >= 0)]
@@ -159,11 +163,11 @@ class _HeldCycles:
         self.total = np.append(0, np.cumsum(waits[:, TIME] - waits[:, DUE]))
 
     def before(self, cycle: Ints) -> Ints:
-        """Return the number of held cycles before each of these cycles."""
+        """Return, for each given cycle, the number of earlier cycles in which the track waited for a slot."""
         wait = np.searchsorted(self.time, cycle, side="right")
         count: Ints = self.total[wait] + np.maximum(cycle - self.due[wait], 0)
         return count
 
     def due_after(self, cycle: int) -> int:
-        """Return where the first wait begins that ends in `cycle` or later."""
+        """Return the cycle in which the first wait begins that ends in `cycle` or later."""
         return int(self.due[np.searchsorted(self.time, cycle, side="left")])

@@ -16,13 +16,13 @@ from fuseflow.samml import nodes as n
 Ints: TypeAlias = npt.NDArray[np.int64]
 
 TRACK, TIME, COUNT, STEP, CAUSE, SOURCE, BACK, DETAIL, DUE = range(9)
-"""The columns of an event. A row stands for `count` firings of a track that are `step` cycles apart. The first happens in cycle `time`
-because of `cause` (see `causes.py`), which is an event of the track `source` in cycle `back`; the others wait for the one before.
-`detail` is the position of the edge in `edges` if the cause is a token or a slot, the port if it is an answer, and -1 inside a node. `due`
-is the cycle in which the first firing would have happened if every slot that it fills had been free: it is before `time` if only a slot
-was missing."""
+"""The columns of an event. A row means `count` firings of a track that are `step` cycles apart. The first happens in cycle `time`
+because of `cause` (see `causes.py`), an event of the track `source` in cycle `back`; each of the others waits for the firing
+before. `detail` is the position of the edge in `edges` if the cause is a token or a slot, the port if it is an answer, and -1
+inside a node. `due` is the cycle in which the first firing would have happened if every slot that it fills had been free: it is
+before `time` if only a slot was missing."""
 EDGE, CYCLE, TOKENS, CYCLES = range(4)
-"""The columns of tokens that are pushed or popped. A row stands for `tokens` tokens on an edge from a cycle on: one in each cycle, or
+"""The columns of tokens that are pushed or popped. A row means `tokens` tokens on an edge from a cycle on: one in each cycle, or
 all in that cycle if `cycles` is 1."""
 
 NEVER = 1 << 60
@@ -31,8 +31,8 @@ NEVER = 1 << 60
 @dataclass(frozen=True, slots=True)
 class Track:
     """A track is a sequence of firings: of a node, or of one of its processes if it has several at the same time (`role`). A
-    `helper` asks the memory, and its firings do not count as firings of the node. A `relay` has no firings; it stands for stops
-    that wait for the values before them (of tiles, on machines with `rules: comal`)."""
+    `helper` makes requests to the memory, and its firings do not count as firings of the node. A `relay` has no firings; its
+    events are stops that wait for the values before them (of tiles, on machines with `rules: comal`)."""
 
     node: str
     role: str = ""
@@ -55,7 +55,7 @@ class Topology:
 
 @dataclass(frozen=True, slots=True)
 class CycleSpan:
-    """The cycles from `start` on that are before `end`."""
+    """The cycles from `start` to `end` - 1."""
 
     start: int = 0
     end: int = NEVER
@@ -78,13 +78,13 @@ class LastEvent:
 
 
 class Sink(Protocol):
-    """A sink listens to a run. The rows of one track, or of one edge and direction, come in the order of time; rows of others
-    come at any time."""
+    """A sink receives the events of a run. The rows of one track, or of one edge and direction, come in the order of time; rows
+    of different tracks or edges come in any order."""
 
     tokens: bool
-    """Whether the sink also wants to hear of tokens and answers."""
+    """Whether the sink also receives tokens and answers of the memory."""
     span: CycleSpan
-    """The cycles whose firings the sink wants to hear of. It hears of all tokens before the end of this span."""
+    """The cycles whose firings the sink receives. It receives all tokens before the end of this span."""
 
     def open(self, topology: Topology) -> None: ...
 
@@ -98,8 +98,8 @@ class Sink(Protocol):
 
 
 def process_tracks(helpers: list[bool], names: list[str]) -> tuple[Track, ...]:
-    """Return the tracks of processes, which are in graph order. `names` holds the node of each process, and `helpers` whether it is a
-    helper."""
+    """Return a track for each process, in graph order. `names` holds the name of each process's node, and `helpers` whether the
+    process is a helper."""
     tracks = []
     for k, (name, helper) in enumerate(zip(names, helpers, strict=True)):
         own = [j for j, other in enumerate(names) if other == name and not helpers[j]]

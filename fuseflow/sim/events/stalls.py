@@ -1,4 +1,5 @@
-"""The stalls of a run over time: the cycles of each window in which a node worked, and the causes of waits in the others."""
+"""The stalls of a run over time: for each window of cycles, the number of cycles in which a node worked, or waited for each
+cause."""
 
 from __future__ import annotations
 
@@ -15,8 +16,8 @@ WINDOWS = 96
 """The largest number of windows."""
 
 STATES = ("busy", "starved", "memory", "blocked")
-"""The states of a node in a cycle: it works, or it waits for a token, for an answer of the memory, or for anything else,
-such as room in a FIFO or another process of its own."""
+"""The states of a node in a cycle: it works, or it waits for a token, for an answer of the memory, or for anything else, such as
+room in a FIFO or another process of the same node."""
 _STATE_OF_CAUSE = {START: 1, OWN: 0, INSIDE: 3, TOKEN: 1, MEMORY: 2, SLOT: 3}
 
 
@@ -76,7 +77,8 @@ class StallSink:
     def answers(self, port: Ints, cycle: Ints, size: Ints, write: Ints) -> None: ...
 
     def stalls(self, cycles: int) -> Stalls:
-        """Return the stalls of a run of `cycles` cycles. Helpers, which ask the memory for a node, are left out."""
+        """Return the stalls of a run of `cycles` cycles. Helper tracks, which make requests to the memory for a node, are left
+        out."""
         used = -(-cycles // self.bins.width)
         counts = self.bins.counts.reshape(len(self.topology.tracks), len(STATES), -1)[:, :, :used]
         nodes: dict[str, Ints] = {}

@@ -9,7 +9,8 @@ StepKind: TypeAlias = Literal["work", "latency", "full", "memory"]
 
 
 class StepLabel(NamedTuple):
-    """The cause of the cycles of a step: a track, in one kind of step, at an edge if it is a FIFO, or at a port of the memory."""
+    """The cause of the cycles of a step: a track, the kind of the step, the number of an edge if the cause is a FIFO, and a port
+    of the memory if it is an answer."""
 
     track: int
     kind: StepKind
@@ -18,7 +19,7 @@ class StepLabel(NamedTuple):
 
 
 class StepTotals:
-    """The cycles of the steps with the same label, and how often there was such a step."""
+    """Totals over the steps of a path, by label: their cycles, and how often such a step occurred."""
 
     def __init__(self) -> None:
         self.cycles: dict[StepLabel, int] = defaultdict(int)
@@ -29,6 +30,6 @@ class StepTotals:
         self.times[label] += times
 
     def move(self, cycles: int, label: StepLabel, other: StepLabel) -> None:
-        """Count cycles of one label as cycles of the `other` label."""
+        """Move a number of cycles from one label to the `other` label."""
         self.cycles[label] -= cycles
         self.cycles[other] += cycles

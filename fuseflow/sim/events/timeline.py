@@ -1,5 +1,5 @@
-"""The timeline of a run: when each node fires, how full each FIFO is, and how many bytes the memory moves. Where single firings would be
-too many, it is given in windows of equal length."""
+"""The timeline of a run: when each node fires, how full each FIFO is, and how many bytes the memory moves. A run with too many
+firings is shown in windows of equal length."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ from fuseflow.sim.events.log import COUNT, CYCLE, CYCLES, EDGE, NEVER, STEP, TIM
 WINDOWS = 2048
 """The largest number of windows."""
 DETAIL = 150_000
-"""The largest number of rows of firings, and of tokens, that are reported one by one. A timeline with more is given in windows."""
+"""The largest number of rows of firings, and of tokens, that are reported one by one. A timeline with more is shown in
+windows."""
 MARKS = 300_000
 """The largest number of windows of all nodes and FIFOs together, except that each always has 64."""
 
@@ -38,7 +39,7 @@ class Timeline:
     topology: Topology
 
     def __init__(self, span: CycleSpan, share: int = 1, detail: int = DETAIL) -> None:
-        """Make an empty timeline, one of `share` timelines that divide the number of details between them."""
+        """Make an empty timeline of the cycles `span`. It is one of `share` timelines that share the budget of `detail` rows."""
         self.span, self.share, self.detail = span, share, detail // share
         self.cycles = NEVER  # of the run, once it is over
         self.count = 0
@@ -63,7 +64,7 @@ class Timeline:
         return self.count <= self.detail
 
     def events(self, rows: Ints) -> None:
-        """Keep the firings in the span; those outside of it are cut off."""
+        """Keep the firings of `rows` that are in the span, and drop the others."""
         rows = rows[~self.relays[rows[:, TRACK]]]
         first, step = rows[:, TIME], rows[:, STEP]
         low = np.maximum(-(-(self.span.start - first) // step), 0)
@@ -82,7 +83,8 @@ class Timeline:
         self._flow(rows, self.popped_tokens, -1)
 
     def _flow(self, rows: Ints, bins: Bins, sign: int) -> None:
-        """Keep tokens, which move one a cycle or all at once; those outside of the span are cut off."""
+        """Keep the pushed (`sign` 1) or popped (-1) tokens of `rows` that are in the span. The tokens of a row move one a cycle
+        or all at once."""
         rate = np.where(rows[:, CYCLES] > 1, 1, rows[:, TOKENS])  # tokens a cycle
         before = np.clip(self.span.start - rows[:, CYCLE], 0, rows[:, CYCLES])
         until = np.clip(self.span.end - rows[:, CYCLE], 0, rows[:, CYCLES])
@@ -108,7 +110,7 @@ class Timeline:
 
     @property
     def window(self) -> int:
-        """The cycles of a window, which is the same for everything that is given in windows."""
+        """The length of a window in cycles, the same for firings, tokens and bytes."""
         return max(bins.width for bins in (self.busy, self.pushed_tokens, self.popped_tokens, self.moved_bytes))
 
     @property
@@ -129,9 +131,9 @@ class Timeline:
                 yield track, Burst(start, cycles, int(counts[bin]), 0)
 
     def levels(self) -> Iterator[tuple[int, Ints, Ints]]:
-        """Yield for each edge the cycles in which the number of tokens in its FIFO changes, and the numbers from then on. A token has
-        its slot from the firing that pushes it up to the cycle in which it is popped. In windows these are the numbers at the end of
-        each."""
+        """Yield for each edge its number, the cycles in which the number of tokens in its FIFO changes, and the numbers from then
+        on. A token has its slot from the firing that pushes it up to the cycle in which it is popped. With windows, the numbers
+        are those at the end of each window."""
         if self.exact:
             yield from self._exact_levels()
             return
@@ -156,7 +158,8 @@ class Timeline:
             yield number, *_changes(cycles, self.before[number] + np.cumsum(changes))
 
     def rates(self) -> Iterator[tuple[str, int, Ints]]:
-        """Yield the bytes that the memory read, and the bytes it wrote, by window, with the width of the windows in cycles."""
+        """Yield two rows: "read" and "written", each with the width of the windows in cycles and the bytes that the memory moved
+        in each window."""
         for name, counts in zip(("read", "written"), self.moved_bytes.counts, strict=True):
             yield name, self.moved_bytes.width, counts
 
@@ -188,7 +191,7 @@ def _in_windows(bins: Bins, width: int) -> Ints:
 
 
 def _changes(cycles: Ints, levels: Ints) -> tuple[Ints, Ints]:
-    """Return the cycles and levels without the entries that change nothing."""
+    """Return the cycles and levels without entries whose level equals the level before."""
     kept = np.ones(len(levels), bool)
     kept[1:] = levels[1:] != levels[:-1]
     return cycles[kept], levels[kept]

@@ -1,4 +1,4 @@
-"""The end of a region on a machine with `rules: comal`."""
+"""The number of cycles of a region on a machine with `rules: comal`."""
 
 from __future__ import annotations
 
@@ -9,6 +9,6 @@ from fuseflow.sim.outcome.statistics import NodeStatistics
 
 
 def region_cycles(nodes: Iterable[NodeStatistics]) -> int:
-    """Return the cycles of a region, which ends with its last process. The firing on `D` is the last one of a process, and takes a cycle
-    in roots and value writers only."""
+    """Return the cycles of a region with these nodes, which ends with its last node. The firing on `D` is the last of a node, and
+    takes a cycle in roots and value writers only."""
     return max(node.last + (node.op in ENDING_OPS) for node in nodes)

@@ -1,5 +1,5 @@
-"""Deadlocks, as both simulators describe them: who waits for whom, which FIFO is full, and which depth of one FIFO would let the graph
-end."""
+"""Deadlocks, as both simulators describe them: which process waits for which, which FIFO is full, and which depth of one FIFO
+would let the graph run to its end."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from fuseflow.samml.nodes import Edge, Graph
 from fuseflow.sim.outcome.statistics import NodeStatistics, edges
 
 MOST_SLOTS = 1 << 20
-"""A FIFO that alone would need more slots is no remedy. To find that out may take as long as the whole run."""
+"""The most slots of a FIFO that are proposed as a remedy. The search up to this depth may take as long as the whole run."""
 
 
 @dataclass(frozen=True, slots=True)
 class AwaitedToken:
-    """The process waits for the next token on an input, which the node `writer` makes."""
+    """What a process waits for: the next token on its input number `input`, which the node `writer` emits."""
 
     input: int
     writer: str
@@ -25,7 +25,7 @@ class AwaitedToken:
 
 @dataclass(frozen=True, slots=True)
 class AwaitedSlot:
-    """The process waits for a free slot on an edge, which is full at `depth`."""
+    """What a process waits for: a free slot in the FIFO of `edge`, which is full at `depth` tokens."""
 
     edge: Edge
     depth: int
@@ -33,7 +33,7 @@ class AwaitedSlot:
 
 @dataclass(frozen=True, slots=True)
 class AwaitedWorkspace:
-    """The process waits for another process of the same node: for a workspace to be full or free, or for an answer of the memory."""
+    """What a process waits for: another process of its node, to fill or free a workspace or to get an answer of the memory."""
 
 
 AwaitedResource: TypeAlias = AwaitedToken | AwaitedSlot | AwaitedWorkspace
@@ -41,8 +41,8 @@ AwaitedResource: TypeAlias = AwaitedToken | AwaitedSlot | AwaitedWorkspace
 
 @dataclass(frozen=True, slots=True)
 class WaitingProcess:
-    """A process that cannot fire: a node, or one of the two halves of an accumulator. `on` is the position, in the same list, of the
-    process that would have to fire first. It is None if that process has ended."""
+    """A process (a node, or a piece of a node that fires on its own) that cannot fire. `on` is the position, in the same list, of
+    the process that would have to fire first, or None if that process has ended."""
 
     node: str
     awaits: AwaitedResource
@@ -54,11 +54,12 @@ class Deadlock:
     """A deadlock is a run in which no firing is possible before its end.
 
     `waiting` lists all processes that have not ended, in graph order, and `nodes` has the statistics of every node; it is empty
-    in a run that went on with deeper FIFOs, whose cycles say nothing. `smallest_depth` takes an edge, or several that are equally
-    deep, and returns the smallest depth with which the graph runs to its end while all others are unchanged, or None if there is
-    none of at most about `MOST_SLOTS`. `deepened` goes on with deeper FIFOs, once, and returns the next deadlock, or None if the
-    run comes to its end or far beyond where it was stuck. That is where the run would be stuck if the FIFOs had been as deep from
-    the start: what nodes compute depends on no cycle, so it does not matter who waited when. The cycles of that run are not used.
+    in a run that went on with deeper FIFOs, whose cycles mean nothing. `smallest_depth` takes an edge, or several that are
+    equally deep, and returns the smallest depth with which the graph runs to its end while all others are unchanged, or None if
+    there is none of at most about `MOST_SLOTS`. `deepened` goes on with deeper FIFOs, once, and returns the next deadlock, or
+    None if the run comes to its end or far beyond this deadlock. The next deadlock is the same as with FIFOs that were as deep
+    from the start: the results of nodes depend on no cycle, so the earlier waits do not matter. The cycles of that run are not
+    used.
     """
 
     waiting: tuple[WaitingProcess, ...]
@@ -69,7 +70,8 @@ class Deadlock:
 
 @dataclass(frozen=True, slots=True)
 class Remedy:
-    """A FIFO with its depth, and the smallest depth of it alone (and of its copies in other lanes) that clears a deadlock."""
+    """A FIFO with its current depth, and the smallest depth of this FIFO alone (and its copies in other lanes) that clears a
+    deadlock."""
 
     edge: Edge
     depth: int
@@ -77,7 +79,7 @@ class Remedy:
 
 
 def deadlock_error(deadlock: Deadlock, graph: Graph) -> SimulationError:
-    """Return the error that says which process waits for which. It is a `DeadlockError` with the remedy if FIFOs are full, and
+    """Return the error that reports which process waits for which. It is a `DeadlockError` with the remedy if FIFOs are full, and
     else a `SimulationError` about streams that end apart."""
     cycle = _cycle(deadlock.waiting)
     last = max(node.last for node in deadlock.nodes)
@@ -113,12 +115,13 @@ def find_remedy(deadlock: Deadlock, graph: Graph, copies: Mapping[Edge, Sequence
 def sufficient_depths(deadlock: Deadlock, graph: Graph, copies: Mapping[Edge, tuple[Edge, ...]]) -> dict[Edge, int]:
     """Return depths with which `fifo_depth: auto` clears a deadlock: powers of two, at which the graph runs to its end.
 
-    A FIFO that alone is full gets the next power of two, as often as the graph gets stuck on it. If several are full and wait for each
-    other, the FIFO of the remedy gets the power of two that clears the deadlock. If none alone does, all get the next power of
-    two, and the graph then deadlocks later or at another FIFO. A softmax is such a case: its values and its repeated maximum wait
-    for each other in FIFOs that each hold a fiber. `copies` maps each FIFO to itself and its copies in other lanes, which are
-    equally deep. Raises the error of `deadlock_error` if the graph is not stuck on a FIFO. If it is not after it got deeper
-    FIFOs, these are returned: a run with them from the start ends in an error with its own cycles.
+    If only one FIFO is full, it gets the next power of two, as often as the graph gets stuck on it. If several are full and wait
+    for each other, the FIFO of the remedy gets the power of two that clears the deadlock. If no FIFO alone clears it, all get the
+    next power of two, and the graph then deadlocks later or at another FIFO. A softmax is such a case: its values and its
+    repeated maximum wait for each other in FIFOs that each hold a fiber. `copies` maps each FIFO to itself and its copies in
+    other lanes, which are equally deep. Raises the error of `deadlock_error` if the graph is not stuck on a FIFO. If the graph is
+    stuck without a full FIFO only after some FIFOs got deeper, the depths so far are returned: a run with them from the start
+    then raises that error, with the right cycles.
     """
     depths: dict[Edge, int] = {}
     stuck: Deadlock | None = deadlock
@@ -137,7 +140,7 @@ def sufficient_depths(deadlock: Deadlock, graph: Graph, copies: Mapping[Edge, tu
 
 
 def _cycle(waiting: Sequence[WaitingProcess]) -> list[WaitingProcess]:
-    """Return the processes on a cycle of waiting, or on the way to a process that has ended."""
+    """Return the processes that wait for each other in a cycle, or the chain of waits that leads to a process that has ended."""
     path: list[int] = []
     position: int | None = 0
     while position is not None and position not in path:
@@ -161,8 +164,8 @@ def _reason(waiting: WaitingProcess) -> str:
 
 
 def _advice(remedy: Remedy | None, full: Sequence[AwaitedSlot], stated: Set[Edge]) -> str:
-    """Return the advice that clears a deadlock of `full` FIFOs. The schedule or the graph has the depths of `stated` FIFOs, not
-    the machine."""
+    """Return the advice that clears a deadlock of `full` FIFOs. The depths of the `stated` FIFOs come from the schedule or the
+    graph, not from the machine. `remedy` is None if no single FIFO clears the deadlock."""
     if remedy is not None:
         where = f"input {remedy.edge.input} of `{remedy.edge.node}`"
         knob = "; its depth is stated (`--depth`)" if remedy.edge in stated else ""

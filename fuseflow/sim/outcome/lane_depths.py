@@ -15,8 +15,8 @@ UNBOUNDED = 1 << 40
 
 
 def lane_kinds(graph: Graph) -> dict[str, int]:
-    """Return a number for each node, by its name. Nodes that are the same but for the lane have the same number: they do the same with
-    streams that are the same but for the lane."""
+    """Return a number for each node, by its name. Nodes that differ only in the lane have the same number: they have the same
+    primitive and attributes, and read streams of equal numbers."""
     numbers: dict[Any, int] = {}
     kinds: dict[str, int] = {}
     forks = {node.name for node in graph.nodes if isinstance(node, Fork)}
@@ -27,8 +27,8 @@ def lane_kinds(graph: Graph) -> dict[str, int]:
 
 
 def lane_copies(graph: Graph) -> dict[Edge, tuple[Edge, ...]]:
-    """Return for each FIFO all FIFOs that are the same but for the lane, itself among them, in graph order. These are inputs of nodes
-    of one kind."""
+    """Return for each FIFO a tuple of all FIFOs that differ from it only in the lane, including itself, in graph order. They are
+    inputs of nodes of one kind (`lane_kinds`)."""
     kinds = lane_kinds(graph)
     groups: dict[tuple[int, int], list[Edge]] = {}
     for node in graph.nodes:
@@ -38,14 +38,14 @@ def lane_copies(graph: Graph) -> dict[Edge, tuple[Edge, ...]]:
 
 
 def collector_depths(graph: Graph) -> dict[Edge, int]:
-    """Return the depths of the FIFOs in front of a merge. It takes a whole element of one lane before it turns to the next, so they are
-    as deep as that takes."""
+    """Return unbounded depths for the FIFOs in front of each merge. A merge takes a whole element of one lane before it turns to
+    the next, so the FIFOs of the other lanes must hold theirs."""
     return {Edge(node.name, k): UNBOUNDED for node in graph.nodes if isinstance(node, Merge) for k in range(len(node.inputs))}
 
 
 def final_depths(depths: Mapping[Edge, int], edges: Iterable[EdgeStatistics], start_depth: int) -> dict[Edge, int]:
-    """Return depths with which the run is the same. A FIFO that was not limited gets the power of two that holds its peak, if that is
-    more than `start_depth`, the depth that the machine gives."""
+    """Return bounded depths with which the run is the same. A FIFO that was unbounded in `depths` gets the power of two that
+    holds its peak, if that is more than `start_depth`, the depth of FIFOs on the machine; else it is left out."""
     peaks = {Edge(edge.node, edge.input): edge.peak for edge in edges}
     final = dict(depths)
     for edge, depth in depths.items():

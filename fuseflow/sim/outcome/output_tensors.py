@@ -21,11 +21,11 @@ IntegerArray: TypeAlias = npt.NDArray[np.integer[Any]]
 
 
 def assemble(decl: TensorDecl, written: WriterStream) -> Tensor:
-    """Return the tensor that was written, in the declared format and dtype. It takes over those arrays of `written` that it can use as
-    they are.
+    """Return the tensor that was written, in the declared format and dtype. The tensor shares those arrays of `written` that need
+    no conversion.
 
-    Raises `SimulationError` if the streams do not fit together, if a dense level above a stored one lacks coordinates (the stored one
-    appends a fiber for each, in order), or if a value does not fit the dtype.
+    Raises `SimulationError` if the streams do not fit together, if a dense level above a stored level lacks coordinates (the
+    stored level appends a fiber for each, in order), or if a value does not fit the dtype.
     """
     values = round_to_dtype(decl, np.asarray(written.values).reshape(-1, *decl.tile), lambda: _coordinates(decl, written))
     if all(level.written for level in decl.format.levels):
@@ -39,11 +39,12 @@ def assemble(decl: TensorDecl, written: WriterStream) -> Tensor:
 
 
 def round_to_dtype(decl: TensorDecl, values: npt.NDArray[Any], coordinates: Callable[[], Ints] | None = None) -> npt.NDArray[Any]:
-    """Return values as the declared dtype holds them. Floats are rounded to the nearest (beyond the largest to infinity), and integers
-    to the nearest. A narrow integer type saturates.
+    """Return values converted to the declared dtype. Floats are rounded to the nearest (beyond the largest to infinity), and
+    integers to the nearest. A narrow integer type saturates.
 
-    Raises `SimulationError` if a value is outside the range of a wide integer dtype, or so large that it may have been rounded on the
-    way, and for NaN in an integer dtype. `coordinates` gives the coordinates of the values, where they have some."""
+    Raises `SimulationError` if a value is outside the range of a wide integer dtype, or so large that it may have been rounded in
+    64-bit floats, and for NaN in an integer dtype. `coordinates` returns the coordinates of the values, for the error; None if
+    there are none."""
     dtype = DTYPES[decl.dtype]
     if not dtype.is_integer:
         return dtype.hold(values)
@@ -79,11 +80,11 @@ def _refuse_nan(decl: TensorDecl, values: npt.NDArray[Any], coordinates: Callabl
 
 
 def _levels(decl: TensorDecl, written: WriterStream) -> tuple[tuple[Fibers, ...], Ints | None]:
-    """Return the fibers of every level, and the reference of every element of the last level. The references are None if they are all
-    there, in order.
+    """Return the fibers of every level, and the reference of every element of the last level. The references are None if they are
+    complete and in order.
 
-    That is so below compressed levels, and below dense levels that were written in full. Their references, which are as many as the
-    values, are never made. Below levels that pad it is not, since pads of the writer stand among the received entries.
+    They are complete below compressed levels, and below dense levels that were written in full; then no array of references is
+    made. They are not below levels that pad, since the stored entries include pads.
     """
     refs: Ints | None = None
     parents = 1
@@ -109,7 +110,8 @@ def _levels(decl: TensorDecl, written: WriterStream) -> tuple[tuple[Fibers, ...]
 
 
 def _padded(decl: TensorDecl, p: int, kind: Level, parents: int, pos: Ints, crd: IntegerArray) -> tuple[Fibers, Ints]:
-    """Return the fibers of a level that pads, and the reference of every coordinate that was received."""
+    """Return the fibers of level `p`, which pads its fibers, and the reference of every received coordinate. Raise
+    `SimulationError` if a fiber has too many."""
     owners = np.repeat(np.arange(parents), np.diff(pos))
     try:
         return kind.pack(decl.shape[decl.format.order[p]], parents, owners, owners, crd.astype(np.int64))
@@ -126,14 +128,15 @@ def _complete(pos: Ints, crd: IntegerArray, size: int) -> bool:
 
 
 def _below(refs: Ints, pos: Ints, crd: IntegerArray, size: int) -> Ints:
-    """Return the references in a dense level of the coordinates below each of `refs`."""
+    """Return the references, in a dense level of dimension `size`, of the coordinates in the fiber below each of `refs`."""
     children = np.repeat(refs * size, np.diff(pos))
     children += crd
     return children
 
 
 def _placed(decl: TensorDecl, values: npt.NDArray[Any], refs: Ints | None, entries: int) -> npt.NDArray[Any]:
-    """Return the values in the order of their references, with the implicit value where none was written."""
+    """Return an array of `entries` values, with each written value at its reference (`refs`; None: in order) and the implicit
+    value elsewhere."""
     if refs is None:
         return values
     stored = np.tile(round_to_dtype(decl, np.array([decl.fill])), (entries, *decl.tile))

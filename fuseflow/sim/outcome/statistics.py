@@ -1,4 +1,4 @@
-"""The outcome of a run and its statistics: values without behaviour, which are the same from every simulator."""
+"""The outcome of a run and its statistics: plain data, equal from every simulator."""
 
 from __future__ import annotations
 
@@ -57,8 +57,8 @@ class NodeStatistics:
 class EdgeStatistics:
     """The stream of one reader: the number of its tokens, and the most slots that were in use at once.
 
-    A token is in a slot from the firing that produces it up to and including the cycle in which this reader takes it. With `peak` slots
-    instead of its depth the run is the same.
+    A token is in a slot from the firing that produces it up to and including the cycle in which this reader takes it. With a FIFO
+    of `peak` slots the run is the same.
     """
 
     node: str
@@ -88,7 +88,7 @@ class Recording:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """The outcome of a run that came to its end, as a simulator hands it over. Two simulators of one graph on one machine agree in every
+    """The outcome of a finished run, as a simulator returns it. Two simulators of one graph on one machine agree in every
     field."""
 
     cycles: int
@@ -132,13 +132,13 @@ def node_statistics(
 
 
 def edges(graph: n.Graph) -> tuple[n.Edge, ...]:
-    """Return every reader of a stream, in graph order."""
+    """Return the edges of a graph: each input of each node, in graph order."""
     return tuple(n.Edge(node.name, k) for node in graph.nodes for k in range(len(node.inputs)))
 
 
 def flops_by_operator(graph: n.Graph, values: Mapping[str, int]) -> dict[str, int]:
-    """Return the FLOPs by the name of the function, sorted: as in the operator table, and one for each value that a reduction
-    folds. Functions without FLOPs are left out."""
+    """Return the FLOPs of a run by operator, sorted by name: for each value as the operator table says, and one for each value
+    that a reduction folds. `values` has the values of each node. Operators without FLOPs are left out."""
     flop_counts: Counter[str] = Counter()
     types = graph.types()
     for node in graph.nodes:

@@ -1,4 +1,4 @@
-"""The streams that the writers of a tensor received, whichever simulator ran them."""
+"""The streams that the writers of a tensor received, in a form that all simulators share."""
 
 from __future__ import annotations
 
@@ -16,7 +16,8 @@ from fuseflow.samml.lane_writers import LaneWriter, WriteLaneLevel, lane_part
 from fuseflow.samml.nodes import Graph, TensorDecl
 
 Column: TypeAlias = "array[Any] | npt.NDArray[np.integer[Any]] | npt.NDArray[np.floating[Any]]"
-"""A column holds numbers in the order of their writing, of any width that is large enough. `np.asarray` reads every kind of column."""
+"""A column holds numbers in the order in which they were written, of any sufficient width. `np.asarray` reads every kind of
+column."""
 
 
 @dataclass(slots=True)
@@ -32,9 +33,10 @@ class WriterStream:
 
 
 def with_lanes_gathered(graph: Graph, written: Mapping[str, WriterStream]) -> Mapping[str, WriterStream]:
-    """Return the streams of each output, with the entries of all lanes in the places where one writer would have received them.
+    """Return the streams of each output, with the entries of all lanes in the order in which a single writer would have received
+    them.
 
-    Raises `SimulationError` if a lane did not receive as many entries as there are for it.
+    Raises `SimulationError` if a lane received too few or too many entries.
     """
     parts: dict[tuple[str, int | None], list[LaneWriter]] = {}
     for node in graph.nodes:
@@ -54,7 +56,7 @@ def with_lanes_gathered(graph: Graph, written: Mapping[str, WriterStream]) -> Ma
 
 
 def _gathered(decl: TensorDecl, writers: Sequence[LaneWriter], lanes: Mapping[str, Column]) -> npt.NDArray[Any]:
-    """Return the entries of all lanes of one level, or of the values, in their places."""
+    """Return the entries of all lanes of one level, or of the values, in the order of a single writer."""
     first = writers[0]
     levels, words = (first.level + 1, 1) if isinstance(first, WriteLaneLevel) else (decl.format.rank, prod(decl.tile))
     run = lane_part(first, decl).run

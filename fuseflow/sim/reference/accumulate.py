@@ -19,7 +19,8 @@ def accumulate(node: n.Accumulate, context: NodeContext) -> Sequence[Process]:
 
 
 def _folding_rows(fold: Callable[[Any, Any], Any]) -> RowOpener:
-    """Return a row opener with which values of the same coordinates, except for the outermost, are folded into one."""
+    """Return a function that opens a row of a workspace; it folds values whose coordinates are equal, except for the outermost,
+    into one."""
 
     def open_row(work: Workspace, crds: Sequence[int]) -> PutValue:
         row = work.setdefault(tuple(crds[1:]), {})

@@ -57,8 +57,8 @@ def build_network(
     record: bool = False,
     controller: Controller | None = None,
 ) -> Network:
-    """Return the network of a verified graph. With `record` it keeps every token of every stream. With a `controller` its nodes read and
-    write through the memory of that."""
+    """Return the network of a verified graph. With `record` it keeps every token of every stream. With a `controller` its nodes
+    read and write through the memory of the controller."""
     network = Network(written={name: WriterStream() for name in graph.outputs}, controller=controller)
     types, readers, depths = graph.types(), graph.readers(), dict(graph.depths)
     rules, delayed, lagging, summed = RULES, dict[n.Edge, int](), dict[n.Port, int](), frozenset[str]()

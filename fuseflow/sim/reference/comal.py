@@ -1,20 +1,20 @@
-"""The rules of machines with `rules: comal`, where the public Comal simulator takes other times than docs/streams.md. Values are the
-same.
+"""The rules of machines with `rules: comal`, where the cycles of the public Comal simulator differ from docs/streams.md. Values
+are the same.
 
-In that simulator a node has a clock t. Looking at a token sets t to the token's time if that is later, sending stamps t + 1, and a step
-ends with t + 1. That is the time of docs/streams.md with L = II = 1 and unbounded FIFOs, where a step is a firing in cycle t. These
-things differ:
+In that simulator a node has a clock t. To inspect a token sets t to the token's time if that is later, a sent token has the time
+t + 1, and a step ends with t + 1. This equals docs/streams.md with L = II = 1 and unbounded FIFOs, where a step is a firing in
+cycle t. The differences:
 
-- **End.** The step on `D` costs nothing: a process that sees `D` in cycle t ends at t, and sends `D` stamped t + 1. Only roots and value
-  writers take a cycle for it. A region takes as long as its last process (`region_cycles`).
+- **End.** The step on `D` costs nothing: a process that sees `D` in cycle t ends at t, and sends `D` at t + 1. Only roots and
+  value writers take a cycle for it. A region takes as long as its last process (`region_cycles`).
 - **Broadcast.** A stream with several readers passes a node that copies it, so each reader sees its tokens a cycle later. That node does
   not limit the rate (`broadcast_delays`).
 - **Scan.** An empty fiber takes one step (`scan`).
 - **Repeat** is two processes in series: a signal generator, with one firing a token, and the repeat (`repeat`).
-- **Reduce** gives the sum and the stop behind it in one firing (`reduce`). It gives a sum for every stop, also for one that ends a list
-  without lists in it. There is no such sum here: who reads it takes a firing more (`readers_of_sums`).
-- **Accumulate** is one process, looks at all its inputs in every step, and gives all entries of a workspace in one firing (`accumulate`).
-- **Drop** of coordinates takes a list a step (`comal_drop`).
+- **Reduce** emits the sum and the stop behind it in one firing (`reduce`). A sum follows every stop, also one that ends a list
+  without lists in it. There is no such sum here: its reader takes a firing more (`readers_of_sums`).
+- **Accumulate** is one process, inspects all inputs in every step, and emits a whole workspace in one firing (`accumulate`).
+- **Drop** of coordinates takes a whole list in one step (`comal_drop`).
 - **Write**: some stops cost nothing (`write`).
 - **Tiles** come later than stops, which wait for those before them (`process.LaggedOutput`). The interval of a product also separates stops
   (`alu`).
@@ -55,7 +55,7 @@ def scan(node: n.Scan | n.Range, context: NodeContext) -> Sequence[Process]:
 
 
 def _scan(node: n.Scan | n.Range, context: RuleContext, m: Module) -> None:
-    """The firing that closes an empty fiber takes its reference, too."""
+    """Add the rules of a scan to the module `m`: the firing that closes an empty fiber takes its reference, too."""
     scan_rules(node, context, m)
     ref, behind, outs = m.inputs["in0"], behind_head(m, "in0"), tuple(m.outputs)
     (empty,) = (rule for rule in m.rules if rule.label == "empty")
@@ -75,7 +75,7 @@ def alu(node: n.Alu, context: NodeContext) -> Sequence[Process]:
 
 
 def _alu_of_sums(node: Any, context: RuleContext, m: Module) -> None:
-    """The rules of an operator where a firing follows on a stop that is not behind a value."""
+    """Add the rules of an operator on sums to the module `m`: a firing more follows a stop that is not behind a value."""
     alu_rules(node, context, m)
     due, behind = m.register("due", 1), m.register("behind", 1)
     m.rules = [
@@ -96,14 +96,15 @@ def repeat(node: n.Repeat, context: NodeContext) -> Sequence[Process]:
 
 
 def _generate(node: Any, context: RuleContext, m: Module) -> None:
-    """The signal generator has one firing a token, which it passes on."""
+    """Add the rule of the signal generator to the module `m`: one firing for each token, which it passes on."""
     source, (out,) = context.input(m, 0), context.outputs(m)
     m.rule("passes", YES, [source], gives={out: source.token})
 
 
 def _repeat(node: n.Repeat, context: RuleContext, m: Module) -> None:
-    """Every firing looks at x, and takes a token of the signal. A stop takes the tokens that it ends: x itself, if there was a
-    fiber of it, and the stop of x behind it if it closes more. It looks at the token behind x, stop or not."""
+    """Add the rules of a repeat to the module `m`. Every firing inspects x, and takes a token of the signal. A stop takes the
+    repeated token of x, if it has a fiber, and the stop behind it if the stop closes more. It inspects the next token of x in any
+    case."""
     (x, signal), (out,) = context.inputs(m), context.outputs(m)
     behind, above = behind_head(m, x.name), levels_above(signal.low, signal.high, 1)
     fiber, more, stop_ = signal.is_stop & signal.low.is_(0), signal.high.is_not(0), {out: signal.token}
@@ -121,7 +122,8 @@ def reduce(node: n.Reduce, context: NodeContext) -> Sequence[Process]:
 
 
 def _reduce(node: n.Reduce, context: RuleContext, m: Module) -> None:
-    """The stop that ends a fiber gives the fold and, if it closes more, the outgoing stop in the same firing."""
+    """Add the rules of a reduction to the module `m`: the stop that ends a fiber emits the fold and, if it closes more, a stop at
+    once."""
     x, (out,) = context.input(m, 0), context.outputs(m)
     fold, ends, more = context.fold(m, node.function, x.payload), x.is_stop & x.low.is_(0), x.high.is_not(0)
     total, stop_ = {out: m.value(out, fold.total)}, {out: m.stop(out, *levels_above(x.low, x.high, 1))}
@@ -134,7 +136,7 @@ def _reduce(node: n.Reduce, context: RuleContext, m: Module) -> None:
 
 
 def _reduce_of_sums(node: n.Reduce, context: RuleContext, m: Module) -> None:
-    """One firing looks at a stop that is not behind a value, and the next takes it."""
+    """Add the rules of a reduction of sums to the module `m`: a stop that is not behind a value costs another firing first."""
     _reduce(node, context, m)
     x, behind, looked = context.input(m, 0), m.register("behind", 1), m.register("looked", 1)
     looks = x.is_stop & ~behind & ~looked
@@ -152,7 +154,7 @@ def accumulate(node: n.Accumulate, context: NodeContext) -> Sequence[Process]:
 
 
 class _Burst(Process):
-    """A process that gives all entries of a workspace in the one firing at cycle `at`."""
+    """A process that emits all entries of a workspace in a single firing, in cycle `at`."""
 
     at = 0
 
@@ -163,15 +165,15 @@ class _Burst(Process):
 
 
 class _Accumulation:
-    """Every firing looks at the next token of every input. It takes one of these:
+    """The steps of an accumulate. Every firing inspects the next token of every input, and takes one of these:
 
     - a value, with its coordinate;
     - a stop of the values, with the stop of their coordinates, and the outer coordinate whose list ends;
     - a stop of a stream between, with the outer coordinate whose list ends;
-    - a stop of the reduced coordinates. It gives all folded values, with the stop behind them, as tokens of one time.
+    - a stop of the reduced coordinates. It emits all folded values, with the stop behind them, as tokens of one time.
 
     The last of these also takes the stops of the inner streams for the next group of reduced coordinates, if it is empty. Then it
-    looks at the next reduced coordinate, too, which may delay the next firing.
+    inspects the next reduced coordinate, too, which may delay the next firing.
     """
 
     def __init__(self, process: Process, burst: _Burst, fold: Callable[[Any, Any], Any], folded: Callable[[Any], Any]) -> None:
@@ -201,7 +203,7 @@ class _Accumulation:
                 self.put(token, p.fire(visible))
 
     def put(self, value: Any, t: int) -> None:
-        """Fold a value into the entry of its coordinates."""
+        """Fold a value into the workspace entry of its coordinates, in the firing in cycle t."""
         _, *above, key = (self.coordinate(fifo) for fifo in (*self.outer, self.crd))
         row = self.work.setdefault(tuple(above), {})
         row[key] = self.fold(row[key], value) if key in row else value
@@ -209,7 +211,7 @@ class _Accumulation:
         self.val.take(t)
 
     def stop(self, token: Stop, visible: int) -> Steps:
-        """Take a stop of the values, and then one by one the outer stops that it is part of."""
+        """Take a stop of the values, and then one by one the stops of the outer streams whose lists it ends."""
         p, level = self.process, self.depth - token.low - 1  # of the coordinate whose list ends
         empty = level < 0
         if not empty:
@@ -227,8 +229,9 @@ class _Accumulation:
             empty = False
 
     def flush(self, token: Stop, empty: bool) -> Generator[Wait, None, Stop | None]:
-        """Take a stop of the reduced coordinates, and the inner streams' stops for them unless taken before (`empty`). Returns
-        the stop of the next group if it is empty, which is taken from the inner streams."""
+        """Take a stop of the reduced coordinates, and with `empty` also the stops of the inner streams, which were not taken
+        before, and emit the workspace. Returns the stop of the next group if that is empty (it is then taken from the inner
+        streams), else None."""
         p, work = self.process, self.work
         self.burst.at = t = p.close((yield from await_tokens(0, p.inputs)))
         self.take_outer(0, token, t)
@@ -248,14 +251,15 @@ class _Accumulation:
         return following
 
     def take_inner(self, token: Stop, t: int) -> None:
-        """Take a stop of the values and of their coordinates, and of the streams between if there is no list in these."""
+        """Take a stop of the values and of their coordinates in cycle t, and those of the streams between if no list is open
+        there."""
         for level in range(max(self.depth - token.low, 1), self.depth):
             self.take_outer(level, token, t)
         self.take(self.crd, token, t)
         self.take(self.val, token, t)
 
     def take_outer(self, level: int, token: Stop, t: int) -> None:
-        """Take the stop of an outer stream that is part of a stop of the values."""
+        """Take, in cycle t, the stop of the outer stream at `level` whose list the stop `token` of the values ends."""
         self.take(self.outer[level], seen_above(token, self.depth - level), t)
 
     def take_coordinate(self, level: int, t: int) -> None:
@@ -268,7 +272,7 @@ class _Accumulation:
         fifo.take(t)
 
     def coordinate(self, fifo: Fifo) -> int:
-        """Return the coordinate at the head of a FIFO."""
+        """Return the coordinate at the head of a FIFO. Raise `SimulationError` if a stop or `D` is there."""
         token = fifo[0][0]
         if token is D or token.__class__ is Stop:
             which = next(k for k, other in enumerate(self.process.inputs) if other is fifo)
@@ -283,9 +287,9 @@ def write(node: n.WriteLevel | n.WriteValues, context: NodeContext) -> Sequence[
 
 
 def _write(p: Process, written: Written, stops: bool, sums: bool) -> Steps:
-    """One firing takes a value, and one takes a stop behind a value if `stops` count. Other stops are taken without a firing, in the first
-    cycle that is no earlier than the stop, and the next token may be taken in the same cycle. If the values are `sums`, a firing looks at
-    a stop that is not behind a value before."""
+    """Run a writer. Each value takes a firing, and with `stops` so does a stop behind a value. Other stops are taken without a
+    firing, in the first cycle that is no earlier than the stop, and the next token may be taken in the same cycle. If the values
+    are `sums`, a stop that is not behind a value first costs a firing."""
     (source,) = p.inputs
     behind = False  # a value
     while True:
@@ -309,7 +313,8 @@ def _write(p: Process, written: Written, stops: bool, sums: bool) -> Steps:
 
 
 def _pass(p: Process, visible: int) -> int:
-    """Look at a token without firing: the process goes on no earlier than the token is visible. Returns the cycle."""
+    """Inspect a token, visible from cycle `visible` on, without a firing. The process continues no earlier. Returns that
+    cycle."""
     if visible > p.after:
         p.starved += visible - p.after
         p.after = p.ready = visible

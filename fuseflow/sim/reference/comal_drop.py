@@ -1,10 +1,10 @@
-"""The drop of the public Comal simulator, which looks at two levels of coordinates and nothing else.
+"""The drop of the public Comal simulator, which reads two levels of coordinates and nothing else.
 
-One step takes an outer coordinate with the whole list below it. An inner coordinate leaves as soon as it comes, in any number a cycle; the
-outer one leaves with the end of its list, unless that is empty. A stop of the outer coordinates takes a step of its own.
+One step takes an outer coordinate with the whole list below it. An inner coordinate leaves as soon as it comes, in any number a
+cycle; the outer one leaves with the end of its list, unless that is empty. A stop of the outer coordinates takes a separate step.
 
-There, the ends of empty lists stay in the inner stream. Here such a stop goes with the next one that is given, as on all machines. No time
-depends on that, because a writer takes a stop behind a stop in no time.
+In that simulator, the stops of empty lists stay in the inner stream. Here such a stop is merged into the next emitted stop, as on
+all machines. No cycle depends on that, because a writer takes a stop behind a stop in no time.
 """
 
 from __future__ import annotations
@@ -25,7 +25,8 @@ def drop(node: n.Drop, context: NodeContext) -> Sequence[Process]:
 
 
 class _CoordinateDrop:
-    """The process reads the inner coordinates twice, as its second and its third input, and gives them twice."""
+    """The steps of a drop of coordinates. The process reads the inner coordinates twice, as inputs 1 and 2, and emits them
+    twice."""
 
     def __init__(self, process: Process) -> None:
         self.process = process
@@ -70,7 +71,7 @@ class _CoordinateDrop:
         self.end, self.kept = None, False
 
     def fiber(self, crd: int, visible: int) -> Steps:
-        """Pass on the list below an outer coordinate, then the coordinate."""
+        """Pass on the inner list below the outer coordinate `crd`, then the coordinate."""
         p, filled = self.process, False
         visible = max(visible, p.ready)
         while True:
@@ -99,7 +100,8 @@ class _CoordinateDrop:
             self.held, self.end = None, token
 
     def expect(self, token: object, t: int) -> None:
-        """Take this token of the inner coordinates."""
+        """Take `token` from both inputs of the inner coordinates in cycle t. Raise `SimulationError` if another token is
+        there."""
         for fifo in self.inner:
             if fifo[0][0] != token:
                 raise self.process.misaligned(fifo[0][0], token)

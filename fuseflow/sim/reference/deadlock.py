@@ -1,4 +1,4 @@
-"""Description of a stuck network: which process waits for which token or slot, and how deep one FIFO would have to be."""
+"""Description of a stuck network: which process waits for which token or slot, and which depth of one FIFO would clear it."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ def describe_deadlock(
     run: Callable[..., list[Process]],
     depths: Mapping[Edge, int] | None = None,
 ) -> Deadlock:
-    """Return the deadlock of a network. `depths` are the depths with which the run went on beyond those in its graph, and `rebuild`
-    makes a network that has such depths from the start."""
+    """Return the deadlock of a network. `stuck` are its processes that have not ended. `depths` are the depths of FIFOs that
+    differ from the graph, `rebuild` makes a network with given depths anew, and `run` runs a network."""
     extra_depths = depths or {}
 
     def smallest(edges: Sequence[Edge]) -> int | None:
@@ -42,7 +42,7 @@ def describe_deadlock(
 
 
 def waiting_processes(stuck: Sequence[Process]) -> tuple[WaitingProcess, ...]:
-    """Return each process that cannot move, with the resource that it waits for."""
+    """Return each process that cannot fire, with the resource that it waits for."""
     place = {id(process): k for k, process in enumerate(stuck)}
     return tuple(WaitingProcess(process.node.name, *_awaited(process, place)) for process in stuck)
 
@@ -51,7 +51,7 @@ def smallest_depth(edges: Sequence[Edge], network: Network, run: Callable[..., l
     """Return the smallest depth of FIFOs that are equally deep, others unchanged, with which the network runs to its end, or None if
     there is none.
 
-    The network is used up. Its cycles have no meaning, because an added slot may be filled before the last event.
+    The network cannot be used afterwards. Its cycles have no meaning, because an added slot may be filled before the last event.
     """
     _forget_cycles(network)
     growing = [slots for edge in edges if (slots := network.fifos[edge].slots) is not None]

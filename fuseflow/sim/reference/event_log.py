@@ -1,4 +1,4 @@
-"""A traced run of the reference simulator. It is the same run, but the cycles of tokens and slots know where they come from."""
+"""A traced run of the reference simulator. It repeats a run, but the cycles of tokens and slots carry their causes."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ from fuseflow.tensors import Tensor
 
 
 class CausedCycle(int):
-    """A cycle that knows its cause. Of equal cycles the cycle of a token is the larger one, then the cycle of the first input or
-    output, so that a comparison finds the cause that counts."""
+    """A cycle that carries its cause. Of equal cycles, one of a token counts as the larger, then one of the first input or output
+    (`rank`), so that a maximum finds the cause that counts."""
 
     cause: int
     source: int
@@ -42,14 +42,15 @@ class CausedCycle(int):
 
 
 def cycle_with_cause(cycle: int, cause: int, source: int, back: int, detail: int, rank: tuple[int, ...]) -> CausedCycle:
-    """Return a cycle with its cause; the values are as in the columns of an event in `events/log.py`."""
+    """Return a cycle with its cause; the arguments are the columns of an event in `events/log.py`, and `rank` orders equal
+    cycles."""
     caused = CausedCycle(cycle)
     caused.cause, caused.source, caused.back, caused.detail, caused.rank = cause, source, back, detail, rank
     return caused
 
 
 class Journal:
-    """A journal holds the firings of one process."""
+    """A journal holds the firings of one process (number `track`) as rows of events."""
 
     __slots__ = ("events", "listener", "track")
 
@@ -58,8 +59,8 @@ class Journal:
         self.events: list[list[int]] = []
 
     def note(self, p: TracedProcess, cycle: int, due: int) -> None:
-        """Note a firing of `p` in `cycle`, which knows its cause unless that is the process itself. With all slots free it would have
-        happened in the cycle `due`."""
+        """Add a firing of `p` in `cycle` to the journal. The cycle carries its cause unless the cause is the process itself. With
+        all slots free, the firing would have happened in cycle `due`."""
         self.listener.current = self.track
         t = int(cycle)
         own = p.firings > 0 and not isinstance(cycle, CausedCycle) and t == p.ready
@@ -74,7 +75,7 @@ class Journal:
             why = [OWN, self.track, p.last, -1]
         elif t == 0:
             why = [START, self.track, 0, -1]
-        else:  # a line that is needed, of who fetches it ahead; else a workspace
+        else:  # without inputs it fetches ahead, and a line is needed; else a workspace
             why = [INSIDE, self.track + (1 if p.inputs else -1), t - 1, -1]
         self.events.append([self.track, t, 1, 1, *why, int(due)])
 
@@ -142,7 +143,8 @@ TRACED: dict[type, type] = {kind: _traced(kind) for kind in (Fifo, BoundedFifo, 
 
 
 class Listener:
-    """A listener is attached to a network before it runs. It replaces processes, FIFOs and slots by ones that report events."""
+    """A listener is attached to a network before it runs. It replaces the classes of processes, FIFOs and slots by classes that
+    report events."""
 
     def __init__(self, network: Network, edges: Sequence[n.Edge]) -> None:
         self.network = network

@@ -30,8 +30,9 @@ def execute(
 ) -> Outcome | Deadlock:
     """Run a verified graph, token by token, with the memory of its machine or one that `attach` makes.
 
-    `progress` is called now and then with the number of firings so far, and `record` keeps all streams. Raises `SimulationError` if
-    streams do not fit together, and `FiringLimitError` soon after `limit` firings. The advice of a deadlock raises that, too.
+    `progress` is called now and then with the number of firings so far, and `record` keeps all streams. Raises `SimulationError`
+    if streams do not fit together, and `FiringLimitError` soon after `limit` firings. The advice of a returned deadlock may raise
+    `FiringLimitError`, too.
     """
     attach = attach or machine.controller
     controller = attach()

@@ -14,9 +14,9 @@ from fuseflow.tensors.levels.base import Computed, Listed
 
 
 class FiberReader:
-    """A reader goes to the fiber below a reference, which is empty for `N`, and gives its size. Then it has the coordinates of the fiber,
-    and the reference of each in the next level. `requested` counts the elements read of each array, by its kind. References are smaller
-    than `parents`. `end` is the element behind the entries of the fiber."""
+    """A call opens the fiber below a reference (empty for `N`) and returns its size. Then `crds` has the coordinates of the
+    fiber, `refs` the reference of each in the next level, and `end` the element after the entries of the fiber. `requested`
+    counts the elements read of each array, by its kind. References are smaller than `parents`."""
 
     crds: Sequence[int]
     refs: Sequence[int]
@@ -36,7 +36,8 @@ class FiberReader:
                 assert_never(walk)
 
     def __call__(self, p: Process, ref: Any) -> int:
-        """Go to the fiber below a reference. Raises `SimulationError` if the tensor has no such reference."""
+        """Open the fiber below a reference, for the process `p`, and return its size. Raises `SimulationError` if the tensor has
+        no such reference."""
         if ref is N:
             self.crds, self.refs, self.size = (), (), 0
             return 0
@@ -53,7 +54,7 @@ class FiberReader:
 
 
 class RangeReader:
-    """The reader of a range, whose fibers all have the coordinates below its size."""
+    """The reader of a `range`, whose fibers all have the coordinates 0 to `size` - 1."""
 
     def __init__(self, size: int) -> None:
         self.crds = self.refs = range(size)

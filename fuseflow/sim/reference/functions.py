@@ -15,13 +15,13 @@ from fuseflow.tile_ops import TILE_OPERATORS, TileOperator, TileShape, constant_
 
 
 def fold_function(op: Reducer, context: NodeContext) -> Callable[[Any, Any], Any]:
-    """Return the reduction of two values, which goes element by element if they are tiles."""
+    """Return the step of a reduction as a function of two values; tiles are combined element by element."""
     scalar = scalar_function(op, context.arithmetic)
     return partial(map_elements, scalar) if context.types[-1].tile else scalar
 
 
 class Operators(dict[str, Callable[..., float]]):
-    """The operators on numbers in an arithmetic, by name."""
+    """A mapping from the names of operators to functions on numbers in an arithmetic, which are made at the first use."""
 
     def __init__(self, arithmetic: Arithmetic) -> None:
         self.arithmetic = arithmetic
@@ -38,7 +38,7 @@ def alu_function(node: n.Alu, context: NodeContext) -> Callable[..., Any]:
 
 
 def _function(name: str, tiles: Sequence[TileShape], arithmetic: Arithmetic) -> Callable[..., Any]:
-    """Return the operator on elements of these shapes."""
+    """Return the operator `name` on operands of these shapes, numbers or tiles."""
     if name in TILE_OPERATORS:
         return _tile_operator(TILE_OPERATORS[name], arithmetic)
     scalar = scalar_function(operator(name), arithmetic)
@@ -46,21 +46,22 @@ def _function(name: str, tiles: Sequence[TileShape], arithmetic: Arithmetic) -> 
 
 
 def _tile_operator(row: TileOperator, arithmetic: Arithmetic) -> Callable[..., Any]:
-    """Return an operator on tiles. Results that are `rounded` are so once, in the end."""
+    """Return an operator on tiles. In the arithmetic `rounded` only the result is rounded, not the steps."""
     if arithmetic == "rounded":
         return lambda *tiles: rounded_value(row.array(array_rounding("f64"), *tiles))
     return partial(row.array, array_rounding(arithmetic))
 
 
 def _operand_slots(node: n.Alu, tiles: Sequence[TileShape]) -> list[tuple[Any, bool]]:
-    """Return for each operand its constant, or the value that `N` stands for, and whether it is a constant."""
+    """Return for each operand its constant, or its value for `N` (as a tile if the stream has tiles), and whether it is a
+    constant."""
     shapes = iter(tiles)
     return [(o.value if o.constant else constant_tile(next(shapes), o.value), o.constant) for o in node.operands]
 
 
 def _stream_function(function: Callable[..., Any], slots: Sequence[tuple[Any, bool]]) -> Callable[..., Any]:
-    """Return the operator as a function of the streams only: constants are filled in, and `N` is replaced by its operand's implicit
-    value."""
+    """Return the operator as a function of the tokens of the streams only: constants are filled in, and `N` is replaced by the
+    implicit value of its operand. `slots` is the result of `_operand_slots`."""
     match slots:
         case [(x, False)]:
             return lambda a: function(x if a is N else a)

@@ -1,4 +1,4 @@
-"""Processes of the nodes whose primitives are stated as firing rules (`fuseflow.primitives`)."""
+"""Processes of the nodes whose primitives are defined by firing rules (`fuseflow.primitives`)."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from fuseflow.tile_ops import constant_tile
 
 
 def interpret(node: n.Node, context: NodeContext, build: Builder | None = None) -> Sequence[Process]:
-    """Return the process of a node that fires by the rules of its primitive, or by the rules that `build` makes."""
+    """Return a list with the process of a node that fires by the rules of its primitive, or by the rules that `build` makes."""
     functions = {"operators": Operators(context.arithmetic), **_functions(node, context)}
     outputs, room = context.outputs, 0
     if isinstance(node, n.WriteLevel | n.WriteValues):
@@ -59,12 +59,13 @@ def _functions(node: n.Node, context: NodeContext) -> Mapping[str, Any]:
 
 
 def walk_steps(p: Process, fiber: FiberReader) -> Steps:
-    """Return the steps of a process that goes through fibers."""
+    """Return the steps of a process that reads references and emits their fibers, as a `scan` does."""
     return _steps(scan, n.Scan("", (), "", 0), TokenContext((n.StreamType("ref", 0),), 2), ("fiber",))(p, fiber=fiber)
 
 
 def elementwise(p: Process, function: Callable[..., Any] | None, build: Builder = alu) -> Steps:
-    """Return the steps of an operator, which is a function of the tokens of its inputs."""
+    """Return the steps of a process that fires once for each token; `function` maps the tokens of its inputs to the emitted
+    token."""
     shape = TokenContext((n.StreamType("val", 0),) * len(p.inputs), 1)
     return _steps(build, None, shape, ("compute",))(p, compute=function)
 

@@ -1,11 +1,11 @@
 """The ports of a node at the memory: its requests, and its waits for answers. There is one port for each array of a node.
 
-A node that reads is two processes. The asker follows the inputs and sends at most one line a cycle. Consecutive elements in one line are
-one request, and request n waits for the answer of request n - K. Its requests go to the responder through a link that holds
-the elements of K lines. The responder waits for the answer and gives the node's output. A port that reads a whole array in order does
-not wait to be told: its lines are fetched ahead by a process of their own, and line n is fetched when line n - D is first needed. A
-preloaded array has ports of its own, which read all of it from the start on, and its readers wait for their lines. A node that writes
-goes on once a line is sent.
+A node that reads is two processes. The asker reads the inputs and requests at most one line a cycle. Consecutive elements in one
+line are one request, and request n waits for the answer to request n - K. The asker emits the numbers of requests to the
+responder on a link that holds the elements of K lines. The responder waits for the answer and emits the node's output. Where a
+whole array is read in order, a separate process fetches its lines ahead: line n is requested when line n - D is first needed. A
+preloaded array has separate ports, which read the whole array from the start on, and its readers wait for their lines. A node
+that writes continues once a line is sent.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from fuseflow.sim.reference.process import Process, Steps, Wait
 
 
 class Answer:
-    """A condition that is true once the answer of a request is known."""
+    """A condition that is true once the answer to request number `request` at a port is known."""
 
     __slots__ = ("port", "request")
 
@@ -41,7 +41,7 @@ class Answer:
 
 
 class PreloadAnswer:
-    """A condition that is true once a line of a preloaded array is there, and all lines before it."""
+    """A condition that is true once a line of a preloaded array, and all lines before it, have come."""
 
     __slots__ = ("answers",)
 
@@ -54,7 +54,7 @@ class PreloadAnswer:
 
     @property
     def on(self) -> Process:
-        """The process that made the first request of these without an answer."""
+        """The process that made the first of the unanswered requests."""
         return next(answer.on for answer in self.answers if not answer)
 
     @property
@@ -63,7 +63,7 @@ class PreloadAnswer:
 
 
 class Touch:
-    """A condition that is true once a line that is fetched ahead was needed."""
+    """A condition that is true once a line of an array that is fetched ahead has been needed."""
 
     __slots__ = ("line", "port")
 
@@ -80,7 +80,8 @@ class Touch:
 
 
 class RequestPort:
-    """A port sends requests for lines, in order, as far as the answers allow. `sender` is the process that sends them."""
+    """A port requests lines of an array at `place`, in order, with a bounded number of unanswered requests. The process `sender`
+    makes the requests."""
 
     sender: Process
 
@@ -93,11 +94,12 @@ class RequestPort:
         self.issued = 0
 
     def answer(self, request: int) -> Answer:
-        """Return the condition that a request is answered."""
+        """Return a condition that is true once a request is answered."""
         return Answer(self, request)
 
     def send(self, p: Process, line: int, visible: int, free: int = 0) -> Generator[Wait, None, int]:
-        """Fire `p` to request a line, and return the cycle of the firing."""
+        """Fire `p` to request a line, once the answers allow it, and return the cycle of the firing. `visible` and `free` are as
+        in `Process.fire`."""
         credit = self.issued - self.controller.outstanding
         if credit >= 0:
             answer = Answer(self, credit)
@@ -113,15 +115,15 @@ class RequestPort:
 
 
 class DemandPort(RequestPort):
-    """A port that reads the lines that its asker names."""
+    """A port that reads lines on demand, as its asker needs them."""
 
     def __init__(self, controller: Controller, place: AddressRange, node: Node, array: ArrayName) -> None:
         super().__init__(controller, place, node, array)
         self.line = -1
 
     def ask(self, p: Process, low: int, high: int, visible: int, free: int) -> Generator[Wait, None, tuple[int, int]]:
-        """Fire `p` to read bits `low` to `high` of the array. Returns the cycle of the last firing, and the request that brings the
-        last bit."""
+        """Fire `p` to request the bits from `low` to before `high` of the array. Returns the cycle of the last firing, and the
+        number of the request with the last bit."""
         base = 8 * self.place.base
         first, last = (base + low) // self.line_bits, (base + high - 1) // self.line_bits
         first += first == self.line
@@ -146,8 +148,8 @@ class PrefetchPort(RequestPort):
         self.touched: list[int] = []
 
     def ask(self, p: Process, low: int, high: int, visible: int, free: int) -> Generator[Wait, None, tuple[int, int]]:
-        """Fire `p`, which needs bits `low` to `high` of the array. Returns the cycle of the firing, and the request that brings the
-        last bit."""
+        """Fire `p`, which needs the bits from `low` to before `high` of the array. Returns the cycle of the firing, and the
+        number of the request with the last bit."""
         t, last = p.fire(visible, free), (high - 1) // self.line_bits
         while len(self.touched) <= last:
             self.touched.append(t)
@@ -155,7 +157,7 @@ class PrefetchPort(RequestPort):
         yield  # a generator, as in `DemandPort`
 
     def fetch(self, node: Node) -> Process:
-        """Return the process that reads ahead."""
+        """Return the process that requests all lines ahead of their use."""
         process = Process(node, (), (), 1)
         process.helper = True
         self.sender = process
@@ -175,8 +177,8 @@ class PrefetchPort(RequestPort):
 
 
 class PreloadPort:
-    """Ports that read a whole array once, in order, for all nodes that read it. Port n mod P asks for line n, as soon as it may,
-    and is there once all lines before it are, too."""
+    """P ports that read a whole array once, in order, for all nodes that read it. Port n mod P requests line n as soon as it may.
+    A line counts as read once all lines before it are, too."""
 
     def __init__(self, controller: Controller, place: AddressRange, node: Node, array: ArrayName, count: int) -> None:
         self.place = place
@@ -184,12 +186,13 @@ class PreloadPort:
         self.lines = -(-place.length // controller.line)
 
     def ask(self, p: Process, low: int, high: int, visible: int, free: int) -> Generator[Wait, None, tuple[int, int]]:
-        """Fire `p`, which needs bits `low` to `high` of the array. Returns the cycle of the firing, and the line that has the last bit."""
+        """Fire `p`, which needs the bits from `low` to before `high`. Returns the cycle of the firing, and the line with the last
+        bit."""
         return p.fire(visible, free), (high - 1) // self.banks[0].line_bits
         yield  # a generator, as in `DemandPort`
 
     def answer(self, line: int) -> PreloadAnswer:
-        """Return the condition that a line is there."""
+        """Return a condition that is true once a line, and all lines before it, have come."""
         return PreloadAnswer(self, line)
 
     def fetch(self, node: Node) -> list[Process]:
@@ -210,7 +213,7 @@ class PreloadPort:
 
 
 class WritePort(RequestPort):
-    """A port that writes an array from its start. `filled` is the number of bits so far."""
+    """A port that writes an array from its start. `filled` is the number of bits written so far."""
 
     write = True
 
@@ -219,7 +222,8 @@ class WritePort(RequestPort):
         self.filled = filled
 
     def put(self, p: Process, size: int, visible: int) -> Generator[Wait, None, int]:
-        """Fire `p` to write `size` bits: once for each line that is full then, or just once. Returns the cycle of the last firing."""
+        """Fire `p` to write `size` bits: once for each line that they fill, or once if none. Returns the cycle of the last
+        firing."""
         before = self.filled // self.line_bits
         self.filled += size
         if self.filled > 8 * self.place.length:
@@ -236,8 +240,8 @@ class WritePort(RequestPort):
 
 
 class LanePort(WritePort):
-    """A port that writes the part of an array that a lane has. A line is sent in the firing that fills it, and in the one after which the
-    lane goes on in another line."""
+    """A port that writes a lane's share of an array. A line is sent in the firing that fills it, or in the firing after which the
+    lane continues in another line."""
 
     def __init__(self, controller: Controller, place: AddressRange, node: Node, array: ArrayName, part: LanePart) -> None:
         super().__init__(controller, place, node, array, part.first * place.bits)
@@ -245,8 +249,8 @@ class LanePort(WritePort):
         self.begun = False
 
     def put(self, p: Process, size: int, visible: int) -> Generator[Wait, None, int]:
-        """Fire `p` to write `size` bits: once for each line that is full or left then, or just once. Returns the cycle of the last
-        firing."""
+        """Fire `p` to write `size` bits: once for each line that they fill or leave, or once if none. Returns the cycle of the
+        last firing."""
         end = self.filled + size
         if end > 8 * self.place.length:
             raise p.error(f"writes more than the {self.place.length:,} bytes that the memory has for it")

@@ -19,8 +19,8 @@ from fuseflow.tensors.levels import Fibers, Level
 
 @dataclass(frozen=True, slots=True)
 class NodeContext:
-    """The context of one node in the network that is being built. `types` are the types of its input streams, it computes in
-    `arithmetic`, and `timing` is the timing of the node on the machine."""
+    """The context of one node in the network that is being built. `types` are the types of its input streams, `declared` the
+    tensors of the graph by name, and `written` the output streams of tensors."""
 
     node: Node
     inputs: tuple[Fifo, ...]
@@ -55,7 +55,7 @@ class NodeContext:
         return self.declared[node.tensor].format.levels[node.level]
 
     def room(self, node: WriteLevel | WriteValues) -> int:
-        """Return the entries of every fiber of a level that a writer fills up, 0 for another level."""
+        """Return the number of entries to which a writer pads every fiber, or 0 if its level does not pad."""
         return self.declared[node.tensor].room(node.level if isinstance(node, WriteLevel) else -1) or 0
 
     def fibers(self, node: Scan | Locate) -> Fibers:
@@ -63,7 +63,7 @@ class NodeContext:
         return self.tensors[node.tensor].levels[node.level]
 
     def process(self, steps: Callable[..., Steps], *arguments: Any, **named: Any) -> list[Process]:
-        """Return the one process of the node, whose steps are `steps(process, *arguments, **named)`, in a list."""
+        """Return a list with a single process of the node, whose steps are `steps(process, *arguments, **named)`."""
         process = Process(self.node, self.inputs, self.outputs, self.interval)
         process.steps = steps(process, *arguments, **named)
         return [process]

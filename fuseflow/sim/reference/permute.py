@@ -1,4 +1,4 @@
-"""Permute: the entries of a tensor are given with its levels in another order, through a sorted workspace."""
+"""Permute: the entries of a tensor are emitted with its levels in another order, through a sorted workspace."""
 
 from __future__ import annotations
 
@@ -17,7 +17,8 @@ def permute(node: n.Permute, context: NodeContext) -> Sequence[Process]:
 
 
 def _scattering_rows(order: Sequence[int], fill: Process) -> RowOpener:
-    """Return a row opener with which every value goes to its coordinates in the new order, where there must be none."""
+    """Return a function that opens a row of a workspace; it puts values at their coordinates in the new order, and raises an
+    error if one is taken."""
 
     def open_row(work: Workspace, crds: Sequence[int]) -> PutValue:
         outer = tuple(crds)

@@ -1,4 +1,4 @@
-"""Locate, load and operators have one firing for each token, and aligned inputs."""
+"""The rules of locate, load and operators, which have aligned inputs and fire once for each token."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def reference_lookup(p: Process, fibers: Fibers) -> Callable[[int, int], Any]:
 
 
 def _locate(p: Process, fibers: Fibers, kinds: Sequence[ArrayKind]) -> Steps:
-    """Locate coordinates in a level that is stored, which reads one element of each of the arrays `kinds`."""
+    """Run a locate in a stored level. Each lookup reads one element of each of the arrays `kinds`."""
     lookups, reference = 0, reference_lookup(p, fibers)
 
     def at(crd: Any, ref: Any = 0) -> Any:
@@ -77,7 +77,8 @@ def kept_references(fibers: Fibers) -> Callable[[Any], Any]:
 
 
 def _locate_kept(p: Process, fibers: Fibers) -> Steps:
-    """Keep the coordinates of an outermost level, one in each firing, and then look up one for each token."""
+    """Run a locate that first keeps the coordinates of an outermost level, one in each firing, and then fires once for each
+    token."""
     for _ in range(fibers.entries):
         p.fire(0)
     yield from elementwise(p, kept_references(fibers))

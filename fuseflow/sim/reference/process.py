@@ -1,9 +1,10 @@
 """Time: FIFOs whose tokens and slots carry cycles, and the firings of a process. The rules of time are in this file only.
 
-A process is a generator. It looks at the heads of its input FIFOs, and calls `fire` (or `close`) for the cycle of its next firing. It
-takes and pushes tokens at that cycle, and yields a missing head or slot to wait for it. The cycle of a firing follows from
+A process is a generator. It inspects the heads of its input FIFOs, and calls `fire` (or `close`) for the cycle of its next
+firing. It takes and pushes tokens at that cycle, and yields a missing head or slot to wait for it. The cycle of a firing follows
+from
 
-    T(n) = max(T(n-1) + II, the visible cycle of every token looked at, the cycle from which every needed slot is free)
+    T(n) = max(T(n-1) + II, the visible cycle of every inspected token, the cycle from which every needed slot is free)
 
 and never from the order in which processes run.
 """
@@ -20,15 +21,15 @@ from fuseflow.samml.nodes import Edge, Node
 from fuseflow.samml.tokens import D, Stop
 
 Item: TypeAlias = tuple[Any, int]
-"""An item is a token and the cycle from which it is visible. Between the two halves of an accumulator it has a workspace in place of the
-token."""
+"""An item is a token and the cycle from which it is visible. Between the two processes of an accumulator it has a workspace in
+place of the token."""
 
 
 class Fifo(deque[Item]):
     """A FIFO holds the tokens on their way to one reader. It is unbounded, and its `edge` is None inside a node.
 
-    `pops` are the cycles in which the last tokens were taken out: as many as the FIFO ever held at once. A token finds its slot free if
-    the one that many before it was taken out before the cycle in which it was produced. Otherwise it needs one slot more.
+    `pops` are the cycles in which the last P tokens were taken, where P is the most tokens that the FIFO ever held at once. If
+    the token P places before a new one was taken before the new one was produced, its slot is free. Otherwise P grows by 1.
     """
 
     __slots__ = ("edge", "latency", "pops", "slots", "writer")
@@ -53,12 +54,12 @@ class Fifo(deque[Item]):
 
     @property
     def peak(self) -> int:
-        """The number of slots that were in use at once. A slot is in use from the firing that fills it until the cycle of the pop."""
+        """The most slots that were in use at once. A slot is in use from the firing that fills it until the cycle of the pop."""
         return len(self.pops)
 
 
 class BoundedFifo(Fifo):
-    """A FIFO of `depth` slots. A slot is taken by the producing firing, and free in the cycle after the token is taken out."""
+    """A FIFO of `depth` slots. The producing firing fills a slot, and the slot is free in the cycle after the token is taken."""
 
     __slots__ = ()
 
@@ -77,7 +78,7 @@ class BoundedFifo(Fifo):
 
 
 class DelayedFifo(Fifo):
-    """A FIFO behind broadcasts, each of whose tokens is visible `delay` cycles later than the writer says."""
+    """A FIFO after broadcasts: each token is visible `delay` cycles later than in a `Fifo`."""
 
     __slots__ = ("delay",)
 
@@ -91,7 +92,7 @@ class DelayedFifo(Fifo):
 
 
 class Slots(deque[int]):
-    """Free slots: the cycles from which they can be filled, in the order of their filling. `unused` more were never filled."""
+    """The free slots of a FIFO: the cycles from which they can be filled, in order. Another `unused` slots were never filled."""
 
     __slots__ = ("depth", "edge", "reader", "unused")
 
@@ -109,13 +110,13 @@ class Slots(deque[int]):
             self.popleft()
 
     def grow(self) -> None:
-        """Add a slot that is free from the start."""
+        """Add a slot that is free from cycle 0 on."""
         self.depth += 1
         self.append(0)
 
 
 class Output:
-    """A stream at its writer. Fan-out is part of it: every reader has its own FIFO."""
+    """A stream as its writer sees it. Every reader has a separate FIFO, in `fifos`."""
 
     __slots__ = ("appends", "count", "fifos", "latency", "slots")
 
@@ -128,7 +129,7 @@ class Output:
             fifo.latency = latency + fifo.delay
 
     def record(self) -> list[Item]:
-        """Return a list that will hold every token of the stream with the cycle from which it is visible."""
+        """Return a list to which every later token of the stream is added, with the cycle from which it is visible."""
         items: list[Item] = []
         self.appends = (*self.appends, items.append)
         return items
@@ -177,8 +178,8 @@ def make_output(latency: int, fifos: Sequence[Fifo] = ()) -> Output:
 
 
 class Backlog:
-    """A condition that is true while the readers of the outputs keep up. It is not part of the model: it bounds the memory of the
-    simulator."""
+    """A condition that is true while no reader of the outputs is `limit` tokens behind. It is not part of the model: it bounds
+    the memory of the simulator."""
 
     __slots__ = ("fifos", "limit")
 
@@ -196,12 +197,12 @@ class Condition(Protocol):
 
 
 Wait: TypeAlias = Fifo | Slots | Condition
-"""The thing that a process waits for, which is true when it is there."""
+"""The thing that a process waits for: it is true, in a Boolean context, once the process need not wait."""
 Steps: TypeAlias = Generator[Wait, None, None]
 
 
 class Process:
-    """A process is one sequence of firings with its FIFOs: a node, or one of the two halves of an accumulator."""
+    """A process is one sequence of firings with its FIFOs: a whole node, or a piece of a node that fires on its own."""
 
     __slots__ = (
         "after", "bounded", "closings", "elements", "firings", "first", "helper", "inputs", "interval", "journal", "most_held", "node",
@@ -221,15 +222,15 @@ class Process:
         self.pause = 1  # the interval after a stop
         self.ready = 0  # the first cycle that the initiation interval allows
         self.waits: Wait | None = None  # None: can run, or has ended
-        self.helper = False  # asks the memory for another process: its firings are not the node's
+        self.helper = False  # requests data for another process: its firings are not the node's
         self.most_held: int | None = None  # the most entries in a workspace, if it has any
         self.elements: dict[ArrayKind, int] = {}  # elements requested from memory, by array: pos, crd, val
 
     def fire(self, visible: int, free: int = 0) -> int:
         """Fire on a value, and return the cycle of the firing.
 
-        `visible` is the cycle from which all tokens that it looks at are visible, or 0 if it looks at none. Until then the process is
-        starved. `free` is the cycle from which the slots that it fills are free.
+        `visible` is the cycle from which all tokens that the firing inspects are visible, or 0 if it inspects none. Until then
+        the process is starved. `free` is the cycle from which the slots that the firing fills are free.
         """
         t = self.ready
         if visible > self.after:
@@ -246,15 +247,16 @@ class Process:
         return t
 
     def close(self, visible: int, free: int = 0) -> int:
-        """Fire on a stop or `D`, after which the next firing may follow after the pause. Returns the cycle of the firing."""
+        """Fire on a stop or `D`, and return the cycle. The next firing may follow `pause` cycles later. Arguments as in
+        `fire`."""
         t = self.fire(visible, free)
         self.closings += 1
         self.ready = t + self.pause
         return t
 
     def answered(self, visible: int, answer: int) -> int:
-        """Return the cycle from which a token that is visible from `visible` on also has its answer. This is called once for each firing
-        that waits."""
+        """Return the cycle from which a token is visible (`visible`) and its answer is, too (`answer`), and count the cycles of
+        waiting. Call this once for each firing that waits."""
         waiting_from = max(visible, self.after)
         if answer > waiting_from:
             self.waited += answer - waiting_from
@@ -262,7 +264,7 @@ class Process:
 
     @property
     def occupied(self) -> int:
-        """The cycles that the firings of the process take at least."""
+        """The least number of cycles that the firings of the process take."""
         return self.values * self.interval + self.closings * self.pause
 
     @property
@@ -294,7 +296,7 @@ class Process:
 
 
 def await_tokens(visible: int, fifos: Iterable[Fifo]) -> Generator[Wait, None, int]:
-    """Wait for a token in each FIFO. Returns the cycle from which all are visible, or `visible` if that is later."""
+    """Wait for a token in each FIFO. Returns the cycle from which all are visible, at least `visible`."""
     for fifo in fifos:
         while not fifo:
             yield fifo
@@ -304,7 +306,7 @@ def await_tokens(visible: int, fifos: Iterable[Fifo]) -> Generator[Wait, None, i
 
 
 def look_behind(visible: int, fifo: Fifo) -> Generator[Wait, None, int]:
-    """Wait for the token behind the head of a FIFO. Returns the cycle by which it is visible, or `visible` if that is later."""
+    """Wait for the token after the head of a FIFO. Returns the cycle by which that token is visible, at least `visible`."""
     head = fifo.popleft()
     visible = yield from await_tokens(visible, (fifo,))
     fifo.appendleft(head)

@@ -27,12 +27,12 @@ from fuseflow.tensors.levels.base import StoredArray
 from fuseflow.tile_ops import constant_tile
 
 HANDOFF_CYCLES = 1
-"""The cycles from a firing of an asker until its responder sees what was requested."""
+"""The cycles from a firing of an asker until its token is visible to the responder."""
 
 
 @dataclass(frozen=True, slots=True)
 class FiberPiece:
-    """The bits requested for every token: `size` bits of an array, at a multiple of `stride`."""
+    """The bits requested for every reference: `size` bits of an array, from bit reference * `stride` on."""
 
     array: StoredArray
     stride: int
@@ -41,8 +41,8 @@ class FiberPiece:
 
 @dataclass(frozen=True, slots=True)
 class AskerChain:
-    """Processes that request pieces, the tokens that the last of them hands on, and for each piece its port and the link to the process
-    that waits for its answers."""
+    """Processes in series that request pieces, the tokens that the last process passes on, and for each piece its port and the
+    link to the process that waits for its answers."""
 
     processes: list[Process]
     tokens: Fifo
@@ -59,13 +59,14 @@ class RemoteProcesses:
         sequential: set[str],
         preloaded: Container[str],
     ) -> None:
-        """Make a builder. `sequential` has the names of the nodes that read their arrays from the first element to the last, and
-        `preloaded` the names of nodes that read a preloaded tensor in another way."""
+        """Make a builder. `places` has the addresses of arrays, `sequential` the names of the nodes that read their arrays from
+        the first element to the last, and `preloaded` the names of nodes that read a preloaded tensor in another way."""
         self.controller, self.places, self.sequential, self.preloaded = controller, places, sequential, preloaded
         self.preloads: dict[str, PreloadPort] = {}
 
     def rules(self, local: dict[type[n.Node], Rule]) -> dict[type[n.Node], Rule]:
-        """Return the rules of nodes at this memory. A level that is not stored, and a resident tensor, keep their rules in `local`."""
+        """Return the rules of the nodes that read or write at this memory. For a level that is not stored, and for a resident
+        tensor, they are those in `local`."""
 
         def scan(node: n.Scan, context: NodeContext) -> Sequence[Process]:
             level, asks = context.level(node), node.asks_memory(context.declared)
@@ -92,14 +93,15 @@ class RemoteProcesses:
         }
 
     def read(self, node: n.Scan | n.Locate | n.Load, name: ArrayName) -> tuple[ReadPort, list[Process]]:
-        """Return a port that reads an array, with the process that fetches ahead if there is one."""
+        """Return a port that reads an array, and a list with the process that fetches ahead (empty if there is none)."""
         if node.name in self.sequential and self.controller.prefetch:
             port = PrefetchPort(self.controller, self.places[name], node, name)
             return port, [port.fetch(node)]
         return DemandPort(self.controller, self.places[name], node, name), []
 
     def _preload(self, node: n.Load, name: ArrayName, ports: int) -> tuple[PreloadPort, list[Process]]:
-        """Return the ports of preloaded values, with the processes that read these, which belong to the first node that needs them."""
+        """Return the ports of preloaded values, and the processes that read the values (none but for the first node that needs
+        them)."""
         if node.tensor in self.preloads:
             return self.preloads[node.tensor], []
         port = self.preloads[node.tensor] = PreloadPort(self.controller, self.places[name], node, name, ports)
@@ -133,8 +135,8 @@ class RemoteProcesses:
     def _walked(
         self, node: n.Scan, context: NodeContext, entries: StoredArray, scanned: Sequence[StoredArray], fiber: FiberReader
     ) -> list[Process]:
-        """Return the processes of a scan that learns at a reference where the entries of its fiber are, if it does not know that, and
-        then requests these."""
+        """Return the processes of a scan that first requests the positions of the fiber's entries (`scanned`), if they are
+        stored, and then the entries."""
         crds, fetching = self.read(node, (node.tensor, node.level, entries.kind))
         askers: list[Process] = []
         source, pos = context.inputs[0], None
@@ -152,7 +154,8 @@ class RemoteProcesses:
         return [*askers, walker, *fetching, responder]
 
     def _looked_up(self, node: n.Scan, context: NodeContext, arrays: Sequence[StoredArray], fiber: FiberReader) -> list[Process]:
-        """Return the processes of a scan that requests all of a fiber at its reference, and goes through it once that is there."""
+        """Return the processes of a scan that requests a whole fiber at its reference, and walks the fiber once the answer has
+        come."""
         pieces = [FiberPiece(array, array.bits * array.fiber, array.bits * array.scanned) for array in arrays]
         chain = self._pieces(node, context.inputs, pieces, fiber.parents)
         link = BoundedFifo(None, min(self.controller.elements_in_flight(piece.size) for piece in pieces))
@@ -165,8 +168,8 @@ class RemoteProcesses:
         return [*chain.processes, *gates, walker]
 
     def locate(self, node: n.Locate, context: NodeContext, level: Level) -> Sequence[Process]:
-        """Return the processes of a locate. It requests the elements that tell of a coordinate, and gives its reference once they are
-        there. If it keeps the coordinates of its level, it requests these first, and nothing after that."""
+        """Return the processes of a locate. It requests the elements that hold a coordinate, and emits its reference once they
+        have come. If it keeps the coordinates of its level, it requests these first, and nothing after that."""
         size = context.size(node.tensor, node.level)
         if level.kept:
             return self._locate_kept(node, context, level.reads(size).entries)
@@ -201,8 +204,8 @@ class RemoteProcesses:
     def _pieces(
         self, node: n.Scan | n.Locate, inputs: Sequence[Fifo], pieces: Sequence[FiberPiece], count: float, paired: bool = False
     ) -> AskerChain:
-        """Return processes, one after the other, that each request a piece of an array for every token. With `paired` the input tokens
-        come in pairs, and nobody reads the tokens behind the last process."""
+        """Return processes in series, each of which requests one of `pieces` for every token. References are below `count`. With
+        `paired` the input tokens come in pairs, and nothing reads the tokens after the last process."""
         processes: list[Process] = []
         gates: list[tuple[ReadPort, BoundedFifo]] = []
         for k, piece in enumerate(pieces, start=1):
@@ -227,8 +230,8 @@ class RemoteProcesses:
         last: Output,
         interval: int,
     ) -> list[Process]:
-        """Return processes, one after the other, that each let a token through once its answer is there. The first gets the tokens as a
-        part of pairs."""
+        """Return processes in series, each of which passes a token on once its answer has come. The first gets the tokens as
+        element `part` of pairs (None: alone). `last` is the output of the last process."""
         gates: list[Process] = []
         for k, (port, requests) in enumerate(requests_by_port):
             inner = k < len(requests_by_port) - 1
@@ -278,7 +281,7 @@ class RemoteProcesses:
         return WritePort(self.controller, self.places[name], node, name)
 
     def _asker(self, node: n.Node, inputs: Sequence[Fifo], port: ReadPort) -> tuple[Process, BoundedFifo]:
-        """Return a process that makes requests through a port, and its link to the process that gets the answers."""
+        """Return a process that makes requests through a port, and its link to the process that waits for the answers."""
         link = BoundedFifo(None, self.controller.elements_in_flight(port.place.bits))
         process = Process(node, inputs, (make_output(HANDOFF_CYCLES, (link,)),), 1)
         link.writer = process

@@ -1,4 +1,4 @@
-"""The firings of the processes that read and write at a memory that takes time: requests, answers, and tokens between."""
+"""The steps of the processes that read and write at a memory that takes time: requests, answers, and tokens between them."""
 
 from __future__ import annotations
 
@@ -18,8 +18,9 @@ END = stop(0, 0)
 
 
 def ask(p: Process, port: ReadPort, stride: int, size: int, count: float, words: int = 0, paired: bool = False) -> Steps:
-    """Request `size` bits at `stride` times every reference, and hand on the token with the request that answers it. With `paired` the
-    input is pairs of the token and something else."""
+    """Request `size` bits at `stride` times every reference, which is below `count`, and emit pairs of the token and the number
+    of its request. With `paired` the input is pairs whose first element is the token. `words` is the number of words of a value
+    (0: not a load)."""
     (source,), (link,) = p.inputs, p.outputs
     requested = 0
     while True:
@@ -51,8 +52,8 @@ HeadReader: TypeAlias = Callable[[Fifo], Generator[Wait, None, tuple[Any, int]]]
 
 
 def heads(p: Process, pos: ReadPort | None) -> tuple[HeadReader, HeadReader]:
-    """Return how a scan looks at its next reference: at the token alone, and at the token with the answer that says where its fiber
-    lies."""
+    """Return two ways in which a scan waits for its next reference: for the token alone, and for the token with the answer that
+    has the position of its fiber."""
 
     def token(source: Fifo) -> Generator[Wait, None, tuple[Any, int]]:
         while not source:
@@ -74,7 +75,7 @@ def heads(p: Process, pos: ReadPort | None) -> tuple[HeadReader, HeadReader]:
 
 
 def walk(p: Process, heads: tuple[HeadReader, HeadReader], fiber: FiberReader, port: ReadPort) -> Steps:
-    """A scan that requests its coordinates has the firings of `scan`, and one more for every further line."""
+    """Run a scan that requests its coordinates through a port: it fires as `scan` does, and once more for every further line."""
     (source,), (link,) = p.inputs, p.outputs
     token_of, answered = heads
     while True:
@@ -110,7 +111,7 @@ def walk(p: Process, heads: tuple[HeadReader, HeadReader], fiber: FiberReader, p
 
 
 def respond(p: Process, port: ReadPort, values: Callable[[Any], tuple[Any, ...]]) -> Steps:
-    """Give the requested elements once they are there, with one firing for each token."""
+    """Emit the requested elements, `values` of each token, once the answer has come, with one firing for each token."""
     (link,) = p.inputs
     outputs: tuple[Output, ...] = p.outputs
     while True:
@@ -135,8 +136,8 @@ def respond(p: Process, port: ReadPort, values: Callable[[Any], tuple[Any, ...]]
 
 
 def point(p: Process, arrays: Sequence[StoredArray], reference: Callable[[int, int], Any]) -> Steps:
-    """Give for each coordinate below a reference the element of the arrays that tells of it, and its own reference, which the locate
-    will give."""
+    """Emit for each coordinate below a reference a pair: the element of the arrays that holds the coordinate, and the
+    coordinate's reference, which the locate will emit."""
     (out,), (stored, *_) = p.outputs, arrays
     lookups = 0
     while True:
@@ -163,8 +164,8 @@ def point(p: Process, arrays: Sequence[StoredArray], reference: Callable[[int, i
 
 
 def point_kept(p: Process, entries: int, reference: Callable[[Any], Any]) -> Steps:
-    """Give the elements of a level that is kept, with nothing beside them. Then give for each coordinate its reference, without an element
-    to ask for."""
+    """Emit the numbers of all elements of a kept level, paired with `N`. Then emit for each coordinate its reference, with no
+    element to request."""
     (source,), (out,) = p.inputs, p.outputs
     for element in range(entries):
         free = yield from await_slots(out)
@@ -182,8 +183,8 @@ def point_kept(p: Process, entries: int, reference: Callable[[Any], Any]) -> Ste
 
 
 def gate(p: Process, port: ReadPort, part: int | None, kept: int = 0) -> Steps:
-    """Let every token through once the element requested with it is there. The first `kept` tokens end here. The token is the
-    element `part` of a pair, or comes alone if `part` is None."""
+    """Pass every token on once the element that was requested with it has come. The first `kept` tokens are consumed. The token
+    is the element `part` of a pair, or comes alone if `part` is None."""
     (tokens, requests), (out,) = p.inputs, p.outputs
     while True:
         visible = yield from await_tokens(0, p.inputs)
@@ -209,11 +210,12 @@ def gate(p: Process, port: ReadPort, part: int | None, kept: int = 0) -> Steps:
 
 
 PortWrite: TypeAlias = tuple[WritePort, int]
-"""A port that writes, and how many bits it writes at a time."""
+"""A port that writes, and the number of bits that it writes at a time."""
 
 
 def write(p: Process, written: Written, entry: PortWrite | None, closing: Sequence[PortWrite], room: int) -> Steps:
-    """Write every token. A stop that ends a fiber is written once the fiber has as many values as there is room for."""
+    """Run a writer: values go to the port `entry`, ends of fibers to the ports `closing`. Before a stop that ends a fiber, the
+    fiber is padded to `room` entries."""
     (source,), elements = p.inputs, written.elements
     begin = 0
     while True:

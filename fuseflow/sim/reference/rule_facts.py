@@ -1,4 +1,5 @@
-"""Conditions of firing rules as Python text, and the facts about them that are known at a place in a program."""
+"""Conditions of firing rules as Python text, and the facts about tokens and conditions that hold at a point of the generated
+program."""
 
 from __future__ import annotations
 
@@ -29,7 +30,8 @@ INFIX |= {"eq": "==", "ne": "!=", "ult": "<", "ule": "<="}
 
 @cache
 def text_of(expr: Expr) -> str:
-    """Return an expression as text. Its numbers have no bounds, and of `and`, `or` and choices only what decides is computed."""
+    """Return an expression as Python text. Numbers have no bounds, and `and`, `or` and choices compute only the operands that
+    decide."""
     return _text(expr, [text_of(arg) for arg in expr.args])
 
 
@@ -59,8 +61,8 @@ def _text(expr: Expr, args: Sequence[str]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """The facts at a place in the tree: the kinds that a token may have, the numbers that expressions are, and conditions, by
-    their text. `seen` are the heads that are there."""
+    """The facts at a point of the decision tree: the kinds that each token may have, the known numbers of expressions and the
+    truth of conditions, by their text. `seen` are the heads (next tokens of inputs) that have come."""
 
     kinds: Mapping[str, frozenset[int]]
     numbers: Mapping[str, int]
@@ -90,7 +92,7 @@ class Facts:
         return self.texts.get(text_of(expr))
 
     def text(self, expr: Expr) -> str:
-        """Return an expression as text, simplified by the known facts."""
+        """Return an expression as Python text, simplified by these facts."""
         known = self.decide(expr) if expr.width == 1 else None
         match expr:
             case _ if known is not None:
@@ -103,13 +105,13 @@ class Facts:
         return _text(expr, [self.text(arg) for arg in expr.args])
 
     def missing(self, rules: Sequence[Rule]) -> tuple[str, ...]:
-        """Return the heads that all rules take or look at and that are not there yet, in the order of the first rule."""
+        """Return the heads that all rules take or inspect and that are not in `seen`, in the order of the first rule."""
         if not rules:
             return ()
         return tuple(head for head in rules[0].heads if head not in self.seen and all(head in rule.heads for rule in rules))
 
     def learn(self, expr: Expr, holds: bool) -> Facts:
-        """Return these facts and that a condition holds, or that it does not."""
+        """Return these facts with the further fact that a condition holds, or that it does not."""
         if (inner := opposite(expr)) is not None:
             return self.learn(inner, not holds)
         kinds, numbers = dict(self.kinds), dict(self.numbers)
@@ -124,14 +126,14 @@ class Facts:
 
 
 def opposite(expr: Expr) -> Expr | None:
-    """Return the condition that this one negates, or None if it is no negation."""
+    """Return the condition that an expression negates, or None if the expression is no negation."""
     if expr.op == "xor":
         return expr.args[0]
     return Expr("eq", expr.args, 1) if expr.op == "ne" else None
 
 
 def conditions(expr: Expr) -> Iterable[Expr]:
-    """Return the conditions that all have to hold."""
+    """Yield the conditions that an expression joins by `and`, or the expression alone."""
     if expr.op == "and":
         for arg in expr.args:
             yield from conditions(arg)

@@ -1,4 +1,4 @@
-"""The schedule of the reference: processes run in graph order, each until it waits, until all have ended or none can move."""
+"""The schedule of the reference: processes run in graph order, each until it waits, until all have ended or none can fire."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from fuseflow.sim.firing_limit import FiringLimitError
 from fuseflow.sim.reference.build import Network
 from fuseflow.sim.reference.process import Backlog, Process, Slots
 
-SWEEPS_PER_REPORT = 16  # sweeps between two looks at the firings
+SWEEPS_PER_REPORT = 16  # sweeps between two counts of the firings
 
 
 def run_network(
@@ -20,8 +20,8 @@ def run_network(
     """Run a network to its end, and return the processes that are stuck. There are none unless the network deadlocks. Raises
     `FiringLimitError` soon after `limit` firings.
 
-    `growing` are slots that all get one more whenever the network is stuck on one of them. Computed tokens stay valid, since a
-    deeper FIFO allows all that a shallower one does; so the slots added are the fewest with which the network ends.
+    `growing` are FIFO slots that all grow by one whenever the network is stuck on one of them. Computed tokens stay valid, since
+    a deeper FIFO allows all that a shallower one does; so the added slots are the fewest with which the network ends.
     """
     live = list(network.processes)
     sweeps = 0
@@ -49,8 +49,8 @@ def run_network(
 
 
 def _lift(live: list[Process]) -> bool:
-    """Let one scan run ahead of its readers, and return whether there is one. Some stream must be held back, as in a diamond around a
-    reduction."""
+    """Let one process that waits for a `Backlog` run further ahead of its readers, and return whether there is one. Some streams
+    need this, as in a diamond around a reduction."""
     for process in reversed(live):
         if isinstance(process.waits, Backlog):
             process.waits = next(process.steps, None)

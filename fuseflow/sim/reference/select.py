@@ -1,4 +1,4 @@
-"""Select: the entries of largest magnitude of each fiber, or of each group of its coordinates, in the order in which they came.
+"""Select: it keeps the entries of largest magnitude of each fiber, or of each group of its coordinates, in the order of arrival.
 
 It has two processes and two buffers, as all nodes with workspaces (`workspace`). A group ends in the firing that sees the first
 coordinate of the next one, or the stop of the fiber.
@@ -20,7 +20,8 @@ from fuseflow.sim.reference.workspace import await_buffer, emit_stop, fill_stop,
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A value with its coordinates, outermost first. The outer ones, above level `fresh`, are as in the entry before."""
+    """A value with its coordinates, outermost first. The coordinates outside level `fresh` are equal to those of the entry
+    before."""
 
     fresh: int
     crds: tuple[int, ...]
@@ -34,7 +35,7 @@ def select(node: n.Select, context: NodeContext) -> Sequence[Process]:
 
 
 def keep_largest(entries: Sequence[Entry], count: int) -> list[Entry]:
-    """Return the entries of largest magnitude, in order. Fresh coordinates of an entry that leaves are fresh in the next."""
+    """Return the `count` entries of largest magnitude, in order. Fresh levels of a dropped entry become fresh in the next."""
     chosen: list[Entry] = []
     fresh = 0
     for entry, stays in zip(entries, largest([entry.value for entry in entries], count), strict=True):
@@ -46,7 +47,8 @@ def keep_largest(entries: Sequence[Entry], count: int) -> list[Entry]:
 
 
 class _Fill:
-    """The process has one firing for each token of the values, and one for each coordinate with nothing below it."""
+    """The first process: it fires once for each token of the values, and once for each coordinate with an empty fiber. A group
+    has `every` coordinates (0: a fiber is one group)."""
 
     def __init__(self, process: Process, every: int, buffers: Slots) -> None:
         self.process, self.every, self.buffers = process, every, buffers
@@ -96,7 +98,7 @@ class _Fill:
         p.most_held = max(p.most_held or 0, len(self.entries))
 
     def ends_group(self, crd: int, last: Entry) -> bool:
-        """Return whether a coordinate is in another group than the last entry."""
+        """Return whether a coordinate is in another group than the entry `last`."""
         return bool(self.every) and crd // self.every != last.crds[-1] // self.every
 
     def stop(self, token: Stop, visible: int) -> Steps:
@@ -117,8 +119,8 @@ class _Fill:
 
 
 def _emit(p: Process, keep: int, buffers: Slots) -> Steps:
-    """One firing gives an entry that is kept, with an outer coordinate at its first entry, and one gives every stop of the innermost
-    streams. A group that another one follows in its fiber has no stop."""
+    """Run the second process: one firing emits each of the `keep` entries of a group, with new outer coordinates, and one emits
+    each stop of the innermost streams. A group has a stop only if it is the last of its fiber."""
     (link,) = p.inputs
     outermost = len(p.outputs) - 2  # its level, seen from the innermost streams
     while True:
@@ -141,7 +143,7 @@ def _emit(p: Process, keep: int, buffers: Slots) -> Steps:
 
 
 def _emit_entries(p: Process, entries: Sequence[Entry], visible: int) -> Generator[Wait, None, int]:
-    """Give entries, with the stops between them. Returns the cycle of the last one."""
+    """Emit entries, with the stops between them. Returns the cycle of the last entry."""
     depth, t = len(p.outputs) - 2, 0
     for k, entry in enumerate(entries):
         if k > 0 and entry.fresh < depth:

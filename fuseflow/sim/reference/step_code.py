@@ -1,8 +1,8 @@
 """The steps of a process as a Python function, which is printed from its firing rules and then compiled.
 
-Rules become a tree of decisions. A decision waits for the heads that every rule below it takes or looks at, and then asks one condition of
-a rule. So no process waits for a token that its firing does not need, and each condition is asked once. Only numbers of a user's
-program are part of the text.
+Rules become a tree of decisions. A decision waits for the heads (next tokens of inputs) that every rule below it takes or
+inspects, and then tests one condition of a rule. So no process waits for a token that its firing does not need, and each
+condition is tested once. Of a user's program only numbers are part of the text.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from fuseflow.sim.reference.rule_facts import ALL_KINDS, Facts, conditions, head
 from fuseflow.sim.reference.token_rules import BEHIND, TokenModule
 
 BACKLOG_LIMIT = 1024
-"""The tokens that a process without an input may be ahead of its readers: small enough for the caches, large enough to hide the
-schedule."""
+"""The number of tokens that a process may be ahead of its readers without an input: small enough for the caches, large enough
+that the schedule costs little."""
 
 SCOPE: Mapping[str, Any] = {
     "D": D,
@@ -35,11 +35,12 @@ SCOPE: Mapping[str, Any] = {
     "look_behind": look_behind,
     "backlog_of": lambda p: Backlog(p.outputs, BACKLOG_LIMIT),
 }
-"""The names that the text of every function may use."""
+"""The names that the generated functions may use."""
 
 
 class StepCode:
-    """The lines of the function of a module with one process. Its arguments are the process and the functions that rules call."""
+    """The lines of the Python function that runs a module's rules. Its arguments are the process and the functions that rules
+    call."""
 
     def __init__(self, module: TokenModule, functions: Iterable[str]) -> None:
         self.module = module
@@ -61,7 +62,8 @@ class StepCode:
         self.lines += [f"{'    ' * depth}{line}" for line in lines]
 
     def decisions(self, depth: int, rules: Sequence[Rule], facts: Facts, otherwise: bool = False) -> None:
-        """Add the code that finds the one of some rules that fires. `otherwise` says that it stands behind an `else`."""
+        """Add the code, indented by `depth`, that finds which of the rules fires. With `otherwise` the code belongs to an
+        `else`."""
         holds = {rule: facts.decide(rule.when) for rule in rules}
         decided = [rule for rule in rules if holds[rule]][:1]
         rules = decided or [rule for rule in rules if holds[rule] is None]
@@ -83,7 +85,7 @@ class StepCode:
             self.decisions(inner, rules, facts.learn(asked, False), otherwise=True)
 
     def wait(self, depth: int, head: str) -> None:
-        """Add the code that waits for a head, or for the token behind one."""
+        """Add the code that waits for the next token of an input (`head`), or for the token after it."""
         if head.startswith(BEHIND):
             name = head.removeprefix(BEHIND)
             self.add(depth, f"visible_{head} = yield from look_behind(0, {name})", f"token_{head} = {name}[1][0]")
@@ -91,7 +93,7 @@ class StepCode:
             self.add(depth, f"while not {head}:", f"    yield {head}", f"token_{head}, visible_{head} = {head}[0]")
 
     def question(self, rules: Sequence[Rule], facts: Facts) -> Expr:
-        """Return a condition that is not known yet."""
+        """Return the first condition of a rule that the facts do not decide and whose tokens have come."""
         for rule in rules:
             for condition in conditions(rule.when):
                 if facts.decide(condition) is None and heads_of(condition) <= {*facts.seen}:
@@ -99,7 +101,7 @@ class StepCode:
         raise ValueError(f"`{self.module.op}` waits for tokens that its rules do not all need")
 
     def misaligned(self, depth: int, heads: Sequence[str]) -> None:
-        """Add the error of tokens with which no rule fires. Without inputs the process has ended."""
+        """Add the code that raises the error for tokens on which no rule fires. Without inputs the process ends there."""
         if not self.module.inputs:
             self.add(depth, "return")
             return
@@ -113,7 +115,7 @@ class StepCode:
             yield f"{', '.join(names)} = {', '.join((*names[1:], names[0]))}"
 
     def firing(self, depth: int, rule: Rule, facts: Facts) -> None:
-        """Add the code of the effects of a rule."""
+        """Add the code of a firing of a rule: its checks, the cycle, and the tokens that it takes and pushes."""
         if facts.decide(rule.expects) is not True:
             self.add(depth, f"if not {facts.text(rule.expects)}:")
             self.misaligned(depth + 1, rule.heads)
@@ -145,12 +147,13 @@ class StepCode:
 
 
 def is_alone(rule: Rule) -> bool:
-    """Return whether a rule fires on a value without an input, and so any number of times ahead of its readers."""
+    """Return whether a rule emits values without an input, and so may fire any number of times ahead of its readers."""
     return not rule.heads and not rule.closes
 
 
 def step_function(module: TokenModule, functions: Iterable[str] = ()) -> Callable[..., Steps]:
-    """Return the function of a module."""
+    """Return the compiled function that makes the steps of a process of a module. `functions` are the names of its further
+    arguments."""
     scope = dict(SCOPE)
     exec(compile("\n".join(StepCode(module, functions).lines), f"<rules of {module.op}>", "exec"), scope)
     text_of.cache_clear()

@@ -1,5 +1,5 @@
-"""Firing rules on tokens: the same rules as in circuits, whose tokens are words. Here a value is whatever a stream carries, and
-levels and coordinates are numbers without bounds."""
+"""Firing rules on tokens: the same rules as in circuits, whose tokens are words. Here a value is any Python object that a stream
+carries, and levels and coordinates are numbers without bounds."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from fuseflow.rules.rules import DONE, EMPTY, KIND_BITS, STOP, VALUE, Head, Modu
 from fuseflow.samml import nodes as n
 
 WIDTH = 64
-"""The bits that all payloads have, as far as rules know."""
+"""The nominal width of all payloads in bits, since rules ask for one."""
 LEVEL_WIDTH = 32
 
 KINDS = {
@@ -24,11 +24,11 @@ KINDS = {
     "is_empty": frozenset({EMPTY}),
     "is_done": frozenset({DONE}),
 }
-"""The kinds of tokens for which a part of a head is true."""
+"""The kinds of tokens for which each test of a head is true."""
 
 
 class TokenHead(Head):
-    """A head whose parts are calls, by their names, on a token."""
+    """The next token of an input, whose properties are expressions that call a function of the same name on the token."""
 
     def parts(self, token: Expr) -> dict[str, Expr]:
         numbers = {"payload": WIDTH, "low": LEVEL_WIDTH, "high": LEVEL_WIDTH, "place": WIDTH}
@@ -39,8 +39,9 @@ class TokenHead(Head):
 
 
 class TokenModule(Module):
-    """A module whose rules give tokens. `starts` has the first contents of registers that hold no numbers of rules. If `lanes` take turns,
-    only the rules of lane 0 are stated, and the lanes move on where these set the register `turn`: 64 lanes have 262,144 conditions."""
+    """A module whose rules emit tokens. `starts` has, as text, the first contents of registers that do not start with a
+    number. If `lanes` take turns, only the rules of lane 0 are stated, and the lanes move on where these set the register
+    `turn`: 64 lanes have 262,144 conditions."""
 
     head: ClassVar[type[Head]] = TokenHead
     level_bits: ClassVar[int] = LEVEL_WIDTH
@@ -72,16 +73,17 @@ class TokenModule(Module):
 
 
 BEHIND = "behind_"
-"""The name of the token behind the head of an input begins so."""
+"""The prefix of the name of the token after the next one of an input."""
 
 
 def behind_head(m: Module, name: str) -> Head:
-    """Return the token behind the head of an input, which comes once that is there."""
+    """Return the token after the next one of the input `name`; a rule that uses it waits until it has come."""
     return m.head(BEHIND + name, WIDTH)
 
 
 class TokenFold:
-    """A reduction whose steps are functions of the process: `identity`, `fold`, and `folded` for the result."""
+    """A reduction whose steps are functions of the process: `identity`, `fold`, and `folded` for the result. `x` is the next
+    value."""
 
     def __init__(self, m: TokenModule, x: Expr) -> None:
         total = m.register("total", WIDTH)
@@ -91,23 +93,24 @@ class TokenFold:
         self.emptied: dict[str, Expr | int] = {"total": call("identity", WIDTH)}
 
     def rules(self) -> None:
-        """A firing is all that a fold takes."""
+        """Add no further rules: a fold takes a single firing."""
 
 
 class TokenWork:
-    """An operator that is a function of the process, `compute`. Its operands may be `N`."""
+    """An operator that calls `compute`, an argument of the process's function. Its operands may be `N`."""
 
     def __init__(self, heads: Sequence[Head]) -> None:
         self.begun: dict[str, Expr | int] = {}
         self.result = call("compute", WIDTH, *(head.token for head in heads))
 
     def rules(self, late: Mapping[str, Expr]) -> None:
-        """A firing is all that an operator takes."""
+        """Add no further rules: an operator takes a single firing."""
 
 
 @dataclass(frozen=True, slots=True)
 class TokenContext(RuleContext):
-    """The context of a node whose rules are interpreted. `outs` is the number of its outputs, and `filled` the room of a writer."""
+    """The context of a node whose rules are interpreted. `outs` is the number of its outputs, and `filled` the number of entries
+    to which a writer pads a fiber."""
 
     types: tuple[n.StreamType, ...]
     outs: int

@@ -1,9 +1,10 @@
-"""Workspaces: a node holds back whole fibers, and gives them in the order of its coordinates. It has two processes and two
+"""Workspaces: a node holds back whole fibers, and emits their entries in the order of coordinates. It has two processes and two
 buffers.
 
-The first process fills a workspace with values, one workspace for each fiber of the outermost coordinates. The second emits a workspace
-while the first works on the next. Between them runs a stream of pairs of a workspace and the stop that ended the fiber. Its tokens are
-visible L cycles after the last firing of the first process, and are taken in the last firing of the second one for them.
+The first process fills a workspace with values, one workspace for each fiber of the outermost coordinates. The second emits a
+workspace while the first works on the next. Between them runs a stream of pairs of a workspace and the stop that ended the fiber.
+A pair is visible L cycles after the last firing of the first process, and is taken in the last firing of the second process for
+that workspace.
 """
 
 from __future__ import annotations
@@ -30,19 +31,18 @@ from fuseflow.sim.reference.process import (
 W = TypeVar("W")
 
 Workspace: TypeAlias = dict[tuple[int, ...], dict[int, Any]]
-"""The values by the coordinates of the loops that are given: all but the last as one key, then the last. There is no entry without a
-value."""
+"""The values by their output coordinates: a tuple of all coordinates but the last, then the last. Every entry has a value."""
 
 PutValue: TypeAlias = Callable[[int, Any], None]
-"""A function that puts a value, by its innermost coordinate, below the outer coordinates that are open."""
+"""A function that stores a value, by its innermost coordinate, below the open outer coordinates."""
 RowOpener: TypeAlias = Callable[[Workspace, Sequence[int]], PutValue]
-"""A function from a workspace and outer coordinates to the function that puts values below these."""
+"""A function from a workspace and outer coordinates to the function that stores values below them."""
 
 BUFFERS = 2
 
 
 HalfSteps: TypeAlias = Callable[[Process, Slots], Steps]
-"""The steps of one of the two processes, given the process and the buffers."""
+"""A function from one of the two processes and the buffers to the steps of that process."""
 
 
 def two_processes(context: NodeContext, fill_steps: HalfSteps, emit_steps: HalfSteps) -> Sequence[Process]:
@@ -60,8 +60,8 @@ def two_processes(context: NodeContext, fill_steps: HalfSteps, emit_steps: HalfS
 
 
 def fill_and_emit(context: NodeContext, row_opener: Callable[[Process], RowOpener]) -> Sequence[Process]:
-    """Return the two processes of a node that takes coordinates, outermost first, and values, and gives the same with as many levels or
-    fewer, sorted."""
+    """Return the two processes of a node that takes coordinates, outermost first, and values, and emits them sorted, with the
+    same number of levels or fewer. `row_opener` returns, for the first process, the function that opens a row of a workspace."""
     lowered, folded = len(context.inputs) - len(context.outputs), folded_function(context.arithmetic)
     return two_processes(
         context, lambda p, buffers: _fill(p, row_opener(p), buffers), lambda p, buffers: _emit(p, lowered, buffers, folded)
@@ -69,7 +69,7 @@ def fill_and_emit(context: NodeContext, row_opener: Callable[[Process], RowOpene
 
 
 def _fill(p: Process, open_row: RowOpener, buffers: Slots) -> Steps:
-    """One firing takes a token of the values, and one takes each coordinate with nothing below it."""
+    """Run the first process: it fires once for each token of the values, and once for each coordinate with an empty fiber."""
     *outer, crd, val = p.inputs
     (link,) = p.outputs
     nest = EnclosingStreams(p, outer)
@@ -130,8 +130,8 @@ def await_buffer(buffers: Slots) -> Generator[Wait, None, int]:
 def fill_stop(
     p: Process, nest: EnclosingStreams, token: Stop, visible: int, free: int, work: W | None
 ) -> Generator[Wait, None, W | None]:
-    """Take an inner stop with all that it ends. Hand the workspace over if it ends a fiber of the outermost coordinates. Returns the
-    workspace that is open then."""
+    """Take the inner stop `token` with the stops of outer streams. Pass the workspace `work` to the second process if a fiber of
+    the outermost coordinates ends. Returns the workspace that is still open, or None."""
     *_, crd, val = p.inputs
     if nest.childless(token):
         levels = nest.depth - token.low
@@ -153,8 +153,8 @@ def fill_stop(
 
 
 def _emit(p: Process, lowered: int, buffers: Slots, folded: Callable[[Any], Any]) -> Steps:
-    """One firing gives an entry, with an outer coordinate at its first entry, and one gives every stop of the innermost streams. That
-    stop is the one that ended the fiber, lowered by `lowered` levels."""
+    """Run the second process: one firing emits each entry, with new outer coordinates, and one emits each stop of the innermost
+    streams. The last is the stop that ended the fiber, lowered by `lowered` levels."""
     (link,) = p.inputs
     outermost = len(p.outputs) - 2  # its level, seen from the innermost streams
     p.most_held = 0
@@ -181,13 +181,13 @@ def _emit(p: Process, lowered: int, buffers: Slots, folded: Callable[[Any], Any]
 
 
 def count_entries(p: Process, work: Workspace) -> None:
-    """Count the entries of a workspace that was given as a whole."""
+    """Raise `p.most_held` to the number of entries of a workspace that has been emitted."""
     p.most_held = max(p.most_held or 0, sum(map(len, work.values())))
 
 
 def emit_entries(p: Process, work: Workspace, visible: int, folded: Callable[[Any], Any]) -> Steps:
-    """Give the entries of a workspace in the order of their coordinates, with the stops between them. `folded` makes the token
-    from a folded value."""
+    """Emit the entries of a workspace in the order of their coordinates, with the stops between them. `folded` turns a folded
+    value into the token."""
     *outer, crd, val = p.outputs
     fire, push_crd, push_val, bounded = p.fire, crd.push, val.push, p.bounded
     last: tuple[int, ...] | None = None
@@ -207,7 +207,7 @@ def emit_entries(p: Process, work: Workspace, visible: int, folded: Callable[[An
 
 
 def emit_stop(p: Process, token: Stop, visible: int) -> Generator[Wait, None, int]:
-    """Give a stop of the innermost streams, and of each outer stream in which it ends a list. Returns its cycle."""
+    """Emit a stop of the innermost streams, and a stop of each outer stream whose list ends. Returns the cycle."""
     *crds, val = p.outputs
     stops = [(out, seen_above(token, above)) for above, out in enumerate(reversed(crds)) if token.high >= above]
     t = p.close(visible, (yield from await_slots(val, *(out for out, _ in stops))))

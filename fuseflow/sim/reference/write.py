@@ -1,4 +1,4 @@
-"""The rules of writers: the stream of a writer ends in arrays."""
+"""The output of writers: their tokens are stored in arrays."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class Written(Output):
 
 
 def written_by(node: n.WriteLevel | n.WriteValues | LaneWriter, context: NodeContext) -> Written:
-    """Return the output of a writer, which holds nothing yet."""
+    """Return the output of a writer, with new empty arrays that the streams of its tensor share."""
     written, positions = context.written[node.tensor], array("q")
     column: array[Any]
     match node:

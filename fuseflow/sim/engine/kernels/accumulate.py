@@ -1,9 +1,9 @@
 """The primitive `accumulate` is a reduction over a loop that is not the innermost, into a sorted workspace. It has two parts and
 two buffers.
 
-The part `fill` folds values into a workspace, one for each fiber of the reduced coordinates. The part `emit` writes it out while
-`fill` works on the next. Between them runs a link, a stream of the stops that ended the fibers (with a bit that says whether
-there is a workspace). Its tokens are visible L cycles after the fill's last firing, where L is the latency of the node.
+The part `fill` folds values into a workspace, one for each fiber of the reduced coordinates. The part `emit` emits its entries
+while `fill` works on the next. Between the parts runs a link, a stream of the stops that ended the fibers (with a bit that says
+whether there is a workspace). Its tokens are visible L cycles after the fill's last firing, where L is the latency of the node.
 """
 
 from __future__ import annotations
@@ -77,14 +77,14 @@ ACCUMULATE = Record(
     "fold_into rounds weights column "  # of an accumulate; of a permute
     "working started prefix values "  # fill: whether a workspace is open, how many were, the open row, values folded
     "finished freed0 freed1 phase next bit fresh last "  # emit: how many are finished, when their buffers were free, the next entry
-    "held most "  # the entries that were given of this workspace, and the most that one had
-    "due level empty at"  # comal: the stop that is worked off, plus 1; how far; the cycle in which its workspace is given
+    "held most "  # the entries that were emitted from this workspace, and the most of any
+    "due level empty at"  # comal: the stop in work, plus 1; its level; the cycle that emits its workspace
 )
 state_at = ACCUMULATE.at
 WORKSPACE_SIZE = WORKSPACE.size
 BUFFERS = 2
 WAITING, SORTED = 0, 1
-"""These are the phases of `emit`: the next workspace is not sorted yet, or it is sorted and being written out."""
+"""These are the phases of `emit`: the next workspace is not sorted yet, or it is sorted and being emitted."""
 
 
 def accumulate(node: n.Accumulate, layout: NodeLayout) -> list[Part]:
@@ -100,7 +100,7 @@ def accumulate_state(node: n.Accumulate, layout: NodeLayout, buffers: int) -> Ar
 
 
 def fill_and_emit(fill: Function, state: Array, layout: NodeLayout, emit: Function | None = None) -> list[Part]:
-    """Return the two parts of a node that holds fibers back."""
+    """Return the two parts of a node that holds fibers back: the kernel `fill`, and `emit` (default `run_emit`)."""
     link = Link(depth=layout.machine.handover_depth)
     return [Part(fill, state, layout.node.inputs, (link,)), Part(emit or run_emit, state, (link,), layout.outputs, emits=True)]
 
@@ -122,7 +122,7 @@ def workspace_state(layout: NodeLayout, levels: Sequence[n.Port], buffers: int) 
 
 
 def run_fill(address: int) -> int:
-    """Fire once for each token of the values, and once for each coordinate with nothing below it."""
+    """Run the fill: fire once for each token of the values, and once for each coordinate with an empty fiber."""
     node = node_at(address)
     s = state_at(node.state)
     nest = nest_at(s.nest)
@@ -185,8 +185,8 @@ def run_fill(address: int) -> int:
 
 @inline
 def fill_stop(node: Any, s: Any, nest: Any, word: int, visible_at: int, free: int) -> bool:
-    """Take an inner stop with all that it ends, and hand the workspace over if it ends a fiber of the reduced coordinates. Return
-    False if something is missing, or after a fault."""
+    """Take the stop `word` of the values, with the stops of outer streams, and hand the workspace over to `emit` if a fiber of
+    the reduced coordinates ends. Return False if a token or room is missing, or after a fault."""
     crd, val, link = source(node, nest.depth), source(node, nest.depth + 1), target(node, 0)
     opens = s.working == 0 and low_of(word) <= nest.depth
     if is_childless(nest, word):
@@ -228,7 +228,7 @@ def fill_stop(node: Any, s: Any, nest: Any, word: int, visible_at: int, free: in
 
 @inline
 def open_row(node: Any, s: Any, nest: Any, t: int) -> None:
-    """Take the outer coordinates of a row that begins in cycle t."""
+    """Take the outer coordinates of a row of the workspace that begins in cycle t, and compute its key, `s.prefix`."""
     if nest.open == nest.depth:
         return
     take_coordinates(node, nest, nest.depth, t)
@@ -239,7 +239,7 @@ def open_row(node: Any, s: Any, nest: Any, t: int) -> None:
 
 @inline
 def put_run(node: Any, s: Any, w: Any, crd: Any, val: Any, k: int) -> None:
-    """Fold the next k values into their places."""
+    """Fold the next k values of the reader `val` into the workspace `w`, at the coordinates of the reader `crd`."""
     coordinates, values = head_run(crd), head_run(val)
     stride = 0 if values.kind == REPEATED else 1
     at = head_address(val) + WORD_OFFSET if stride == 0 else element_address(val)
@@ -266,7 +266,7 @@ def put_run(node: Any, s: Any, w: Any, crd: Any, val: Any, k: int) -> None:
 
 
 def run_emit(address: int) -> int:
-    """Fire once for each entry, an outer coordinate with its first entry, and once for every stop of the innermost streams."""
+    """Run the emit: fire once for each entry (with new outer coordinates), and for each stop of the innermost streams."""
     node = node_at(address)
     s = state_at(node.state)
     link = source(node, 0)
@@ -309,8 +309,8 @@ def run_emit(address: int) -> int:
 
 @inline
 def _emit_entries(node: Any, s: Any, w: Any, visible_at: int) -> bool:
-    """Emit from the next entry on, and return whether all are out. `last` is the row that is open, `fresh` its first coordinate
-    that is not out yet."""
+    """Emit the entries of workspace `w` from `s.next` on, and return whether all are out. `s.last` is the open row, `s.fresh` the
+    first of its coordinates that is not out yet."""
     crd, val = target(node, s.order - 1), target(node, s.order)
     while s.next < w.used:
         key = get_int(w.order, s.next)
@@ -357,13 +357,13 @@ def _emit_entries(node: Any, s: Any, w: Any, visible_at: int) -> bool:
 
 @inline
 def end_workspace(s: Any) -> None:
-    """Count the entries of a workspace that was given as a whole."""
+    """Note in `s.most` the number of entries of a workspace that has been emitted, if it is the largest so far."""
     s.most, s.held = max(s.most, s.held), 0
 
 
 @inline
 def row_coordinate(s: Any, prefix: int, q: int) -> int:
-    """Return coordinate q of a row."""
+    """Return coordinate q of the row whose key is `prefix`."""
     for level in range(s.order - 2, q, -1):
         prefix //= get_int(s.sizes, level)
     return prefix % get_int(s.sizes, q)
@@ -371,7 +371,7 @@ def row_coordinate(s: Any, prefix: int, q: int) -> int:
 
 @inline
 def shared_levels(s: Any, a: int, b: int) -> int:
-    """Return how many outer coordinates two different rows share."""
+    """Return how many outer coordinates two different rows, with the keys a and b, share."""
     count = s.order - 1
     while a != b:
         count -= 1
@@ -382,7 +382,7 @@ def shared_levels(s: Any, a: int, b: int) -> int:
 
 @inline
 def emit_stop(node: Any, s: Any, word: int, visible_at: int) -> int:
-    """Fire to give a stop of the innermost streams, and of each outer stream in which it ends a list. Return the cycle, or WAIT."""
+    """Fire to emit the stop `word` innermost, and on each outer stream whose list ends. Return the cycle, or WAIT."""
     first = max(s.order - 1 - high_of(word), 0)
     if room_at(node, s.order) == 0:
         return WAIT

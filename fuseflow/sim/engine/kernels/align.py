@@ -1,4 +1,4 @@
-"""The primitive `align` carries subtrees from old coordinates to new ones."""
+"""The primitive `align` moves the subtrees of a stream x from the coordinates `old` to the coordinates `new`."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def align(node: n.Align, layout: NodeLayout) -> list[Part]:
 
 
 def run_align(address: int) -> int:
-    """Fire once for each comparison of `old` and `new`, and once for each token of a subtree."""
+    """Run the part at an address: fire once for each comparison of `old` and `new`, and once for each token of a subtree."""
     node = node_at(address)
     s = state_at(node.state)
     x, out = source(node, 2), target(node, 0)
@@ -76,8 +76,8 @@ def run_align(address: int) -> int:
 
 @inline
 def _compare(node: Any, s: Any) -> bool:
-    """Take the smaller of the next coordinates of `old` and `new`, or both if they are equal. Of stops take both, with the end of
-    the list in the output. Return False if something is missing, or all is done."""
+    """Fire to take the smaller of the next coordinates of `old` and `new`, or both if they are equal. At a stop take both stops
+    and end the list in the output. Return False if a token or room is missing, after a fault, or at the end."""
     old, new, x, out = source(node, 0), source(node, 1), source(node, 2), target(node, 0)
     if tokens_at(node, 0) == 0 or tokens_at(node, 1) == 0:
         return False

@@ -1,4 +1,4 @@
-"""The primitive `alu` is a pointwise operator on aligned values. On tiles it has a kernel of its own."""
+"""The primitive `alu` is a pointwise operator on aligned values. Operators on tiles have another kernel (`tiles.py`)."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def alu(node: n.Alu, layout: NodeLayout) -> list[Part]:
 
 
 def run_alu(address: int) -> int:
-    """Fire once for each token. All operands are looked at and taken together."""
+    """Run the part at an address: fire once for each token, and take one token of every operand together."""
     node = node_at(address)
     s = state_at(node.state)
     out = target(node, 0)
@@ -69,7 +69,8 @@ def run_alu(address: int) -> int:
 
 @inline
 def _operand(node: Any, q: int, constant: int) -> tuple[int, int]:
-    """Return address and stride of an operand's next values."""
+    """Return the address of the next values of input q and their stride (0: one value for all). `constant` is the address for no
+    input or `N`."""
     if q == NO_INPUT:
         return constant, 0
     reader = source(node, q)

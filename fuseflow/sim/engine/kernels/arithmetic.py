@@ -1,4 +1,4 @@
-"""The steps of operators and reductions, in each arithmetic, as functions that kernels are made of."""
+"""Single steps of operators and reductions, in each arithmetic, as functions from which kernels are built."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from fuseflow.ops import operator, reducer
 
 
 def kernel_name(name: str, arithmetic: Arithmetic) -> str:
-    """Return the name of a kernel in an arithmetic."""
+    """Return the name of the kernel `name` for an arithmetic: `f64` adds nothing."""
     return name if arithmetic == "f64" else f"{name}_{arithmetic}"
 
 
 def operator_function(name: str, arithmetic: Arithmetic) -> Function:
-    """Return an operator on numbers. In other arithmetics than `f64` its result is rounded once, if it may need that."""
+    """Return an operator on numbers. In `f32`, and in `rounded` if the operator rounds, the result is rounded to 32 bits."""
     row = operator(name)
     if arithmetic == "rounded" and not row.rounds:
         arithmetic = "f64"
@@ -29,7 +29,7 @@ def operator_function(name: str, arithmetic: Arithmetic) -> Function:
 
 
 def step_function(name: str, arithmetic: Arithmetic) -> Function:
-    """Return the step of a reduction on numbers. In `f32` its result is rounded once. In `rounded` no step is rounded."""
+    """Return the step of a reduction on numbers. In `f32` its result is rounded to 32 bits. In `rounded` no step is rounded."""
     return _rounding(reducer(name).scalar, _rounded_binary, f"step_{name}", of_steps(arithmetic))
 
 
@@ -49,7 +49,7 @@ def _rounding(function: Function, template: Function, name: str, arithmetic: Ari
 
 
 def function(*operands: float) -> float:
-    """Stand for the operator in the templates below."""
+    """Placeholder of the operator in the templates below; `specialize` replaces it."""
     raise NotImplementedError
 
 

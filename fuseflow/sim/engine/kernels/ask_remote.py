@@ -1,6 +1,7 @@
-"""These kernels ask a memory that takes time for the data at references, or ahead for all lines of an array (docs/memory.md).
+"""These kernels request data from a memory that takes time: the data at references, or ahead of use all lines of an array
+(docs/memory.md).
 
-They pass two streams on through links: the tokens, and with each the number of the request that answers it (an `N` has none).
+They emit two streams on links: the tokens, and for each token the number of its request (none for an `N`).
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from fuseflow.sim.engine.stream_rings import (
 
 
 def run_ask(address: int) -> int:
-    """Fire once for each reference, and once for every further line of the data there."""
+    """Run the part at an address: fire once for each reference, and once for every further line of its data."""
     node = node_at(address)
     r = requester_at(node.state)
     ref, link, requests = source(node, 0), target(node, 0), target(node, 1)
@@ -75,7 +76,8 @@ def run_ask(address: int) -> int:
 
 @inline
 def _read_words(node: Any, r: Any, run: Any, first: int, k: int, visible_at: int, free: int) -> tuple[int, int]:
-    """Read elements as `read_elements` does, at references that do not follow each other."""
+    """Request elements as `read_elements` does, at the next k references of `run` from `first` on, which need not be consecutive.
+    Return the cycle and the number of references; `r` is the requester."""
     n = 0
     if r.lines == 0 and r.next < 0:
         low, high = -(-(r.line << r.bits) // r.stride), min(last_element_in(r, r.line), r.count - 1)
@@ -90,8 +92,8 @@ def _read_words(node: Any, r: Any, run: Any, first: int, k: int, visible_at: int
 
 
 def run_fetch(address: int) -> int:
-    """Ask for all lines of an array: for line n in the cycle after line n - D was first needed, where D is the number of lines
-    that are fetched ahead."""
+    """Request all lines of an array: line n in the cycle after line n - D was first needed, where D is the number of lines that
+    are fetched ahead."""
     node = node_at(address)
     r = requester_at(node.state)
     p = port_at(r.port)
@@ -111,8 +113,8 @@ def run_fetch(address: int) -> int:
 
 
 def run_preload(address: int) -> int:
-    """Ask through one of several ports for its lines of a preloaded array: for line n if n is the number of the port among them,
-    and for every `banks`-th line behind it."""
+    """Request, through one of `banks` ports, its lines of a preloaded array: port number n requests line n and every `banks`-th
+    line after it."""
     node = node_at(address)
     r = requester_at(node.state)
     p = port_at(r.port)

@@ -1,4 +1,5 @@
-"""These kernels replace others on the `comal` machine, where the public Comal simulator takes other times. See docs/streams.md.
+"""These kernels replace the usual ones on the `comal` machine, to match the cycles of the public Comal simulator. See
+docs/streams.md.
 
 FIFOs are unbounded and every latency and interval is 1, so room in the rings is the only thing that a kernel ever waits for.
 """
@@ -60,8 +61,8 @@ from fuseflow.sim.engine.stream_rings import (
 
 REPEAT = Record("words")
 REDUCE = Record("fold pending at words tile sums behind rounds", floats="value identity")
-"""`pending` is the stop that is still to be given, plus 1, in the firing in cycle `at`. `tile` is the address of the value so
-far, if it is a tile (`words` above 1). `sums` says whether the values are sums, and `behind` whether the last token was a
+"""`pending` is the stop that is still to be emitted, plus 1, by the firing in cycle `at`. `tile` is the address of the partial
+result, if it is a tile (`words` above 1). `sums` says whether the values are sums, and `behind` whether the last token was a
 value."""
 VALUE = REDUCE.offset("value")
 repeat_at, reduce_at, write_at = REPEAT.at, REDUCE.at, write.WRITE.at
@@ -76,7 +77,7 @@ def range_(node: n.Range, layout: NodeLayout) -> list[Part]:
 
 
 def _joint(parts: list[Part]) -> list[Part]:
-    """Let scans close an empty fiber in one firing."""
+    """Return parts of scans, set to close an empty fiber in one firing."""
     for part in parts:
         part.state["joint"] = 1
     return parts
@@ -90,7 +91,8 @@ def repeat(node: n.Repeat, layout: NodeLayout) -> list[Part]:
 
 
 def run_generator(address: int) -> int:
-    """Run the signal generator, which fires once for each token and passes it on. The values that it gives do not matter."""
+    """Run the part that passes the signal of a `repeat` on and fires once for each token. The values that it emits do not
+    matter."""
     node = node_at(address)
     signal, link = source(node, 0), target(node, 0)
     while True:
@@ -113,7 +115,8 @@ def run_generator(address: int) -> int:
 
 
 def run_repeat(address: int) -> int:
-    """Fire once for each token of the signal. On a value, look at x and give it; a stop is handled by `_stop_of_x`."""
+    """Run the second part: fire once for each token of the signal. A value emits the token of x; a stop is handled by
+    `_stop_of_x`."""
     node = node_at(address)
     x, signal, out, s = source(node, 0), source(node, 1), target(node, 0), repeat_at(node.state)
     while True:
@@ -155,8 +158,8 @@ def run_repeat(address: int) -> int:
 
 @inline
 def _stop_of_x(node: Any, x: Any, word: int, visible_at: int) -> int:
-    """Take the tokens that a stop of the signal ends: x itself, if there was a fiber of it, and the stop of x behind it if it
-    closes more. The firing looks at the token behind x, whether it is a stop or not. Return the cycle, or WAIT."""
+    """Fire to take the tokens of the reader x that the stop `word` of the signal ends: the repeated token, if it has a fiber, and
+    the stop behind it if `word` closes more. The firing inspects the next token of x in any case. Return the cycle, or WAIT."""
     has_fiber = low_of(word) == 0
     following = head_run(x).word if is_control(x) else ELEMENT
     if has_fiber:
@@ -181,15 +184,16 @@ def _stop_of_x(node: Any, x: Any, word: int, visible_at: int) -> int:
 
 
 def reduce(node: n.Reduce, layout: NodeLayout) -> list[Part]:
-    """Return the part of a reduction of scalars or tiles, as on other machines, with the kernel and the state of this one."""
+    """Return the part of a reduction of scalars or tiles as on other machines, but with the kernel and the state of this
+    machine."""
     (part,) = pipelined_reduce(node, layout)
     fields = {name: part.state[name][0] for name in ("fold", "value", "identity", "words", "tile", "rounds")}
     return [replace(part, kernel=run_reduce, state=layout.state(REDUCE, sums=layout.sums, **fields))]
 
 
 def run_reduce(address: int) -> int:
-    """Fire once for each token. The stop that ends a fiber gives the fold and, if it closes more, the outgoing stop in the same
-    cycle. Of sums, a stop that is not behind a value is looked at in a firing before."""
+    """Fire once for each token. The stop that ends a fiber emits the fold and, if it closes more, a stop in the same cycle. If
+    values are sums, a stop that is not behind a value costs another firing first."""
     node = node_at(address)
     s = reduce_at(node.state)
     val, out = source(node, 0), target(node, 0)
@@ -256,7 +260,8 @@ def write_values(node: n.WriteValues, layout: NodeLayout) -> list[Part]:
 
 
 def run_write_level(address: int) -> int:
-    """Fire once for each coordinate, and once for a stop behind one. Other stops are taken without a firing."""
+    """Store coordinates: fire once for each coordinate, and once for a stop behind one. Other stops are taken without a
+    firing."""
     node = node_at(address)
     s = write_at(node.state)
     crd = source(node, 0)
@@ -288,8 +293,8 @@ def run_write_level(address: int) -> int:
 
 
 def run_write_values(address: int) -> int:
-    """Fire once for each value. Stops are taken without a firing, but of sums, a stop that is not behind a value is looked at in
-    one before."""
+    """Store values: fire once for each value. Stops are taken without a firing, but if values are sums, a stop that is not behind
+    a value costs one."""
     node = node_at(address)
     s = write_at(node.state)
     val = source(node, 0)

@@ -1,6 +1,6 @@
-"""On the `comal` machine `accumulate` is one part, which gives all entries of a workspace in one firing.
+"""On the `comal` machine `accumulate` is one part, which emits all entries of a workspace in one firing.
 
-Its cycle is fixed once. The entries then leave in as many visits as the rings have room for, all with one stamp.
+The entries leave in one or more visits, as the rings have room, and all have the cycle of that firing.
 """
 
 from __future__ import annotations
@@ -64,8 +64,8 @@ from fuseflow.sim.engine.workspace import BLOCK, clear, find_or_insert, sort_key
 
 state_at = ACCUMULATE.at
 IDLE, INNER, OUTER, FLUSH, GIVE = range(5)
-"""These are the phases of working a stop of the values off. There is none; its own token is next, or the outer stops that it is
-part of, down to `level`; the stop of the reduced coordinates is next; the folded values are on their way out."""
+"""The phases of handling a stop of the values: there is none; the stop itself is next; stops of outer streams are next, down to
+`level`; the stop of the reduced coordinates is next; the folded values are being emitted."""
 
 
 def accumulate(node: n.Accumulate, layout: NodeLayout) -> list[Part]:
@@ -73,8 +73,8 @@ def accumulate(node: n.Accumulate, layout: NodeLayout) -> list[Part]:
 
 
 def run_accumulate(address: int) -> int:
-    """Fire once for each token of the values, once for each stop of a stream between, and once for each stop of the reduced
-    coordinates. Every firing looks at the next token of every input."""
+    """Run the part: fire once for each token of the values, for each stop of a stream between, and for each stop of the reduced
+    coordinates. Every firing inspects the next token of every input."""
     node = node_at(address)
     s = state_at(node.state)
     nest, w = nest_at(s.nest), workspace_at(s.workspaces)
@@ -124,7 +124,8 @@ def run_accumulate(address: int) -> int:
 
 @inline
 def _look_up_row(node: Any, s: Any, nest: Any) -> None:
-    """Find the row of the coordinates at the heads of the outer streams, if they are others than for the value before."""
+    """Set `s.prefix` to the row of the coordinates at the heads of the outer streams, if these have changed since the last
+    value."""
     if nest.open != 0:
         return
     s.prefix = 0
@@ -140,7 +141,8 @@ def _look_up_row(node: Any, s: Any, nest: Any) -> None:
 
 @inline
 def _work_off(node: Any, s: Any, nest: Any, w: Any, word: int) -> bool:
-    """Take the next step for a stop of the values. Return False if it has to wait, or after a fault."""
+    """Take the next step (`s.phase`) for the stop `word` of the values. Return False if the part has to wait, or after a
+    fault."""
     if s.phase == GIVE:
         if not _give_workspace(node, s, w, word):
             return False
@@ -181,7 +183,7 @@ def _work_off(node: Any, s: Any, nest: Any, w: Any, word: int) -> bool:
 
 @inline
 def _give_workspace(node: Any, s: Any, w: Any, word: int) -> bool:
-    """Give all that was folded, and the stop behind it. Return False if there is no room."""
+    """Emit all entries of the workspace `w`, and the stop that follows them. Return False if there is no room."""
     if s.bit < 0:
         return True
     if not _give_entries(node, s, w):
@@ -198,8 +200,8 @@ def _give_workspace(node: Any, s: Any, w: Any, word: int) -> bool:
 
 @inline
 def _look_for_empty(node: Any, s: Any, nest: Any) -> bool:
-    """If the next group of reduced coordinates is empty, take its stops of the inner streams, and look at the next reduced
-    coordinate. Return False if that is not there yet."""
+    """If the next group of reduced coordinates is empty, take its stops from the inner streams, and inspect the next reduced
+    coordinate. Return False if that has not arrived yet."""
     val = source(node, s.order + 1)
     s.phase = IDLE
     if s.empty != 0 or not is_control(val):
@@ -219,7 +221,8 @@ def _look_for_empty(node: Any, s: Any, nest: Any) -> bool:
 
 @inline
 def _take_inner(node: Any, nest: Any, word: int, t: int) -> None:
-    """Take a stop of the values and of their coordinates, and of the streams between if there is no list in these."""
+    """Take the stop `word` of the values and of their coordinates in cycle t, and those of the streams between if no list is open
+    there."""
     for level in range(max(nest.depth - low_of(word), 1), nest.depth):
         _take_outer(node, nest, level, word, t)
     for q in range(nest.depth, nest.depth + 2):
@@ -232,7 +235,7 @@ def _take_inner(node: Any, nest: Any, word: int, t: int) -> None:
 
 @inline
 def _take_outer(node: Any, nest: Any, level: int, word: int, t: int) -> None:
-    """Take the stop of an outer stream that is part of a stop of the values."""
+    """Take, in cycle t, the stop of the outer stream at `level` that belongs to the stop `word` of the values."""
     reader = source(node, level)
     if not is_control(reader) or head_run(reader).word != lower_stop(word, nest.depth - level):
         node.fault = MISALIGNED
@@ -242,8 +245,8 @@ def _take_outer(node: Any, nest: Any, level: int, word: int, t: int) -> None:
 
 @inline
 def _give_entries(node: Any, s: Any, w: Any) -> bool:
-    """Give from the next entry on, and return whether all are out. `last` is the row that is open, `fresh` its first coordinate
-    that is not out yet."""
+    """Emit the entries of workspace `w` from `s.next` on, and return whether all are out. `s.last` is the open row, `s.fresh` the
+    first of its coordinates that is not out yet."""
     crd, val = target(node, s.order - 1), target(node, s.order)
     while s.next < w.used:
         key = get_int(w.order, s.next)
@@ -282,7 +285,8 @@ def _give_entries(node: Any, s: Any, w: Any) -> bool:
 
 @inline
 def _give_stop(node: Any, s: Any, word: int) -> bool:
-    """Give a stop of the innermost streams, and of each outer stream in which it ends a list. Return whether there was room."""
+    """Emit the stop `word` of the innermost streams, and a stop of each outer stream whose list ends. Return whether there was
+    room."""
     first = max(s.order - 1 - high_of(word), 0)
     if not _has_room(node, first, s.order + 1):
         return False
@@ -294,7 +298,7 @@ def _give_stop(node: Any, s: Any, word: int) -> bool:
 
 @inline
 def _has_room(node: Any, first: int, end: int) -> bool:
-    """Return whether these outputs have room for a token each."""
+    """Return whether the outputs `first` to `end` - 1 have room for a token each."""
     for q in range(first, end):  # noqa: SIM110 - kernels have no generators
         if room_at(node, q) == 0:
             return False

@@ -1,4 +1,4 @@
-"""On the `comal` machine a `drop` that looks at coordinates alone takes a list a step, as in the public Comal simulator.
+"""On the `comal` machine a `drop` that depends on coordinates alone takes a list in each step, as in the public Comal simulator.
 
 The inner coordinates leave as soon as they come, in any number a cycle. So their times are not the times of firings.
 """
@@ -52,7 +52,7 @@ the end of a list that divides the coordinates so far from any that may follow. 
 coordinates has any left, and `due` is the inner stop, plus 1, that ended it."""
 state_at = COORDINATE_DROP.at
 INNER = (1, 2)
-"""The inner coordinates are both the second and the third input, and output."""
+"""The inputs of the inner coordinates, and the outputs: the second and the third have equal tokens."""
 
 
 def drop(node: n.Drop, layout: NodeLayout) -> list[Part]:
@@ -62,7 +62,7 @@ def drop(node: n.Drop, layout: NodeLayout) -> list[Part]:
 
 
 def run_coordinate_drop(address: int) -> int:
-    """Fire once for each outer coordinate, behind the list below it, and once for each outer stop."""
+    """Run the part: fire once for each outer coordinate, after the list below it, and once for each outer stop."""
     node = node_at(address)
     s = state_at(node.state)
     outer = source(node, 0)
@@ -96,7 +96,7 @@ def run_coordinate_drop(address: int) -> int:
 
 @inline
 def _pass_on(node: Any, s: Any, k: int) -> None:
-    """Pass on inner coordinates: each when it is visible, all that were visible before at once."""
+    """Pass k inner coordinates on: each when it is visible, and all that were visible before at once."""
     earliest = max(node.ready, s.reached, visible(source(node, 0)))
     t = max(earliest, visible(source(node, 1)))
     if t > visible(source(node, 1)):
@@ -111,7 +111,8 @@ def _pass_on(node: Any, s: Any, k: int) -> None:
 
 @inline
 def _end_fiber(node: Any, s: Any, word: int) -> bool:
-    """Fire to take an outer coordinate with the end of the list below it. Return False if it has to wait, or after a fault."""
+    """Fire to take an outer coordinate with the stop `word` of the list below it. Return False if the part has to wait, or after
+    a fault."""
     outer = source(node, 0)
     if word == DONE or low_of(word) > 0 or not is_control(source(node, 2)):
         node.fault = MISALIGNED
@@ -138,7 +139,8 @@ def _end_fiber(node: Any, s: Any, word: int) -> bool:
 
 @inline
 def _outer_stop(node: Any, s: Any, word: int) -> bool:
-    """Fire to take a stop of the outer coordinates, or `D` of all. Return False if it has to wait, after a fault, or after `D`."""
+    """Fire to take the stop `word` of the outer coordinates, or `D` of all inputs. Return False if the part has to wait, after a
+    fault or `D`."""
     if word == DONE:
         visible_at = look_everywhere(node)
         if visible_at == WAIT or room_everywhere(node) == WAIT:
@@ -179,6 +181,6 @@ def _push_inner(node: Any, word: int, t: int) -> None:
 
 @inline
 def _take(reader: Any, k: int, t: int) -> None:
-    """Take tokens from cycle t on, in which others may be taken, too."""
+    """Take k tokens from cycle t on. More tokens may be taken in the same cycle."""
     reader.several, reader.reach = 1, -MANY
     take(reader, k, t)

@@ -1,4 +1,4 @@
-"""A step that takes no time on the `comal` machine: a look at a token without a firing."""
+"""A step that takes no time on the `comal` machine: a token is inspected without a firing."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from fuseflow.sim.engine.node_records import traced_at
 
 @inline
 def look_only(node: Any, visible_at: int) -> int:
-    """Look at a token without firing, and return the cycle: the node gets there no earlier than the token is visible."""
+    """Inspect a token that is visible from cycle `visible_at` on, without firing. Return the cycle of the inspection."""
     if node.tracer != 0:
         call_note(traced_at(node.tracer).note, node.tracer, max(node.ready, visible_at), 0, visible_at, 0)
     idle = visible_at - node.last - 1

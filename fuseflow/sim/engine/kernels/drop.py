@@ -1,4 +1,4 @@
-"""The primitive `drop` removes entries, and the coordinates below which nothing is left."""
+"""The primitive `drop` removes entries with a certain value (or `N`), and the coordinates below which nothing is left."""
 
 from __future__ import annotations
 
@@ -54,8 +54,8 @@ from fuseflow.sim.engine.stream_rings import (
 
 DROP = Record("nest emitted held kept", floats="value")
 """`emitted` is the number of open coordinates that were emitted. `held` is the level up to which the held stop reaches (-1: none
-is held). `kept` says whether the list of the outermost coordinates has a kept value. `value` is the one that leaves; if it is
-NaN, which nothing equals, only `N` leaves."""
+is held). `kept` says whether the list of the outermost coordinates has a kept value. `value` is the value that is removed; if it
+is NaN, which nothing equals, only `N` is removed."""
 state_at = DROP.at
 
 
@@ -67,11 +67,11 @@ def drop(node: n.Drop, layout: NodeLayout) -> list[Part]:
 
 
 def run_drop(address: int) -> int:
-    """Fire once for each inner token, and once for each coordinate with nothing below it. A coordinate goes with its first kept
-    value.
+    """Run the part: fire once for each inner token, and once for each coordinate with an empty fiber. A coordinate leaves with
+    its first kept value.
 
-    A stop below the outermost coordinates divides a list only if a kept value follows in that list. It is held until then and
-    goes in a firing of its own before the value.
+    A stop below the outermost coordinates divides a list only if a kept value follows in that list. The stop is held until then
+    and emitted by a separate firing before the value.
     """
     node = node_at(address)
     s = state_at(node.state)
@@ -140,7 +140,7 @@ def run_drop(address: int) -> int:
 
 @inline
 def _count_alike(s: Any, val: Any, k: int, leaving: bool) -> int:
-    """Return how many of the next k values of a run all leave (`leaving`), or all stay."""
+    """Return how many of the next k values of reader `val`, from the first on, are all removed (if `leaving`) or all kept."""
     run = head_run(val)
     if run.kind == EMPTY or s.value != s.value:
         return k if leaving == (run.kind == EMPTY) else 0
@@ -155,7 +155,8 @@ def _count_alike(s: Any, val: Any, k: int, leaving: bool) -> int:
 
 @inline
 def _end(node: Any, s: Any, nest: Any, word: int, visible_at: int) -> bool:
-    """Take an inner stop with all that it ends, or `D`. Return False if something is missing, or after `D`."""
+    """Take the inner stop `word` with the stops of outer streams, or `D`. Return False if a token or room is missing, or after
+    `D` or a fault."""
     depth = nest.depth
     crd, end = source(node, depth), word
     if word == DONE:
@@ -195,8 +196,8 @@ def _end(node: Any, s: Any, nest: Any, word: int, visible_at: int) -> bool:
 
 @inline
 def _push_end(node: Any, depth: int, word: int, visible_at: int) -> int:
-    """Fire to give a stop of the innermost streams, and of the outer streams in which it ends a list, or `D` of all streams.
-    Return the cycle, or WAIT."""
+    """Fire to emit the stop `word` of the innermost streams, and a stop of each outer stream whose list ends, or `D` of all
+    streams. Return the cycle, or WAIT."""
     first, free = max(depth - high_of(word), 0), 0
     for q in range(first, node.ports):
         if room_at(node, q) == 0:

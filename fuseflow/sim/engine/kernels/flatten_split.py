@@ -63,8 +63,8 @@ def split(node: n.SplitLevel, layout: NodeLayout) -> list[Part]:
 
 
 def run_flatten(address: int) -> int:
-    """Fire once for each inner token. An outer coordinate is taken with its first inner one; one with nothing below it costs a
-    firing."""
+    """Run a `flatten`: fire once for each inner token. An outer coordinate is taken with its first inner one; an outer coordinate
+    with an empty fiber costs a firing."""
     node = node_at(address)
     s = flatten_at(node.state)
     nest = nest_at(s.nest)
@@ -117,8 +117,8 @@ def run_flatten(address: int) -> int:
 
 
 def run_split(address: int) -> int:
-    """Fire once for each token. Where a coordinate starts a new outer one, another firing, which only looks at the coordinate,
-    ends the inner fiber before it."""
+    """Run a `split`: fire once for each token. Where a coordinate starts a new outer coordinate, another firing, which only
+    inspects the token, ends the inner fiber before it."""
     node = node_at(address)
     s = split_at(node.state)
     crd, outer, inner = source(node, 0), target(node, 0), target(node, 1)

@@ -1,5 +1,5 @@
-"""The primitive `fork` deals elements to parallel lanes in turn, and `merge` takes them in the same turn, never by time of
-arrival."""
+"""The primitive `fork` deals elements to parallel lanes in turn, and `merge` takes them from the lanes in the same order, never
+by time of arrival."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def merge(node: n.Merge, layout: NodeLayout) -> list[Part]:
 
 
 def run_fork(address: int) -> int:
-    """Fire once for each token. A value goes to the lane whose turn it is, a stop or `D` to all."""
+    """Run a `fork`: fire once for each token. A value goes to the lane whose turn it is, a stop or `D` to all lanes."""
     node = node_at(address)
     s = fork_at(node.state)
     x = source(node, 0)
@@ -85,9 +85,9 @@ def run_fork(address: int) -> int:
 
 
 def run_merge(address: int) -> int:
-    """Fire once for each token, from the lane whose turn it is. The turn passes when an element ends: a value (`levels` 0), or a
-    list that a stop with a highest level of `levels` - 1 or more ends. A stop that ends no element is the same in all lanes and
-    taken from all."""
+    """Run a `merge`: fire once for each token, from the lane whose turn it is. The turn passes when an element ends: a value
+    (`levels` 0), or a list that a stop with a highest level of `levels` - 1 or more ends. A stop that ends no element is the same
+    in all lanes and taken from all."""
     node = node_at(address)
     s = merge_at(node.state)
     out = target(node, 0)
@@ -156,7 +156,8 @@ def run_merge(address: int) -> int:
 
 @inline
 def _ends_nothing(reader: Any, levels: int) -> bool:
-    """Return whether the head is a stop that ends no element: then the lane has no (further) element in the dealt list."""
+    """Return whether the next token of a lane is a stop that ends no element: the lane has no more elements in the dealt list.
+    `levels` is the depth of an element."""
     return is_control(reader) and low_of(head_run(reader).word) >= levels
 
 

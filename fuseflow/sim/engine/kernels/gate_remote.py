@@ -8,13 +8,13 @@ from fuseflow.sim.engine.node_records import ENDED, WAIT, close, fire, node_at, 
 from fuseflow.sim.engine.stream_rings import CONTROL, DONE, REPEATED, head_run, next_word, pass_on, push, take, visible
 
 GATE = Record("array asked entries kept")
-"""`array` is the requester of a gate; `asked` counts the tokens that requested something. The first `entries` tokens end here,
-and `kept` counts the tokens that ended."""
+"""`array` is the address of the requester of a gate; `asked` counts the tokens with a request. The gate consumes the first
+`entries` tokens (of a kept level), and `kept` counts them."""
 state_at = GATE.at
 
 
 def run_gate(address: int) -> int:
-    """Fire once for each token of input 0, together with its request at input 1."""
+    """Run the gate: fire once for each token of input 0, together with the number of its request at input 1."""
     node = node_at(address)
     s = state_at(node.state)
     tokens, requests, out = source(node, 0), source(node, 1), target(node, 0)

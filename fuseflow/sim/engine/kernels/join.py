@@ -1,4 +1,4 @@
-"""The primitive `join` is the sorted merge of several sides."""
+"""The primitive `join` merges the sorted coordinates of several sides. A side is a stream of coordinates and its payloads."""
 
 from __future__ import annotations
 
@@ -59,8 +59,8 @@ def join(node: n.Join, layout: NodeLayout) -> list[Part]:
 
 
 def run_join(address: int) -> int:
-    """Fire once for each comparison, with all heads visible. The sides at the smallest coordinate are taken together, emitted or
-    not. A side at its stop waits for the others; when all are, one firing takes and emits it.
+    """Run the part: fire once for each comparison of the next tokens of all sides. The sides at the smallest coordinate are taken
+    together, emitted or not. A side at its stop waits; when all are at their stops, one firing takes and emits them.
 
     A piece is as many coordinates as the same sides hold, one after the other, all below the heads of the other sides.
     """
@@ -117,7 +117,8 @@ def run_join(address: int) -> int:
 
 @inline
 def _look(node: Any, s: Any) -> int:
-    """Note the coordinate at the head of each side, MANY at a stop. Return the cycle by which all heads are visible, or WAIT."""
+    """Note in `s.heads` the next coordinate of each side, or MANY at a stop. Return the cycle by which all next tokens are
+    visible, or WAIT."""
     visible_at = 0
     for q in range(node.arity):
         if tokens_at(node, q) == 0:
@@ -131,7 +132,7 @@ def _look(node: Any, s: Any) -> int:
 
 @inline
 def _piece(node: Any, s: Any, least: int, limit: int) -> int:
-    """Return for how many coordinates the sides at the smallest one stay together and below `limit`."""
+    """Return for how many coordinates the sides at the smallest coordinate, `least`, have equal coordinates below `limit`."""
     k, first, affine = node.burst, -1, True
     for q in range(node.arity):
         if get_int(s.heads, get_int(s.side_of, q)) == least:

@@ -1,4 +1,4 @@
-"""The primitive `load` gives the value at every reference."""
+"""The primitive `load` emits the value at every reference."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ from fuseflow.sim.engine.stream_rings import (
 
 FIELDS, FLOATS = "values count single absent words tile", "fill value"
 LOAD = Record(FIELDS, FLOATS)
-"""`single` says whether the array holds float32, and `absent` counts the `N`. `tile` is the address of a tile of the implicit
-value, of `words` words."""
+"""`single` says whether the array holds float32, and `absent` counts the tokens `N`. `tile` is the address of a tile of the
+implicit value, of `words` words."""
 state_at = LOAD.at
 FILL, VALUE = LOAD.offset("fill"), LOAD.offset("value")
 
@@ -42,7 +42,7 @@ def load(node: n.Load, layout: NodeLayout) -> list[Part]:
 
 
 def load_fields(node: n.Load, layout: NodeLayout) -> dict[str, float]:
-    """Return the fields of `LOAD` that say where the values are."""
+    """Return the fields of `LOAD` for a node: the address and number of the values, their type, and the implicit value."""
     values = layout.tensors[node.tensor].values
     if values.dtype != np.float32:
         values = values.astype(np.float64, copy=False)
@@ -55,7 +55,7 @@ def load_fields(node: n.Load, layout: NodeLayout) -> dict[str, float]:
 
 
 def run_load(address: int) -> int:
-    """Fire once for each token. Consecutive float64 values are not copied."""
+    """Run a `load` of scalars: fire once for each token. Consecutive float64 values are not copied."""
     node = node_at(address)
     s = state_at(node.state)
     ref, out = source(node, 0), target(node, 0)
@@ -88,8 +88,8 @@ def run_load(address: int) -> int:
 
 @inline
 def load_scalars(node: Any, s: Any, run: Any, first: int, k: int, out: Any, fill: int, value: int) -> tuple[int, int]:
-    """Return kind and word of the values at the k references from `first` on of a run, or set a fault. `fill` and `value` are the
-    addresses of two fields."""
+    """Return kind and word of a run of the values at the k references of `run` from `first` on, or set a fault for a reference
+    outside. `fill` and `value` are the addresses of these fields of the state."""
     if run.kind == EMPTY:
         s.absent += k
         return REPEATED, get_int(fill, 0)
@@ -123,7 +123,7 @@ def load_scalars(node: Any, s: Any, run: Any, first: int, k: int, out: Any, fill
 
 
 def run_load_tiles(address: int) -> int:
-    """Fire once for each token, where a value is a tile."""
+    """Run a `load` of tiles: fire once for each token."""
     node = node_at(address)
     s = state_at(node.state)
     ref, out = source(node, 0), target(node, 0)
@@ -155,7 +155,7 @@ def run_load_tiles(address: int) -> int:
 
 @inline
 def load_tiles(node: Any, s: Any, run: Any, first: int, k: int, out: Any) -> tuple[int, int]:
-    """Return kind and word of the tiles at the k references from `first` on of a run, or set a fault."""
+    """Return kind and word of a run of the tiles at the k references of `run` from `first` on, or set a fault for one outside."""
     copies = run.kind != AFFINE or s.single != 0
     into = scratch_address(out)
     for i in range(k):
@@ -179,7 +179,7 @@ def load_tiles(node: Any, s: Any, run: Any, first: int, k: int, out: Any) -> tup
 
 @inline
 def _copy_tile(s: Any, into: int, first: int) -> None:
-    """Copy a tile, whose first word is element `first` of the values."""
+    """Copy a tile to the address `into`. Its first word is element `first` of the values."""
     if s.single == 0:
         copy(into, s.values + 8 * first, s.words)
     else:

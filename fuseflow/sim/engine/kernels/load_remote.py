@@ -1,4 +1,4 @@
-"""At a memory that takes time, this part of a `load` gives values once they are there (docs/memory.md)."""
+"""At a memory that takes time, this part of a `load` emits values once the memory has answered (docs/memory.md)."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ FILL, VALUE = REMOTE_LOAD.offset("fill"), REMOTE_LOAD.offset("value")
 
 
 def run_load_answered(address: int) -> int:
-    """Fire once for each token, once its answer is there, and give the values of a load."""
+    """Run the part: fire once for each token, after the answer to its request, and emit the values of a `load`."""
     node = node_at(address)
     s = state_at(node.state)
     ref, out = source(node, 0), target(node, 0)
@@ -50,7 +50,8 @@ def run_load_answered(address: int) -> int:
 
 @inline
 def _answered_tokens(node: Any, s: Any) -> int:
-    """Return how many of the next tokens have one answer, which is there, and room. Its cycle is noted in `s.visible_at`."""
+    """Return how many of the next tokens share one answer that has come, and have room (0: wait). Its cycle is put into
+    `s.visible_at`."""
     k = min(tokens_at(node, 0), node.burst)
     if k == 0:
         return 0

@@ -1,4 +1,4 @@
-"""The primitive `locate` is random access into a level, computed or stored."""
+"""The primitive `locate` emits the reference of a coordinate in a level, computed (dense level) or searched (stored fibers)."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def locate(node: n.Locate, layout: NodeLayout) -> list[Part]:
 
 
 def locate_fields(node: n.Locate, layout: NodeLayout) -> dict[str, int]:
-    """Return the fields of `STORED` that say where the fibers of the level are."""
+    """Return the fields of `STORED` with the arrays of the level's fibers. Raise `SimulationError` for a computed level."""
     match walk := layout.tensors[node.tensor].levels[node.level].walk():
         case Listed():
             fields = {"lows": walk.lows, "highs": walk.highs, "crds": walk.crds, "refs": walk.refs}
@@ -64,7 +64,8 @@ def kept_fields(node: n.Locate, layout: NodeLayout) -> dict[str, int]:
 
 
 def run_locate(address: int) -> int:
-    """Fire once for each token. A firing takes the coordinate, and the parent unless the level is the outermost."""
+    """Run a `locate` in a dense level: fire once for each token. A firing takes the coordinate, and the parent's reference below
+    another level."""
     node = node_at(address)
     s = state_at(node.state)
     crd, ref, out = source(node, 0), source(node, node.arity - 1), target(node, 0)
@@ -117,7 +118,7 @@ def run_locate(address: int) -> int:
 
 
 def run_locate_stored(address: int) -> int:
-    """Fire once for each token, where coordinates are stored. A coordinate that is not there gives `N`."""
+    """Run a `locate` in stored fibers: fire once for each token. A coordinate that is not stored emits `N`."""
     node = node_at(address)
     s = stored_at(node.state)
     crd, ref, out = source(node, 0), source(node, node.arity - 1), target(node, 0)
@@ -143,7 +144,7 @@ def run_locate_stored(address: int) -> int:
 
 
 def run_locate_kept(address: int) -> int:
-    """Fire once for each coordinate of the level, which keeps it, and then once for each token."""
+    """Run a `locate` that keeps its level: fire once to keep each coordinate of the level, and then once for each token."""
     node = node_at(address)
     s = stored_at(node.state)
     while s.kept < s.entries:
@@ -155,8 +156,8 @@ def run_locate_kept(address: int) -> int:
 
 @inline
 def look_up_coordinate(node: Any, s: Any, crd: Any, ref: Any) -> tuple[int, int]:
-    """Return the result of a locate for the next tokens: the kind of a run, and its word. For a reference (`SCRATCH`), the word
-    is the number itself."""
+    """Return the result of a locate for the next tokens of `crd` and of `ref`, the parents: the kind of a run, and its word. For
+    a reference (`SCRATCH`), the word is the reference. Set a fault for tokens that do not fit."""
     run, parents = head_run(crd), head_run(ref)
     alone = node.arity == 1
     if run.kind == CONTROL or (not alone and parents.kind == CONTROL):

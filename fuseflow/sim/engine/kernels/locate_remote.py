@@ -1,4 +1,4 @@
-"""At a memory that takes time, this part of a `locate` in a stored level says which elements to ask for (docs/memory.md)."""
+"""At a memory that takes time, this part of a `locate` in a stored level emits which elements to request (docs/memory.md)."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ from fuseflow.sim.engine.stream_rings import (
 
 
 def run_point(address: int) -> int:
-    """Fire once for each token. Give the element of the level's arrays that tells of the coordinate, and beside it the result of
-    a locate."""
+    """Run the part: fire once for each token. Emit the element of the level's arrays that holds the coordinate, and on another
+    stream the result of the locate."""
     node = node_at(address)
     s = stored_at(node.state)
     crd, ref, elements, out = source(node, 0), source(node, node.arity - 1), target(node, 0), target(node, 1)
@@ -54,8 +54,8 @@ def run_point(address: int) -> int:
 
 
 def run_point_kept(address: int) -> int:
-    """Fire once for each element of a level that is kept, with nothing beside it. Then fire once for each token: give its reference,
-    without an element to ask for."""
+    """Run the part for a kept level: fire once for each element of the level, with `N` as the result. Then fire once for each
+    token and emit its reference, with no element to request."""
     node = node_at(address)
     s = stored_at(node.state)
     crd, elements, out = source(node, 0), target(node, 0), target(node, 1)

@@ -1,8 +1,7 @@
-"""At a memory that takes time, this part of a `scan` gives the coordinates of a level that keeps them in 32 bits.
+"""At a memory that takes time, this part of a `scan` emits the coordinates of a level that stores them in 32 bits.
 
-Kernels read words of 64 bits. A level that is widened as a whole takes 8 bytes an entry, twice as much as it does itself. So the
-coordinates stay as they are, and only given coordinates are widened: into the ring of the stream, which holds a few times as much
-as its FIFOs.
+Kernels read words of 64 bits. Widening a whole level would take 8 bytes an entry, twice its size. So the coordinates stay in 32
+bits, and only emitted coordinates are widened, into the ring of the stream, which is a few times as large as its FIFOs.
 """
 
 from __future__ import annotations
@@ -28,8 +27,8 @@ from fuseflow.sim.engine.stream_rings import (
 
 
 def run_give_narrow(address: int) -> int:
-    """Fire once for each token, once its answer is there, and give the coordinates and references of a scan. The reference of a coordinate
-    is its position, so nothing is read of the stream of coordinates but when its tokens come."""
+    """Run the part: fire once for each token, after the answer to its request, and emit the coordinates and references of a scan.
+    The reference of a coordinate is its position, so the stream of coordinates is read only for the cycles of its tokens."""
     node = node_at(address)
     s = scan_at(node.state)
     crd, ref, requests, crds, refs = source(node, 0), source(node, 1), source(node, 2), target(node, 0), target(node, 1)
@@ -71,7 +70,7 @@ def run_give_narrow(address: int) -> int:
 
 @inline
 def _tokens(node: Any) -> int:
-    """Return how many tokens all inputs have."""
+    """Return the number of tokens that every one of the three inputs has."""
     k = tokens_at(node, 0)
     if k > 0:
         k = min(k, tokens_at(node, 1))

@@ -1,5 +1,5 @@
-"""The primitive `permute` gives the entries of a tensor with its levels in another order. It has the parts of an accumulate, with
-another way to place values.
+"""The primitive `permute` emits the entries of a tensor with its levels in another order. It has the parts of an `accumulate`,
+but computes the workspace keys in another way.
 
 The key of an entry is linear in its coordinates. Each coordinate has a weight in the number of the row (all output levels but the
 last), and one in the column, which is 1 for the level that becomes the last and else 0.
@@ -39,12 +39,12 @@ def permute(node: n.Permute, layout: NodeLayout) -> list[Part]:
 
 @cache
 def permuting_fill() -> Function:
-    """Return the kernel that fills a workspace in another order of levels."""
+    """Return the fill kernel of `accumulate`, changed to place entries in another order of levels."""
     return specialize(run_fill, "run_fill_permuted", open_row=open_entries, put_run=scatter)
 
 
 def open_entries(node: Any, s: Any, nest: Any, t: int) -> None:
-    """Take the outer coordinates of a run of entries that begins in cycle t."""
+    """Take the outer coordinates of a run of entries that begins in cycle t, and compute their share of row and column."""
     if nest.open == nest.depth:
         return
     take_coordinates(node, nest, nest.depth, t)
@@ -56,7 +56,8 @@ def open_entries(node: Any, s: Any, nest: Any, t: int) -> None:
 
 
 def scatter(node: Any, s: Any, w: Any, crd: Any, val: Any, k: int) -> None:
-    """Put the next k values into their places, which must be empty; a fault if one is not."""
+    """Put the next k values of `val` into the workspace `w`, at the coordinates of `crd`. Set the fault TWICE if an entry exists
+    already."""
     coordinates, values = head_run(crd), head_run(val)
     stride = 0 if values.kind == REPEATED else 8 * s.words
     at = head_address(val) + WORD_OFFSET if stride == 0 else element_address(val)

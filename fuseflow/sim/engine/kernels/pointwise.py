@@ -1,5 +1,5 @@
-"""Operators are compiled functions of arrays, each found by its address. This module makes them, and has the steps of all alus on
-aligned inputs."""
+"""Operators are compiled functions on arrays, called by address. This module makes them, and has the steps that all kernels of
+`alu` nodes share."""
 
 from __future__ import annotations
 
@@ -22,7 +22,8 @@ NO_INPUT = -1
 
 
 def operand_inputs(node: n.Alu) -> Iterator[tuple[int, float]]:
-    """Return, for each of three operand slots, the input that feeds it (NO_INPUT: none), and its constant or the value of an `N`."""
+    """Yield, for each of three operand slots, the input that feeds it (NO_INPUT: none), and its constant or the value of an
+    `N`."""
     streams = iter(range(len(node.inputs)))
     for slot in range(3):
         operand = node.operands[slot] if slot < len(node.operands) else n.Operand(0.0, constant=True)
@@ -31,8 +32,8 @@ def operand_inputs(node: n.Alu) -> Iterator[tuple[int, float]]:
 
 @inline
 def look_at_operands(node: Any) -> tuple[int, int, int]:
-    """Return three numbers: the tokens that all inputs have in one piece, and for which there is room (0: the node waits); the
-    cycle by which the first ones are visible; and how many of the first ones are control tokens."""
+    """Return three numbers: how many tokens all inputs have in one run and the output has room for (0: the node waits); the cycle
+    by which the first tokens are visible; and how many of the first tokens are control tokens."""
     k, visible_at, controls = node.burst, 0, 0
     for q in range(node.arity):
         k = min(k, tokens_at(node, q))
@@ -45,7 +46,7 @@ def look_at_operands(node: Any) -> tuple[int, int, int]:
 
 @inline
 def pass_control(node: Any, visible_at: int) -> bool:
-    """Take a control token from all inputs and give it. Return False after `D`, or if the inputs differ."""
+    """Fire to take a control token from all inputs and emit it. Return False after `D`, or with a fault if the inputs differ."""
     out, word = target(node, 0), head_run(source(node, 0)).word
     t = close(node, visible_at, out.free)
     take_everywhere(node, word, t)
@@ -60,7 +61,7 @@ def pass_control(node: Any, visible_at: int) -> bool:
 
 @inline
 def push_results(node: Any, visible_at: int, kind: int, word: int, k: int) -> None:
-    """Fire k times with these results, and take the operands."""
+    """Fire k times: take k tokens of each operand and emit the run of results with this kind and word."""
     out = target(node, 0)
     t = fire(node, visible_at, out.free, k)
     for q in range(node.arity):
@@ -70,7 +71,7 @@ def push_results(node: Any, visible_at: int, kind: int, word: int, k: int) -> No
 
 @cache
 def elementwise(name: str, arithmetic: Arithmetic) -> Function:
-    """Return the operator on arrays, with results and operands at addresses. An operand of stride 0 is the same for all results."""
+    """Return the operator `name` as a kernel on arrays at addresses. An operand of stride 0 is the same for all results."""
     if arithmetic == "rounded" and not operator(name).rounds:
         return elementwise(name, "f64")
     arity, own = operator(name).arity, kernel_name(f"elementwise_{name}", arithmetic)
@@ -81,7 +82,7 @@ def elementwise(name: str, arithmetic: Arithmetic) -> Function:
 
 
 def function(*operands: float) -> float:
-    """Stand for the operator in the templates below."""
+    """Placeholder of the operator in the templates below; `specialize` replaces it."""
     raise NotImplementedError
 
 
@@ -113,7 +114,7 @@ def _ternary(out: int, k: int, a: int, sa: int, b: int, sb: int, c: int, sc: int
 
 
 def on_words(*operands: int) -> int:
-    """Stand for the function of words in the templates below."""
+    """Placeholder of the function on 32-bit words in the templates below."""
     raise NotImplementedError
 
 
@@ -147,6 +148,6 @@ def _ternary_on_words(out: int, k: int, a: int, sa: int, b: int, sb: int, c: int
 
 @inline
 def _set_word(out: int, i: int, word: int) -> None:
-    """Set result i to the number that a word stands for. The word is stored where the number will be."""
+    """Set result i of the array at `out` to the float whose 32 bits are `word`. The same slot serves as scratch for the word."""
     set_int32(out, 2 * i, word)
     set_float(out, i, get_float32(out, 2 * i))

@@ -1,5 +1,5 @@
-"""The recorder keeps every token of a stream with the cycle from which it is visible, for checks and comparisons. It takes no
-part in time."""
+"""The recorder keeps every token of a stream with the cycle from which it is visible, for checks and comparisons. It does not
+change any cycle."""
 
 from __future__ import annotations
 
@@ -17,7 +17,8 @@ state_at = RECORD.at
 
 
 def recorder(port: Port, tile: TileShape, limit: int, arrays: dict[int, Array]) -> Part:
-    """Return a part that reads the stream and keeps kind, visible cycle and word or words of every token."""
+    """Return a part that reads the stream at a port and keeps kind, visible cycle and word or words of every token. Its buffer,
+    for about `limit` elements, is put into `arrays`."""
     limit = element_capacity(limit, tile)
     tokens, state = np.empty((limit, 2 + word_count(tile)), np.int64), RECORD.array(1)  # only counted tokens are read
     arrays[address(tokens)] = tokens
@@ -26,7 +27,7 @@ def recorder(port: Port, tile: TileShape, limit: int, arrays: dict[int, Array]) 
 
 
 def run_record(at: int) -> int:
-    """Record every token, as many at a time as the buffer has room for."""
+    """Run the part at an address: record every token, as many at a time as the buffer has room for."""
     node = node_at(at)
     s = state_at(node.state)
     reader = source(node, 0)

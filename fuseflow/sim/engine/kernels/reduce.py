@@ -1,4 +1,4 @@
-"""The primitive `reduce` gives the fold of every innermost fiber."""
+"""The primitive `reduce` emits the fold of every innermost fiber."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from fuseflow.sim.engine.stream_rings import (
 )
 
 REDUCE = Record("fold pending words tile rounds", floats="value identity")
-"""`pending` is the stop that is still to be sent, plus 1. `tile` is the address of the value so far, if it is a tile (`words`
+"""`pending` is the stop that is still to be sent, plus 1. `tile` is the address of the partial result, if it is a tile (`words`
 above 1). `rounds` says whether the result is rounded to a 32-bit float."""
 state_at = REDUCE.at
 VALUE = REDUCE.offset("value")
@@ -62,20 +62,21 @@ def reduce(node: n.Reduce, layout: NodeLayout) -> list[Part]:
 
 @cache
 def fold(name: str, arithmetic: Arithmetic) -> Function:
-    """Return the reduction of values, in their order, into one."""
+    """Return the kernel that folds values, in their order, into one value by the reduction `name`."""
     arithmetic = of_steps(arithmetic)
     return specialize(_fold, kernel_name(f"fold_{name}", arithmetic), function=step_function(name, arithmetic))
 
 
 @cache
 def fold_into(name: str, arithmetic: Arithmetic) -> Function:
-    """Return the reduction of values, one by one, into as many at another address."""
+    """Return the kernel that folds each of k values into the element of the same index at another address by the reduction
+    `name`."""
     arithmetic = of_steps(arithmetic)
     return specialize(_fold_into, kernel_name(f"fold_into_{name}", arithmetic), function=step_function(name, arithmetic))
 
 
 def function(a: float, b: float) -> float:
-    """Stand for the reduction in the templates below."""
+    """Placeholder of the reduction's step in the templates below; `specialize` replaces it."""
     raise NotImplementedError
 
 
@@ -97,8 +98,8 @@ def _fold_into(into: int, values: int, stride: int, k: int) -> int:
 
 
 def run_reduce(address: int) -> int:
-    """Fire once for each token. The stop that ends a fiber gives the fold; a second firing, without input, gives the outgoing
-    stop."""
+    """Run the part: fire once for each token. The stop that ends a fiber emits the fold; if it ends more, a second firing,
+    without input, emits the outgoing stop."""
     node = node_at(address)
     s = state_at(node.state)
     val, out = source(node, 0), target(node, 0)

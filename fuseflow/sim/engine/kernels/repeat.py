@@ -1,4 +1,4 @@
-"""The primitive `repeat` gives a value once for every value of the signal's fiber."""
+"""The primitive `repeat` emits a token of x once for every value of a fiber of its other input, the signal."""
 
 from __future__ import annotations
 
@@ -39,9 +39,9 @@ def repeat(node: n.Repeat, layout: NodeLayout) -> list[Part]:
 
 
 def run_repeat(address: int) -> int:
-    """Fire once for each value of the signal; the first in a fiber takes x, too. An empty fiber of an existing x costs a firing
-    that takes x. A stop of the signal takes one firing, which also takes x's own stop if the highest level is above 0. A higher
-    stop alone takes both."""
+    """Run the part: fire once for each value of the signal; the first in a fiber takes a token of x, too. An empty fiber costs a
+    firing that takes the token of x. A stop of the signal takes one firing, which also takes the stop of x if the highest level
+    is above 0."""
     node = node_at(address)
     s = state_at(node.state)
     x, signal, out = source(node, 0), source(node, 1), target(node, 0)

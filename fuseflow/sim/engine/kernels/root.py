@@ -1,4 +1,4 @@
-"""The primitive `root` gives one reference, 0, and `D`."""
+"""The primitive `root` emits one reference, 0, and `D`."""
 
 from __future__ import annotations
 

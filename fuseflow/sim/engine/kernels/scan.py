@@ -1,4 +1,4 @@
-"""The primitives `scan` and `range` give the fiber below every reference."""
+"""The primitives `scan` and `range` emit the fiber below every reference."""
 
 from __future__ import annotations
 
@@ -48,8 +48,8 @@ FIELDS = (
 )
 SCAN = Record(FIELDS)
 IDLE, OPENING, EMITTING, CLOSING = 0, 1, 2, 3
-"""These are the phases of a scan. It is before a reference; has looked its fiber up and emitted nothing; has emitted some
-elements; or has emitted all, but not the end."""
+"""The phases of a scan: it is before a reference; it has looked up the fiber and emitted nothing; it has emitted some elements;
+or it has emitted all elements, but not the stop."""
 ANY_PARENT = 1 << 60  # parents of a level without elements, or without a tensor: no reference is outside
 state_at = SCAN.at
 
@@ -59,7 +59,7 @@ def scan(node: n.Scan, layout: NodeLayout) -> list[Part]:
 
 
 def scan_fields(node: n.Scan, layout: NodeLayout) -> dict[str, int]:
-    """Return the fields of `SCAN` that say where the fibers of the level are."""
+    """Return the fields of `SCAN` with the size or the arrays of the fibers of the node's level."""
     match walk := layout.tensors[node.tensor].levels[node.level].walk():
         case Computed():
             return {"size": walk.size, "parents": ANY_PARENT if walk.parents is None else walk.parents}
@@ -77,9 +77,9 @@ def range_(node: n.Range, layout: NodeLayout) -> list[Part]:
 
 
 def run_scan(address: int) -> int:
-    """Fire once for each element; the first takes the reference, too. A reference without elements (or `N`, except of a bare
-    range) costs a firing, unless `joint` is set. The closing firing follows. It looks at the next reference token: a stop there
-    is merged, else the fiber ends alone."""
+    """Run the part: fire once for each element; the first takes the reference, too. A reference without elements (or `N`, except
+    in a `range`) costs a firing, unless `joint` is set. The closing firing follows. It inspects the next reference token: if that
+    is a stop, both ends become one stop."""
     node = node_at(address)
     s = state_at(node.state)
     ref, crds, refs = source(node, 0), target(node, 0), target(node, 1)
@@ -126,8 +126,8 @@ def run_scan(address: int) -> int:
 
 @inline
 def _close_fiber(node: Any, s: Any, visible_at: int) -> bool:
-    """Fire once to end a fiber, with the stop that follows it if one is there. Return False if it has to wait, after a fault, and at the
-    end of the stream."""
+    """Fire once to end a fiber, and take the stop that follows if there is one. Return False if the part has to wait, after a
+    fault, and at the end of the stream."""
     ref, crds, refs = source(node, 0), target(node, 0), target(node, 1)
     if room_at(node, 0) == 0 or room_at(node, 1) == 0:
         return False
@@ -155,7 +155,7 @@ def _close_fiber(node: Any, s: Any, visible_at: int) -> bool:
 
 @inline
 def _push_elements(node: Any, s: Any, k: int, t: int) -> None:
-    """Give the next k coordinates of the fiber, and the references below them."""
+    """Emit the next k coordinates of the fiber, and the references below them, in cycle t."""
     crds, refs = target(node, 0), target(node, 1)
     if s.lows == 0:
         push(crds, AFFINE, s.next, k, t)
@@ -170,8 +170,8 @@ def _push_elements(node: Any, s: Any, k: int, t: int) -> None:
 
 @inline
 def _close_empty(node: Any, s: Any, visible_at: int) -> bool:
-    """Fire once to take a reference without elements and give the end of its fiber. Return False if it has to wait, or after a
-    fault."""
+    """Fire once to take a reference without elements and emit the stop of its fiber. Return False if the part has to wait, or
+    after a fault."""
     ref, crds, refs = source(node, 0), target(node, 0), target(node, 1)
     following_at, following = second_token(ref)
     if following_at == WAIT:
@@ -196,7 +196,7 @@ def _close_empty(node: Any, s: Any, visible_at: int) -> bool:
 
 @inline
 def look_up_fiber(s: Any, ref: Any) -> bool:
-    """Find the fiber below the next reference. Return False if there is no such reference."""
+    """Set `s.next` and `s.end` to the fiber below the next reference. Return False if the reference is outside the level."""
     s.next, s.end = 0, s.size
     if head_run(ref).kind == EMPTY:
         s.end *= s.every

@@ -1,5 +1,5 @@
-"""At a memory that takes time, a `scan` has a part that walks fibers and asks for coordinates, and one that gives them
-(docs/memory.md)."""
+"""At a memory that takes time, a `scan` has a part that walks fibers and requests coordinates, and a part that emits the
+coordinates (docs/memory.md)."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ scan_at = REMOTE_SCAN.at
 
 
 def run_walk(address: int) -> int:
-    """Fire as a scan does, and once more for every further line of its coordinates."""
+    """Run the walking part: fire as a `scan` does, and once more for every further line of the coordinates."""
     node = node_at(address)
     s = scan_at(node.state)
     ref = source(node, 0)
@@ -71,7 +71,7 @@ def run_walk(address: int) -> int:
 
 @inline
 def _close_fiber(node: Any, s: Any) -> bool:
-    """Fire on the stop behind a fiber, or on one between fibers. Return whether that was possible, and another firing may follow."""
+    """Fire on the stop behind a fiber, or on a stop between fibers. Return False without room, after a fault, and after `D`."""
     if room_at(node, 0) == 0 or room_at(node, 1) == 0 or room_at(node, 2) == 0:
         return False
     ref, crds, refs, requests = source(node, 0), target(node, 0), target(node, 1), target(node, 2)
@@ -98,7 +98,7 @@ def _close_fiber(node: Any, s: Any) -> bool:
 
 @inline
 def _open_fiber(node: Any, s: Any) -> bool:
-    """Find the fiber at the next reference, and return whether its positions are known."""
+    """Find the fiber at the next reference. Return False if the answer with its positions has not come, or after a fault."""
     ref = source(node, 0)
     s.visible_at = visible(ref)
     if s.pos != 0 and head_run(ref).kind != EMPTY:
@@ -118,7 +118,7 @@ def _open_fiber(node: Any, s: Any) -> bool:
 
 @inline
 def _ask_for_coordinates(node: Any, s: Any) -> bool:
-    """Fire on the coordinates of the open fiber that one request answers, and return whether there were any."""
+    """Fire on the next coordinates of the open fiber that one request covers, and return whether that was possible."""
     r, crds, refs, requests = requester_at(s.crd), target(node, 0), target(node, 1), target(node, 2)
     k = min(room_at(node, 0), node.burst, s.end - s.next)
     if k == 0:
@@ -160,7 +160,8 @@ def _take_reference(node: Any, s: Any, t: int) -> None:
 
 
 def run_give(address: int) -> int:
-    """Fire once for each token, once its answer is there, and give the coordinates and references of a scan."""
+    """Run the emitting part: fire once for each token, after the answer to its request, and emit the coordinates and references
+    of a scan."""
     node = node_at(address)
     r = requester_at(scan_at(node.state).crd)
     crd, ref, requests, crds, refs = source(node, 0), source(node, 1), source(node, 2), target(node, 0), target(node, 1)

@@ -1,9 +1,9 @@
-"""The primitive `select` leaves of each fiber, or of each group of its coordinates, the entries of largest magnitude. It has two parts and
-two buffers, as an accumulate.
+"""The primitive `select` keeps the entries of largest magnitude of each fiber, or of each group of its coordinates. It has two
+parts and two buffers, as an `accumulate`.
 
-The part `fill` holds the entries of a fiber or of a group in a list. The part `emit` cuts the list down and gives the rest while
-`fill` works on the next. The link between them has the stops that ended fibers, as in an accumulate, and GROUP_END for a group
-that another one follows in its fiber.
+The part `fill` holds the entries of a fiber or of a group in a list. The part `emit` cuts the list down and emits the rest while
+`fill` works on the next. The link between them carries the stops that ended fibers, as in an `accumulate`, and GROUP_END for a
+group that is not the last of its fiber.
 """
 
 from __future__ import annotations
@@ -62,15 +62,16 @@ from fuseflow.sim.engine.stream_rings import (
 )
 
 SELECT = Record(
-    "keep every order nest lists "  # `order`: levels that are given, and taken; addresses
+    "keep every order nest lists "  # `order`: number of levels; addresses
     "working started group fresh most "  # fill: whether a list is open, how many were, its group, the outermost level that is new
-    "finished freed0 freed1 chosen next divided"  # emit: how many are finished, when their buffers were free; whether the list is cut
+    "finished freed0 freed1 chosen next divided"  # emit: how many are finished, when buffers were free; whether the list is cut
     # down, its next entry, and whether the stop before that is out
 )
 state_at = SELECT.at
 HELD_SIZE = HELD.size
 GROUP_END = 1 << 20 | 1
-"""In place of a stop of the link, with the bit for a list that is handed over."""
+"""The token of the link at the end of a group inside a fiber. Its lowest bit says, as in other tokens, that a list is handed
+over."""
 
 
 def select(node: n.Select, layout: NodeLayout) -> list[Part]:
@@ -82,7 +83,7 @@ def select(node: n.Select, layout: NodeLayout) -> list[Part]:
 
 
 def run_fill_entries(address: int) -> int:
-    """Fire once for each token of the values, and once for each coordinate with nothing below it."""
+    """Run the fill: fire once for each token of the values, and once for each coordinate with an empty fiber."""
     node = node_at(address)
     s = state_at(node.state)
     nest = nest_at(s.nest)
@@ -143,7 +144,7 @@ def run_fill_entries(address: int) -> int:
 
 @inline
 def _count_in_group(crd: Any, end: int, k: int) -> int:
-    """Return how many of the next k coordinates are below the end of the group of the first."""
+    """Return how many of the next k coordinates of reader `crd` are below `end`, the end of the group of the first."""
     run = head_run(crd)
     if run.kind == AFFINE:
         return min(k, end - run.word - crd.offset)
@@ -155,7 +156,7 @@ def _count_in_group(crd: Any, end: int, k: int) -> int:
 
 @inline
 def _hold(s: Any, nest: Any, h: Any, crd: Any, val: Any, k: int) -> None:
-    """Add the next k values to the list, with their coordinates."""
+    """Add the next k values of reader `val` to the list `h`, with their coordinates."""
     coordinates, values = head_run(crd), head_run(val)
     stride = 0 if values.kind == REPEATED else 1
     at = head_address(val) + WORD_OFFSET if stride == 0 else element_address(val)
@@ -174,7 +175,8 @@ def _hold(s: Any, nest: Any, h: Any, crd: Any, val: Any, k: int) -> None:
 
 @inline
 def _take_control(node: Any, s: Any, nest: Any, word: int, visible_at: int) -> bool:
-    """Take an inner stop with all that it ends, or `D`. Return False if something is missing, or after `D` or a fault."""
+    """Take the stop `word` of the values with the stops of outer streams, or `D`. Return False if a token or room is missing,
+    after `D` or a fault."""
     if word == DONE:
         visible_at = look_everywhere(node)
         if visible_at == WAIT or room_at(node, 0) == 0:
@@ -197,7 +199,7 @@ def _take_control(node: Any, s: Any, nest: Any, word: int, visible_at: int) -> b
 
 
 def run_emit_entries(address: int) -> int:
-    """Fire once for each entry that is kept, an outer coordinate with its first entry, and once for every stop of the innermost streams."""
+    """Run the emit: fire once for each kept entry (with new outer coordinates), and for each stop of the innermost streams."""
     node = node_at(address)
     s = state_at(node.state)
     link = source(node, 0)
@@ -238,7 +240,7 @@ def run_emit_entries(address: int) -> int:
 
 @inline
 def _emit_entries(node: Any, s: Any, h: Any, visible_at: int) -> bool:
-    """Emit from the next entry on, and return whether all are out."""
+    """Emit the entries of list `h` from `s.next` on, and return whether all are out."""
     depth = s.order - 1
     crd, val = target(node, depth), target(node, s.order)
     while s.next < h.used:
@@ -273,7 +275,7 @@ def _emit_entries(node: Any, s: Any, h: Any, visible_at: int) -> bool:
 
 @inline
 def _give(out: Any, words: int, first: int, count: int, t: int) -> None:
-    """Produce words of an array, from the first one on."""
+    """Emit on the stream `out`, in cycle t, `count` words of the array at `words`, from index `first` on."""
     into = scratch_address(out)
     copy(into, words + 8 * first, count)
     push(out, SCRATCH, into, count, t)

@@ -89,15 +89,15 @@ def alu_on_tiles(node: n.Alu, layout: NodeLayout) -> list[Part]:
 
 
 def _broadcast(tile: TileShape, result: TileShape) -> tuple[int, int]:
-    """Return the words from one value of a row to the next, and from one row to the next, where a row or a column may stand for
-    all."""
+    """Return the words from one value of a row to the next, and from one row to the next, for an operand whose single row or
+    column is broadcast over the result."""
     rows, columns = tile or (1, 1)
     return int(columns == result[1]) if columns > 1 else 0, columns if rows > 1 else 0
 
 
 def _shape(name: str, tiles: Sequence[TileShape]) -> dict[str, float]:
-    """Return the loops of an operator. A transposed matrix is one with other words between its rows and columns; columns are
-    folded as the rows of that."""
+    """Return the fields of `SHAPE` for an operator on tiles. A transposed matrix has `down` and `across` exchanged; columns are
+    folded as the rows of the transposed matrix."""
     rows, inner = tiles[0]
     if name == "matmul_t":
         return {"rows": rows, "inner": inner, "columns": tiles[1][0], "down": 1, "across": inner, "identity": _SUM.identity}
@@ -120,7 +120,7 @@ _SUM = reducer("sum")
 
 @cache
 def tile_operator(name: str, arithmetic: Arithmetic) -> Function:
-    """Return the operator on tiles at addresses. Results that are `rounded` are so once, in the end."""
+    """Return the kernel of the tile operator `name`. In the arithmetic `rounded` only the results are rounded, not the steps."""
     if arithmetic == "rounded":
         exact = tile_operator(name, "f64")
         return (
@@ -138,7 +138,7 @@ def tile_operator(name: str, arithmetic: Arithmetic) -> Function:
 
 
 def run_alu_on_tiles(address: int) -> int:
-    """Fire once for each token. All operands are looked at and taken together."""
+    """Run the part: fire once for each token, and take one token of every operand together."""
     node = node_at(address)
     s = tiles_at(node.state)
     out = target(node, 0)
@@ -167,8 +167,8 @@ def run_alu_on_tiles(address: int) -> int:
 
 @inline
 def _operand(node: Any, q: int, value: int, stride: int, step: int, size: int) -> tuple[int, int, int, int]:
-    """Return the address of an operand's next values, their stride, and the bytes to the values of the next call and of the next
-    token."""
+    """Return the address of the next values of input q, their stride, and the bytes to the values of the next call and of the
+    next token. `value` is the address for no input or `N`."""
     if q == NO_INPUT:
         return value, 0, 0, 0
     reader = source(node, q)
@@ -181,18 +181,18 @@ def _operand(node: Any, q: int, value: int, stride: int, step: int, size: int) -
 
 
 def total(a: float, b: float) -> float:
-    """Stand for the sum or another reduction in the templates below."""
+    """Placeholder of the sum, or of another reduction, in the templates below."""
     raise NotImplementedError
 
 
 def times(a: float, b: float) -> float:
-    """Stand for the multiplication in the templates below."""
+    """Placeholder of the multiplication in the templates below."""
     raise NotImplementedError
 
 
 def _product(out: int, k: int, a: int, sa: int, b: int, sb: int, shape: int, _: int) -> int:
-    """Compute a product row by row of the result, over its columns in the innermost loop, so that several are worked on at once:
-    each adds up in its order. Four products go to a sum each time that it is loaded."""
+    """Compute a matrix product row by row. The innermost loop runs over the columns of the result, so that it can be vectorized:
+    each sum keeps its order. Four products are added each time that a sum is loaded."""
     s = shape_at(shape)
     rows, inner, columns, start = s.rows, s.inner, s.columns, s.identity  # not loaded again behind every store
     if s.across != 1:
@@ -220,14 +220,14 @@ def _product(out: int, k: int, a: int, sa: int, b: int, sb: int, shape: int, _: 
 
 @inline
 def _transpose_into(into: int, start: int, rows: int, columns: int) -> None:
-    """Write the transpose, with `rows` rows and `columns` columns, of the tile at `start`."""
+    """Write the transpose of the tile at `start` to the address `into`. The transpose has `rows` rows and `columns` columns."""
     for i in range(rows):
         for j in range(columns):
             set_float(into, columns * i + j, get_float(start, rows * j + i))
 
 
 def exact(out: int, k: int, a: int, sa: int, b: int, sb: int, shape: int, _: int) -> int:
-    """Stand for the operator in the template below."""
+    """Placeholder of the operator in the template below."""
     raise NotImplementedError
 
 

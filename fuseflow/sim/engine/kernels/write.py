@@ -1,4 +1,4 @@
-"""The primitive `write` brings streams to memory, one token a firing. Elements gather in buffers, which the engine empties when
+"""The primitive `write` stores streams in memory, one token a firing. Elements gather in buffers, which the engine empties when
 they are full. At the end of a fiber of a level that pads, there is a firing for each entry that the fiber lacks."""
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ from fuseflow.tile_ops import TileShape
 
 FIELDS = "elements count words narrow ends ended limit total behind sums room held"
 WRITE = Record(FIELDS)
-"""`narrow` says whether the buffer's elements have 32 bits; `behind` (`comal` only) whether the last token was a value, and
-`sums` whether the values are sums there.
-`room` is the number of entries of every fiber of a level that pads, else 0, and `held` how many entries the open fiber has."""
+"""`narrow` says whether the buffer's elements have 32 bits. On `comal` only, `behind` says whether the last token was a value,
+and `sums` whether the values are sums. `room` is the number of entries of every fiber of a level that pads, else 0, and `held`
+how many entries the open fiber has."""
 state_at = WRITE.at
 
 
@@ -45,7 +45,7 @@ def write_values(node: n.WriteValues, layout: NodeLayout) -> list[Part]:
 
 
 def level_buffers(node: n.WriteLevel, layout: NodeLayout) -> dict[str, int]:
-    """Return the fields of `WRITE` that say where coordinates and the ends of fibers gather."""
+    """Return the fields of `WRITE` with the buffers for coordinates and for the ends of fibers."""
     decl = layout.declared[node.tensor]
     narrow = decl.shape[decl.format.order[node.level]] <= np.iinfo(np.int32).max
     buffers = _buffers(layout, np.int32 if narrow else np.int64, layout.limits.writer_elements)
@@ -53,14 +53,14 @@ def level_buffers(node: n.WriteLevel, layout: NodeLayout) -> dict[str, int]:
 
 
 def value_buffers(node: n.WriteValues, layout: NodeLayout) -> dict[str, int]:
-    """Return the fields of `WRITE` that say where values gather."""
+    """Return the fields of `WRITE` with the buffer for values."""
     decl = layout.declared[node.tensor]
     buffers = _buffers(layout, np.float32 if decl.dtype == "f32" else np.float64, 0, decl.tile)
     return {**buffers, "room": decl.room(-1) or 0}
 
 
 def _buffers(layout: NodeLayout, kind: Any, ends: int, tile: TileShape = ()) -> dict[str, int]:
-    """Return the fields of new buffers for elements of a dtype, and for the ends of fibers."""
+    """Return the fields of new buffers for elements of the dtype `kind`, and for `ends` ends of fibers."""
     limit, width = element_capacity(layout.limits.writer_elements, tile), word_count(tile)
     return {
         "elements": layout.buffer(kind, limit * width), "words": width, "narrow": int(np.dtype(kind).itemsize == 4),
@@ -69,7 +69,7 @@ def _buffers(layout: NodeLayout, kind: Any, ends: int, tile: TileShape = ()) -> 
 
 
 def run_write_level(address: int) -> int:
-    """Append every coordinate. A stop that ends a fiber appends the number of coordinates so far."""
+    """Run a writer of coordinates: append every coordinate. A stop that ends a fiber appends the number of coordinates so far."""
     node = node_at(address)
     s = state_at(node.state)
     crd = source(node, 0)
@@ -99,7 +99,7 @@ def run_write_level(address: int) -> int:
 
 
 def run_write_values(address: int) -> int:
-    """Append every value."""
+    """Run a writer of values: append every value to the buffer."""
     node = node_at(address)
     s = state_at(node.state)
     val = source(node, 0)
@@ -129,7 +129,7 @@ def run_write_values(address: int) -> int:
 
 @inline
 def _fill_up(node: Any, s: Any, word: int, visible_at: int) -> None:
-    """Fire for each entry that the fiber lacks that a stop ends."""
+    """If the stop `word` ends a fiber of a level that pads, fire once for each entry that the fiber lacks."""
     if word == DONE or low_of(word) != 0:
         return
     while s.held < s.room:
@@ -141,7 +141,7 @@ def _fill_up(node: Any, s: Any, word: int, visible_at: int) -> None:
 
 @inline
 def append_coordinates(s: Any, crd: Any, k: int) -> None:
-    """Store the next k tokens, which are coordinates."""
+    """Append the next k tokens of reader `crd`, which are coordinates, to the buffer."""
     run, first, end = head_run(crd), crd.offset, s.count
     if s.narrow == 0:
         for i in range(k):
@@ -159,7 +159,7 @@ def append_coordinates(s: Any, crd: Any, k: int) -> None:
 
 @inline
 def append_values(s: Any, val: Any, k: int) -> None:
-    """Store the next k tokens, which are values."""
+    """Append the next k tokens of reader `val`, which are values, to the buffer."""
     stride = 0 if head_run(val).kind == REPEATED else 1
     start = head_address(val) + WORD_OFFSET if stride == 0 else element_address(val)
     end = s.count * s.words
@@ -176,7 +176,7 @@ def append_values(s: Any, val: Any, k: int) -> None:
 
 @inline
 def end_fiber(s: Any, word: int) -> None:
-    """Note the end of the fiber that a stop ends, if it ends one."""
+    """If the stop `word` ends a fiber, append the number of entries so far to `ends`."""
     if low_of(word) == 0:
         set_int(s.ends, s.ended, s.total)
         s.ended += 1

@@ -1,4 +1,4 @@
-"""At a memory that takes time, a write asks for a line in the firing that fills it, and for the last ones after `D`
+"""At a memory that takes time, a `write` requests a line to be written in the firing that fills it, and the last lines after `D`
 (docs/memory.md)."""
 
 from __future__ import annotations
@@ -20,7 +20,8 @@ TAKING, FLUSHING, ENDING = 0, 1, 2
 
 
 def run_write_remote(address: int) -> int:
-    """Append every coordinate or value. Among coordinates, a stop that ends a fiber appends the number of them so far."""
+    """Run the part: append every coordinate or value. For coordinates, a stop that ends a fiber appends the number of coordinates
+    so far."""
     node = node_at(address)
     s = state_at(node.state)
     while s.phase == TAKING:
@@ -47,7 +48,7 @@ def run_write_remote(address: int) -> int:
 
 @inline
 def _take_control(node: Any, s: Any) -> bool:
-    """Fire on a stop or `D`, and return whether that was possible."""
+    """Fire on a stop or `D` of the input, and return whether that was possible."""
     reader = source(node, 0)
     visible_at, word = visible(reader), head_run(reader).word
     if word == DONE or low_of(word) != 0:
@@ -89,7 +90,7 @@ def _fill_up(node: Any, s: Any, visible_at: int) -> bool:
 
 @inline
 def _take_elements(node: Any, s: Any, k: int) -> bool:
-    """Fire on some of k elements, and return whether there were any."""
+    """Fire on as many of the next k elements as have room, and return whether there were any."""
     reader = source(node, 0)
     if s.array == 0:
         k = min(k, s.limit - s.count)
@@ -115,7 +116,7 @@ def _take_elements(node: Any, s: Any, k: int) -> bool:
 
 @inline
 def _room(node: Any, s: Any, r: Any, k: int) -> int:
-    """Return how many of k elements can be written at once: none of them fills a line, or one does."""
+    """Return how many of k elements can be written together (0: wait): elements that fill no line, or one element that does."""
     k = min(k, s.limit - s.count, max(elements_before_full(r), 1))
     if k == 0:
         node.waits = GROW
@@ -124,8 +125,8 @@ def _room(node: Any, s: Any, r: Any, k: int) -> int:
 
 @inline
 def _write(node: Any, r: Any, k: int, visible_at: int) -> int:
-    """Fire to write k elements. Return the cycle of the first firing, or of the last where an element takes several, or
-    WAIT if it may not be written yet."""
+    """Fire to write k elements through the requester `r`. Return the cycle of the first firing, or of the last where an element
+    takes several, or WAIT if the element may not be written yet."""
     if elements_before_full(r) == 0:
         return write_element(node, r, visible_at)
     if r.filled + r.size * k > r.length:
