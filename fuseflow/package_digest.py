@@ -14,7 +14,7 @@ _PRODUCTS = frozenset({"__pycache__", "objects"})
 
 @cache
 def package_digest() -> str:
-    """Return a digest of the files of this package, without the products of these files."""
+    """Return a digest of the source files of this package, without what is made of them: bytecode and compiled kernels."""
     digest = hashlib.sha256()
     for folder, folders, files in os.walk(PACKAGE):
         folders[:] = sorted(set(folders) - _PRODUCTS)

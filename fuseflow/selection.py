@@ -98,7 +98,7 @@ def group_refusal(count: int, every: int) -> tuple[str, str]:
 
 
 def kind(rule: Rule, over: Sequence[str]) -> Kind:
-    """Return how much a rule over these indices must see. One index spans a fiber; several span a whole result."""
+    """Return how many elements a rule of `keep` compares with each other: one, a fiber if it is over one index, or the whole result."""
     match rule:
         case Threshold():
             return "streaming"

@@ -33,7 +33,7 @@ class TileOperator:
     `operands` says in words which ones it accepts. `work` computes the number of multiply-accumulates or of elements; each takes
     `flops_per_work` FLOPs. `array` computes the result, which is a number where its shape is (). Its first argument is the
     function that rounds arrays of sums and products; the operands follow. `unit` is the latency class of the machine, and
-    `rounds` is as for an operator of the table.
+    `rounds` says whether a result of 32-bit floats may have more digits than such a float.
     """
 
     name: str

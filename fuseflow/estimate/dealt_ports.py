@@ -96,7 +96,7 @@ class DealtPorts:
         batch: LaneBatch,
         machine: Machine,
     ) -> list[PortLines]:
-        """Return a port for each candidate, with only the lines that its reuse buffer does not hold."""
+        """Return the requests of `port` for each candidate of `batch`, a choice of lanes, without those that its reuse buffer answers."""
         memory, apart = machine.memory, _apart(port, batch)
         buffers = buffered_ports(self.template.graph, memory.line) if isinstance(memory, TimedMemory) else {}
         if not buffers:

@@ -65,7 +65,7 @@ def _stored(tensor: Tensor, dead: TensorMask) -> Tensor:
 
 
 def _without(einsum: Einsum, absent: frozenset[str]) -> Einsum:
-    """Return a statement without its summands that read `absent` tensors, of which only zeros are needed."""
+    """Return a statement without its summands that read `absent` tensors, which are 0 wherever they are read."""
     if absent.isdisjoint(einsum.operands):
         return einsum
     return replace(einsum, body=_simpler(einsum.body, absent))

@@ -245,8 +245,8 @@ def holds(outer: StreamShape, inner: StreamShape, bound: int) -> bool:
 
 
 def lists_are_full_or_empty(shape: StreamShape | None) -> bool:
-    """Return whether each list of a structure provably has all coordinates of its dimension, or none: such as after a sum in a
-    workspace, whose lists have the coordinates of all lists of another structure."""
+    """Return whether each innermost list of a shape provably has all coordinates of its dimension, or none. False for no shape.
+    A list of a workspace has the coordinates of all lists that were summed, so it is full or empty if these are."""
     match shape:
         case StreamShape(origin=("full", _)):
             return True

@@ -245,7 +245,7 @@ class CountedStream:
 
     @property
     def label(self) -> Ints | None:
-        """The labels of all elements, as one array, or None if all are 0."""
+        """The label of each element of the stream, as one array, or None if all are 0."""
         return None if self.labels is None else by_element(self.labels)
 
     @property

@@ -70,7 +70,8 @@ def export_module(call: ModelCall) -> ExportedModule:
 
 
 def _decompositions() -> dict[Any, Any]:
-    """Return how operators are decomposed: norms too, which are simple sums and products, but nothing that has a rule."""
+    """Return the decompositions for `torch.export`: those of PyTorch and of layers that normalize, which become sums and products,
+    without the operators that have a rule of lifting."""
     norms = [aten.native_layer_norm, aten._native_batch_norm_legit, aten._native_batch_norm_legit_no_training]
     table = default_decompositions()
     for target, decomposition in {**get_decompositions(norms), aten.native_group_norm.default: _group_norm}.items():

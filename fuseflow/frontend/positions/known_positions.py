@@ -51,8 +51,8 @@ def _index_put(
 
 @dataclass(frozen=True, slots=True)
 class _Places:
-    """Known positions in adjacent dimensions, as positions along dimension `dim` of a tensor that has the shape `merged`, in
-    which the adjacent dimensions are merged into one. `shape` is the shape of the array of positions."""
+    """Constant index arrays of several adjacent dimensions, as one array, `positions`. It indexes dimension `dim` of the tensor
+    after a reshape to `merged`, in which these dimensions are one. `shape` is the shape that the index arrays had."""
 
     dim: int
     positions: Tensor

@@ -70,7 +70,8 @@ class Cells:
 
 
 def synthesize(parts: CircuitParts, missing: Sequence[Part], liberty: Liberty | None = None) -> dict[Part, Cells]:
-    """Return the cells of the parts `missing` of a circuit, which are no memories. Raises `HardwareError` if yosys refuses one.
+    """Synthesize the parts of a circuit whose cells are `missing` in what is kept, and return the cells of each. None of them may be
+    a memory. Raises `HardwareError` if yosys refuses one.
 
     Each part has a separate run of yosys, since the result for a module depends on the modules that yosys read before.
     """

@@ -34,7 +34,7 @@ numbers."""
 
 
 def no_marks(kind: str, name: str) -> int | None:
-    """Return None: outside a page, nodes and FIFOs have no numbers."""
+    """Return None, as the number of a node or FIFO in a drawing that stands alone: no text refers to it."""
     return None
 
 
