@@ -27,7 +27,7 @@ def own_name(model: nn.Module, name: str) -> str:
     names = {}
     for node in graph.nodes:
         if node.op in ("call_function", "call_method"):
-            called = node.target if isinstance(node.target, str) else node.target.__name__
+            called = node.target if isinstance(node.target, str) else getattr(node.target, "__name__", "")
             inner = [path for path, _ in node.meta.get("nn_module_stack", {}).values()][-1:]
             path = ".".join(part for part in (prefix, *inner, called) if part)
             calls[path] += 1
