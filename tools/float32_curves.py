@@ -86,7 +86,7 @@ CURVES = (
 
 HEADER = '''"""The polynomials of the functions that are not rational, as `tools/float32_curves.py` wrote them.
 
-The coefficients of a piece stand behind those of the piece before it, the constant first.
+A table holds the coefficients of its pieces one after the other, the constant of each piece first.
 """
 
 '''

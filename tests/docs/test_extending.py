@@ -80,7 +80,9 @@ EXTENSIONS: dict[str, tuple[str, tuple[Addition, ...]]] = {
         "A section of a schedule",
         (
             Addition("fuseflow/schedule/sections.py", "row.py", after='Word(key="repeat",'),
-            Addition("fuseflow/schedule/schedule.py", "field.py", after='"""The ports that read a tensor once, in order,'),
+            Addition(
+                "fuseflow/schedule/schedule.py", "field.py", after='"""The number of ports that read a tensor once, in order,'
+            ),
             Addition("fuseflow/schedule/schedule.py", "method.py", instead_of="def _with(self, key: str,"),
         ),
     ),

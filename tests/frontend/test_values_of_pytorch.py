@@ -211,7 +211,8 @@ ORDERED: dict[str, Case] = {
 @pytest.mark.parametrize("cut", ENDS)
 @pytest.mark.parametrize("name", ORDERED)
 def test_nan_and_infinities(name: str, cut: str) -> None:
-    agree(ORDERED[name], cut)
+    with torch.backends.mkldnn.flags(enabled=False):  # oneDNN says on some processors that `gelu` of infinity is no number
+        agree(ORDERED[name], cut)
 
 
 def test_ties_of_topk_are_told_where_positions_differ() -> None:

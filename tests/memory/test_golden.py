@@ -16,7 +16,7 @@ import pytest
 from fuseflow.memory.memory import Memory
 from fuseflow.memory.timing import DISTANCE_NAMES
 
-ROOT = Path(__file__).parents[3]
+ROOT = Path(__file__).parents[2]
 DATA = ROOT / "tests" / "data" / "hbm"
 ALL = ROOT.parent / "shared" / "golden" / "hbm"
 FILES = {"RoBaRaCoCh": "golden_r21_ro.npz", "MOP4CLXOR": "golden_r21_mop.npz"}

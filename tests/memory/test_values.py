@@ -10,7 +10,7 @@ import pytest
 import fuseflow as ff
 from fuseflow.sim import load_machine
 
-MODELS = Path(__file__).resolve().parents[3] / "models"
+MODELS = Path(__file__).resolve().parents[2] / "models"
 MEMORIES = (
     {"memory": "comal_fixed"},
     {"memory.line": 32},

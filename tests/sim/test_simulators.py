@@ -14,6 +14,7 @@ from fuseflow.samml.nodes import Edge, Graph
 from fuseflow.samml.text import parse, show
 from fuseflow.sim import load_machine, simulate, simulators
 from fuseflow.sim.outcome.deadlock import Deadlock, find_remedy
+from fuseflow.sim.reference import execute
 from fuseflow.tensors import pack
 
 ROWS = 40
@@ -72,13 +73,13 @@ def test_a_run_that_is_expected_to_be_long_is_not_begun_on_the_reference(
 ) -> None:
     tensors = {"x": pack(np.arange(1.0, 8.0 * ROWS + 1).reshape(ROWS, 8), GRAPH.declared["x"].format)}
     begun: list[Graph] = []
-    execute_reference = simulators.execute_reference
+    execute_reference = execute.execute
 
     def recorded(graph: Graph, *arguments: Any) -> Any:
         begun.append(graph)
         return execute_reference(graph, *arguments)
 
-    monkeypatch.setattr(simulators, "execute_reference", recorded)
+    monkeypatch.setattr(execute, "execute", recorded)
     run = simulate(GRAPH, tensors, Machine(name="test", fifo_depth=64), expected=expected)
     assert (run.engine, bool(begun)) == (engine, engine == "reference")
     assert run.cycles == simulate(GRAPH, tensors, Machine(name="test", fifo_depth=64), engine="fast").cycles
