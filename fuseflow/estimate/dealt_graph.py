@@ -123,8 +123,9 @@ class DealtGraph:
         place = {id(graph): at for at, graph in enumerate(several)}
         nodes = _together([graph.nodes for graph in several])
         loops = self._pipeline(nodes).loops(*lines_ahead(machine), many=(len(several),))
-        ways = loops.longest(several[0].cycles.loaded_latency, loops.work([node.occupied for node in nodes]))
-        longest = LongestWays(_by_graph(ways.latency), _by_graph(ways.batches))
+        occupied = [node.occupied for node in nodes]
+        ways = loops.longest(several[0].cycles.loaded_latency, loops.work(occupied), occupied)
+        longest = LongestWays(*map(_by_graph, (ways.latency, ways.batches, ways.drained)))
         bounded = {own for own in slots if any(room < inf for room in own)}
         busy = {own: BusyLoops.of(_by_graph(loops.shares(own)), longest) for own in bounded}
         return [busy[own].of_graph(place[id(graph)]) if own in busy else None for own, graph in zip(slots, graphs, strict=True)]

@@ -49,7 +49,7 @@ class DepthChoice:
     def slots(self, first: Sequence[float]) -> tuple[float, ...]:
         """Return the slots that each FIFO needs, at least the `first` that it has."""
         slots = list(first)
-        longest = self.loops.longest(self.graph.latency, self.work)
+        longest = self.loops.longest(self.graph.latency, self.work, self.graph.occupied)
         for _ in range(MOST_STEPS):
             shares = self.loops.shares(slots)
             lack = self._largest_loop(shares, loop_cycles(shares, longest), longest.batches, longest.latency)

@@ -38,10 +38,12 @@ class LongestWays:
 
     `latency` are the cycles from a token at the beginning to the first that follows from it at the end, minus infinity where there is no
     way. `batches` is how many batches the nodes on that way hold back, the fewest of them, and infinite if they hold nothing back.
+    `drained` are the cycles in which the node at the end takes all batches.
     """
 
     latency: Matrix
     batches: Matrix
+    drained: Matrix
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -59,7 +61,8 @@ class BusyLoops:
 
     def of_graph(self, at: int) -> BusyLoops:
         """Return the loops of graph number `at`, given the loops of many graphs."""
-        longest = LongestWays(self.longest.latency[at], self.longest.batches[at])
+        ways = self.longest
+        longest = LongestWays(ways.latency[at], ways.batches[at], ways.drained[at])
         return BusyLoops(self.shares[at], longest, self.cycles[at])
 
 
@@ -119,9 +122,12 @@ class FifoLoops:
                 np.maximum(most[node], behind[fifo.source], out=most[node])
         return most
 
-    def longest(self, latency: Sequence[float], work: Matrix) -> LongestWays:
-        """Return the longest way between every two nodes, given the latency of each node, and the work on the ways."""
-        arrival, fewest = self._matrix(-np.inf), self._matrix(np.inf)
+    def longest(self, latency: Sequence[float], work: Matrix, occupied: Sequence[Number]) -> LongestWays:
+        """Return the longest way between every two nodes, given the latency of each node, the work on the ways, and the cycles of
+        the firings of each node."""
+        arrival, fewest, drained = self._matrix(-np.inf), self._matrix(np.inf), self._matrix(0.0)
+        for end, cycles in enumerate(occupied):
+            drained[end] = cycles
         behind, whole = np.empty_like(arrival), np.empty_like(arrival)
         node = 0
         for fifo in self.fifos:
@@ -137,7 +143,7 @@ class FifoLoops:
             later = behind[fifo.source] > arrival[node]
             np.copyto(arrival[node], behind[fifo.source], where=later)
             np.copyto(fewest[node], whole[fifo.source], where=later)
-        return LongestWays(arrival, fewest)
+        return LongestWays(arrival, fewest, drained)
 
 
 def hidden_work(shares: Matrix, stage: int) -> float:
@@ -152,13 +158,21 @@ def hidden_work(shares: Matrix, stage: int) -> float:
 def loop_cycles(shares: Matrix, longest: LongestWays) -> Matrix:
     """Return the cycles of all batches for every loop, by its end and its beginning; 0 where there is none.
 
-    A loop with a node that holds batches back holds whole ones, and one at least: where none fits, a machine deepens the FIFO.
+    A loop with a node that holds batches back has whole ones under way, and one at least: where none fits, a machine doubles the
+    depth of the FIFO until one does. A part of the next batch that fits beside them does not wait for the end to take that part.
+
+    Example: a softmax of rows of 41 tokens says 99 cycles behind the last token of a row what its sum is. A FIFO of 64 slots holds
+    23 tokens of the next row, too. So a row begins 99 + 41 - 23 cycles after the one before it.
     """
     with np.errstate(all="ignore"):
         whole = np.isfinite(longest.batches)
         batches = np.where(whole, longest.batches, 1.0)
-        held = np.where(whole, np.maximum(1.0, np.floor(shares * batches + 1e-9)), shares)
-        cycles = batches * longest.latency / held
+        room = shares * batches
+        room = np.where(room < 1, room * 2.0 ** np.ceil(-np.log2(room)), room)
+        under_way = np.floor(room + 1e-9)
+        latency = batches * longest.latency
+        ahead = np.minimum((room - under_way) * longest.drained, latency)
+        cycles = np.where(whole, (latency - ahead) / under_way, latency / shares)
     cycles[~(np.isfinite(shares) & np.isfinite(longest.latency))] = 0.0
     return cycles
 

@@ -116,7 +116,7 @@ class GraphBounds:
             self._of_depths[depths] = graph.pipeline.slots(self.counts.graph, machine)
         slots = self._of_depths[depths]
         shares = self._once(("shares", lines_ahead(machine), slots), lambda: loops.shares(slots))
-        return BusyLoops.of(shares, loops.longest(graph.loaded_latency, work))
+        return BusyLoops.of(shares, loops.longest(graph.loaded_latency, work, graph.occupied))
 
     def _fifo_loops(self, machine: Machine, busy: Sequence[Number], key: Hashable) -> tuple[FifoLoops, Matrix]:
         """Return the loops of FIFOs without latencies and slots, and the work on their ways. `busy` has the cycles of each

@@ -11,7 +11,7 @@ import numpy as np
 from fuseflow.estimate.bound import Bound
 from fuseflow.estimate.fifo_loops import BusyLoops, fewest_batches, hidden_work
 from fuseflow.estimate.flows import Number
-from fuseflow.estimate.memory_bound import peak_bandwidth
+from fuseflow.estimate.memory_bound import memory_latency, peak_bandwidth
 from fuseflow.estimate.memory_load import (
     MemoryLoad,
     Writer,
@@ -92,9 +92,12 @@ class GraphCycles:
 
     @cached_property
     def loaded_latency(self) -> list[float]:
-        """The latency of each stage while its port waits for as many lines as it can."""
+        """The latency of each stage while its port waits for as many lines as it can. Lines that are fetched ahead are there."""
         latency = list(self.latency)
         for read in self.load.reads:
+            if read.in_order:
+                latency[read.stage] -= min(latency[read.stage], memory_latency(self.machine.memory))
+                continue
             queued = self.latency[read.stage] + queue_cycles(read, self.compute, self.machine)
             latency[read.stage] = max(latency[read.stage], queued)
         return latency

@@ -19,7 +19,7 @@ def test_a_row_begins_when_the_short_way_has_room(slots: int, rows: int):
     ways = (Fifo(0, 1, 0, ROWS * ROW), Fifo(1, 2, 0, ROWS), Fifo(0, 3, 0, ROWS * ROW), Fifo(2, 3, 1, ROWS))
     loops = FifoLoops(ways, (0, ROWS, ROWS, 0), (0, 1, 1, 0), (0.0, 2 / ROWS, 2 / ROWS, 0.0))
     work = loops.work([ROWS * ROW, 100 * ROWS, 100 * ROWS, ROWS * ROW])
-    cycles = loop_cycles(loops.shares([slots] * 4), loops.longest([0, 0, 0, 0], work))
+    cycles = loop_cycles(loops.shares([slots] * 4), loops.longest([0, 0, 0, 0], work, [0, 0, 0, 0]))
     assert cycles[3, 0] == pytest.approx(ROWS * 200 / rows)
     assert cycles[0, 3] == 0 and cycles[1, 0] == 0  # no way, and a way without another beside it: it begins at once
 
