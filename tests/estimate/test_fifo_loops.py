@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import fuseflow as ff
+from fuseflow.einsum.parse import parse
 from fuseflow.estimate.fifo_loops import Fifo, FifoLoops, loop_cycles
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -22,6 +24,35 @@ def test_a_row_begins_when_the_short_way_has_room(slots: int, rows: int):
     cycles = loop_cycles(loops.shares([slots] * 4), loops.longest([0, 0, 0, 0], work, [0, 0, 0, 0]))
     assert cycles[3, 0] == pytest.approx(ROWS * 200 / rows)
     assert cycles[0, 3] == 0 and cycles[1, 0] == 0  # no way, and a way without another beside it: it begins at once
+
+
+@pytest.mark.parametrize(("slots", "ahead"), [(49, 0), (64, 15), (90, 41)])
+def test_the_part_of_a_row_that_has_room_does_not_wait(slots: int, ahead: int):
+    """As before, but the node at the end takes a token a cycle: what is ahead begins that much sooner."""
+    ways = (Fifo(0, 1, 0, ROWS * ROW), Fifo(1, 2, 0, ROWS), Fifo(0, 3, 0, ROWS * ROW), Fifo(2, 3, 1, ROWS))
+    loops = FifoLoops(ways, (0, ROWS, ROWS, 0), (0, 1, 1, 0), (0.0, 2 / ROWS, 2 / ROWS, 0.0))
+    occupied = [ROWS * ROW, 100 * ROWS, 100 * ROWS, ROWS * ROW]
+    cycles = loop_cycles(loops.shares([slots] * 4), loops.longest([0, 0, 0, 0], loops.work(occupied), occupied))
+    assert cycles[3, 0] == pytest.approx(ROWS * (200 - ahead))
+
+
+SOFTMAX = """
+tensor X[{rows}, {columns}]
+m[i] = max(j) X[i, j]
+E[i, j] = exp(X[i, j] - m[i])
+s[i] = sum(j) E[i, j]
+P[i, j] = E[i, j] / s[i]
+output P
+"""
+
+
+@pytest.mark.parametrize(("rows", "columns"), [(64, 16), (64, 30), (20, 40), (20, 64), (20, 100), (20, 200), (3, 300)])
+def test_a_softmax_takes_as_long_as_rows_are_under_way_at_once(rows: int, columns: int):
+    """FIFOs of 64 slots hold several rows, a row and a part of one, or are deepened until they hold a row. Lines are fetched ahead."""
+    values = np.random.default_rng(0).normal(size=(rows, columns)).astype(np.float32)
+    program = parse(SOFTMAX.format(rows=rows, columns=columns))
+    compiled = ff.compile(program, tensors={"X": values}, schedule=ff.Schedule.fuse("full"), machine="rda")
+    assert compiled.estimate().cycles == pytest.approx(compiled.run(check=False).cycles, rel=0.1)
 
 
 @pytest.fixture(scope="module")
