@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import expm1, log1p
+from math import expm1, gcd, log1p
 from typing import TypeAlias
 
 from fuseflow.estimate.flows import Flow, Number, choose, largest, least
@@ -90,9 +90,13 @@ def new_line_share(refs: Flow, loops: Sequence[Loop], lines: Number) -> Number:
     """Return the share of the `lines` of a list that the list before it did not request, where a line has elements of several
     lists.
 
-    Example: rows of 32 bytes, looked up one after the other, element by element, share lines of 64 bytes, and half are left.
+    Example: rows of 32 bytes, looked up one after the other, element by element, share lines of 64 bytes, and half are left. A row of 12
+    bytes that is looked up again in 16 lists is in the line before, unless it lies in two lines, which each list requests.
     """
-    outer = loops[-2] if len(loops) > 1 else None
+    inner, outer = loops[-1] if loops else None, loops[-2] if len(loops) > 1 else None
+    if outer is None and len(loops) > 1 and inner is not None and inner.size * inner.stride < 1:  # of one piece again
+        in_two = inner.stride * (inner.size - gcd(inner.size, round(1 / inner.stride)))  # the share of pieces in two lines
+        return choose(lines <= refs.inner_filled, 2 * in_two + inner.size * inner.stride / _turns(refs), 1.0)
     if outer is None or outer.stride >= 1:
         return 1.0
     in_line, there = 1 / outer.stride, least((1.0, _turns(refs) / outer.size))

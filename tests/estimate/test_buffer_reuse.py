@@ -139,3 +139,12 @@ def test_short_rows_share_lines_with_those_before(share: float):
     loops = (None, OwnLoop(200, 1 / 4), OwnLoop(4, 1 / 16))
     left = new_line_share(nest(20, rows, 4), loops, len(asked))
     assert left * len(asked) == pytest.approx(len(lines), rel=0.1)
+
+
+@pytest.mark.parametrize("columns", [3, 5, 12])
+def test_a_short_row_that_is_looked_up_again_is_in_the_line_before(columns: int):
+    """`X[i, d]` in `for i in 64, k in 16, d in 3`: where a row lies in two lines, each k requests both."""
+    asked = [(columns * i + d) // 16 for i in range(64) for _ in range(16) for d in range(columns)]
+    lines = [line for line, before in zip(asked, [-1, *asked], strict=False) if line != before]
+    left = new_line_share(nest(64, 16, columns), (OwnLoop(64, columns / 16), None, OwnLoop(columns, 1 / 16)), 64 * 16)
+    assert left * 64 * 16 == pytest.approx(len(lines), rel=0.1)
