@@ -24,7 +24,7 @@ ASSUMED_SHARE = 0.5
 
 @dataclass(frozen=True, slots=True)
 class KeptShares:
-    """The shares of entries that `keep`s by value leave, by result, and the results whose share is only assumed."""
+    """The shares of entries that each `keep` by value leaves, by result, and the results whose share is only assumed."""
 
     by_result: Mapping[str, float]
     assumed: tuple[str, ...] = ()

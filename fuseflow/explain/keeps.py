@@ -1,4 +1,4 @@
-"""The `keep`s of a program: where each is computed, why there, and the costs.
+"""Every `keep` of a program: where it is computed, why there, and its costs.
 
 `keep(2 of 4 over j)` holds a group of four inside its region. `keep(1000 over i, j)` must see all of its operand, so it is a
 region between two boundaries: its operand is written and read, and so is its result.
