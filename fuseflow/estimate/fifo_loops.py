@@ -161,8 +161,8 @@ def loop_cycles(shares: Matrix, longest: LongestWays) -> Matrix:
     A loop with a node that holds batches back has whole ones under way, and one at least: where none fits, a machine doubles the
     depth of the FIFO until one does. A part of the next batch that fits beside them does not wait for the end to take that part.
 
-    Example: a softmax of rows of 41 tokens says 99 cycles behind the last token of a row what its sum is. A FIFO of 64 slots holds
-    23 tokens of the next row, too. So a row begins 99 + 41 - 23 cycles after the one before it.
+    Example: a softmax of rows of 41 tokens has the sum of a row 64 cycles behind the last token of the row. A FIFO of 64 slots holds 23
+    tokens of the next row, too. So a row begins 64 + 41 - 23 cycles after the row before it.
     """
     with np.errstate(all="ignore"):
         whole = np.isfinite(longest.batches)

@@ -108,7 +108,7 @@ class StepCode:
         self.add(depth, f"raise p.misaligned({', '.join(f'token_{head}' for head in heads)})")
 
     def move_on(self) -> Iterator[str]:
-        """Yield the lines that give each lane the names of the one before it, so that the next one is lane 0."""
+        """Yield the lines that rotate the local names of the lanes, so that the lane whose turn is next has the names of lane 0."""
         lanes = self.module.lanes
         moves = "take" if lanes[0] in self.module.inputs else "push"
         for names in (lanes, [f"{moves}_{lane}" for lane in lanes]):
