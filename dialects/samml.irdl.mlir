@@ -181,117 +181,6 @@ irdl.dialect @samml {
     irdl.attributes {"node" = %node}
   }
 
-  // Each element of `stream` once for every value of the fiber of `signal`; the stops are the signal's. A repeated coordinate is a
-  // reference.
-  irdl.operation @repeat {
-    %depth1 = irdl.any
-    %stream_crd = irdl.base @samml::@crd
-    %stream_ref = irdl.base @samml::@ref
-    %stream_val = irdl.base @samml::@val
-    %stream = irdl.any_of(%stream_crd, %stream_ref, %stream_val)
-    %signal_crd = irdl.parametric @samml::@crd<%depth1>
-    %signal_ref = irdl.parametric @samml::@ref<%depth1>
-    %signal_val = irdl.parametric @samml::@val<%depth1>
-    %signal = irdl.any_of(%signal_crd, %signal_ref, %signal_val)
-    irdl.operands(stream: %stream, signal: %signal)
-    %result_out_ref = irdl.parametric @samml::@ref<%depth1>
-    %result_out_val = irdl.parametric @samml::@val<%depth1>
-    %result_out = irdl.any_of(%result_out_ref, %result_out_val)
-    irdl.results(out: %result_out)
-    %node = irdl.base "#builtin.string"
-    irdl.attributes {"node" = %node}
-  }
-
-  // The value array of `tensor` at every reference; `N` gives its implicit value.
-  irdl.operation @load {
-    %depth0 = irdl.any
-    %ref = irdl.parametric @samml::@ref<%depth0>
-    irdl.operands(ref: %ref)
-    %result_val = irdl.parametric @samml::@val<%depth0>
-    irdl.results(val: %result_val)
-    %node = irdl.base "#builtin.string"
-    %tensor = irdl.base "#builtin.string"
-    %sequential0 = irdl.is true
-    %sequential1 = irdl.is false
-    %sequential = irdl.any_of(%sequential0, %sequential1)
-    irdl.attributes {"node" = %node, "tensor" = %tensor, "sequential" = %sequential}
-  }
-
-  // A pointwise operator, or one on tiles; inputs are aligned token by token. For each of its operands, `constants` says whether it is a
-  // constant or the next stream, and `values` is the constant, or the implicit value of the stream.
-  irdl.operation @alu {
-    %depth0 = irdl.any
-    %streams = irdl.parametric @samml::@val<%depth0>
-    irdl.operands(streams: variadic %streams)
-    %result_val = irdl.parametric @samml::@val<%depth0>
-    irdl.results(val: %result_val)
-    %node = irdl.base "#builtin.string"
-    %function = irdl.base "#builtin.string"
-    %values = irdl.base "#builtin.dense_array"
-    %constants = irdl.base "#builtin.dense_array"
-    irdl.attributes {"node" = %node, "function" = %function, "values" = %values, "constants" = %constants}
-  }
-
-  // The fold of each innermost fiber in token order; an empty one gives the identity.
-  irdl.operation @reduce {
-    %stream = irdl.base @samml::@val
-    irdl.operands(stream: %stream)
-    %result_val = irdl.base @samml::@val
-    irdl.results(val: %result_val)
-    %node = irdl.base "#builtin.string"
-    %function = irdl.base "#builtin.string"
-    irdl.attributes {"node" = %node, "function" = %function}
-  }
-
-  // The reduction over the outermost of `order` + 1 levels of coordinates: one workspace for each of its fibers, keyed by the other
-  // coordinates and emitted in sorted order when that fiber ends.
-  irdl.operation @accumulate {
-    %crd0 = irdl.base @samml::@crd
-    %crd1 = irdl.base @samml::@crd
-    %crd2 = irdl.base @samml::@crd
-    %crd3 = irdl.base @samml::@crd
-    %crd4 = irdl.base @samml::@crd
-    %crd5 = irdl.base @samml::@crd
-    %crd6 = irdl.base @samml::@crd
-    %crd7 = irdl.base @samml::@crd
-    %stream = irdl.base @samml::@val
-    irdl.operands(crd0: %crd0, crd1: optional %crd1, crd2: optional %crd2, crd3: optional %crd3, crd4: optional %crd4, crd5: optional %crd5, crd6: optional %crd6, crd7: optional %crd7, stream: %stream)
-    %result_out0 = irdl.base @samml::@crd
-    %result_out1 = irdl.base @samml::@crd
-    %result_out2 = irdl.base @samml::@crd
-    %result_out3 = irdl.base @samml::@crd
-    %result_out4 = irdl.base @samml::@crd
-    %result_out5 = irdl.base @samml::@crd
-    %result_out6 = irdl.base @samml::@crd
-    %result_out7 = irdl.base @samml::@crd
-    %result_val = irdl.base @samml::@val
-    irdl.results(out0: %result_out0, out1: optional %result_out1, out2: optional %result_out2, out3: optional %result_out3, out4: optional %result_out4, out5: optional %result_out5, out6: optional %result_out6, out7: optional %result_out7, val: %result_val)
-    %node = irdl.base "#builtin.string"
-    %function = irdl.base "#builtin.string"
-    %order = irdl.base "#builtin.integer"
-    irdl.attributes {"node" = %node, "function" = %function, "order" = %order}
-  }
-
-  // The same entries with their m levels of coordinates, m >= 2, in another order. Level p of the output is level `order[p]` of the
-  // input, 0 being the outermost of the m. One workspace for each fiber of the outermost level (so for each element of the level around
-  // it), keyed by all m coordinates, emitted in sorted order when that fiber ends.
-  irdl.operation @permute {
-    %crd0 = irdl.base @samml::@crd
-    %crd1 = irdl.base @samml::@crd
-    %crd2 = irdl.base @samml::@crd
-    %crd3 = irdl.base @samml::@crd
-    %crd4 = irdl.base @samml::@crd
-    %crd5 = irdl.base @samml::@crd
-    %crd6 = irdl.base @samml::@crd
-    %crd7 = irdl.base @samml::@crd
-    %stream = irdl.base @samml::@val
-    irdl.operands(crd0: %crd0, crd1: optional %crd1, crd2: optional %crd2, crd3: optional %crd3, crd4: optional %crd4, crd5: optional %crd5, crd6: optional %crd6, crd7: optional %crd7, stream: %stream)
-    irdl.results(out0: %crd0, out1: optional %crd1, out2: optional %crd2, out3: optional %crd3, out4: optional %crd4, out5: optional %crd5, out6: optional %crd6, out7: optional %crd7, out: %stream)
-    %node = irdl.base "#builtin.string"
-    %order = irdl.base "#builtin.dense_array"
-    irdl.attributes {"node" = %node, "order" = %order}
-  }
-
   // The same entries without some of them. `value` None: `N` values leave, else entries equal to it too. A coordinate below which nothing
   // is left leaves with it, all levels at once. The last stream may be of any kind, aligned with the innermost coordinates. A `value`
   // that is `unit` is None.
@@ -364,6 +253,47 @@ irdl.dialect @samml {
     irdl.attributes {"node" = %node, "size" = %size}
   }
 
+  // Each element of `stream` once for every value of the fiber of `signal`; the stops are the signal's. A repeated coordinate is a
+  // reference.
+  irdl.operation @repeat {
+    %depth1 = irdl.any
+    %stream_crd = irdl.base @samml::@crd
+    %stream_ref = irdl.base @samml::@ref
+    %stream_val = irdl.base @samml::@val
+    %stream = irdl.any_of(%stream_crd, %stream_ref, %stream_val)
+    %signal_crd = irdl.parametric @samml::@crd<%depth1>
+    %signal_ref = irdl.parametric @samml::@ref<%depth1>
+    %signal_val = irdl.parametric @samml::@val<%depth1>
+    %signal = irdl.any_of(%signal_crd, %signal_ref, %signal_val)
+    irdl.operands(stream: %stream, signal: %signal)
+    %result_out_ref = irdl.parametric @samml::@ref<%depth1>
+    %result_out_val = irdl.parametric @samml::@val<%depth1>
+    %result_out = irdl.any_of(%result_out_ref, %result_out_val)
+    irdl.results(out: %result_out)
+    %node = irdl.base "#builtin.string"
+    irdl.attributes {"node" = %node}
+  }
+
+  // The same entries with their m levels of coordinates, m >= 2, in another order. Level p of the output is level `order[p]` of the
+  // input, 0 being the outermost of the m. One workspace for each fiber of the outermost level (so for each element of the level around
+  // it), keyed by all m coordinates, emitted in sorted order when that fiber ends.
+  irdl.operation @permute {
+    %crd0 = irdl.base @samml::@crd
+    %crd1 = irdl.base @samml::@crd
+    %crd2 = irdl.base @samml::@crd
+    %crd3 = irdl.base @samml::@crd
+    %crd4 = irdl.base @samml::@crd
+    %crd5 = irdl.base @samml::@crd
+    %crd6 = irdl.base @samml::@crd
+    %crd7 = irdl.base @samml::@crd
+    %stream = irdl.base @samml::@val
+    irdl.operands(crd0: %crd0, crd1: optional %crd1, crd2: optional %crd2, crd3: optional %crd3, crd4: optional %crd4, crd5: optional %crd5, crd6: optional %crd6, crd7: optional %crd7, stream: %stream)
+    irdl.results(out0: %crd0, out1: optional %crd1, out2: optional %crd2, out3: optional %crd3, out4: optional %crd4, out5: optional %crd5, out6: optional %crd6, out7: optional %crd7, out: %stream)
+    %node = irdl.base "#builtin.string"
+    %order = irdl.base "#builtin.dense_array"
+    irdl.attributes {"node" = %node, "order" = %order}
+  }
+
   // One stream for each lane: the values go to the lanes in turn, the turn running on across fibers; stops go to all.
   irdl.operation @fork {
     %stream_crd = irdl.base @samml::@crd
@@ -389,6 +319,76 @@ irdl.dialect @samml {
     %node = irdl.base "#builtin.string"
     %levels = irdl.base "#builtin.integer"
     irdl.attributes {"node" = %node, "levels" = %levels}
+  }
+
+  // The value array of `tensor` at every reference; `N` gives its implicit value.
+  irdl.operation @load {
+    %depth0 = irdl.any
+    %ref = irdl.parametric @samml::@ref<%depth0>
+    irdl.operands(ref: %ref)
+    %result_val = irdl.parametric @samml::@val<%depth0>
+    irdl.results(val: %result_val)
+    %node = irdl.base "#builtin.string"
+    %tensor = irdl.base "#builtin.string"
+    %sequential0 = irdl.is true
+    %sequential1 = irdl.is false
+    %sequential = irdl.any_of(%sequential0, %sequential1)
+    irdl.attributes {"node" = %node, "tensor" = %tensor, "sequential" = %sequential}
+  }
+
+  // A pointwise operator, or one on tiles; inputs are aligned token by token. For each of its operands, `constants` says whether it is a
+  // constant or the next stream, and `values` is the constant, or the implicit value of the stream.
+  irdl.operation @alu {
+    %depth0 = irdl.any
+    %streams = irdl.parametric @samml::@val<%depth0>
+    irdl.operands(streams: variadic %streams)
+    %result_val = irdl.parametric @samml::@val<%depth0>
+    irdl.results(val: %result_val)
+    %node = irdl.base "#builtin.string"
+    %function = irdl.base "#builtin.string"
+    %values = irdl.base "#builtin.dense_array"
+    %constants = irdl.base "#builtin.dense_array"
+    irdl.attributes {"node" = %node, "function" = %function, "values" = %values, "constants" = %constants}
+  }
+
+  // The fold of each innermost fiber in token order; an empty one gives the identity.
+  irdl.operation @reduce {
+    %stream = irdl.base @samml::@val
+    irdl.operands(stream: %stream)
+    %result_val = irdl.base @samml::@val
+    irdl.results(val: %result_val)
+    %node = irdl.base "#builtin.string"
+    %function = irdl.base "#builtin.string"
+    irdl.attributes {"node" = %node, "function" = %function}
+  }
+
+  // The reduction over the outermost of `order` + 1 levels of coordinates: one workspace for each of its fibers, keyed by the other
+  // coordinates and emitted in sorted order when that fiber ends.
+  irdl.operation @accumulate {
+    %crd0 = irdl.base @samml::@crd
+    %crd1 = irdl.base @samml::@crd
+    %crd2 = irdl.base @samml::@crd
+    %crd3 = irdl.base @samml::@crd
+    %crd4 = irdl.base @samml::@crd
+    %crd5 = irdl.base @samml::@crd
+    %crd6 = irdl.base @samml::@crd
+    %crd7 = irdl.base @samml::@crd
+    %stream = irdl.base @samml::@val
+    irdl.operands(crd0: %crd0, crd1: optional %crd1, crd2: optional %crd2, crd3: optional %crd3, crd4: optional %crd4, crd5: optional %crd5, crd6: optional %crd6, crd7: optional %crd7, stream: %stream)
+    %result_out0 = irdl.base @samml::@crd
+    %result_out1 = irdl.base @samml::@crd
+    %result_out2 = irdl.base @samml::@crd
+    %result_out3 = irdl.base @samml::@crd
+    %result_out4 = irdl.base @samml::@crd
+    %result_out5 = irdl.base @samml::@crd
+    %result_out6 = irdl.base @samml::@crd
+    %result_out7 = irdl.base @samml::@crd
+    %result_val = irdl.base @samml::@val
+    irdl.results(out0: %result_out0, out1: optional %result_out1, out2: optional %result_out2, out3: optional %result_out3, out4: optional %result_out4, out5: optional %result_out5, out6: optional %result_out6, out7: optional %result_out7, val: %result_val)
+    %node = irdl.base "#builtin.string"
+    %function = irdl.base "#builtin.string"
+    %order = irdl.base "#builtin.integer"
+    irdl.attributes {"node" = %node, "function" = %function, "order" = %order}
   }
 
   // Level `level` of `tensor`, to memory. Compressed levels append; dense ones address parent * size + coordinate; at the end of a fiber,

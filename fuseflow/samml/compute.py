@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import ClassVar, TypeVar
+from typing import ClassVar, TypeAlias
 
 from fuseflow.ops import REDUCERS, canonical, reducer
 from fuseflow.samml.declarations import StreamType, TensorDecl
@@ -13,6 +13,7 @@ from fuseflow.samml.node import (
     MEMORY_UNIT,
     Area,
     Grain,
+    L,
     Node,
     Pointwise,
     Role,
@@ -24,8 +25,6 @@ from fuseflow.samml.node import (
 )
 from fuseflow.samml.node_check import NodeCheck, OutputFacts, show_count
 from fuseflow.tile_ops import ALU_FUNCTIONS, TILE_OPERATORS, result_shape
-
-L = TypeVar("L")
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,3 +206,6 @@ class Accumulate(Folding, Workspace):
 
     def nested(self, around: tuple[L, ...], depth: int, own: L, mixed: L) -> tuple[L, ...]:
         return (*around[: depth - 1], *around[depth:])
+
+
+ComputePrimitive: TypeAlias = Load | Alu | Reduce | Accumulate

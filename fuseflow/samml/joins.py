@@ -4,16 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import ClassVar, Literal, TypeVar
+from typing import ClassVar, Literal, TypeAlias
 
 from fuseflow.errors import did_you_mean
 from fuseflow.ops import canonical
 from fuseflow.samml.declarations import UNBOUNDED, StreamType, TensorDecl
-from fuseflow.samml.node import Area, Grain, Node, Role, Workspace, attribute
+from fuseflow.samml.node import Area, Grain, L, Node, Role, Workspace, attribute
 from fuseflow.samml.node_check import NodeCheck, OutputFacts, show_count
 from fuseflow.selection import MAX_GROUP
-
-L = TypeVar("L")
 
 
 @dataclass(frozen=True, slots=True)
@@ -296,3 +294,6 @@ class SplitLevel(Node):
 
     def nested(self, around: tuple[L, ...], depth: int, own: L, mixed: L) -> tuple[L, ...]:
         return (*around[:-1], mixed, mixed)
+
+
+JoinPrimitive: TypeAlias = Join | Align | Drop | Select | Flatten | SplitLevel

@@ -113,3 +113,6 @@ def lane_writer(
             return WriteLaneValues(name, inputs, node.tensor, levels, lane, lanes)
         case unknown:
             assert_never(unknown)
+
+
+LaneWritePrimitive: TypeAlias = WriteLaneLevel | WriteLaneValues

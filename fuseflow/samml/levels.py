@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import ClassVar, TypeVar
+from typing import ClassVar, TypeAlias
 
 from fuseflow.samml.declarations import UNBOUNDED, StreamType, TensorDecl
 from fuseflow.samml.node import (
@@ -12,6 +12,7 @@ from fuseflow.samml.node import (
     MEMORY_UNIT,
     Area,
     Grain,
+    L,
     Node,
     Pointwise,
     Role,
@@ -22,8 +23,6 @@ from fuseflow.samml.node import (
 )
 from fuseflow.samml.node_check import ROOT, NodeCheck, OutputFacts
 from fuseflow.tensors.levels import names
-
-L = TypeVar("L")
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,3 +183,6 @@ class Locate(Pointwise, TensorUser):
 
     def unit(self, tensors: Mapping[str, TensorDecl]) -> Unit:
         return MEMORY_UNIT if self.asks_memory(tensors) else DEFAULT_UNIT
+
+
+LevelPrimitive: TypeAlias = Root | Scan | Range | Locate

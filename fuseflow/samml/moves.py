@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import ClassVar, TypeVar
+from typing import ClassVar, TypeAlias
 
 from fuseflow.ops import reducer
 from fuseflow.samml.declarations import StreamType, TensorDecl
-from fuseflow.samml.node import Area, Grain, Node, Role, Unit, Workspace, attribute, require_streams
+from fuseflow.samml.node import Area, Grain, L, Node, Role, Unit, Workspace, attribute, require_streams
 from fuseflow.samml.node_check import NodeCheck, OutputFacts, show_count
-
-L = TypeVar("L")
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,3 +166,6 @@ class Merge(Node):
 
     def carries(self) -> tuple[tuple[int, ...], ...]:
         return (tuple(range(len(self.inputs))),)
+
+
+MovePrimitive: TypeAlias = Repeat | Permute | Fork | Merge

@@ -19,6 +19,8 @@ from fuseflow.samml.declarations import UNBOUNDED, Port, StreamType, TensorDecl,
 from fuseflow.samml.node_check import NodeCheck, OutputFacts
 
 T = TypeVar("T")
+L = TypeVar("L")
+"""A mark of a level, which `Node.levels` passes from inputs to outputs."""
 
 # Attributes -----------------------------------------------------------------------------------------------------------------
 

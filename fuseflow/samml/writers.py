@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import ClassVar
+from typing import ClassVar, TypeAlias
 
 from fuseflow.samml.declarations import show_tile
 from fuseflow.samml.node import Area, TensorWriter, attribute
@@ -57,3 +57,6 @@ class WriteValues(TensorWriter):
             c.refuse(f"{c.stream(0)} is {c.inputs[0].type}; the values of `{self.tensor}` are {wanted}")
         c.solid(0)
         return []
+
+
+WritePrimitive: TypeAlias = WriteLevel | WriteValues

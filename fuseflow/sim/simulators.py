@@ -42,30 +42,38 @@ def run_graph(
 ) -> tuple[Outcome | Deadlock, Engine]:
     """Run a verified graph, and return its outcome and the simulator that ran it. Both simulators return the same outcome. `auto`
     begins on the reference, unless more than `reference_firings` are `expected`, and starts again on the engine if the run takes
-    more. The memory is the machine's, or the one that `attach` makes. With `verified`, the graph is not verified again before the
-    engine runs it. Raises `UsageError` for an unknown engine."""
+    more. It stays on the reference where a primitive has no kernel. The memory is the machine's, or the one that `attach` makes.
+    With `verified`, the graph is not verified again before the engine runs it. Raises `UsageError` for an unknown engine."""
     if engine not in ENGINES:
         raise UsageError(f"unknown engine `{engine}`", hint=did_you_mean(engine, ENGINES))
 
     progress = None if progress is None else _rising(progress)
 
-    def fast(depths: Mapping[Edge, int]) -> Outcome | Deadlock:
+    def run_reference(depths: Mapping[Edge, int], limit: int | None) -> Outcome | Deadlock:
+        from fuseflow.sim.reference.execute import execute as execute_reference  # large graphs never need it
+
+        deepened = graph.with_depths(depths) if depths else graph
+        return execute_reference(deepened, tensors, machine, progress, record, limit, attach)
+
+    def run_long(depths: Mapping[Edge, int]) -> tuple[Outcome | Deadlock, Engine]:
+        from fuseflow.sim.engine.execute import execute  # loads the compiler, which small graphs never need
+        from fuseflow.sim.engine.kernels import RULES
+
+        if engine == "auto" and any(type(node) not in RULES for node in graph.nodes):
+            return run_reference(depths, None), "reference"
         if not verified:
             verify(graph)  # kernels trust in facts that it proves
-        from fuseflow.sim.engine.execute import execute  # loads the compiler, which small graphs never need
-
-        return execute(graph.with_depths(depths), tensors, machine, progress, record, attach=attach)
+        return execute(graph.with_depths(depths), tensors, machine, progress, record, attach=attach), "fast"
 
     if engine != "fast":
         limit = None if engine == "reference" else reference_firings(graph, machine)
         entries = sum(tensors[name].stored for name in graph.inputs)
         if limit is None or max(expected, FIRINGS_PER_ENTRY * entries) <= limit:
-            from fuseflow.sim.reference.execute import execute as execute_reference  # large graphs never need it
-
             with suppress(FiringLimitError):
-                outcome = execute_reference(graph, tensors, machine, progress, record, limit, attach)
-                return outcome if isinstance(outcome, Outcome) else _advised(outcome, fast, {}), "reference"
-    return fast({}), "fast"
+                outcome = run_reference({}, limit)
+                advised = outcome if isinstance(outcome, Outcome) else _advised(outcome, lambda depths: run_long(depths)[0], {})
+                return advised, "reference"
+    return run_long({})
 
 
 def _rising(progress: Callable[[int], None]) -> Callable[[int], None]:
@@ -90,17 +98,17 @@ def reference_firings(graph: Graph, machine: Machine) -> int:
 
 
 def _advised(
-    deadlock: Deadlock, fast: Callable[[Mapping[Edge, int]], Outcome | Deadlock], depths: Mapping[Edge, int]
+    deadlock: Deadlock, run_long: Callable[[Mapping[Edge, int]], Outcome | Deadlock], depths: Mapping[Edge, int]
 ) -> Deadlock:
-    """Return a deadlock whose advice is computed on the engine where the reference takes too long, since a graph that is soon
-    stuck may run long with deeper FIFOs. `fast` runs the graph on the engine. `depths` has the depths of the stuck run that
-    differ from the graph."""
+    """Return a deadlock whose advice is computed by `run_long` where the reference takes too long, since a graph that is soon
+    stuck may run long with deeper FIFOs. `run_long` runs the graph to its end, with the depths of some FIFOs. `depths` has the
+    depths of the stuck run that differ from the graph."""
 
     def smallest_depth(edges: Sequence[Edge]) -> int | None:
         try:
             return deadlock.smallest_depth(edges)
         except FiringLimitError:
-            stuck = fast(depths)
+            stuck = run_long(depths)
             assert isinstance(stuck, Deadlock), "simulators agree"
             return stuck.smallest_depth(edges)
 
@@ -108,8 +116,8 @@ def _advised(
         try:
             stuck = deadlock.deepened(more)
         except FiringLimitError:
-            outcome = fast({**depths, **more})
+            outcome = run_long({**depths, **more})
             return outcome if isinstance(outcome, Deadlock) else None
-        return stuck and _advised(stuck, fast, {**depths, **more})
+        return stuck and _advised(stuck, run_long, {**depths, **more})
 
     return replace(deadlock, smallest_depth=smallest_depth, deepened=deepened)
