@@ -23,8 +23,15 @@ from store import DATA_DIR, ROOT, STORE, append, load
 from fuseflow.autoscheduler.autoscheduler import choose_schedule
 from fuseflow.autoscheduler.simulation_cache import SimulationCache
 from fuseflow.compiler import compile_source
-from fuseflow.cut.partitions import cheapest_partitions
-from fuseflow.cut.units import UnitPartition, UnitRange, UnitSequence, operator_units, partition_at, product_units
+from fuseflow.cut.units import (
+    UnitPartition,
+    UnitRange,
+    UnitSequence,
+    cheapest_partitions,
+    operator_units,
+    partition_at,
+    product_units,
+)
 from fuseflow.errors import FuseFlowError
 from fuseflow.estimate.program import Estimator
 from fuseflow.frontend.model_spec import ModelSpec

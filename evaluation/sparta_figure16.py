@@ -103,7 +103,7 @@ def _in_bytes(machine: str, size: int, a: Any, blocks: Any, elements: Any) -> in
     import numpy as np
 
     from fuseflow.einsum.parse import parse
-    from fuseflow.plan.scales import Scale
+    from fuseflow.plan.quantization import Scale
     from fuseflow.tensors import Format, pack
 
     scales = [Scale.of(float(np.abs(array).max()), "i8") for array in (a, blocks)]

@@ -51,7 +51,7 @@ def measured(size: int, machine: str, share: float, way: str) -> dict[str, int]:
 
 def residue(share: float, n: int, m: int) -> float:
     """What part of all places is left to single elements, in a mask of 1024 x 1024."""
-    from fuseflow.plan.nm_policy import nm_part
+    from fuseflow.plan.partition import nm_part
 
     mask = scattered(1024, 1 - share)
     return round(float((mask & ~nm_part(mask, n, m)).mean()), 6)

@@ -9,7 +9,7 @@ from fuseflow.einsum.blocked_storage import tensors_to_blocks
 from fuseflow.einsum.nodes import Program
 from fuseflow.errors import PlanError
 from fuseflow.frontend.source import Source
-from fuseflow.lower.exact_formats import with_exact_formats
+from fuseflow.lower.partition import with_exact_formats
 from fuseflow.lower.public import lower_for
 from fuseflow.lower.views import add_views
 from fuseflow.machine.machine import Machine

@@ -17,7 +17,7 @@ from fuseflow.autoscheduler.simulation_cache import SimulationCache
 from fuseflow.compiler import compile_source
 from fuseflow.cut.best import expected_cuts
 from fuseflow.cut.costs import PartCosts, prepare_costs
-from fuseflow.cut.partitions import cheapest_partitions
+from fuseflow.cut.units import cheapest_partitions
 from fuseflow.errors import FuseFlowError, FusionError, MachineError, ScheduleError, UsageError
 from fuseflow.estimate.program import Estimator
 from fuseflow.frontend.sources import Source

@@ -10,7 +10,7 @@ from fuseflow.compiler import compile_source
 from fuseflow.cut.costs import RegionEstimates
 from fuseflow.errors import FuseFlowError
 from fuseflow.estimate.program import Estimator, TensorKnowledge
-from fuseflow.fusion.order_sampling import LoopOrder
+from fuseflow.fusion.linear_extensions import LoopOrder
 from fuseflow.lower.program import region_requests
 from fuseflow.lower.public import lower_for
 from fuseflow.lower.region_fusion import fusion_key

@@ -6,15 +6,16 @@ if it is expected to be faster than its operators one by one; and regions that g
 
 from __future__ import annotations
 
+import hashlib
+import json
 import math
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from fuseflow.cut.costs import PartCosts, is_part, names_in_sections, prepare_costs, section_regions
-from fuseflow.cut.greedy import greedy_partition
-from fuseflow.cut.kept_cut import cut_digest, cut_store, keep_cut, recall_cut
-from fuseflow.cut.units import ProgramUnit, with_regions
+from fuseflow.cut.units import ProgramUnit, greedy_partition, with_regions
 from fuseflow.einsum.nodes import Program
+from fuseflow.einsum.text import show
 from fuseflow.errors import FusionError, ScheduleError
 from fuseflow.estimate.program import Estimator
 from fuseflow.lower.partition import PartitionedProgram, with_associations
@@ -22,6 +23,8 @@ from fuseflow.lower.public import lower_for
 from fuseflow.lower.regions import CompiledRegion
 from fuseflow.lower.state import LoweringMemo
 from fuseflow.machine.machine import Machine
+from fuseflow.package_digest import package_digest
+from fuseflow.private_store import PrivateStore
 from fuseflow.schedule import Schedule, form_regions
 from fuseflow.schedule.granularities import layerwise_regions
 from fuseflow.schedule.named_regions import has_regions
@@ -56,14 +59,15 @@ def lower_cut(
     if len(whole.einsums) == 1:  # there is nothing to cut
         alone = replace(schedule, fuse_regions=section_regions(whole, schedule) or ("none",))
         return alone, *lower_for(program, alone, machine, tensors)
-    store = cut_store()
-    digest = "" if store is None else cut_digest(program, schedule, machine, tensors)
-    known = None if store is None else recall_cut(store, digest, schedule)
+    store = PrivateStore.open("cuts", ".json")  # to choose takes ten times as long as to compile
+    if store is None:
+        return _lower_best(program, schedule, machine, tensors)
+    digest = cut_digest(program, schedule, machine, tensors)
+    known = recall_cut(store, digest, schedule)
     if known is not None:
         return known, *lower_for(program, known, machine, tensors)
     lowered = _lower_best(program, schedule, machine, tensors)
-    if store is not None:
-        keep_cut(store, digest, lowered[0])
+    store.write(digest, json.dumps([lowered[0].fuse_regions, lowered[0].regions]).encode())
     return lowered
 
 
@@ -79,7 +83,11 @@ def _lower_best(
     memo = LoweringMemo()
     costs = prepare_costs(program, schedule, machine, tensors, Estimator(assume_unknown=True), memo)
     best, fewest = None, math.inf
-    for cut in simple_cuts(schedule) if costs is None else sorted(expected_cuts(costs), key=lambda cut: cut.cycles):
+    if costs is None:  # an operator cannot be lowered alone, or its cycles are not known
+        cuts = [Cut(name, replace(schedule, fuse_regions=(name,))) for name in ("none", "layerwise", "full")]
+    else:
+        cuts = sorted(expected_cuts(costs), key=lambda cut: cut.cycles)
+    for cut in cuts:
         if best is not None and not cut.cycles < fewest:
             break
         try:
@@ -103,13 +111,6 @@ def _has_regions_of_layers(program: Program, schedule: Schedule) -> bool:
     return bool(unknown) and {region.name for region in layerwise_regions(program, ())}.issuperset(unknown)
 
 
-def simple_cuts(schedule: Schedule) -> Iterator[Cut]:
-    """Yield the cuts to try, in order, if no cycles can be expected: an operator cannot be lowered alone, or its cycles are not
-    known."""
-    for name in ("none", "layerwise", "full"):
-        yield Cut(name, replace(schedule, fuse_regions=(name,)))
-
-
 def expected_cuts(costs: PartCosts) -> Iterator[Cut]:
     """Yield the cuts that are compared, the simplest first. `layerwise` and `full` are left out if the schedule names regions."""
     yield Cut("none", costs.schedule, sum(costs.alone.values()))
@@ -123,20 +124,20 @@ def expected_cuts(costs: PartCosts) -> Iterator[Cut]:
 def _granularity_cut(costs: PartCosts, granularity: str, schedule: Schedule) -> Cut:
     """Return the cut of a granularity (`layerwise` or `full`). A region that is expected to take longer than its operators one by
     one is cut between them, and one that cannot be lowered, or is too large to be estimated, is divided in the middle."""
-    partitioned, divider = costs.partitioned, _OperatorDivider(RegionDivider(costs.partitioned.original), costs.units.home)
+    partitioned, divider, home = costs.partitioned, RegionDivider(costs.partitioned.original), costs.units.home
     waiting = [region.einsums for region in form_regions(partitioned.original, schedule, partitioned.kept)][::-1]
     regions, cycles, whole = dict[str, tuple[str, ...]](), 0.0, True
     while waiting:
         einsums = waiting.pop()
         together, apart = costs.of_region(einsums), costs.apart(einsums)
-        if not divider.is_divisible(einsums):
+        if len({home[e].first for e in einsums}) == 1:  # they belong to one operator
             cycles += apart
         elif together <= apart:
             cycles += together
-            regions[divider.name(einsums)] = einsums
+            regions[f"{home[einsums[0]].first}-{home[einsums[-1]].last}"] = einsums
         else:
             whole = False
-            waiting += reversed(divider.halves(einsums)) if together == math.inf else ()
+            waiting += reversed(_halves(divider, home, einsums)) if together == math.inf else ()
             cycles += 0.0 if together == math.inf else apart
     return (
         Cut(granularity, schedule, cycles)
@@ -145,25 +146,31 @@ def _granularity_cut(costs: PartCosts, granularity: str, schedule: Schedule) -> 
     )
 
 
-@dataclass(frozen=True, slots=True)
-class _OperatorDivider:
-    """Divides regions between operators only: a softmax stays whole. `home` has the operator of each Einsum."""
+def _halves(
+    divider: RegionDivider, home: Mapping[str, ProgramUnit], einsums: tuple[str, ...]
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return the Einsums of a region of several operators in two parts, divided between operators only: a softmax stays whole.
+    `home` has the operator of each Einsum."""
+    first, _ = divider.halves(einsums)
+    begun, border = {home[e].first for e in first}, home[first[-1]].first
+    behind = [e for e in einsums if home[e].first not in begun] or [e for e in einsums if home[e].first == border]
+    return tuple(e for e in einsums if e not in behind), tuple(behind)
 
-    divider: RegionDivider
-    home: Mapping[str, ProgramUnit]
 
-    def name(self, einsums: tuple[str, ...]) -> str:
-        """Return the name of a region, which is made of its first and its last operator."""
-        return f"{self.home[einsums[0]].first}-{self.home[einsums[-1]].last}"
+def cut_digest(program: Program, schedule: Schedule, machine: Machine, tensors: Mapping[str, Tensor]) -> str:
+    """Return a digest of everything that decides a cut: the program with the modules and regions of its Einsums, the rest of the
+    schedule, the machine, the tensors, and the sources of fuseflow."""
+    places = [(e.location.path, e.location.region) for e in program.einsums]
+    contents = {name: tensor.digest() for name, tensor in tensors.items()}
+    return hashlib.sha256(
+        repr((package_digest(), show(program), places, schedule, machine.settings, contents)).encode()
+    ).hexdigest()
 
-    def is_divisible(self, einsums: tuple[str, ...]) -> bool:
-        """Return whether these Einsums belong to more than one operator."""
-        return len({self.home[e].first for e in einsums}) > 1
 
-    def halves(self, einsums: tuple[str, ...]) -> tuple[tuple[str, ...], tuple[str, ...]]:
-        """Return the Einsums of a region of several operators in two parts."""
-        first, _ = self.divider.halves(einsums)
-        begun, border = {self.home[e].first for e in first}, self.home[first[-1]].first
-        behind = [e for e in einsums if self.home[e].first not in begun]
-        behind = behind or [e for e in einsums if self.home[e].first == border]
-        return tuple(e for e in einsums if e not in behind), tuple(behind)
+def recall_cut(store: PrivateStore, digest: str, schedule: Schedule) -> Schedule | None:
+    """Return the schedule with the regions of the cut that is kept under a digest, or None if there is none."""
+    content = store.read(digest)
+    if content is None:
+        return None
+    names, regions = json.loads(content)
+    return replace(schedule, fuse_regions=tuple(names), regions=tuple((name, tuple(members)) for name, members in regions))

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Hashable, Iterable, Mapping
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 
-from fuseflow.cut.ranges import LARGEST_REGION, ProgramRanges
 from fuseflow.cut.units import UnitPartition, UnitRange, UnitSequence, layer_units, operator_units, product_units
 from fuseflow.einsum.nodes import Program
 from fuseflow.errors import FusionError, MachineError, ScheduleError
@@ -19,11 +19,69 @@ from fuseflow.lower.public import lower_for
 from fuseflow.lower.region_fusion import fusion_key
 from fuseflow.lower.regions import CompiledRegion, lower_region
 from fuseflow.lower.state import LoweringMemo, LoweringState, RegionRequest, initial_state
-from fuseflow.lower.views import source_of
 from fuseflow.machine.machine import Machine
-from fuseflow.schedule import Schedule
+from fuseflow.schedule import Region, Schedule
 from fuseflow.schedule.module_paths import module_paths
 from fuseflow.tensors import Tensor
+
+LARGEST_REGION = 32
+"""The most Einsums of a region that is estimated to find partitions. A larger one takes seconds."""
+
+
+@dataclass  # without slots: cached properties are stored in the instance
+class ProgramRanges:
+    """The ranges of `units` of a program that is partitioned into single operators."""
+
+    partitioned: PartitionedProgram
+    units: UnitSequence
+
+    @cached_property
+    def readers(self) -> Mapping[str, frozenset[str]]:
+        """The Einsums that read each Einsum. An output of the program has the reader `""`, which is in no region."""
+        program = self.partitioned.program
+        readers: dict[str, set[str]] = {e.name: {""} if e.name in program.outputs else set() for e in program.einsums}
+        for einsum in program.einsums:
+            for name in einsum.operands:
+                readers.get(name, set()).add(einsum.name)
+        return {name: frozenset(by) for name, by in readers.items()}
+
+    @cached_property
+    def _home(self) -> Mapping[str, Region]:
+        """The region of each Einsum of the program in single operators."""
+        return {e: region for region in self.partitioned.regions for e in region.einsums}
+
+    def request(self, part: UnitRange) -> RegionRequest:
+        """Return the request to lower a range as one region."""
+        return self.region(self.units.name(part), self.units.einsums(part))
+
+    def region(self, name: str, einsums: Iterable[str]) -> RegionRequest:
+        """Return the request to lower these Einsums as one region. It writes the results that Einsums outside of it read."""
+        members = self._computed_in(self._members(einsums))
+        results = (e for e in members if not self.readers[e] <= set(members))
+        return RegionRequest(name, members, tuple(results))
+
+    def members(self, part: UnitRange) -> list[str]:
+        """Return the Einsums of a range as they are lowered, in program order."""
+        return self._members(self.units.einsums(part))
+
+    def _members(self, einsums: Iterable[str]) -> list[str]:
+        position = self.partitioned.program.positions
+        return sorted(self.partitioned.reshapes.members(tuple(einsums)), key=position.__getitem__)
+
+    def is_region(self, part: UnitRange) -> bool:
+        """Return whether a range may be one region and is small enough to be estimated."""
+        return self.units.legal(part) and (part[1] - part[0] == 1 or len(self.members(part)) <= LARGEST_REGION)
+
+    def _computed_in(self, members: Sequence[str]) -> tuple[str, ...]:
+        """Return the Einsums that a region of the Einsums `members` computes. An Einsum that only renames an output is left out
+        if the operand is computed elsewhere: every partition computes it in the region of its operand."""
+        defined, renames = self.partitioned.program.defined, self.partitioned.reshapes.renames
+        computed: list[str] = []
+        for name in members:
+            along = [n for n in defined[name].operands if n in self._home[name].einsums] if name in renames else []
+            if set(along) <= set(computed):
+                computed.append(name)
+        return tuple(computed)
 
 
 class RegionEstimates(SharedEstimates[float]):
@@ -57,10 +115,6 @@ class PartCosts:
     """The cycles of each region of single operators, by its Einsums."""
     estimated: int = 0
     _cycles: dict[Hashable, float] = field(default_factory=dict)
-    _ends: dict[str, float] = field(init=False)
-
-    def __post_init__(self) -> None:
-        self._ends = {einsums[-1]: cycles for einsums, cycles in self.alone.items()}
 
     @classmethod
     def of(
@@ -108,12 +162,13 @@ class PartCosts:
         key = self.key(request)
         if key not in self._cycles:
             self.estimated += 1
-            self._cycles[key] = self._expected(request)
+            lowered = attempt(lower_region, self._before(request), request)
+            cost = self.estimates.cycles
+            self._cycles[key] = math.inf if isinstance(lowered, Refusal) else cost(lowered[0], self.knowledge.copy())
         return self._cycles[key]
 
     def fits(self, limit: int) -> bool:
-        """Return whether the regions to estimate have at most `limit` Einsums in all. An Einsum counts once for each region that
-        has it."""
+        """Return whether the regions to estimate have at most `limit` Einsums in all, each counted once for each region."""
         sizes: dict[Hashable, int] = {}
         for end in range(1, len(self.units) + 1):
             for start in range(end):
@@ -124,16 +179,12 @@ class PartCosts:
         return True
 
     def refine(self, limit: int) -> bool:
-        """Choose the finest units whose regions have at most `limit` Einsums in all: operators, products or layers. Return
-        whether there are such units."""
+        """Choose the finest units (operators, products or layers) whose regions fit the `limit`. Return whether there are any."""
         finest = self.units
-        levels: tuple[Callable[[], UnitSequence], ...] = (
-            lambda: finest,
-            lambda: product_units(self.partitioned, finest),
-            lambda: layer_units(self.partitioned, finest),
-        )
-        for level in levels:
-            self.ranges.units = level()
+        if self.fits(limit):
+            return True
+        for coarser in (product_units, layer_units):
+            self.ranges.units = coarser(self.partitioned, finest)
             if self.fits(limit):
                 return True
         return False
@@ -147,30 +198,22 @@ class PartCosts:
 
     def _before(self, request: RegionRequest) -> LoweringState:
         """Return the state before a region. It has the tensors that the region reads, but not yet its views of them."""
-        program, views = self.partitioned.program, self.partitioned.views
+        program, sources = self.partitioned.program, self.partitioned.sources
         reads = dict.fromkeys(n for e in request.einsums for n in program.defined[e].operands)
-        reads |= dict.fromkeys(n for n in program.outputs if n in views)
-        pending_views = [n for n in reads if n in views]
-        for name in pending_views:
-            source = source_of(views[name]).tensor
-            reads[source] = None
-            if source in views:
-                pending_views.append(source)
-        return self.state.restricted_to(
-            n for n in reads if n in self.state.stored and n not in request.einsums and n not in views
-        )
-
-    def _expected(self, request: RegionRequest) -> float:
-        """Return the estimated cycles of a region, infinite if it cannot be lowered."""
-        lowered = attempt(lower_region, self._before(request), request)
-        if isinstance(lowered, Refusal):
-            return math.inf
-        return self.estimates.cycles(lowered[0], self.knowledge.copy())
+        reads |= dict.fromkeys(n for n in program.outputs if n in sources)
+        pending = list(reads)
+        for name in pending:
+            if name in sources:
+                reads[sources[name]] = None
+                pending.append(sources[name])
+        kept = [n for n in reads if n in self.state.stored and n not in request.einsums and n not in sources]
+        return self.state.restricted_to(kept)
 
     def apart(self, einsums: Iterable[str]) -> float:
-        """Return the cycles of the operators of these Einsums, each as one region. The cycles of an operator count if its last
-        Einsum is among them."""
-        return sum(self._ends.get(e, 0.0) for e in self.ranges.region("operators", einsums).einsums)
+        """Return the cycles of the operators of these Einsums, each as a region; it counts if its last Einsum is among them."""
+        computed = self.ranges.region("operators", einsums).einsums
+        ends = {own[-1]: cycles for own, cycles in self.alone.items()}
+        return sum(ends.get(e, 0.0) for e in computed)
 
     def estimated_whole(
         self, partitioned: PartitionedProgram, tensors: Mapping[str, Tensor], regions: tuple[CompiledRegion, ...]
@@ -218,8 +261,7 @@ def section_regions(program: Program, schedule: Schedule) -> tuple[str, ...]:
 
 
 def names_in_sections(schedule: Schedule) -> tuple[str, ...]:
-    """Return the names of the regions of a schedule, and of what has orders, lanes, depths or splits in it. An index without a
-    region has no name."""
+    """Return the names of regions in a schedule, and of what has orders, lanes, depths or splits (an index alone has none)."""
     names = [
         *(name for name, _ in schedule.regions),
         *(name for name, _ in schedule.orders),

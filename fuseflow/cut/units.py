@@ -1,17 +1,19 @@
 """The units of a program: sequences of operators that no cut separates, in an order in which they can run.
 
 Every range of units can run as one region, because no unit before it needs its results. So a partition of the program is a
-sequence of cuts between units.
+sequence of cuts between units. The cheapest ones follow by dynamic programming over cuts, because the cycles of regions add up.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from heapq import nsmallest
 from itertools import pairwise
 from typing import TypeAlias
 
-from fuseflow.einsum.nodes import Einsum, Reduce, walk
+from fuseflow.einsum.nodes import Reduce, walk
 from fuseflow.einsum.reshapes import eliminate_reshapes
 from fuseflow.lower.partition import PartitionedProgram
 from fuseflow.schedule import Schedule
@@ -71,8 +73,7 @@ class UnitSequence:
         return part[1] - part[0] == 1 or not any(unit.alone for unit in self.units[slice(*part)])
 
     def scheduled(self, schedule: Schedule, partition: Iterable[UnitRange]) -> Schedule:
-        """Return the schedule with the regions of a partition added to those that it names. Regions that `none` would form, too,
-        are not named."""
+        """Return the schedule with the regions of a partition added, but for those of one operator, which `none` forms, too."""
         fused = {self.name(part): self.einsums(part) for part in partition if self.parts(part) > 1}
         return with_regions(schedule, fused)
 
@@ -121,7 +122,8 @@ def product_units(partitioned: PartitionedProgram, units: UnitSequence) -> UnitS
 
     def follows(before: ProgramUnit, unit: ProgramUnit) -> bool:
         einsums = [defined[e] for e in unit.einsums]
-        return not any(map(_reduces, einsums)) and any(n in before.einsums for e in einsums for n in e.operands)
+        reduces = any(isinstance(node, Reduce) for e in einsums for node in walk(e.body))
+        return not reduces and any(n in before.einsums for e in einsums for n in e.operands)
 
     return UnitSequence("products", _join_neighbors(units.units, follows))
 
@@ -136,10 +138,6 @@ def layer_units(partitioned: PartitionedProgram, units: UnitSequence) -> UnitSeq
     return UnitSequence("layers", _join_neighbors(units.units, follows))
 
 
-def _reduces(einsum: Einsum) -> bool:
-    return any(isinstance(node, Reduce) for node in walk(einsum.body))
-
-
 def _join_neighbors(units: Iterable[ProgramUnit], follows: Callable[[ProgramUnit, ProgramUnit], bool]) -> tuple[ProgramUnit, ...]:
     """Join neighbouring units for which `follows` returns True. Units that stay alone are not joined."""
     joined: list[ProgramUnit] = []
@@ -150,3 +148,50 @@ def _join_neighbors(units: Iterable[ProgramUnit], follows: Callable[[ProgramUnit
         else:
             joined.append(unit)
     return tuple(joined)
+
+
+def cheapest_partitions(count: int, cost: Callable[[UnitRange], float], keep: int) -> tuple[tuple[float, UnitPartition], ...]:
+    """Return the `keep` partitions of `count` units with the least sum of `cost`, best first, equal ones by fewer regions.
+
+    Each prefix of one of the best partitions is one of the best of its length, so `keep` of each length suffice. A range that cannot be
+    a region has an infinite cost.
+
+    >>> cheapest_partitions(3, lambda part: {1: 2.0, 2: 3.0, 3: 9.0}[part[1] - part[0]], 2)
+    ((5.0, ((0, 1), (1, 3))), (5.0, ((0, 2), (2, 3))))
+    """
+    best: list[list[tuple[float, UnitPartition]]] = [[(0.0, ())]]
+    for end in range(1, count + 1):
+        costs = [(start, cost((start, end))) for start in range(end)]
+        candidates = (
+            (before + range_cost, (*parts, (start, end)))
+            for start, range_cost in costs
+            if range_cost < math.inf
+            for before, parts in best[start]
+        )
+        best.append(nsmallest(keep, candidates, key=lambda one: (one[0], len(one[1]), one[1])))
+    return tuple(best[count])
+
+
+def greedy_partition(count: int, cost: Callable[[UnitRange], float]) -> tuple[float, UnitPartition]:
+    """Return a partition of `count` units and the sum of its costs. From the first unit on, a range takes in the next units, as
+    long as the longer range costs no more than the range and those units apart. It takes in one unit, then two, four and so on;
+    where that does not pay, half as many, down to one. So a range of n units asks for about 2 log2(n) costs of ranges.
+
+    >>> greedy_partition(3, lambda part: {1: 2.0, 2: 3.0, 3: 9.0}[part[1] - part[0]])
+    (5.0, ((0, 2), (2, 3)))
+    """
+    total, parts, start = 0.0, list[UnitRange](), 0
+    while start < count:
+        end, step, spent, growing = start + 1, 1, cost((start, start + 1)), True
+        while step and end < count:
+            longer = min(end + step, count)
+            apart = spent + sum(cost((unit, unit + 1)) for unit in range(end, longer))
+            together = cost((start, longer))
+            if together <= apart:
+                end, spent = longer, together
+            else:
+                growing = False
+            step = step * 2 if growing else step // 2
+        total, start = total + spent, end
+        parts.append((parts[-1][1] if parts else 0, end))
+    return total, tuple(parts)

@@ -21,8 +21,7 @@ from fuseflow.fusion.region_trees import RegionTrees
 from fuseflow.fusion.tree import Reduction, Tree, TreeTable, View, views
 
 CopyCost = Callable[[str], float]
-"""A function that returns the expected number of stored values of a tensor, which is the cost of a copy. It is infinite if the
-tensor cannot be copied."""
+"""Returns the cost of a copy of a tensor: its expected number of stored values, infinite if it cannot be copied."""
 
 
 def break_cycles(
@@ -41,16 +40,13 @@ def break_cycles(
     while cycle := shortest_cycle(graph := constrain(fused)):
         position = {v: p for p, v in enumerate(fused.indices)}
 
-        def cost(
-            edge: tuple[str, str], graph: nx.DiGraph[str] = graph, position: dict[str, int] = position
-        ) -> tuple[float, bool]:
-            reversed_edge = position[edge[0]] > position[edge[1]]  # of equal ones, that which stands against the program
-            return sum(_price(source, price) for source in dict.fromkeys(graph.edges[edge]["by"])), not reversed_edge
-
-        edge = min(cycle, key=cost)
-        if math.isinf(cost(edge)[0]):
+        sources = {edge: dict.fromkeys(graph.edges[edge]["by"]) for edge in cycle}
+        costs = {edge: sum(_price(source, price) for source in by) for edge, by in sources.items()}
+        # of equally expensive edges, the first that stands against the program
+        edge = min(cycle, key=lambda edge: (costs[edge], position[edge[0]] <= position[edge[1]]))
+        if math.isinf(costs[edge]):
             refuse_cycle(graph, region)
-        for source in dict.fromkeys(graph.edges[edge]["by"]):
+        for source in sources[edge]:
             fused = _copied(fused, trees, source, taken)
     return fused
 
@@ -62,30 +58,19 @@ def _price(source: ConstraintSource, price: CopyCost) -> float:
 
 
 def _copied(fused: RegionTrees, trees: TreeTable, source: ConstraintSource, taken: Collection[str]) -> RegionTrees:
-    """Return the trees with a view read from a copy, or with a result permuted as it is written. `source` is the view, or the
-    result's name."""
+    """Return the trees with a view (`source`) read from a copy, or with a result of this name permuted as it is written."""
     if not isinstance(source, View):
         return replace(fused, permuted_results=(*fused.permuted_results, str(source)))
     name, count = f"{source.tensor}.copy", 1
     while name in taken or any(other.name == name for other in fused.copies):
         count += 1
         name = f"{source.tensor}.copy{count}"
-    copy = Copy(name, source.tensor, source.indices)
-    return replace(redirect_views(fused, trees, {source: name}), copies=(*fused.copies, copy))
-
-
-def redirect_views(fused: RegionTrees, trees: TreeTable, tensors: dict[View, str]) -> RegionTrees:
-    """Return the trees with some views reading other `tensors`."""
     memo: dict[Tree, Tree] = {}
-    keys = {(view.tensor, view.indices): name for view, name in tensors.items()}
-    merged: list[tuple[Reduction, str]] = []
-    results = tuple((name, indices, trees.rename(tree, {}, memo, tensors)) for name, indices, tree in fused.results)
-    for reduction, index in fused.merges:
-        node = memo.get(reduction, reduction)
-        assert isinstance(node, Reduction)
-        merged.append((node, index))
-    views = tuple((keys.get(key, key[0]), key[1]) for key in fused.views)
-    return replace(fused, results=results, views=views, merges=tuple(merged))
+    for tree in fused.trees:
+        trees.rename(tree, {}, memo, {source: name})
+    key = source.tensor, source.indices
+    views = tuple((name, source.indices) if view == key else view for view in fused.views)
+    return replace(fused.renewed(memo), views=views, copies=(*fused.copies, Copy(name, *key)))
 
 
 def copy_all(fused: RegionTrees, trees: TreeTable, stored: Mapping[str, TensorType], taken: Collection[str]) -> RegionTrees:
@@ -104,8 +89,8 @@ def requires_copy(copy: Copy, source: TensorType, loops: Sequence[str]) -> bool:
 
 def remove_copy(region: FusedRegion, copy: Copy, source: TensorType) -> FusedRegion:
     """Return the region with `source` read in place of a copy that is not needed."""
-    copies = tuple(c for c in region.copies if c is not copy)
-    return _reread(region, {copy.name: source.name}, copies, {**region.stored, source.name: source})
+    others = tuple(c for c in region.copies if c is not copy)
+    return _reread(region, {copy.name: source.name}, others, {**region.stored, source.name: source})
 
 
 def stored_copy_name(copy: Copy, loops: tuple[str, ...], taken: Collection[str]) -> str:
@@ -118,9 +103,7 @@ def stored_copy_name(copy: Copy, loops: tuple[str, ...], taken: Collection[str])
 
 def name_copies(region: FusedRegion, taken: Collection[str]) -> FusedRegion:
     """Return the region with each copy named for the order in which it is stored (`A.copy_1_0`), so that equal copies are one tensor.
-
-    `taken` are the names of the program, which no copy may have.
-    """
+    No copy may have a name in `taken`."""
     names = {copy.name: stored_copy_name(copy, region.order, taken) for copy in region.copies}
     if not names:
         return region

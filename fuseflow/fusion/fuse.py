@@ -17,30 +17,27 @@ from fuseflow.errors import FusionError, did_you_mean
 from fuseflow.fusion.copies import CopyCost, break_cycles, copy_all
 from fuseflow.fusion.global_iteration import hoist_sums
 from fuseflow.fusion.inline import MOST_PLACES, Inliner
+from fuseflow.fusion.linear_extensions import LoopOrder
 from fuseflow.fusion.order_graph import (
     AskedOrder,
     Constraint,
+    Precedence,
     build_order_graph,
-    order_constraints,
     refuse_cycle,
     refuse_order,
     with_storage_order,
 )
-from fuseflow.fusion.order_sampling import LoopOrder
-from fuseflow.fusion.order_search import ComparedOrders, CostBound, compare_orders
+from fuseflow.fusion.order_search import ComparedOrders, CostBound, OrderRules, compare_orders
 from fuseflow.fusion.orders import MAX_CANDIDATES, OrderCandidate, OrderCost, enumerate_orders, first_order
-from fuseflow.fusion.precedence import Precedence
 from fuseflow.fusion.refusal import attempt
-from fuseflow.fusion.region import FusedRegion, RegionOutput
-from fuseflow.fusion.region_trees import RegionTrees
-from fuseflow.fusion.starting_orders import OrderRules
-from fuseflow.fusion.tree import Reduction, Tree, implicit_values, nodes
+from fuseflow.fusion.region import FusedRegion, RegionOutput, only_names, to_region_names
+from fuseflow.fusion.region_trees import RegionTrees, order_constraints
+from fuseflow.fusion.tree import Reduction, implicit_values, nodes
 from fuseflow.fusion.view_merging import RefusedPairs, ViewMerger
 
 MergePolicy: TypeAlias = Literal["early", "late", "lean", "never"]
-"""When the views of one tensor are merged: `early`, before their producers are expanded; `late`, when all constraints are known; `lean`,
-early, but not where a producer would run again for it; or `never`.
-"""
+"""When the views of one tensor are merged: `early`, before their producers are expanded; `late`, when all constraints are known;
+`lean`, early, but not where a producer would run again for it; or `never`."""
 
 
 class RegionCost(Protocol):
@@ -101,33 +98,32 @@ def fuse(
     fuser = _Fuser(name, program.declared, stored, uncopied, frozenset(pinned), price, inliner, merge == "lean", not chain)
     fused = fuser.inlined(results, merging=merge in ("early", "lean") and iteration == "factored")
     if iteration == "global":
-        fused = fuser.hoist_sums(fused)
+        fused = hoist_sums(fused, inliner.trees)
     if merge != "never":
         fused = fuser.merge_views(fused)
     if free:
-        fused = copy_all(fused, fuser.inliner.trees, fuser.readable(fused), fuser.taken)
-    unordered_graph = fuser.constraints(fused)
-    refuse_cycle(unordered_graph, name)
-    user_order = check_region_names(chain, name, fuser.alone, fused.indices)
+        fused = copy_all(fused, inliner.trees, fuser.readable(fused), fuser.taken)
+    graph = fuser.graph(fused)
+    refuse_cycle(graph, name)
+    user_order = check_region_names(chain, name, only_names(tuple(members), inliner.local_names), fused.indices)
     if price is None and set(user_order) == set(fused.indices):
-        refuse_order(unordered_graph, user_order, name, islice(enumerate_orders(unordered_graph, fused.indices), SHOWN_ORDERS))
+        refuse_order(graph, user_order, name, islice(enumerate_orders(graph, fused.indices), SHOWN_ORDERS))
     ordered = fuser.acyclic(fused, user_order)
-    graph = unordered_graph
     if user_order or ordered is not fused:
-        fused, graph = ordered, fuser.constraints(ordered, user_order)
+        fused, graph = ordered, fuser.graph(ordered, user_order)
         refuse_cycle(graph, name)
     readable = fuser.readable(fused)
     return FusedRegion(
         name=name,
         einsums=tuple(members),
         results=fuser.results(fused),
-        sizes={v: fuser.inliner.sizes[v] for v in fused.indices},
+        sizes={v: inliner.sizes[v] for v in fused.indices},
         stored={name: readable[name] for name in (*(v.tensor for v in fused.leaves), *(c.source for c in fused.copies))},
-        fill=implicit_values(fused.trees, readable, fuser.inliner.sizes),
+        fill=implicit_values(fused.trees, readable, inliner.sizes),
         merges=fused.merges,
         constraints=graph,
-        local_names=fuser.inliner.local_names,
-        repeated=frozenset(e for e, tables in fuser.inliner.tables.items() if len(tables) > 1),
+        local_names=inliner.local_names,
+        repeated=frozenset(e for e, tables in inliner.tables.items() if len(tables) > 1),
         copies=fused.copies,
         asked=fuser.asked(fused),
     )
@@ -147,7 +143,8 @@ def _refuse_materialized(region: str, einsums: Collection[Einsum]) -> None:
 @dataclass(frozen=True, slots=True)
 class _Fuser:
     """The steps of Algorithm 1 on one region, with the values that all of them need. `uncopied` declares the tensors that trees
-    may read except copies: stored tensors, and Einsums that are not expanded yet."""
+    may read except copies: stored tensors, and Einsums that are not expanded yet. `orders` says whether Einsums keep the loop
+    orders that the user wrote with them: not if the user ordered the region."""
 
     region: str
     declared: Mapping[str, TensorType]
@@ -157,12 +154,12 @@ class _Fuser:
     price: CopyCost | None
     inliner: Inliner
     lean: bool
-    orders: bool = True
+    orders: bool
     refused: RefusedPairs = field(default_factory=set)
 
     def inlined(self, results: Sequence[str], merging: bool) -> RegionTrees:
-        """Return the trees of these results with every Einsum expanded, consumers first. If `merging`, an Einsum with several
-        views has these merged before it is expanded."""
+        """Return the trees of these results with every Einsum expanded, consumers first. If `merging`, an Einsum with several views has
+        these merged before it is expanded."""
         fused = RegionTrees()
         for einsum in reversed(tuple(self.inliner.einsums.values())):
             if einsum.name in results:
@@ -172,22 +169,16 @@ class _Fuser:
             fused = self.acyclic(self.inliner.expand(fused, einsum))
         return fused
 
-    def hoist_sums(self, fused: RegionTrees) -> RegionTrees:
-        """Return the trees with their sums hoisted, so that there is one iteration space."""
-        memo: dict[Tree, Tree] = {}
-        results = tuple((name, indices, hoist_sums(tree, self.inliner.trees, memo)) for name, indices, tree in fused.results)
-        merged = tuple((node, v) for r, v in fused.merges if isinstance(node := memo[r], Reduction))
-        return replace(fused, results=results, merges=merged)
-
     def merge_views(self, fused: RegionTrees) -> RegionTrees:
         """Return the trees with views merged where that makes them equal; as they are if the constraints have a cycle."""
         inliner = self.inliner
         merger = ViewMerger(inliner.trees, inliner.sizes, inliner.einsums, self.precedence, self.refused, self.lean)
-        if not merger.applies_to(fused) or self.precedence(fused) is None:
+        may_merge = self.lean or any(merger.pairs(reduction, fused) for reduction in fused.reductions)
+        if not may_merge or self.precedence(fused) is None:
             return fused
         merged = merger.merge(fused)
         present = {*merged.indices, *(v for _, indices in merged.views for v in indices)}
-        freed = self.inliner.rename(dict(merged.renamings), present)
+        freed = inliner.rename(dict(merged.renamings), present)
         self.refused.difference_update([pair for pair in self.refused if not freed.isdisjoint(pair)])
         return replace(merged, renamings=())
 
@@ -195,8 +186,8 @@ class _Fuser:
         """Return the trees with copies wherever the constraints contradict each other or the order that the user asked for."""
         if self.price is None or (not user_order and self.precedence(fused) is not None):
             return fused
-        constrain = lambda trial: self.constraints(trial, user_order)  # noqa: E731
-        acyclic = break_cycles(fused, self.inliner.trees, constrain, self.price, self.taken, self.region)
+        graph = partial(self.graph, user_order=user_order)
+        acyclic = break_cycles(fused, self.inliner.trees, graph, self.price, self.taken, self.region)
         if acyclic is not fused:
             self.refused.clear()  # there are fewer constraints now
         return acyclic
@@ -206,24 +197,21 @@ class _Fuser:
         """The names that no copy may have."""
         return {*self.declared, *self.stored}
 
-    @property
-    def alone(self) -> Mapping[str, str]:
-        """The region's names of the indices of its only Einsum, by the Einsum's names: the user may order the region in either.
-        It is empty for several Einsums."""
-        return next(iter(self.inliner.local_names.values()), {}) if len(self.inliner.einsums) == 1 else {}
-
     def asked(self, fused: RegionTrees) -> tuple[AskedOrder, ...]:
-        """Return the orders that the user wrote with the Einsums; none if the user ordered the region."""
+        """Return the orders that the user wrote with the Einsums, as far as they count."""
         return self.inliner.asked(fused) if self.orders else ()
 
-    def constraints(self, fused: RegionTrees, user_order: tuple[str, ...] = ()) -> nx.DiGraph[str]:
-        """Return the order graph of the trees, with the orders that the user asked for."""
-        return region_order_graph(fused, self.declared, self.readable(fused), self.pinned, user_order, self.asked(fused))
+    def constraints(self, fused: RegionTrees, user_order: tuple[str, ...] = ()) -> Iterator[Constraint]:
+        """Yield the constraints of the trees, with those of an order that the user asked for."""
+        return order_constraints(fused, self.declared, self.readable(fused), self.pinned, user_order, self.asked(fused))
+
+    def graph(self, fused: RegionTrees, user_order: tuple[str, ...] = ()) -> nx.DiGraph[str]:
+        """Return the order graph of the trees."""
+        return build_order_graph(fused.indices, self.constraints(fused, user_order))
 
     def precedence(self, fused: RegionTrees) -> Precedence | None:
         """Return the order graph of the trees without the reasons of its edges, or None if it has a cycle."""
-        edges = region_constraints(fused, self.declared, self.readable(fused), self.pinned, asked=self.asked(fused))
-        return Precedence.of((edge.above, edge.below) for edge in edges)
+        return Precedence.of((edge.above, edge.below) for edge in self.constraints(fused))
 
     def readable(self, fused: RegionTrees) -> Mapping[str, TensorType]:
         """Return the declarations of all tensors that the trees may read: the `uncopied` ones, and copies whose order is not chosen yet."""
@@ -241,50 +229,10 @@ class _Fuser:
         return tuple(outputs)
 
 
-def region_order_graph(
-    fused: RegionTrees,
-    declared: Mapping[str, TensorType],
-    stored: Mapping[str, TensorType],
-    pinned: Collection[str],
-    user_order: tuple[str, ...] = (),
-    asked: tuple[AskedOrder, ...] = (),
-) -> nx.DiGraph[str]:
-    """Return the order graph of the trees of a region. `declared` has the formats of the `pinned` results, and `stored` the formats of
-    tensors that are read. `user_order` is the order that the user asked for, and `asked` are the orders that Einsums are written with.
-    """
-    return build_order_graph(fused.indices, region_constraints(fused, declared, stored, pinned, user_order, asked))
-
-
-def region_constraints(
-    fused: RegionTrees,
-    declared: Mapping[str, TensorType],
-    stored: Mapping[str, TensorType],
-    pinned: Collection[str],
-    user_order: tuple[str, ...] = (),
-    asked: tuple[AskedOrder, ...] = (),
-) -> Iterator[Constraint]:
-    """Yield the constraints of the order graph of the trees of a region. The arguments are as for `region_order_graph`."""
-    pinned_orders = [
-        (name, tuple(indices[d] for d in format.order), format.short())
-        for name, indices, _ in fused.results
-        if name in pinned and name not in fused.permuted_results and (format := declared[name].format) is not None
-    ]
-    orders = [(f"the schedule orders {','.join(user_order)}", user_order)]
-    return order_constraints(fused.leaves, stored, fused.merges, pinned_orders, orders, fused.selections, asked)
-
-
-def to_region_names(chain: tuple[str, ...], local: Mapping[str, str], indices: tuple[str, ...]) -> tuple[str, ...]:
-    """Return the index names in `chain`, which a user wrote, as names of the region. They may be the `local` names of its only
-    Einsum, unless that reduces a name twice."""
-    names = tuple(local.get(v, v) for v in chain)
-    return chain if len(set(names)) < len(names) and set(chain) <= set(indices) else names
-
-
 def check_region_names(
     chain: tuple[str, ...], region: str, local: Mapping[str, str], indices: tuple[str, ...]
 ) -> tuple[str, ...]:
-    """Return the result of `to_region_names`. Raises `FusionError` for an index that does not exist, and for one that is named
-    twice."""
+    """Return the result of `to_region_names`. Raises `FusionError` for an index that does not exist, or is named twice."""
     names = to_region_names(chain, local, indices)
     for name, v in zip(chain, names, strict=True):
         if v not in indices:

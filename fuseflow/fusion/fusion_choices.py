@@ -11,16 +11,14 @@ cheaper one is taken.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
+from itertools import product, starmap
 from typing import Literal, TypeAlias
 
-from fuseflow.einsum.nodes import Program, TensorType
-from fuseflow.einsum.verify import Extents
 from fuseflow.errors import PlacesError
 from fuseflow.fusion.copies import CopyCost
-from fuseflow.fusion.fuse import MergePolicy, RegionCost, fuse, to_region_names
-from fuseflow.fusion.inline import MOST_PLACES
+from fuseflow.fusion.fuse import MergePolicy, RegionCost
 from fuseflow.fusion.refusal import Refusal, attempt
 from fuseflow.fusion.region import FusedRegion
 
@@ -30,13 +28,11 @@ constrains the loops, so that every order is possible (`free`)."""
 
 MERGE_POLICIES: tuple[MergePolicy, ...] = ("lean", "early", "late", "never")
 """The policies of merging views, in the order in which they are tried: first the one that runs no producer again, then the fast
-one, then the one that sees all constraints, then the one with the most freedom.
-"""
+one, then the one that sees all constraints, then the one with the most freedom."""
 FEW_REPEATS = 2.0
 """No more views are merged in a region that does at most this many times the work of its producers, each run once. (More merges
 change something in 61 regions of models and 41 random ones, and gain more than 13 % in 9. Eight of these repeat their work 14 to
-15,896 times. The ninth, a random one of 11 nodes, does 1.4 times the work, and would take a quarter: this rule misses it.)
-"""
+15,896 times. The ninth, a random one of 11 nodes, does 1.4 times the work, and would take a quarter: this rule misses it.)"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,29 +56,21 @@ class FusionCandidate:
 class FusionProblem:
     """A region to be fused, with the facts and functions that the search for a way to fuse it needs.
 
-    `stored` declares the tensors in memory, and `price` returns the number of values that a tensor stores. `pins` are the sets of
-    results that should keep their declared mode order, the best first. `copies` are the rules of copying that are allowed, in the
-    order in which they are tried. `choose_order` puts a fused region into its best order, and `cost` ranks it; both may refuse
-    with a `FusionError`. `repeats` returns the work of a region in its order, divided by the work of its producers, each run
-    once. `extents` are the extents of the program, if they are known already. Consumers of an Einsum in `dropped` that is no
-    result get only its entries that are not 0. No Einsum is computed in more places than `most_places`.
+    `fuse` is the function `fusion.fuse` of this region, which still takes the arguments of one way. `price` returns the number of
+    values that a tensor stores. `pins` are the sets of results that should keep their declared mode order, the best first. `copies`
+    are the rules of copying that are allowed, in the order in which they are tried. `choose_order` puts a fused region into its
+    best order, and `cost` ranks it; both may refuse with a `FusionError`. `repeats` returns the work of a region in its order,
+    divided by the work of its producers, each run once. `one_space` says that the region is one iteration space.
     """
 
-    program: Program
-    region: str
-    einsums: tuple[str, ...]
-    results: tuple[str, ...]
-    stored: Mapping[str, TensorType]
+    fuse: Callable[..., FusedRegion]
     price: CopyCost
     pins: tuple[frozenset[str], ...]
     copies: tuple[CopyRule, ...]
-    iteration: str
     choose_order: Callable[[FusedRegion], FusedRegion]
     cost: RegionCost
     repeats: Callable[[FusedRegion], float] = lambda region: math.inf
-    extents: Extents | None = None
-    dropped: frozenset[str] = frozenset()
-    most_places: int = MOST_PLACES
+    one_space: bool = False
 
 
 @dataclass(slots=True)
@@ -97,8 +85,12 @@ class WaysToFuse:
 
     def fuse(self, choice: FusionChoice) -> FusedRegion | Refusal:
         """Return the region fused in one way; its loops are not ordered yet."""
+        problem = self.problem
         if choice not in self.fused:
-            self.fused[choice] = attempt(apply_choice, self.problem, choice, self.chain)
+            price, free = None if choice.copies == "never" else problem.price, choice.copies == "free"
+            self.fused[choice] = attempt(
+                problem.fuse, chain=self.chain, pinned=choice.pinned, merge=choice.merge, price=price, free=free
+            )
         return self.fused[choice]
 
     def order(self, choice: FusionChoice) -> FusedRegion | Refusal:
@@ -124,63 +116,33 @@ class WaysToFuse:
         assert isinstance(refusal, Refusal)
         return refusal
 
-    def rank(self, candidate: FusionCandidate) -> float:
-        """Return the rank of the cost of a way in its best order."""
-        return self.problem.cost(candidate.region).rank
-
 
 def search(problem: FusionProblem, order: tuple[str, ...] = ()) -> FusionCandidate | Refusal:
-    """Return the region fused in the best way, in its best order; with an `order` of the user, in the best way with that order.
-    If there is none, return the refusal of the way with the fewest wishes.
-
-    The best way is the first that can be lowered. If that repeats much work, or the region is one iteration space, it is the
-    first with more views merged, where that is expected to cost less.
-    """
+    """Return the region fused in the best way, in its best order; with an `order` of the user, in the first way that allows it.
+    If there is none, return the refusal of the way with the fewest wishes."""
     if order:
         return WaysToFuse(problem, order).first(merge_policies_for(problem, order))
     return best_way(WaysToFuse(problem))
 
 
 def best_way(ways: WaysToFuse) -> FusionCandidate | Refusal:
-    """Return the best way if the user asked for no order."""
+    """Return the best way if the user asked for no order: the first that can be lowered. If that repeats much work, or the region
+    is one iteration space, it is the first with more views merged, where that is expected to cost less."""
     lean = ways.first(MERGE_POLICIES)
     if isinstance(lean, Refusal) or lean.choice.merge != "lean":
         return lean
-    if ways.problem.iteration == "factored" and ways.problem.repeats(lean.region) <= FEW_REPEATS:
+    if not ways.problem.one_space and ways.problem.repeats(lean.region) <= FEW_REPEATS:
         return lean
     merged = ways.fuse(replace(lean.choice, merge="early"))
     if not isinstance(merged, Refusal) and len(merged.indices) == len(lean.region.indices):
         return lean  # no producer would have run again
-    other = ways.first(MERGE_POLICIES[1:])
-    return lean if isinstance(other, Refusal) or ways.rank(lean) <= ways.rank(other) else other
-
-
-def apply_choice(problem: FusionProblem, choice: FusionChoice, order: tuple[str, ...] = ()) -> FusedRegion:
-    """Return the region fused in one way; its loops are not ordered yet. Raises `FusionError` if it cannot be."""
-    return fuse(
-        problem.program,
-        problem.region,
-        problem.einsums,
-        problem.results,
-        problem.stored,
-        chain=order,
-        pinned=choice.pinned,
-        merge=choice.merge,
-        iteration=problem.iteration,
-        price=None if choice.copies == "never" else problem.price,
-        free=choice.copies == "free",
-        extents_by_einsum=problem.extents,
-        dropped=problem.dropped,
-        most_places=problem.most_places,
-    )
+    other, cost = ways.first(MERGE_POLICIES[1:]), ways.problem.cost
+    return lean if isinstance(other, Refusal) or cost(lean.region).rank <= cost(other.region).rank else other
 
 
 def fusion_choices(problem: FusionProblem, merges: Iterable[MergePolicy]) -> tuple[FusionChoice, ...]:
     """Return the ways to fuse the region, best first."""
-    combinations = (
-        FusionChoice(copies, merge, pinned) for copies in problem.copies for merge in merges for pinned in problem.pins
-    )
-    return tuple(dict.fromkeys(combinations))
+    return tuple(dict.fromkeys(starmap(FusionChoice, product(problem.copies, merges, problem.pins))))
 
 
 def merge_policies_for(problem: FusionProblem, order: tuple[str, ...]) -> tuple[MergePolicy, ...]:
@@ -206,6 +168,5 @@ def merge_policies_for(problem: FusionProblem, order: tuple[str, ...]) -> tuple[
 
 def has_loops(fused: FusedRegion, order: tuple[str, ...]) -> bool:
     """Return whether the names of an order are distinct loops of the region."""
-    local = fused.local_names.get(fused.einsums[0], {}) if len(fused.einsums) == 1 else {}
-    names = to_region_names(order, local, fused.indices)
+    names = fused.own_names(order)
     return len(set(names)) == len(names) and set(names) <= set(fused.indices)

@@ -10,48 +10,30 @@ reassociated, so that rounding differs, and infinities and NaN may differ too.
 
 from __future__ import annotations
 
-from typing import assert_never
+from collections.abc import Mapping
 
-from fuseflow.fusion.tree import (
-    Constant,
-    Operation,
-    Reduction,
-    Selection,
-    Tree,
-    TreeTable,
-    View,
-    all_indices,
-    free_indices,
-    nodes,
-)
+from fuseflow.fusion.region_trees import RegionTrees
+from fuseflow.fusion.tree import Operation, Reduction, Tree, TreeTable, all_indices, free_indices
 
 LINEAR_OPERANDS: dict[str, tuple[int, ...]] = {"mul": (0, 1), "div": (0,), "neg": (0,), "copy": (0,)}
 """The operators that a sum moves out of, with the positions of the operands from which it does."""
 
 
-def hoist_sums(tree: Tree, trees: TreeTable, memo: dict[Tree, Tree]) -> Tree:
-    """Return `tree` with its sums moved as far out as possible; `memo` maps old nodes to new ones, and is filled."""
-    for node in nodes(tree):
-        if node not in memo:
-            memo[node] = _moved(node, trees, memo)
-    return memo[tree]
+def hoist_sums(fused: RegionTrees, trees: TreeTable) -> RegionTrees:
+    """Return the trees of a region with their sums moved as far out as possible, so that there is one iteration space."""
+    memo: dict[Tree, Tree] = {}
+    for node in fused.nodes:
+        memo[node] = _moved(node, trees, memo)
+    return fused.renewed(memo)
 
 
-def _moved(node: Tree, trees: TreeTable, memo: dict[Tree, Tree]) -> Tree:
-    match node:
-        case Operation():
-            return _out_of(trees.op(node.name, tuple(memo[a] for a in node.args)), trees)
-        case Reduction():
-            body = memo[node.body]
-            if isinstance(body, Reduction) and body.op == node.op and not set(body.over) & set(node.over):
-                return trees.reduction(node.op, (*node.over, *body.over), node.free, body.body, node.label)
-            return trees.reduction(node.op, node.over, node.free, body, node.label)
-        case Selection():
-            return trees.selection(node.rule, node.over, node.free, memo[node.body], node.label)
-        case View() | Constant():
-            return node
-        case unknown:
-            assert_never(unknown)
+def _moved(node: Tree, trees: TreeTable, memo: Mapping[Tree, Tree]) -> Tree:
+    new = trees.rebuilt(node, memo)
+    if isinstance(new, Reduction):
+        body = new.body
+        if isinstance(body, Reduction) and body.op == new.op and not set(body.over) & set(new.over):
+            return trees.reduction(new.op, (*new.over, *body.over), new.free, body.body, new.label)
+    return _out_of(new, trees)
 
 
 def _out_of(node: Tree, trees: TreeTable) -> Tree:

@@ -49,8 +49,7 @@ class Inliner:
         return {name: tables[0] for name, tables in self.tables.items()}
 
     def asked(self, fused: RegionTrees) -> tuple[AskedOrder, ...]:
-        """Return the orders that the user wrote with the Einsums, for each view that was expanded, with only the loops that still
-        exist."""
+        """Return the orders that the user wrote with the Einsums, for each expanded view, with the loops that still exist."""
         orders: dict[AskedOrder, None] = {}
         names, present = dict(fused.renamings), frozenset(fused.indices)
         for einsum in self.einsums.values():
@@ -61,8 +60,8 @@ class Inliner:
         return tuple(order for order in orders if len(order.indices) > 1)
 
     def write(self, fused: RegionTrees, einsum: ein.Einsum) -> RegionTrees:
-        """Return the trees with this Einsum as a result. Its index names are kept if no other index has them; an Einsum that is
-        also an operand takes the indices of its first view."""
+        """Return the trees with this Einsum as a result, under its own index names if no other index has them. An Einsum that is also an
+        operand takes the indices of its first view."""
         extents = self.extents[einsum.name]
         view_indices = [indices for tensor, indices in fused.views if tensor == einsum.name]
         indices = (
@@ -96,9 +95,7 @@ class Inliner:
             self.tables.setdefault(einsum.name, []).append(table)
         bodies = dict(memo)
         self.trees.rename_all(fused.nodes, {}, memo, replaced=einsum.name)
-        results = tuple([(name, indices, memo[tree]) for name, indices, tree in fused.results])
-        merged = tuple((node, v) for r, v in fused.merges if isinstance(node := memo.get(r, r), Reduction))
-        expanded = replace(fused, results=results, views=tuple(self._views), merges=merged)
+        expanded = replace(fused.renewed(memo), views=tuple(self._views))
         if any(isinstance(body, Constant) for body in bodies.values()):
             return expanded  # operators on constants are folded, and their operands are not in the trees
         return expanded.visiting(
@@ -106,8 +103,7 @@ class Inliner:
         )
 
     def rename(self, names: Mapping[str, str], present: Collection[str]) -> set[str]:
-        """Record the new `names` of indices. Return the old names that are not among the `present` indices any more: these may be
-        used again."""
+        """Record new `names` of indices. Return the old names that are not `present` any more: they may be used again."""
         for table in (table for tables in self.tables.values() for table in tables):
             table.update({v: names[w] for v, w in table.items() if w in names})
         freed = set(names).difference(present)
@@ -165,8 +161,7 @@ class Inliner:
         return self._reductions[key]
 
     def label(self, einsum: ein.Einsum, node: ein.Reduce) -> str:
-        """Return the name of a reduction. Only equal reductions of an Einsum share it: nodes of one name are views of one
-        producer."""
+        """Return the name of a reduction. Only equal ones of an Einsum share it: nodes of one name are views of one producer."""
         if node is einsum.body:
             return einsum.name
         reductions = [n for n in ein.walk(einsum.body) if isinstance(n, ein.Reduce) and n.op == node.op and n is not einsum.body]
@@ -182,8 +177,7 @@ def free_label(wanted: str, einsums: Collection[str]) -> str:
 
 
 def plain_index_names(einsum: ein.Einsum, indices: tuple[ein.Index, ...]) -> tuple[str, ...]:
-    """Return the names of indices. Raises `FusionError` for a split index, which has no streams yet: such a program can be
-    interpreted, but not lowered."""
+    """Return names of indices. Raises `FusionError` for a split: such a program can be interpreted, and not lowered."""
     for index in indices:
         if isinstance(index, ein.Split):
             raise FusionError(

@@ -14,13 +14,45 @@ They say which orders are worth a table; the cost of an order follows from its t
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from fuseflow.fusion.completion import Completion
-from fuseflow.fusion.order_sampling import LoopOrder
-from fuseflow.fusion.tree import Operation, Producer, Reduction, Tree, View, free_indices, nodes
+from fuseflow.fusion.linear_extensions import LoopOrder
+from fuseflow.fusion.tree import Operation, Producer, Reduction, Selection, Tree, View, free_indices, nodes
+
+
+@dataclass(frozen=True, slots=True)
+class Completion:
+    """The rule that says before which loop of a nest a producer in its body must be complete (rule L4 of the lowering contract).
+    Tables are built by it, too.
+
+        m[i] = max(k) X[i, k];  Y[i, j] = X[i, j] - m[i]        in order i,k,j the maximum is complete before loop j
+
+    `place` has the position of each loop in one order. The indices in `single` need no loop.
+    """
+
+    place: Mapping[str, int]
+    single: frozenset[str] = frozenset()
+
+    def awaited(self, node: Producer) -> tuple[str, ...]:
+        """Return the indices before whose loops a producer must be complete: for a threshold, only its innermost index."""
+        if isinstance(node, Selection) and not node.over:
+            return (max(node.free, key=self.place.__getitem__),) if node.free else ()
+        return tuple([v for v in node.over if v not in self.single]) if self.single else node.over
+
+    def is_due(self, node: Producer, v: str, run: Collection[str]) -> bool:
+        """Return whether a producer must be complete before loop `v` of a nest. `run` has the loops outside of `v`.
+
+        A reduction is due at one of its indices once a reduction index is at or before it, and at an index that it lacks only if
+        it is a plain value by then. Otherwise it is carried: it runs again inside that loop. A selection is due like a reduction
+        over the indices along which it compares.
+        """
+        place, at = self.place, self.place[v]
+        if not any(place[r] <= at for r in self.awaited(node)):
+            return False
+        return v in node.free or v in node.over or all(w in run or w in self.single for w in node.free)
 
 
 class NestPlace(NamedTuple):
@@ -43,15 +75,6 @@ class NestWork(NamedTuple):
     inside: tuple[NestPlace, ...]
 
 
-class TreeFacts(NamedTuple):
-    """The facts about the nodes of a region: the `free` indices of each (those of its value), the share of the coordinates of
-    each index that each view has `stored`, and the `bodies` of the nests so far."""
-
-    free: Mapping[Tree, tuple[str, ...]]
-    stored: Mapping[View, Mapping[str, float]]
-    bodies: dict[Tree, NestBody]
-
-
 @dataclass(frozen=True, slots=True)
 class NestBody:
     """The body of a nest. `loops` are the loops of the nest, and `over` those that it reduces. `streams` has the number of
@@ -68,23 +91,31 @@ class NestBody:
     below: frozenset[str]
 
     @classmethod
-    def of(cls, tree: Tree, loops: tuple[str, ...], over: tuple[str, ...], facts: TreeFacts) -> NestBody:
-        """Return the body of a nest that has these `loops` and reduces the loops `over`."""
-        streams, shares, values = dict.fromkeys(loops, 1), dict[str, float](), dict[tuple[str, ...], int]()
+    def of(
+        cls,
+        tree: Tree,
+        loops: tuple[str, ...],
+        over: tuple[str, ...],
+        free: Mapping[Tree, tuple[str, ...]],
+        stored: Mapping[View, Mapping[str, float]],
+        bodies: Mapping[Tree, NestBody],
+    ) -> NestBody:
+        """Return the body of a nest that has these `loops` and reduces the loops `over`. `free` has the indices of the value of
+        each node, `stored` the shares of coordinates that views store, and `bodies` the nests of the producers inside."""
+        streams, shares, values = dict.fromkeys(loops, 1), dict[str, float](), Counter[tuple[str, ...]]()
         body = nodes(tree, below=lambda node: () if isinstance(node, Producer) else node.operands)
-        producers, below = tuple([node for node in body if isinstance(node, Producer)]), {*loops}
+        producers = tuple([node for node in body if isinstance(node, Producer)])
         for node in body:
-            indices = facts.free[node]
+            indices = free[node]
             if isinstance(node, View | Producer):
                 for v in indices:
                     streams[v] += 1
             if isinstance(node, View | Operation):
-                values[indices] = values.get(indices, 0) + (2 if isinstance(node, Operation) else 1)
-            for v, share in facts.stored[node].items() if isinstance(node, View) else ():
+                values[indices] += 2 if isinstance(node, Operation) else 1
+            for v, share in stored[node].items() if isinstance(node, View) else ():
                 shares[v] = shares.get(v, 1.0) * share
-        for node in producers:
-            below |= facts.bodies[node].below
-        return cls(loops, frozenset(over), producers, streams, shares, values, frozenset(below))
+        below = frozenset(loops).union(*[bodies[node].below for node in producers])
+        return cls(loops, frozenset(over), producers, streams, shares, values, below)
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,15 +138,16 @@ class RegionWork:
         """Return the nests of a region. Its results have these indices and trees, its loops these sizes, and its views store these shares
         of the coordinates of their indices."""
         roots = tuple([tree for _, tree in results])
-        facts = TreeFacts(free_indices(*roots), stored, {})
+        free, bodies = free_indices(*roots), dict[Tree, NestBody]()
         for node in nodes(*roots):
             if isinstance(node, Producer):
                 over = node.over if isinstance(node, Reduction) else ()
-                facts.bodies[node] = NestBody.of(node.body, tuple(dict.fromkeys((*node.free, *node.over))), over, facts)
+                own = tuple(dict.fromkeys((*node.free, *node.over)))
+                bodies[node] = NestBody.of(node.body, own, over, free, stored, bodies)
         for indices, tree in results:
-            if tree not in facts.bodies:
-                facts.bodies[tree] = NestBody.of(tree, indices, (), facts)
-        return cls(facts.bodies, roots, sizes)
+            if tree not in bodies:
+                bodies[tree] = NestBody.of(tree, indices, (), free, stored, bodies)
+        return cls(bodies, roots, sizes)
 
     def __call__(self, order: LoopOrder) -> tuple[float, float]:
         """Return the elements of the busiest stream and of all streams in an order."""
@@ -126,8 +158,7 @@ class RegionWork:
         return max([nest.busiest for nest in nests.values()]), sum([nest.work for nest in nests.values()])
 
     def repeats(self, order: LoopOrder) -> float:
-        """Return how many times the work of its producers, each run once, a region does in an order. Producers of one label count
-        as one."""
+        """Return the work of a region over the work of its producers, each label run once."""
         rule, once = Completion({v: p for p, v in enumerate(order)}), dict[str | Tree, float]()
         for tree in self.bodies:
             work = self._take(self._place(tree, 1.0, {}, order), rule, order, {}).work
@@ -194,13 +225,10 @@ class RegionWork:
                 new *= self.sizes[w] * (1 - (1 - self._share(w, count, old)) ** fibers)
                 old = count
                 left.append((w, new))
-        shares, above = dict[str, float](), outside
-        for v, count in left:
-            shares[v], above = self._share(v, count, above), count
-        return work, shares
+        runs_around = [outside, *(count for _, count in left)]
+        return work, {v: self._share(v, count, around) for (v, count), around in zip(left, runs_around, strict=False)}
 
     def _share(self, v: str, count: float, above: float) -> float:
-        """Return the share of the coordinates of loop `v` for which it runs, given its runs (`count`) and those of the loop
-        around it (`above`)."""
+        """Return the share of the coordinates of loop `v` for which it runs `count` times, inside a loop that runs `above` times."""
         full = above * self.sizes[v]
         return min(1.0, count / full) if full else 0.0

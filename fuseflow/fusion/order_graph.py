@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from itertools import pairwise
 from typing import NamedTuple, TypeAlias
 
@@ -12,7 +11,8 @@ import networkx as nx
 
 from fuseflow.einsum.nodes import TensorType
 from fuseflow.errors import FusionError, OrdersError, Span
-from fuseflow.fusion.tree import Reduction, Selection, View
+from fuseflow.fusion.linear_extensions import set_bits
+from fuseflow.fusion.tree import View
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,57 +48,8 @@ class Constraint(NamedTuple):
     why: Callable[[], str]
 
 
-def order_constraints(
-    views: Iterable[View],
-    stored: Mapping[str, TensorType],
-    merged: Iterable[tuple[Reduction, str]] = (),
-    results: Iterable[tuple[str, tuple[str, ...], str]] = (),
-    chains: Iterable[tuple[str, tuple[str, ...]]] = (),
-    selections: Iterable[Selection] = (),
-    asked: Iterable[AskedOrder] = (),
-) -> Iterator[Constraint]:
-    """Yield the pairs of loops of which one must enclose the other:
-
-    - every level stored above a compressed one encloses it: its fibers are reached through their references. Dense levels are
-      located and need nothing;
-    - every free index of a merged reduction encloses the index it was merged with: its value must exist when that loop starts;
-    - along each of `results`, (name, indices, format): the declared storage order of a result;
-    - along each of `chains`, (reason, indices): an order of the user;
-    - along the indices over which a selection compares, in its order, and into the first of them from its other indices;
-    - along each order in `asked`, which the user wrote with an Einsum.
-    """
-    for view in views:
-        for above, below in storage_edges(view.indices, stored[view.tensor]):
-            yield Constraint(above, below, view, partial(_storage_reason, view, stored))
-    for reduction, index in merged:
-        for v in reduction.free:
-            yield Constraint(v, index, None, partial("{} must be complete before loop {}".format, reduction, index))
-    for name, chain, format in results:
-        for above, below in pairwise(chain):
-            yield Constraint(above, below, name, partial("`{}` is to be stored {}".format, name, format))
-    for reason, chain in chains:
-        for above, below in pairwise(chain):
-            yield Constraint(above, below, None, partial(str, reason))
-    for node in selections:
-        around = ((v, node.over[0]) for v in node.free if node.over and v not in node.over)
-        for above, below in (*around, *pairwise(node.over)):
-            yield Constraint(above, below, None, partial(_selection_reason, node))
-    for order in asked:
-        for above, below in pairwise(order.indices):
-            yield Constraint(above, below, order, partial(str, order))
-
-
-def _storage_reason(view: View, stored: Mapping[str, TensorType]) -> str:
-    return f"{view} is stored {show_storage_order(view, stored)}"
-
-
-def _selection_reason(node: Selection) -> str:
-    return f"{node} keeps {node.rule} over {', '.join(node.over)}"
-
-
 def build_order_graph(indices: Iterable[str], constraints: Iterable[Constraint]) -> nx.DiGraph[str]:
-    """Build the graph over `indices`. The attribute `why` of each edge is the reason that was yielded last, and `by` has all its
-    sources."""
+    """Build the graph over `indices`. Each edge has the last reason as `why`, and all its sources as `by`."""
     graph: nx.DiGraph[str] = nx.DiGraph()
     graph.add_nodes_from(indices)
     edges: dict[tuple[str, str], list[Constraint]] = {}
@@ -118,9 +69,7 @@ def storage_edges(indices: Sequence[str], tensor: TensorType) -> list[tuple[str,
 
 
 def with_storage_order(graph: nx.DiGraph[str], views: Iterable[View], stored: Mapping[str, TensorType]) -> nx.DiGraph[str]:
-    """Return the graph with edges along the levels of every view, dense levels too. Edges that contradict edges of earlier views
-    are left out.
-    """
+    """Return the graph with edges along all levels of every view, but for those that contradict earlier views."""
     extended = graph.copy()
     for view in views:
         format = stored[view.tensor].format
@@ -130,19 +79,19 @@ def with_storage_order(graph: nx.DiGraph[str], views: Iterable[View], stored: Ma
     return extended
 
 
-def show_storage_order(view: View, stored: Mapping[str, TensorType]) -> str:
-    """Return how the view's tensor is stored, in the view's indices: `i before k (csr)`. It is `anyhow` if it has no format."""
+def storage_reason(view: View, stored: Mapping[str, TensorType]) -> str:
+    """Return how the tensor of a view is stored, in the view's indices: `A[i, k] is stored i before k (csr)`."""
     format = stored[view.tensor].format
-    if format is None:
-        return "anyhow"
-    return " before ".join(view.indices[d] for d in format.order) + f" ({format.short()})"
+    assert format is not None
+    return f"{view} is stored {' before '.join(view.indices[d] for d in format.order)} ({format.short()})"
 
 
 def shortest_cycle(graph: nx.DiGraph[str]) -> list[tuple[str, str]]:
     """Return the edges of a shortest cycle (the first by name), empty if there is no cycle."""
     if nx.is_directed_acyclic_graph(graph):
         return []
-    cycle = min(nx.simple_cycles(graph, length_bound=_girth(graph)), key=sorted)
+    girth = min([int(nx.shortest_path_length(graph, v, u)) + 1 for u, v in graph.edges if nx.has_path(graph, v, u)])
+    cycle = min(nx.simple_cycles(graph, length_bound=girth), key=sorted)
     start = cycle.index(min(cycle))
     cycle = cycle[start:] + cycle[:start]
     return list(zip(cycle, [*cycle[1:], cycle[0]], strict=True))
@@ -187,7 +136,40 @@ def refuse_order(graph: nx.DiGraph[str], order: Sequence[str], region: str, lega
             )
 
 
-def _girth(graph: nx.DiGraph[str]) -> int:
-    """Return the length of a shortest cycle."""
-    lengths = [int(nx.shortest_path_length(graph, v, u)) + 1 for u, v in graph.edges if nx.has_path(graph, v, u)]
-    return min(lengths)
+@dataclass(frozen=True, slots=True)
+class Precedence:
+    """Which loops must enclose which, directly or through others: the order graph without its reasons, which merging views never
+    asks for. `bits` has the bit of each loop, and `inside` the bits of all loops that it must enclose."""
+
+    bits: dict[str, int]
+    inside: dict[str, int]
+
+    @classmethod
+    def of(cls, pairs: Iterable[tuple[str, str]]) -> Precedence | None:
+        """Return the order in which the first loop of each pair encloses the second; or None if that is impossible.
+
+        >>> order = Precedence.of([("i", "j"), ("j", "k")])
+        >>> order.encloses("i", "k"), order.encloses("k", "i"), Precedence.of([("i", "j"), ("j", "i")])
+        (True, False, None)
+        """
+        bits: dict[str, int] = {}
+        directly: dict[str, int] = {}
+        for above, below in pairs:
+            bits.setdefault(above, 1 << len(bits))
+            directly[above] = directly.get(above, 0) | bits.setdefault(below, 1 << len(bits))
+        names, inside = tuple(bits), {v: 0 for v in bits if v not in directly}
+        complete = sum([bits[v] for v in inside])  # the loops for which all loops inside of them are known
+        while directly:
+            innermost = [v for v, below in directly.items() if not below & ~complete]
+            if not innermost:
+                return None
+            for loop in innermost:
+                inside[loop] = directly.pop(loop)
+                for n in set_bits(inside[loop]):
+                    inside[loop] |= inside[names[n]]
+                complete |= bits[loop]
+        return cls(bits, inside)
+
+    def encloses(self, above: str, below: str) -> bool:
+        """Return whether the loop `above` must enclose the loop `below`."""
+        return self.inside.get(above, 0) & self.bits.get(below, 0) != 0

@@ -27,9 +27,9 @@ import networkx as nx
 
 from fuseflow.einsum.nodes import Program, TensorType
 from fuseflow.errors import FusionError
-from fuseflow.fusion.extension_count import ExtensionCount, count_extensions
 from fuseflow.fusion.fuse import fuse
-from fuseflow.fusion.order_graph import show_storage_order
+from fuseflow.fusion.linear_extensions import ExtensionCount, count_extensions
+from fuseflow.fusion.order_graph import storage_reason
 from fuseflow.fusion.region import FusedRegion
 from fuseflow.fusion.tree import Constant, Operation, Reduction, Selection, Tree, View, rename_indices
 from fuseflow.tensors import Format
@@ -56,14 +56,13 @@ class OrderCount:
 
 
 def count_legal(region: FusedRegion) -> OrderCount:
-    """Return the number of candidate orders of a region as it is lowered: with views merged, dense levels in any order, copies,
-    and the user's orders."""
+    """Return the number of candidate orders of a region as it is lowered: with views merged, dense levels in any order, copies, and
+    the user's orders."""
     return OrderCount.of(region.constraints)
 
 
 def count_merged(program: Program, region: FusedRegion, stored: Mapping[str, TensorType]) -> OrderCount:
-    """Return the number of orders with equal views merged and with the mode orders of all stored tensors as constraints.
-    `program` and `stored` are as for `fuse`."""
+    """Return the number of orders with equal views merged and along all mode orders. Arguments are as for `fuse`."""
     ordered = fuse_in_mode_order(program, region, stored)
     return OrderCount(len(region.indices), ExtensionCount(0)) if ordered is None else OrderCount.of(ordered.constraints)
 
@@ -77,9 +76,8 @@ def count_reference(program: Program, region: FusedRegion, stored: Mapping[str, 
 def fuse_in_mode_order(program: Program, region: FusedRegion, stored: Mapping[str, TensorType]) -> FusedRegion | None:
     """Fuse the region as if all levels in memory were compressed. Return None if the mode orders then contradict each other."""
     compressed = {
-        name: replace(t, format=Format.of(*["compressed"] * len(t.shape), order=None if f is None else f.order))
+        name: replace(t, format=Format.of(*["compressed"] * len(t.shape), order=t.format.order if t.format else None))
         for name, t in stored.items()
-        for f in (t.format,)
     }
     try:
         return fuse(program.unordered, region.name, region.einsums, [r.name for r in region.results], compressed)
@@ -111,18 +109,14 @@ class _Expansion:
             return
         size = len(self.graph)
         match node:
-            case Constant():
-                pass
             case View():
                 self._read(View(node.tensor, rename_indices(node.indices, scope)))
-            case Operation():
-                for argument in node.args:
-                    self.add(argument, scope)
             case Reduction():
                 fresh = {v: self._fresh(v) for v in node.over if v not in scope or (node, v) not in self.region.merges}
                 self.add(node.body, scope | fresh)
-            case Selection():
-                self.add(node.body, scope)
+            case Constant() | Operation() | Selection():
+                for operand in node.operands:
+                    self.add(operand, scope)
             case unknown:
                 assert_never(unknown)
         if len(self.graph) == size:
@@ -133,7 +127,7 @@ class _Expansion:
         format = self.region.stored[view.tensor].format
         levels = [view.indices[d] for d in format.order] if format is not None else []
         for above, below in pairwise(levels):
-            self.graph.add_edge(above, below, why=f"{view} is stored {show_storage_order(view, self.region.stored)}")
+            self.graph.add_edge(above, below, why=storage_reason(view, self.region.stored))
 
     def _fresh(self, wanted: str) -> str:
         if len(self.graph) == MOST_VARIABLES:

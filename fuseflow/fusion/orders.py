@@ -13,7 +13,7 @@ from typing import Protocol
 import networkx as nx
 
 from fuseflow.errors import FusionError
-from fuseflow.fusion.order_sampling import LoopOrder, OrderSampler
+from fuseflow.fusion.linear_extensions import LoopOrder, OrderSampler
 from fuseflow.fusion.refusal import Refusal, attempt
 
 MAX_CANDIDATES = 24
@@ -22,14 +22,8 @@ SAMPLED_DOWN_SETS = 5_000
 """The most down-sets that are counted for a uniform sample, which takes some milliseconds."""
 
 
-def nearest_order(graph: nx.DiGraph[str], program_order: Sequence[str]) -> LoopOrder:
-    """Return the legal order nearest to the program: lexicographically first by the position of each index in `program_order`."""
-    rank = {v: p for p, v in enumerate(program_order)}
-    return tuple(nx.lexicographical_topological_sort(graph, key=lambda v: rank[v]))
-
-
 def enumerate_orders(graph: nx.DiGraph[str], program_order: Sequence[str]) -> Iterator[LoopOrder]:
-    """Yield all linear extensions, lazily, in lexicographic order of `program_order`."""
+    """Yield all linear extensions, lazily, in lexicographic order of `program_order`: the nearest to the program first."""
     if not graph:
         yield ()
         return
@@ -64,8 +58,7 @@ def _remove_last(prefix: list[str], after: Mapping[str, Sequence[str]], waiting:
 
 
 def candidate_orders(graph: nx.DiGraph[str], program_order: Sequence[str], limit: int = MAX_CANDIDATES) -> tuple[LoopOrder, ...]:
-    """Return up to `limit` orders, the nearest to the program first: all of them if they are few, else the nearest and a
-    repeatable sample.
+    """Return up to `limit` orders, the nearest to the program first: all if they are few, else the nearest and a repeatable sample.
 
     The sample is uniform if the orders can be counted in little time (`SAMPLED_DOWN_SETS`). Otherwise it sorts by random
     priorities, which reaches every order but prefers some.
@@ -75,18 +68,19 @@ def candidate_orders(graph: nx.DiGraph[str], program_order: Sequence[str], limit
         return few
     rng = random.Random(0)
     sampler = OrderSampler.of(graph, SAMPLED_DOWN_SETS)
-    draw = (lambda rng: _by_priority(graph, rng)) if sampler is None else sampler.draw
+
+    def draw() -> LoopOrder:
+        if sampler is not None:
+            return sampler.draw(rng)
+        priority = {v: rng.random() for v in graph}
+        return tuple(nx.lexicographical_topological_sort(graph, key=priority.__getitem__))
+
     chosen = {few[0]}
     for _ in range(4 * limit):
         if len(chosen) < limit:
-            chosen.add(draw(rng))
+            chosen.add(draw())
     rank = {v: p for p, v in enumerate(program_order)}
     return tuple(sorted(chosen, key=lambda order: [rank[v] for v in order]))
-
-
-def _by_priority(graph: nx.DiGraph[str], rng: random.Random) -> LoopOrder:
-    key = {v: rng.random() for v in graph}
-    return tuple(nx.lexicographical_topological_sort(graph, key=lambda v: key[v]))
 
 
 class OrderCost(Protocol):
@@ -117,18 +111,15 @@ class OrderCandidate:
 def first_order(
     graph: nx.DiGraph[str], program_order: Sequence[str], cost: Callable[[LoopOrder], OrderCost], region: str, limit: int
 ) -> tuple[OrderCandidate, ...]:
-    """Return the orders from the nearest to the program on, up to the first that `cost` does not refuse with a `FusionError`. If it refuses
-    `limit` orders, the refusal of the first is raised.
-    """
-    refused_candidates: list[OrderCandidate] = []
-    refusals: list[Refusal] = []
+    """Return the orders from the nearest to the program on, up to the first that `cost` does not refuse with a `FusionError`. If it
+    refuses `limit` orders, the refusal of the first is raised."""
+    refusals: dict[LoopOrder, Refusal] = {}
     for order in islice(enumerate_orders(graph, program_order), limit):
         price = attempt(cost, order)
         if not isinstance(price, Refusal):
-            return (*refused_candidates, OrderCandidate(order, price))
-        refusals.append(price)
-        refused_candidates.append(OrderCandidate.of(order, price))
-    raise refusals[0].error if refusals else FusionError(f"region `{region}` has no legal order")
+            return (*(OrderCandidate.of(*refused) for refused in refusals.items()), OrderCandidate(order, price))
+        refusals[order] = price
+    raise next(iter(refusals.values())).error if refusals else FusionError(f"region `{region}` has no legal order")
 
 
 def adjacent_orders(graph: nx.DiGraph[str], order: LoopOrder) -> Iterator[LoopOrder]:

@@ -67,8 +67,7 @@ def _match(
 
 
 def _bound(local: Indices, region: Indices, names: Mapping[str, str]) -> dict[str, str] | None:
-    """Return `names` with the indices of an access added, None if that contradicts them: its `local` index names mean the
-    `region` ones."""
+    """Return `names` with `local` index names bound to the `region` ones of an access; None if that contradicts them."""
     bindings = dict(names)
     for v, w in zip(local, region, strict=True):
         if w != UNUSED and bindings.setdefault(v, w) != w:

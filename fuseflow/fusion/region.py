@@ -1,20 +1,73 @@
-"""The fused region, which is the result of Algorithm 1 for a set of Einsums."""
+"""The fused region, which is the result of Algorithm 1 for a set of Einsums, and which of its loops depend on each other."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import networkx as nx
 
 from fuseflow.einsum.blocks import index_block_sizes
 from fuseflow.einsum.nodes import TensorType
+from fuseflow.errors import FusionError
+from fuseflow.fusion.linear_extensions import LoopOrder
 from fuseflow.fusion.order_graph import AskedOrder
-from fuseflow.fusion.order_sampling import LoopOrder
 from fuseflow.fusion.order_search import ComparedOrders
-from fuseflow.fusion.order_traces import LoopDependence
-from fuseflow.fusion.tree import Reduction, Tree, View, loops, nodes, views
+from fuseflow.fusion.tree import Producer, Reduction, Selection, Tree, View, free_indices, loops, nodes, views
 from fuseflow.tensors import Format
+
+
+@dataclass(frozen=True, slots=True)
+class LoopDependence:
+    """Which loops of a region depend on each other: the bit of each loop, and for each the bits of the loops that it depends on.
+
+        m[i] = max(k) A[i, k];  s[i] = sum(j) B[i, j];  Y[i] = m[i] / s[i]
+
+    Here neither of j and k is ever around the other, so `i,k,j` and `i,j,k` make the same table: both are of one trace. Loops
+    depend on each other if one nest has both, or if one is a loop of a nest and the other of a producer inside of it, which may
+    have to be complete. (A trace is a set of words that differ only by the order of independent neighbours: Mazurkiewicz.)
+    """
+
+    bits: Mapping[str, int]
+    dependent: Mapping[str, int]
+
+    @classmethod
+    def of(cls, results: Sequence[tuple[tuple[str, ...], Tree]]) -> LoopDependence:
+        """Return the dependence of the loops of a region, whose results have these indices and trees."""
+        below = nodes(*[tree for _, tree in results])
+        bits = {v: 1 << n for n, v in enumerate(loops([indices for indices, _ in results], below))}
+        dependent = dict.fromkeys(bits, 0)
+        inside: dict[Tree, int] = {}  # by node, the loops of the producers at it and below it
+        for node in below:
+            inside[node] = 0
+            for operand in node.operands:
+                inside[node] |= inside[operand]
+            if isinstance(node, Producer):
+                inside[node] |= _meeting(dependent, bits, (*node.free, *node.over), inside[node])
+        for indices, tree in results:
+            _meeting(dependent, bits, indices, inside[tree])
+        return cls(bits, dependent)
+
+    def trace(self, order: LoopOrder) -> Hashable:
+        """Return the trace of an order: for each loop, the bits of the loops around it that it depends on."""
+        bits, dependent, outside, around = self.bits, self.dependent, 0, dict.fromkeys(self.bits, 0)
+        for v in order:
+            around[v] = outside & dependent[v]
+            outside |= bits[v]
+        return tuple(around.values())
+
+
+def _meeting(dependent: dict[str, int], bits: Mapping[str, int], nest: Sequence[str], inside: int) -> int:
+    """Record that loops of a nest depend on each other and on loops of producers `inside`. Return the bits of the nest."""
+    own = 0
+    for v in nest:
+        own |= bits[v]
+    for v in bits:
+        if bits[v] & own:
+            dependent[v] |= own | inside
+        elif bits[v] & inside:
+            dependent[v] |= own
+    return own
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,9 +91,8 @@ class RegionOutput:
 
 @dataclass(frozen=True, slots=True)
 class Copy:
-    """A permuted copy: `name` holds the entries of the stored tensor `source`, its levels in the order in which the region's loops run over
-    `indices` (one for each dimension).
-    """
+    """A permuted copy: `name` holds the entries of the stored tensor `source`, its levels in the order in which the region's
+    loops run over `indices` (one for each dimension)."""
 
     name: str
     source: str
@@ -49,6 +101,18 @@ class Copy:
     def order(self, loops: tuple[str, ...]) -> tuple[int, ...]:
         """Return the dimensions in the order of the loops."""
         return tuple(sorted(range(len(self.indices)), key=lambda d: loops.index(self.indices[d])))
+
+
+def only_names(einsums: Collection[str], local_names: Mapping[str, Mapping[str, str]]) -> Mapping[str, str]:
+    """Return the region's names of the indices of its only Einsum, by the Einsum's names; {} for several `einsums`."""
+    return next(iter(local_names.values()), {}) if len(einsums) == 1 else {}
+
+
+def to_region_names(chain: tuple[str, ...], local: Mapping[str, str], indices: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the index names in `chain`, which a user wrote, as names of the region. They may be the `local` names of its only
+    Einsum, unless that reduces a name twice."""
+    names = tuple(local.get(v, v) for v in chain)
+    return chain if len(set(names)) < len(names) and set(chain) <= set(indices) else names
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,9 +155,8 @@ class FusedRegion:
 
     @property
     def declared(self) -> dict[str, TensorType]:
-        """The declarations of everything that the region reads. Once an order is chosen, its copies have the formats that follow from it:
-        all levels compressed.
-        """
+        """The declarations of everything that the region reads. Once an order is chosen, its copies have the formats that follow
+        from it: all levels compressed."""
         declarations = dict(self.stored)
         for copy in self.copies if self.order else ():
             format = Format.of(*["compressed"] * len(copy.indices), order=copy.order(self.order))
@@ -117,6 +180,10 @@ class FusedRegion:
         """The loops of the region: result indices first, then the indices of reductions, consumers first."""
         return loops((r.indices for r in self.results), nodes(*self.trees))
 
+    def own_names(self, chain: tuple[str, ...]) -> tuple[str, ...]:
+        """Return the result of `to_region_names` for this region."""
+        return to_region_names(chain, only_names(self.einsums, self.local_names), self.indices)
+
     @property
     def dependence(self) -> LoopDependence:
         """The loops that depend on each other: orders that agree on the order of these make the same table."""
@@ -126,3 +193,47 @@ class FusedRegion:
     def views(self) -> tuple[View, ...]:
         """The views of stored tensors in the trees."""
         return views(*self.trees)
+
+
+def verify_region(region: FusedRegion) -> None:
+    """Raise `FusionError` unless the region is consistent: views match their tensors, reductions and results match their indices,
+    the constraints are over the loops of the region, and the order (if one is chosen) is a linear extension of them."""
+    free = free_indices(*region.trees)
+    for node in nodes(*region.trees):
+        if isinstance(node, View):
+            _check_view(region, node)
+        elif isinstance(node, Reduction):
+            _require(region, not set(node.over) & set(node.free), f"{node} reduces an index that it keeps")
+            _require(region, set(free[node.body]) <= {*node.over, *node.free}, f"{node} has an index from nowhere")
+        elif isinstance(node, Selection):
+            _require(region, set(node.over) <= set(node.free), f"{node} compares along an index that it lacks")
+            _require(region, set(free[node.body]) <= set(node.free), f"{node} has an index from nowhere")
+        _require(region, node in region.fill, f"a node of {[r.name for r in region.results]} has no implicit value")
+    for result in region.results:
+        _require(region, set(free[result.tree]) <= set(result.indices), f"result {result.name} has an index from nowhere")
+        shape = tuple(region.sizes[v] for v in result.indices)
+        _require(region, shape == result.tensor.shape, f"result {result.name} is {result.tensor.shape}, its indices give {shape}")
+    mismatched = sorted(set(region.constraints) ^ set(region.sizes))
+    _require(region, not mismatched, f"the constraints and the loops differ in {', '.join(mismatched)}")
+    if region.order:
+        _require(
+            region, sorted(region.order) == sorted(region.sizes), f"order {region.order} is not one of {tuple(region.sizes)}"
+        )
+        position = {v: p for p, v in enumerate(region.order)}
+        edges: list[tuple[str, str, str]] = list(region.constraints.edges(data="why"))
+        for u, v, why in edges:
+            _require(region, position[u] < position[v], f"order {','.join(region.order)} puts {v} before {u}, but {why}")
+
+
+def _check_view(region: FusedRegion, view: View) -> None:
+    tensor = region.declared.get(view.tensor)
+    if tensor is None:
+        raise FusionError(f"region `{region.name}`: {view} reads a tensor that is not stored")
+    shape = tuple(region.sizes[v] for v in view.indices)
+    _require(region, shape == tensor.shape, f"{view} reads {tensor.shape} with indices of sizes {shape}")
+    _require(region, tensor.format is not None or not region.order, f"{view} has no format")
+
+
+def _require(region: FusedRegion, holds: bool, message: str) -> None:
+    if not holds:
+        raise FusionError(f"region `{region.name}`: {message}")

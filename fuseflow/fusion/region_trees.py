@@ -1,11 +1,14 @@
-"""The trees of a region while Algorithm 1 transforms them."""
+"""The trees of a region while Algorithm 1 transforms them, and the constraints that they put on the order of the loops (rule F2)."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property, lru_cache, partial
+from itertools import pairwise
 
+from fuseflow.einsum.nodes import TensorType
+from fuseflow.fusion.order_graph import AskedOrder, Constraint, storage_edges, storage_reason
 from fuseflow.fusion.region import Copy
 from fuseflow.fusion.tree import Producer, Reduction, Selection, Tree, View, loops, nodes
 
@@ -35,6 +38,12 @@ class RegionTrees:
     def nodes(self) -> tuple[Tree, ...]:
         """The nodes of all trees, producers first."""
         return nodes(*self.trees)
+
+    def renewed(self, memo: Mapping[Tree, Tree]) -> RegionTrees:
+        """Return these trees with new nodes, which `memo` maps the old ones to."""
+        results = tuple([(name, indices, memo[tree]) for name, indices, tree in self.results])
+        merges = tuple([(node, v) for r, v in self.merges if isinstance(node := memo.get(r, r), Reduction)])
+        return replace(self, results=results, merges=merges)
 
     def visiting(self, nodes: Iterable[Tree]) -> RegionTrees:
         """Return these trees, and keep that their nodes, producers first, are the given `nodes`, each where it comes first."""
@@ -94,6 +103,45 @@ class RegionTrees:
             for v, w in _alternatives(tuple(views)) if len(views) > 1 else ():
                 partners.setdefault(v, {}).setdefault(w, []).append(tensor)
         return partners
+
+
+def order_constraints(
+    fused: RegionTrees,
+    declared: Mapping[str, TensorType],
+    stored: Mapping[str, TensorType],
+    pinned: Collection[str],
+    user_order: tuple[str, ...] = (),
+    asked: tuple[AskedOrder, ...] = (),
+) -> Iterator[Constraint]:
+    """Yield the pairs of loops of a region of which one must enclose the other:
+
+    - every level stored above a compressed one encloses it: its fibers are reached through their references. Dense levels are
+      located and need nothing. `stored` has the formats of tensors that are read;
+    - every free index of a merged reduction encloses the index it was merged with: its value must exist when that loop starts;
+    - along the storage order of each `pinned` result, which `declared` has;
+    - along `user_order`, the order that the user asked for;
+    - along the indices over which a selection compares, in its order, and into the first of them from its other indices;
+    - along each order in `asked`, which the user wrote with an Einsum.
+    """
+    for view in fused.leaves:
+        for above, below in storage_edges(view.indices, stored[view.tensor]):
+            yield Constraint(above, below, view, partial(storage_reason, view, stored))
+    for reduction, index in fused.merges:
+        for v in reduction.free:
+            yield Constraint(v, index, None, partial("{} must be complete before loop {}".format, reduction, index))
+    for name, indices, _ in fused.results:
+        if name in pinned and name not in fused.permuted_results and (format := declared[name].format) is not None:
+            for above, below in pairwise([indices[d] for d in format.order]):
+                yield Constraint(above, below, name, partial("`{}` is to be stored {}".format, name, format.short()))
+    for above, below in pairwise(user_order):
+        yield Constraint(above, below, None, partial("the schedule orders {}".format, ",".join(user_order)))
+    for node in fused.selections:
+        around = ((v, node.over[0]) for v in node.free if node.over and v not in node.over)
+        for above, below in (*around, *pairwise(node.over)):
+            yield Constraint(above, below, None, partial("{} keeps {} over {}".format, node, node.rule, ", ".join(node.over)))
+    for order in asked:
+        for above, below in pairwise(order.indices):
+            yield Constraint(above, below, order, partial(str, order))
 
 
 @lru_cache(maxsize=4096)  # a merge changes the views of few tensors

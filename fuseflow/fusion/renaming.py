@@ -11,10 +11,10 @@ from typing import assert_never
 
 from fuseflow.einsum.nodes import TensorType
 from fuseflow.errors import Span
-from fuseflow.fusion.fuse import region_order_graph, to_region_names
 from fuseflow.fusion.inline import free_label
-from fuseflow.fusion.region import FusedRegion, RegionOutput
-from fuseflow.fusion.region_trees import RegionTrees
+from fuseflow.fusion.order_graph import build_order_graph
+from fuseflow.fusion.region import FusedRegion
+from fuseflow.fusion.region_trees import RegionTrees, order_constraints
 from fuseflow.fusion.tree import Constant, Operation, Reduction, Selection, Tree, View, nodes
 
 
@@ -42,12 +42,11 @@ def renamed_region(
     """
     einsums = tuple([names[e] for e in region.einsums])
     memo = renamed_trees(region.trees, names, einsums)
-    results = tuple([_renamed_result(result, names, declared, memo) for result in region.results])
+    results = tuple([replace(r, tensor=declared[names[r.name]], tree=memo[r.tree]) for r in region.results])
     merges = tuple([(node, v) for reduction, v in region.merges if isinstance(node := memo[reduction], Reduction)])
     trees = RegionTrees(results=tuple([(r.name, r.indices, r.tree) for r in results]), merges=merges)
     local_names = {names[e]: table for e, table in region.local_names.items()}
-    alone = next(iter(local_names.values()), {}) if len(region.einsums) == 1 else {}
-    user_order = to_region_names(chain, alone, region.indices)
+    user_order = region.own_names(chain)
     asked = tuple([replace(o, einsum=names[o.einsum], span=(spans or {}).get(names[o.einsum])) for o in region.asked])
     return replace(
         region,
@@ -57,18 +56,12 @@ def renamed_region(
         stored={names[n]: stored[names[n]] for n in region.stored},
         fill={memo[node]: fill for node, fill in region.fill.items()},
         merges=merges,
-        constraints=region_order_graph(trees, declared, stored, pinned, user_order, asked),
+        constraints=build_order_graph(trees.indices, order_constraints(trees, declared, stored, pinned, user_order, asked)),
         local_names=local_names,
         repeated=frozenset(names[e] for e in region.repeated),
         asked=asked,
         resident=frozenset(names[n] for n in region.resident),
     )
-
-
-def _renamed_result(
-    result: RegionOutput, names: Mapping[str, str], declared: Mapping[str, TensorType], memo: Mapping[Tree, Tree]
-) -> RegionOutput:
-    return replace(result, tensor=declared[names[result.name]], tree=memo[result.tree])
 
 
 def renamed_trees(trees: tuple[Tree, ...], names: Mapping[str, str], einsums: Collection[str]) -> dict[Tree, Tree]:
@@ -83,9 +76,7 @@ def renamed_trees(trees: tuple[Tree, ...], names: Mapping[str, str], einsums: Co
                 memo[node] = node
             case Operation():
                 memo[node] = Operation(node.name, tuple([memo[arg] for arg in node.args]))
-            case Reduction():
-                memo[node] = replace(node, body=memo[node.body], label=_renamed_label(node.label, names, einsums))
-            case Selection():
+            case Reduction() | Selection():
                 memo[node] = replace(node, body=memo[node.body], label=_renamed_label(node.label, names, einsums))
             case unknown:
                 assert_never(unknown)

@@ -9,7 +9,8 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import ClassVar, TypeAlias, assert_never
+from types import MappingProxyType
+from typing import Any, ClassVar, TypeAlias, assert_never
 
 from fuseflow.einsum.nodes import TensorType
 from fuseflow.float32.precision import computing_precision, precision_of_number, result_precision
@@ -74,8 +75,7 @@ class Reduction:
 @dataclass(frozen=True, slots=True, eq=False)
 class Selection:
     """The entries that a rule keeps of `body`, whose indices are `free`. The rule compares the entries along `over`, the
-    outermost first. It is a view of the Einsum called `label`.
-    """
+    outermost first. It is a view of the Einsum called `label`."""
 
     rule: Rule
     over: tuple[str, ...]
@@ -94,6 +94,8 @@ class Selection:
 Producer: TypeAlias = Reduction | Selection
 """A node that is computed in a nest of loops for itself."""
 Tree: TypeAlias = View | Constant | Operation | Producer
+NOTHING: Mapping[Any, str] = MappingProxyType({})
+"""The renaming that changes no name."""
 
 
 @dataclass(slots=True)
@@ -150,13 +152,12 @@ class TreeTable:
         tree: Tree,
         table: Mapping[str, str],
         memo: dict[Tree, Tree],
-        tensors: Mapping[View, str] | None = None,
+        tensors: Mapping[View, str] = NOTHING,
         replaced: str = "",
     ) -> Tree:
         """Return `tree` with its indices renamed by `table`, and with some views reading other `tensors`. `memo` maps old nodes
         to new ones, and has the nodes of a tensor that is `replaced` from the start. Nodes below a node of the memo are not
         visited. A node of this table that has none of these names stays, and nodes below it are not visited."""
-        tensors = tensors or {}
         names, changing = self._names, self._bits_of(*table, *((view.tensor,) for view in tensors), (replaced,))
         waiting = [tree]
         while waiting:
@@ -168,7 +169,7 @@ class TreeTable:
                     waiting += below
                     continue
                 else:
-                    memo[node] = self._renamed(node, table, memo, tensors)
+                    memo[node] = self.rebuilt(node, memo, table, tensors)
             waiting.pop()
         return memo[tree]
 
@@ -179,7 +180,7 @@ class TreeTable:
             if not names[node] & changing:
                 memo[node] = node
             elif node not in memo:
-                memo[node] = self._renamed(node, table, memo, {})
+                memo[node] = self.rebuilt(node, memo, table)
 
     def _bits_of(self, *names: str | tuple[str]) -> int:
         """Return the bits of some indices and tensors."""
@@ -188,8 +189,10 @@ class TreeTable:
             bits |= self._bits.get(name, 0)
         return bits
 
-    def _renamed(self, node: Tree, table: Mapping[str, str], memo: Mapping[Tree, Tree], tensors: Mapping[View, str]) -> Tree:
-        """Return a node with its indices renamed. `memo` has the new nodes of its operands."""
+    def rebuilt(
+        self, node: Tree, memo: Mapping[Tree, Tree], table: Mapping[str, str] = NOTHING, tensors: Mapping[View, str] = NOTHING
+    ) -> Tree:
+        """Return a node with new operands, which `memo` has, and its indices and tensors renamed as by `rename`."""
         match node:
             case View():
                 return self.view(tensors.get(node, node.tensor), rename_indices(node.indices, table))
@@ -251,8 +254,7 @@ def selections(*trees: Tree) -> tuple[Selection, ...]:
 
 
 def loops(results: Iterable[tuple[str, ...]], below: tuple[Tree, ...]) -> tuple[str, ...]:
-    """Return every index of the trees whose nodes are `below` (producers first): first the indices of the `results`, then the
-    others, consumers first."""
+    """Return every index of trees with the nodes `below`: those of the `results`, then the others, consumers first."""
     names = dict.fromkeys(v for indices in results for v in indices)
     for node in reversed(below):
         for v in _own_indices(node):
@@ -270,34 +272,23 @@ def all_indices(*trees: Tree) -> set[str]:
 
 def _own_indices(node: Tree) -> tuple[str, ...]:
     """Return the indices that a node itself names."""
-    match node:
-        case View():
-            return node.indices
-        case Reduction():
-            return (*node.free, *node.over)
-        case Selection():
-            return node.free
-        case Constant() | Operation():
-            return ()
-        case unknown:
-            assert_never(unknown)
+    if isinstance(node, View):
+        return node.indices
+    if isinstance(node, Reduction):
+        return (*node.free, *node.over)
+    return node.free if isinstance(node, Selection) else ()
 
 
 def free_indices(*trees: Tree) -> dict[Tree, tuple[str, ...]]:
     """Return, for every node of the trees, the indices on which its value depends, in order of appearance."""
     indices_by_node: dict[Tree, tuple[str, ...]] = {}
     for node in nodes(*trees):
-        match node:
-            case View():
-                indices_by_node[node] = node.indices
-            case Constant():
-                indices_by_node[node] = ()
-            case Operation():
-                indices_by_node[node] = tuple(dict.fromkeys(v for a in node.args for v in indices_by_node[a]))
-            case Reduction() | Selection():
-                indices_by_node[node] = node.free
-            case unknown:
-                assert_never(unknown)
+        if isinstance(node, View):
+            indices_by_node[node] = node.indices
+        elif isinstance(node, Producer):
+            indices_by_node[node] = node.free
+        else:
+            indices_by_node[node] = tuple(dict.fromkeys(v for operand in node.operands for v in indices_by_node[operand]))
     return indices_by_node
 
 
@@ -343,8 +334,7 @@ def _implicit_result(
 
 
 def annihilated_value(node: Operation, position: int, fill: Mapping[Tree, float]) -> float | None:
-    """Return the value of an operator if the operand at `position` is absent and fixes it. None if the other operands matter.
-    `fill` has the implicit value of each node."""
+    """Return the value that the operand at `position` fixes if it is absent, given implicit values; None if others matter."""
     arg = node.args[position]
     if isinstance(arg, Constant):
         return None

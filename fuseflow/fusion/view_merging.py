@@ -15,7 +15,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
-from fuseflow.fusion.precedence import Precedence
+from fuseflow.fusion.order_graph import Precedence
 from fuseflow.fusion.region_trees import RegionTrees, ViewKey
 from fuseflow.fusion.tree import Reduction, Tree, TreeTable, rename_indices
 
@@ -38,13 +38,8 @@ class ViewMerger:
     refused_pairs: RefusedPairs
     lean: bool = False
 
-    def applies_to(self, fused: RegionTrees) -> bool:
-        """Return whether the views of some trees may be merged, before their constraints are checked."""
-        return self.lean or any(self.pairs(reduction, fused) for reduction in fused.reductions)
-
     def pairs(self, reduction: Reduction, fused: RegionTrees) -> list[tuple[str, str]]:
-        """Return pairs of an index of a reduction and a partner of it (the index would make two views equal), of one size and not
-        refused."""
+        """Return pairs of an index of a reduction and one that would make two views equal, of one size and not refused."""
         partners, sizes, refused = fused.partners, self.sizes, self.refused_pairs
         return [(u, c) for u in reduction.over for c in partners.get(u, ()) if sizes[u] == sizes[c] and (u, c) not in refused]
 
@@ -82,8 +77,9 @@ def _merge_one(fused: RegionTrees, merger: ViewMerger) -> RegionTrees | None:
             if order.encloses(c, u) or order.encloses(u, c) or any(order.encloses(c, v) for v in reduction.free):
                 refused.add((u, c))
                 continue
-            waits = not merger.lean or around[reduction] & bits.get(c, 0)
-            trial = _unify(fused, merger.trees, reduction if waits else None, u, c)
+            waits = not merger.lean or around[reduction] & bits.get(c, 0)  # it must be complete before loop c
+            completed = replace(fused, merges=(*fused.merges, (reduction, c))) if waits else fused
+            trial = _renamed(completed, merger.trees, settled(fused.reductions, {u: c}))
             recomputed = merger.lean and _runs_again(fused, trial, merger.producers, {u, c})
             if recomputed or _captures(trial) or merger.constrain(trial) is None:
                 refused.add((u, c))
@@ -93,8 +89,7 @@ def _merge_one(fused: RegionTrees, merger: ViewMerger) -> RegionTrees | None:
 
 
 def _side_by_side(fused: RegionTrees, merger: ViewMerger) -> RegionTrees | None:
-    """Unify the loops of two results that read one producer at the same position, so that both may read the same view. Return
-    None if no such pair is left."""
+    """Unify loops of two results that read a producer at one position, so that both may read one view; None if there are none."""
     for n, (_, first_indices, _) in enumerate(fused.results):
         for _, second_indices, _ in fused.results[n + 1 :]:
             for u, c in _alike(
@@ -140,8 +135,7 @@ def _tuples(fused: RegionTrees) -> list[tuple[str, ...]]:
 
 
 def _beside(fused: RegionTrees) -> dict[str, int]:
-    """Return, for every index, the bits of the indices that are in one tuple with it somewhere: none of these can be unified with
-    it."""
+    """Return, for every index, the bits of the indices in one tuple with it: none of these can be unified with it."""
     bits, neighbours = fused.bits, dict.fromkeys(fused.indices, 0)
     for indices in set(_tuples(fused)):
         beside = sum([bits[v] for v in indices])
@@ -150,15 +144,8 @@ def _beside(fused: RegionTrees) -> dict[str, int]:
     return neighbours
 
 
-def _unify(fused: RegionTrees, trees: TreeTable, waits: Reduction | None, u: str, c: str) -> RegionTrees:
-    """Rename u to c, with all renamings that follow. A reduction `waits`, if it is not None, must be complete before loop c."""
-    merged = (*fused.merges, *([(waits, c)] if waits is not None else []))
-    return _renamed(replace(fused, merges=merged), trees, settled(fused.reductions, {u: c}))
-
-
 def settled(reductions: Sequence[Reduction], table: dict[str, str]) -> dict[str, str]:
-    """Return a renaming with all that follow: the reduction indices of producers are unified, too, below views that become
-    equal."""
+    """Return a renaming with all that follow: reduction indices of producers are unified, too, below views that become equal."""
     while (clash := _clash(reductions, table)) is not None:
         kept, other = clash
         follows = {v: w for v, w in zip(other, kept, strict=True) if v != w}
@@ -183,17 +170,15 @@ def _clash(reductions: Sequence[Reduction], table: Mapping[str, str]) -> tuple[t
 def _renamed(fused: RegionTrees, trees: TreeTable, table: dict[str, str]) -> RegionTrees:
     memo: dict[Tree, Tree] = {}
     trees.rename_all(fused.nodes, table, memo)
-    results = tuple([(name, rename_indices(indices, table), memo[tree]) for name, indices, tree in fused.results])
-    keys = dict.fromkeys((name, rename_indices(indices, table)) for name, indices in fused.views)
-    merged: dict[tuple[Reduction, str], None] = {}
-    for reduction, index in fused.merges:
-        node = memo.get(reduction, reduction)
-        assert isinstance(node, Reduction)
-        merged[node, table.get(index, index)] = None
-    names = (*((a, table.get(b, b)) for a, b in fused.renamings), *table.items())
-    copies = tuple(replace(copy, indices=rename_indices(copy.indices, table)) for copy in fused.copies)
-    renamed = replace(fused, results=results, views=tuple(keys), merges=tuple(merged), renamings=names, copies=copies)
-    return renamed.visiting([memo[node] for node in fused.nodes])
+    renewed = fused.renewed(memo)
+    return replace(
+        renewed,
+        results=tuple([(name, rename_indices(indices, table), tree) for name, indices, tree in renewed.results]),
+        views=tuple(dict.fromkeys((name, rename_indices(indices, table)) for name, indices in fused.views)),
+        merges=tuple(dict.fromkeys((node, table.get(v, v)) for node, v in renewed.merges)),
+        renamings=(*((a, table.get(b, b)) for a, b in fused.renamings), *table.items()),
+        copies=tuple(replace(copy, indices=rename_indices(copy.indices, table)) for copy in fused.copies),
+    ).visiting([memo[node] for node in fused.nodes])
 
 
 def _captures(fused: RegionTrees) -> bool:

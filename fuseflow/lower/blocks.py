@@ -39,8 +39,7 @@ def apply_blocks(program: Program, aliases: Mapping[str, str], schedule: Schedul
 
 
 def _refuse_kept_vectors(program: Program, vectorized: Program, schedule: Schedule) -> None:
-    """Raise `ScheduleError` if `vectorized` has vectors of a tensor that a `keep` compares element by element. `program` is
-    without vectors."""
+    """Raise `ScheduleError` if a `keep` compares a tensor that has vectors in `vectorized`, and none in `program`, by element."""
     before, after = program.declared, vectorized.declared
     for einsum in vectorized.einsums:
         changed = [name for name in (einsum.name, *einsum.operands) if after[name].block != before[name].block]

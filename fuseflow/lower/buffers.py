@@ -1,4 +1,5 @@
-"""The reuse buffers and the preloads that a schedule states for ports that read a tensor, or a view or a permuted copy of it."""
+"""The memory that a schedule states for tensors: resident ones, and the reuse buffers and the preloads of ports that read a tensor, or a
+view or a permuted copy of it."""
 
 from __future__ import annotations
 
@@ -8,7 +9,6 @@ from dataclasses import replace
 from fuseflow.errors import ScheduleError, did_you_mean
 from fuseflow.fusion import FusedRegion
 from fuseflow.lower.partition import PartitionedProgram
-from fuseflow.lower.views import source_of
 from fuseflow.machine.machine import Machine
 from fuseflow.memory.buffered_ports import buffered_ports, preloaded_readers
 from fuseflow.memory.settings import TimedMemory
@@ -35,8 +35,7 @@ def with_buffers(graph: Graph, partitioned: PartitionedProgram, fused: FusedRegi
 
 
 def without_buffers(graph: Graph) -> Graph:
-    """Return the graph without reuse buffers and preloads: they are added at the end of lowering, and public primitives cannot
-    have them."""
+    """Return the graph without buffers and preloads: they are added last, and public primitives cannot have them."""
     return replace(graph, tensors=tuple(replace(tensor, buffer=0, preload=0) for tensor in graph.tensors))
 
 
@@ -57,7 +56,7 @@ def refuse_preloads(partitioned: PartitionedProgram, graphs: Sequence[Graph]) ->
             hint = "only what a region reads can be read ahead" if known else did_you_mean(name, program.declared)
         else:
             continue
-        raise ScheduleError(f"`{name}` cannot be preloaded: {message}", hint=hint, span=schedule.place("preload", name))
+        raise _refusal(schedule, "preload", name, message, hint)
     for tensor in (tensor for graph in graphs for tensor in graph.tensors if tensor.preload):
         if any(tensor.stored_arrays(level) for level in range(len(tensor.format.levels))):
             raise ScheduleError(
@@ -68,9 +67,7 @@ def refuse_preloads(partitioned: PartitionedProgram, graphs: Sequence[Graph]) ->
 def buffer_names(tensor: str, partitioned: PartitionedProgram, fused: FusedRegion) -> Iterator[str]:
     """Yield the names by which a schedule may state the buffer of a tensor that a region reads: its name, then, if it is a view
     or a permuted copy, the names of its source, of the source of that, and so on."""
-    sources = {copy.name: copy.source for copy in fused.copies} | {
-        name: source_of(view).tensor for name, view in partitioned.views.items()
-    }
+    sources = {copy.name: copy.source for copy in fused.copies} | partitioned.sources
     while True:
         yield from dict.fromkeys((tensor, partitioned.user_names.get(tensor, tensor)))
         if tensor not in sources:
@@ -80,11 +77,8 @@ def buffer_names(tensor: str, partitioned: PartitionedProgram, fused: FusedRegio
 
 def refuse_unknown_buffers(partitioned: PartitionedProgram, graphs: Iterable[Graph]) -> None:
     """Raise `ScheduleError` for a buffer of a tensor that no region reads from memory, whose entry would be silently ignored."""
-    schedule = partitioned.schedule
-    if not schedule.buffers:
-        return
-    program = partitioned.original
-    read = read_tensors(partitioned, graphs)
+    schedule, program = partitioned.schedule, partitioned.original
+    read = read_tensors(partitioned, graphs) if schedule.buffers else set()
     for name, _ in schedule.buffers:
         if name in schedule.resident:
             message, hint = "it is resident, and never asked of the memory", "leave one of them out"
@@ -98,12 +92,11 @@ def refuse_unknown_buffers(partitioned: PartitionedProgram, graphs: Iterable[Gra
             message, hint = "no region reads it from memory", "it is passed on inside of a region; cut it there (`--fuse`)"
         else:
             message, hint = "nothing reads it", "leave it out"
-        raise ScheduleError(f"`{name}` cannot have a reuse buffer: {message}", hint=hint, span=schedule.place("buffer", name))
+        raise _refusal(schedule, "buffer", name, message, hint)
 
 
 def preload_notices(schedule: Schedule, graphs: Sequence[Graph], machine: Machine) -> tuple[str, ...]:
-    """Return sentences about preloads without effect: on a machine whose memory answers at once, and of tensors that are only
-    read in order."""
+    """Return sentences about preloads without effect: where the memory answers at once, and of tensors read in order alone."""
     if not schedule.preloads:
         return ()
     names = dict.fromkeys(tensor.name for graph in graphs for tensor in graph.tensors if tensor.preload)
@@ -120,8 +113,7 @@ def preload_notices(schedule: Schedule, graphs: Sequence[Graph], machine: Machin
 
 
 def buffer_notices(schedule: Schedule, graphs: Iterable[Graph], machine: Machine) -> tuple[str, ...]:
-    """Return sentences about buffers without effect: on a machine whose memory answers at once, and of tensors that are only read
-    in order."""
+    """Return sentences about buffers without effect: where the memory answers at once, and of tensors read in order alone."""
     if not schedule.buffers:
         return ()
     if not isinstance(machine.memory, TimedMemory):
@@ -143,9 +135,51 @@ def buffer_notices(schedule: Schedule, graphs: Iterable[Graph], machine: Machine
 def read_tensors(partitioned: PartitionedProgram, graphs: Iterable[Graph]) -> set[str]:
     """Return the tensors that regions read, by the names of the user, and the tensors of which they read views."""
     read = {name for graph in graphs for name in graph.inputs}
-    sources = {name: source_of(view).tensor for name, view in partitioned.views.items()}
-    for name in [*read]:
-        while name in sources:
-            name = sources[name]
-            read.add(name)
+    for view, source in reversed(partitioned.sources.items()):
+        if view in read:
+            read.add(source)
     return read | {partitioned.user_names.get(name, name) for name in read}
+
+
+def resident_tensors(partitioned: PartitionedProgram) -> frozenset[str]:
+    """Return the names of the resident tensors, and of their views, which are the same memory."""
+    names = set(partitioned.schedule.resident)
+    for view, source in partitioned.sources.items():
+        if source in names:
+            names.add(view)
+    return frozenset(names)
+
+
+def refuse_computed_residents(partitioned: PartitionedProgram) -> None:
+    """Raise `ScheduleError` if a resident tensor of the schedule is no input of the program."""
+    program, schedule = partitioned.original, partitioned.schedule
+    inputs = [tensor.name for tensor in program.inputs]
+    for name in schedule.resident:
+        if name in inputs:
+            continue
+        message, hint = "the program has no such input", did_you_mean(name, inputs)
+        if name in program.defined:
+            message, hint = "it is computed, and the configuration is loaded before anything is", "only inputs can be resident"
+        raise _refusal(schedule, "resident", name, message, hint)
+
+
+def refuse_resident_copy(partitioned: PartitionedProgram, region: FusedRegion) -> None:
+    """Raise `ScheduleError` if a region permutes a resident tensor: other regions would read the copy from memory."""
+    for name in sorted(resident_tensors(partitioned) & region.stored.keys()):
+        message = f"it is not read as it is stored, but from the permuted copy `{region.name}`, which lies in memory"
+        hint = "store it in the order of the loops (`--format`), or order these (`--order`)"
+        raise _refusal(partitioned.schedule, "resident", name, message, hint)
+
+
+def refuse_unread_residents(partitioned: PartitionedProgram, graphs: Iterable[Graph]) -> None:
+    """Raise `ScheduleError` for a resident tensor that no region reads, whose entry would be silently ignored."""
+    read = read_tensors(partitioned, graphs)
+    for name in partitioned.schedule.resident:
+        if name not in read:
+            raise _refusal(partitioned.schedule, "resident", name, "nothing reads it", "leave it out")
+
+
+def _refusal(schedule: Schedule, section: str, name: str, message: str, hint: str) -> ScheduleError:
+    """Return the error for the entry of a tensor in a section of the schedule."""
+    place = {"resident": "be resident", "buffer": "have a reuse buffer", "preload": "be preloaded"}[section]
+    return ScheduleError(f"`{name}` cannot {place}: {message}", hint=hint, span=schedule.place(section, name))

@@ -23,8 +23,7 @@ def copy_region(state: LoweringState, copy: Copy, fused: FusedRegion) -> FusedRe
 
 
 def permuting_region(state: LoweringState, source: TensorType, target: TensorType) -> FusedRegion:
-    """Return the region that stores a tensor again in the format of `target`: it reads `source` in the order in which that is
-    stored, and permutes what it writes."""
+    """Return the region that stores `source` again in the format of `target`: it reads in stored order, and permutes what it writes."""
     indices = tuple(f"i{d}" for d in range(len(source.shape)))
     program = Program((source, target), (Einsum(target.name, indices, Access(source.name, indices)),), (target.name,))
     only_result = lambda name: 0.0 if name == target.name else math.inf  # noqa: E731
@@ -42,8 +41,7 @@ def dense_copy(state: LoweringState, source: TensorType, order: tuple[int, ...])
 
 
 def cost_with_copies(costs: OrderCosts, fused: FusedRegion, limit: float = math.inf) -> Estimate | CostBound:
-    """Return the cost of a region in its order, with the copies that the order needs; or a bound of the cost, if its rank is
-    above `limit`. Raises `FusionError` if no table can be made in the order."""
+    """Return the cost of a region in its order with the copies that it needs, or a bound or an error, as a `RegionCost` does."""
     cost = costs.cost(fused, limit)
     if isinstance(cost, CostBound):
         return cost  # copies cost something, too
@@ -53,8 +51,7 @@ def cost_with_copies(costs: OrderCosts, fused: FusedRegion, limit: float = math.
 
 
 def public_cost(costs: OrderCosts, fused: FusedRegion, limit: float = math.inf) -> Estimate | CostBound:
-    """Return the cost of the public form of a region in its order, or a bound of it, if its rank is above `limit`. Raises
-    `FusionError` if it has none, or if it needs copies: a region that makes copies has none."""
+    """Return the cost of the public form of a region. Raises `FusionError` if it has none, or needs copies, which have none."""
     state = costs.state
     private = region_graph(state, fused).form.private
     if private:

@@ -36,16 +36,12 @@ def refuse_wide_tensors(program: Program, tensors: Mapping[str, Tensor], machine
         return to_operand(tensors[name], MAX_POINTS) if name in tensors else None
 
     for name, largest in rounded_integers(program, array_of, EXACT_INTEGERS).items():
-        raise _rounded_error(name, largest, machine, _span(program, program.declared[name]))
-
-
-def _rounded_error(name: str, largest: float, machine: Machine, span: Span | None) -> MachineError:
-    return MachineError(
-        f"`{name}` computes with integers that may reach {largest:,.0f}; machine `{machine.name}` computes in 32-bit floats, which hold "
-        "integers up to 2^24 in magnitude",
-        hint="scale the inputs down, declare them `f32` and accept the rounding, or take a machine with `arithmetic: element`",
-        span=span,
-    )
+        raise MachineError(
+            f"`{name}` computes with integers that may reach {largest:,.0f}; machine `{machine.name}` computes in 32-bit floats, which "
+            "hold integers up to 2^24 in magnitude",
+            hint="scale the inputs down, declare them `f32` and accept the rounding, or take a machine with `arithmetic: element`",
+            span=_span(program, program.declared[name]),
+        )
 
 
 def _span(program: Program, tensor: TensorType) -> Span | None:

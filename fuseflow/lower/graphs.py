@@ -1,6 +1,5 @@
 """The end of lowering: a fused region in its order becomes a fusion table, the table becomes a SAMML graph, and the graph gets an
-estimate.
-"""
+estimate."""
 
 from __future__ import annotations
 

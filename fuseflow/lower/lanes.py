@@ -1,7 +1,8 @@
 """Lanes: the loops of a region, or of one stage of it, that the schedule deals over several copies of the nodes inside them.
 
 A stage is the nest of one producer of the fused tree: of a reduction, of a selection, or of a result of the region. It has the
-name of the Einsum that the producer computes.
+name of the Einsum that the producer computes. The depths of FIFOs that a schedule states are set behind that: of all FIFOs of a
+region (`layer1`), or of one of them and its copies in lanes (`layer1/mul.1`).
 """
 
 from __future__ import annotations
@@ -11,13 +12,14 @@ from typing import Protocol, TypeAlias
 
 from fuseflow.errors import GraphError, ScheduleError, did_you_mean
 from fuseflow.fusion import FusedRegion
-from fuseflow.fusion.fuse import to_region_names
 from fuseflow.fusion.tree import Producer
-from fuseflow.samml.nodes import Graph
+from fuseflow.samml.lane_writers import LaneWriter
+from fuseflow.samml.nodes import Edge, Graph, WriteValues
 from fuseflow.samml.verify import verify
 from fuseflow.schedule import Schedule
-from fuseflow.schedule.entries import split_lanes
+from fuseflow.schedule.entries import split_fifo, split_lanes
 from fuseflow.table import FusionTable
+from fuseflow.tensors import Format
 from fuseflow.transform import LaneGraph, parallelize
 from fuseflow.transform.stream_levels import stage_loops
 
@@ -68,10 +70,10 @@ def with_lanes(graph: Graph, table: FusionTable, fused: FusedRegion, schedule: S
 
 
 def _refuse_crossing_lanes(graph: Graph, own: Iterable[tuple[str, str]]) -> None:
-    """Raise `ScheduleError` if in a graph a stream of a stage would have to be aligned with a stream that other lanes divide.
-    `own` are the stages with lanes for themselves, each with its index.
+    """Raise `ScheduleError` if a stream of a stage would have to be aligned with a stream that other lanes divide.
 
-    Lanes of a stage beside lanes of two indices of its region may meet so. Each alone has a graph.
+    Lanes of a stage beside lanes of two indices of its region may meet so; each alone has a graph. `own` are the stages with lanes
+    for themselves, each with its index.
     """
     try:
         verify(graph)
@@ -84,15 +86,10 @@ def _refuse_crossing_lanes(graph: Graph, own: Iterable[tuple[str, str]]) -> None
 
 
 def scheduled_lanes(schedule: Schedule, fused: FusedRegion) -> dict[str, int]:
-    """Return the number of lanes that the schedule states for each index of a region, outermost first, as `REGION.INDEX` or else
-    as `INDEX`."""
-    keys = _keys(fused)
-    lanes: dict[str, int] = {}
-    for index in fused.order:
-        count = next((n for key in keys[index] for name, n in schedule.parallel if name == key), None)
-        if count is not None:
-            lanes[index] = count
-    return lanes
+    """Return the stated number of lanes of the indices of a region, outermost first: of `REGION.INDEX`, or else of `INDEX`."""
+    keys, stated = _keys(fused), dict(schedule.parallel)
+    counts = ((index, next((stated[key] for key in keys[index] if key in stated), None)) for index in fused.order)
+    return {index: count for index, count in counts if count is not None}
 
 
 def most_lanes(schedule: Schedule, fused: FusedRegion, index: str) -> int:
@@ -122,7 +119,7 @@ def refuse_unknown_lanes(schedule: Schedule, regions: Iterable[StagedRegion]) ->
             message, hint = f"no region `{where}`", did_you_mean(where, by_name)
         elif name not in names:
             message = f"no region `{where}` has an index `{index}`" if where else "no region has this index"
-            hint = _nearest(name, names)
+            hint = did_you_mean(name, [key for key in names if ("." in key) == ("." in name)])  # both with a region, or both bare
         else:
             continue
         if message:
@@ -150,13 +147,6 @@ def _stage_entries(schedule: Schedule, fused: FusedRegion) -> dict[tuple[str, st
     return {(stage, index): count for (region, stage, index), count in entries if stage and region == fused.name}
 
 
-def _nearest(name: str, names: Iterable[str]) -> str:
-    """Return a hint with the nearest of the names. A name with a region is compared with names of that form, and a bare name with
-    bare ones."""
-    dotted = "." in name
-    return did_you_mean(name, [key for key in names if ("." in key) == dotted])
-
-
 def _keys(fused: FusedRegion) -> dict[str, tuple[str, ...]]:
     """Return, for each index, the names that a schedule may use for it, those that take precedence first: with the name of its
     region, or of the Einsum that is alone there (which may name the index differently), then bare."""
@@ -164,7 +154,78 @@ def _keys(fused: FusedRegion) -> dict[str, tuple[str, ...]]:
     if len(fused.einsums) == 1:
         (einsum,) = fused.einsums
         for name in dict.fromkeys((*fused.local_names.get(einsum, {}), *fused.order)):
-            (index,) = to_region_names((name,), fused.local_names.get(einsum, {}), fused.indices)
+            (index,) = fused.own_names((name,))
             if index in names:
                 names[index].append(f"{einsum}.{name}")
     return {index: (*dict.fromkeys(keys), index) for index, keys in names.items()}
+
+
+class DealtRegion(Protocol):
+    """A region with its graph, and in `places` the lanes of those of its nodes that are in lanes."""
+
+    @property
+    def graph(self) -> Graph: ...
+    @property
+    def places(self) -> Mapping[str, object]: ...
+
+
+def writer_notices(schedule: Schedule, regions: Iterable[DealtRegion]) -> tuple[str, ...]:
+    """Return sentences about `writers: lanes` without effect: no loop has lanes, or a result cannot be written so."""
+    if schedule.writers != "lanes":
+        return ()
+    graphs = [region.graph for region in regions if region.places]
+    if not graphs:
+        return ("writers in lanes have no effect: no loop is dealt over lanes (`--par i=4`)",)
+    return tuple(
+        f"`{node.tensor}` is written once, not in lanes: {_why(graph.declared[node.tensor].format)}"
+        for graph in graphs
+        for node in graph.nodes
+        if isinstance(node, WriteValues) and not isinstance(node, LaneWriter)
+    )
+
+
+def _why(format: Format) -> str:
+    """Return why each lane cannot write its part of a result in this format."""
+    if any(level.text != "dense" for level in format.levels):
+        return f"it is stored {format.short()}, and only where all coordinates are stored a lane knows the place of its own"
+    return "no lane has whole rows of it, since the lanes are of a loop that is summed over, or of stored coordinates"
+
+
+def with_depths(graph: Graph, region: str, places: LaneAssignment, schedule: Schedule) -> Graph:
+    """Return the graph of a region with the depths that the schedule states. A depth of one FIFO takes precedence over that of
+    all FIFOs. `places` are the lanes of the nodes."""
+    stated = {name: depth for name, depth in schedule.depths if split_fifo(name)[0] == region}
+    if not stated:
+        return graph
+    names = fifo_names(graph, places)
+    depths: dict[Edge, int] = {}
+    if region in stated:
+        depths = {edge: stated[region] for edges in names.values() for edge in edges}
+    for name, depth in stated.items():
+        depths |= dict.fromkeys(names.get(split_fifo(name)[1], ()), depth)
+    return graph.with_depths(depths)
+
+
+def fifo_names(graph: Graph, places: LaneAssignment) -> Mapping[str, tuple[Edge, ...]]:
+    """Return the FIFOs of a graph by name: the name of the node that reads, and the number of its input, as in `mul.1`. All
+    copies of a FIFO in lanes also have the name that it has without lanes. `places` are the lanes of the nodes."""
+    names: dict[str, list[Edge]] = {}
+    for node in graph.nodes:
+        for k in range(len(node.inputs)):
+            for name in dict.fromkeys((node.name, without_lanes(node.name, places.get(node.name, ())))):
+                names.setdefault(f"{name}.{k}", []).append(Edge(node.name, k))
+    return {name: tuple(edges) for name, edges in names.items()}
+
+
+def refuse_unknown_depths(schedule: Schedule, regions: Mapping[str, tuple[Graph, LaneAssignment]]) -> None:
+    """Raise `ScheduleError` for the depth of a FIFO or of a region that is not there, which would be silently ignored. `regions`
+    are the graphs of all regions by name, each with the lanes that its nodes are in."""
+    for name, depth in schedule.depths:
+        region, fifo = split_fifo(name)
+        if region not in regions:
+            message, hint = f"no region `{region}`", did_you_mean(region, regions)
+        elif fifo and fifo not in (names := fifo_names(*regions[region])):
+            message, hint = f"region `{region}` has no FIFO `{fifo}`", did_you_mean(fifo, names)
+        else:
+            continue
+        raise ScheduleError(f"depth {depth} of `{name}`: {message}", hint=hint, span=schedule.place("depth", name))

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import chain
 from typing import NamedTuple
 
@@ -51,13 +51,6 @@ class PricedStream(NamedTuple):
     bits: int = UNTILED_BITS
 
 
-class PricedNode(NamedTuple):
-    """The cost of a node, and the numbers of its output streams."""
-
-    cost: NodeCost
-    outputs: tuple[int, ...]
-
-
 @dataclass(slots=True)
 class PricedCells(Cells):
     """The cells of tables that read the same tensors. The cost of each node is computed as soon as it is made.
@@ -79,7 +72,7 @@ class PricedCells(Cells):
     tiled: bool = False
     streams: list[PricedStream] = field(default_factory=list)
     numbers: dict[Port, int] = field(default_factory=dict)
-    priced: dict[Hashable, PricedNode] = field(default_factory=dict)
+    priced: dict[Hashable, tuple[NodeCost, tuple[int, ...]]] = field(default_factory=dict)
     costs: list[NodeCost] = field(default_factory=list)
     upstream: dict[str, int] = field(default_factory=dict)
     ambiguous: set[str] = field(default_factory=set)
@@ -119,8 +112,7 @@ class PricedCells(Cells):
         return write_results(TableBuilder(region, memo))
 
     def _written(self, tensors: Mapping[str, TensorDecl], writes: Iterable[Primitive]) -> dict[str, TensorStatistics]:
-        """Return the statistics of the tensors that the nodes `writes` write. The writers of a tensor are in the order of its
-        levels."""
+        """Return the statistics of the tensors that `writes` write, whose nodes are in the order of the levels."""
         levels: dict[str, list[ExpectedStream]] = {}
         for node in writes:
             if isinstance(node, WriteLevel):
@@ -191,8 +183,8 @@ class PricedCells(Cells):
             self.types[port] = self.streams[number].type
         return ports
 
-    def _priced(self, node: Primitive) -> PricedNode:
-        """Return the cost of a node and its output streams. They are the same for equal nodes on equal streams."""
+    def _priced(self, node: Primitive) -> tuple[NodeCost, tuple[int, ...]]:
+        """Return the cost of a node and the numbers of its output streams, the same for equal nodes on equal streams."""
         numbers = self.numbers
         key = work(node), *[numbers[port] for port in node.inputs]
         priced = self.priced.get(key)
@@ -200,7 +192,7 @@ class PricedCells(Cells):
             inputs = self._inputs(node)
             outputs = self._outputs(node, inputs)
             cost = self._cost(node, inputs, [stream.shape for stream in outputs], self.tensors)
-            priced = self.priced[key] = PricedNode(cost, tuple([self._numbered(stream) for stream in outputs]))
+            priced = self.priced[key] = cost, tuple([self._numbered(stream) for stream in outputs])
         return priced
 
     def _inputs(self, node: Primitive) -> list[PricedStream]:
@@ -257,8 +249,7 @@ class OrderCosts:
     memos: dict[Hashable, TableMemo] = field(default_factory=dict)
 
     def cost(self, region: FusedRegion, limit: float = math.inf) -> Estimate | CostBound:
-        """Return the cost of the graph of a region in its order, or a bound of it, if its rank is above `limit`. Raises
-        `FusionError` if no table can be made in the order."""
+        """Return the cost of the graph of a region in its order, or a bound or an error, as a `RegionCost` does."""
         if self.state.partitioned.schedule.primitives == "public":
             return region_graph(self.state, region).cost
         copies, cells = self._cells(region)
@@ -286,5 +277,5 @@ class OrderCosts:
         if (trees, settings) not in self.memos:
             if trees not in self.memos:
                 self.memos[trees] = TableMemo.of(region, self.cells[copies])
-            self.memos[trees, settings] = self.memos[trees].of_other_steps()
+            self.memos[trees, settings] = replace(self.memos[trees], starts={})  # facts of the trees alone are shared
         return self.memos[trees, settings]

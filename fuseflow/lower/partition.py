@@ -3,29 +3,27 @@ propagated."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 
 from fuseflow.einsum.association import associated
 from fuseflow.einsum.chain import Chain
 from fuseflow.einsum.format_inference import TypedProgram
-from fuseflow.einsum.narrowing import round_results
-from fuseflow.einsum.nodes import Einsum, Program, TensorType, stored_index
+from fuseflow.einsum.narrowing import round_results, rounds
+from fuseflow.einsum.nodes import Access, Const, Einsum, Program, TensorType, stored_index
 from fuseflow.einsum.padding import guard_padding
 from fuseflow.einsum.region_splits import RegionSplit
 from fuseflow.einsum.reshapes import ReshapeElimination, eliminate_reshapes
 from fuseflow.einsum.verify import Extents, extents
 from fuseflow.errors import ProgramError, ScheduleError, TensorError, did_you_mean
 from fuseflow.lower.blocks import apply_blocks
-from fuseflow.lower.exact_formats import with_exact_formats
-from fuseflow.lower.splits import region_splits
 from fuseflow.lower.views import source_of
-from fuseflow.lower.writer_rounding import leave_to_writers
 from fuseflow.schedule import Region, Schedule, form_regions, region_results
 from fuseflow.schedule.regions import grows
 from fuseflow.tensors import Format
 from fuseflow.tensors.format import without_all
+from fuseflow.tensors.format_patterns import Ranks, exact_formats, is_pattern
 
 
 @dataclass(frozen=True)  # with a place for cached values
@@ -66,9 +64,9 @@ class PartitionedProgram:
         return grows(self.original, self.schedule)
 
     @cached_property
-    def viewed_tensors(self) -> frozenset[str]:
-        """The tensors of which the program has views."""
-        return frozenset(source_of(view).tensor for view in self.views.values())
+    def sources(self) -> dict[str, str]:
+        """The tensor that each view shows. A view of a view comes after it."""
+        return {name: source_of(view).tensor for name, view in self.views.items()}
 
     @property
     def results(self) -> dict[str, tuple[str, ...]]:
@@ -125,8 +123,7 @@ def partition_program(
 
 
 def with_associations(program: Program, schedule: Schedule) -> Program:
-    """Return the program with its products in the order that the schedule states, one result after the other. Raises
-    `ScheduleError` if a product cannot be computed so."""
+    """Return the program with its products in the stated order. Raises `ScheduleError` if one cannot be computed so."""
     last = len(program.einsums)
     for name, text in sorted(schedule.associations, key=lambda entry: program.positions.get(entry[0], last)):
         try:
@@ -138,9 +135,7 @@ def with_associations(program: Program, schedule: Schedule) -> Program:
 
 
 def refuse_auto(schedule: Schedule) -> None:
-    """Raise `ScheduleError` for a schedule that leaves a choice to `auto`: that choice is made before a program is compiled, from estimates
-    and runs.
-    """
+    """Raise `ScheduleError` for a choice left to `auto`, which is made from estimates and runs before a program is compiled."""
     if schedule.open:
         sections = {"fuse": schedule.fuse_regions == ("auto",), "plan": schedule.plan.auto, "order_policy": True}
         section = next(name for name, left in sections.items() if left)
@@ -152,9 +147,7 @@ def refuse_auto(schedule: Schedule) -> None:
 
 
 def declare_formats(typed: TypedProgram, schedule: Schedule) -> TypedProgram:
-    """Return the program with the schedule's formats declared. Raises `ScheduleError` for a tensor that does not exist, and for a format
-    that does not fit it.
-    """
+    """Return the program with the stated formats. Raises `ScheduleError` for one that does not fit, or without a tensor."""
     if not schedule.formats:
         return typed
     inferred, declared = typed.program.declared, dict(typed.source.declared)
@@ -175,8 +168,7 @@ def declare_formats(typed: TypedProgram, schedule: Schedule) -> TypedProgram:
 
 
 def declare_dense_intermediates(typed: TypedProgram, regions: tuple[Region, ...]) -> TypedProgram:
-    """Return the program with the tensors that one region writes and another reads stored dense, unless the user declared a
-    format for them."""
+    """Return the program with what one region writes and another reads stored dense, unless it has a declared format."""
     program = typed.source
     intermediates = {name for names in region_results(program, regions).values() for name in names}
     intermediates -= {*program.declared, *program.outputs}
@@ -186,8 +178,7 @@ def declare_dense_intermediates(typed: TypedProgram, regions: tuple[Region, ...]
 
 
 def _refined_regions(program: Program, reshapes: ReshapeElimination, regions: tuple[Region, ...]) -> tuple[Region, ...]:
-    """Return the regions of the program without reshapes. A reshape that only renames an output is put into the region of its
-    operand."""
+    """Return the regions without reshapes. A reshape that only renames an output is in the region of its operand."""
     defined = program.defined
     members: dict[str, tuple[str, ...]] = {}
     home: dict[str, str] = {}
@@ -200,3 +191,62 @@ def _refined_regions(program: Program, reshapes: ReshapeElimination, regions: tu
         members[home_region] = (*members.get(home_region, ()), *statements)
         home |= dict.fromkeys(statements, home_region)
     return tuple(Region(name, einsums) for name, einsums in members.items() if einsums)
+
+
+def with_exact_formats(program: Program, schedule: Schedule) -> tuple[Schedule, tuple[str, ...]]:
+    """Return a schedule whose formats name tensors of the program exactly, and notices of tensors that its patterns leave out.
+    Raises `ScheduleError` for a pattern that matches no tensor, or no tensor that its format fits."""
+    if not any(is_pattern(name) for name, _ in schedule.formats):
+        return schedule, ()
+
+    def computed() -> Ranks:
+        declared = TypedProgram.of(program).program.declared
+        return {name: (len(declared[name].shape),) for name in program.defined}
+
+    def refusal(pattern: str, error: TensorError) -> ScheduleError:
+        span = schedule.place("format", pattern)
+        return ScheduleError(f"format of `{pattern}`: {error.message}", hint=error.hint, span=span)
+
+    exact = exact_formats(schedule.formats, {t.name: (len(t.shape),) for t in program.inputs}, computed, refusal)
+    return replace(schedule, formats=tuple(exact.formats.items())), exact.notices
+
+
+def region_splits(
+    program: Program, kept: Collection[str], regions: Iterable[Region], schedule: Schedule
+) -> tuple[RegionSplit, ...]:
+    """Return the splits that the schedule states, each in the region of its Einsum. Tensors in `kept` are stored in the user's
+    dimensions. Raises `ScheduleError` for an index that cannot be split."""
+    splits: tuple[RegionSplit, ...] = ()
+    members = {name: frozenset(region.einsums) for region in regions for name in region.einsums}
+    for target, size in schedule.splits:
+        einsum, _, index = target.rpartition(".")
+        span = schedule.place("split", target)
+        if einsum not in members:
+            message, hint = "the program computes no such tensor", did_you_mean(einsum, members)
+            raise ScheduleError(f"split of `{target}`: {message}", hint=hint, span=span)
+        splits = (*splits, RegionSplit(einsum, index, size, members[einsum]))
+        try:
+            eliminate_reshapes(program, kept, splits)
+        except ProgramError as error:
+            raise ScheduleError(f"split of `{target}`: {error.message}", hint=error.hint, span=span) from error
+    return splits
+
+
+def leave_to_writers(program: Program, regions: Collection[Collection[str]], drop_zeros: Collection[str]) -> Program:
+    """Return a program (all its types are declared) without the roundings that the writers of its results do.
+
+    A rounding stays where nothing else is computed. It stays where zeros are dropped before the writer, since it decides what is 0.
+    """
+    types, defined = program.declared, program.defined
+    if not any(rounds(einsum.body, types[einsum.name].dtype) for einsum in program.einsums):
+        return program
+    needed = {name for region in regions for reader in region for name in defined[reader].operands if name in region}
+    needed |= set(drop_zeros)
+    return replace(program, einsums=tuple(e if e.name in needed else _unrounded(e, types[e.name].dtype) for e in program.einsums))
+
+
+def _unrounded(einsum: Einsum, dtype: str) -> Einsum:
+    body = einsum.body
+    if not rounds(body, dtype) or isinstance(body.args[0], Access | Const):
+        return einsum
+    return replace(einsum, body=body.args[0])

@@ -2,20 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import math
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from fuseflow.collection import collection_paused
+from fuseflow.costs.statistics import assume_statistics
 from fuseflow.einsum.nodes import Program
 from fuseflow.errors import FusionError, ScheduleError, did_you_mean
-from fuseflow.lower.buffers import refuse_preloads, refuse_unknown_buffers
-from fuseflow.lower.depths import refuse_unknown_depths
-from fuseflow.lower.lanes import refuse_unknown_lanes
+from fuseflow.lower.buffers import (
+    refuse_computed_residents,
+    refuse_preloads,
+    refuse_resident_copy,
+    refuse_unknown_buffers,
+    refuse_unread_residents,
+)
+from fuseflow.lower.lanes import refuse_unknown_depths, refuse_unknown_lanes
 from fuseflow.lower.partition import PartitionedProgram, partition_program
 from fuseflow.lower.regions import CompiledRegion, lower_region
-from fuseflow.lower.residents import refuse_computed_residents, refuse_resident_copy, refuse_unread_residents
 from fuseflow.lower.state import LoweringMemo, RegionRequest, initial_state
 from fuseflow.schedule import Region, Schedule
+from fuseflow.schedule.region_size import RegionDivider
 from fuseflow.tensors import Tensor
 
 
@@ -43,8 +50,7 @@ def lower_regions(
 ) -> Iterator[CompiledRegion]:
     """Yield the regions in the order in which they run. Each is yielded before the next one is lowered, so that an observer sees
     the regions before an error. `memo` has decisions of the same schedule. With a list `refused`, the errors of regions that
-    cannot be lowered are added to it, and the other regions are lowered as if these had run.
-    """
+    cannot be lowered are added to it, and the other regions are lowered as if these had run."""
     requests = region_requests(partitioned)
     state = initial_state(partitioned, tensors, memo)
     lowered: list[CompiledRegion] = []
@@ -57,7 +63,8 @@ def lower_regions(
                     raise
                 error.region = request.name
                 refused.append(error)
-                regions, state = (), state.after_assumed({name: state.declared[name] for name in request.results})
+                types = {name: state.declared[name] for name in request.results}
+                regions, state = (), state.after_writing(types, {name: assume_statistics(type) for name, type in types.items()})
         for region in regions:
             if not region.einsums:
                 refuse_resident_copy(partitioned, region.fused)
@@ -75,12 +82,15 @@ def lower_regions(
 
 def region_requests(partitioned: PartitionedProgram) -> tuple[RegionRequest, ...]:
     """Return requests for the regions that are lowered: the regions with a result that is read. Raises `ScheduleError` for an
-    order that no region can have, for zeros that cannot be dropped, and for a resident tensor that is no input.
-    """
+    order that no region can have, for zeros that cannot be dropped, and for a resident tensor that is no input."""
     schedule, results, orders = partitioned.schedule, partitioned.results, user_orders(partitioned)
     for region in partitioned.regions:
-        if region.name in orders and not results[region.name]:
-            raise _unread(region, schedule)
+        if region.name in orders and not results[region.name]:  # it is not lowered, and its order would be silently ignored
+            raise ScheduleError(
+                f"order of `{region.name}`: nothing that it computes is read, so that it never runs",
+                hint="leave the order out, or make a result of it an output of the program",
+                span=schedule.place("order", region.name) or schedule.place("order", region.einsums[0]),
+            )
     refuse_computed_residents(partitioned)
     _refuse_unwritten(partitioned, {name for region in partitioned.regions if results[region.name] for name in region.einsums})
     return tuple(
@@ -113,8 +123,7 @@ def user_orders(partitioned: PartitionedProgram) -> dict[str, tuple[str, ...]]:
 
 
 def _unordered(target: str, partitioned: PartitionedProgram, targets: set[str]) -> ScheduleError:
-    """Return the error that says why no region has the order that the user states for `target`. `targets` are the names that may
-    have one."""
+    """Return the error that says why no region has the order of `target`. `targets` are the names that may have one."""
     aliases = partitioned.reshapes.aliases
     region = next((r for r in partitioned.regions if target in r.einsums), None)
     if target in aliases:
@@ -128,20 +137,8 @@ def _unordered(target: str, partitioned: PartitionedProgram, targets: set[str]) 
     return ScheduleError(f"order of `{target}`: {message}", hint=hint, span=partitioned.schedule.place("order", target))
 
 
-def _unread(region: Region, schedule: Schedule) -> ScheduleError:
-    """Return the error for an order of a region of which no result is read. Such a region is not lowered, and its order would be
-    silently ignored.
-    """
-    return ScheduleError(
-        f"order of `{region.name}`: nothing that it computes is read, so that it never runs",
-        hint="leave the order out, or make a result of it an output of the program",
-        span=schedule.place("order", region.name) or schedule.place("order", region.einsums[0]),
-    )
-
-
 def _refuse_unwritten(partitioned: PartitionedProgram, computed: set[str]) -> None:
-    """Raise `ScheduleError` if the schedule drops zeros of a tensor that no region computes. `computed` are those that regions
-    compute."""
+    """Raise `ScheduleError` if the schedule drops zeros of a tensor that is not among those `computed` in regions."""
     program, schedule = partitioned.program, partitioned.schedule
     for name in schedule.drop_zeros:
         if name in computed:
@@ -153,3 +150,44 @@ def _refuse_unwritten(partitioned: PartitionedProgram, computed: set[str]) -> No
         else:
             message, hint = "the program computes no such tensor", did_you_mean(name, program.defined)
         raise ScheduleError(f"zeros of `{name}` cannot be dropped: {message}", hint=hint, span=schedule.place("drop_zeros", name))
+
+
+MOST_REPEATS = 100
+"""The most cycles of a region, as a multiple of the work of its Einsums. The models of the paper need at most 63, and most less
+than one."""
+
+
+def divided_regions(partitioned: PartitionedProgram, lowered: Sequence[CompiledRegion]) -> tuple[Region, ...]:
+    """Return the regions, with each region that repeats too much of its work divided in halves. `lowered` are these regions as
+    they were lowered. It is the same tuple if none does. A region stays whole if the user ordered its loops.
+
+    Fusion computes values again that it does not store. A convolution over windows of nine, fused with earlier convolutions,
+    computes each of their results up to nine times, so that a network of them fused as one region would run for years. So a
+    region is divided as long as it is expected to take more cycles than `MOST_REPEATS` times the loops of its Einsums, all dense
+    and one after the other. Fused sparse models take far fewer cycles.
+    """
+    cycles, ordered = {region.name: region.estimate.cycles for region in lowered}, user_orders(partitioned)
+    repeating = (r.name for r in partitioned.formed if cycles.get(r.name, 0) > MOST_REPEATS * _loops(partitioned, r))
+    return halved_regions(partitioned, [name for name in repeating if name not in ordered])
+
+
+def halved_regions(partitioned: PartitionedProgram, names: Collection[str]) -> tuple[Region, ...]:
+    """Return the regions, with each region of these `names` divided in halves. It is the same tuple if each of these has one Einsum."""
+    divider, taken = RegionDivider(partitioned.original), {region.name for region in partitioned.formed}
+    regions: list[Region] = []
+    for region in partitioned.formed:
+        if region.name not in names or len(region.einsums) == 1:
+            regions.append(region)
+            continue
+        for half in divider.halves(region.einsums):
+            name = next(n for k in range(1, len(taken) + 3) if (n := f"{region.name}-{k}") not in taken)
+            taken.add(name)
+            regions.append(Region(name, half))
+    return partitioned.formed if len(regions) == len(partitioned.formed) else tuple(regions)
+
+
+def _loops(partitioned: PartitionedProgram, region: Region) -> int:
+    """Return how often the innermost loops of the Einsums of a region run, if each runs alone and all tensors are dense. A loop
+    without coordinates counts as one with one coordinate: a fiber without coordinates takes cycles, too."""
+    statements = partitioned.reshapes.members(region.einsums)
+    return sum(math.prod(max(1, extent) for extent in partitioned.extents[name].values()) for name in statements)

@@ -11,11 +11,9 @@ from fuseflow.einsum.nodes import Program
 from fuseflow.errors import FusionError, ScheduleError
 from fuseflow.fusion.refusal import Refusal, attempt
 from fuseflow.lower.partition import PartitionedProgram, partition_program
-from fuseflow.lower.program import lower_regions
+from fuseflow.lower.program import divided_regions, halved_regions, lower_regions
 from fuseflow.lower.regions import CompiledRegion
-from fuseflow.lower.repetition import divided_regions, halved_regions
 from fuseflow.lower.state import LoweringMemo
-from fuseflow.lower.views import source_of
 from fuseflow.machine.machine import Machine
 from fuseflow.schedule import Schedule
 from fuseflow.tensors import Format, Tensor
@@ -29,16 +27,15 @@ def with_primitives(schedule: Schedule, machine: Machine) -> Schedule:
     every loop, and whether lanes write. The primitives of the public simulator keep no level, and write once. Raises
     `ScheduleError` if the schedule asks for public primitives and for something that only fuseflow's own ones can do."""
     public = schedule.primitives == "public" or (schedule.primitives == "auto" and machine.rules == "comal")
-    if public and schedule.rescan == "never":
-        raise ScheduleError(
-            "`rescan: never` keeps levels with a primitive of our own, and the regions are to have public primitives alone",
-            hint="use `rescan: every`, or `primitives: own`",
-        )
-    if public and schedule.writers == "lanes":
-        raise ScheduleError(
-            "`writers: lanes` writes what each lane has with a primitive of our own, and the regions are to have public primitives alone",
-            hint="use `writers: once`, or `primitives: own`",
-        )
+    for section, value, effect, other in (
+        ("rescan", "never", "keeps levels", "every"),
+        ("writers", "lanes", "writes what each lane has", "once"),
+    ):
+        if public and getattr(schedule, section) == value:
+            raise ScheduleError(
+                f"`{section}: {value}` {effect} with a primitive of our own, and the regions are to have public primitives alone",
+                hint=f"use `{section}: {other}`, or `primitives: own`",
+            )
     as_public = public or machine.rules == "comal"
     rescan, writers = ("every", "once") if as_public else ("never", "auto")
     return replace(
@@ -80,7 +77,7 @@ def lower_for(
         if not wanted:
             break
         trial = _with_formats(trial, wanted, current)
-        outcome = attempt(_lowered, trial, tensors, memo.for_other_formats())
+        outcome = attempt(tuple, lower_regions(trial, tensors, memo.for_other_formats()))
         if isinstance(outcome, Refusal):
             break
         current = outcome
@@ -102,7 +99,7 @@ def _without_repetition(
         if regions is partitioned.formed:
             return partitioned, iter(lowered)
         partitioned = replace(partition_program(program, partitioned.schedule, regions), notices=partitioned.notices)
-        lowered = attempt(_lowered, partitioned, tensors, memo)
+        lowered = attempt(tuple, lower_regions(partitioned, tensors, memo))
     return partitioned, lower_regions(partitioned, tensors)  # which yields the regions before the one that is refused
 
 
@@ -114,7 +111,7 @@ def _without_refusals(
     refused: list[FusionError] = []
     may_divide = refused if partitioned.grows_regions else None
     while True:
-        lowered = attempt(_lowered, partitioned, tensors, memo, may_divide)
+        lowered = attempt(tuple, lower_regions(partitioned, tensors, memo, may_divide))
         if not refused:  # else a later region may be refused only because of assumptions about their results
             return partitioned, lowered
         regions = halved_regions(partitioned, [error.region for error in refused])
@@ -125,15 +122,6 @@ def _without_refusals(
         refused.clear()
 
 
-def _lowered(
-    partitioned: PartitionedProgram,
-    tensors: Mapping[str, Tensor],
-    memo: LoweringMemo,
-    refused: list[FusionError] | None = None,
-) -> tuple[CompiledRegion, ...]:
-    return tuple(lower_regions(partitioned, tensors, memo, refused))
-
-
 def _private(regions: Iterable[CompiledRegion]) -> int:
     return sum(bool(region.private) for region in regions)
 
@@ -141,8 +129,7 @@ def _private(regions: Iterable[CompiledRegion]) -> int:
 def _with_formats(
     partitioned: PartitionedProgram, formats: Mapping[str, Format], regions: Iterable[CompiledRegion]
 ) -> PartitionedProgram:
-    """Return the program with these formats, as if the user had chosen them. Regions without a public form that read such a tensor keep
-    their orders."""
+    """Return the program in these formats, as if the user chose them. Private regions that read them keep their orders."""
     schedule = partitioned.schedule
     for region in regions:
         if region.private and region.einsums and any(view.tensor in formats for view in region.fused.views):
@@ -156,7 +143,7 @@ def _with_formats(
 def _wanted_formats(partitioned: PartitionedProgram, regions: Sequence[CompiledRegion]) -> Iterator[tuple[str, Format]]:
     """Yield the dense tensors that regions without a public form read in another order than they are stored, with the order of
     the loops. Views, and tensors with views, are left out."""
-    viewed = {source_of(view).tensor for view in partitioned.views.values()}.union(partitioned.views)
+    viewed = {*partitioned.sources, *partitioned.sources.values()}
     ordered = {name for name, _ in partitioned.schedule.formats}
     for region in regions:
         fused = region.fused

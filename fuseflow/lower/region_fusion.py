@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Hashable
+from collections.abc import Hashable
 from dataclasses import replace
 from functools import cache, partial
 from typing import Protocol
@@ -16,19 +16,19 @@ from fuseflow.einsum.indices import substitute_tensors
 from fuseflow.einsum.nodes import Program
 from fuseflow.einsum.places import places_of
 from fuseflow.errors import FusionError, OrdersError, PlacesError
-from fuseflow.fusion import FusedRegion, choose_order, inline
+from fuseflow.fusion import FusedRegion, choose_order, fuse, inline
 from fuseflow.fusion.copies import name_copies, remove_copy, requires_copy
-from fuseflow.fusion.fuse import MAX_REFUSED_ORDERS, RegionCost, candidate_limit, priced_order
-from fuseflow.fusion.fusion_choices import CopyRule, FusionCandidate, FusionProblem, search
+from fuseflow.fusion.fuse import MAX_REFUSED_ORDERS, candidate_limit, priced_order
+from fuseflow.fusion.fusion_choices import FusionProblem, search
+from fuseflow.fusion.linear_extensions import LoopOrder
 from fuseflow.fusion.nest_work import RegionWork
-from fuseflow.fusion.order_sampling import LoopOrder
 from fuseflow.fusion.order_search import ComparedOrders, CostBound
 from fuseflow.fusion.orders import OrderCandidate
 from fuseflow.fusion.refusal import Refusal, attempt
 from fuseflow.fusion.renaming import can_rename, renamed_region
+from fuseflow.lower.buffers import resident_tensors
 from fuseflow.lower.copies import cost_with_copies, public_cost
 from fuseflow.lower.order_costs import OrderCosts
-from fuseflow.lower.residents import resident_tensors
 from fuseflow.lower.state import LoweringMemo, LoweringState, Precedent, RegionRequest
 from fuseflow.schedule import region_size
 from fuseflow.schedule.entries import KEYWORDS
@@ -40,11 +40,6 @@ class CostRule(Protocol):
     the order with a `FusionError`."""
 
     def __call__(self, costs: OrderCosts, fused: FusedRegion, limit: float = math.inf, /) -> Estimate | CostBound: ...
-
-
-COPIES: dict[bool, tuple[CopyRule, ...]] = {True: ("never", "cycles", "free"), False: ("never",)}
-"""The rules of copying (which tensors a region may read from permuted copies), in the order in which they are tried; by whether
-the schedule allows copies."""
 
 
 def fuse_region(state: LoweringState, request: RegionRequest) -> tuple[FusedRegion, Precedent]:
@@ -81,22 +76,22 @@ def _fused(state: LoweringState, request: RegionRequest) -> tuple[FusedRegion, P
         return _renamed(state, request, precedents[key], names), precedents[key]
     costs = OrderCosts(state)
     found = search(fusion_problem(state, request, costs), request.order)
-    candidate = require_candidate(_at_orders(state, request, found) if isinstance(found, Refusal) else found)
-    priced = costs.table(candidate.region)
-    table = build_table(candidate.region) if priced is None else priced.nodes
-    precedents[key] = Precedent(names, candidate, table, emit(table), priced)
-    return candidate.region, precedents[key]
+    if isinstance(found, Refusal):
+        raise _at_orders(state, request, found.error)
+    priced = costs.table(found.region)
+    table = build_table(found.region) if priced is None else priced.nodes
+    precedents[key] = Precedent(names, found, table, emit(table), priced)
+    return found.region, precedents[key]
 
 
-def _at_orders(state: LoweringState, request: RegionRequest, refusal: Refusal) -> Refusal:
-    """Return the refusal of a region with the locations of the loop orders that its user wrote, if these leave no other way."""
-    error, program = refusal.error, state.partitioned.program
-    written = [e for name in request.einsums if (e := program.defined[name]).order]
+def _at_orders(state: LoweringState, request: RegionRequest, error: FusionError) -> FusionError:
+    """Return the error of a region with the locations of the loop orders that its user wrote, if these leave no other way."""
+    written = [e for name in request.einsums if (e := state.partitioned.program.defined[name]).order]
     if request.order or not written or isinstance(error, PlacesError | OrdersError):
-        return refusal
+        return error
     note = f"the loops run in the orders asked for in {places_of(written)}"
     span = error.span or written[0].location.span
-    return Refusal(OrdersError(error.message, hint=error.hint, notes=(*error.notes, note), span=span))
+    return OrdersError(error.message, hint=error.hint, notes=(*error.notes, note), span=span)
 
 
 def _renamed(state: LoweringState, request: RegionRequest, precedent: Precedent, names: tuple[str, ...]) -> FusedRegion:
@@ -108,48 +103,44 @@ def _renamed(state: LoweringState, request: RegionRequest, precedent: Precedent,
     return replace(renamed, compared=renamed_refusals(region.compared, precedent.names, names))
 
 
-def require_candidate(candidate: FusionCandidate | Refusal) -> FusionCandidate:
-    """Return the region that a search found. Raises the `FusionError` of a refusal."""
-    if isinstance(candidate, Refusal):
-        raise candidate.error
-    return candidate
-
-
 def fusion_problem(state: LoweringState, request: RegionRequest, costs: OrderCosts) -> FusionProblem:
     """Return the problem for the search for a way to fuse a region. `costs` computes the costs of its orders."""
     schedule, program = state.partitioned.schedule, state.partitioned.program
+    fuse_by = partial(
+        fuse,
+        program.unordered if request.order else program,  # the order of a region wins over orders of its Einsums
+        request.name,
+        request.einsums,
+        request.results,
+        state.stored,
+        iteration=schedule.iteration,
+        extents_by_einsum=state.partitioned.extents,
+        dropped=frozenset(schedule.drop_zeros).intersection(request.einsums),
+        most_places=inline.MOST_PLACES if _is_named(state, request) else region_size.MOST_PLACES,
+    )
     return FusionProblem(
-        program=program.unordered if request.order else program,  # the order of a region wins over orders of its Einsums
-        region=request.name,
-        einsums=request.einsums,
-        results=request.results,
-        stored=state.stored,
+        fuse=fuse_by,
         price=state.stored_values,
         pins=_pins(state, request),
-        copies=COPIES[schedule.copies],
-        iteration=schedule.iteration,
+        copies=("never", "cycles", "free") if schedule.copies else ("never",),
         choose_order=partial(order_region, costs),
         cost=partial(cost_with_copies, costs),
         repeats=lambda fused: region_work(state, fused).repeats(fused.order),
-        extents=state.partitioned.extents,
-        dropped=frozenset(schedule.drop_zeros).intersection(request.einsums),
-        most_places=inline.MOST_PLACES if _is_named(state, request) else region_size.MOST_PLACES,
+        one_space=schedule.iteration == "global",
     )
 
 
 def _is_named(state: LoweringState, request: RegionRequest) -> bool:
-    """Return whether the user names the Einsums of a region, or orders its loops. Then it may compute an Einsum in many places of
-    its trees."""
+    """Return whether the user names a region or orders its loops: it may then compute an Einsum in many places."""
     names = state.partitioned.schedule.fuse_regions
     stated = names == ("layerwise",) and not state.partitioned.grows_regions
     return bool(request.order) or stated or (request.name in names and request.name not in KEYWORDS)
 
 
 def _pins(state: LoweringState, request: RegionRequest) -> tuple[frozenset[str], ...]:
-    """Return the sets of results that keep their declared mode order, the best first: results whose format the user chose, and, if any
-    order allows it, also results that later regions scan, or see in other dimensions.
-    """
-    program, viewed = state.partitioned.program, state.viewed_tensors
+    """Return the sets of results that keep their declared mode order, the best first: results whose format the user chose, and,
+    if any order allows it, also results that later regions scan, or see in other dimensions."""
+    program, viewed = state.partitioned.program, state.partitioned.sources.values()
     formats = {name: state.declared[name].format for name in request.results}
     user_pins = frozenset(name for name in request.results if name in state.partitioned.user_formats)
     scanned = {
@@ -161,18 +152,14 @@ def _pins(state: LoweringState, request: RegionRequest) -> tuple[frozenset[str],
 
 
 def fusion_key(state: LoweringState, request: RegionRequest) -> Hashable:
-    """Return the facts that decide how a region is fused. They are equal for regions that differ in names alone: a model repeats
-    its layers."""
+    """Return the facts that decide how a region is fused, equal for regions that differ in names alone, as repeated layers do."""
     program, stored, declared = state.partitioned.program, state.stored, state.declared
     einsums = [program.defined[e] for e in request.einsums]
     names = {name: n for n, name in enumerate(region_names(state, request)[1:])}
     placeholders = {n: f"t{k}" for n, k in names.items()}
     bodies = tuple((names[e.name], e.indices, substitute_tensors(e.body, placeholders), e.order) for e in einsums)
     operands = tuple(
-        (t.shape, t.format, t.dtype, repr(t.fill), t.block, state.statistics.get(n))
-        for n in names
-        for t in (stored.get(n),)
-        if t is not None
+        (t.shape, t.format, t.dtype, repr(t.fill), t.block, state.statistics.get(n)) for n in names if (t := stored.get(n))
     )
     are_stored = tuple(n in stored for n in names)
     written = tuple((t.shape, t.format, t.dtype, t.block) for t in (declared[e.name] for e in einsums))
@@ -190,8 +177,7 @@ def region_names(state: LoweringState, request: RegionRequest) -> tuple[str, ...
 
 
 def renamed_refusals(compared: ComparedOrders, old: tuple[str, ...], new: tuple[str, ...]) -> ComparedOrders:
-    """Return the orders that were compared for a region as orders of another region, with `new` names in place of the `old`
-    ones."""
+    """Return the compared orders of a region as orders of another region, with `new` names in place of `old` ones."""
     names = dict(zip(old[1:], new[1:], strict=True))
 
     def renamed(word: re.Match[str]) -> str:
@@ -228,8 +214,14 @@ def order_region(costs: OrderCosts, fused: FusedRegion) -> FusedRegion:
 
 def _order_region(costs: OrderCosts, fused: FusedRegion, rule: CostRule, refused: int = MAX_REFUSED_ORDERS) -> FusedRegion:
     state, schedule = costs.state, costs.state.partitioned.schedule
-    fused, cost = apply_settings(state, fused), partial(rule, costs)
-    ordered = choose_order(fused, cost, schedule.order_policy, refused, expected_work(state, fused))
+    fused, cost, work = apply_settings(state, fused), partial(rule, costs), region_work(state, fused)
+
+    @cache
+    def work_rank(order: LoopOrder) -> float:
+        """Return the work of an order, which is estimated from the loops of the trees alone, as a rank of costs."""
+        return expected_rank(*work(order), 0.0)
+
+    ordered = choose_order(fused, cost, schedule.order_policy, refused, work_rank)
     later = partial(priced_order, fused, partial(rule, OrderCosts(replace(state, memo=LoweringMemo()))))
     ordered = replace(ordered, compared=replace(ordered.compared, price=later))  # so that it keeps none of the tables made here
     for copy in ordered.copies:
@@ -237,8 +229,10 @@ def _order_region(costs: OrderCosts, fused: FusedRegion, rule: CostRule, refused
         if not requires_copy(copy, source, ordered.order):
             without = remove_copy(ordered, copy, source)
             ordered = ordered if isinstance(attempt(cost, without), Refusal) else without
-    if schedule.locate == "auto":
-        ordered = _located_or_joined(ordered, cost)
+    if schedule.locate == "auto":  # dense levels are located, or scanned and joined if that costs less
+        joined, rank = replace(ordered, locate=False), ordered.compared.candidate(ordered.order).rank
+        joined_cost = attempt(cost, joined, rank)
+        ordered = joined if not isinstance(joined_cost, Refusal) and joined_cost.rank < rank else ordered
     return name_copies(ordered, state.declared)
 
 
@@ -249,12 +243,6 @@ def apply_settings(state: LoweringState, fused: FusedRegion) -> FusedRegion:
     rescan, resident = schedule.rescan == "every", resident_tensors(state.partitioned) & fused.stored.keys()
     locate = schedule.locate != "never"
     return replace(fused, results=results, repeat=schedule.repeat, locate=locate, rescan=rescan, resident=resident)
-
-
-def expected_work(state: LoweringState, fused: FusedRegion) -> Callable[[LoopOrder], float]:
-    """Return a function that estimates the work of an order of a region from the loops of its trees alone, as a rank of costs."""
-    work = region_work(state, fused)
-    return cache(lambda order: expected_rank(*work(order), 0.0))
 
 
 def region_work(state: LoweringState, fused: FusedRegion) -> RegionWork:
@@ -271,11 +259,3 @@ def _stored_shares(state: LoweringState, tensor: str, indices: tuple[str, ...]) 
     assert format is not None
     levels = zip(format.order, format.levels, statistics.fanouts, statistics.sizes, strict=True)
     return {indices[d]: min(1.0, fanout / size) for d, level, fanout, size in levels if size and not level.full}
-
-
-def _located_or_joined(located: FusedRegion, cost: RegionCost) -> FusedRegion:
-    """Return the region (`located`: its dense levels are located), or the same with these scanned and joined if that costs
-    less."""
-    joined, rank = replace(located, locate=False), located.compared.candidate(located.order).rank
-    joined_cost = attempt(cost, joined, rank)
-    return joined if not isinstance(joined_cost, Refusal) and joined_cost.rank < rank else located

@@ -11,12 +11,11 @@ from typing import TypeAlias
 from fuseflow.costs import Estimate
 from fuseflow.einsum.nodes import TensorType
 from fuseflow.fusion import FusedRegion
-from fuseflow.fusion.verify import verify as verify_region
+from fuseflow.fusion.region import verify_region
 from fuseflow.lower.buffers import with_buffers, without_buffers
 from fuseflow.lower.copies import copy_region, dense_copy, permuting_region
-from fuseflow.lower.depths import with_depths
 from fuseflow.lower.graphs import estimated, region_graph, scheduled_form, verified
-from fuseflow.lower.lanes import LaneAssignment, StageLoops, stages_of, with_lanes
+from fuseflow.lower.lanes import LaneAssignment, StageLoops, stages_of, with_depths, with_lanes
 from fuseflow.lower.region_fusion import fuse_region
 from fuseflow.lower.state import LoweringState, Precedent, RegionRequest
 from fuseflow.lower.views import TensorView, required_order, source_of, view_format, view_refusal, view_tensor
@@ -84,8 +83,7 @@ class CompiledRegion:
 
     @property
     def selection_notice(self) -> str:
-        """A sentence that says that `graph` selects by public arithmetic, which is right for finite values alone. It is empty if
-        it does not."""
+        """A sentence that says that `graph` selects by public arithmetic, right for finite values alone; empty if it does not."""
         replaced = (node.function for node in self.own.nodes if isinstance(node, Alu)) if self.own else ()
         selections = dict.fromkeys(f"`{function}`" for function in replaced if function in SELECTIONS)
         if not selections:
@@ -108,10 +106,7 @@ LoweringSteps: TypeAlias = tuple[tuple[LoweringStep, ...], LoweringState]
 
 
 def lower_region(state: LoweringState, request: RegionRequest) -> tuple[tuple[CompiledRegion, ...], LoweringState]:
-    """Return the region in its best order, after the copies that it reads; and the state after it ran.
-
-    Raises `FusionError` if it cannot be one region.
-    """
+    """Return the region in its best order, after the copies that it reads, and the state after it. Raises `FusionError`."""
     program = state.partitioned.program
     views_before, state = _views(state, (n for e in request.einsums for n in program.defined[e].operands))
     fused, precedent = fuse_region(state, request)
@@ -121,16 +116,19 @@ def lower_region(state: LoweringState, request: RegionRequest) -> tuple[tuple[Co
             region, state = _compiled(state, RegionRequest(copy.name, (), ()), copy_region(state, copy, fused))
             copies.append(region)
     region, state = _compiled(state, request, fused, precedent)
-    views_after, state = _views(state, (n for n in program.outputs if _root(state, n) in request.results))
+    sources, shown = state.partitioned.sources, list[str]()  # outputs that show a result, directly or through other views
+    for output in program.outputs:
+        root = output
+        while root in sources:
+            root = sources[root]
+        shown += [output] if root in request.results else []
+    views_after, state = _views(state, shown)
     return _with_views((*views_before, *copies, region, *views_after)), state
 
 
 def dealt_region(state: LoweringState, region: CompiledRegion, schedule: Schedule) -> CompiledRegion:
-    """Return a region without lanes with the lanes and depths that a schedule states for it. `state` is the state before it; the
-    schedule of its program states reuse buffers.
-
-    Raises `ScheduleError` for lanes that the graph cannot have.
-    """
+    """Return a region without lanes with the lanes and depths that a schedule states for it. `state` is the state before it, whose
+    schedule states reuse buffers. Raises `ScheduleError` for lanes that the graph cannot have."""
     parallel = with_lanes(without_buffers(region.serial), region.table, region.fused, schedule)
     form = scheduled_form(state, parallel.graph)
     places = {node: parallel.places[origin] for node, origin in form.origins().items() if origin in parallel.places}
@@ -141,8 +139,7 @@ def dealt_region(state: LoweringState, region: CompiledRegion, schedule: Schedul
 
 
 def _with_views(steps: Iterable[LoweringStep]) -> tuple[CompiledRegion, ...]:
-    """Return the regions among the steps, each with the views that come before it, and the last region also with the views after
-    it."""
+    """Return the regions, each with the views before it, and the last region also with the views after it."""
     regions: list[CompiledRegion] = []
     waiting: tuple[TensorView, ...] = ()
     for step in steps:
@@ -190,16 +187,15 @@ def _views(state: LoweringState, names: Iterable[str]) -> LoweringSteps:
     """Return the steps that make these views, where no earlier step has made them."""
     steps: tuple[LoweringStep, ...] = ()
     for name in dict.fromkeys(names):
-        if name in state.views and name not in state.stored:
+        if name in state.partitioned.views and name not in state.stored:
             view_steps, state = _view(state, name)
             steps += view_steps
     return steps, state
 
 
 def _view(state: LoweringState, name: str) -> LoweringSteps:
-    """Return the steps that make a view of a tensor. A copy comes first if the dense dimensions are not stored in the order that
-    the view needs."""
-    view, declared = state.views[name], state.declared[name]
+    """Return the steps that make a view: a copy comes first if dense dimensions are stored in another order than it needs."""
+    view, declared = state.partitioned.views[name], state.declared[name]
     tensor = source_of(view).tensor
     steps, state = _views(state, (tensor,))
     source, user_format = state.stored[tensor], declared.format if name in state.partitioned.user_formats else None
@@ -215,11 +211,4 @@ def _view(state: LoweringState, name: str) -> LoweringSteps:
         format = view_format(view, source)
     assert format is not None
     step = view_tensor(source, format, state.statistics[source.name], declared)
-    return (*steps, step), state.with_view(step)
-
-
-def _root(state: LoweringState, name: str) -> str:
-    """Return the tensor that a view shows, directly or through other views."""
-    while name in state.views:
-        name = source_of(state.views[name]).tensor
-    return name
+    return (*steps, step), state.after_writing({name: step.type}, {name: step.statistics})

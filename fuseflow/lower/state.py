@@ -7,11 +7,9 @@ from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 from fuseflow.costs import Estimate, TensorStatistics, collect_statistics
-from fuseflow.costs.statistics import assume_statistics
-from fuseflow.einsum.nodes import Einsum, TensorType
+from fuseflow.einsum.nodes import TensorType
 from fuseflow.fusion.fusion_choices import FusionCandidate
 from fuseflow.lower.partition import PartitionedProgram
-from fuseflow.lower.views import TensorView
 from fuseflow.samml.nodes import Graph
 from fuseflow.table import TableNodes
 from fuseflow.tensors import Tensor
@@ -64,8 +62,7 @@ class LoweringMemo:
     fiber_fifos: dict[Hashable, tuple[tuple[int, int], ...]] = field(default_factory=dict)
 
     def for_other_formats(self) -> LoweringMemo:
-        """Return a memo for a program whose tensors have other formats. It shares `fusions`, also new ones: their keys have the
-        formats of a region."""
+        """Return a memo for the program in other formats. It shares `fusions`, whose keys have the formats of a region."""
         return LoweringMemo(self.fusions)
 
 
@@ -80,31 +77,13 @@ class LoweringState:
     memo: LoweringMemo = field(default_factory=LoweringMemo, compare=False, repr=False)
 
     @property
-    def views(self) -> Mapping[str, Einsum]:
-        """The statements that only show a tensor in other dimensions, by name."""
-        return self.partitioned.views
-
-    @property
-    def viewed_tensors(self) -> frozenset[str]:
-        """The tensors of which the program has views."""
-        return self.partitioned.viewed_tensors
-
-    @property
     def declared(self) -> Mapping[str, TensorType]:
         """The tensors of the program, as they are declared or inferred."""
         return self.partitioned.program.declared
 
     def after_writing(self, types: Mapping[str, TensorType], statistics: Mapping[str, TensorStatistics]) -> LoweringState:
-        """Return the state after these tensors were written."""
+        """Return the state after memory got these tensors."""
         return replace(self, stored={**self.stored, **types}, statistics={**self.statistics, **statistics})
-
-    def after_assumed(self, types: Mapping[str, TensorType]) -> LoweringState:
-        """Return the state after these tensors were written, if nothing is known of their values."""
-        return self.after_writing(types, {name: assume_statistics(type) for name, type in types.items()})
-
-    def with_view(self, view: TensorView) -> LoweringState:
-        """Return the state in which memory also has this view of a stored tensor."""
-        return self.after_writing({view.name: view.type}, {view.name: view.statistics})
 
     def restricted_to(self, names: Iterable[str]) -> LoweringState:
         """Return the state with only these tensors in memory."""
@@ -120,7 +99,6 @@ class LoweringState:
 def initial_state(
     partitioned: PartitionedProgram, tensors: Mapping[str, Tensor], memo: LoweringMemo | None = None
 ) -> LoweringState:
-    """Return the state before the first region: the inputs are in memory. `tensors` may be empty: they serve only to measure statistics.
-    `memo` has decisions of the same schedule."""
+    """Return the state before the first region. `tensors` (or none) only measure statistics; `memo` is of the same schedule."""
     stored = {t.name: t for t in partitioned.program.inputs}
     return LoweringState(partitioned, stored, collect_statistics(stored, tensors), memo or LoweringMemo())

@@ -42,8 +42,7 @@ def add_views(memory: dict[str, Tensor], views: Iterable[TensorView]) -> None:
 
 
 def view_tensor(source: TensorType, format: Format, source_statistics: TensorStatistics, type: TensorType) -> TensorView:
-    """Return the view of `source` with the dimensions of `type`, in this format. Its sparse levels are those of the source, and
-    dense ones full."""
+    """Return the view of `source` in this format and the dimensions of `type`; sparse levels stay, and dense ones are full."""
     assert source.format is not None
     statistics = view_statistics(source_statistics, source.format, format, type.stored_shape)
     return TensorView(source.name, replace(type, format=format, dtype=source.dtype, fill=source.fill), statistics)
@@ -62,16 +61,14 @@ def view_format(view: Einsum, source: TensorType) -> Format | None:
 
 
 def required_order(view: Einsum, format: Format | None) -> tuple[int, ...]:
-    """Return the order in which the dense dimensions of the source must be stored for the view to exist; in `format`, if it is
-    not None."""
+    """Return the order of the dense dimensions of the source that a view needs; a view in `format`, if it is not None."""
     groups = _groups(view.indices)
     stored = [part for d in (format.order if format is not None else range(len(groups))) for part in groups[d]]
     return tuple(d for d, _ in sorted(enumerate(_groups(source_of(view).indices)), key=lambda pair: stored.index(pair[1][0])))
 
 
 def view_refusal(view: Einsum, source: TensorType, user_name: str) -> FusionError:
-    """Return the error for a view of a tensor that is not dense and cannot be regrouped. `user_name` is the user's name of the
-    tensor."""
+    """Return the error for a view of a tensor that cannot be regrouped. `user_name` is the user's name of the tensor."""
     assert source.format is not None
     return FusionError(
         f"`{user_name}` is stored {source.format.short()}: it cannot be reshaped as in `{show_einsum(view)}`, "

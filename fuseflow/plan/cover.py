@@ -98,7 +98,9 @@ def cover(mask: Mask, options: Sequence[Option]) -> Cover:
         left[taken], owner[taken] = False, number
         blocks.append((number, np.argwhere(best) * option.size))
         cost += option.weight * len(blocks[-1][1])
-    _require_all(left)
+    if left.any():
+        row, column = np.argwhere(left)[0]
+        raise PlanError(f"no block can hold the entry ({row}, {column})", hint="add a size of blocks that holds every entry")
     return Cover(owner, tuple(blocks), cost)
 
 
@@ -117,9 +119,3 @@ def count_entries(mask: Mask, size: tuple[int, int]) -> npt.NDArray[np.intp]:
 def spread(blocks: Mask, size: tuple[int, int], shape: tuple[int, ...]) -> Mask:
     """Return the mask, of this shape, of the entries of the blocks that are set. `size` is the rows and columns of a block."""
     return np.repeat(np.repeat(blocks, size[0], axis=0), size[1], axis=1)[: shape[0], : shape[1]]
-
-
-def _require_all(left: Mask) -> None:
-    if left.any():
-        row, column = np.argwhere(left)[0]
-        raise PlanError(f"no block can hold the entry ({row}, {column})", hint="add a size of blocks that holds every entry")

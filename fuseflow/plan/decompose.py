@@ -17,9 +17,8 @@ import numpy.typing as npt
 from fuseflow.einsum.nodes import Program, TensorType
 from fuseflow.errors import OverfullError, PlanError, did_you_mean
 from fuseflow.plan.cover import Mask
-from fuseflow.plan.divide import divide
-from fuseflow.plan.operands import Stored
 from fuseflow.plan.partition import Part, check_parts
+from fuseflow.plan.products import Stored, divide
 from fuseflow.tensors import Tensor
 from fuseflow.tensors.array_files import pack_declared
 
@@ -68,8 +67,7 @@ def _source(given: Decomposed, name: str) -> str:
 
 
 def constant_values(given: Decomposed, operand: str) -> npt.NDArray[Any]:
-    """Return the numbers of an operand of the program `given` as a dense matrix. Raise `PlanError` for a tensor that is no
-    constant matrix."""
+    """Return an operand of `given` as a dense matrix. Raise `PlanError` for a tensor that is no constant matrix."""
     require_constant(given.program, given.tensors, operand)
     return given.tensors[operand].to_dense()
 

@@ -68,8 +68,7 @@ class Form:
         return f"{self.storage} {self.dtype}".rstrip()
 
     def format(self, operand: Format) -> Format:
-        """Return the format of a part of an operand in this form: the operand's levels if they are sparse, or else the levels of
-        CSR. The order of the dimensions stays."""
+        """Return the format of a part of an operand: its levels if they are sparse, or else those of CSR. The order stays."""
         if self.nm is not None:
             return Format((Dense(), self.nm), operand.order)
         if operand.all_dense or any(level.pads for level in operand.levels):

@@ -17,7 +17,6 @@ from fuseflow.einsum.verify import TENSOR_NAME
 from fuseflow.errors import PlanError
 from fuseflow.plan.cover import Mask, Option, check_weight, cover
 from fuseflow.plan.form import Form
-from fuseflow.plan.nm_policy import nm_part
 from fuseflow.plan.rounding import held_exactly
 from fuseflow.tensors.dtypes import parse_dtype
 
@@ -74,9 +73,8 @@ def require_weights(name: str, parts: Sequence[PlannedPart]) -> None:
 def partition(
     name: str, values: npt.NDArray[Any], needed: Mask, planned: Sequence[PlannedPart], innermost: int
 ) -> tuple[Part, ...]:
-    """Divide the entries of a matrix that are needed and not 0. Parts without entries are there, too. `innermost` is the dimension along
-    which n:m counts. Raise `PlanError` for a weight that is missing, and for an entry that no part holds.
-    """
+    """Divide the entries of a matrix that are needed and not 0. Parts without entries are there, too. `innermost` is the
+    dimension along which n:m counts. Raise `PlanError` for a weight that is missing, and for an entry that no part holds."""
     check_planned(name, planned)
     require_weights(name, planned)
     left, parts = needed & (values != 0), list[Part]()
@@ -98,8 +96,7 @@ def partition(
 
 
 def check_parts(name: str, values: npt.NDArray[Any], needed: Mask, parts: Sequence[Part]) -> None:
-    """Raise `PlanError` unless there are parts, they are disjoint, hold every entry that is needed and not 0, and each can store what it
-    holds."""
+    """Raise `PlanError` unless parts are disjoint, hold every needed entry that is not 0, and can store what they hold."""
     if not parts:
         raise PlanError(f"`{name}` has no parts", hint="leave it out, or give it one, such as `elements`")
     for part in parts:
@@ -141,3 +138,21 @@ def _entry(values: npt.NDArray[Any], mask: Mask) -> str:
 
 def _first(mask: Mask) -> tuple[int, ...]:
     return tuple(map(int, np.argwhere(mask)[0]))
+
+
+def nm_part(mask: Mask, n: int, m: int, axis: int = -1) -> Mask:
+    """Return the first n entries of every m coordinates along an axis, counted from coordinate 0. The last group may be shorter.
+
+    >>> nm_part(np.array([1, 1, 0, 1, 1], dtype=bool), 1, 2).astype(int).tolist()
+    [1, 0, 0, 1, 1]
+    """
+    if not 1 <= n <= m:
+        raise PlanError(f"{n} of every {m} coordinates", hint="the entries come first, as in 2 of every 4")
+    along = np.moveaxis(mask, axis, -1)
+    *rest, size = along.shape
+    groups = -(-size // m)
+    padded = np.zeros((*rest, groups * m), dtype=bool)
+    padded[..., :size] = along
+    grouped = padded.reshape(*rest, groups, m)
+    first = (grouped & (grouped.cumsum(axis=-1) <= n)).reshape(padded.shape)
+    return np.moveaxis(first[..., :size], -1, axis)

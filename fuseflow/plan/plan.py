@@ -19,19 +19,106 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
 from fuseflow.einsum.nodes import Program, Reduce
-from fuseflow.errors import PlanError
+from fuseflow.errors import PlanError, did_you_mean
 from fuseflow.filesystem import read_text
 from fuseflow.plan.cover import Mask
 from fuseflow.plan.decompose import Decomposed, constant_values, decompose, needed_entries, require_constant
 from fuseflow.plan.form import Form
 from fuseflow.plan.partition import Part, PlannedPart, check_planned, needs_weights, partition, require_weights
 from fuseflow.plan.products import products_of
-from fuseflow.plan.reader import SECTION, PlannedOperands, PlanReader, plan_rows
 from fuseflow.tensors import Format, Tensor
-from fuseflow.yaml_text import read_yaml, write_yaml
+from fuseflow.yaml_text import KeyPath, YamlText, read_yaml, write_yaml
+
+T = TypeVar("T")
+PlannedOperands: TypeAlias = tuple[tuple[str, tuple[PlannedPart, ...]], ...]
+"""Names of operands, each with its parts."""
+
+SECTION = "operands"
+KEYS = ("form", "dtype", "weight")
+
+
+def _row(part: PlannedPart) -> dict[str, Any]:
+    values = {"form": part.form.storage, "dtype": part.form.dtype or None, "weight": part.weight}
+    return {key: value for key, value in values.items() if value is not None}
+
+
+@dataclass(frozen=True, slots=True)
+class PlanReader:
+    """A reader of the operands of a plan, which raises `PlanError` with the place of a fault. The operands stand at `path` in the text."""
+
+    yaml: YamlText
+    path: KeyPath = (SECTION,)
+
+    def rows(self) -> Any:
+        """Return the rows of a file that has nothing but a plan."""
+        if self.yaml.content is None:
+            return {}
+        return self._mapping(self.yaml.content, (), "a plan", (SECTION,)).get(SECTION, {})
+
+    def read(self, rows: Any) -> PlannedOperands:
+        """Return the operands in rows, which are the content of the text at the path."""
+        if not isinstance(rows, dict) or not all(isinstance(name, str) for name in rows):
+            raise self._error(
+                self.path, f"`{self.path[-1]}` is a mapping from names of tensors to parts", "`W: [{form: 4x4}]`, or `auto`"
+            )
+        return tuple((name, self._parts(name, parts)) for name, parts in rows.items())
+
+    def _parts(self, name: str, rows: Any) -> tuple[PlannedPart, ...]:
+        path = (*self.path, name)
+        if not isinstance(rows, list):
+            raise self._error(path, f"the parts of `{name}` are a list", "`[{form: 4x4}, {form: elements}]`")
+        parts = tuple(self._part(row, (*path, place)) for place, row in enumerate(rows))
+        self._placed(path, lambda: check_planned(name, parts))
+        return parts
+
+    def _part(self, row: Any, path: KeyPath) -> PlannedPart:
+        values = self._mapping(row, path, "a part", KEYS)
+        if "form" not in values:
+            raise self._error(path, "a part needs the key `form`", "`{form: 4x4}`")
+        form, dtype = (self._text(values, path, key) for key in ("form", "dtype"))
+        weight = self._number(values, path, "weight")
+        parsed = self._placed((*path, "form"), lambda: Form.parse(form))
+        typed = self._placed((*path, "dtype"), lambda: Form(parsed.block, parsed.nm, dtype))
+        return self._placed((*path, "weight"), lambda: PlannedPart(typed, weight))
+
+    def _text(self, values: Mapping[str, Any], path: KeyPath, key: str) -> str:
+        value = values.get(key, "")
+        if not isinstance(value, str) or (key in values and not value):
+            raise self._error((*path, key), f"`{key}` is a text", "`form: 4x4` or `dtype: i8`")
+        return value
+
+    def _number(self, values: Mapping[str, Any], path: KeyPath, key: str) -> float | None:
+        if key not in values:
+            return None
+        value = values[key]
+        if isinstance(value, bool) or not isinstance(value, int | float):
+            raise self._error((*path, key), f"`{key}` is a number", f"`{key}: 8.04`")
+        try:
+            return float(value)
+        except OverflowError:
+            raise self._error((*path, key), f"`{key}` is too large a number", f"`{key}: 8.04`") from None
+
+    def _mapping(self, row: Any, path: KeyPath, entry: str, keys: tuple[str, ...]) -> Mapping[str, Any]:
+        if not isinstance(row, dict):
+            raise PlanError(f"{entry} is a mapping", hint=f"its keys are {', '.join(keys)}", span=self.yaml.place(*path))
+        for key in row:
+            if key not in keys:
+                name = key if isinstance(key, str) else "..."
+                raise PlanError(f"unknown key `{name}`", hint=did_you_mean(name, keys), span=self.yaml.place(*path, name))
+        return row
+
+    def _placed(self, path: KeyPath, read: Callable[[], T]) -> T:
+        try:
+            return read()
+        except PlanError as error:
+            raise PlanError(error.message, hint=error.hint, span=self.yaml.place(*path)) from None
+
+    def _error(self, path: KeyPath, message: str, example: str) -> PlanError:
+        return PlanError(message, hint=f"as in {example}", span=self.yaml.place(*path))
+
 
 AUTO = "auto"
 """The word for the operands of a plan that is still to be chosen."""
@@ -69,7 +156,7 @@ class Plan:
 
     def to_rows(self) -> dict[str, Any] | str:
         """Return the operands with their parts as plain values, which `from_rows` reads; `auto` for a plan that is to be chosen."""
-        return AUTO if self.auto else plan_rows(self.operands)
+        return AUTO if self.auto else {name: [_row(part) for part in parts] for name, parts in self.operands}
 
     @classmethod
     def from_yaml(cls, text: str, file: str = "<text>") -> Plan:
@@ -121,7 +208,9 @@ class Plan:
         self.verify(program, tensors)
         decomposed = Decomposed(program, tensors)
         for name, parts in self.operands:
-            decomposed = _decomposed(decomposed, name, parts, (needed or {}).get(name))
+            mask = (needed or {}).get(name)
+            entries = needed_entries(name, constant_values(decomposed, name), mask)
+            decomposed = decompose(decomposed, name, _parts(decomposed, name, parts, mask), entries)
         return decomposed
 
 
@@ -136,11 +225,6 @@ def _weighed(parts: tuple[PlannedPart, ...], weigh: Weigh) -> tuple[PlannedPart,
     return tuple(
         replace(part, weight=weigh(part.form)) if part.form.nm is None and part.weight is None else part for part in parts
     )
-
-
-def _decomposed(given: Decomposed, name: str, parts: tuple[PlannedPart, ...], mask: Mask | None) -> Decomposed:
-    needed = needed_entries(name, constant_values(given, name), mask)
-    return decompose(given, name, _parts(given, name, parts, mask), needed)
 
 
 def _parts(given: Decomposed, name: str, parts: tuple[PlannedPart, ...], mask: Mask | None) -> tuple[Part, ...]:

@@ -1,26 +1,161 @@
 """The choice of narrower types: along a program, each factor of a product is stored in fewer bits while the outputs stay close.
 
 This is Algorithm 2 of SparTA (section 4.2). Its rule has no order of its own for tensors that several products share: each tensor is tried
-once, where a product first reads it, and bits never rise.
+once, where a product first reads it, and bits never rise. The scales of the integers become factors of the program:
+
+    Y[i, j] = relu(sum(k) A[i, k] * B[k, j])
+
+    A1[i, j] = A[i, j] * 21.2                                                    A1 is i8
+    Y[i, j] = relu((sum(k) A1[i, k] * B1[k, j]) * 0.0003)                        B1 is i8, and stored so
+
+An integer n stands for the number n * scale. The quantization is symmetric, with one scale for a tensor. It is the same as
+`torch.fake_quantize_per_tensor_affine` with the zero point 0: a number is multiplied by the inverse of the scale, rounded to the
+nearest integer, ties to even, and saturated.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import reduce
+from itertools import count, islice
 from numbers import Real
+from operator import mul
 from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from fuseflow.einsum.format_inference import infer
+from fuseflow.einsum.indices import fresh_indices
 from fuseflow.einsum.interpret import MAX_POINTS, evaluate
-from fuseflow.einsum.nodes import Program
+from fuseflow.einsum.nodes import Access, Apply, Const, Einsum, Expr, Program, Reduce, TensorType, children
 from fuseflow.einsum.tensor_arrays import to_operand
 from fuseflow.errors import PlanError
-from fuseflow.plan.scales import Scale, factors_of_products, scaled
+from fuseflow.plan.products import factors, replaced
 from fuseflow.tensors import Tensor
+from fuseflow.tensors.dtypes import DTYPES
+
+
+@dataclass(frozen=True, slots=True)
+class Scale:
+    """The type of the integers of a tensor, and the number that the integer 1 represents, the step. The step and its inverse are
+    32-bit floats, as PyTorch's."""
+
+    dtype: str
+    step: float
+
+    @classmethod
+    def of(cls, greatest: float, dtype: str) -> Scale:
+        """Return the scale with which the greatest integer of a type represents the greatest magnitude in a tensor, not 0."""
+        return cls(dtype, float(np.float32(greatest / DTYPES[dtype].range[1])))
+
+    @property
+    def inverse(self) -> float:
+        """The inverse of the step: the factor from a number to its integer."""
+        return float(np.float32(1) / np.float32(self.step))
+
+    def integers(self, tensor: Tensor) -> Tensor:
+        """Return the integers that represent the numbers of a tensor, at the entries that it stores."""
+        element = DTYPES[self.dtype]
+        return replace(tensor, values=element.hold(tensor.values.astype(np.float64) * self.inverse), type=element)
+
+
+def factors_of_products(program: Program) -> tuple[str, ...]:
+    """Return the tensors of floats that are factors of sums of products, in order of the program."""
+    declared = infer(program).declared
+    names = (access.tensor for einsum in program.einsums for product in _products(einsum.body) for access in _accesses(product))
+    return tuple(
+        name for name in dict.fromkeys(names) if not DTYPES[declared[name].dtype].is_integer and declared[name].fill == 0
+    )
+
+
+def scaled(
+    program: Program, tensors: Mapping[str, Tensor], constants: frozenset[str], scales: Mapping[str, Scale]
+) -> tuple[Program, Mapping[str, Tensor]]:
+    """Return a program and its tensors with the factors of products that have `scales`, by name, in integers.
+
+    `constants` are stored as integers. Another tensor is rounded by a statement of its own, before it is first read. Results keep the
+    types that they had.
+    """
+    if not scales:
+        return program, tensors
+    before = infer(program).declared
+    names = dict(zip(scales, _fresh_names(program, scales), strict=True))
+    einsums = tuple(_einsums(program, constants, scales, names))
+    types = {e.name: replace(before[e.name], format=None, block=(), fill=0.0) for e in program.einsums}
+    narrow = [_narrow(program, before[name], names[name], scale, name in constants) for name, scale in scales.items()]
+    reads = {name for einsum in einsums for name in einsum.operands} | set(program.outputs)
+    kept = [t for t in program.tensors if t.name in reads or t.name in program.defined]
+    added = [types[e.name] for e in program.einsums if e.name not in program.declared]
+    stored = {names[name]: scale.integers(tensors[name]) for name, scale in scales.items() if name in constants}
+    others = {name: tensor for name, tensor in tensors.items() if any(t.name == name for t in kept)}
+    return replace(program, tensors=(*kept, *narrow, *added), einsums=einsums), {**others, **stored}
+
+
+def _einsums(
+    program: Program, constants: frozenset[str], scales: Mapping[str, Scale], names: Mapping[str, str]
+) -> Iterator[Einsum]:
+    """Yield the statements of a program whose products read integers. Statements that round to these integers come before their readers."""
+    rounded = set(constants)
+    for einsum in program.einsums:
+        products = tuple(_products(einsum.body))
+        sums: dict[Expr, Expr] = {product: _scaled_product(product, scales, names) for product in products}
+        read = {access.tensor for product in products for access in _accesses(product)}
+        for name in (name for name in scales if name in read and name not in rounded):
+            rounded.add(name)
+            indices = tuple(islice(fresh_indices(), len(infer(program).declared[name].shape)))
+            integers = Apply("mul", (Access(name, indices), Const(scales[name].inverse)))
+            yield replace(einsum, name=names[name], indices=indices, body=integers)
+        yield replace(einsum, body=replaced(einsum.body, sums))
+
+
+def _scaled_product(product: Reduce, scales: Mapping[str, Scale], names: Mapping[str, str]) -> Expr:
+    """Return a product that reads integers, multiplied by their scales."""
+    steps = [scales[access.tensor].step for access in _accesses(product) if access.tensor in scales]
+    integers = replace(product, body=_integers(product.body, names))
+    return Apply("mul", (integers, Const(reduce(mul, steps)))) if steps else product
+
+
+def _integers(node: Expr, names: Mapping[str, str]) -> Expr:
+    """Return a product in which tensors of integers, `names`, replace the tensors that are scaled."""
+    if isinstance(node, Access):
+        return replace(node, tensor=names.get(node.tensor, node.tensor))
+    if isinstance(node, Apply) and node.op == "mul":
+        return replace(node, args=tuple(_integers(arg, names) for arg in node.args))
+    return node
+
+
+def _products(node: Expr) -> Iterator[Reduce]:
+    """Yield the outermost sums of products of several tensors."""
+    if isinstance(node, Reduce) and node.op == "sum" and len(_accesses(node)) > 1:
+        yield node
+        return
+    for child in children(node):
+        yield from _products(child)
+
+
+def _accesses(product: Reduce) -> tuple[Access, ...]:
+    return tuple(factor for factor in factors(product.body) if isinstance(factor, Access))
+
+
+def _narrow(program: Program, tensor: TensorType, name: str, scale: Scale, constant: bool) -> TensorType:
+    """Return the declaration of the integers of a tensor, in its blocks. A constant keeps its format. The format of another
+    tensor follows from its statement, because not every format of an input can be the format of a result."""
+    if tensor.name not in program.declared:
+        return TensorType(name, tensor.shape, dtype=scale.dtype)
+    declared = replace(program.declared[tensor.name], name=name, dtype=scale.dtype)
+    return declared if constant else replace(declared, format=None)
+
+
+def _fresh_names(program: Program, names: Mapping[str, Scale]) -> Iterator[str]:
+    """Yield a new name for each tensor: the first of `W1`, `W2`, ... that is free."""
+    used = {*program.declared, *program.defined}
+    for name in names:
+        fresh = next(text for n in count(1) if (text := f"{name}{n}") not in used)
+        used.add(fresh)
+        yield fresh
+
 
 Array: TypeAlias = npt.NDArray[np.float64]
 Metric: TypeAlias = Callable[[Mapping[str, Array]], float]
@@ -68,47 +203,41 @@ class Quantization:
         }
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class QuantizationSearch:
-    """The data that judges narrower types: a program with the tensors that it is calibrated on, the names of its constants, and
-    how much its outputs may change."""
+def choose_types(
+    program: Program, tensors: Mapping[str, Tensor], constants: frozenset[str], tolerance: float, metric: Metric | None
+) -> Quantization:
+    """Return a program in the narrowest types whose outputs are close enough, calibrated on its tensors. `constants` are the names
+    of its constants. Raise `PlanError` for numbers and metrics that are not finite."""
+    whole = _evaluated(program, tensors)
+    outputs = {name: whole[name] for name in program.outputs}
+    factors = factors_of_products(program)
+    sizes = {name: _greatest(name, whole[name] if name in whole else tensors[name].values) for name in factors}
+    before, scales, trials = _measured(metric, outputs), dict[str, Scale](), list[TypeTrial]()
+    for name, greatest in sizes.items():
+        for dtype in NARROWER if greatest else ():
+            tried = {**scales, name: Scale.of(greatest, dtype)}
+            results = _evaluated(*scaled(program, tensors, constants, tried))
+            error = max(_error(results[output], exact) for output, exact in outputs.items())
+            drop = before - _measured(metric, {output: results[output] for output in outputs})
+            trials.append(TypeTrial(name, dtype, error, drop, max(error, drop) <= tolerance))
+            if not trials[-1].kept:
+                break
+            scales = tried
+    return Quantization(*scaled(program, tensors, constants, scales), scales, tuple(trials))
 
-    program: Program
-    tensors: Mapping[str, Tensor]
-    constants: frozenset[str]
-    tolerance: float
-    metric: Metric | None
 
-    def choose(self) -> Quantization:
-        """Return the program in the narrowest types. Raise `PlanError` for numbers and metrics that are not finite."""
-        whole = self._evaluated(self.program, self.tensors)
-        outputs = {name: whole[name] for name in self.program.outputs}
-        factors = factors_of_products(self.program)
-        sizes = {name: _greatest(name, whole[name] if name in whole else self.tensors[name].values) for name in factors}
-        before, scales, trials = self._measured(outputs), dict[str, Scale](), list[TypeTrial]()
-        for name, greatest in sizes.items():
-            for dtype in NARROWER if greatest else ():
-                tried = {**scales, name: Scale.of(greatest, dtype)}
-                results = self._evaluated(*scaled(self.program, self.tensors, self.constants, tried))
-                error = max(_error(results[output], exact) for output, exact in outputs.items())
-                drop = before - self._measured({output: results[output] for output in outputs})
-                trials.append(TypeTrial(name, dtype, error, drop, max(error, drop) <= self.tolerance))
-                if not trials[-1].kept:
-                    break
-                scales = tried
-        return Quantization(*scaled(self.program, self.tensors, self.constants, scales), scales, tuple(trials))
+def _evaluated(program: Program, tensors: Mapping[str, Tensor]) -> dict[str, Array]:
+    declared = infer(program).declared
+    return evaluate(program, {name: to_operand(tensor, MAX_POINTS) for name, tensor in tensors.items() if name in declared})
 
-    def _evaluated(self, program: Program, tensors: Mapping[str, Tensor]) -> dict[str, Array]:
-        declared = infer(program).declared
-        return evaluate(program, {name: to_operand(tensor, MAX_POINTS) for name, tensor in tensors.items() if name in declared})
 
-    def _measured(self, outputs: Mapping[str, Array]) -> float:
-        if self.metric is None:
-            return 0.0
-        value = self.metric(outputs)
-        if not isinstance(value, Real) or not np.isfinite(value):
-            raise PlanError(f"the metric is {value!r}", hint="it is a number for all outputs, which grows with their quality")
-        return float(value)
+def _measured(metric: Metric | None, outputs: Mapping[str, Array]) -> float:
+    if metric is None:
+        return 0.0
+    value = metric(outputs)
+    if not isinstance(value, Real) or not np.isfinite(value):
+        raise PlanError(f"the metric is {value!r}", hint="it is a number for all outputs, which grows with their quality")
+    return float(value)
 
 
 def _greatest(name: str, values: npt.NDArray[Any]) -> float:
@@ -120,8 +249,7 @@ def _greatest(name: str, values: npt.NDArray[Any]) -> float:
 
 
 def _error(values: Array, exact: Array) -> float:
-    """Return the mean squared error of finite values, divided by the mean square of the exact values unless that is 0. It is
-    infinite if a value that is not finite changes."""
+    """Return the mean squared error over the mean square of `exact`, if not 0; infinite if a value that is not finite changes."""
     finite = np.isfinite(exact)
     if not np.array_equal(values[~finite], exact[~finite], equal_nan=True):
         return float("inf")

@@ -16,7 +16,7 @@ from fuseflow.fusion import FusedRegion
 from fuseflow.fusion.order_rules import OrderCount
 from fuseflow.fusion.order_search import COST_TOLERANCE
 from fuseflow.fusion.orders import OrderCandidate, enumerate_orders
-from fuseflow.fusion.text import order_edges
+from fuseflow.fusion.region_program import order_edges
 from fuseflow.report.tables import plain_table
 from fuseflow.run.compiled import Compiled
 from fuseflow.samml.nodes import Graph, Scan

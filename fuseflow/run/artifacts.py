@@ -12,7 +12,7 @@ from fuseflow.einsum.nodes import Program
 from fuseflow.errors import UsageError, did_you_mean
 from fuseflow.filesystem import json_text, list_files, replace_directory
 from fuseflow.frontend.sources import Source
-from fuseflow.fusion import text as fusion_text
+from fuseflow.fusion import region_program
 from fuseflow.lower.regions import CompiledRegion
 from fuseflow.machine.machine import Machine
 from fuseflow.run.directory import MANIFEST, SELECTIONS
@@ -23,7 +23,7 @@ from fuseflow.run.sampled_result import SampledResult
 from fuseflow.run.settings import Settings
 from fuseflow.samml import dot, protobuf
 from fuseflow.samml import text as samml_text
-from fuseflow.table import text as table_text
+from fuseflow.table import table as fusion_table
 from fuseflow.tensors.fibertree_files import write_fibertree
 
 # The three functions below import lazily: they load torch_mlir, which nothing else behind the front end needs.
@@ -48,10 +48,10 @@ def _graph_mlir(region: CompiledRegion) -> str:
 
 
 REGION_STAGES: dict[str, tuple[str, Callable[[CompiledRegion], str | bytes]]] = {
-    "fused": ("fused.ein", lambda r: fusion_text.show(r.fused)),
-    "order": ("order.txt", lambda r: fusion_text.show_order(r.fused)),
-    "table": ("table.txt", lambda r: table_text.show(r.table)),
-    "steps": ("steps.txt", lambda r: table_text.show_steps(r.table)),
+    "fused": ("fused.ein", lambda r: region_program.show(r.fused)),
+    "order": ("order.txt", lambda r: region_program.show_order(r.fused)),
+    "table": ("table.txt", lambda r: fusion_table.show(r.table)),
+    "steps": ("steps.txt", lambda r: fusion_table.show_steps(r.table)),
     "samml": ("graph.samml", lambda r: samml_text.show(r.graph)),
     "mlir": ("graph.mlir", _graph_mlir),
     "proto": ("graph.bin", lambda r: protobuf.to_proto(r.graph)),
@@ -171,10 +171,12 @@ def region_values(program: Program, region: CompiledRegion) -> dict[str, Any]:
         "name": region.name,
         "order": list(fused.order),
         "loops": [{"index": v, "size": fused.sizes[v], "block": fused.blocks.get(v, 1)} for v in fused.indices],
-        "constraints": [{"above": u, "below": v, "why": why} for u, v, why in fusion_text.order_edges(fused)],
+        "constraints": [{"above": u, "below": v, "why": why} for u, v, why in region_program.order_edges(fused)],
         "table": {
             "rows": list(table.rows),
-            "columns": [{"name": c.name, "cells": [list(c.cell(row)) for row in table.rows]} for c in table.columns],
+            "columns": [
+                {"name": name, "cells": [list(cells.get(row, ())) for row in table.rows]} for name, cells in table.columns.items()
+            ],
         },
         "places": {node: [list(place) for place in places] for node, places in region.places.items()},
         "origins": node_einsums(program, region),

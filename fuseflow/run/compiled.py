@@ -24,7 +24,7 @@ from fuseflow.estimate.program import Estimator
 from fuseflow.estimate.program_estimate import ProgramEstimate
 from fuseflow.frontend.sources import Source
 from fuseflow.lower.buffers import buffer_notices, preload_notices
-from fuseflow.lower.lane_results import writer_notices
+from fuseflow.lower.lanes import writer_notices
 from fuseflow.lower.partition import PartitionedProgram, partition_program
 from fuseflow.lower.regions import CompiledRegion
 from fuseflow.lower.views import TensorView, add_views

@@ -8,7 +8,7 @@ from numbers import Real
 
 from fuseflow.costs.narrow_types import WHY, gains
 from fuseflow.errors import NarrowTypesWarning, PlanError, did_you_mean
-from fuseflow.plan.quantization import Metric, Quantization, QuantizationSearch
+from fuseflow.plan.quantization import Metric, Quantization, choose_types
 from fuseflow.run.compiled import Compiled
 
 
@@ -47,4 +47,4 @@ def quantize(
         )
         warnings.warn(message, NarrowTypesWarning, stacklevel=2)
     every = frozenset((*source.constants, *constants))
-    return QuantizationSearch(source.program, source.tensors, every, tolerance, metric).choose()
+    return choose_types(source.program, source.tensors, every, tolerance, metric)

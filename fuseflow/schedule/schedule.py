@@ -9,8 +9,7 @@ from typing import Any, Concatenate, Generic, ParamSpec, TypedDict, Unpack
 
 from fuseflow.errors import ScheduleError, Span
 from fuseflow.filesystem import read_text
-from fuseflow.plan.plan import Plan
-from fuseflow.plan.reader import PlanReader
+from fuseflow.plan.plan import Plan, PlanReader
 from fuseflow.schedule import file as yaml
 from fuseflow.schedule.entries import KEYWORDS, Entries
 from fuseflow.schedule.section import Names

@@ -12,19 +12,18 @@ from collections.abc import Callable, Hashable, Mapping
 from typing import ParamSpec, TypeVar, assert_never
 
 from fuseflow.errors import FusionError
-from fuseflow.fusion.completion import Completion
+from fuseflow.fusion.nest_work import Completion
 from fuseflow.fusion.region import FusedRegion
 from fuseflow.fusion.tree import Constant, Operation, Producer, Reduction, Selection, Tree, View
 from fuseflow.ops import REDUCERS
 from fuseflow.samml.nodes import Accumulate, Align, Alu, Drop, Operand, Port, Range, Reduce, Select
-from fuseflow.selection import NONZERO, Largest, Threshold
-from fuseflow.table.cells import Cells
+from fuseflow.selection import NONZERO, Threshold
+from fuseflow.table.cells import Cells, LoopContext
 from fuseflow.table.join_trees import EVERYWHERE, JoinedPayload, Joiner, JoinTree, Side, Total, combine_operands
 from fuseflow.table.memo import Reach, TableMemo
-from fuseflow.table.nest import Loop, Nest, Step, Steps
+from fuseflow.table.nest import Bundle, Loop, Nest, Step, Steps, ViewCursor
 from fuseflow.table.table import Evaluation
 from fuseflow.table.value_row import Arithmetic
-from fuseflow.table.view_cursor import Bundle, LoopContext, ViewCursor
 from fuseflow.table.views import ViewReader
 
 T = TypeVar("T")
@@ -44,7 +43,7 @@ class TableBuilder:
         self.cells.used.clear()
         self.root = self.cells.root()
         self.evaluations: dict[Evaluation, None] = {}
-        self.views = ViewReader(region, self.cells, self.declared, ViewCursor(self.root), self.memo.single, self.memo.levels)
+        self.views = ViewReader(region, self.cells, self.declared, ViewCursor(self.root), self.memo.levels)
         self.arithmetic = Arithmetic(region, self.cells, self.tiling)
         self.orders_inside: dict[Producer, tuple[str, ...]] = {}
 
@@ -55,10 +54,9 @@ class TableBuilder:
     # One nest ----------------------------------------------------------------------------------------------------------------
 
     def bundle(self, nest: Nest) -> Bundle:
-        """Run the remaining loops of a nest, and return its streams. Nests with all views and bundles at equal positions run
-        once."""
+        """Run the remaining loops of a nest, and return its streams. Nests with all views and bundles at equal positions run once."""
         node = nest.producer
-        start = node, nest.loops, tuple([nest.env.get(n) for n in self.memo.below(node)])
+        start = node, nest.loops, tuple([nest.env.get(n) for n in self.memo.below[node]])
         equal = self.memo.starts.setdefault(start, nest)
         bundle = self.step(equal.bundles, ("run", self.order_inside(node)), node.label, self.run, equal)
         self.cells.needs(bundle.value)
@@ -82,7 +80,7 @@ class TableBuilder:
     def order_inside(self, node: Producer) -> tuple[str, ...]:
         """Return the order of the loops of a producer and of the nodes below it: its nest depends on the order of these alone."""
         if node not in self.orders_inside:
-            indices = self.memo.indices(node)
+            indices = self.memo.indices[node]
             self.orders_inside[node] = tuple([v for v in self.region.order if v in indices])
         return self.orders_inside[node]
 
@@ -99,31 +97,23 @@ class TableBuilder:
 
     def reduced_values(self, nest: Nest, outside: Nest) -> Bundle:
         """Return the bundle of a nest whose loops have all run, inside the loops of the nest `outside`."""
-        value = self.computed(nest)
-        node = nest.producer
+        value, node = self.computed(nest), nest.producer
         self.evaluated(node, value, outside.indices)
-        match node:
-            case Reduction():
-                return self.folded(node, nest, value, outside.depth)
-            case Selection():
-                return self.selected(node, nest.loops[outside.depth :], value)
-            case unknown:
-                assert_never(unknown)
+        if isinstance(node, Reduction):
+            return self.folded(node, nest, value, outside.depth)
+        return self.selected(node, nest.loops[outside.depth :], value)
 
     def total_loops(self, node: Producer, loops: list[str]) -> set[str]:
         """Return the loops that visit every coordinate (L8). Where absent entries count, because the body's implicit value is not the
         reducer's identity, they are the first reduced loop and every loop inside it. A selection compares absent entries that are not 0."""
-        match node:
-            case Reduction():
-                over = self.completion.awaited(node)
-                if not over or self.region.fill[node.body] == REDUCERS[node.op].identity:
-                    return set()
-                first = min(self.place[v] for v in over)
-                return {v for v in loops if self.place[v] >= first}
-            case Selection():
-                return set() if self.region.fill[node.body] == 0 else set(loops)
-            case unknown:
-                assert_never(unknown)
+        fill = self.region.fill[node.body]
+        if isinstance(node, Selection):
+            return set() if fill == 0 else set(loops)
+        over = self.completion.awaited(node)
+        if not over or fill == REDUCERS[node.op].identity:
+            return set()
+        first = min(self.place[v] for v in over)
+        return {v for v in loops if self.place[v] >= first}
 
     def selected(self, node: Selection, levels: LoopContext, value: Port) -> Bundle:
         """Return the entries that a rule keeps in a nest: its innermost levels lose the coordinates of all other entries."""
@@ -142,8 +132,7 @@ class TableBuilder:
         return Bundle((*outer, *inner), value)
 
     def folded(self, node: Reduction, nest: Nest, value: Port, outside: int) -> Bundle:
-        """Reduce the values over the nest's reduced loops, innermost first (L7). The bundle has the loops that are left inside the first
-        `outside` loops."""
+        """Reduce values over the reduced loops of a nest, innermost first (L7). The bundle has levels inside `outside` loops."""
         levels = list(nest.loops)
         if node.over:
             self.cells.begin("{}: {} over {}", node.label, node.op, ", ".join(node.over))
@@ -174,7 +163,7 @@ class TableBuilder:
         ones first. A producer inside another one that is due, too, is completed in the nest of that one. So each of these is
         needed: nothing between it and the body can make it again once loop `v` has run over a level of it."""
         for node in self.due(nest, v):
-            bundle = self.bundle(nest.of(node, self.memo.inside(node)))  # what follows depends on no order inside of the producer
+            bundle = self.bundle(nest.of(node, self.memo.inside[node]))  # what follows depends on no order inside of the producer
             nest = self.step(nest.nests, (node, bundle), "", nest.standing, {node: bundle})
         return nest
 
@@ -260,7 +249,7 @@ class TableBuilder:
                         trees[node] = Side(crd, (scanned[node],))
                 case Operation():
                     if not trees.keys().isdisjoint(node.args):
-                        pairs = zip(node.args, self.memo.fixes(node, self.region.fill), strict=True)
+                        pairs = zip(node.args, self.memo.fixes[node], strict=True)
                         operands = [(trees.get(a, EVERYWHERE), fixes) for a, fixes in pairs if not isinstance(a, Constant)]
                         trees[node] = combine_operands(operands)
                 case Reduction() | Selection():
@@ -275,8 +264,7 @@ class TableBuilder:
         return trees.get(nest.body, EVERYWHERE), scanned
 
     def open_tree(self, node: Producer, body: JoinTree) -> JoinTree:
-        """Return the join tree of a producer that is not completed, given the join tree of its body. A selection whose absent
-        entries are not 0 is defined everywhere."""
+        """Return the join tree of a producer that is not completed, given that of its body (`Total` if absent entries are not 0)."""
         everywhere = isinstance(node, Selection) and self.region.fill[node.body] != 0
         return Total((body,)) if everywhere and not isinstance(body, Total) else body
 
@@ -289,8 +277,7 @@ class TableBuilder:
         return Side(bundle.levels[0][1], (bundle.value,) if len(bundle.levels) == 1 else ())
 
     def driver(self, nest: Nest, v: str) -> tuple[Port, dict[View, Port]]:
-        """Return the coordinates of a total loop: those of a dense level that a view has reached, with the references of the
-        view, or else the coordinates of a range."""
+        """Return the coordinates of a total loop: of a dense level that a view has reached, with its references, or of a range."""
         for node in self.reach(nest).by_index.get(v, ()):
             if isinstance(node, View) and self.views.enumerates(node, v, nest):
                 crd, ref = self.views.scan(node, v, nest)
@@ -337,12 +324,11 @@ class TableBuilder:
         return self.filled(value, self.region.fill[nest.body]) if nullable else value
 
     def value(self, nest: Nest) -> tuple[Port, bool]:
-        """Return the value stream that the nest folds, at the depth of its indices, and whether it may hold `N`. Reduced indices
-        inside its tiles are folded already."""
+        """Return the value stream that the nest folds, already folded inside its tiles, and whether it may hold `N`."""
         node = nest.producer
-        plan = self.tiling.contractions.get(node) if isinstance(node, Reduction) else None
+        plan = self.tiling.contractions.get(node)
         ports = self.values(nest, (node.body,) if plan is None else plan.operands)
-        if plan is not None and isinstance(node, Reduction):
+        if plan is not None:
             value = self.arithmetic.contract(node, plan, {n: port for n, (port, _) in ports.items()}, nest.loops)
             self.evaluated(node.body, value, self.around(nest, value))
             return value, False
@@ -380,7 +366,7 @@ class TableBuilder:
             terms = [self.arithmetic.term(a, values[a][0] if a in values else None) for a in node.args]
             return self.arithmetic.apply(node.name, terms, self.arithmetic.axes(node), nest.loops)
         operands = [(a, values[a][0]) for a in node.args if a in values]
-        return self.arithmetic.elementwise(node.name, operands, self.memo.slots(node, self.region.fill), nest.loops)
+        return self.arithmetic.elementwise(node.name, operands, self.memo.slots[node], nest.loops)
 
     def evaluated(self, node: Tree, value: Port, around: tuple[str, ...]) -> None:
         """Record that a node is computed on the stream `value`, inside the loops `around`."""
@@ -398,10 +384,6 @@ class TableBuilder:
 
 def _selector(node: Selection, inputs: tuple[Port, ...]) -> Drop | Select:
     """Return the node that drops entries by the rule of a selection, and the coordinates that have no entries left."""
-    match node.rule:
-        case Threshold():
-            return Drop(f"drop_{node.label}", inputs, 0.0)
-        case Largest(count, every):
-            return Select(f"select_{node.label}", inputs, count, every, len(node.over))
-        case unknown:
-            assert_never(unknown)
+    if isinstance(node.rule, Threshold):
+        return Drop(f"drop_{node.label}", inputs, 0.0)
+    return Select(f"select_{node.label}", inputs, node.rule.count, node.rule.every, len(node.over))

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field, replace
+from typing import TypeAlias
 
 from fuseflow.fusion.tree import View
 from fuseflow.samml.node_content import content
 from fuseflow.samml.nodes import Align, Port, Primitive, Repeat, Root, StreamType, stream_name
-from fuseflow.table.steps import Recorder
-from fuseflow.table.view_cursor import LoopContext
+from fuseflow.table.table import Recorder
+
+LoopContext: TypeAlias = tuple[tuple[str, Port], ...]
+"""The loops that have run, outermost first, each with its final coordinate stream (after every join of that loop)."""
 
 
 @dataclass(slots=True)
@@ -97,8 +100,7 @@ class Cells:
             self.recorder.note(str(column), row, text.format(*map(self.text, streams)))
 
     def lift(self, port: Port, loops: LoopContext, depth: int, column: str | View) -> Port:
-        """Return a stream repeated into the loops that it lacks, down to a depth, by the final coordinate stream of each loop
-        (L1)."""
+        """Return a stream repeated into the loops that it lacks, down to a depth, by their final coordinate streams (L1)."""
         lacking = self.types[port].depth
         if lacking >= depth:
             return port

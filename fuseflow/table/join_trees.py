@@ -57,8 +57,7 @@ def join_of(kind: JoinKind, trees: Iterable[JoinTree]) -> JoinTree:
 
 
 def combine_operands(operands: Sequence[tuple[JoinTree, bool]]) -> JoinTree:
-    """Return the join tree of an operator, given for each operand its join tree, and whether it fixes the result where it is
-    absent."""
+    """Return the join tree of an operator, given those of its operands, each with whether it fixes the result where it is absent."""
     deciding: list[JoinTree] = []
     others: list[JoinTree] = []
     probed: list[JoinTree] = []
@@ -136,38 +135,29 @@ class Joiner:
         groups = _by_coordinates(parts)
         kept = self._kept_sides(kind, groups)
         crd, moved = self._merge(kind, {side: payloads for side, payloads in groups.items() if side not in kept}, full)
-        located = {Port(side.node, 1): self._locate(side, crd) for side in kept}
+        located: dict[Port, Port] = {}  # by the references that scans of the kept levels would emit
+        for side in kept:
+            tensor = self.kept[side]
+            (located[Port(side.node, 1)],) = self.cells.put(Locate(f"{tensor}_{self.index}.loc", (crd,), tensor, 0))
+        self.located |= located
         if kind == "intersect" and located:
-            present = [self._present(crd, payload, port) for payload, port in located.items()]
-            return self._merge(kind, dict([(crd, moved), *present]), full)
+            groups = {crd: moved}
+            for payload, port in located.items():
+                present, ref = self.cells.put(Drop(f"drop_{self.index}", (crd, port)))
+                groups[present] = {payload: JoinedPayload(ref)}
+            return self._merge(kind, groups, full)
         looked_up = {payload: _after(kind, 1, JoinedPayload(port), full) for payload, port in located.items()}
         return crd, moved | {p: after for p, after in looked_up.items() if p not in moved or after.better_than(moved[p])}
 
     def _kept_sides(self, kind: JoinKind, groups: Mapping[Port, Payloads]) -> tuple[Port, ...]:
         """Return the sides of a join whose level is kept: sides with exactly the streams that their scan emits. At least one
         other side says which coordinates are looked up in them."""
+        if kind == "union":
+            return ()
         kept = tuple([crd for crd, payloads in groups.items() if crd in self.kept and payloads == _scanned(crd)])
-        match kind:
-            case "union":
-                return ()
-            case "left":
-                return tuple([crd for crd in kept if crd != next(iter(groups))])
-            case "intersect":
-                return kept if len(kept) < len(groups) else kept[1:]
-            case unknown:
-                assert_never(unknown)
-
-    def _locate(self, side: Port, crd: Port) -> Port:
-        """Return the references of the coordinates `crd` in a level that is kept, in place of the scan `side`."""
-        tensor = self.kept[side]
-        (ref,) = self.cells.put(Locate(f"{tensor}_{self.index}.loc", (crd,), tensor, 0))
-        self.located[Port(side.node, 1)] = ref
-        return ref
-
-    def _present(self, crd: Port, payload: Port, located: Port) -> tuple[Port, Payloads]:
-        """Return those of the coordinates that were `located`, with their references, which replace a payload."""
-        present, ref = self.cells.put(Drop(f"drop_{self.index}", (crd, located)))
-        return present, {payload: JoinedPayload(ref)}
+        if kind == "left":
+            return tuple([crd for crd in kept if crd != next(iter(groups))])
+        return kept if len(kept) < len(groups) else kept[1:]
 
     def _merge(self, kind: JoinKind, groups: Mapping[Port, Payloads], full: bool) -> tuple[Port, Payloads]:
         """Build the join of sides with different coordinates, and return its streams. One side needs no join."""
@@ -191,10 +181,7 @@ class Joiner:
         if self.cells.recorder is not None:
             sides = ", ".join(["{}"] * len(groups))
             self.cells.note("join", self.index, f"{kind.capitalize()}({sides}) = {{}}", *groups, crd)
-        return crd, {
-            p: JoinedPayload(port, place[p][1].nullable, place[p][1].faithful, place[p][1].complete)
-            for p, port in zip(carried, outputs, strict=True)
-        }
+        return crd, {p: place[p][1]._replace(port=port) for p, port in zip(carried, outputs, strict=True)}
 
 
 def _by_coordinates(parts: Sequence[tuple[Port, Payloads]]) -> dict[Port, Payloads]:
@@ -214,11 +201,9 @@ def _scanned(crd: Port) -> Payloads:
 
 
 def _after(kind: JoinKind, group: int, before: JoinedPayload, full: bool) -> JoinedPayload:
-    """Return the state of a payload of the side with number `group` after the join. `full` says that the first side has all
-    coordinates."""
+    """Return a payload of side number `group` after a join. `full` says that the first side has all coordinates."""
     probed = kind == "union" or (kind == "left" and group > 0)
-    return JoinedPayload(
-        before.port,
+    return before._replace(
         nullable=before.nullable or probed,
         faithful=before.faithful and (before.complete or not probed),
         complete=before.complete and (kind == "union" or full or (kind == "left" and group == 0)),

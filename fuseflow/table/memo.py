@@ -7,7 +7,7 @@ Orders of one region mostly differ in a few nests. The nodes of the other nests 
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 
 from fuseflow.einsum.nodes import TensorType
@@ -26,9 +26,8 @@ from fuseflow.fusion.tree import (
 )
 from fuseflow.samml.nodes import Operand, TensorDecl
 from fuseflow.table.cells import Cells
-from fuseflow.table.nest import Nest
+from fuseflow.table.nest import Nest, ViewLevels
 from fuseflow.table.tile_axes import Tiling
-from fuseflow.table.view_cursor import ViewLevels
 from fuseflow.tensors import Format
 
 
@@ -39,10 +38,6 @@ class Reach:
     nodes: tuple[Tree, ...]
     completed: frozenset[Tree]
     _places: dict[str, tuple[View | Producer, ...]] = field(default_factory=dict)
-
-    @classmethod
-    def of(cls, trees: tuple[Tree, ...], completed: frozenset[Tree]) -> Reach:
-        return cls(nodes(*trees, below=lambda node: () if node in completed else node.operands), completed)
 
     def places(self, v: str) -> tuple[View | Producer, ...]:
         """Return the nodes whose position a loop may change: the views that have its index, and the producers."""
@@ -79,8 +74,13 @@ class TableMemo:
     """The memo that tables of one region share. All of them read its tensors in the formats of `declared`, which a graph declares
     as `read_tensors`, and agree on whether dense levels are located.
 
-    `starts` has one of equal nests, by the producer, the loops around it and the positions of the nodes in its body. `single`
-    indices need no loop. `levels` has the levels of the views that were asked for.
+    `roots` has the producers whose nests compute the results, and `single` the indices that need no loop. `slots` has the operands
+    of each operator without tiles: the number of each constant, and the implicit value of each other one. `fixes` says of each
+    operand whether it fixes the result where it is absent. For each producer, `below` has the views and producers in its body,
+    `inside` the producers alone, and `indices` every index of the producer and of the nodes below it.
+
+    `levels` has the levels of each view. `starts` has one of equal nests, by the producer, the loops around it and the positions of
+    the nodes in its body.
     """
 
     declared: Mapping[str, TensorType]
@@ -89,68 +89,56 @@ class TableMemo:
     tiling: Tiling
     roots: Mapping[str, Producer]
     single: frozenset[str]
+    slots: Mapping[Operation, tuple[Operand, ...]]
+    fixes: Mapping[Operation, tuple[bool, ...]]
+    below: Mapping[Producer, tuple[View | Producer, ...]]
+    inside: Mapping[Producer, frozenset[Producer]]
+    indices: Mapping[Producer, frozenset[str]]
+    levels: Mapping[View, ViewLevels]
     starts: dict[Hashable, Nest] = field(default_factory=dict)
     _reached: dict[tuple[tuple[Tree, ...], frozenset[Tree]], Reach] = field(default_factory=dict)
-    levels: dict[View, ViewLevels] = field(default_factory=dict)
-    _fixing: dict[Operation, tuple[bool, ...]] = field(default_factory=dict)
-    _slots: dict[Operation, tuple[Operand, ...]] = field(default_factory=dict)
-    _below: dict[Producer, tuple[Tree, ...]] = field(default_factory=dict)
-    _inside: dict[Producer, frozenset[Producer]] = field(default_factory=dict)
-    _indices: dict[Producer, frozenset[str]] = field(default_factory=dict)
 
     @classmethod
     def of(cls, region: FusedRegion, cells: Cells) -> TableMemo:
         """Return an empty memo for the tables of a region whose order is chosen. Their nodes are in `cells`."""
         declared = region.declared
         read = {t.name: _read_tensor(region, t, t.format) for t in declared.values() if t.format}
-        tiling = Tiling(declared, region.blocks, {r.tree: r.indices for r in region.results})
-        tiling.cover(*region.trees)
         roots = {result.name: _root(result) for result in region.results}
-        return cls(declared, read, cells, tiling, roots, single_indices(region, declared, tiling.blocks))
-
-    def of_other_steps(self) -> TableMemo:
-        """Return a memo without steps, for tables of the same trees with other settings. Facts of the trees alone are shared."""
-        return replace(self, starts={})
+        tiling = Tiling(declared, region.blocks, {r.tree: r.indices for r in region.results})
+        tiling.cover(*roots.values())
+        every_node, fill = nodes(*roots.values()), region.fill
+        operations = [node for node in every_node if isinstance(node, Operation)]
+        below = {
+            producer: tuple([node for node in nodes(producer.body) if isinstance(node, View | Producer)])
+            for producer in every_node
+            if isinstance(producer, Producer)
+        }
+        single = single_indices(region, declared, tiling.blocks)
+        return cls(
+            declared,
+            read,
+            cells,
+            tiling,
+            roots,
+            single,
+            slots={node: tuple([_slot(operand, fill) for operand in node.args]) for node in operations},
+            fixes={
+                node: tuple([annihilated_value(node, k, fill) is not None for k in range(len(node.args))]) for node in operations
+            },
+            below=below,
+            inside={node: frozenset([n for n in body if isinstance(n, Producer)]) for node, body in below.items()},
+            indices={node: frozenset(all_indices(node)) for node in below},
+            levels={view: ViewLevels.of(view, declared[view.tensor], single) for view in region.views},
+        )
 
     def reach(self, trees: tuple[Tree, ...], completed: frozenset[Tree]) -> Reach:
         """Return the nodes below some trees, and not inside completed reductions."""
         key = trees, completed
         reached = self._reached.get(key)
         if reached is None:
-            reached = self._reached[key] = Reach.of(trees, completed)
+            below = nodes(*trees, below=lambda node: () if node in completed else node.operands)
+            reached = self._reached[key] = Reach(below, completed)
         return reached
-
-    def slots(self, node: Operation, fill: Mapping[Tree, float]) -> tuple[Operand, ...]:
-        """Return the operands of an operator without tiles: the number of each constant, and the implicit value (`fill`) of each
-        other one."""
-        if node not in self._slots:
-            numbers = [(a.value, True) if isinstance(a, Constant) else (fill[a], False) for a in node.args]
-            self._slots[node] = tuple([Operand(value, constant) for value, constant in numbers])
-        return self._slots[node]
-
-    def fixes(self, node: Operation, fill: Mapping[Tree, float]) -> tuple[bool, ...]:
-        """Return, for each operand, whether it fixes the result where it is absent."""
-        if node not in self._fixing:
-            self._fixing[node] = tuple(annihilated_value(node, k, fill) is not None for k in range(len(node.args)))
-        return self._fixing[node]
-
-    def below(self, node: Producer) -> tuple[Tree, ...]:
-        """Return the views and producers in the body of a producer."""
-        if node not in self._below:
-            self._below[node] = tuple(n for n in nodes(node.body) if isinstance(n, View | Producer))
-        return self._below[node]
-
-    def inside(self, node: Producer) -> frozenset[Producer]:
-        """Return the producers in the body of a producer."""
-        if node not in self._inside:
-            self._inside[node] = frozenset([n for n in self.below(node) if isinstance(n, Producer)])
-        return self._inside[node]
-
-    def indices(self, node: Producer) -> frozenset[str]:
-        """Return every index of a producer and of the nodes below it."""
-        if node not in self._indices:
-            self._indices[node] = frozenset(all_indices(node))
-        return self._indices[node]
 
 
 def single_indices(region: FusedRegion, declared: Mapping[str, TensorType], blocks: Mapping[str, int]) -> frozenset[str]:
@@ -174,6 +162,10 @@ def _read_tensor(region: FusedRegion, t: TensorType, format: Format) -> TensorDe
     """Return the declaration of a tensor that the region reads."""
     outer, resident = region.outer_levels.get(t.name), t.name in region.resident
     return TensorDecl(t.name, t.stored_shape, format, t.dtype, t.fill, t.tile, outer, resident)
+
+
+def _slot(operand: Tree, fill: Mapping[Tree, float]) -> Operand:
+    return Operand(operand.value, constant=True) if isinstance(operand, Constant) else Operand(fill[operand])
 
 
 def _root(result: RegionOutput) -> Producer:

@@ -31,14 +31,7 @@ from fuseflow.samml.mlir_nodes import (
 )
 from fuseflow.samml.verify import stream_facts, verify
 from fuseflow.selection import parse_rule
-from fuseflow.table.emit import emit
-from fuseflow.table.steps import TableStep
-from fuseflow.table.table import Evaluation, FusionTable
-
-TABLE, BEGIN_STEP, CELL, EVALUATION = (f"table.{name}" for name in ("table", "begin_step", "cell", "evaluation"))
-LOOP, STAGE = "table.loop", "table.stage"
-VIEW, NUMBER, OP, REDUCTION, SELECTION = (f"table.{name}" for name in ("view", "number", "op", "reduction", "selection"))
-STEP, TREE = "table.step", "table.tree"
+from fuseflow.table.table import Evaluation, FusionTable, TableStep, emit
 
 _STREAM = re.compile(r"<([^<>]+)>")
 """A stream in the text of a cell."""
@@ -55,13 +48,10 @@ def to_mlir(table: FusionTable) -> str:
 
 
 def from_mlir(text: str, file: str = "<mlir>") -> FusionTable:
-    """Return the table that an MLIR module holds. `file` is its name in errors.
-
-    Raises `GraphError` if it does not parse, or refers to a name that does not exist.
-    """
+    """Return the table that an MLIR module holds. Raises `GraphError` if it does not parse, or names what does not exist."""
     with m.context("samml", "table", error=GraphError, file=file):
         module = m.parse(text, file, ("samml", "table"), GraphError)
-        head = module.only(TABLE)
+        head = module.only("table.table")
         reader = _Reader()
         for op in module.operations:
             reader.read(op)
@@ -99,7 +89,7 @@ def _verify(table: FusionTable) -> None:
 
 
 def _write(table: FusionTable) -> None:
-    ir.Operation.create(TABLE, attributes={"region": a.string(table.region), "order": a.strings(table.order)})
+    ir.Operation.create("table.table", attributes={"region": a.string(table.region), "order": a.strings(table.order)})
     for tensor in table.tensors:
         write_tensor(tensor)
     for name in table.outputs:
@@ -107,20 +97,17 @@ def _write(table: FusionTable) -> None:
     graph = _whole(table)
     write_nodes(graph.nodes, graph.types())
     for node, indices in table.loops.items():
-        ir.Operation.create(LOOP, attributes={"node": a.string(node), "indices": a.strings(sorted(indices))})
+        ir.Operation.create("table.loop", attributes={"node": a.string(node), "indices": a.strings(sorted(indices))})
     for label in dict.fromkeys(table.stages.values()):
         inside = [node for node, stage in table.stages.items() if stage == label]
-        ir.Operation.create(STAGE, attributes={"label": a.string(label), "nodes": a.strings(inside)})
+        ir.Operation.create("table.stage", attributes={"label": a.string(label), "nodes": a.strings(inside)})
     for step in table.steps:
-        _write_step(step)
+        title = {"title": a.string(step.title)}
+        begin = ir.Operation.create("table.begin_step", [a.declared_type("table.step")], attributes=title).result
+        for column, row, text in step.cells:
+            values = {"column": a.string(column), "row": a.string(row), "text": a.string(text)}
+            ir.Operation.create("table.cell", operands=[begin], attributes=values)
     _write_evaluations(table.evaluations)
-
-
-def _write_step(step: TableStep) -> None:
-    begin = ir.Operation.create(BEGIN_STEP, [a.declared_type(STEP)], attributes={"title": a.string(step.title)}).result
-    for column, row, text in step.cells:
-        values = {"column": a.string(column), "row": a.string(row), "text": a.string(text)}
-        ir.Operation.create(CELL, operands=[begin], attributes=values)
 
 
 def _write_evaluations(evaluations: Sequence[Evaluation]) -> None:
@@ -133,27 +120,27 @@ def _write_evaluations(evaluations: Sequence[Evaluation]) -> None:
             "output": a.integer(evaluation.port.output),
             "around": a.strings(evaluation.around),
         }
-        ir.Operation.create(EVALUATION, operands=[trees[evaluation.node]], attributes=values)
+        ir.Operation.create("table.evaluation", operands=[trees[evaluation.node]], attributes=values)
 
 
 def _write_tree(tree: Tree, trees: Mapping[Tree, ir.Value]) -> ir.Value:
     operands: list[ir.Value] = []
     match tree:
         case View(tensor, indices):
-            name, values = VIEW, {"tensor": a.string(tensor), "indices": a.strings(indices)}
+            name, values = "table.view", {"tensor": a.string(tensor), "indices": a.strings(indices)}
         case Constant(value):
-            name, values = NUMBER, {"value": a.real(value)}
+            name, values = "table.number", {"value": a.real(value)}
         case Operation(op, args):
-            name, values, operands = OP, {"operator": a.string(op)}, [trees[arg] for arg in args]
+            name, values, operands = "table.op", {"operator": a.string(op)}, [trees[arg] for arg in args]
         case Reduction(op, over, free, body, label):
-            name, operands = REDUCTION, [trees[body]]
+            name, operands = "table.reduction", [trees[body]]
             values = {"reduction": a.string(op), "over": a.strings(over), "free": a.strings(free), "label": a.string(label)}
         case Selection(rule, over, free, body, label):
-            name, operands = SELECTION, [trees[body]]
+            name, operands = "table.selection", [trees[body]]
             values = {"rule": a.string(str(rule)), "over": a.strings(over), "free": a.strings(free), "label": a.string(label)}
         case _:
             assert_never(tree)
-    return ir.Operation.create(name, [a.declared_type(TREE)], operands, values).result
+    return ir.Operation.create(name, [a.declared_type("table.tree")], operands, values).result
 
 
 # MLIR to table --------------------------------------------------------------------------------------------------------------

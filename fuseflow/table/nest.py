@@ -1,4 +1,4 @@
-"""The state of a nest of loops while the builder of a table fills it, and of one loop in it."""
+"""The state of a nest of loops while the builder of a table fills it: of its views and completed producers, and of one loop in it."""
 
 from __future__ import annotations
 
@@ -6,12 +6,63 @@ from collections.abc import Collection, Hashable, Mapping
 from dataclasses import dataclass, field
 from typing import Generic, NamedTuple, TypeAlias, TypeVar
 
+from fuseflow.einsum.nodes import TensorType
 from fuseflow.fusion.tree import Producer, Tree, View
 from fuseflow.samml.nodes import Port
+from fuseflow.table.cells import LoopContext
 from fuseflow.table.join_trees import JoinedPayload
-from fuseflow.table.view_cursor import Bundle, LoopContext, ViewCursor
 
 T = TypeVar("T")
+
+
+class ViewCursor(NamedTuple):
+    """The cursor of a view of a stored tensor: `port` holds the references after `level` storage levels.
+
+    `waiting` has the coordinate streams of loops whose dense level is not reached yet: it is located as soon as the levels above it are
+    reached (rule L2). `nullable` references may be `N`.
+    """
+
+    port: Port
+    level: int = 0
+    nullable: bool = False
+    waiting: tuple[tuple[str, Port], ...] = ()
+
+
+class ViewLevels(NamedTuple):
+    """The levels of a view in storage order: the index of each, and whether it is dense. `positions` has the level of each index,
+    and `after` has for each level the first one from it on that needs a loop."""
+
+    levels: tuple[tuple[str, bool], ...]
+    positions: Mapping[str, int]
+    after: tuple[int, ...]
+
+    @classmethod
+    def of(cls, view: View, tensor: TensorType, single: Collection[str]) -> ViewLevels:
+        """Return the levels of a view of a stored tensor. Levels of `single` indices need no loop."""
+        assert tensor.format is not None
+        stored = zip(tensor.format.order, tensor.format.levels, strict=True)
+        levels = tuple([(view.indices[d], level.full) for d, level in stored])
+        positions = {v: p for p, (v, _) in reversed([*enumerate(levels)])}
+        needed = [p for p, (v, _) in enumerate(levels) if v not in single]
+        after = tuple([next((p for p in needed if p >= start), len(levels)) for start in range(len(levels) + 1)])
+        return cls(levels, positions, after)
+
+
+class Bundle(NamedTuple):
+    """A completed producer: the coordinate streams of its remaining levels, and its values.
+
+    `nullable` values may be `N`. While the bundle is `whole`, no loop has consumed a level of it.
+    """
+
+    levels: tuple[tuple[str, Port], ...]
+    value: Port
+    nullable: bool = False
+    whole: bool = True
+
+    @property
+    def indices(self) -> tuple[str, ...]:
+        return tuple(v for v, _ in self.levels)
+
 
 Env: TypeAlias = Mapping[Tree, ViewCursor | Bundle]
 """The position of every view and completed producer of a nest."""

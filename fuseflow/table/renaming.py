@@ -24,8 +24,7 @@ class TableNames:
     labels: Mapping[str, str]
 
     def wanted(self, node: Primitive, order: tuple[str, ...]) -> str | None:
-        """Return the name that a node of a table in this order would want, or None if it is not clear after which object it is
-        named."""
+        """Return the name that a node would want in a table in this order; None if it is not clear what it is named after."""
         old = node.name.partition("'")[0]
         if isinstance(node, TensorUser):
             before, after = node.tensor, self.tensors[node.tensor]

@@ -2,15 +2,31 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from fuseflow.einsum.blocks import tile_indices
+from fuseflow.einsum.nodes import TensorType
 from fuseflow.errors import FusionError
 from fuseflow.fusion.region import FusedRegion, RegionOutput
 from fuseflow.fusion.tree import Constant
-from fuseflow.samml.nodes import Drop, Join, Permute, Port, Primitive, Range, Root, Scan, TensorDecl, WriteLevel, WriteValues
+from fuseflow.samml.nodes import (
+    Drop,
+    Join,
+    Permute,
+    Port,
+    Primitive,
+    Range,
+    Repeat,
+    Root,
+    Scan,
+    TensorDecl,
+    Workspace,
+    WriteLevel,
+    WriteValues,
+)
 from fuseflow.table.builder import TableBuilder
-from fuseflow.table.empty_fibers import may_be_empty
+from fuseflow.table.cells import Cells
 from fuseflow.table.nest import Nest
 from fuseflow.table.table import FusionTable
 from fuseflow.table.value_row import Term
@@ -52,23 +68,22 @@ def write_results(builder: TableBuilder) -> tuple[dict[str, TensorDecl], tuple[P
 
 def _write(builder: TableBuilder, result: RegionOutput) -> tuple[TensorDecl, list[Primitive]]:
     """Return the declaration of one result and the nodes that store it, in loop order or in the order of its `levels`."""
-    tree, fill = result.tree, builder.region.fill[result.tree]
+    tree, tensor, type = result.tree, result.tensor, DTYPES[result.tensor.dtype]
     if isinstance(tree, Constant):
         raise FusionError(
             f"`{result.name}` is the constant {tree.value:g}: nothing is left to compute", hint="use the number itself"
         )
-    fill = DTYPES[result.tensor.dtype].nearest(fill)
-    if DTYPES[result.tensor.dtype].is_integer and not float(fill).is_integer():
+    fill = type.nearest(builder.region.fill[tree])
+    if type.is_integer and not float(fill).is_integer():
         raise FusionError(
-            f"`{result.name}` is declared {result.tensor.dtype}; where its operands are not stored it is {fill:g}",
+            f"`{result.name}` is declared {tensor.dtype}; where its operands are not stored it is {fill:g}",
             hint="declare it with a floating-point dtype",
         )
     node = builder.memo.roots[result.name]
-    builder.tiling.cover(node)
     bundle = builder.bundle(Nest(node))
     builder.cells.begin("{}: store", result.name)
     value = Term(fill, bundle.value, builder.arithmetic.axes(node))
-    stored = builder.arithmetic.turned(value, tile_indices(result.indices, result.tensor.block)).port
+    stored = builder.arithmetic.turned(value, tile_indices(result.indices, tensor.block)).port
     assert stored is not None
     streams = _permuted(builder, result, ResultStreams(bundle.indices, tuple(crd for _, crd in bundle.levels), stored))
     levels = tuple(_level(result, v) for v in streams.loops)
@@ -77,13 +92,12 @@ def _write(builder: TableBuilder, result: RegionOutput) -> tuple[TensorDecl, lis
             streams = _densified(builder, p, streams)
     streams = _dropped(builder, result, levels, streams, fill)
     format = Format(levels, tuple(result.indices.index(v) for v in streams.loops))
-    tensor = result.tensor
     declared = TensorDecl(result.name, tensor.stored_shape, format, tensor.dtype, fill, tensor.tile)
-    nodes: list[Primitive] = [
+    level_writers = [
         WriteLevel(f"write_{result.name}_{v}", (crd,), result.name, p)
         for p, (v, crd) in enumerate(zip(streams.loops, streams.crds, strict=True))
     ]
-    return declared, [*nodes, WriteValues(f"write_{result.name}_val", (streams.value,), result.name)]
+    return declared, [*level_writers, WriteValues(f"write_{result.name}_val", (streams.value,), result.name)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,8 +173,7 @@ def _densified(builder: TableBuilder, p: int, streams: ResultStreams) -> ResultS
     if _is_full(builder, old):
         return streams
     v, ctx = loops[p], tuple(zip(loops[:p], crds[:p], strict=True))
-    ref = builder.cells.lift(builder.root, ctx, p, "range")
-    (full,) = builder.cells.level(Range(f"range_{v}", (ref,), builder.length(v)), v)
+    full = builder.everywhere(v, ctx)
     (new,) = builder.cells.put(Join(f"fill_{v}", (full, old), "left", (0, 0)))
     below = tuple(builder.cells.align("fill", w, crd, old, new) for crd, w in zip(crds[p + 1 :], loops[p + 1 :], strict=True))
     return ResultStreams(loops, (*crds[:p], new, *below), builder.cells.align("fill", "val", streams.value, old, new))
@@ -175,3 +188,40 @@ def _is_full(builder: TableBuilder, crd: Port) -> bool:
     if isinstance(node, Join) and node.kind == "left":
         return _is_full(builder, node.inputs[0])
     return isinstance(node, Range)
+
+
+def may_be_empty(port: Port, cells: Cells, tensors: Mapping[str, TensorType]) -> bool:
+    """Return whether a fiber of this coordinate stream can be empty, as far as formats and sizes tell. Above one, a compressed
+    result would store coordinates without entries (rule L12)."""
+    node = cells.nodes[port.node]
+    match node:
+        case Range():
+            return node.size == 0
+        case Scan():
+            tensor, above = tensors[node.tensor], _scanned(node.inputs[0], cells)
+            assert tensor.format is not None
+            if tensor.format.levels[node.level].full:
+                return tensor.shape[tensor.format.order[node.level]] == 0 or (node.level > 0 and above is None)
+            return above is None or tensor.format.levels[above.level].full
+        case Join():
+            sides = [may_be_empty(node.inputs[crd], cells, tensors) for crd, _ in node.sides()]
+            return {"intersect": True, "union": all(sides), "left": sides[0]}[node.kind]
+        case Workspace() if port.output == 0:
+            return any(may_be_empty(p, cells, tensors) for p in node.inputs[:-1])
+        case Workspace() | Drop() if port.output > 0:
+            return False  # a coordinate without a value below it is not given
+        case _:
+            return True  # nothing is known, or all of a fiber may leave it
+
+
+def _scanned(port: Port, cells: Cells) -> Scan | None:
+    """Return the scan that the references of a stream come from, or None if one of them may be absent."""
+    node = cells.nodes[port.node]
+    if isinstance(node, Repeat):
+        return _scanned(node.inputs[0], cells)
+    if isinstance(node, Join):
+        at = [(s, p) for s, (_, payloads) in enumerate(node.sides()) for p in payloads]
+        side, place = at[port.output - 1]
+        may_be_absent = node.kind == "union" or (node.kind == "left" and side > 0)
+        return None if may_be_absent else _scanned(node.inputs[place], cells)
+    return node if isinstance(node, Scan) else None

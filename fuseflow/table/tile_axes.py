@@ -61,7 +61,7 @@ class Tiling:
     blocks: Mapping[str, int]
     stored: Mapping[Tree, tuple[str, ...]]
     axes: dict[Tree, Axes | None] = field(default_factory=dict)
-    contractions: dict[Reduction, Contraction] = field(default_factory=dict)
+    contractions: dict[Tree, Contraction] = field(default_factory=dict)
 
     def cover(self, *trees: Tree) -> None:
         """Compute the axes of all nodes of these trees, so that `axes` has them."""

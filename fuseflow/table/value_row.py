@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple, assert_never
+from typing import NamedTuple
 
 from fuseflow.errors import FusionError
 from fuseflow.fusion.region import FusedRegion
-from fuseflow.fusion.tree import Constant, Operation, Reduction, Selection, Tree, View, free_indices
+from fuseflow.fusion.tree import Constant, Producer, Tree, View, free_indices
 from fuseflow.samml.nodes import Alu, Operand, Port
-from fuseflow.table.cells import Cells
+from fuseflow.table.cells import Cells, LoopContext
 from fuseflow.table.tile_axes import Axes, Contraction, Tiling, needs_transpose, remaining_axes
-from fuseflow.table.view_cursor import LoopContext
 
 
 class Term(NamedTuple):
@@ -52,13 +51,14 @@ class Arithmetic:
         return axes
 
     def apply(self, function: str, terms: Sequence[Term], axes: Axes, ctx: LoopContext) -> Port:
-        """Add an operator at the depth of its deepest operand: it is hoisted out of the loops that all operands lack. `ctx` are
-        the loops."""
-        turned = [self.turned(term, axes) for term in terms]
-        streams = [term.port for term in turned if term.port is not None]
-        depth = max(map(self.cells.depth, streams))
-        inputs = tuple(self.cells.lift(t.port, ctx, depth, t.column) for t in turned if t.port is not None)
-        slots = tuple(Operand(term.value, constant=term.port is None) for term in turned)
+        """Add an operator at the depth of its deepest operand: it is hoisted out of the loops (`ctx`) that all operands lack."""
+        return self.applied(function, [self.turned(term, axes) for term in terms], ctx)
+
+    def applied(self, function: str, terms: Sequence[Term], ctx: LoopContext) -> Port:
+        """Add an operator as `apply` does, on terms whose tiles stand as they are needed."""
+        depth = max([self.cells.depth(term.port) for term in terms if term.port is not None])
+        inputs = tuple(self.cells.lift(t.port, ctx, depth, t.column) for t in terms if t.port is not None)
+        slots = tuple(Operand(term.value, constant=term.port is None) for term in terms)
         return self.cells.put(Alu(function, inputs, function, slots))[0]
 
     def elementwise(
@@ -87,9 +87,8 @@ class Arithmetic:
         assert term.port is not None
         return term.port
 
-    def contract(self, node: Reduction, plan: Contraction, ports: Mapping[Tree, Port], ctx: LoopContext) -> Port:
-        """Add the operators of a sum of products inside the tiles (`plan`), and return their stream. `ports` has the streams of
-        the operands."""
+    def contract(self, node: Tree, plan: Contraction, ports: Mapping[Tree, Port], ctx: LoopContext) -> Port:
+        """Add the operators of a sum of products inside the tiles, and return their stream. `ports` has those of the operands."""
         rows, columns, k = plan.rows, plan.columns, plan.over
 
         def product(factors: Sequence[Tree], axes: Axes) -> Term:
@@ -101,7 +100,7 @@ class Arithmetic:
         wide = self.tiling.joined(plan.right) == (columns, k)
         left = product(plan.left, (rows, k))
         right = product(plan.right, (columns, k) if wide else (k, columns))
-        value = self.product_of(left, right, "matmul_t" if wide else "matmul", ctx)
+        value = self.applied("matmul_t" if wide else "matmul", (left, right), ctx)
         axes, at = (rows, columns), self.axes(node)
         for function, others in (("mul", plan.rest), ("div", plan.divisors)):
             for other in others:
@@ -111,21 +110,9 @@ class Arithmetic:
             value = self.apply("neg", (Term(0.0, value, axes),), axes, ctx)
         return value
 
-    def product_of(self, left: Term, right: Term, function: str, ctx: LoopContext) -> Port:
-        assert left.port is not None and right.port is not None
-        depth = max(self.cells.depth(left.port), self.cells.depth(right.port))
-        inputs = tuple(self.cells.lift(t.port, ctx, depth, t.column) for t in (left, right) if t.port is not None)
-        return self.cells.put(Alu(function, inputs, function, (Operand(left.value), Operand(right.value))))[0]
-
 
 def column_of(node: Tree) -> str | View:
     """Return the table column in which the repeats of a node's value are shown."""
-    match node:
-        case View():
-            return node
-        case Reduction() | Selection():
-            return node.label
-        case Constant() | Operation():
-            return "alu"
-        case unknown:
-            assert_never(unknown)
+    if isinstance(node, View):
+        return node
+    return node.label if isinstance(node, Producer) else "alu"

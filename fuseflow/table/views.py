@@ -11,48 +11,31 @@ from fuseflow.fusion.region import FusedRegion
 from fuseflow.fusion.tree import View
 from fuseflow.samml.nodes import Load, Locate, Port, Scan
 from fuseflow.table.cells import Cells
-from fuseflow.table.nest import Loop, Nest
-from fuseflow.table.view_cursor import ViewCursor, ViewLevels
+from fuseflow.table.nest import Loop, Nest, ViewCursor, ViewLevels
 
 
 @dataclass(frozen=True, slots=True)
 class ViewReader:
     """Reads the views of a region, whose cursors begin at `start`. `declared` has the formats in which their tensors are stored,
-    and `known_levels` the levels of views that were asked for. Levels of `single` indices are skipped: they change no
-    reference."""
+    and `levels` their levels. Levels of indices that need no loop are skipped: they change no reference."""
 
     region: FusedRegion
     cells: Cells
     declared: Mapping[str, TensorType]
     start: ViewCursor
-    single: frozenset[str]
-    known_levels: dict[View, ViewLevels]
-
-    def levels(self, view: View) -> ViewLevels:
-        """Return the levels of a view."""
-        known = self.known_levels.get(view)
-        if known is None:
-            format = self.declared[view.tensor].format
-            assert format is not None
-            levels = tuple([(view.indices[d], level.full) for d, level in zip(format.order, format.levels, strict=True)])
-            positions = {v: p for p, (v, _) in reversed([*enumerate(levels)])}
-            needed = [p for p, (v, _) in enumerate(levels) if v not in self.single]
-            after = tuple([next((p for p in needed if p >= start), len(levels)) for start in range(len(levels) + 1)])
-            known = self.known_levels[view] = ViewLevels(levels, positions, after)
-        return known
+    levels: Mapping[View, ViewLevels]
 
     def leaf(self, view: View, nest: Nest) -> ViewCursor:
         """Return the cursor of a view in a nest."""
         leaf = nest.env.get(view)
         if isinstance(leaf, ViewCursor):
             return leaf
-        first = self.levels(view).after[0]
+        first = self.levels[view].after[0]
         return self.start._replace(level=first) if first else self.start
 
     def joined(self, view: View, v: str, nest: Nest) -> tuple[Port, Port] | None:
-        """Return the coordinates and references of a view for the join of loop `v`. None if it lacks the loop or is located
-        there."""
-        levels, positions, _ = self.levels(view)
+        """Return the coordinates and references of a view for the join of loop `v`; None if it lacks it or is located there."""
+        levels, positions, _ = self.levels[view]
         position = positions.get(v)
         if position is None:
             return None
@@ -68,8 +51,7 @@ class ViewReader:
         return self.scan(view, v, nest)
 
     def keeps(self, view: View, nest: Nest) -> bool:
-        """Return whether the next level of a view is an outermost one that would be scanned again in every loop of the nest, and
-        that can be kept instead."""
+        """Return whether the next level of a view is outermost, would be scanned again in every loop, and can be kept instead."""
         if self.region.rescan or not nest.loops or self.leaf(view, nest).port != self.start.port:
             return False
         format = self.declared[view.tensor].format
@@ -78,7 +60,7 @@ class ViewReader:
 
     def enumerates(self, view: View, v: str, nest: Nest) -> bool:
         """Return whether the next level of a view is the dense level of loop `v`, so that its scan has every coordinate."""
-        levels, leaf = self.levels(view).levels, self.leaf(view, nest)
+        levels, leaf = self.levels[view].levels, self.leaf(view, nest)
         return leaf.level < len(levels) and levels[leaf.level] == (v, True) and not leaf.nullable
 
     def scan(self, view: View, v: str, nest: Nest) -> tuple[Port, Port]:
@@ -91,7 +73,7 @@ class ViewReader:
 
     def advanced(self, view: View, loop: Loop) -> ViewCursor:
         """Return the cursor of a view after a loop."""
-        (levels, _, after), leaf, v = self.levels(view), self.leaf(view, loop.nest), loop.index
+        (levels, _, after), leaf, v = self.levels[view], self.leaf(view, loop.nest), loop.index
         port, level, nullable, waiting = leaf.port, leaf.level, leaf.nullable, dict(leaf.waiting)
         ref = loop.scanned.get(view)
         if ref is not None:
@@ -112,7 +94,7 @@ class ViewReader:
         cells, loops, (crd, ref) = self.cells, loop.nest.loops, streams
         depth = max(cells.depth(crd), cells.depth(ref))
         crd, ref = cells.lift(crd, loops, depth, view), cells.lift(ref, loops, depth, view)
-        index = self.levels(view).levels[level][0]
+        index = self.levels[view].levels[level][0]
         tensor = self._level_tensor(view, level)
         (port,) = cells.put(Locate(f"{tensor}_{index}.loc", (crd, ref), tensor, level))
         cells.note(view, loop.index, "Loc({}, {}) = {}", crd, ref, port)

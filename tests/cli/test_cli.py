@@ -190,7 +190,7 @@ def test_a_program_in_mlir_runs_as_the_program(here: Path) -> None:
 
 def test_a_table_in_mlir_is_the_table(here: Path) -> None:
     from fuseflow.table.mlir import from_mlir
-    from fuseflow.table.text import show
+    from fuseflow.table.table import show
 
     mlir = fuseflow("compile", "p.ein", "--fuse", "full", "--emit", "table-mlir").stdout
     assert show(from_mlir(mlir)) == fuseflow("compile", "p.ein", "--fuse", "full", "--emit", "table").stdout

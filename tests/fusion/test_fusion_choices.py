@@ -14,7 +14,7 @@ from fuseflow.costs import Estimate
 from fuseflow.einsum.format_inference import infer
 from fuseflow.einsum.parse import parse
 from fuseflow.errors import FusionError
-from fuseflow.fusion import FusedRegion, choose_order
+from fuseflow.fusion import FusedRegion, choose_order, fuse
 from fuseflow.fusion.fusion_choices import (
     FEW_REPEATS,
     MERGE_POLICIES,
@@ -43,16 +43,12 @@ def free(region: FusedRegion, limit: float = math.inf) -> Estimate:
 
 def problem(text: str, ordered: Callable[[FusedRegion], FusedRegion] | None = None) -> FusionProblem:
     program = infer(parse(text))
+    einsums, stored = tuple(e.name for e in program.einsums), {t.name: t for t in program.inputs}
     return FusionProblem(
-        program=program,
-        region="full",
-        einsums=tuple(e.name for e in program.einsums),
-        results=program.outputs,
-        stored={t.name: t for t in program.inputs},
+        fuse=partial(fuse, program, "full", einsums, program.outputs, stored),
         price=lambda name: 1.0,
         pins=(frozenset(program.outputs), frozenset()),
         copies=("never", "cycles"),
-        iteration="factored",
         choose_order=ordered or partial(choose_order, cost=free),
         cost=free,
     )

@@ -13,7 +13,7 @@ from fuseflow.einsum.nodes import Program
 from fuseflow.einsum.parse import parse
 from fuseflow.errors import FusionError
 from fuseflow.fusion import FusedRegion, fuse
-from fuseflow.fusion.extension_count import ExtensionCount
+from fuseflow.fusion.linear_extensions import ExtensionCount
 from fuseflow.fusion.order_rules import count_legal, count_merged, count_reference, expand_uses, fuse_in_mode_order
 
 PAPER = Path(__file__).parents[1] / "data" / "paper"

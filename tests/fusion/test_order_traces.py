@@ -15,9 +15,9 @@ from random_programs import Case, planned
 from fuseflow.einsum.parse import parse
 from fuseflow.errors import FuseFlowError
 from fuseflow.fusion import FusedRegion
-from fuseflow.fusion.order_traces import LoopDependence
 from fuseflow.fusion.orders import candidate_orders, enumerate_orders
 from fuseflow.fusion.refusal import Refusal, attempt
+from fuseflow.fusion.region import LoopDependence
 from fuseflow.lower.program import lower
 from fuseflow.schedule import Schedule
 from fuseflow.table import build_table

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fuseflow.fusion.precedence import Precedence
+from fuseflow.fusion.order_graph import Precedence
 
 PAIRS = st.lists(st.tuples(st.sampled_from("abcde"), st.sampled_from("abcde")), max_size=8)
 

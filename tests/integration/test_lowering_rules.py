@@ -14,8 +14,8 @@ from fuseflow.einsum.parse import parse
 from fuseflow.errors import FusionError
 from fuseflow.fusion import fuse
 from fuseflow.fusion.orders import candidate_orders
+from fuseflow.fusion.region import verify_region
 from fuseflow.fusion.region_program import as_program
-from fuseflow.fusion.verify import verify as verify_region
 from fuseflow.samml.graph import Graph
 from fuseflow.samml.verify import verify
 from fuseflow.sim import load_machine, simulate

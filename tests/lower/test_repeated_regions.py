@@ -16,7 +16,7 @@ from fuseflow.einsum.indices import substitute_tensors
 from fuseflow.einsum.nodes import Program
 from fuseflow.einsum.parse import parse
 from fuseflow.errors import FuseFlowError
-from fuseflow.fusion.text import show as show_region
+from fuseflow.fusion.region_program import show as show_region
 from fuseflow.lower.partition import partition_program
 from fuseflow.lower.program import lower_regions
 from fuseflow.lower.regions import CompiledRegion

@@ -11,7 +11,7 @@ from fuseflow.einsum.parse import parse
 from fuseflow.errors import FusionError
 from fuseflow.explain.fusion import explain_fusion
 from fuseflow.fusion.inline import Inliner
-from fuseflow.lower import repetition
+from fuseflow.lower import program
 from fuseflow.schedule import Schedule
 from fuseflow.schedule.region_size import MOST_PLACES, RegionDivider
 
@@ -21,7 +21,7 @@ Model = tuple[nn.Module, tuple[torch.Tensor, ...]]
 @pytest.fixture
 def convolutions(monkeypatch: pytest.MonkeyPatch) -> Model:
     """Three convolutions, of which each repeats the one before. So few repeat less than the bound, which is lowered for them."""
-    monkeypatch.setattr(repetition, "MOST_REPEATS", 0.25)
+    monkeypatch.setattr(program, "MOST_REPEATS", 0.25)
     torch.manual_seed(0)
     layers = [layer for _ in range(3) for layer in (nn.Conv2d(2, 2, 3), nn.ReLU())]
     return nn.Sequential(*layers), (torch.randn(1, 2, 8, 8),)
@@ -32,7 +32,7 @@ def test_a_region_that_repeats_too_much_is_halved(convolutions: Model, monkeypat
     assert [region.name for region in fused.regions] == ["full-1", "full-2"]
     run = fused.run()
     assert run.check is not None and run.check.passed
-    monkeypatch.setattr(repetition, "MOST_REPEATS", 100)
+    monkeypatch.setattr(program, "MOST_REPEATS", 100)
     whole = ff.compile(*convolutions, schedule=Schedule.fuse("full"))
     assert [region.name for region in whole.regions] == ["full"]
     assert whole.run().cycles > 2 * run.cycles

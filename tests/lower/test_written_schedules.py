@@ -13,7 +13,7 @@ import pytest
 import fuseflow
 from fuseflow.errors import FusionError
 from fuseflow.frontend import read_mlir
-from fuseflow.fusion.text import order_edges
+from fuseflow.fusion.region_program import order_edges
 from fuseflow.lower.program import lower
 from fuseflow.lower.regions import CompiledRegion
 from fuseflow.run.compiled import Compiled

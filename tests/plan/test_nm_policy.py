@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fuseflow.errors import PlanError
-from fuseflow.plan.nm_policy import nm_part
+from fuseflow.plan.partition import nm_part
 from fuseflow.tensors import Format, pack
 
 GOLDEN = json.loads((Path(__file__).parents[1] / "data" / "sparsity" / "nm_residual.json").read_text())

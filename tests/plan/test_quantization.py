@@ -16,8 +16,7 @@ from random_programs import Case, cases, view_programs, wide_programs
 import fuseflow as ff
 from fuseflow.einsum.parse import parse
 from fuseflow.errors import FileError, PlanError
-from fuseflow.plan.quantization import Quantization
-from fuseflow.plan.scales import Scale
+from fuseflow.plan.quantization import Quantization, Scale
 from fuseflow.run.compiled import Compiled
 from fuseflow.tensors.dtypes import DTYPES
 

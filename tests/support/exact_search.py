@@ -10,11 +10,19 @@ from itertools import islice
 
 import networkx as nx
 
-from fuseflow.fusion.order_sampling import LoopOrder
-from fuseflow.fusion.order_search import COST_TOLERANCE, NEAR_SHARE, SAME_WORK, WORTHWHILE
+from fuseflow.fusion.linear_extensions import LoopOrder
+from fuseflow.fusion.order_search import (
+    COST_TOLERANCE,
+    LIKELY,
+    NEAR_SHARE,
+    PRICED_SHARE,
+    SAME_WORK,
+    SAMPLED_SHARE,
+    WORTHWHILE,
+    OrderRules,
+)
 from fuseflow.fusion.orders import OrderCandidate, OrderCost, adjacent_orders, candidate_orders, enumerate_orders
 from fuseflow.fusion.refusal import attempt
-from fuseflow.fusion.starting_orders import LIKELY, PRICED_SHARE, SAMPLED_SHARE, OrderRules
 
 
 @dataclass

@@ -9,7 +9,7 @@ from fuseflow.einsum.format_inference import infer
 from fuseflow.einsum.nodes import Program
 from fuseflow.einsum.parse import parse
 from fuseflow.fusion import FusedRegion, fuse
-from fuseflow.fusion.orders import nearest_order
+from fuseflow.fusion.orders import enumerate_orders
 from fuseflow.samml.nodes import Graph
 from fuseflow.table import FusionTable, build_table, emit
 from fuseflow.transform import mark_fiber_fifos
@@ -98,7 +98,7 @@ def fused(name: str, order: str = "", **options: Any) -> FusedRegion:
     """All Einsums of a program as one region, in the given order or the one nearest to the program."""
     p = program(name)
     region = fuse(p, name, [e.name for e in p.einsums], p.outputs, {t.name: t for t in p.inputs}, **options)
-    return replace(region, order=tuple(order.split(",")) if order else nearest_order(region.constraints, region.indices))
+    return replace(region, order=tuple(order.split(",")) if order else next(enumerate_orders(region.constraints, region.indices)))
 
 
 def table(name: str, order: str = "") -> FusionTable:

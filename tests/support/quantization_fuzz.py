@@ -16,7 +16,7 @@ from fuseflow.einsum.narrowing import rounded
 from fuseflow.einsum.nodes import Access, Apply, Expr, Keep, Program, Reduce
 from fuseflow.einsum.verify import extents
 from fuseflow.errors import FuseFlowError
-from fuseflow.plan.scales import Scale
+from fuseflow.plan.quantization import Scale
 from fuseflow.tensors.dtypes import DTYPES
 
 Arrays = Mapping[str, npt.NDArray[np.float64]]

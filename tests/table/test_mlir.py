@@ -21,7 +21,7 @@ from fuseflow.fusion.tree import Operation, Reduction, Tree, nodes
 from fuseflow.samml import mlir as samml_mlir
 from fuseflow.table import FusionTable, emit
 from fuseflow.table.mlir import from_mlir, to_mlir
-from fuseflow.table.text import show_steps
+from fuseflow.table.table import show_steps
 
 ROOT = Path(__file__).parents[2]
 

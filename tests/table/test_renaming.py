@@ -9,7 +9,7 @@ import programs
 from fuseflow.einsum.format_inference import infer
 from fuseflow.einsum.parse import parse
 from fuseflow.fusion.fuse import fuse
-from fuseflow.fusion.orders import nearest_order
+from fuseflow.fusion.orders import enumerate_orders
 from fuseflow.samml.nodes import Drop
 from fuseflow.table import FusionTable, build_table, emit
 from fuseflow.table.renaming import TableNames, renamed_graph
@@ -18,7 +18,7 @@ from fuseflow.table.renaming import TableNames, renamed_graph
 def table_of(text: str) -> FusionTable:
     program = infer(parse(text))
     region = fuse(program, "g", [e.name for e in program.einsums], program.outputs, {t.name: t for t in program.inputs})
-    return build_table(replace(region, order=nearest_order(region.constraints, region.indices)))
+    return build_table(replace(region, order=next(enumerate_orders(region.constraints, region.indices))))
 
 
 def same(table: FusionTable) -> TableNames:

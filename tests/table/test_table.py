@@ -15,7 +15,7 @@ from fuseflow.samml.nodes import Accumulate, Alu, Drop, Join, Load, Locate, Port
 from fuseflow.samml.text import show as show_graph
 from fuseflow.samml.verify import verify
 from fuseflow.table import build_table, emit
-from fuseflow.table.text import show, show_steps
+from fuseflow.table.table import show, show_steps
 
 CASES = [
     ("spmm", "i,k,j"),
@@ -141,7 +141,7 @@ def test_a_dense_level_below_an_absent_row_is_scanned_not_located():
 
 def test_the_steps_of_the_table_end_in_the_table(golden):
     table = programs.table("spmm", "i,k,j")
-    assert table.after(0) == () and table.after(len(table.steps)) == table.columns
+    assert table.after(0) == {} and table.after(len(table.steps)) == table.columns
     assert [step.title for step in table.steps][:3] == ["Y: loop i", "Y: loop k", "Y: loop j"]
     golden("table/spmm_steps.txt", show_steps(table))
 

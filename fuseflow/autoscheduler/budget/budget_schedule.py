@@ -40,7 +40,7 @@ from fuseflow.estimate.counted.memo import CountMemo
 from fuseflow.estimate.program import Estimator
 from fuseflow.estimate.program_estimate import ProgramEstimate
 from fuseflow.frontend.source import Source
-from fuseflow.lower.exact_formats import with_exact_formats
+from fuseflow.lower.partition import with_exact_formats
 from fuseflow.machine.machine import Machine
 from fuseflow.resources import Resources
 from fuseflow.resources.budget import Budget, amount_text

@@ -14,12 +14,12 @@ from fuseflow.autoscheduler.budget.deadline import Deadline
 from fuseflow.autoscheduler.budget.decision import Lanes, RegionDecision
 from fuseflow.autoscheduler.budget.figures import RegionFigures
 from fuseflow.autoscheduler.budget.settings import SETTINGS
-from fuseflow.cut.ranges import ProgramRanges
+from fuseflow.cut.costs import ProgramRanges
 from fuseflow.cut.units import UnitRange
 from fuseflow.errors import FuseFlowError
 from fuseflow.estimate.estimator_regions import estimator_regions
 from fuseflow.estimate.program import Estimator, SharedEstimates, TensorKnowledge
-from fuseflow.fusion.order_sampling import LoopOrder
+from fuseflow.fusion.linear_extensions import LoopOrder
 from fuseflow.fusion.refusal import Refusal, attempt
 from fuseflow.lower.region_fusion import fusion_key
 from fuseflow.lower.regions import CompiledRegion, lower_region

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from math import prod
 from typing import Literal, TypeAlias, assert_never
 
-from fuseflow.fusion.order_sampling import LoopOrder
+from fuseflow.fusion.linear_extensions import LoopOrder
 from fuseflow.schedule import Schedule
 
 Lanes = tuple[tuple[str, int], ...]

@@ -11,7 +11,7 @@ from trapping import Dense, output, positive, ran
 import fuseflow as ff
 from fuseflow.einsum.parse import parse
 from fuseflow.errors import FusionError
-from fuseflow.fusion.text import show_order
+from fuseflow.fusion.region_program import show_order
 from fuseflow.ops import OPERATORS
 from fuseflow.samml.nodes import Accumulate, Alu, Graph, Join, Load, Locate, Permute, Reduce, Repeat, Scan
 from fuseflow.schedule import Schedule
