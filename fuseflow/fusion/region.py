@@ -198,10 +198,14 @@ class FusedRegion:
 def verify_region(region: FusedRegion) -> None:
     """Raise `FusionError` unless the region is consistent: views match their tensors, reductions and results match their indices,
     the constraints are over the loops of the region, and the order (if one is chosen) is a linear extension of them."""
-    free = free_indices(*region.trees)
+    free, declared = free_indices(*region.trees), region.declared
     for node in nodes(*region.trees):
         if isinstance(node, View):
-            _check_view(region, node)
+            tensor, shape = declared.get(node.tensor), tuple(region.sizes[v] for v in node.indices)
+            if tensor is None:
+                raise FusionError(f"region `{region.name}`: {node} reads a tensor that is not stored")
+            _require(region, shape == tensor.shape, f"{node} reads {tensor.shape} with indices of sizes {shape}")
+            _require(region, tensor.format is not None or not region.order, f"{node} has no format")
         elif isinstance(node, Reduction):
             _require(region, not set(node.over) & set(node.free), f"{node} reduces an index that it keeps")
             _require(region, set(free[node.body]) <= {*node.over, *node.free}, f"{node} has an index from nowhere")
@@ -223,15 +227,6 @@ def verify_region(region: FusedRegion) -> None:
         edges: list[tuple[str, str, str]] = list(region.constraints.edges(data="why"))
         for u, v, why in edges:
             _require(region, position[u] < position[v], f"order {','.join(region.order)} puts {v} before {u}, but {why}")
-
-
-def _check_view(region: FusedRegion, view: View) -> None:
-    tensor = region.declared.get(view.tensor)
-    if tensor is None:
-        raise FusionError(f"region `{region.name}`: {view} reads a tensor that is not stored")
-    shape = tuple(region.sizes[v] for v in view.indices)
-    _require(region, shape == tensor.shape, f"{view} reads {tensor.shape} with indices of sizes {shape}")
-    _require(region, tensor.format is not None or not region.order, f"{view} has no format")
 
 
 def _require(region: FusedRegion, holds: bool, message: str) -> None:

@@ -72,8 +72,13 @@ def _refuse_contradiction(program: Program, request: RegionRequest, region: Fuse
 
 def _fused(state: LoweringState, request: RegionRequest) -> tuple[FusedRegion, Precedent]:
     names, key, precedents = region_names(state, request), (fusion_key(state, request), request.order), state.memo.fusions
-    if key in precedents and can_rename(precedents[key].candidate.region):
-        return _renamed(state, request, precedents[key], names), precedents[key]
+    if key in precedents and can_rename(precedents[key].candidate.region):  # as the earlier region was fused
+        precedent = precedents[key]
+        region, new_names = precedent.candidate.region, dict(zip(precedent.names[1:], names[1:], strict=True))
+        pinned = [new_names[result] for result in precedent.candidate.choice.pinned]
+        spans = {e: state.partitioned.program.defined[e].location.span for e in request.einsums}
+        renamed = renamed_region(region, request.name, new_names, state.declared, state.stored, pinned, request.order, spans)
+        return replace(renamed, compared=renamed_refusals(region.compared, precedent.names, names)), precedent
     costs = OrderCosts(state)
     found = search(fusion_problem(state, request, costs), request.order)
     if isinstance(found, Refusal):
@@ -94,18 +99,12 @@ def _at_orders(state: LoweringState, request: RegionRequest, error: FusionError)
     return OrdersError(error.message, hint=error.hint, notes=(*error.notes, note), span=span)
 
 
-def _renamed(state: LoweringState, request: RegionRequest, precedent: Precedent, names: tuple[str, ...]) -> FusedRegion:
-    """Return the region as the earlier one of `precedent` was fused, under the `names` of the request."""
-    region, new_names = precedent.candidate.region, dict(zip(precedent.names[1:], names[1:], strict=True))
-    pinned = [new_names[result] for result in precedent.candidate.choice.pinned]
-    spans = {e: state.partitioned.program.defined[e].location.span for e in request.einsums}
-    renamed = renamed_region(region, request.name, new_names, state.declared, state.stored, pinned, request.order, spans)
-    return replace(renamed, compared=renamed_refusals(region.compared, precedent.names, names))
-
-
 def fusion_problem(state: LoweringState, request: RegionRequest, costs: OrderCosts) -> FusionProblem:
     """Return the problem for the search for a way to fuse a region. `costs` computes the costs of its orders."""
-    schedule, program = state.partitioned.schedule, state.partitioned.program
+    schedule, program, named = state.partitioned.schedule, state.partitioned.program, state.partitioned.schedule.fuse_regions
+    # a region that the user names, or whose loops are ordered, may compute an Einsum in many places of its trees
+    is_stated = (named == ("layerwise",) and not state.partitioned.grows_regions) or bool(request.order)
+    is_named = is_stated or (request.name in named and request.name not in KEYWORDS)
     fuse_by = partial(
         fuse,
         program.unordered if request.order else program,  # the order of a region wins over orders of its Einsums
@@ -116,7 +115,7 @@ def fusion_problem(state: LoweringState, request: RegionRequest, costs: OrderCos
         iteration=schedule.iteration,
         extents_by_einsum=state.partitioned.extents,
         dropped=frozenset(schedule.drop_zeros).intersection(request.einsums),
-        most_places=inline.MOST_PLACES if _is_named(state, request) else region_size.MOST_PLACES,
+        most_places=inline.MOST_PLACES if is_named else region_size.MOST_PLACES,
     )
     return FusionProblem(
         fuse=fuse_by,
@@ -128,13 +127,6 @@ def fusion_problem(state: LoweringState, request: RegionRequest, costs: OrderCos
         repeats=lambda fused: region_work(state, fused).repeats(fused.order),
         one_space=schedule.iteration == "global",
     )
-
-
-def _is_named(state: LoweringState, request: RegionRequest) -> bool:
-    """Return whether the user names a region or orders its loops: it may then compute an Einsum in many places."""
-    names = state.partitioned.schedule.fuse_regions
-    stated = names == ("layerwise",) and not state.partitioned.grows_regions
-    return bool(request.order) or stated or (request.name in names and request.name not in KEYWORDS)
 
 
 def _pins(state: LoweringState, request: RegionRequest) -> tuple[frozenset[str], ...]:

@@ -96,7 +96,11 @@ class Operands:
     def program_of(self, einsums: Sequence[Einsum], operand: str, parts: Sequence[TensorType]) -> Program:
         """Return the program of divided statements, with `parts` for an operand. Unread inputs go; a lone copy gets the input's name."""
         before = {name for einsum in self.program.einsums for name in einsum.operands}
-        names = self._lone_copies(einsums)
+        read_before = {name for einsum in einsums for name in einsum.operands}
+        copied = [stored.source for name, stored in self.stored.items() if name in read_before]
+        new = {name: stored.source for name, stored in self.stored.items() if name not in self.program.declared}
+        # new copies that are the only one of an input that nothing reads any more
+        names = {name: source for name, source in new.items() if source not in read_before and copied.count(source) == 1}
         renamed = tuple(replace(e, body=substitute_tensors(e.body, names)) for e in einsums) if names else tuple(einsums)
         read = {name for einsum in renamed for name in einsum.operands}
         gone = {operand, *names.values()} | (before - read - self.program.defined.keys())
@@ -132,13 +136,6 @@ class Operands:
 
     def _stored(self, name: str) -> Stored:
         return self.stored.get(name, Stored(name, self.types[name].block))
-
-    def _lone_copies(self, einsums: Sequence[Einsum]) -> dict[str, str]:
-        """Return the new copies that are the only one of an input that nothing reads any more, each with that input."""
-        read = {name for einsum in einsums for name in einsum.operands}
-        sources = [stored.source for name, stored in self.stored.items() if name in read]
-        new = {name: stored.source for name, stored in self.stored.items() if name not in self.program.declared}
-        return {name: source for name, source in new.items() if source not in read and sources.count(source) == 1}
 
 
 @dataclass(frozen=True, slots=True)
@@ -227,7 +224,11 @@ def divide(program: Program, operand: str, forms: Sequence[Form], stored: Mappin
     einsums = tuple(_divided(e, [p for p in products if p.einsum is e], parts, operands) for e in program.einsums)
     divided = operands.program_of(einsums, operand, parts)
     if any(form.dtype for form in forms):
-        divided = _with_results_of(program, divided, {product.einsum.name for product in products})
+        before, now, results = infer(program).declared, divided.declared, {product.einsum.name for product in products}
+        types = [
+            replace(before[e.name], format=None, block=(), fill=0.0) for e in divided.einsums if e.name in results - now.keys()
+        ]
+        divided = replace(divided, tensors=(*divided.tensors, *types))  # parts of narrow types do not change dtypes of results
     return DividedProgram(divided, tuple(part.name for part in parts), operands.stored)
 
 
@@ -276,10 +277,3 @@ def replaced(node: Expr, others: Mapping[Expr, Expr]) -> Expr:
             return node
         case unknown:
             assert_never(unknown)
-
-
-def _with_results_of(program: Program, divided: Program, results: Collection[str]) -> Program:
-    """Return a divided program with the dtypes that its results had: parts of narrow types do not change them."""
-    before, now = infer(program).declared, divided.declared
-    types = {name: replace(before[name], format=None, block=(), fill=0.0) for name in results if name not in now}
-    return replace(divided, tensors=(*divided.tensors, *(types[e.name] for e in divided.einsums if e.name in types)))

@@ -58,7 +58,9 @@ class TableBuilder:
         node = nest.producer
         start = node, nest.loops, tuple([nest.env.get(n) for n in self.memo.below[node]])
         equal = self.memo.starts.setdefault(start, nest)
-        bundle = self.step(equal.bundles, ("run", self.order_inside(node)), node.label, self.run, equal)
+        if node not in self.orders_inside:  # the nest depends on the order of the loops inside of it alone
+            self.orders_inside[node] = tuple([v for v in self.region.order if v in self.memo.indices[node]])
+        bundle = self.step(equal.bundles, ("run", self.orders_inside[node]), node.label, self.run, equal)
         self.cells.needs(bundle.value)
         return bundle
 
@@ -76,13 +78,6 @@ class TableBuilder:
             cells.used = outside
         cells.use_all(step.used)
         return step.outcome
-
-    def order_inside(self, node: Producer) -> tuple[str, ...]:
-        """Return the order of the loops of a producer and of the nodes below it: its nest depends on the order of these alone."""
-        if node not in self.orders_inside:
-            indices = self.memo.indices[node]
-            self.orders_inside[node] = tuple([v for v in self.region.order if v in indices])
-        return self.orders_inside[node]
 
     def run(self, outside: Nest) -> Bundle:
         """Run the remaining loops of the nest `outside`, and reduce its values or select among them."""
@@ -124,7 +119,13 @@ class TableBuilder:
         count = min(len(levels), len(node.over) or 1)
         outer, inner = levels[: len(levels) - count], levels[len(levels) - count :]
         if inner:
-            *crds, value = self.cells.put(_selector(node, (*(crd for _, crd in inner), value)))
+            inputs, rule = (*(crd for _, crd in inner), value), node.rule
+            selector: Drop | Select  # it drops entries, and the coordinates that have no entries left
+            if isinstance(rule, Threshold):
+                selector = Drop(f"drop_{node.label}", inputs, 0.0)
+            else:
+                selector = Select(f"select_{node.label}", inputs, rule.count, rule.every, len(node.over))
+            *crds, value = self.cells.put(selector)
             inner = tuple((v, crd) for (v, _), crd in zip(inner, crds, strict=True))
         for v, crd in inner:
             self.cells.note(node.label, v, "Keep = {}", crd)
@@ -380,10 +381,3 @@ class TableBuilder:
     def filled(self, value: Port, fill: float) -> Port:
         """Return a value stream with the implicit value `fill` in place of `N` (L9)."""
         return self.cells.put(Alu("copy", (value,), "copy", (Operand(fill),)))[0]
-
-
-def _selector(node: Selection, inputs: tuple[Port, ...]) -> Drop | Select:
-    """Return the node that drops entries by the rule of a selection, and the coordinates that have no entries left."""
-    if isinstance(node.rule, Threshold):
-        return Drop(f"drop_{node.label}", inputs, 0.0)
-    return Select(f"select_{node.label}", inputs, node.rule.count, node.rule.every, len(node.over))

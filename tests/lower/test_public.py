@@ -20,14 +20,14 @@ from fuseflow.einsum.parse import parse
 from fuseflow.errors import ScheduleError
 from fuseflow.explain import fusion
 from fuseflow.explain.primitives import explain_primitives
-from fuseflow.fusion.fusion_choices import FusionCandidate, FusionProblem, search
-from fuseflow.fusion.refusal import Refusal
+from fuseflow.fusion.fusion_choices import FusionProblem
 from fuseflow.lower import region_fusion
+from fuseflow.lower.order_costs import OrderCosts
 from fuseflow.lower.partition import PartitionedProgram
 from fuseflow.lower.program import lower_regions
 from fuseflow.lower.public import lower_for, with_primitives
 from fuseflow.lower.regions import CompiledRegion
-from fuseflow.lower.state import LoweringState, initial_state
+from fuseflow.lower.state import LoweringState, RegionRequest, initial_state
 from fuseflow.run.compiled import Compiled
 from fuseflow.run.saved import load_saved
 from fuseflow.samml import protobuf
@@ -171,11 +171,13 @@ def test_only_regions_whose_tensors_are_stored_anew_are_fused_anew(monkeypatch: 
     of a program that is lowered once, with all formats as they were found."""
     searched: list[str] = []
 
-    def spy(problem: FusionProblem, order: tuple[str, ...] = ()) -> FusionCandidate | Refusal:
-        searched.append(problem.region)
-        return search(problem, order)
+    fusion_problem = region_fusion.fusion_problem
 
-    monkeypatch.setattr(region_fusion, "search", spy)
+    def spy(state: LoweringState, request: RegionRequest, costs: OrderCosts) -> FusionProblem:
+        searched.append(request.name)
+        return fusion_problem(state, request, costs)
+
+    monkeypatch.setattr(region_fusion, "fusion_problem", spy)
     program = compiled("gpt", "partial")
     times = Counter(searched)
     partitioned, regions = lower_for(program.source.program, program.schedule, program.machine, program.source.tensors)

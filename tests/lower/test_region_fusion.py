@@ -13,8 +13,10 @@ from fuseflow.fusion import fusion_choices
 from fuseflow.fusion.order_search import ComparedOrders
 from fuseflow.fusion.orders import OrderCandidate
 from fuseflow.lower import region_fusion
+from fuseflow.lower.order_costs import OrderCosts
 from fuseflow.lower.program import lower
 from fuseflow.lower.region_fusion import renamed_refusals
+from fuseflow.lower.state import LoweringState, RegionRequest
 from fuseflow.schedule import Schedule
 
 MODELS = Path(__file__).resolve().parents[2] / "models"
@@ -33,13 +35,13 @@ LAYERS = """
 
 def test_the_last_of_equal_layers_is_not_searched_for_again(monkeypatch: pytest.MonkeyPatch) -> None:
     searched: list[str] = []
-    search = region_fusion.search
+    fusion_problem = region_fusion.fusion_problem
 
-    def recorded(problem: region_fusion.FusionProblem, order: tuple[str, ...] = ()) -> object:
-        searched.append(problem.region)
-        return search(problem, order)
+    def recorded(state: LoweringState, request: RegionRequest, costs: OrderCosts) -> fusion_choices.FusionProblem:
+        searched.append(request.name)
+        return fusion_problem(state, request, costs)
 
-    monkeypatch.setattr(region_fusion, "search", recorded)
+    monkeypatch.setattr(region_fusion, "fusion_problem", recorded)
     schedule = Schedule.fuse("b", "c").region("b", "T1", "Y1").region("c", "T2", "Y2").format("Y1", "dense").format("Y2", "dense")
     _, regions = lower(parse(LAYERS), schedule.format("Y0", "dense"), {})
     assert [region.name for region in regions] == ["T0", "Y0", "b", "c"]
