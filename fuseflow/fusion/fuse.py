@@ -80,7 +80,7 @@ def fuse(
     results of earlier regions, with the formats they really have. The loops of a `pinned` result follow its declared mode order;
     the others are stored in loop order. `chain` is an order of some or all of the region's indices that the user asked for, in
     the names of the region or of its only Einsum. Without one, the loops of each Einsum run in the order that its user wrote.
-    `merge` says when views are merged. `iteration` is `factored`, or `global` for one iteration space (`fusion.iteration`).
+    `merge` says when views are merged. `iteration` is `factored`, or `global` for one iteration space (`global_iteration`).
     `price` returns the expected number of stored values of a tensor; with it, permuted copies break a cycle of the constraints.
     With `free`, every tensor whose storage constrains the loops is read from a copy, so that all orders are possible
     (`copies.remove_copy` removes copies that were not needed). `extents_by_einsum` is `einsum.verify.extents` of the program, if

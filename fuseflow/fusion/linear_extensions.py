@@ -189,34 +189,26 @@ def lower_bound(part: PrimeOrder) -> int:
     return -(-math.factorial(part.size) // min(down, up))
 
 
-@dataclass(frozen=True, slots=True)
-class OrderSampler:
-    """Draws linear extensions of a partial order. `ways` has the counted fillings of each prime part."""
+def order_sampler(graph: nx.DiGraph[str], limit: int) -> Callable[[random.Random], LoopOrder] | None:
+    """Return a function that draws a random linear extension of an acyclic graph. None if a prime part has more than `limit`
+    down-sets."""
+    partial_order = decompose(graph)
+    counted = {part: tuple(count_fillings(part, limit)) for part in _primes(partial_order)}
+    if any(len(ways) <= part.size for part, ways in counted.items()):
+        return None
+    return lambda rng: tuple(_drawn(partial_order, counted, rng))
 
-    partial_order: PartialOrder
-    ways: Mapping[PrimeOrder, Fillings]
 
-    @classmethod
-    def of(cls, graph: nx.DiGraph[str], limit: int) -> OrderSampler | None:
-        """Return the sampler for an acyclic graph, or None if a prime part has more than `limit` down-sets."""
-        partial_order = decompose(graph)
-        counted = {part: tuple(count_fillings(part, limit)) for part in _primes(partial_order)}
-        return cls(partial_order, counted) if all(len(ways) > part.size for part, ways in counted.items()) else None
-
-    def draw(self, rng: random.Random) -> LoopOrder:
-        """Return a random linear extension."""
-        return tuple(self._draw(self.partial_order, rng))
-
-    def _draw(self, partial_order: PartialOrder, rng: random.Random) -> list[str]:
-        """Draw an order of each part. The orders of parallel parts are interleaved at random."""
-        if isinstance(partial_order, PrimeOrder):
-            return _draw_prime(partial_order, self.ways[partial_order], rng)
-        orders = [self._draw(part, rng) for part in partial_order.parts]
-        turns = [k for k, order in enumerate(orders) for _ in order]
-        if isinstance(partial_order, ParallelOrder):
-            rng.shuffle(turns)
-        rest = [iter(order) for order in orders]
-        return [next(rest[k]) for k in turns]
+def _drawn(partial_order: PartialOrder, counted: Mapping[PrimeOrder, Fillings], rng: random.Random) -> list[str]:
+    """Draw an order of each part. The orders of parallel parts are interleaved at random."""
+    if isinstance(partial_order, PrimeOrder):
+        return _draw_prime(partial_order, counted[partial_order], rng)
+    orders = [_drawn(part, counted, rng) for part in partial_order.parts]
+    turns = [k for k, order in enumerate(orders) for _ in order]
+    if isinstance(partial_order, ParallelOrder):
+        rng.shuffle(turns)
+    rest = [iter(order) for order in orders]
+    return [next(rest[k]) for k in turns]
 
 
 def _primes(partial_order: PartialOrder) -> Iterator[PrimeOrder]:

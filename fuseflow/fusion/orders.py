@@ -13,7 +13,7 @@ from typing import Protocol
 import networkx as nx
 
 from fuseflow.errors import FusionError
-from fuseflow.fusion.linear_extensions import LoopOrder, OrderSampler
+from fuseflow.fusion.linear_extensions import LoopOrder, order_sampler
 from fuseflow.fusion.refusal import Refusal, attempt
 
 MAX_CANDIDATES = 24
@@ -67,11 +67,11 @@ def candidate_orders(graph: nx.DiGraph[str], program_order: Sequence[str], limit
     if len(few) <= limit:
         return few
     rng = random.Random(0)
-    sampler = OrderSampler.of(graph, SAMPLED_DOWN_SETS)
+    uniform = order_sampler(graph, SAMPLED_DOWN_SETS)
 
     def draw() -> LoopOrder:
-        if sampler is not None:
-            return sampler.draw(rng)
+        if uniform is not None:
+            return uniform(rng)
         priority = {v: rng.random() for v in graph}
         return tuple(nx.lexicographical_topological_sort(graph, key=priority.__getitem__))
 

@@ -71,7 +71,7 @@ class Operands:
 
     def fresh_name(self, name: str, like: TensorType) -> str:
         """Return a name that no tensor has, and take it for a tensor that is declared like another one."""
-        fresh = next(f"{name}{n}" for n in count(1) if f"{name}{n}" not in self.types.keys() | self.program.defined.keys())
+        fresh = first_free(name, self.types.keys() | self.program.defined.keys())
         self.types[fresh] = replace(like, name=fresh)
         return fresh
 
@@ -136,6 +136,11 @@ class Operands:
 
     def _stored(self, name: str) -> Stored:
         return self.stored.get(name, Stored(name, self.types[name].block))
+
+
+def first_free(name: str, taken: Collection[str]) -> str:
+    """Return the first of `W1`, `W2`, ... that is free, for the name `W`."""
+    return next(text for n in count(1) if (text := f"{name}{n}") not in taken)
 
 
 @dataclass(frozen=True, slots=True)

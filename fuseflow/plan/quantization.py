@@ -18,7 +18,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import reduce
-from itertools import count, islice
+from itertools import islice
 from numbers import Real
 from operator import mul
 from typing import Any, TypeAlias
@@ -32,7 +32,7 @@ from fuseflow.einsum.interpret import MAX_POINTS, evaluate
 from fuseflow.einsum.nodes import Access, Apply, Const, Einsum, Expr, Program, Reduce, TensorType, children
 from fuseflow.einsum.tensor_arrays import to_operand
 from fuseflow.errors import PlanError
-from fuseflow.plan.products import factors, replaced
+from fuseflow.plan.products import factors, first_free, replaced
 from fuseflow.tensors import Tensor
 from fuseflow.tensors.dtypes import DTYPES
 
@@ -81,7 +81,9 @@ def scaled(
     if not scales:
         return program, tensors
     before = infer(program).declared
-    names = dict(zip(scales, _fresh_names(program, scales), strict=True))
+    names: dict[str, str] = {}
+    for name in scales:
+        names[name] = first_free(name, {*program.declared, *program.defined, *names.values()})
     einsums = tuple(_einsums(program, constants, scales, names))
     types = {e.name: replace(before[e.name], format=None, block=(), fill=0.0) for e in program.einsums}
     narrow = [_narrow(program, before[name], names[name], scale, name in constants) for name, scale in scales.items()]
@@ -146,15 +148,6 @@ def _narrow(program: Program, tensor: TensorType, name: str, scale: Scale, const
         return TensorType(name, tensor.shape, dtype=scale.dtype)
     declared = replace(program.declared[tensor.name], name=name, dtype=scale.dtype)
     return declared if constant else replace(declared, format=None)
-
-
-def _fresh_names(program: Program, names: Mapping[str, Scale]) -> Iterator[str]:
-    """Yield a new name for each tensor: the first of `W1`, `W2`, ... that is free."""
-    used = {*program.declared, *program.defined}
-    for name in names:
-        fresh = next(text for n in count(1) if (text := f"{name}{n}") not in used)
-        used.add(fresh)
-        yield fresh
 
 
 Array: TypeAlias = npt.NDArray[np.float64]
