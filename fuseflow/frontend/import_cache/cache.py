@@ -10,13 +10,11 @@ from typing import Any
 import numpy.typing as npt
 
 from fuseflow.frontend.import_cache.entry import Entry, import_store, read_entry, write_entry
-from fuseflow.frontend.import_cache.file_state import file_state
-from fuseflow.frontend.import_cache.local_modules import code_reasons
-from fuseflow.frontend.import_cache.recorder import Recorder, recording
+from fuseflow.frontend.import_cache.recorder import Recorder, file_state, recording
+from fuseflow.frontend.import_cache.repeatable import code_reasons
 from fuseflow.frontend.import_cache.request import request_digest
 from fuseflow.frontend.model_spec import ModelSpec
-from fuseflow.frontend.reference_outputs import ReferenceOutputs
-from fuseflow.frontend.source import Source
+from fuseflow.frontend.source import ReferenceOutputs, Source
 from fuseflow.private_store import PrivateStore
 
 ImportFunction = Callable[[ModelSpec], Source]

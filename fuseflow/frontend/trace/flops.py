@@ -14,7 +14,7 @@ import torch
 from torch.utils import _pytree as pytree
 from torch.utils.flop_counter import FlopCounterMode, flop_registry
 
-from fuseflow.einsum.nodes import Access, Apply, Const, Expr, Keep, Program, Reduce, index_names
+from fuseflow.einsum.nodes import Access, Apply, Expr, Keep, Program, Reduce, children, index_names
 from fuseflow.einsum.verify import extents
 
 
@@ -69,10 +69,6 @@ def _is_selection(name: str) -> bool:
 
 
 def _flops(expr: Expr, sizes: Mapping[str, int], loops: set[str], sparse: set[str]) -> int:
-    if isinstance(expr, Access | Const):
-        return 0
-    if isinstance(expr, Apply):
-        return sum(_flops(arg, sizes, loops, sparse) for arg in expr.args)
     inner = loops | set(expr.over) if isinstance(expr, Reduce | Keep) else loops
     own = 0
     if isinstance(expr, Reduce) and expr.op == "sum":
@@ -81,7 +77,7 @@ def _flops(expr: Expr, sizes: Mapping[str, int], loops: set[str], sparse: set[st
         others = [factor for factor in factors if not _is_selection(factor.tensor)]
         if len(others) > 1 and not any(factor.tensor in sparse for factor in others):
             own = 2 * math.prod(sizes[name] for name in inner - selected)
-    return own + _flops(expr.body, sizes, inner, sparse)
+    return own + sum(_flops(child, sizes, inner, sparse) for child in children(expr))
 
 
 def _factors(expr: Expr) -> Iterator[Access]:
