@@ -35,15 +35,7 @@ from fuseflow.frontend.trace.dependence import dependences, remove_unused, share
 from fuseflow.frontend.trace.emptiness import settle_empty
 from fuseflow.frontend.trace.known_layers import split_linear_columns, write_batch_norms
 from fuseflow.frontend.trace.model_call import ModelCall
-from fuseflow.frontend.trace.refusals import (
-    raise_all,
-    screen_lowered,
-    screen_mutation,
-    screen_program,
-    screen_reads,
-    screen_tensor,
-    without_followed_advice,
-)
+from fuseflow.frontend.trace.refusals import raise_all, screen_lowered, screen_mutation, screen_program, screen_reads
 from fuseflow.frontend.trace.sparsity import mark_kept, stored_tensors, unstored_masks, weight_patterns
 from fuseflow.frontend.trace.tracing import Trace, trace
 from fuseflow.sparsity.sparsifiers.sparsifier import KeepRule
@@ -94,7 +86,7 @@ def export_graph(call: ModelCall, formats: Mapping[str, str]) -> ExportedGraph:
         blocked = screen_program(traced)
         refusals += [refusal for node_refusals in blocked.values() for refusal in node_refusals]
         if refusals:
-            raise_all(without_followed_advice([*refusals, *_later_refusals(traced, blocked)], call.module))
+            raise_all([*refusals, *_later_refusals(traced, blocked)], call.module)
         exact = exact_formats(tuple(formats.items()), ranks_of(traced.tensors), dict, _format_refusal)
         tensors, stored_formats = stored_tensors(traced.tensors, {**patterns, **kept.patterns}, exact.formats)
         stored = storage_of(tensors, stored_formats)
@@ -102,7 +94,7 @@ def export_graph(call: ModelCall, formats: Mapping[str, str]) -> ExportedGraph:
         graph, without_dense_form = _replay(traced.graph_module, tensors, stored)
     refusals = [*without_dense_form, *screen_lowered(graph)]
     refusals = refusals or screen_mutation(graph, list(tensors))
-    raise_all(without_followed_advice(refusals, call.module))
+    raise_all(refusals, call.module)
     return ExportedGraph(graph, tensors, stored, [*notices, *exact.notices], evaluated_flops, kept.rules, constants, masks)
 
 
@@ -164,7 +156,7 @@ def _trace(call: ModelCall) -> Trace:
     try:
         # MKLDNN's own kernels cannot all be traced.
         with call.repeatable(), torch.backends.mkldnn.flags(enabled=False):
-            return trace(call, screen_tensor)
+            return trace(call)
     except FrontendError:
         raise
     except Exception as error:  # whatever the model and PyTorch raise

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 
 import numpy as np
 import numpy.typing as npt
@@ -108,14 +109,10 @@ def _format(name: str, tensor: torch.Tensor, text: str | None) -> Format:
         coordinates = Format.parse("coo" if tensor.sparse_dim() > 1 else "(compressed)", tensor.sparse_dim())
         return Format((*coordinates.levels, *(Dense(),) * tensor.dense_dim()), tuple(range(tensor.dim())))
     shape = tuple(tensor.shape)
-    kept = squeeze_shape(shape)
-    try:
+    with suppress(TensorError):
         return Format.parse(text, len(shape))
-    except TensorError as error:
-        if len(kept) == len(shape):
-            raise FrontendError(f"format of tensor `{name}`: {error.message}", hint=error.hint) from None
     try:  # An example is `csr` for a mask of shape (1, 1, n, n).
-        return unsqueeze_format(Format.parse(text, len(kept)), shape)
+        return unsqueeze_format(Format.parse(text, len(squeeze_shape(shape))), shape)
     except TensorError as error:
         raise FrontendError(f"format of tensor `{name}`: {error.message}", hint=error.hint) from None
 

@@ -26,15 +26,12 @@ from typing import Any, Final
 
 import numpy as np
 
+from fuseflow.frontend.import_cache.repeatable import code_reasons
 from fuseflow.frontend.import_cache.request import is_installed
 
 _OUTSIDE: Final = {
     "socket.": "uses the network",
-    "subprocess.Popen": "starts another program",
-    "os.system": "starts another program",
-    "os.exec": "starts another program",
-    "os.posix_spawn": "starts another program",
-    "os.spawn": "starts another program",
+    **dict.fromkeys(("subprocess.Popen", "os.system", "os.exec", "os.posix_spawn", "os.spawn"), "starts another program"),
     "sqlite3.connect": "opens a data base",
 }
 """The meanings of the events that no record of files can keep, by the beginnings of their names."""
@@ -71,7 +68,9 @@ class Recorder:
             self.reasons += [reason for prefix, reason in _OUTSIDE.items() if event.startswith(prefix)]
 
     def states(self) -> dict[str, str]:
-        """Return the state of every path. A path that changed since it was opened, or that has no state, becomes a reason."""
+        """Return the state of every path. A path that changed since it was opened, or that has no state, becomes a reason, and so does
+        code that may do something else when it runs again."""
+        self.reasons += code_reasons([*self.opened, *sorted(self.temporary)])
         states: dict[str, str] = {}
         for path, change in self.opened.items():
             state = file_state(path)

@@ -33,10 +33,9 @@ def request_digest(spec: ModelSpec) -> str | None:
     model may open a file by a relative name.
     """
     options = dict(spec.options or {})
-    if not all(value is None or isinstance(value, bool | int | float | str) for value in options.values()):
-        return None
+    is_plain = all(value is None or isinstance(value, bool | int | float | str) for value in options.values())
     data_files = [] if spec.data_dir is None else _names_below(str(spec.data_dir))
-    if data_files is None:
+    if not is_plain or data_files is None:
         return None
     request = {
         "schema": _SCHEMA,

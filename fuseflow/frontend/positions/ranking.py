@@ -178,11 +178,7 @@ RANKINGS: dict[str, Handler] = {
     "kthvalue": _kth_value,
     "msort": _sorted_rows,
     "topk": _topk,
-    "sort": _sort,
-    "argsort": _sort,
-    "argmax": _extreme,
-    "argmin": _extreme,
-    "max": _extreme,
-    "min": _extreme,
+    **dict.fromkeys(("sort", "argsort"), _sort),
+    **dict.fromkeys(("argmax", "argmin", "max", "min"), _extreme),
 }
 """The replacement of each operator, by its name."""

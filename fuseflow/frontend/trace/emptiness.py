@@ -42,7 +42,9 @@ def settle_empty(traced: Trace) -> None:
     targets = set[Node]()
     for node in [node for node in traced.graph_module.graph.nodes if node.op == "call_function"]:
         if fx_origin.short_name(node.target) in ("cat", "concat") and not is_empty(node):
-            node.args = ([part for part in node.args[0] if not is_empty(part)], *node.args[1:])
+            parts = node.args[0]
+            assert isinstance(parts, list | tuple)
+            node.args = ([part for part in parts if not is_empty(part)], *node.args[1:])
         target = _target_of_empty_write(node)
         if target is not None:
             targets.add(target)

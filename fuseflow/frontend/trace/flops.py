@@ -40,15 +40,11 @@ def _of_dense(count: Callable[..., int]) -> Callable[..., int]:
     """Return the function `count`, which counts the FLOPs of an operator, changed to return 0 if an operand is sparse."""
 
     def counted(*args: Any, **kwargs: Any) -> int:
-        tensors = [leaf for leaf in pytree.tree_leaves((args, kwargs)) if isinstance(leaf, torch.Tensor)]
-        sparse = any(tensor.layout != torch.strided for tensor in tensors)
-        return 0 if sparse else raw(*args, **kwargs)
-
-    def raw(*args: Any, **kwargs: Any) -> int:
-        if getattr(count, "_get_raw", False):
-            return count(*args, **kwargs)
-        shapes = pytree.tree_map(lambda leaf: leaf.shape if isinstance(leaf, torch.Tensor) else leaf, (args, kwargs))
-        return count(*shapes[0], **shapes[1])
+        if any(leaf.layout != torch.strided for leaf in pytree.tree_leaves((args, kwargs)) if isinstance(leaf, torch.Tensor)):
+            return 0
+        if not getattr(count, "_get_raw", False):
+            args, kwargs = pytree.tree_map_only(torch.Tensor, lambda tensor: tensor.shape, (args, kwargs))
+        return count(*args, **kwargs)
 
     counted._get_raw = True  # type: ignore[attr-defined]
     return counted

@@ -66,4 +66,5 @@ def _module_stack() -> dict[str, Any]:
     if torch is None or proxy_tensor is None or torch.compiler.is_dynamo_compiling():
         return {}
     mode = proxy_tensor.get_proxy_mode()
-    return getattr(mode.tracer, "module_stack", {}) if mode is not None else {}
+    stack: dict[str, Any] = {} if mode is None else getattr(mode.tracer, "module_stack", {})
+    return stack

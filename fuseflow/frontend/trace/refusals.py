@@ -8,7 +8,7 @@ where only the operators of a list are allowed. Both return everything that is i
 from __future__ import annotations
 
 import operator
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -18,7 +18,6 @@ from torch.utils import _pytree as pytree
 
 from fuseflow.errors import FrontendError, Span
 from fuseflow.frontend.hints import HINT_EVAL, HINT_LIBRARY, HINT_OUTSIDE
-from fuseflow.frontend.torch_tensors import COLUMN_LAYOUTS, ROW_LAYOUTS, compressed_indices
 from fuseflow.frontend.trace import fx_origin
 from fuseflow.frontend.trace.aten_operators import LOWERABLE, MOVEMENTS, PATTERN_DEPENDENT, TRAINING_FLAGS, UNSUPPORTED_FAMILIES
 from fuseflow.frontend.trace.dependence import Dependence, ancestors_of
@@ -78,23 +77,18 @@ def refusal(node: Node, message: str, hint: str) -> OperatorError:
     return OperatorError(message, place, hint=hint, notes=notes, span=span)
 
 
-def without_followed_advice(refusals: Iterable[FrontendError], module: nn.Module) -> list[FrontendError]:
-    """Return the refusals, without the hint to call `.eval()` if no part of the module is in training mode."""
-    refused = list(refusals)
-    if not any(part.training for part in module.modules()):
-        for error in refused:
-            if error.hint.startswith(HINT_EVAL):
-                error.hint = error.hint.removeprefix(HINT_EVAL).removeprefix(", or ").removeprefix("; ") or HINT_OUTSIDE
-    return refused
-
-
 def refusals_of(error: FrontendError) -> tuple[FrontendError, ...]:
     """Return all errors that an error combines: the refusals of a model."""
     return error.refusals if isinstance(error, BlockedError) else (error,)
 
 
-def raise_all(refusals: Sequence[FrontendError]) -> None:
-    """Raise one error for all refusals, if there are any."""
+def raise_all(refusals: Sequence[FrontendError], module: nn.Module) -> None:
+    """Raise one error for all refusals of a module, if there are any. The hint to call `.eval()` is left out if no part of the module is
+    in training mode."""
+    if not any(part.training for part in module.modules()):
+        for error in refusals:
+            if error.hint.startswith(HINT_EVAL):
+                error.hint = error.hint.removeprefix(HINT_EVAL).removeprefix(", or ").removeprefix("; ") or HINT_OUTSIDE
     if refusals:
         raise BlockedError(refusals)
 
@@ -128,13 +122,12 @@ def screen_reads(traced: Trace, depends_on: Mapping[Node, Dependence]) -> list[F
 
 def screen_program(traced: Trace) -> dict[Node, list[FrontendError]]:
     """Return, by node, the errors for the user's own operators that are known to have no Einsum form."""
-    arguments = {node: (argument.name, argument.tensor) for node, argument in traced.arguments.items()}
-    by_node = {node: list(_refusals(node, arguments)) for node in _live_calls(traced.graph_module.graph)}
+    by_node = {node: list(_refusals(node, traced.arguments)) for node in _live_calls(traced.graph_module.graph)}
     return {node: refusals for node, refusals in by_node.items() if refusals}
 
 
-def _refusals(node: Node, arguments: dict[Node, tuple[str, Tensor]]) -> Iterator[FrontendError]:
-    """Yield the errors for an operator of the user. `arguments` has the name and the tensor of each argument of the graph."""
+def _refusals(node: Node, arguments: Mapping[Node, Argument]) -> Iterator[FrontendError]:
+    """Yield the errors for an operator of the user."""
     name = fx_origin.short_name(node.target)
     if name in TRAINING_FLAGS:
         problem, position, hint = TRAINING_FLAGS[name]
@@ -184,7 +177,7 @@ def screen_lowered(graph: Graph) -> list[FrontendError]:
     return refusals
 
 
-def _screen_stored_zeros(node: Node, arguments: dict[Node, tuple[str, Tensor]]) -> Iterator[FrontendError]:
+def _screen_stored_zeros(node: Node, arguments: Mapping[Node, Argument]) -> Iterator[FrontendError]:
     """Refuse stored zeros where they count: the dense form of an operator on a pattern takes the nonzero elements as the pattern."""
     position = PATTERN_DEPENDENT.get(str(node.target))
     argument = None if position is None else node.args[position]
@@ -194,48 +187,21 @@ def _screen_stored_zeros(node: Node, arguments: dict[Node, tuple[str, Tensor]]) 
         problem = f"`{fx_origin.shown_operator(node)}` depends on which elements the result of `{fx_origin.operator_name(argument)}` stores"
         yield refusal(node, problem, "apply it to a sparse matrix that is an input or a constant")
         return
-    name, tensor = arguments[argument]
+    name, tensor = arguments[argument].name, arguments[argument].tensor
     stored = tensor._values() if tensor.layout == torch.sparse_coo else tensor.values()
     if (stored == 0).any():
         message = f"`{fx_origin.shown_operator(node)}` counts the zeros that `{name}` stores"
         yield refusal(node, message, f"leave them out, for example `{name}.to_dense().to_sparse_csr()`")
 
 
-def _stores_nonzeros(node: Node, arguments: dict[Node, tuple[str, Tensor]]) -> bool:
+def _stores_nonzeros(node: Node, arguments: Mapping[Node, Argument]) -> bool:
     """Return whether a sparse matrix was made of a dense one, so that it stores exactly the elements that are not zero."""
     if not fx_origin.short_name(node.target).removeprefix("_").startswith("to_sparse"):
         return False
     (source,) = node.all_input_nodes
     return fx_origin.short_name(source.target) == "to_dense" or all(
-        arguments[ancestor][1].layout == torch.strided for ancestor in ancestors_of(source) if ancestor in arguments
+        arguments[ancestor].tensor.layout == torch.strided for ancestor in ancestors_of(source) if ancestor in arguments
     )
-
-
-def screen_tensor(argument: Argument) -> None:
-    """Raise `FrontendError` for a tensor without numbers, in an unknown layout, or whose indices are not valid."""
-    name, tensor = argument.name, argument.tensor
-    if tensor.is_meta:
-        raise FrontendError(f"tensor `{name}` is on the meta device: it has no numbers", hint="build the model on the CPU")
-    if tensor.layout not in (torch.strided, torch.sparse_coo, *ROW_LAYOUTS, *COLUMN_LAYOUTS):
-        raise FrontendError(f"tensor `{name}` has the layout {tensor.layout}", hint="use CSR, CSC, BSR, BSC, COO or dense")
-    if tensor.layout not in (torch.strided, torch.sparse_coo) and tensor.dim() != 2:
-        message = f"tensor `{name}` is a batch of sparse matrices or a sparse matrix of arrays"
-        raise FrontendError(message, hint="use COO, or a dense tensor with a format")
-    if tensor.layout != torch.strided and (problem := _index_problem(tensor)):
-        raise FrontendError(f"tensor `{name}` is not a valid sparse tensor: {problem}", hint="check what it was constructed from")
-
-
-def _index_problem(tensor: Tensor) -> str:
-    """Return the fault in the indices of a sparse tensor, or ''. PyTorch does not check them by default."""
-    try:
-        if tensor.layout == torch.sparse_coo:
-            torch._validate_sparse_coo_tensor_args(tensor._indices(), tensor._values(), tensor.shape, tensor.is_coalesced())
-        else:
-            positions, minor = compressed_indices(tensor)
-            torch._validate_sparse_compressed_tensor_args(positions, minor, tensor.values(), tensor.shape, tensor.layout)
-    except RuntimeError as error:
-        return str(error).partition("\n")[0]
-    return ""
 
 
 def _live_calls(graph: Graph) -> list[Node]:

@@ -7,7 +7,7 @@ for one input alone. Each `NumberRead` says where the model asked, so that a pas
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import reduce
@@ -24,8 +24,9 @@ from torch.nn.utils.stateless import _reparametrize_module
 from torch.utils import _pytree as pytree
 
 from fuseflow.counted_loops import tell
+from fuseflow.errors import FrontendError
 from fuseflow.frontend.linalg.einsum_names import NameAllocator
-from fuseflow.frontend.torch_tensors import sorted_entries
+from fuseflow.frontend.torch_tensors import COLUMN_LAYOUTS, ROW_LAYOUTS, compressed_indices, sorted_entries
 from fuseflow.frontend.trace.fx_origin import joined
 from fuseflow.frontend.trace.model_call import ModelCall, named_leaves
 from fuseflow.frontend.trace.number_reads import NumberRead, NumberReads
@@ -94,11 +95,9 @@ class Trace:
         return node
 
 
-def trace(call: ModelCall, check: Callable[[Argument], None]) -> Trace:
-    """Run a model on its inputs and return what it computed as a graph. Raise whatever the model raises.
-
-    `check` is called with every weight, buffer and input before the model runs, since PyTorch crashes on some tensors that are invalid.
-    """
+def trace(call: ModelCall) -> Trace:
+    """Run a model on its inputs and return what it computed as a graph. Raise whatever the model raises, and `FrontendError` for a weight,
+    a buffer or an input that is not valid."""
     module = call.module
     leaves = named_leaves(call)
     state = {**dict(module.named_parameters()), **dict(module.named_buffers())}
@@ -107,7 +106,7 @@ def trace(call: ModelCall, check: Callable[[Argument], None]) -> Trace:
     arguments = [Argument(names.unique(name), sorted_entries(value.detach()), "state") for name, value in state.items()]
     arguments += [Argument(names.unique(name), sorted_entries(leaf.detach()), "input") for name, leaf in inputs]
     for argument in arguments:
-        check(argument)
+        _require_valid(argument)  # PyTorch crashes on some tensors that are not
     body = _Body(module, tuple(state), pytree.tree_structure((call.args, call.kwargs)), [leaf for _, leaf in leaves])
     with patch.object(proxy_tensor, "extract_val", _element_description), _own_matmul():
         tracing = make_fx(body, pre_dispatch=True, record_module_stack=True, record_stack_traces=True)
@@ -146,6 +145,33 @@ class _Body(nn.Module):
             outputs = pytree.tree_leaves(module(*args, **kwargs))
         self.other_outputs += [type(leaf).__name__ for leaf in outputs if leaf is not None and not isinstance(leaf, Tensor)]
         return [leaf for leaf in outputs if isinstance(leaf, Tensor)]
+
+
+def _require_valid(argument: Argument) -> None:
+    """Raise `FrontendError` for a tensor without numbers, in an unknown layout, or whose indices are not valid."""
+    name, tensor = argument.name, argument.tensor
+    if tensor.is_meta:
+        raise FrontendError(f"tensor `{name}` is on the meta device: it has no numbers", hint="build the model on the CPU")
+    if tensor.layout not in (torch.strided, torch.sparse_coo, *ROW_LAYOUTS, *COLUMN_LAYOUTS):
+        raise FrontendError(f"tensor `{name}` has the layout {tensor.layout}", hint="use CSR, CSC, BSR, BSC, COO or dense")
+    if tensor.layout not in (torch.strided, torch.sparse_coo) and tensor.dim() != 2:
+        message = f"tensor `{name}` is a batch of sparse matrices or a sparse matrix of arrays"
+        raise FrontendError(message, hint="use COO, or a dense tensor with a format")
+    if tensor.layout != torch.strided and (problem := _index_problem(tensor)):
+        raise FrontendError(f"tensor `{name}` is not a valid sparse tensor: {problem}", hint="check what it was constructed from")
+
+
+def _index_problem(tensor: Tensor) -> str:
+    """Return the fault in the indices of a sparse tensor, or ''. PyTorch does not check them by default."""
+    try:
+        if tensor.layout == torch.sparse_coo:
+            torch._validate_sparse_coo_tensor_args(tensor._indices(), tensor._values(), tensor.shape, tensor.is_coalesced())
+        else:
+            positions, minor = compressed_indices(tensor)
+            torch._validate_sparse_compressed_tensor_args(positions, minor, tensor.values(), tensor.shape, tensor.layout)
+    except RuntimeError as error:
+        return str(error).partition("\n")[0]
+    return ""
 
 
 @contextmanager

@@ -146,7 +146,7 @@ def test_rules_that_the_compiler_does_not_have(rule: str) -> None:
 
 
 def traced(model: nn.Module):
-    return trace(model_call(model, (X,), None), lambda argument: None)
+    return trace(model_call(model, (X,), None))
 
 
 def test_marks_are_products_with_fresh_arguments() -> None:
