@@ -25,7 +25,7 @@ from fuseflow.sim import Engine
 if TYPE_CHECKING:
     from torch.fx import GraphModule
 
-    from fuseflow.frontend.trace.graph_modules import DynamoGraph
+    from fuseflow.frontend.trace.model_call import DynamoGraph
 
 KEPT_RESULTS = 256
 """The number of latest calls whose results a back end keeps. A training loop has more calls than memory can hold."""
@@ -93,7 +93,7 @@ class Backend:
 
     def __call__(self, graph_module: GraphModule, example_inputs: Sequence[Any]) -> Callable[..., list[Any]]:
         """Return a function that compiles and runs a graph on the values that it is called with."""
-        from fuseflow.frontend.trace.graph_modules import DynamoGraph, input_sources
+        from fuseflow.frontend.trace.model_call import DynamoGraph, input_sources
 
         sources = input_sources(graph_module)
 

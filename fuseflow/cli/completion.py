@@ -11,7 +11,7 @@ from click.shell_completion import CompletionItem
 from fuseflow.schedule.section import Completion
 
 if TYPE_CHECKING:
-    from fuseflow.frontend.import_cache.kept_program import ProgramNames
+    from fuseflow.frontend.import_cache.entry import ProgramNames
 
 Complete = Callable[[click.Context, click.Parameter, str], list[CompletionItem]]
 
@@ -34,7 +34,7 @@ def names_of_model(which: Completion, end: str = "", others: tuple[str, ...] = (
 
 def _names(context: click.Context) -> ProgramNames:
     from fuseflow.cli.model_options import model_spec
-    from fuseflow.frontend.import_cache.kept_program import ProgramNames, program_names
+    from fuseflow.frontend.import_cache.entry import ProgramNames, program_names
 
     try:
         return program_names(model_spec(context.params))

@@ -94,10 +94,10 @@ class Data:
     @property
     def interface(self) -> str:
         """The attributes of these data that a `build(data)` can take, with their shapes."""
-        matrix = f"[{self.nodes}, {self.nodes}] in CSR"
-        graph = {"adjacency": matrix, "raw": matrix} if self.connections is not None else {}
+        matrices = ("adjacency", "raw") if self.connections is not None else ()
         layout = "in CSR" if sparse.issparse(self.inputs) else "dense"
-        shapes = {**graph, "features": f"[{self.nodes}, {self.inputs.shape[1]}] {layout}", "labels": f"[{self.nodes}]"}
+        shapes = dict.fromkeys(matrices, f"[{self.nodes}, {self.nodes}] in CSR")
+        shapes |= {"features": f"[{self.nodes}, {self.inputs.shape[1]}] {layout}", "labels": f"[{self.nodes}]"}
         shapes |= {"nodes": str(self.nodes), "classes": str(self.classes)}
         listed = ", ".join(f"`{name}` {shape}" for name, shape in shapes.items())
         return f"data `{self.name}` have {listed}"
@@ -191,7 +191,9 @@ def load_data(spec: str, data_dir: Path | None = None, seed: int = 0) -> Data:
     else:
         options.finish()
         graph = karate_club() if name == "karate" else FILE_READERS[name](name, data_dir)
-    return _of_graph(spec, _first(graph, nodes, spec), adj, notice)
+    if nodes is not None and nodes > graph.nodes:
+        raise DataError(f"data `{spec}`: the graph has {graph.nodes} nodes", hint=f"ask for nodes={graph.nodes} or fewer")
+    return _of_graph(spec, graph if nodes is None else graph.first(nodes), adj, notice)
 
 
 def require_known(name: str) -> None:
@@ -220,9 +222,8 @@ def _standin(options: SpecOptions, seed: int) -> tuple[GraphData, str]:
     scale, seed = options.number("scale", 1, 1e-6, 1), options.integer("seed", seed, 0)
     options.finish()
     if not options.variant:
-        raise DataError(
-            f"data `{options.spec}`: a stand-in for which graph?", hint=f"as in `synthetic:{next(iter(PUBLISHED_COUNTS))}`"
-        )
+        hint = f"as in `synthetic:{next(iter(PUBLISHED_COUNTS))}`"
+        raise DataError(f"data `{options.spec}`: a stand-in for which graph?", hint=hint)
     name = options.variant
     part = "" if scale == 1 else f", scaled to {scale:g} of its nodes"
     return generate_standin(name, seed, scale), f"synthetic data: a generated stand-in for {name}{part}, not the published graph"
@@ -246,24 +247,12 @@ def _sequence(options: SpecOptions, seed: int) -> Data:
     mask = bigbird_mask(length, block)  # The mask always has the published seed.
     inputs = np.random.default_rng(seed).standard_normal((length, features), dtype=np.float32)
     description = f"{length} positions, {features} features, a BigBird mask of {block} x {block} blocks ({mask.nnz} nonzero)"
-    labels = np.zeros(length, dtype=np.int64)
-    return Data(
-        options.spec, inputs, labels, 0, description, mask, "raw", "synthetic data: random features behind a BigBird mask"
-    )
-
-
-def _first(graph: GraphData, nodes: int | None, spec: str) -> GraphData:
-    if nodes is None:
-        return graph
-    if nodes > graph.nodes:
-        raise DataError(f"data `{spec}`: the graph has {graph.nodes} nodes", hint=f"ask for nodes={graph.nodes} or fewer")
-    return graph.first(nodes)
+    labels, notice = np.zeros(length, dtype=np.int64), "synthetic data: random features behind a BigBird mask"
+    return Data(options.spec, inputs, labels, 0, description, mask, "raw", notice)
 
 
 def _of_graph(spec: str, graph: GraphData, adj: str | None, notice: str = "") -> Data:
     stored = f" ({graph.features.nnz} nonzero)" if sparse.issparse(graph.features) else ""
-    description = (
-        f"{graph.nodes} nodes, {graph.edges.nnz} entries of the adjacency, {graph.features.shape[1]} features{stored}, "
-        f"{graph.classes} classes"
-    )
+    size = f"{graph.nodes} nodes, {graph.edges.nnz} entries of the adjacency, {graph.features.shape[1]} features{stored}"
+    description = f"{size}, {graph.classes} classes"
     return Data(spec, graph.features, graph.labels, graph.classes, description, graph.edges, adj, notice)

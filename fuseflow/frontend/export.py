@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.fx import Graph, GraphModule, Node
 from torch.fx.experimental.proxy_tensor import make_fx
@@ -23,23 +23,20 @@ from fuseflow.frontend.decompositions.complex_pairs import separate_complex
 from fuseflow.frontend.decompositions.densify import DensifyingInterpreter
 from fuseflow.frontend.decompositions.identities import INNER_IDENTITIES
 from fuseflow.frontend.decompositions.sliding import SLICE_WRITES
-from fuseflow.frontend.foreign_errors import ForeignFailure, foreign_message
+from fuseflow.frontend.foreign_errors import ForeignFailure, foreign_message, quiet
 from fuseflow.frontend.linalg.sparse_encodings import Storage
 from fuseflow.frontend.positions.data_selection import select_data
 from fuseflow.frontend.positions.ranking import tie_notices
 from fuseflow.frontend.positions.selections import Selections
-from fuseflow.frontend.quiet import quiet
 from fuseflow.frontend.torch_tensors import ranks_of, storage_of
-from fuseflow.frontend.trace import fx_origin, operator_screen
-from fuseflow.frontend.trace.batch_norm import write_batch_norms
-from fuseflow.frontend.trace.column_split import split_linear_columns
+from fuseflow.frontend.trace import fx_origin
 from fuseflow.frontend.trace.constant_folding import fold_constants
-from fuseflow.frontend.trace.dependence import dependences, read_dependences, remove_unused, shares_memory
+from fuseflow.frontend.trace.dependence import dependences, remove_unused, shares_memory
 from fuseflow.frontend.trace.emptiness import settle_empty
-from fuseflow.frontend.trace.intermediates import mark_kept
+from fuseflow.frontend.trace.known_layers import split_linear_columns, write_batch_norms
 from fuseflow.frontend.trace.model_call import ModelCall
-from fuseflow.frontend.trace.patterns import stored_tensors, unstored_masks, weight_patterns
-from fuseflow.frontend.trace.refusals import raise_all, without_followed_advice
+from fuseflow.frontend.trace.refusals import raise_all, screen_lowered, screen_mutation, screen_program, screen_reads
+from fuseflow.frontend.trace.sparsity import mark_kept, stored_tensors, unstored_masks, weight_patterns
 from fuseflow.frontend.trace.tracing import Trace, trace
 from fuseflow.sparsity.sparsifiers.sparsifier import KeepRule
 from fuseflow.tensors.format_patterns import exact_formats
@@ -75,7 +72,7 @@ def export_graph(call: ModelCall, formats: Mapping[str, str]) -> ExportedGraph:
         patterns = weight_patterns(call.module)
         write_batch_norms(traced, patterns)
         depends_on = dependences(traced)
-        refusals = operator_screen.screen_reads(traced, read_dependences(traced))
+        refusals = screen_reads(traced, dependences(traced, of_reads=True))
         notices, evaluated_flops = fold_constants(traced, depends_on, patterns, formats)
         constants = frozenset(argument.name for argument in traced.arguments.values() if argument.kind != "input")
         notices += [f"an output of the model that is no tensor but a {kind} is left out" for kind in traced.other_outputs]
@@ -86,19 +83,18 @@ def export_graph(call: ModelCall, formats: Mapping[str, str]) -> ExportedGraph:
         select_data(selections)
         kept = mark_kept(traced)
         refusals += kept.refusals
-        blocked = operator_screen.screen_program(traced)
+        blocked = screen_program(traced)
         refusals += [refusal for node_refusals in blocked.values() for refusal in node_refusals]
         if refusals:
-            raise_all(without_followed_advice([*refusals, *_later_refusals(traced, blocked)], call.module))
+            raise_all([*refusals, *_later_refusals(traced, blocked)], call.module)
         exact = exact_formats(tuple(formats.items()), ranks_of(traced.tensors), dict, _format_refusal)
         tensors, stored_formats = stored_tensors(traced.tensors, {**patterns, **kept.patterns}, exact.formats)
         stored = storage_of(tensors, stored_formats)
         masks = unstored_masks(patterns, tensors)
         graph, without_dense_form = _replay(traced.graph_module, tensors, stored)
-    refusals = [*without_dense_form, *operator_screen.screen_lowered(graph)] or operator_screen.screen_mutation(
-        graph, list(tensors)
-    )
-    raise_all(without_followed_advice(refusals, call.module))
+    refusals = [*without_dense_form, *screen_lowered(graph)]
+    refusals = refusals or screen_mutation(graph, list(tensors))
+    raise_all(refusals, call.module)
     return ExportedGraph(graph, tensors, stored, [*notices, *exact.notices], evaluated_flops, kept.rules, constants, masks)
 
 
@@ -124,17 +120,17 @@ def _later_refusals(traced: Trace, blocked: Collection[Node]) -> list[FrontendEr
             stand_in = torch.zeros((), dtype=value.dtype).expand(value.shape)
             value_node.replace_all_uses_with(traced.add(f"blocked.{value_node.name}", stand_in))
     graph.eliminate_dead_code()
-    tensors, refusals = traced.tensors, list[FrontendError]()
-    for name, tensor in tensors.items():
+    stored, refusals = dict[str, Storage](), list[FrontendError]()
+    for name, tensor in traced.tensors.items():
         try:
-            storage_of({name: tensor}, {})
+            stored |= storage_of({name: tensor}, {})
         except FrontendError as error:
             refusals.append(error)
     if refusals:
         return refusals
     try:
-        dense, without_dense_form = _replay(traced.graph_module, tensors, storage_of(tensors, {}))
-        return [*without_dense_form, *operator_screen.screen_lowered(dense)]
+        dense, without_dense_form = _replay(traced.graph_module, traced.tensors, stored)
+        return [*without_dense_form, *screen_lowered(dense)]
     except FrontendError as error:
         return [error]
 
@@ -150,22 +146,17 @@ def run_eagerly(call: ModelCall) -> list[Tensor]:
     except Exception as error:  # whatever the model and PyTorch raise
         message = f"the model fails in PyTorch itself: {foreign_message(error)}"
         sparse = any(isinstance(x, Tensor) and x.layout != torch.strided for x in pytree.tree_leaves((call.args, call.kwargs)))
-        hint = (
-            "`.to_dense()` in the model changes nothing in how a tensor is stored here"
-            if sparse and "sparse" in message.lower()
-            else ""
-        )
+        advice = "`.to_dense()` in the model changes nothing in how a tensor is stored here"
+        hint = advice if sparse and "sparse" in message.lower() else ""
         raise ForeignFailure(message, hint=hint, span=fx_origin.exception_span(error)) from error
     return [leaf for leaf in leaves if isinstance(leaf, Tensor)]
 
 
 def _trace(call: ModelCall) -> Trace:
     try:
-        with (
-            call.repeatable(),
-            torch.backends.mkldnn.flags(enabled=False),
-        ):  # its own kernels cannot all be traced
-            return trace(call, operator_screen.screen_tensor)
+        # MKLDNN's own kernels cannot all be traced.
+        with call.repeatable(), torch.backends.mkldnn.flags(enabled=False):
+            return trace(call)
     except FrontendError:
         raise
     except Exception as error:  # whatever the model and PyTorch raise
@@ -174,42 +165,24 @@ def _trace(call: ModelCall) -> Trace:
         raise FrontendError(message, span=fx_origin.exception_span(error)) from error
 
 
-class _TensorsAsInputs(nn.Module):
-    """A module whose weights, buffers and constants are positional inputs, so that none of their numbers is written into the MLIR.
-
-    `truths` says which inputs are truth values that arrive as integers.
-    """
-
-    def __init__(self, graph: torch.fx.GraphModule, truths: list[bool]) -> None:
-        super().__init__()
-        self.truths = truths
-        self.refusals: list[FrontendError] = []
-        object.__setattr__(self, "graph", graph)  # nn.Module must not see it, because its parameters are inputs here
-
-    def forward(self, *tensors: Tensor) -> list[Tensor]:
-        arguments = [t != 0 if truth else t for t, truth in zip(tensors, self.truths, strict=True)]
-        interpreter = DensifyingInterpreter(self.graph)  # type: ignore[arg-type]
-        results = pytree.tree_leaves(interpreter.run(*arguments))
-        self.refusals = interpreter.refusals
-        return [result for result in results if result is not None]
-
-
 def _replay(traced: GraphModule, tensors: dict[str, Tensor], stored: dict[str, Storage]) -> tuple[Graph, Sequence[FrontendError]]:
     """Return the graph in its dense form, of simple operators, and the errors for operators without a dense form."""
     # MLIR has no sparse tensors of truth values, so they arrive as integers.
     truths = [t.dtype == torch.bool and not stored[name][0].all_dense for name, t in tensors.items()]
     with FakeTensorMode(allow_non_fake_inputs=True):
-        fake = tuple(
-            torch.empty(tuple(t.shape), dtype=torch.int32 if truth else t.dtype)
-            for t, truth in zip(tensors.values(), truths, strict=True)
-        )
-    body = _TensorsAsInputs(traced, truths)
-    run = torch.func.functionalize(body.forward, remove="mutations")
+        dtypes = [torch.int32 if truth else t.dtype for t, truth in zip(tensors.values(), truths, strict=True)]
+        fake = [torch.empty(tuple(t.shape), dtype=dtype) for t, dtype in zip(tensors.values(), dtypes, strict=True)]
+    interpreter = DensifyingInterpreter(traced)
+
+    def run(*tensors: Tensor) -> list[Tensor]:
+        arguments = [t != 0 if truth else t for t, truth in zip(tensors, truths, strict=True)]
+        return [result for result in pytree.tree_leaves(interpreter.run(*arguments)) if result is not None]
+
+    decompositions = {**get_decomposition_table(), **SLICE_WRITES, **INNER_IDENTITIES}
     with torch.fx.traceback.preserve_node_meta():  # keeps module paths and stack traces
         try:
-            graph = make_fx(run, decomposition_table={**get_decomposition_table(), **SLICE_WRITES, **INNER_IDENTITIES})(
-                *fake
-            ).graph
+            functional = torch.func.functionalize(run, remove="mutations")
+            graph = make_fx(functional, decomposition_table=decompositions)(*fake).graph
         except FrontendError:
             raise
         except Exception as error:
@@ -217,21 +190,14 @@ def _replay(traced: GraphModule, tensors: dict[str, Tensor], stored: dict[str, S
     _forget_places_of_writes(graph)
     compare_alike(graph)
     graph.eliminate_dead_code()
-    return graph, body.refusals
+    return graph, interpreter.refusals
 
 
 def _forget_places_of_writes(graph: Graph) -> None:
     """Let operators that write to their operand, which PyTorch's own decompositions contain, return their result. In the trace,
     each later use of the operand is a use of the result. A write to a view stays, since the tensor that it views changes, too."""
     for node in graph.nodes:
-        name = node.target._schema.name if isinstance(node.target, torch._ops.OpOverload) else ""
-        operator_name = name.partition("::")[2]
-        if (
-            not operator_name.endswith("_")
-            or operator_name.startswith("_")
-            or shares_memory(getattr(node.args[0], "target", None))
-        ):
-            continue
-        packet = getattr(torch.ops.aten, operator_name.removesuffix("_"), None)
-        overload = getattr(packet, node.target._overloadname, None)
-        node.target = overload or node.target
+        name = fx_origin.short_name(node.target) if isinstance(node.target, torch._ops.OpOverload) else ""
+        if name.endswith("_") and not name.startswith("_") and not shares_memory(getattr(node.args[0], "target", None)):
+            packet = getattr(torch.ops.aten, name.removesuffix("_"), None)
+            node.target = getattr(packet, node.target._overloadname, None) or node.target

@@ -1,9 +1,13 @@
-"""Messages of other software that fails, as a message of fuseflow may repeat them: one sentence, without the addresses of objects."""
+"""Messages of other software: PyTorch's own are silenced, and of an error a message of fuseflow repeats one sentence, without addresses."""
 
 from __future__ import annotations
 
+import logging
 import re
 import textwrap
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 from fuseflow.errors import FrontendError
 
@@ -37,3 +41,16 @@ def without_addresses(text: str) -> str:
     'cannot call `relu`'
     """
     return _ADDRESS.sub("", _OBJECT.sub(r"`\1`", text))
+
+
+@contextmanager
+def quiet() -> Iterator[None]:
+    """Silence PyTorch inside the block. It warns about every use of a sparse layout and logs errors that it also raises."""
+    threshold = logging.root.manager.disable
+    logging.disable(logging.CRITICAL)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield
+    finally:
+        logging.disable(threshold)

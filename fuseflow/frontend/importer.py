@@ -1,32 +1,38 @@
-"""The whole way of a PyTorch module through the front end, from the module and its inputs to an Einsum program and packed tensors."""
+"""The whole way of a PyTorch module through the front end, from the module and its inputs to an Einsum program and packed tensors.
+
+The values on the way to the outputs are known, too, where something asks for them. For that, the model is exported once more, with the
+names of the nodes of its graph as the locations of its operations. So each Einsum names its node, and PyTorch runs that graph. The last
+Einsum of a node has its value; Einsums before it are pieces of one operator.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch.fx import GraphModule, Interpreter, Node
+
 from fuseflow.counted_loops import counted
-from fuseflow.einsum.nodes import Program
+from fuseflow.einsum.nodes import Access, Program
 from fuseflow.einsum.verify import verify
 from fuseflow.errors import FrontendError
-from fuseflow.frontend.export import export_graph, run_eagerly
+from fuseflow.frontend.export import ExportedGraph, export_graph, run_eagerly
+from fuseflow.frontend.foreign_errors import quiet
 from fuseflow.frontend.linalg.locations import Origin
 from fuseflow.frontend.linalg.lowering import lower_to_linalg
 from fuseflow.frontend.linalg.modules import print_module
 from fuseflow.frontend.linalg.to_einsum import extract_program
-from fuseflow.frontend.node_values import node_values
-from fuseflow.frontend.reference_outputs import ReferenceOutputs
-from fuseflow.frontend.source import Source
-from fuseflow.frontend.torch_tensors import dense_array, from_torch, unsigned_types
+from fuseflow.frontend.source import NodeValues, ReferenceOutputs, Source
+from fuseflow.frontend.torch_tensors import MAX_DENSE_ELEMENTS, dense_array, from_torch, unsigned_types
 from fuseflow.frontend.trace import fx_origin
-from fuseflow.frontend.trace.exported_text import exported_text
 from fuseflow.frontend.trace.flops import flops_notice
-from fuseflow.frontend.trace.intermediates import with_keeps
-from fuseflow.frontend.trace.model_call import ModelCall, model_call, model_name
+from fuseflow.frontend.trace.model_call import ModelCall, exported_text, model_call, model_name
+from fuseflow.frontend.trace.sparsity import with_keeps
 
 if TYPE_CHECKING:
-    from torch.fx import Node
-
     from fuseflow.frontend.model_spec import TorchModel
 
 
@@ -51,28 +57,34 @@ def import_model(
     """
     call, formats, name = model_call(model, inputs, kwargs), formats or {}, name or model_name(model)
     exported = export_graph(call, formats)
-    linalg = lower_to_linalg(exported.graph, exported.stored, unsigned_types(exported.tensors), name, _user_origin)
-    program = with_keeps(extract_program(linalg), exported.kept)
+    linalg, program = _lowered(exported, name, _user_origin)
     if not program.outputs:
         raise FrontendError("the model returns no tensor", hint="return one from its `forward`")
     verify(program)
     tensors = {t.name: from_torch(exported.tensors[t.name], t) for t in counted(program.inputs, "packing tensors")}
-    expected = ReferenceOutputs(program.outputs, lambda: _outputs(program, call))
     notice = flops_notice(exported.evaluated_flops, program)
-    notices = (*exported.notices, *([notice] if notice else []))
-    constants = tuple(t.name for t in program.inputs if t.name in exported.constants)
+
+    def outputs() -> list[npt.NDArray[np.generic]]:
+        return [dense_array(result, name) for name, result in zip(program.outputs, run_eagerly(call), strict=True)]
+
     return Source(
         program.name,
         program,
         tensors,
-        expected,
+        ReferenceOutputs(program.outputs, outputs),
         print_module(linalg),
-        notices=notices,
-        constants=constants,
+        notices=(*exported.notices, *([notice] if notice else [])),
+        constants=tuple(t.name for t in program.inputs if t.name in exported.constants),
         masks=exported.masks,
-        intermediates=lambda: node_values(call, formats, program),
+        intermediates=lambda: _node_values(call, formats, program),
         exported=lambda: exported_text(call),
     )
+
+
+def _lowered(exported: ExportedGraph, name: str, origin_of: Callable[[Node], Origin]) -> tuple[Any, Program]:
+    """Return the Linalg module of a graph, and its program. `origin_of` gives the location of the operations of a node."""
+    linalg = lower_to_linalg(exported.graph, exported.stored, unsigned_types(exported.tensors), name, origin_of)
+    return linalg, with_keeps(extract_program(linalg), exported.kept)
 
 
 def _user_origin(node: Node) -> Origin:
@@ -83,6 +95,50 @@ def _user_origin(node: Node) -> Origin:
     return Origin(fx_origin.module_path(node), name, fx_origin.source_span(node))
 
 
-def _outputs(program: Program, call: ModelCall) -> list[Any]:
-    results = run_eagerly(call)
-    return [dense_array(result, name) for name, result in zip(program.outputs, results, strict=True)]
+def _node_values(call: ModelCall, formats: Mapping[str, str], program: Program) -> NodeValues:
+    """Return the values that PyTorch computes in a call of a model, by the names of the Einsums of `program`, the import of that call.
+
+    An Einsum that is a piece of one operator has no value, nor has one that only moves elements. A value may have another shape than its
+    Einsum, where an operator that moves elements comes after it. An Einsum that depends on a `keep` has none either, since the graph of
+    operators does not say which entries are kept. And a value that is NaN somewhere is left out: the graph has dense products in the place
+    of sparse ones, in which 0 times infinity is NaN. Raises `FrontendError` if an argument is too large as a dense array.
+    """
+    exported = export_graph(call, formats)
+    _, named = _lowered(exported, program.name, lambda node: Origin(node.name))
+    if len(named.einsums) != len(program.einsums):
+        raise FrontendError("the model is exported otherwise the second time", hint="its `forward` may draw random numbers")
+    last = {node.location.path: einsum for einsum, node in zip(program.einsums, named.einsums, strict=True)}
+    nodes = {einsum.name: node for node, einsum in last.items() if node and not isinstance(einsum.body, Access)}
+    values = _run(exported, frozenset(nodes.values()))
+    return {einsum: values[node] for einsum, node in nodes.items() if node in values}
+
+
+def _run(exported: ExportedGraph, wanted: frozenset[str]) -> dict[str, npt.NDArray[np.generic]]:
+    """Run the graph of a model on its arguments, and return the values of the nodes that are wanted and can be trusted."""
+    arguments = [_argument(name, tensor, exported) for name, tensor in exported.tensors.items()]
+    kept = _kept(exported)
+    interpreter = Interpreter(GraphModule(torch.nn.Module(), exported.graph), garbage_collect_values=False)
+    with quiet(), torch.no_grad():
+        interpreter.run(*arguments)
+        values = {node.name: value for node, value in interpreter.env.items() if isinstance(value, torch.Tensor)}
+        trusted = [name for name, value in values.items() if name in wanted - kept and not value.isnan().any()]
+    return {name: dense_array(values[name], name) for name in trusted}
+
+
+def _argument(name: str, tensor: torch.Tensor, exported: ExportedGraph) -> torch.Tensor:
+    """Return an argument as the graph takes it: dense, and integers for the truth values of a sparse tensor."""
+    if tensor.numel() > MAX_DENSE_ELEMENTS:
+        shape = " x ".join(map(str, tensor.shape))
+        raise FrontendError(f"`{name}` ({shape}) is too large as a dense array to compute in PyTorch on the way")
+    dense = tensor if tensor.layout == torch.strided else tensor.to_dense()
+    return dense.to(torch.int32) if dense.dtype == torch.bool and not exported.stored[name][0].all_dense else dense
+
+
+def _kept(exported: ExportedGraph) -> frozenset[str]:
+    """Return the nodes that depend on the marker of a `keep`, which represents a rule and is no tensor of the model."""
+    placeholders = (node for node in exported.graph.nodes if node.op == "placeholder")
+    dependent = {node for node, name in zip(placeholders, exported.tensors, strict=True) if name in exported.kept}
+    for node in exported.graph.nodes:
+        if any(operand in dependent for operand in node.all_input_nodes):
+            dependent.add(node)
+    return frozenset(node.name for node in dependent)

@@ -24,10 +24,16 @@ from fuseflow.einsum.verify import verify
 from fuseflow.errors import FrontendError, FuseFlowError, Span, UsageError, did_you_mean
 from fuseflow.filesystem import read_text
 from fuseflow.frontend.datasets.spec_options import names_file, split_spec
-from fuseflow.frontend.factory import DEFAULT_FUNCTION, Factory, importable_from_here, require_module
+from fuseflow.frontend.factory import (
+    DATA_ARGUMENT,
+    DEFAULT_FUNCTION,
+    BuildSignature,
+    Factory,
+    importable_from_here,
+    require_module,
+)
 from fuseflow.frontend.foreign_errors import ForeignFailure
-from fuseflow.frontend.import_cache.installation import is_installed
-from fuseflow.frontend.model_options import DATA_ARGUMENT, BuildSignature
+from fuseflow.frontend.import_cache.request import is_installed
 
 if TYPE_CHECKING:
     import torch
@@ -102,16 +108,14 @@ def load_model(
 
 @contextmanager
 def _module(factory: Factory, seed: int) -> Iterator[ModuleType]:
-    """Yield the module of a factory: its file is run, or its module imported, with PyTorch seeded. Inside the block it can import
-    modules beside it."""
+    """Yield the module of a factory, which is run, or imported, with PyTorch seeded. In the block it can import modules beside it."""
     if factory.module:
         with importable_from_here():
             with _errors_at_user_line(factory.module), _seeded_torch(seed, used=True):
                 require_module(factory.module)
                 module = importlib.import_module(factory.module)
-            with _seeded_torch(
-                seed, used=True
-            ):  # Python runs a module once, and the numbers of its function are the same each time.
+            # Python runs a module once, and the numbers of its function are the same each time.
+            with _seeded_torch(seed, used=True):
                 yield module
         return
     text = read_text(factory.file, "the model file")
@@ -126,12 +130,10 @@ def _data(interface: BuildSignature, default: str, data: Data | str | None, data
     if not interface.data and (data is not None or data_dir is not None):
         hint = "leave `--data` out: its `build` makes the inputs itself"
         raise UsageError(f"{interface.path} takes no data", hint=hint, notes=(DATA_ARGUMENT,))
-    if data is None and data_dir is None and not default and not interface.needs_data:
+    if not interface.data or (data is None and data_dir is None and not default and not interface.needs_data):
         return None
     if not (isinstance(data, str) or data is None):
         return data
-    if not interface.data:
-        return None
     from fuseflow.frontend.data import load_data  # loads scipy
 
     return load_data(_spec(_beside(interface.path, default) or DEFAULT_DATA, data), data_dir, seed)
@@ -179,8 +181,7 @@ def _default_data(path: Path, module: ModuleType, small: bool) -> str:
 
 @contextmanager
 def _user_module(path: Path) -> Iterator[ModuleType]:
-    """Yield an empty module for the file. Inside the block the module can be looked up by name, as dataclasses need, and can
-    import files of its folder."""
+    """Yield an empty module for the file, which can be looked up by name, as dataclasses need, and can import files of its folder."""
     module = ModuleType(f"fuseflow_model_{path.stem}")
     module.__file__ = str(path)
     folder = str(path.resolve().parent)
@@ -226,8 +227,8 @@ def _errors_at_user_line(path: str) -> Iterator[None]:
 
 def _innermost(error: BaseException, path: str) -> Span:
     """Return the innermost line of the file that led to an exception."""
-    lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == path]
-    return Span(path, lines[-1] or 1) if lines else Span(path, 1)
+    lines = [frame.lineno or 1 for frame in traceback.extract_tb(error.__traceback__) if frame.filename == path]
+    return Span(path, lines[-1] if lines else 1)
 
 
 @contextmanager
@@ -244,14 +245,12 @@ def _build(path: Path, module: ModuleType, function: str) -> Callable[..., Any]:
     build = getattr(module, function, None)
     if callable(build):
         return build  # type: ignore[no-any-return, unused-ignore]
-    functions = [
-        name for name, value in vars(module).items() if callable(value) and getattr(value, "__module__", "") == module.__name__
-    ]
+    callables = {name: value for name, value in vars(module).items() if callable(value)}
+    functions = [name for name, value in callables.items() if getattr(value, "__module__", "") == module.__name__]
     suggestion = did_you_mean(function, functions) if functions else ""
     hint = f"define `def {function}(data): return module.eval(), (data.adjacency, data.features)`"
-    raise ModelFileError(
-        f"{path} has no function `{function}`", hint=hint, notes=[suggestion] if suggestion.startswith("did") else ()
-    )
+    notes = [suggestion] if suggestion.startswith("did") else []
+    raise ModelFileError(f"{path} has no function `{function}`", hint=hint, notes=notes)
 
 
 def _checked(path: Path, function: str, built: object) -> tuple[torch.nn.Module | Program, tuple[Any, ...] | dict[str, Any]]:

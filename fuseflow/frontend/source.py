@@ -2,21 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from fnmatch import fnmatchcase
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from fuseflow.einsum.nodes import Program
-from fuseflow.errors import UsageError
-from fuseflow.frontend.reference_outputs import NodeValues
+from fuseflow.errors import AttributesError, UsageError, did_you_mean
+from fuseflow.frontend.model_spec import PropagationSpec
 from fuseflow.plan.plan import Plan
-from fuseflow.propagation.analysis import Analysis
-from fuseflow.propagation.propagation import Propagation
-from fuseflow.propagation.rows import AttributeRow
+from fuseflow.propagation.analysis import Analysis, analyse
+from fuseflow.propagation.initial import attributes_of
+from fuseflow.propagation.propagation import Propagation, propagate
+from fuseflow.propagation.rows import AttributeRow, attribute_rows
 from fuseflow.tensors import Tensor
+
+NodeValues: TypeAlias = Mapping[str, npt.NDArray[np.generic]]
+"""The values that PyTorch computes on the way to the outputs of a model, by the names of the Einsums that compute the same.
+Dimensions of extent 1 are left out."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,9 +66,8 @@ class Source:
     def exported_text(self) -> str:
         """The text of a PyTorch model as PyTorch exports it. Raises `UsageError` for any other source."""
         if self.exported is None:
-            raise UsageError(
-                f"`{self.name}` is no PyTorch model, so it has no exported program", hint="show a stage from `linalg` on"
-            )
+            message = f"`{self.name}` is no PyTorch model, so it has no exported program"
+            raise UsageError(message, hint="show a stage from `linalg` on")
         return self.exported()
 
     @property
@@ -78,3 +83,60 @@ class Simplification:
     analysis: Analysis
     propagation: Propagation
     rows: tuple[AttributeRow, ...]
+
+
+class ReferenceOutputs(Mapping[str, npt.NDArray[np.generic]]):
+    """The outputs of the model by name. They are computed when the first of them is read, so that compiling alone does not wait for
+    PyTorch."""
+
+    __slots__ = ("_compute", "_names", "_values")
+
+    def __init__(self, names: Sequence[str], compute: Callable[[], Sequence[npt.NDArray[np.generic]]]) -> None:
+        self._names, self._compute = tuple(names), compute
+        self._values: dict[str, npt.NDArray[np.generic]] = {}
+
+    def __getitem__(self, name: str) -> npt.NDArray[np.generic]:
+        if name in self._names and not self._values:
+            self._values = dict(zip(self._names, self._compute(), strict=True))
+        return self._values[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._names)
+
+    def __len__(self) -> int:
+        return len(self._names)
+
+
+def as_propagation(value: PropagationSpec | bool | None) -> PropagationSpec | None:
+    """Return the value of `ModelSpec.propagate`. True means a spec that takes only stored patterns as known."""
+    if isinstance(value, bool):
+        return PropagationSpec() if value else None
+    return value
+
+
+def propagated(source: Source, spec: PropagationSpec) -> Source:
+    """Return a source without what its outputs do not need. Its notices say how much that is. Raise `AttributesError` for a pattern that
+    names no input."""
+    fixed, names = set(source.constants), [tensor.name for tensor in source.program.inputs]
+    for pattern in spec.fixed:
+        matching = [name for name in names if fnmatchcase(name, pattern)]
+        if not matching:
+            raise AttributesError(f"no input is called `{pattern}`", hint=did_you_mean(pattern, names))
+        fixed |= set(matching)
+    constants = source.constants if spec.constants else ()
+    analysis = analyse(source.program, attributes_of(source.program, source.tensors, fixed, constants, source.masks))
+    propagation = propagate(source.program, source.tensors, analysis)
+    rows = attribute_rows(source.program, source.tensors, analysis, propagation, source.constants)
+    before, now = (sum(t.stored for t in tensors.values()) for tensors in (source.tensors, propagation.tensors))
+    statements = len(source.program.einsums) - len(propagation.program.einsums)
+    left_out = [f"{before - now:,} of {before:,} stored values"] if now < before else []
+    left_out += [f"{statements} of {len(source.program.einsums)} statements"] if statements else []
+    notices = [f"left out, since no output needs it: {' and '.join(left_out)}"] if left_out else []
+    return replace(
+        source,
+        program=propagation.program,
+        tensors=propagation.tensors,
+        notices=(*source.notices, *notices),
+        original=source,
+        simplified=Simplification(analysis, propagation, rows),
+    )

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,22 +17,21 @@ from fuseflow.einsum.nodes import Program, TensorType
 from fuseflow.einsum.parse import parse
 from fuseflow.einsum.selections import replace_affine
 from fuseflow.einsum.verify import verify
-from fuseflow.errors import FileError, FuseFlowError, Span, UsageError, did_you_mean
+from fuseflow.errors import FileError, FrontendError, FuseFlowError, Span, SparsityError, UsageError, did_you_mean
 from fuseflow.filesystem import read_text
 from fuseflow.frontend.factory import Factory
 from fuseflow.frontend.import_cache.cache import import_or_recall
 from fuseflow.frontend.linalg.sparse_encodings import width_notices
 from fuseflow.frontend.model_files import describing_data
 from fuseflow.frontend.model_spec import ModelSpec
-from fuseflow.frontend.propagation import as_propagation, propagated
-from fuseflow.frontend.source import Source
-from fuseflow.frontend.sparsification import as_sparsity, sparsified
+from fuseflow.frontend.source import Source, as_propagation, propagated
 from fuseflow.tensors import Tensor
 from fuseflow.tensors.array_files import check_declared, pack_declared
 from fuseflow.tensors.tensor_listing import load_tensors
 
 if TYPE_CHECKING:
     from fuseflow.frontend.model_spec import Model, ModelArguments
+    from fuseflow.sparsity.spec import SparseSpec
 
 __all__ = ["Source", "input_tensors", "load"]
 
@@ -52,9 +52,9 @@ def load(spec: ModelSpec) -> Source:
     """Read a model with its data. Raise `UsageError` for an argument that this kind of model does not accept, and another
     `FuseFlowError` if the model or its data cannot be read."""
     start = time.perf_counter()
-    source = replace(_read(spec), seed=spec.seed)
-    source = _with_selections(source)
-    source = _with_inlined_constants(source)
+    source = _with_selections(replace(_read(spec), seed=spec.seed))
+    affine = None if source.affine is None else inline_constants(source.affine)
+    source = replace(source, program=inline_constants(source.program), affine=affine)
     source = source if spec.propagate is None else propagated(source, spec.propagate)
     return replace(source, seconds=time.perf_counter() - start)
 
@@ -85,11 +85,6 @@ def _with_selections(source: Source) -> Source:
     )
 
 
-def _with_inlined_constants(source: Source) -> Source:
-    affine = None if source.affine is None else inline_constants(source.affine)
-    return replace(source, program=inline_constants(source.program), affine=affine)
-
-
 def _load_file(path: Path, spec: ModelSpec) -> Source:
     factory = Factory.parse(str(path))
     if factory is not None and factory.module:
@@ -102,7 +97,7 @@ def _load_file(path: Path, spec: ModelSpec) -> Source:
         case ".ein" | ".mlir":
             spec.refuse_all_but(f"the program `{path}`", "tensors")
             text = read_text(path)
-            linalg = path.suffix == ".mlir" and not _holds_program(text)
+            linalg = path.suffix == ".mlir" and not re.search(r'^\s*"einsum\.program"', text, re.MULTILINE)
             program = _program(path, text, linalg)
             notices = width_notices(text, str(path)) if linalg else ()
             tensors = input_tensors(spec.tensors, program.inputs)
@@ -130,9 +125,8 @@ def _load_exported(path: Path, spec: ModelSpec) -> Source:
 def load_module(spec: ModelSpec) -> frontend.LoadedModel:
     """Run the model file that a spec names, and return the PyTorch module that it builds. Raise `UsageError` for any other model."""
     if Factory.parse(str(spec.model)) is None:
-        raise UsageError(
-            f"`{spec.model}` is no PyTorch model", hint="give a .py file, `file.py:function` or `package.module:function`"
-        )
+        hint = "give a .py file, `file.py:function` or `package.module:function`"
+        raise UsageError(f"`{spec.model}` is no PyTorch model", hint=hint)
     spec.refuse_all_but(f"the model file `{spec.model}`", *BUILT_FROM)
     model = _built_model(spec)
     if isinstance(model.module, Program):
@@ -162,27 +156,19 @@ def _built(model: frontend.LoadedModel, spec: ModelSpec, name: str) -> Source:
     match model.module, model.inputs:
         case (Program() as program, Mapping() as tensors):
             if formats:
-                raise UsageError(
-                    "a model file that builds a program takes no `formats`", hint="its inputs are given by its `build`"
-                )
+                message = "a model file that builds a program takes no `formats`"
+                raise UsageError(message, hint="its inputs are given by its `build`")
             for constant, entries in (("FORMATS", model.formats), ("INDICES", model.indices)):
                 if entries:
-                    raise UsageError(
-                        f"model file `{name}` builds a program, which takes no `{constant}`", hint="say it in the program"
-                    )
-            spec.refuse_all_but(
-                f"model file `{name}`, which builds a program,", "data", "data_dir", "formats", "options", "fresh"
-            )
+                    message = f"model file `{name}` builds a program, which takes no `{constant}`"
+                    raise UsageError(message, hint="say it in the program")
+            kind = f"model file `{name}`, which builds a program,"
+            spec.refuse_all_but(kind, "data", "data_dir", "formats", "options", "fresh")
             return Source(name, program, input_tensors(tensors, program.inputs, copy=False))
         case (module, inputs):
             with sparsified(module, spec, owned=True) as sparse:
                 source = frontend.import_model(sparse, inputs, {**model.formats, **formats}, name)
             return replace(source, program=rename_left_side(source.program, model.indices))
-
-
-def _holds_program(mlir: str) -> bool:
-    """Return whether an MLIR text is a program of the `einsum` dialect and not a Linalg module."""
-    return re.search(r'^\s*"einsum\.program"', mlir, re.MULTILINE) is not None
 
 
 def _program(path: Path, text: str, linalg: bool) -> Program:
@@ -229,3 +215,52 @@ def _packed(array: Any, declared: TensorType, copy: bool) -> Tensor:
         return pack_declared(array, declared, copy=copy)
     except FuseFlowError as error:
         raise FileError(f"tensor `{declared.name}`: {error.message}", hint=error.hint) from error
+
+
+def as_sparsity(value: SparseSpec | str | Path | None) -> SparseSpec | Path | None:
+    """Return the value of `ModelSpec.sparsity`: a spec as it is, the spec in a YAML file, or the path of a directory."""
+    if not isinstance(value, str | Path):
+        return value
+    from fuseflow.sparsity.spec import read_spec
+
+    path = Path(value)
+    return path if path.is_dir() else read_spec(path)
+
+
+@contextmanager
+def sparsified(model: Any, spec: ModelSpec, *, owned: bool) -> Iterator[Any]:
+    """Yield a model that is sparse as its spec says, or the model itself without such a spec. Inside the block, random numbers
+    follow the seed of the spec. A model that is not `owned` is the user's, and is copied.
+
+    Raise `SparsityError` for a spec that does not fit the model, and `FrontendError` for a model that has no weights to be named.
+    """
+    if not spec.sparsity:
+        yield model
+        return
+    import torch
+
+    if not isinstance(model, torch.nn.Module):
+        hint = "a `torch.nn.Module` has weights and intermediates with names"
+        raise FrontendError(f"a {type(model).__name__} cannot be made sparse", hint=hint)
+    from fuseflow.sparsity.stored_weights import replica
+
+    sparse = model if owned else replica(model)
+    with torch.random.fork_rng(devices=()):
+        torch.manual_seed(spec.seed)
+        _make_sparse(sparse, spec)
+        yield sparse
+
+
+def _make_sparse(model: Any, spec: ModelSpec) -> None:
+    from fuseflow.sparsity.application import sparsify
+    from fuseflow.sparsity.saved import load_sparsity
+    from fuseflow.sparsity.spec import SparseSpec
+
+    match spec.sparsity:
+        case SparseSpec():
+            sparsify(model, spec.sparsity)
+        case Path():
+            load_sparsity(model, spec.sparsity)
+        case unknown:
+            hint = "give a `SparseSpec`, or the path of a directory"
+            raise SparsityError(f"`{unknown!r}` does not say what is sparse", hint=hint)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 
 import numpy as np
 import numpy.typing as npt
@@ -56,7 +57,7 @@ def sorted_entries(tensor: torch.Tensor) -> torch.Tensor:
     Entries that are stored several times are added up. Any other tensor is returned as it is, also one whose indices are not valid."""
     if tensor.layout not in (*ROW_LAYOUTS, *COLUMN_LAYOUTS) or tensor.dim() != 2 or tensor.is_meta:
         return tensor
-    positions, minor = _compressed(tensor)
+    positions, minor = (part.numpy() for part in compressed_indices(tensor))
     counts = np.diff(positions)
     if not len(positions) or positions[0] != 0 or positions[-1] != len(minor) or (counts < 0).any():
         return tensor
@@ -64,13 +65,11 @@ def sorted_entries(tensor: torch.Tensor) -> torch.Tensor:
     rises = (np.diff(major) > 0) | (np.diff(minor) > 0)
     if rises.all():
         return tensor
-    order = np.lexsort((minor, major))
-    major, minor = major[order], minor[order]
-    is_first = np.concatenate([[True], (np.diff(major) > 0) | (np.diff(minor) > 0)])
-    places, values = torch.from_numpy(np.cumsum(is_first) - 1), tensor.values()[torch.from_numpy(order)]
-    values = values.new_zeros((int(is_first.sum()), *values.shape[1:])).index_add(0, places, values)
-    starts = np.searchsorted(major[is_first], np.arange(len(counts) + 1))
-    above, below = (torch.from_numpy(part.astype(positions.dtype)) for part in (starts, minor[is_first]))
+    (major, minor), places = np.unique(np.stack((major, minor)), axis=1, return_inverse=True)
+    values = tensor.values()
+    values = values.new_zeros((len(major), *values.shape[1:])).index_add(0, torch.from_numpy(places.reshape(-1)), values)
+    starts = np.searchsorted(major, np.arange(len(counts) + 1))
+    above, below = (torch.from_numpy(part.astype(positions.dtype)) for part in (starts, minor))
     return torch.sparse_compressed_tensor(above, below, values, tensor.shape, layout=tensor.layout, check_invariants=False)
 
 
@@ -97,33 +96,25 @@ def ranks_of(tensors: Mapping[str, torch.Tensor]) -> dict[str, tuple[int, ...]]:
 
 def _format(name: str, tensor: torch.Tensor, text: str | None) -> Format:
     if tensor.dtype not in TORCH_DTYPES:
-        raise FrontendError(
-            f"tensor `{name}` has the dtype {tensor.dtype}", hint="use a float of 16 to 64 bits, an integer of 8 to 64, or bool"
-        )
+        hint = "use a float of 16 to 64 bits, an integer of 8 to 64, or bool"
+        raise FrontendError(f"tensor `{name}` has the dtype {tensor.dtype}", hint=hint)
     if text is None:
         if tensor.layout not in _LAYOUTS:
-            raise FrontendError(
-                f"tensor `{name}` has the layout {tensor.layout}", hint="use a dense, COO, CSR, CSC, BSR or BSC tensor"
-            )
+            hint = "use a dense, COO, CSR, CSC, BSR or BSC tensor"
+            raise FrontendError(f"tensor `{name}` has the layout {tensor.layout}", hint=hint)
         hybrid = tensor.layout != torch.strided and tensor.dense_dim() > 0
-        return _hybrid(tensor) if hybrid else Format.parse(_LAYOUTS[tensor.layout], tensor.dim())
+        if not hybrid:
+            return Format.parse(_LAYOUTS[tensor.layout], tensor.dim())
+        # The entries are dense arrays: coordinates for the sparse dimensions, and dense levels below.
+        coordinates = Format.parse("coo" if tensor.sparse_dim() > 1 else "(compressed)", tensor.sparse_dim())
+        return Format((*coordinates.levels, *(Dense(),) * tensor.dense_dim()), tuple(range(tensor.dim())))
     shape = tuple(tensor.shape)
-    kept = squeeze_shape(shape)
-    try:
+    with suppress(TensorError):
         return Format.parse(text, len(shape))
-    except TensorError as error:
-        if len(kept) == len(shape):
-            raise FrontendError(f"format of tensor `{name}`: {error.message}", hint=error.hint) from None
     try:  # An example is `csr` for a mask of shape (1, 1, n, n).
-        return unsqueeze_format(Format.parse(text, len(kept)), shape)
+        return unsqueeze_format(Format.parse(text, len(squeeze_shape(shape))), shape)
     except TensorError as error:
         raise FrontendError(f"format of tensor `{name}`: {error.message}", hint=error.hint) from None
-
-
-def _hybrid(tensor: torch.Tensor) -> Format:
-    """Return the format of a COO tensor whose entries are dense arrays: coordinates for the sparse dimensions, and dense levels below."""
-    coordinates = Format.parse("coo" if tensor.sparse_dim() > 1 else "(compressed)", tensor.sparse_dim())
-    return Format((*coordinates.levels, *(Dense(),) * tensor.dense_dim()), tuple(range(tensor.dim())))
 
 
 def _block(name: str, tensor: torch.Tensor) -> Block:
@@ -148,11 +139,11 @@ def from_torch(tensor: torch.Tensor, type: TensorType) -> Tensor:
 
 
 def _packed_as(tensor: torch.Tensor, type: TensorType, format: Format) -> Tensor:
+    element_type = parse_dtype(TORCH_DTYPES[tensor.dtype])
     if tensor.layout == torch.strided:
         array = _array(tensor)
         array.flags.writeable = False
-        return pack(array.reshape(type.shape), format, type.fill, copy=False, type=parse_dtype(TORCH_DTYPES[tensor.dtype]))
-    element_type = parse_dtype(TORCH_DTYPES[tensor.dtype])
+        return pack(array.reshape(type.shape), format, type.fill, copy=False, type=element_type)
     in_its_holder = tensor.dtype not in HELD_TYPES
     if in_its_holder and tensor.layout in (torch.sparse_csr, torch.sparse_csc) and tuple(tensor.shape) == type.shape:
         packed = _packed(tensor, format)
@@ -170,7 +161,7 @@ def _packed(tensor: torch.Tensor, format: Format) -> Tensor | None:
     by_row = tensor.layout in ROW_LAYOUTS
     if format.order != ((0, 1) if by_row else (1, 0)):
         return None
-    positions, minor = _compressed(tensor)
+    positions, minor = (part.numpy() for part in compressed_indices(tensor))
     values = _array(tensor.values())
     values.flags.writeable = False
     return pack_compressed(tuple(tensor.shape), positions, minor, values, format)
@@ -190,9 +181,8 @@ def to_torch(tensor: Tensor) -> torch.Tensor:
     if tensor.tile:
         raise ValueError("PyTorch's sparse tensors have no tiles")
     coordinates, values = tensor.entries()
-    coo = torch.sparse_coo_tensor(
-        torch.from_numpy(np.ascontiguousarray(coordinates)), _with_dtype(torch.from_numpy(values.copy()), tensor), tensor.shape
-    )
+    indices = torch.from_numpy(np.ascontiguousarray(coordinates))
+    coo = torch.sparse_coo_tensor(indices, _with_dtype(torch.from_numpy(values.copy()), tensor), tensor.shape)
     coo = coo.coalesce()  # the form of every format that is no layout of PyTorch
     return coo.to_sparse(layout=_LAYOUTS_OF_MATRICES[tensor.format]) if tensor.format in _LAYOUTS_OF_MATRICES else coo
 
@@ -239,7 +229,7 @@ def _entries(tensor: torch.Tensor) -> tuple[npt.NDArray[np.int64], npt.NDArray[n
         stored = np.repeat(coordinates, inside.shape[1], axis=1), np.tile(inside, (1, len(values)))
         return np.concatenate(stored), values.reshape(-1)
     by_row = tensor.layout in ROW_LAYOUTS
-    positions, minor = _compressed(tensor)
+    positions, minor = (part.numpy() for part in compressed_indices(tensor))
     major = np.repeat(np.arange(len(positions) - 1, dtype=np.int64), np.diff(positions))
     coordinates, values = np.stack((major, minor) if by_row else (minor, major)).astype(np.int64), _array(tensor.values())
     if tensor.layout in BLOCKED_LAYOUTS:
@@ -249,8 +239,8 @@ def _entries(tensor: torch.Tensor) -> tuple[npt.NDArray[np.int64], npt.NDArray[n
     return coordinates, values.reshape(-1)
 
 
-def _compressed(tensor: torch.Tensor) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+def compressed_indices(tensor: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
     """Return the positions and the coordinates of a tensor in a compressed layout."""
     if tensor.layout in ROW_LAYOUTS:
-        return tensor.crow_indices().numpy(), tensor.col_indices().numpy()
-    return tensor.ccol_indices().numpy(), tensor.row_indices().numpy()
+        return tensor.crow_indices(), tensor.col_indices()
+    return tensor.ccol_indices(), tensor.row_indices()

@@ -15,7 +15,7 @@ from fuseflow.einsum.interpret import MAX_POINTS
 from fuseflow.einsum.nodes import Einsum, Program
 from fuseflow.einsum.sparse_arrays import Operand
 from fuseflow.einsum.tensor_arrays import to_operand
-from fuseflow.frontend.reference_outputs import NodeValues
+from fuseflow.frontend.source import NodeValues
 from fuseflow.lower.regions import CompiledRegion
 from fuseflow.lower.views import add_views
 from fuseflow.run.check import PYTORCH, Check, check_program

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 
 from fuseflow.errors import FuseFlowError
-from fuseflow.frontend.reference_outputs import NodeValues
+from fuseflow.frontend.source import NodeValues
 from fuseflow.run.bisection import Bisection, Deviation, bisect
 from fuseflow.run.compiled import Compiled
 from fuseflow.sim import Engine

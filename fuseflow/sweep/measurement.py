@@ -16,7 +16,7 @@ from fuseflow.errors import CheckError, EnergyError
 from fuseflow.estimate.program import Estimator
 from fuseflow.estimate.program_estimate import ProgramEstimate
 from fuseflow.frontend.model_spec import ModelSpec
-from fuseflow.frontend.propagation import as_propagation
+from fuseflow.frontend.source import as_propagation
 from fuseflow.frontend.sources import Source, load
 from fuseflow.machine.machine import Machine
 from fuseflow.resources import COMPONENTS, Resources

@@ -9,7 +9,7 @@ from typing import Any, Literal
 import pytest
 
 from fuseflow.errors import UsageError
-from fuseflow.frontend.model_options import BuildSignature
+from fuseflow.frontend.factory import BuildSignature
 
 MODEL = Path("model.py")
 

@@ -15,8 +15,7 @@ from fuseflow.errors import AttributesError
 from fuseflow.frontend.lifting import analyse_module
 from fuseflow.frontend.model_spec import ModelSpec, PropagationSpec
 from fuseflow.frontend.source import Source
-from fuseflow.frontend.sources import load, load_module
-from fuseflow.frontend.sparsification import sparsified
+from fuseflow.frontend.sources import load, load_module, sparsified
 from fuseflow.propagation.rows import AttributeRow
 from fuseflow.sparsity.spec import parse_sparsify
 

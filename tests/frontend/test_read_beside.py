@@ -12,7 +12,7 @@ import pytest
 import read_beside
 import torch
 
-from fuseflow.frontend.exported_file import payload
+from fuseflow.frontend.exported_file import reader
 from fuseflow.tensors import mtx_files, sparse_files
 
 FILES = {"mtx": 300, "npz": 300, "pt2": 40}
@@ -52,8 +52,8 @@ def test_many_files(tmp_path: Path, kind: str, draws: Callable[[int], range]) ->
         ("mtx", mtx_files, "_LEAST", {"integer": 0, "unsigned-integer": 0}),
         ("npz", sparse_files, "_require_zero_fill", lambda archive, path: None),
         ("npz", sparse_files, "_numbers", lambda archive, rank: np.abs(archive["data"].astype(np.int64))),
-        ("pt2", payload, "_integer", lambda size: abs(int(size["as_int"] or 0))),
-        ("pt2", payload, "_DTYPES", {**payload._DTYPES, 1: torch.int8, 12: torch.int8, 6: torch.bfloat16, 9: torch.float32}),
+        ("pt2", reader, "_integer", lambda size: abs(int(size["as_int"] or 0))),
+        ("pt2", reader, "_DTYPES", {**reader._DTYPES, 1: torch.int8, 12: torch.int8, 6: torch.bfloat16, 9: torch.float32}),
     ],
 )
 def test_what_is_planted_is_found(

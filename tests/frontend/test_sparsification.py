@@ -16,7 +16,7 @@ import fuseflow.sparsity as sp
 from fuseflow.einsum.parse import parse
 from fuseflow.errors import FileError, FrontendError, FuseFlowError, SparsityError, UsageError
 from fuseflow.frontend.model_spec import ModelSpec
-from fuseflow.frontend.sparsification import as_sparsity, sparsified
+from fuseflow.frontend.sources import as_sparsity, sparsified
 from fuseflow.sparsity.saved import save_sparsity
 from fuseflow.sparsity.spec import SparseSpec, parse_sparsify
 from fuseflow.sparsity.state import sparsity_of

@@ -11,7 +11,7 @@ from fuseflow.cli.progress import following
 from fuseflow.errors import FrontendError, UsageError
 from fuseflow.frontend.factory import Factory
 from fuseflow.frontend.model_spec import ModelSpec, PropagationSpec
-from fuseflow.frontend.propagation import propagated
+from fuseflow.frontend.source import propagated
 from fuseflow.frontend.sources import load
 from fuseflow.propagation.rows import AttributeRow
 from fuseflow.report.attribute_tables import attribute_table
@@ -55,8 +55,7 @@ def _graph_rows(spec: ModelSpec, knowledge: PropagationSpec, notices: list[str])
             "`--constants` is of Einsum programs", hint="a graph of PyTorch operators knows its buffers, scales and shifts"
         )
     from fuseflow.frontend.lifting import analyse_module  # it loads PyTorch
-    from fuseflow.frontend.sources import load_module
-    from fuseflow.frontend.sparsification import sparsified
+    from fuseflow.frontend.sources import load_module, sparsified
 
     loaded = load_module(spec)
     module: Any = loaded.module

@@ -39,8 +39,10 @@ def sparsify(spec: ModelSpec, output: Path | None, json_file: JsonFile, quiet: b
 
 def _rows(spec: ModelSpec, output: Path | None) -> tuple[list[SummaryRow], list[str]]:
     """Return the rows of a model, and notices. Write its sparse weights to a directory, if one is named."""
-    from fuseflow.frontend.sources import load_module  # what follows loads PyTorch
-    from fuseflow.frontend.sparsification import sparsified
+    from fuseflow.frontend.sources import (
+        load_module,  # what follows loads PyTorch
+        sparsified,
+    )
     from fuseflow.sparsity.saved import save_sparsity
     from fuseflow.sparsity.state import sparse_weights, sparsity_of
     from fuseflow.sparsity.stored_weights import dense_values

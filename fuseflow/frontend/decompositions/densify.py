@@ -23,13 +23,21 @@ from fuseflow.frontend.decompositions.recurrent import RECURRENT_REPLACEMENTS
 from fuseflow.frontend.decompositions.sliding import SLIDING_REPLACEMENTS
 from fuseflow.frontend.foreign_errors import foreign_message
 from fuseflow.frontend.hints import HINT_OUTSIDE
-from fuseflow.frontend.positions.edge_products import at_edges, extreme_at_edges, linear_of_edges, scores_at_edges, weighted_rows
-from fuseflow.frontend.positions.known_masks import masked
+from fuseflow.frontend.positions.known_matrices import masked, scanned_along
 from fuseflow.frontend.positions.losses import LOSS_DECOMPOSITIONS
 from fuseflow.frontend.positions.neighbours import extreme_of_row
 from fuseflow.frontend.positions.ranking import ranked_along
-from fuseflow.frontend.positions.scans import scanned_along
-from fuseflow.frontend.positions.selection_products import extreme_along, multiplied_along, overwrite_along, product_along
+from fuseflow.frontend.positions.selection_products import (
+    at_edges,
+    extreme_along,
+    extreme_at_edges,
+    linear_of_edges,
+    multiplied_along,
+    overwrite_along,
+    product_along,
+    scores_at_edges,
+    weighted_rows,
+)
 from fuseflow.frontend.trace.fx_origin import short_name, shown_operator
 from fuseflow.frontend.trace.refusals import refusal
 
@@ -246,7 +254,7 @@ DENSE_REPLACEMENTS: dict[object, Callable[..., Any]] = {
             aten._to_sparse_bsc.default,
             aten.coalesce.default,
             aten._coalesce.default,
-            aten.dropout.default,  # In training mode `operator_screen` has refused them.
+            aten.dropout.default,  # In training mode `refusals` has refused them.
             aten.alpha_dropout.default,
             aten.feature_dropout.default,
         ),

@@ -14,7 +14,8 @@ from torch import Tensor
 from torch.fx import Node
 
 from fuseflow.frontend.positions.selection_products import product_along
-from fuseflow.frontend.positions.selections import Selections, described, first_operand, named
+from fuseflow.frontend.positions.selections import Selections, described, first_operand
+from fuseflow.frontend.trace.fx_origin import named
 from fuseflow.frontend.trace.refusals import refusal
 
 _MOST_ENTRIES = 1 << 22

@@ -47,7 +47,7 @@ def rms_norm(x: Tensor, shape: Sequence[int], weight: Tensor | None = None, eps:
 
 def channel_norm(outer: Sequence[int]) -> Callable[..., Tensor]:
     """Return a function that normalizes each channel by its stored mean and variance, or by its mean and variance along the
-    `outer` dimensions and all behind the channels: of a batch, or of each picture. `operator_screen` has refused calls that would
+    `outer` dimensions and all behind the channels: of a batch, or of each picture. `refusals` has refused calls that would
     change stored ones."""
 
     def norm(

@@ -52,8 +52,12 @@ def checked_description(content: bytes, label: str) -> Json:
         module["treespec_namedtuple_fields"] = {}
         root, *parts = module["module_call_graph"]
         signature = root["signature"]
-        signature["in_spec"] = _plain_containers(signature["in_spec"], label)
-        signature["out_spec"] = _flat(signature["out_spec"])
+        protocol, tree = json.loads(signature["in_spec"])
+        signature["in_spec"] = json.dumps([protocol, _plain(tree, label)])
+        # The containers of the outputs, which may be of any class, hold no numbers: they become one tuple.
+        leaf: Json = {"type": None, "context": None, "children_spec": []}
+        leaves = [leaf] * _count_leaves(json.loads(signature["out_spec"])[1])
+        signature["out_spec"] = json.dumps([1, {"type": "builtins.tuple", "context": "null", "children_spec": leaves}])
         module["module_call_graph"] = [root, *({"fqn": part["fqn"], "signature": None} for part in parts)]
         _check(program, "", label)
     except (ValueError, TypeError, KeyError, IndexError, AttributeError, RecursionError) as error:
@@ -63,45 +67,35 @@ def checked_description(content: bytes, label: str) -> Json:
 
 def _check(value: Json, key: str, label: str) -> None:
     """Check every text below a value. `key` is the key of the value in the object around it."""
-    if isinstance(value, dict):
-        if key == "metadata":
-            _reduce_metadata(value)
-            return
-        for name, part in value.items():
-            _check_name(name, label)
-            _check(part, name, label)
-    elif isinstance(value, list):
-        for part in value:
-            _check(part, key, label)
-    elif isinstance(value, str):
-        _check_text(value, key, label)
-
-
-def _check_text(text: str, key: str, label: str) -> None:
-    match key:
-        case "expr_str":
-            _check_size(text, label)
-        case "target":
-            _check_target(text, label)
-        case "in_spec" | "out_spec":
+    match key, value:
+        case "metadata", dict():  # Messages need to know where an operator came from, and nothing needs the rest.
+            kept = {name: value[name] for name in ("stack_trace", "nn_module_stack") if isinstance(value.get(name), str)}
+            value.clear()
+            value |= {name: _CONTROL.sub("", text) for name, text in kept.items()}
+        case _, dict():
+            for name, part in value.items():
+                _check_name(name, label)
+                _check(part, name, label)
+        case _, list():
+            for part in value:
+                _check(part, key, label)
+        case "expr_str", str():
+            if len(value) > _LONGEST_EXPRESSION or not _is_size(value):
+                raise FileError(f"{label} has an expression of sizes that `torch.export` does not write: {_shown(value)}")
+        case "target", str():
+            _check_target(value, label)
+        case "in_spec" | "out_spec", str():
             pass  # They were made anew.
-        case "as_string":  # an argument of an operator, such as the equation of an einsum
-            if not text.isprintable():
-                raise FileError(f"{label} has an argument that is no text: {_shown(text)}")
-        case _:
-            _check_name(text, label)
+        case "as_string", str():  # an argument of an operator, such as the equation of an einsum
+            if not value.isprintable():
+                raise FileError(f"{label} has an argument that is no text: {_shown(value)}")
+        case _, str():
+            _check_name(value, label)
 
 
 def _check_name(text: str, label: str) -> None:
     if not _NAME.fullmatch(text):
         raise FileError(f"{label} has a name or a text that `torch.export` does not write: {_shown(text)}")
-
-
-def _reduce_metadata(metadata: dict[str, Json]) -> None:
-    """Remove from the metadata of an operator all but where it came from, which messages need."""
-    kept = {name: metadata[name] for name in ("stack_trace", "nn_module_stack") if isinstance(metadata.get(name), str)}
-    metadata.clear()
-    metadata |= {name: _CONTROL.sub("", text) for name, text in kept.items()}
 
 
 def _check_target(target: str, label: str) -> None:
@@ -120,13 +114,8 @@ def _check_target(target: str, label: str) -> None:
         raise FileError(message, hint=near)
 
 
-def _check_size(text: str, label: str) -> None:
-    """Check that an expression of sizes holds symbols, numbers and arithmetic alone, since PyTorch evaluates it as Python."""
-    if len(text) > _LONGEST_EXPRESSION or not _is_size(text):
-        raise FileError(f"{label} has an expression of sizes that `torch.export` does not write: {_shown(text)}")
-
-
 def _is_size(text: str) -> bool:
+    """Return whether an expression holds symbols, numbers and arithmetic alone, since PyTorch evaluates it as Python."""
     try:
         nodes = list(ast.walk(ast.parse(text, mode="eval")))
     except (SyntaxError, ValueError, MemoryError):
@@ -162,13 +151,8 @@ def _has_small_exponent(power: ast.Call) -> bool:
             return False
 
 
-def _plain_containers(spec: str, label: str) -> str:
-    """Return the structure of the inputs, which must be of tuples, lists and dictionaries. PyTorch would import the classes of others."""
-    protocol, tree = json.loads(spec)
-    return json.dumps([protocol, _plain(tree, label)])
-
-
 def _plain(tree: Json, label: str) -> Json:
+    """Return the structure of inputs, which must be of tuples, lists and dictionaries. PyTorch would import the classes of others."""
     if tree["type"] not in _PLAIN_CONTAINERS:
         message = f"{label} has inputs in a container of type {_shown(str(tree['type']))}"
         raise FileError(message, hint="export a model that takes tensors in tuples, lists and dictionaries")
@@ -179,13 +163,6 @@ def _plain(tree: Json, label: str) -> Json:
         _check_name(name, label)
     children = [_plain(child, label) for child in tree["children_spec"]]
     return {"type": tree["type"], "context": None if tree["type"] is None else json.dumps(context), "children_spec": children}
-
-
-def _flat(spec: str) -> str:
-    """Return the structure of the outputs as one tuple: their containers, which may be of any class, hold no numbers."""
-    leaf: Json = {"type": None, "context": None, "children_spec": []}
-    leaves = [leaf] * _count_leaves(json.loads(spec)[1])
-    return json.dumps([1, {"type": "builtins.tuple", "context": "null", "children_spec": leaves}])
 
 
 def _count_leaves(tree: Mapping[str, Json]) -> int:

@@ -29,25 +29,23 @@ def program_inputs(
     `arrays` gives inputs by name, in a YAML file or a mapping; the program was exported with the others. `sizes` gives sizes to
     dimensions, as in `{"x.0": 7}`. All inputs in which such a size occurs are then random.
     """
-    names, described = _user_inputs(program)
-    leaves: list[Any] = [None] * len(names)
+    described = _described_inputs(program)
+    values: dict[str, Any] = dict.fromkeys(described)
     if program.example_inputs is not None:
-        leaves = pytree.tree_leaves(program.example_inputs)
-    elif any(value is None for value in described):
+        values = dict(zip(described, pytree.tree_leaves(program.example_inputs), strict=True))
+    elif any(value is None for value in described.values()):
         raise FileError(f"{label} has no sample inputs, and its inputs are not tensors alone", hint="save it with its inputs")
-    values = dict(zip(names, leaves, strict=True))
     if sizes:
-        values |= _resized(program, values, dict(zip(names, described, strict=True)), sizes, seed)
-    given = _arrays(arrays, names)
-    for name, array in given.items():
-        values[name] = _as_tensor(name, array, described[names.index(name)])
-    for name in names:
-        if values[name] is None and described[names.index(name)] is not None:
+        values |= _resized(program, values, described, sizes, seed)
+    for name, array in _arrays(arrays, list(described)).items():
+        values[name] = _as_tensor(name, array, described[name])
+    for name, value in values.items():
+        if value is None and described[name] is not None:
             message = f"input `{name}` of {label} has no numbers: the program was saved without sample inputs"
             raise UsageError(message, hint=f"give it in a file of tensors: `{name}: {{path: FILE.npy}}`")
     spec = program.call_spec.in_spec
     assert spec is not None
-    args, kwargs = pytree.tree_unflatten([values[name] for name in names], spec)
+    args, kwargs = pytree.tree_unflatten(values.values(), spec)
     return args, kwargs
 
 
@@ -59,7 +57,10 @@ def call_arguments(
     spec = program.call_spec.in_spec
     assert spec is not None
     positional, by_name = spec.children()
-    names = [*_names_of_positional(program)[: positional.num_children], *by_name.context]
+    signature = program.module_call_graph[0].signature
+    known = None if signature is None else signature.forward_arg_names
+    by_position = [f"arg{n}" for n in range(positional.num_children)] if known is None else known[: positional.num_children]
+    names = [*by_position, *by_name.context]
     if len(args) > positional.num_children:
         message = f"{label} takes {positional.num_children} inputs by position, and {len(args)} are given"
         raise UsageError(message, hint="its inputs are " + ", ".join(f"`{name}`" for name in names))
@@ -70,7 +71,10 @@ def call_arguments(
         if name in given:
             raise UsageError(f"input `{name}` of {label} is given twice", hint="give it by position or by name")
         given[name] = value
-    sample = {} if program.example_inputs is None else dict(zip(names, _in_order(program.example_inputs, by_name), strict=True))
+    sample: dict[str, Any] = {}
+    if program.example_inputs is not None:
+        sample_args, sample_kwargs = program.example_inputs
+        sample = dict(zip(names, [*sample_args, *(sample_kwargs[name] for name in by_name.context)], strict=True))
     missing = [name for name in names if name not in given and name not in sample]
     if missing:
         listed = ", ".join(f"`{name}`" for name in missing)
@@ -81,34 +85,17 @@ def call_arguments(
             message = (
                 f"input `{name}` of {label} is not built of tuples, lists and dictionaries as the one that it was exported with"
             )
-            raise UsageError(
-                message, hint=f"that one has {taken.num_leaves} parts, and this one {len(pytree.tree_leaves(value))}"
-            )
+            hint = f"that one has {taken.num_leaves} parts, and this one {len(pytree.tree_leaves(value))}"
+            raise UsageError(message, hint=hint)
     keywords = dict(zip(by_name.context, values[positional.num_children :], strict=True))
     return tuple(values[: positional.num_children]), keywords
 
 
-def _in_order(inputs: tuple[Sequence[Any], Mapping[str, Any]], by_name: pytree.TreeSpec) -> list[Any]:
-    args, kwargs = inputs
-    return [*args, *(kwargs[name] for name in by_name.context)]
-
-
-def _names_of_positional(program: ExportedProgram) -> Sequence[str]:
-    signature = program.module_call_graph[0].signature
-    names: Sequence[str] | None = None if signature is None else signature.forward_arg_names
-    if names is not None:
-        return names
-    spec = program.call_spec.in_spec
-    assert spec is not None
-    return [f"arg{n}" for n in range(spec.child(0).num_children)]
-
-
-def _user_inputs(program: ExportedProgram) -> tuple[list[str], list[Tensor | None]]:
-    """Return the names of the inputs, and a description of each: a tensor without numbers, or None for a value that is no tensor."""
+def _described_inputs(program: ExportedProgram) -> dict[str, Tensor | None]:
+    """Return a description of each input by its name: a tensor without numbers, or None for a value that is no tensor."""
     values = {node.name: node.meta.get("val") for node in program.graph.nodes if node.op == "placeholder"}
-    specs = [spec for spec in program.graph_signature.input_specs if spec.kind is InputKind.USER_INPUT]
-    names = [spec.arg.name for spec in specs]
-    return names, [value if isinstance(value := values.get(name), Tensor) else None for name in names]
+    names = [spec.arg.name for spec in program.graph_signature.input_specs if spec.kind is InputKind.USER_INPUT]
+    return {name: value if isinstance(value := values.get(name), Tensor) else None for name in names}
 
 
 def _arrays(arrays: Arrays | None, names: Sequence[str]) -> Mapping[str, Any]:
@@ -187,10 +174,10 @@ def _symbol(program: ExportedProgram, described: Mapping[str, Tensor | None], pl
     symbol = next((s for s in program.range_constraints if str(s) == str(extent)), None)
     if symbol is None:
         free = [str(s) for s in program.range_constraints]
+        shapes = {n: t.shape for n, t in described.items() if t is not None}
+        places = ", ".join(f"`{n}.{d}`" for n, shape in shapes.items() for d, s in enumerate(shape) if str(s) in free)
         message = f"dimension {axis} of `{name}` is `{extent}`, which follows from other dimensions"
-        raise UsageError(
-            message, hint=f"give the size of a dimension that is {' or '.join(free)}: {_dimensions(described, free)}"
-        )
+        raise UsageError(message, hint=f"give the size of a dimension that is {' or '.join(free)}: {places}")
     allowed = program.range_constraints[symbol]
     if not (allowed.lower <= size <= allowed.upper) or size < 1:
         raise UsageError(f"`{place}={size}` is out of range: the program takes {max(1, allowed.lower)} to {allowed.upper}")
@@ -202,11 +189,6 @@ def _hint(size: torch.SymInt) -> int:
     if hint is None:
         raise UsageError(f"the size `{size}` of an input is not known", hint="give every dimension a size")
     return int(hint)
-
-
-def _dimensions(described: Mapping[str, Tensor | None], symbols: Sequence[str]) -> str:
-    places = [f"{n}.{d}" for n, t in described.items() if t is not None for d, s in enumerate(t.shape) if str(s) in symbols]
-    return ", ".join(f"`{place}`" for place in places)
 
 
 def _shape(tensor: Tensor) -> str:

@@ -2,8 +2,7 @@
 
 cache        the walk: look an entry up, or import the model and keep it
 request      what the user asked for, and the installation that answers
-recorder     the files that the model read while it was imported
+recorder     the files that the model read while it was imported, and whether they are still as they were
 repeatable   whether the code of the model does the same when it runs again
-file_state   whether a file is still as it was
-entry        a source as the bytes of one file, and the store of these files
+entry        a source as the bytes of one file, the store of these files, and the names in a kept program
 """

@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
 import numpy.typing as npt
 
 from fuseflow.frontend.import_cache.entry import Entry, import_store, read_entry, write_entry
-from fuseflow.frontend.import_cache.file_state import file_state
-from fuseflow.frontend.import_cache.local_modules import code_reasons
-from fuseflow.frontend.import_cache.recorder import Recorder, recording
+from fuseflow.frontend.import_cache.recorder import file_state, recording
 from fuseflow.frontend.import_cache.request import request_digest
 from fuseflow.frontend.model_spec import ModelSpec
-from fuseflow.frontend.reference_outputs import ReferenceOutputs
-from fuseflow.frontend.source import Source
+from fuseflow.frontend.source import ReferenceOutputs, Source
 from fuseflow.private_store import PrivateStore
 
 ImportFunction = Callable[[ModelSpec], Source]
@@ -72,7 +69,7 @@ def _imported(spec: ModelSpec, import_model: ImportFunction, store: PrivateStore
     with recording() as recorder:
         source = import_model(spec)
     expected = source.expected
-    entry = Entry(replace(source, expected=None, intermediates=dict, exported=None), _states(recorder), expected is not None)
+    entry = Entry(replace(source, expected=None, intermediates=dict, exported=None), recorder.states(), expected is not None)
     if recorder.reasons:
         _log.info("%s is imported anew in every run, because it %s", spec.model, recorder.reasons[0])
         return source
@@ -83,17 +80,12 @@ def _imported(spec: ModelSpec, import_model: ImportFunction, store: PrivateStore
     def outputs() -> Sequence[npt.NDArray[Any]]:
         with recording() as later:
             values = [expected[name] for name in expected]
-        states = {**_states(later), **entry.states}
+        states = {**later.states(), **entry.states}
         if not later.reasons:
             _keep(store, digest, replace(entry, states=states, expected=dict(zip(expected, values, strict=True))))
         return values
 
     return replace(source, expected=ReferenceOutputs(tuple(expected), outputs))
-
-
-def _states(recorder: Recorder) -> Mapping[str, str]:
-    recorder.reasons += code_reasons([*recorder.opened, *sorted(recorder.temporary)])
-    return recorder.states()
 
 
 def _keep(store: PrivateStore, digest: str, entry: Entry) -> None:

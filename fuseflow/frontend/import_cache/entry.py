@@ -1,5 +1,6 @@
 """An entry of the cache: a source and the states of the files that it was made of, as the bytes of one `.npz` archive.
 
+A caller that only wants the names in a program, such as a shell that completes them, reads a part of it.
 The archive has `about.json`, the texts `program.ein` and `linalg.mlir`, and one array for each array of a tensor. Nothing in it is code.
 """
 
@@ -9,17 +10,21 @@ import io
 import json
 import math
 import zipfile
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from fuseflow.einsum.nodes import Einsum, Location, Program, TensorType
+from fuseflow.einsum.nodes import Location, Program
 from fuseflow.einsum.parse import parse
 from fuseflow.einsum.text import show
 from fuseflow.errors import Span
+from fuseflow.filesystem import read_text
+from fuseflow.frontend.import_cache.request import request_digest
+from fuseflow.frontend.model_spec import ModelSpec
 from fuseflow.frontend.source import Source
 from fuseflow.private_store import PrivateStore
 from fuseflow.tensors import Format, Tensor, from_coordinates
@@ -68,7 +73,7 @@ def write_entry(entry: Entry) -> bytes | None:
         "constants": list(source.constants),
         "masks": {name: list(mask.shape) for name, mask in source.masks.items()},
         "states": dict(entry.states),
-        "places": [_place(e.location) for e in source.program.einsums],
+        "places": [{"path": e.location.path, "span": _span(e.location.span)} for e in source.program.einsums],
         "declared_at": [_span(t.span) for t in source.program.tensors],
         "tensors": [_describe(f"tensor{n}", name, t, arrays) for n, (name, t) in enumerate(source.tensors.items())],
         "reference": entry.reference,
@@ -91,11 +96,15 @@ def read_entry(content: bytes) -> Entry:
     with np.load(io.BytesIO(content), allow_pickle=False) as archive:
         arrays: dict[str, Any] = dict(archive)  # a member that is no array is the bytes of a text
     about, text, mlir = json.loads(arrays["about.json"]), arrays["program.ein"].decode(), arrays.get("linalg.mlir")
-    tensors = {d["name"]: _tensor(d, arrays) for d in about["tensors"]}
+    program = parse(text)  # which does not hold the places in the user's files
+    locations = (Location(place["path"], _read_span(place["span"])) for place in about["places"])
+    einsums = (replace(e, location=location) for e, location in zip(program.einsums, locations, strict=True))
+    spans = map(_read_span, about["declared_at"])
+    declared = (replace(t, span=span) for t, span in zip(program.tensors, spans, strict=True))
     source = Source(
         about["name"],
-        _placed(parse(text), about),
-        tensors,
+        replace(program, einsums=tuple(einsums), tensors=tuple(declared)),
+        {d["name"]: _tensor(d, arrays) for d in about["tensors"]},
         None,
         None if mlir is None else mlir.decode(),
         about["data"],
@@ -150,23 +159,48 @@ def _readable(format: Format) -> bool:
     return all(level.readable for level in format.levels)
 
 
-def _placed(program: Program, about: Mapping[str, Any]) -> Program:
-    """Return the program with the places in the user's files, which its text does not hold. `about` has them."""
-    einsums, tensors = list[Einsum](), list[TensorType]()
-    for einsum, place in zip(program.einsums, about["places"], strict=True):
-        einsums.append(replace(einsum, location=Location(place["path"], _read_span(place["span"]))))
-    for tensor, span in zip(program.tensors, about["declared_at"], strict=True):
-        tensors.append(replace(tensor, span=_read_span(span)))
-    return replace(program, einsums=tuple(einsums), tensors=tuple(tensors))
-
-
-def _place(location: Location) -> dict[str, Any]:
-    return {"path": location.path, "span": _span(location.span)}
-
-
 def _span(span: Span | None) -> list[str | int | None] | None:
     return None if span is None else [span.file, span.line, span.column]
 
 
 def _read_span(values: list[Any] | None) -> Span | None:
     return None if values is None else Span(*values)
+
+
+@dataclass(frozen=True, slots=True)
+class ProgramNames:
+    """The names in a program that options of a schedule refer to, each in the order of the program."""
+
+    einsums: tuple[str, ...] = ()
+    modules: tuple[str, ...] = ()
+    tensors: tuple[str, ...] = ()
+    indices: tuple[str, ...] = ()
+
+
+def program_names(spec: ModelSpec) -> ProgramNames:
+    """Return the names of a program text, or of a model file that was imported before. There are none if it was not: nothing is
+    imported here. Whether the model changed since is not checked."""
+    model = Path(str(spec.model))
+    if model.suffix == ".ein":
+        return _names(parse(read_text(model), str(model)), [])
+    store = import_store()
+    digest = None if store is None else request_digest(spec)
+    content = None if store is None or digest is None else store.read(digest)
+    if content is None:
+        return ProgramNames()
+    with zipfile.ZipFile(io.BytesIO(content)) as archive:
+        places = json.loads(archive.read("about.json"))["places"]
+        program = parse(archive.read("program.ein").decode())
+    return _names(program, [place["path"] for place in places])
+
+
+def _names(program: Program, paths: list[str]) -> ProgramNames:
+    modules = [path[:end] for path in paths for end in (*(n for n, c in enumerate(path) if c == "."), len(path)) if path]
+    tensors = (*(tensor.name for tensor in program.tensors), *program.defined)
+    used = (index for e in program.einsums for places in (e.indices, *(a.indices for a in e.accesses)) for index in places)
+    indices = (index for index in used if isinstance(index, str))
+    return ProgramNames(tuple(program.defined), _unique(modules), _unique(tensors), _unique(indices))
+
+
+def _unique(names: Iterable[str]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(names))

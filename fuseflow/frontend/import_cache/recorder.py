@@ -7,31 +7,31 @@ seeded. A temporary file that the model made itself is neither read nor written 
 
 from __future__ import annotations
 
+import hashlib
 import importlib
 import linecache
 import os
 import random
 import socket
+import stat
 import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cache
 from importlib.util import cache_from_source, source_from_cache
+from itertools import islice
 from types import FrameType
 from typing import Any, Final
 
 import numpy as np
 
-from fuseflow.frontend.import_cache.file_state import file_state, last_change
-from fuseflow.frontend.import_cache.installation import is_installed
+from fuseflow.frontend.import_cache.repeatable import code_reasons
+from fuseflow.frontend.import_cache.request import is_installed
 
 _OUTSIDE: Final = {
     "socket.": "uses the network",
-    "subprocess.Popen": "starts another program",
-    "os.system": "starts another program",
-    "os.exec": "starts another program",
-    "os.posix_spawn": "starts another program",
-    "os.spawn": "starts another program",
+    **dict.fromkeys(("subprocess.Popen", "os.system", "os.exec", "os.posix_spawn", "os.spawn"), "starts another program"),
     "sqlite3.connect": "opens a data base",
 }
 """The meanings of the events that no record of files can keep, by the beginnings of their names."""
@@ -42,6 +42,9 @@ _SYSTEM: Final = ("/proc/", "/sys/", "/dev/null")
 _WRITING: Final = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
 _IMPORT_SYSTEM: Final = ("<frozen importlib", os.path.dirname(importlib.__file__) + os.sep)
 """Where code of the import system is from. Files that it finds in `sys.path` are part of the installation."""
+
+_HASHED_BYTES: Final = 1 << 24
+"""Up to this size, the state of a file is a digest of its content. It takes 10 ms. A larger file is known by its size and its times."""
 
 
 class Recorder:
@@ -65,7 +68,9 @@ class Recorder:
             self.reasons += [reason for prefix, reason in _OUTSIDE.items() if event.startswith(prefix)]
 
     def states(self) -> dict[str, str]:
-        """Return the state of every path. A path that changed since it was opened, or that has no state, becomes a reason."""
+        """Return the state of every path. A path that changed since it was opened, or that has no state, becomes a reason, and so does
+        code that may do something else when it runs again."""
+        self.reasons += code_reasons([*self.opened, *sorted(self.temporary)])
         states: dict[str, str] = {}
         for path, change in self.opened.items():
             state = file_state(path)
@@ -79,7 +84,9 @@ class Recorder:
 
     def _open(self, opened: object, flags: int, frame: FrameType | None) -> None:
         path = _absolute(opened)
-        if path is None or is_installed(path) or path.startswith(_SYSTEM) or _shows_source(frame):
+        # PyTorch keeps tracebacks for its own messages, and a file is opened to show its lines in one.
+        shows_source = linecache.__file__ in islice(_callers(frame), 4)
+        if path is None or is_installed(path) or path.startswith(_SYSTEM) or shows_source:
             return
         if flags & os.O_EXCL and os.path.dirname(path) == tempfile.gettempdir():
             self.temporary |= {path, cache_from_source(path)}
@@ -87,8 +94,8 @@ class Recorder:
             return
         if flags & _WRITING:
             # A directory is opened for writing by who makes a temporary file in it, which is the next to be opened.
-            harmless = _is_compiled(path) or path == tempfile.gettempdir()
-            self.reasons += [] if harmless else [f"writes `{path}`"]
+            if not _is_compiled(path) and path != tempfile.gettempdir():
+                self.reasons.append(f"writes `{path}`")
             return
         self.opened.setdefault(path, last_change(path))
         if path.endswith(".pyc"):
@@ -130,14 +137,12 @@ def recording() -> Iterator[Recorder]:
 
 _active: list[Recorder] = []
 """The recorders of this process. It is the one global value here, because an audit hook belongs to the process and cannot be removed."""
-_hooked: list[bool] = []
 
 
+@cache
 def _hook() -> None:
     """Install the audit hook of Python, once in a process."""
-    if not _hooked:
-        _hooked.append(True)
-        sys.addaudithook(_audit)
+    sys.addaudithook(_audit)
 
 
 def _audit(event: str, arguments: tuple[Any, ...]) -> None:
@@ -151,15 +156,11 @@ def _global_generators() -> tuple[object, ...]:
     return random.getstate(), name, np.asarray(keys).tobytes(), *rest
 
 
-def _shows_source(frame: FrameType | None) -> bool:
-    """Return whether a file is opened to show its lines in a traceback, which PyTorch keeps for its own messages."""
-    for _ in range(4):
-        if frame is None:
-            return False
-        if frame.f_code.co_filename == linecache.__file__:
-            return True
+def _callers(frame: FrameType | None) -> Iterator[str]:
+    """Yield the file of the code of a frame, and the files of the frames that called it, the innermost first."""
+    while frame is not None:
+        yield frame.f_code.co_filename
         frame = frame.f_back
-    return False
 
 
 def _probes_at_import(event: str, arguments: tuple[Any, ...], frame: FrameType | None) -> bool:
@@ -167,9 +168,7 @@ def _probes_at_import(event: str, arguments: tuple[Any, ...], frame: FrameType |
     socket yields no data before it is connected, which is another event, or accepts, which no module does at its import."""
     if event != "socket.bind" or arguments[0].type != socket.SOCK_STREAM:
         return False
-    while frame is not None and is_installed(frame.f_code.co_filename):
-        frame = frame.f_back
-    return frame is not None and frame.f_code.co_filename.startswith("<frozen importlib")
+    return next((file for file in _callers(frame) if not is_installed(file)), "").startswith("<frozen importlib")
 
 
 def _is_compiled(path: str) -> bool:
@@ -183,3 +182,31 @@ def _absolute(path: object) -> str | None:
     if not isinstance(path, str | bytes | os.PathLike):
         return None
     return os.path.abspath(os.fsdecode(path))
+
+
+def file_state(path: str) -> str | None:
+    """Return the state of a file, or of a directory, which is the names in it. Return None for a path that is neither or cannot be read."""
+    try:
+        status = os.stat(path)
+        if stat.S_ISDIR(status.st_mode):
+            names = sorted(name for name in os.listdir(path) if name != "__pycache__")
+            return hashlib.sha256("\0".join(names).encode("utf-8", "surrogateescape")).hexdigest()
+        if not stat.S_ISREG(status.st_mode):
+            return None
+        if status.st_size > _HASHED_BYTES:
+            return f"size {status.st_size}, changed {status.st_mtime_ns} {status.st_ctime_ns}"
+        with open(path, "rb") as stream:
+            return hashlib.file_digest(stream, "sha256").hexdigest()
+    except (FileNotFoundError, NotADirectoryError):
+        return "absent"
+    except (OSError, ValueError):
+        return None
+
+
+def last_change(path: str) -> int:
+    """Return the time at which a file was changed or replaced, in nanoseconds, or 0 if there is no such file."""
+    try:
+        status = os.stat(path)
+        return status.st_ctime_ns if stat.S_ISREG(status.st_mode) else 0
+    except (OSError, ValueError):
+        return 0

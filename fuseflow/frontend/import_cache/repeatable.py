@@ -1,10 +1,17 @@
-"""Whether the code of a model does the same when it runs again, as far as its text tells: `import time` is a reason to think otherwise."""
+"""Whether the code of a model does the same when it runs again, as far as its text tells: `import time` is a reason to think otherwise.
+
+The code is the model file and the modules that it imports, as far as they are the user's own and not installed.
+"""
 
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+import sys
+from collections.abc import Iterable, Iterator
+from pathlib import Path
 from typing import Final
+
+from fuseflow.frontend.import_cache.request import is_installed
 
 _UNREPEATABLE: Final = {
     **dict.fromkeys(("time", "datetime", "os.times"), "the clock"),
@@ -20,6 +27,22 @@ _GENERATORS: Final = ("default_rng", "RandomState", "SeedSequence", "PCG64", "MT
 """Functions of `numpy.random` that need a seed to give the same numbers again."""
 
 
+def code_reasons(opened: Iterable[str]) -> Iterator[str]:
+    """Yield why a Python file that a model opened may do something else when it runs again."""
+    files = [path for path in opened if path.endswith(".py")]
+    for path in files:
+        try:
+            text = Path(path).read_text(encoding="utf-8")
+        except (OSError, UnicodeDecodeError):
+            continue  # the state of the file tells
+        if reason := unrepeatable(text):
+            yield f"{reason} in {path}"
+        for name in _imported(text):
+            file = getattr(sys.modules.get(name), "__file__", None)
+            if file and file not in files and not is_installed(str(Path(file).absolute())):
+                yield f"imports `{name}`, which this process had loaded before"
+
+
 def unrepeatable(text: str) -> str | None:
     """Return why a text of Python may do something else when it runs again, or None if nothing in it says so.
 
@@ -27,9 +50,8 @@ def unrepeatable(text: str) -> str | None:
     'depends on the clock: `time.monotonic`'
     >>> unrepeatable("import numpy as np; x = np.random.default_rng(7)")
     """
-    try:
-        tree = ast.parse(text)
-    except (SyntaxError, ValueError, RecursionError):
+    tree = _parsed(text)
+    if tree is None:
         return "is not read as Python"
     names = dict(_imported_names(tree))
     for node in ast.walk(tree):
@@ -68,3 +90,20 @@ def _references(node: ast.AST, names: dict[str, str]) -> list[str]:
             return [f"{value}.{node.attr}" for value in _references(node.value, names)]
         case _:
             return []
+
+
+def _imported(text: str) -> Iterator[str]:
+    """Yield the full names of the modules that a text of Python may import."""
+    for node in ast.walk(_parsed(text) or ast.Module([], [])):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            yield node.module
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+
+
+def _parsed(text: str) -> ast.Module | None:
+    try:
+        return ast.parse(text)
+    except (SyntaxError, ValueError, RecursionError):
+        return None

@@ -1,19 +1,28 @@
-"""A request to the front end, as one digest: the model file, its data and options, and the installation that imports it."""
+"""A request to the front end, as one digest: the model file, its data and options, and the installation that imports it.
+
+The installation is Python, the installed distributions, and the places where Python looks for modules.
+"""
 
 from __future__ import annotations
 
 import hashlib
 import json
 import os
+import platform
+import sys
+import sysconfig
+from functools import cache
 from pathlib import Path
 
-from fuseflow.frontend.import_cache.installation import describe_installation, importable_names
 from fuseflow.frontend.model_spec import ModelSpec
+from fuseflow.package_digest import PACKAGE, package_digest
 
 _SCHEMA = 3
 """The version of the form of requests and entries."""
 _MOST_NAMES = 10_000
 """The most files in a data directory. With more, looking for changes would take longer than the import."""
+_VARIABLES = ("HF_", "HOME", "HUGGINGFACE", "PYG", "PYTORCH", "TORCH", "TRANSFORMERS", "XDG_")
+"""The beginnings of the names of environment variables that tell PyTorch and its libraries where files are and how to work."""
 
 
 def request_digest(spec: ModelSpec) -> str | None:
@@ -24,10 +33,9 @@ def request_digest(spec: ModelSpec) -> str | None:
     model may open a file by a relative name.
     """
     options = dict(spec.options or {})
-    if not all(value is None or isinstance(value, bool | int | float | str) for value in options.values()):
-        return None
+    is_plain = all(value is None or isinstance(value, bool | int | float | str) for value in options.values())
     data_files = [] if spec.data_dir is None else _names_below(str(spec.data_dir))
-    if data_files is None:
+    if not is_plain or data_files is None:
         return None
     request = {
         "schema": _SCHEMA,
@@ -40,8 +48,8 @@ def request_digest(spec: ModelSpec) -> str | None:
         "seed": spec.seed,
         "sparsity": _sparsity(spec),
         "data_files": data_files,
-        "beside": importable_names(str(Path(str(spec.model)).resolve().parent)),
-        "installation": describe_installation(),
+        "beside": _importable_names(str(Path(str(spec.model)).resolve().parent)),
+        "installation": _installation(),
     }
     return hashlib.sha256(json.dumps(request).encode("utf-8", "surrogateescape")).hexdigest()
 
@@ -55,8 +63,7 @@ def _sparsity(spec: ModelSpec) -> str | None:
 
 
 def _names_below(directory: str) -> list[str] | None:
-    """Return the names of all files below a directory: a file that is added can be read instead of another one. Return None if
-    there are too many."""
+    """Return the names of all files below a directory, since an added file can be read instead of another, or None if too many."""
     names: list[str] = []
     for folder, folders, files in os.walk(directory):
         folders.sort()
@@ -64,3 +71,49 @@ def _names_below(directory: str) -> list[str] | None:
         if len(names) > _MOST_NAMES:
             return None
     return names
+
+
+def _installation() -> dict[str, object]:
+    """Return all that decides which code an `import` statement runs, as plain values.
+
+    A distribution is known by the name of its metadata directory, such as `torch-2.13.0.dist-info`, which has its version. fuseflow itself
+    is known by its sources, since a clone keeps its version while it changes. A directory of the user's own modules is known by the
+    names of the modules, because a new one can take the place of an installed one. Of the environment, only what libraries of models go by
+    decides: a model that reads the environment itself is not kept.
+    """
+    return {
+        "python": f"{sys.version} {platform.machine()}",
+        "fuseflow": package_digest(),
+        "path": {folder: _importable_names(folder) for folder in sys.path},
+        "environment": {name: value for name, value in sorted(os.environ.items()) if name.startswith(_VARIABLES)},
+    }
+
+
+def _importable_names(folder: str) -> list[str]:
+    """Return the names in a directory that an `import` can find there: modules, packages and metadata of distributions."""
+    try:
+        with os.scandir(folder or ".") as entries:
+            return sorted(e.name for e in entries if _decides(e))
+    except OSError:
+        return []
+
+
+def is_installed(path: str) -> bool:
+    """Return whether a file belongs to Python, to an installed distribution or to fuseflow, which `_installation` tells apart."""
+    return path.startswith(_installed_prefixes())
+
+
+@cache
+def _installed_prefixes() -> tuple[str, ...]:
+    folders = {sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")}
+    folders |= {folder for folder in sys.path if any(name.endswith(".dist-info") for name in _importable_names(folder))}
+    archives = [folder for folder in sys.path if folder.endswith(".zip")]
+    real = {os.path.realpath(folder) for folder in folders}
+    return (*(folder + os.sep for folder in sorted(folders | real | {str(PACKAGE)})), *archives)
+
+
+def _decides(entry: os.DirEntry[str]) -> bool:
+    name = entry.name
+    if name.endswith((".py", ".so", ".pth", ".dist-info", ".egg-info")):
+        return True
+    return entry.is_dir() and name.isidentifier() and os.path.exists(os.path.join(entry.path, "__init__.py"))

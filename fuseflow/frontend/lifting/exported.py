@@ -15,8 +15,8 @@ from torch.export.graph_signature import InputKind, OutputKind
 from torch.fx import Graph, Node
 from torch.utils import _pytree as pytree
 
+from fuseflow.frontend.foreign_errors import quiet
 from fuseflow.frontend.lifting.rules import RULES, operators_of
-from fuseflow.frontend.quiet import quiet
 from fuseflow.frontend.trace import fx_origin
 from fuseflow.frontend.trace.model_call import ModelCall
 from fuseflow.frontend.trace.refusals import refusal

@@ -18,9 +18,8 @@ from torch import Tensor, nn
 from torch.fx import Graph, Node, symbolic_trace
 
 from fuseflow.errors import FrontendError
-from fuseflow.frontend.foreign_errors import foreign_message
+from fuseflow.frontend.foreign_errors import foreign_message, quiet
 from fuseflow.frontend.lifting.result import ModuleAttributes
-from fuseflow.frontend.quiet import quiet
 from fuseflow.frontend.trace import fx_origin
 from fuseflow.sparsity.state import clear_sparsity
 

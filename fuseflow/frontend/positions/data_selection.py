@@ -4,24 +4,19 @@ from __future__ import annotations
 
 from torch.fx import Node
 
-from fuseflow.frontend.positions.causal_attention import CAUSAL
-from fuseflow.frontend.positions.data_positions import COMPARISONS
 from fuseflow.frontend.positions.edge_matrix import edges_to_matrices
-from fuseflow.frontend.positions.known_masks import MASKS
-from fuseflow.frontend.positions.known_positions import GATHERS, Handler
-from fuseflow.frontend.positions.linear_maps import LINEAR_MAPS
+from fuseflow.frontend.positions.gathers import GATHERS
+from fuseflow.frontend.positions.known_matrices import KNOWN_MATRICES
 from fuseflow.frontend.positions.losses import LOSSES
-from fuseflow.frontend.positions.movements import MOVEMENTS
 from fuseflow.frontend.positions.neighbours import NEIGHBOURS
 from fuseflow.frontend.positions.ranking import RANKINGS
-from fuseflow.frontend.positions.scans import SCANS
-from fuseflow.frontend.positions.segments import SEGMENTS
+from fuseflow.frontend.positions.scatters import SCATTERS
 from fuseflow.frontend.positions.selection_products import extreme_along, multiplied_along, overwrite_along, product_along
-from fuseflow.frontend.positions.selections import Selections
+from fuseflow.frontend.positions.selections import Call, Handler, Selections
 from fuseflow.frontend.trace import fx_origin
 from fuseflow.frontend.trace.dependence import Memories, remove_unused, shares_memory, written_by
 
-_HANDLERS = GATHERS | MOVEMENTS | LINEAR_MAPS | RANKINGS | MASKS | NEIGHBOURS | SCANS | SEGMENTS | LOSSES | CAUSAL
+_HANDLERS: dict[str, Handler] = GATHERS | SCATTERS | KNOWN_MATRICES | RANKINGS | NEIGHBOURS | LOSSES
 """The replacement of each operator, by its name."""
 _PRODUCTS = (product_along, extreme_along, multiplied_along, overwrite_along)
 """Functions with which operators are replaced, and whose results share no memory with their operands."""
@@ -33,32 +28,23 @@ def select_data(selections: Selections) -> None:
     memories = Memories(graph)
     positions = {node: position for position, node in enumerate(graph.nodes)}
     for node in list(graph.nodes):
-        handlers = _handlers(node)
-        if not handlers or selections.dependences.get(node) != "data" or _is_read_as_it_was(node, positions):
+        if node.op != "call_function" or selections.dependences.get(node) != "data" or _is_read_as_it_was(node, positions):
+            continue
+        name = fx_origin.short_name(node.target)
+        handler = _HANDLERS.get(name if name.startswith("_") else name.rstrip("_"))
+        if handler is None:
             continue
         root = memories.root(node)
         if root is not node and not any(written_by(node)) and any(positions[w] > positions[node] for w in memories.writers(root)):
             continue  # a view that is written to
         with graph.inserting_before(node):
-            result = next(
-                (result for handler in handlers if (result := handler(selections, node, *node.args, **node.kwargs)) is not None),
-                None,
-            )
+            result = handler(Call(selections, node), *node.args, **node.kwargs)
         if result is not None:
             result.meta = {**node.meta, "val": node.meta["val"], fx_origin.REPLACED: fx_origin.shown_operator(node)}
             node.replace_all_uses_with(result)
             graph.erase_node(node)
     remove_unused(selections.traced)
     edges_to_matrices(selections)
-
-
-def _handlers(node: Node) -> list[Handler]:
-    """Return what may replace an operator, the first choice first."""
-    if node.op != "call_function":
-        return []
-    name = fx_origin.short_name(node.target)
-    name = name if name.startswith("_") else name.rstrip("_")
-    return [table[name] for table in (_HANDLERS, COMPARISONS) if name in table]
 
 
 def _is_read_as_it_was(node: Node, positions: dict[Node, int]) -> bool:

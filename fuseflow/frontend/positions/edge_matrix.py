@@ -17,8 +17,6 @@ import torch
 from torch import Tensor
 from torch.fx import Node
 
-from fuseflow.frontend.positions.edge_products import at_edges, extreme_at_edges, linear_of_edges, scores_at_edges, weighted_rows
-from fuseflow.frontend.positions.edge_softmax import scores_of_softmax
 from fuseflow.frontend.positions.edge_spaces import (
     LINEAR,
     RESHAPES,
@@ -28,11 +26,22 @@ from fuseflow.frontend.positions.edge_spaces import (
     is_leaf,
     next_edge_space,
     positions_of,
+    scores_of_softmax,
+    selected,
 )
-from fuseflow.frontend.positions.selection_products import extreme_along, product_along
-from fuseflow.frontend.positions.selections import Selections, described, named
+from fuseflow.frontend.positions.selection_products import (
+    at_edges,
+    extreme_along,
+    extreme_at_edges,
+    linear_of_edges,
+    product_along,
+    scores_at_edges,
+    weighted_rows,
+)
+from fuseflow.frontend.positions.selections import Selections, described
 from fuseflow.frontend.trace import fx_origin
 from fuseflow.frontend.trace.dependence import remove_unused
+from fuseflow.frontend.trace.fx_origin import named
 
 _KEEPS_ZERO = frozenset(
     {"add", "sub", "mul", "neg", "relu", "leaky_relu", "elu", "tanh", "abs", "sqrt", "gelu", "silu"}
@@ -75,17 +84,10 @@ class _EdgeMatrix:
             with graph.inserting_before(node):
                 if node in self.space.dims:
                     self.matrices[node] = self.edge_value(node)
-                elif node.target in (product_along, extreme_along) and self.operand(node) in self.space.dims:
+                elif node.target in (product_along, extreme_along) and selected(node)[1] in self.space.dims:
                     result = self.reduced(node)
                     result.meta = {**node.meta, "val": node.meta["val"]}
                     node.replace_all_uses_with(result)
-
-    def operand(self, node: Node) -> Node:
-        x = node.args[1] if node.target is product_along else node.args[2]
-        assert isinstance(x, Node)
-        return x
-
-    # Shapes
 
     def shape(self, node: Node) -> tuple[int, ...]:
         """Return the shape of a value of edges as a matrix."""
@@ -116,11 +118,10 @@ class _EdgeMatrix:
     def value(self, node: Node) -> Node:
         """Return the matrix of a value of edges. The matrix of a leaf, whose numbers are known, is a new argument."""
         if node not in self.matrices:  # a leaf
-            dim, traced = self.space.dims[node], self.selections.traced
-            known = traced.arguments[node].tensor if node in traced.arguments else self.selections.known(node)
+            dim, argument = self.space.dims[node], self.selections.traced.arguments.get(node)
+            known = self.selections.known(node) if argument is None else argument.tensor
             assert known is not None
-            name = traced.arguments[node].name if node in traced.arguments else named(node, "edges")
-            matrix = self.entries(name, known.movedim(dim, 0))
+            matrix = self.entries(named(node, "edges") if argument is None else argument.name, known.movedim(dim, 0))
             if dim:
                 matrix = self.call(node, torch.ops.aten.movedim.intlist, matrix, [0, 1], [dim, dim + 1])
             self.matrices[node] = matrix
@@ -128,14 +129,7 @@ class _EdgeMatrix:
         return self.matrices[node]
 
     def at_edges(self, node: Node, x: Node, dim: int) -> Node:
-        result = self.call(node, at_edges, self.pattern(x), x, dim)
-        self.zero.add(result)
-        return result
-
-    def cut(self, node: Node) -> Node:
-        """Return the matrix of a value of edges, with zero at all places without an edge."""
-        matrix = self.value(node)
-        return matrix if matrix in self.zero else self.at_edges(node, matrix, self.space.dims[node])
+        return self.keep_zero(self.call(node, at_edges, self.pattern(x), x, dim))
 
     def spread(self, node: Node, x: Node) -> Node:
         """Return an operand `x` of `node` that does not depend on the edge as a matrix with the same numbers at every edge."""
@@ -144,9 +138,7 @@ class _EdgeMatrix:
         shape[dim : dim + 1] = [1, 1]
         wide = self.call(x, torch.ops.aten.reshape.default, x, shape)
         result = self.at_edges(x, wide, dim)
-        if described(x).dtype != torch.bool:
-            return result
-        return self.call(x, torch.ops.aten.ne.Scalar, result, 0)
+        return self.call(x, torch.ops.aten.ne.Scalar, result, 0) if described(x).dtype == torch.bool else result
 
     # Operators
 
@@ -181,14 +173,14 @@ class _EdgeMatrix:
         return result
 
     def keep_zero(self, result: Node, *operands: Node) -> Node:
+        """Return a matrix, which is zero at places without an edge if all its operands are."""
         if self.zero.issuperset(operands):
             self.zero.add(result)
         return result
 
     def gathered(self, node: Node, dim: int) -> Node:
         """Return the matrix of rows that a gather takes by the target, or the source, of each edge. Edges are dimension `dim`."""
-        matrix, x = node.args[0], self.operand(node)
-        assert isinstance(matrix, Node)
+        matrix, x, _ = selected(node)
         positions = positions_of(self.selections.tensor_of(matrix), 0)
         assert positions is not None
         wide = self.call(node, torch.ops.aten.unsqueeze.default, x, dim + 1 if self.space.is_target(positions) else dim)
@@ -196,20 +188,18 @@ class _EdgeMatrix:
 
     def softmax(self, node: Node, scores: Node, dim: int) -> Node:
         masked = self.call(node, scores_at_edges, self.pattern(node), self.value(scores), dim, float("-inf"))
-        result = self.call(node, torch.ops.aten.softmax.int, masked, dim + 1)
-        self.zero.add(result)
-        return result
+        return self.keep_zero(self.call(node, torch.ops.aten.softmax.int, masked, dim + 1))
 
     def linear(self, node: Node, dim: int) -> Node:
         x, weight = node.args[0], node.args[1]
         assert isinstance(x, Node) and isinstance(weight, Node)
         bias = node.args[2] if len(node.args) > 2 else node.kwargs.get("bias")
-        result = self.call(node, linear_of_edges, self.cut(x), weight)
-        self.zero.add(result)
-        if isinstance(bias, Node):
-            result = self.call(node, torch.ops.aten.add.Tensor, result, self.spread(node, bias))
-            self.zero.add(result)
-        return result
+        matrix = self.value(x)
+        matrix = matrix if matrix in self.zero else self.at_edges(x, matrix, self.space.dims[x])
+        result = self.keep_zero(self.call(node, linear_of_edges, matrix, weight))
+        if not isinstance(bias, Node):
+            return result
+        return self.keep_zero(self.call(node, torch.ops.aten.add.Tensor, result, self.spread(node, bias)))
 
     def summed(self, node: Node) -> Node:
         operand = node.args[0]
@@ -229,8 +219,7 @@ class _EdgeMatrix:
 
     def reduced(self, node: Node) -> Node:
         """Return a sum, a mean or an extreme over the edges of each target, or of each source, as a reduction of a matrix."""
-        matrix, x = node.args[0], self.operand(node)
-        assert isinstance(matrix, Node)
+        matrix, x, _ = selected(node)
         dim = self.space.dims[x]
         over = dim + 1 if self.adds_up_rows(matrix) else dim
         if node.target is extreme_along:
@@ -260,8 +249,7 @@ class _EdgeMatrix:
         for one, other in (product.args[:2], product.args[1::-1]):
             if not (isinstance(one, Node) and isinstance(other, Node)) or other.target is not product_along:
                 continue
-            matrix, features = other.args[0], self.operand(other)
-            assert isinstance(matrix, Node)
+            matrix, features, _ = selected(other)
             positions = positions_of(self.selections.tensor_of(matrix), 0)
             is_by_source = positions is not None and not self.space.is_target(positions)
             has_one_number = described(one).shape == (*described(product).shape[:-1], 1) and described(product).dim() > 1

@@ -1,22 +1,24 @@
 """Which dimensions of a traced model are the same index, and which of these indices run over the edges of a graph.
 
 For example, in `(a[target] + b[source]).relu()` the first dimension of the sum, of the relu and of both gathers is one index, and the two
-selections say that it runs over edges: each of its coordinates has one target and one source.
+selections say that it runs over edges: each of its coordinates has one target and one source. A softmax over the edges of each target is
+recognized from its operators.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from math import prod
 from typing import TypeAlias
 
+import networkx as nx
 import torch
 from torch import Tensor
 from torch.fx import Node
 
 from fuseflow.frontend.positions.selection_products import extreme_along, product_along
-from fuseflow.frontend.positions.selections import Selections
+from fuseflow.frontend.positions.selections import Selections, described
 from fuseflow.frontend.trace import fx_origin
 from fuseflow.frontend.trace.dependence import described_tensor
 
@@ -29,6 +31,8 @@ RESHAPES = frozenset({"view", "reshape", "_unsafe_view", "unsqueeze", "squeeze"}
 LINEAR = frozenset({"linear"})
 SUMS = frozenset({"sum", "mean"})
 _SELECTIONS = (product_along, extreme_along)
+_LARGEST_GUARD = 1e-12
+"""The largest number that may be added to a sum. As the sum is at least 1, so small a number is lost in single precision."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,10 +49,6 @@ class EdgeSpace:
         return torch.equal(positions, self.target)
 
 
-def is_pointwise(node: Node) -> bool:
-    return isinstance(node.target, torch._ops.OpOverload) and torch.Tag.pointwise in node.target.tags
-
-
 def is_leaf(selections: Selections, node: Node) -> bool:
     """Return whether the numbers of a value are known before import, so that they can be moved to other places then."""
     return node in selections.traced.arguments or selections.dependences.get(node) == "structure"
@@ -63,25 +63,26 @@ def positions_of(selection: Tensor, dim: int) -> Tensor | None:
     return entries[1 - dim][order]
 
 
+def selected(node: Node) -> tuple[Node, Node, int]:
+    """Return the selection, the tensor and the dimension of a product with a selection, or of an extreme of a selection."""
+    matrix, x, dim = node.args[:3] if node.target is product_along else (node.args[0], *node.args[2:4])
+    assert isinstance(matrix, Node) and isinstance(x, Node) and isinstance(dim, int)
+    return matrix, x, dim % described(node).dim()
+
+
 def next_edge_space(selections: Selections) -> EdgeSpace | None:
     """Return an index of the model that runs over edges, or None if there is none that can become a matrix."""
-    indices = _Indices(selections)
-    for node in selections.traced.graph_module.graph.nodes:
-        indices.read(node)
-    for slots in indices.classes():
-        space = _edge_space(selections, slots)
-        if space is not None:
-            return space
-    return None
+    spaces = (_edge_space(selections, slots) for slots in _indices(selections))
+    return next((space for space in spaces if space is not None), None)
 
 
 def _edge_space(selections: Selections, slots: list[Slot]) -> EdgeSpace | None:
-    matrices = {node for node, _ in slots if _is_selection(node)}
+    matrices = {node for node, _ in slots if any(user.target in _SELECTIONS and user.args[0] is node for user in node.users)}
     ends = [(node, dim) for node, dim in slots if node in matrices]
     dims = {node: dim for node, dim in slots if node not in matrices}
     if {dim for _, dim in ends} != {0, 1} or len(dims) + len(ends) != len(slots):
         return None
-    if any(node.target in _SELECTIONS and _selected_dim(node) != dim for node, dim in dims.items()):
+    if any(node.target in _SELECTIONS and selected(node)[2] != dim for node, dim in dims.items()):
         return None  # it is selected from along another dimension
     different: list[tuple[Tensor, int]] = []
     for node, dim in sorted(ends, key=lambda end: -end[1]):  # scatters first: they add up to the target
@@ -99,44 +100,25 @@ def _edge_space(selections: Selections, slots: list[Slot]) -> EdgeSpace | None:
     return EdgeSpace(target, source, (rows, columns), dims)
 
 
-def _is_selection(node: Node) -> bool:
-    return any(user.target in _SELECTIONS and user.args[0] is node for user in node.users)
-
-
-@dataclass(slots=True)
-class _Indices:
-    """Sets of dimensions that are one index. A dimension that an operator treats in a way that is not known here is `opaque`."""
-
-    selections: Selections
-    parents: dict[Slot, Slot] = field(default_factory=dict)
-    opaque: set[Slot] = field(default_factory=set)
-
-    def classes(self) -> Iterator[list[Slot]]:
-        """Yield the indices that no operator treats in an unknown way, each with its dimensions."""
-        closed = {self.root(slot) for slot in self.opaque}
-        members: dict[Slot, list[Slot]] = {}
-        for slot in list(self.parents):
-            members.setdefault(self.root(slot), []).append(slot)
-        yield from (slots for root, slots in members.items() if root not in closed)
-
-    def root(self, slot: Slot) -> Slot:
-        while self.parents.setdefault(slot, slot) != slot:
-            slot = self.parents[slot]
-        return slot
-
-    def read(self, node: Node) -> None:
-        """Join the dimensions of an operator's result with the dimensions of its operands."""
-        if node.op == "placeholder" or (node.op == "call_function" and is_leaf(self.selections, node)):
-            return
+def _indices(selections: Selections) -> Iterator[list[Slot]]:
+    """Yield the indices that no operator treats in a way that is not known here, each with the dimensions that are that index."""
+    same: nx.Graph[Slot] = nx.Graph()
+    opaque = set[Slot]()
+    for node in selections.traced.graph_module.graph.nodes:
+        if node.op == "placeholder" or (node.op == "call_function" and is_leaf(selections, node)):
+            continue
         pairs = list(_pairs(node))
-        for a, b in pairs:
-            self.parents[self.root(a)] = self.root(b)
+        same.add_edges_from((result, operand) for operand, result in pairs)
         joined = {slot for pair in pairs for slot in pair}
         for value in [node, *node.all_input_nodes]:
-            described = described_tensor(value)
-            for dim, extent in enumerate(described.shape if described is not None else ()):
+            tensor = described_tensor(value)
+            for dim, extent in enumerate(() if tensor is None else tensor.shape):
                 if extent != 1 and (value, dim) not in joined:
-                    self.opaque.add((value, dim))
+                    opaque.add((value, dim))
+    order = {slot: position for position, slot in enumerate(same)}
+    for slots in nx.connected_components(same):
+        if opaque.isdisjoint(slots):
+            yield sorted(slots, key=order.__getitem__)
 
 
 def _pairs(node: Node) -> Iterator[tuple[Slot, Slot]]:
@@ -144,11 +126,17 @@ def _pairs(node: Node) -> Iterator[tuple[Slot, Slot]]:
     name, result = fx_origin.short_name(node.target).rstrip("_"), described_tensor(node)
     if node.op != "call_function" or result is None:
         return
+    is_pointwise = isinstance(node.target, torch._ops.OpOverload) and torch.Tag.pointwise in node.target.tags
     if node.target in _SELECTIONS:
-        yield from _selection_pairs(node, result)
-    elif is_pointwise(node) or name in UNARY:
+        matrix, x, dim = selected(node)
+        yield (matrix, 0), (node, dim)
+        yield (matrix, 1), (x, dim)
+        yield from (((x, other), (node, other)) for other in range(result.dim()) if other != dim)
+    elif is_pointwise or name in UNARY:
         for operand in node.all_input_nodes:
-            yield from _aligned(operand, node, result)
+            shape = described(operand).shape
+            more = result.dim() - len(shape)
+            yield from (((operand, d), (node, d + more)) for d, extent in enumerate(shape) if extent == result.shape[d + more])
     elif name in RESHAPES:
         yield from _reshape_pairs(node.all_input_nodes[0], node, result)
     elif name in LINEAR:
@@ -158,44 +146,84 @@ def _pairs(node: Node) -> Iterator[tuple[Slot, Slot]]:
         yield from _sum_pairs(node.args[0], node)
 
 
-def _selection_pairs(node: Node, result: Tensor) -> Iterator[tuple[Slot, Slot]]:
-    matrix, x, dim = node.args[0], node.args[1 if node.target is product_along else 2], _selected_dim(node)
-    assert isinstance(matrix, Node) and isinstance(x, Node)
-    yield (matrix, 0), (node, dim)
-    yield (matrix, 1), (x, dim)
-    yield from (((x, other), (node, other)) for other in range(result.dim()) if other != dim)
-
-
-def _selected_dim(node: Node) -> int:
-    dim, result = node.args[2 if node.target is product_along else 3], described_tensor(node)
-    assert isinstance(dim, int) and result is not None
-    return dim % result.dim()
-
-
-def _aligned(operand: Node, node: Node, result: Tensor) -> Iterator[tuple[Slot, Slot]]:
-    described = described_tensor(operand)
-    assert described is not None
-    more = result.dim() - described.dim()
-    for dim, extent in enumerate(described.shape):
-        if extent == result.shape[dim + more]:
-            yield (operand, dim), (node, dim + more)
-
-
 def _reshape_pairs(operand: Node, node: Node, result: Tensor) -> Iterator[tuple[Slot, Slot]]:
-    """Yield the dimensions that a reshape leaves whole, as pairs: both their extents and the products of the extents before them
-    are equal."""
-    described = described_tensor(operand)
-    assert described is not None
+    """Yield the dimensions that a reshape leaves whole: their extents and the products of the extents before them are equal."""
+    shape = described(operand).shape
     places = {(prod(result.shape[:dim]), extent): dim for dim, extent in enumerate(result.shape)}
-    for dim, extent in enumerate(described.shape):
-        if (prod(described.shape[:dim]), extent) in places:
-            yield (operand, dim), (node, places[prod(described.shape[:dim]), extent])
+    for dim, extent in enumerate(shape):
+        if (prod(shape[:dim]), extent) in places:
+            yield (operand, dim), (node, places[prod(shape[:dim]), extent])
 
 
 def _sum_pairs(operand: Node, node: Node) -> Iterator[tuple[Slot, Slot]]:
-    described = described_tensor(operand)
-    assert described is not None and isinstance(node.args[1], list)
-    over = {dim % described.dim() for dim in node.args[1] if isinstance(dim, int)}
-    keep = bool(node.args[2]) if len(node.args) > 2 else bool(node.kwargs.get("keepdim", False))
-    kept = [dim for dim in range(described.dim()) if keep or dim not in over]
+    rank = described(operand).dim()
+    assert isinstance(node.args[1], list)
+    over = {dim % rank for dim in node.args[1] if isinstance(dim, int)}
+    keep = node.args[2] if len(node.args) > 2 else node.kwargs.get("keepdim", False)
+    kept = [dim for dim in range(rank) if keep or dim not in over]
     yield from (((operand, dim), (node, place)) for place, dim in enumerate(kept) if dim not in over)
+
+
+def scores_of_softmax(division: Node) -> tuple[Node, Node] | None:
+    """Return the scores whose softmax over the edges of each target the node `division` computes, as graph networks write it, and the
+    selection that adds up the exponentials. None for others.
+
+        maximum = scatter_max(scores, target)
+        exponentials = exp(scores - maximum[target])
+        weights = exponentials / (scatter_sum(exponentials, target) + 1e-16)[target]
+
+    The small number keeps a sum that is at least 1 as it is, since the largest exponential of each target is 1. It is there for targets
+    without edges, which have no weights to be divided. Where the edges come from a sparse matrix, the maximum of a target without edges is
+    minus infinity and is replaced by a zero, `where(isinf(maximum), 0, maximum)`, which no edge reads: scores are finite numbers.
+    """
+    exponentials, divisor = _operands(division, "div")
+    (shifted,) = _operands(exponentials, "exp")[:1]
+    scores, subtracted = _operands(shifted, "sub")
+    total, maximum = _without_guard(_gathered(divisor)), _finite(_gathered(subtracted))
+    if scores is None or divisor is None or subtracted is None or total is None or maximum is None:
+        return None
+    if total.target is not product_along or total.args[1] is not exponentials:
+        return None
+    if maximum.target is not extreme_along or not maximum.args[5] or _plain(maximum.args[2]) is not _plain(scores):
+        return None
+    selection = total.args[0]
+    same_edges = divisor.args[0] is subtracted.args[0] and selection is maximum.args[0]
+    return (scores, selection) if same_edges and isinstance(selection, Node) else None
+
+
+def _operands(node: object, name: str) -> tuple[Node | None, Node | None]:
+    """Return the first two operands of an operator of this name that are values. Return None for an operand that is no value, and
+    for both operands of any other node."""
+    if not isinstance(node, Node) or node.op != "call_function" or fx_origin.short_name(node.target).rstrip("_") != name:
+        return None, None
+    first, second = (*node.args, None, None)[:2]
+    return (first if isinstance(first, Node) else None), (second if isinstance(second, Node) else None)
+
+
+def _plain(node: object) -> object:
+    operand, _ = _operands(node, "detach")
+    return node if operand is None else _plain(operand)
+
+
+def _gathered(node: Node | None) -> Node | None:
+    """Return the operand whose rows the gather `node` takes, or None if the node is no gather."""
+    if node is not None and node.target is product_along and isinstance(node.args[1], Node):
+        return node.args[1]
+    return None
+
+
+def _finite(node: Node | None) -> Node | None:
+    """Return the operand of a node that replaces infinities by 0, or the node itself if it does not."""
+    condition, *_ = _operands(node, "where")
+    tested, _ = _operands(condition, "isinf")
+    if node is None or tested is None:
+        return node
+    return tested if node.args[1] == 0 and node.args[2] is tested else node
+
+
+def _without_guard(node: Node | None) -> Node | None:
+    operand, _ = _operands(node, "add")
+    if node is None or operand is None:
+        return node
+    guard = node.args[1]
+    return operand if isinstance(guard, float) and 0 <= guard <= _LARGEST_GUARD else node

@@ -12,8 +12,7 @@ import torch
 from torch import Tensor
 from torch.fx import Node
 
-from fuseflow.frontend.positions.known_positions import Handler
-from fuseflow.frontend.positions.selections import Selections, described, named
+from fuseflow.frontend.positions.selections import Call, Handler, described
 
 aten = torch.ops.aten
 _NONE, _MEAN = 0, 1
@@ -74,14 +73,13 @@ LOSS_DECOMPOSITIONS: dict[object, tuple[str, Callable[..., Any]]] = {
 """Operators that become several Einsums, with the prefix of their names."""
 
 
-def _cross_entropy(selections: Selections, node: Node, x: Node, *others: Any) -> Node | None:
-    logarithms = selections.computed(node, aten.log_softmax.int, (x, min(1, described(x).dim() - 1)))
-    return _picked(selections, node, logarithms, *others)
+def _cross_entropy(call: Call, x: Node, *others: Any) -> Node | None:
+    logarithms = call.computed(aten.log_softmax.int, x, min(1, described(x).dim() - 1))
+    return _picked(call, logarithms, *others)
 
 
 def _picked(
-    selections: Selections,
-    node: Node,
+    call: Call,
     logarithms: Node,
     target: Any,
     weight: Any = None,
@@ -94,13 +92,16 @@ def _picked(
     if described(target).is_floating_point():
         return None
     if described(logarithms).dim() > 2:  # a picture of classes is a batch of pixels
-        logarithms = selections.computed(node, _classes_last, (logarithms,))
-    classes, shaped = selections.known(target), described(logarithms)
-    weights = torch.ones(shaped.shape[-1]) if weight is None else _numbers(selections, weight)
-    if weights is None:
-        return None
+        logarithms = call.computed(_classes_last, logarithms)
+    classes, shaped = call.selections.known(target), described(logarithms)
+    weights = torch.ones(shaped.shape[-1])
+    if weight is not None:
+        argument = call.selections.traced.arguments.get(weight)
+        if argument is None or argument.tensor.is_meta:
+            return None
+        weights = argument.tensor
     if classes is None:
-        return None if smoothing else _picked_by_data(selections, node, logarithms, target, weights, reduction, ignored)
+        return None if smoothing else _picked_by_data(call, logarithms, target, weights, reduction, ignored)
     classes = classes.reshape(-1)
     rows = (classes != ignored).nonzero().reshape(-1)
     values = -weights[classes[rows]].to(shaped.dtype)
@@ -112,13 +113,13 @@ def _picked(
         columns = torch.cat((columns, torch.arange(width).repeat(len(rows))))
         shared = -weights.to(shaped.dtype).repeat(len(rows)) * smoothing / width / total
         entries = torch.cat((entries, shared))
-    matrix = selections.matrix(places, columns, entries, (count, width), named(node, "target"))
-    logarithms = selections.computed(node, aten.reshape.default, (logarithms, [count, -1]))
-    products = selections.computed(node, aten.mul.Tensor, (matrix, logarithms))
+    matrix = call.matrix(places, columns, entries, (count, width), "target")
+    logarithms = call.computed(aten.reshape.default, logarithms, [count, -1])
+    products = call.computed(aten.mul.Tensor, matrix, logarithms)
     if reduction == _NONE:
-        summed = selections.computed(node, aten.sum.dim_IntList, (products, [1]))
-        return selections.computed(node, aten.reshape.default, (summed, list(described(node).shape)))
-    return selections.computed(node, aten.sum.default, (products,))
+        summed = call.computed(aten.sum.dim_IntList, products, [1])
+        return call.computed(aten.reshape.default, summed, list(described(call.node).shape))
+    return call.computed(aten.sum.default, products)
 
 
 def _classes_last(x: Tensor) -> Tensor:
@@ -126,15 +127,13 @@ def _classes_last(x: Tensor) -> Tensor:
     return x.movedim(1, -1).reshape(-1, x.shape[1])
 
 
-def _picked_by_data(
-    selections: Selections, node: Node, logarithms: Node, target: Node, weights: Tensor, reduction: int, ignored: int
-) -> Node:
+def _picked_by_data(call: Call, logarithms: Node, target: Node, weights: Tensor, reduction: int, ignored: int) -> Node:
     """Return the loss where the classes are data. One that is ignored has the weight 0, if it is a class at all."""
     classes = torch.arange(len(weights))
     counted = torch.where(classes == ignored, 0, weights).to(described(logarithms).dtype)
-    places = selections.counted(len(weights), described(target).dtype, named(node, "places"))
-    weight = selections.argument(named(node, "weight"), counted)
-    return selections.computed(node, picked_loss, (logarithms, target, places, weight, reduction))
+    places = call.counted(len(weights), described(target).dtype)
+    weight = call.argument("weight", counted)
+    return call.computed(picked_loss, logarithms, target, places, weight, reduction)
 
 
 def picked_loss(logarithms: Tensor, target: Tensor, places: Tensor, weight: Tensor, reduction: int) -> Tensor:
@@ -145,12 +144,6 @@ def picked_loss(logarithms: Tensor, target: Tensor, places: Tensor, weight: Tens
     if reduction == _NONE:
         return losses.reshape(target.shape)
     return losses.sum() / weights.sum() if reduction == _MEAN else losses.sum()
-
-
-def _numbers(selections: Selections, node: Node) -> Tensor | None:
-    """Return the numbers of an argument that the user gave, or None for a computed value."""
-    argument = selections.traced.arguments.get(node)
-    return None if argument is None or argument.tensor.is_meta else argument.tensor
 
 
 LOSSES: dict[str, Handler] = {"cross_entropy_loss": _cross_entropy, "nll_loss": _picked, "nll_loss_nd": _picked}

@@ -7,8 +7,7 @@ import torch
 from torch import Tensor
 from torch.fx import Node
 
-from fuseflow.frontend.positions.known_positions import Handler
-from fuseflow.frontend.positions.selections import EXTREMES, Selections, described, named
+from fuseflow.frontend.positions.selections import EXTREMES, Call, Handler, Selections, described
 
 
 def extreme_of_row(a: Tensor, pattern: Tensor, empty: Tensor, x: Tensor, largest: bool) -> Tensor:
@@ -25,19 +24,19 @@ def mean_of_row(a: Tensor, degrees: Tensor, x: Tensor) -> Tensor:
     return torch.mm(a, x) / degrees.unsqueeze(-1)
 
 
-def _reduced_product(selections: Selections, node: Node, a: Node, x: Node, reduce: str = "sum") -> Node | None:
+def _reduced_product(call: Call, a: Node, x: Node, reduce: str = "sum") -> Node | None:
     if reduce not in (*EXTREMES, "mean"):
         return None
-    pattern = selections.pattern(a)
+    pattern = call.selections.pattern(a)
     if pattern is None:
         return None
-    stored = selections.tensor_of(pattern).crow_indices().diff()
+    stored = call.selections.tensor_of(pattern).crow_indices().diff()
     if reduce == "mean":
-        degrees = selections.argument(named(node, "degrees"), stored.clamp(min=1).to(described(x).dtype))
-        return selections.computed(node, mean_of_row, (a, degrees, x))
-    empty = selections.argument(named(node, "empty"), (stored == 0).to(torch.int32))
-    result = selections.computed(node, extreme_of_row, (a, pattern, empty, x, EXTREMES[reduce] == "max"))
-    assert described(result).shape == described(node).shape
+        degrees = call.argument("degrees", stored.clamp(min=1).to(described(x).dtype))
+        return call.computed(mean_of_row, a, degrees, x)
+    empty = call.argument("empty", (stored == 0).to(torch.int32))
+    result = call.computed(extreme_of_row, a, pattern, empty, x, EXTREMES[reduce] == "max")
+    assert described(result).shape == described(call.node).shape
     return result
 
 
@@ -52,28 +51,23 @@ def sampled_elements(pattern: Tensor, x: Tensor) -> Tensor:
     return torch.where(pattern, x, 0.0)
 
 
-def _sampled_product(
-    selections: Selections, node: Node, s: Node, a: Node, b: Node, *, beta: float = 1.0, alpha: float = 1.0
-) -> Node | None:
-    pattern = _needed_pattern(selections, s)
-    if pattern is None:
-        return None
-    return selections.computed(node, sampled_product, (pattern, s, a, b, beta, alpha))
+def _sampled_product(call: Call, s: Node, a: Node, b: Node, *, beta: float = 1.0, alpha: float = 1.0) -> Node | None:
+    pattern = _needed_pattern(call.selections, s)
+    return None if pattern is None else call.computed(sampled_product, pattern, s, a, b, beta, alpha)
 
 
-def _sampled_elements(selections: Selections, node: Node, x: Node, mask: Node) -> Node | None:
-    pattern = _needed_pattern(selections, mask)
-    return None if pattern is None else selections.computed(node, sampled_elements, (pattern, x))
+def _sampled_elements(call: Call, x: Node, mask: Node) -> Node | None:
+    pattern = _needed_pattern(call.selections, mask)
+    return None if pattern is None else call.computed(sampled_elements, pattern, x)
 
 
 def _needed_pattern(selections: Selections, sparse: Node) -> Node | None:
     """Return the pattern of a sparse matrix that may store zeros. None if it stores none, or if the pattern is not known."""
     argument = selections.traced.arguments.get(sparse)
-    if (
-        argument is not None
-        and (argument.tensor.coalesce() if argument.tensor.layout == torch.sparse_coo else argument.tensor).values().all()
-    ):
-        return None
+    if argument is not None:
+        tensor = argument.tensor.coalesce() if argument.tensor.layout == torch.sparse_coo else argument.tensor
+        if tensor.values().all():
+            return None
     return selections.pattern(sparse)
 
 

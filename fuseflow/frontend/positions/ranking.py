@@ -18,8 +18,8 @@ import torch
 from torch import Tensor
 from torch.fx import Node
 
-from fuseflow.frontend.positions.known_positions import Handler
-from fuseflow.frontend.positions.selections import Selections, described, first_operand, named
+from fuseflow.frontend.positions.gathers import nothing_of
+from fuseflow.frontend.positions.selections import Call, Handler, described, first_operand
 from fuseflow.frontend.trace import fx_origin
 from fuseflow.frontend.trace.constant_folding import node_values
 from fuseflow.frontend.trace.tracing import Trace
@@ -45,8 +45,7 @@ def ranked_along(
         wanted = torch.where(numbers < x.shape[-1], numbers, wanted)
     chosen = rank.unsqueeze(-2) == wanted.unsqueeze(-1)
     ranked = x.unsqueeze(-2) if positions is None else positions
-    nothing = 0.0 if ranked.is_floating_point() else 0
-    return torch.where(chosen, ranked, nothing).sum(-1, dtype=ranked.dtype).movedim(-1, dim)
+    return torch.where(chosen, ranked, nothing_of(ranked)).sum(-1, dtype=ranked.dtype).movedim(-1, dim)
 
 
 def _comparable(x: Tensor, is_greatest: bool) -> Tensor:
@@ -60,36 +59,25 @@ def _comparable(x: Tensor, is_greatest: bool) -> Tensor:
 
 
 def _ranking(
-    selections: Selections,
-    node: Node,
-    dim: int,
-    count: int,
-    largest: bool,
-    wanted: tuple[str, ...],
-    keep: bool = True,
-    of: Node | None = None,
-    nan: Nan = "greatest",
+    call: Call, x: Node, dim: int, count: int, largest: bool, wanted: tuple[str, ...], keep: bool = True, nan: Nan = "greatest"
 ) -> dict[str, Node]:
     """Return the nodes of the `wanted` results: the values, the positions or both. There are none if no ranking has an Einsum form. With
-    `keep` False the dimension, which has one element left, vanishes. The ranked tensor is the operand of the node, or `of`."""
-    x = of or first_operand(node)
+    `keep` False the dimension, which has one element left, vanishes."""
     shaped = described(x)
     if shaped.dtype == torch.bool or shaped.dim() == 0:
         return {}
     dim %= shaped.dim()
     extent = shaped.shape[dim]
     counts = shaped.dtype if shaped.is_floating_point() else torch.float32
-    before = selections.argument(named(node, "before"), torch.ones(extent, extent, dtype=counts).tril(-1))
-    places = selections.counted(extent, counts, named(node, "places"))
+    before = call.argument("before", torch.ones(extent, extent, dtype=counts).tril(-1))
+    places = call.counted(extent, counts)
     shape = (*shaped.shape[:dim], count, *shaped.shape[dim + 1 :])
     nodes: dict[str, Node] = {}
     for what in wanted:
-        positions = selections.counted(extent, torch.int64, named(node, "positions")) if what == "positions" else None
+        positions = call.counted(extent, name="positions") if what == "positions" else None
         value = torch.empty(shape, dtype=shaped.dtype if positions is None else torch.int64, device="meta")
-        args = (x, before, places, positions, dim, count, largest, nan)
-        ranked = selections.valued(node, value, ranked_along, args)
-        squeeze = torch.ops.aten.squeeze.dim
-        nodes[what] = ranked if keep else selections.valued(node, value.squeeze(dim), squeeze, (ranked, dim))
+        ranked = call.valued(value, ranked_along, x, before, places, positions, dim, count, largest, nan)
+        nodes[what] = ranked if keep else call.computed(torch.ops.aten.squeeze.dim, ranked, dim)
     return nodes
 
 
@@ -110,66 +98,63 @@ def _put(node: Node, ranking: dict[str, Node]) -> None:
             user.replace_all_uses_with(ranking[_RESULTS[position]])
 
 
-def _topk(selections: Selections, node: Node, x: Node, k: int, dim: int = -1, largest: bool = True, *_: Any) -> Node | None:
-    _put(node, _ranking(selections, node, dim, k, largest, _wanted(node)))
+def _topk(call: Call, x: Node, k: int, dim: int = -1, largest: bool = True, *_: Any) -> Node | None:
+    _put(call.node, _ranking(call, x, dim, k, largest, _wanted(call.node)))
     return None
 
 
-def _sort(selections: Selections, node: Node, x: Node, dim: int = -1, descending: bool = False, **_: Any) -> Node | None:
+def _sort(call: Call, x: Node, dim: int = -1, descending: bool = False, **_: Any) -> Node | None:
     extent = described(x).shape[dim]
-    if "argsort" in str(node.target):
-        return _ranking(selections, node, dim, extent, descending, ("positions",)).get("positions")
-    _put(node, _ranking(selections, node, dim, extent, descending, _wanted(node)))
+    if "argsort" in str(call.node.target):
+        return _ranking(call, x, dim, extent, descending, ("positions",)).get("positions")
+    _put(call.node, _ranking(call, x, dim, extent, descending, _wanted(call.node)))
     return None
 
 
-def _extreme(selections: Selections, node: Node, x: Node, dim: object = None, keep: bool = False) -> Node | None:
+def _extreme(call: Call, x: Node, dim: object = None, keep: bool = False) -> Node | None:
     """Return the replacement of `max(x, dim)` with its positions, or of `argmax(x, dim)`; with `keep`, the dimension stays."""
-    name = fx_origin.short_name(node.target)
+    name = fx_origin.short_name(call.node.target)
     largest = "max" in name
     nan: Nan = "greatest" if largest else "least"
     if dim is None and name.startswith("arg") and not keep:
-        flat = selections.computed(node, torch.ops.aten.reshape.default, (x, [-1]))
-        return _ranking(selections, node, 0, 1, largest, ("positions",), False, flat, nan).get("positions")
+        flat = call.computed(torch.ops.aten.reshape.default, x, [-1])
+        return _ranking(call, flat, 0, 1, largest, ("positions",), False, nan).get("positions")
     if not isinstance(dim, int):
         return None
     if name.startswith("arg"):
-        return _ranking(selections, node, dim, 1, largest, ("positions",), keep, nan=nan).get("positions")
-    if "positions" in _wanted(node):  # a maximum alone has an Einsum form
-        _put(node, _ranking(selections, node, dim, 1, largest, _wanted(node), keep, nan=nan))
+        return _ranking(call, x, dim, 1, largest, ("positions",), keep, nan).get("positions")
+    if "positions" in _wanted(call.node):  # a maximum alone has an Einsum form
+        _put(call.node, _ranking(call, x, dim, 1, largest, _wanted(call.node), keep, nan))
     return None
 
 
-def _median(selections: Selections, node: Node, x: Node, dim: int | None = None, keep: bool = False) -> Node | None:
+def _median(call: Call, x: Node, dim: int | None = None, keep: bool = False) -> Node | None:
     """Return the replacement of `median(x, dim)`, which is the lower one of two middle elements."""
     if dim is None or not described(x).dim():
         return None
-    return _kth_value(selections, node, x, (described(x).shape[dim] + 1) // 2, dim, keep, "any")
+    return _kth_value(call, x, (described(x).shape[dim] + 1) // 2, dim, keep, "any")
 
 
-def _kth_value(
-    selections: Selections, node: Node, x: Node, k: int, dim: int = -1, keep: bool = False, nan: Nan = "greatest"
-) -> Node | None:
+def _kth_value(call: Call, x: Node, k: int, dim: int = -1, keep: bool = False, nan: Nan = "greatest") -> Node | None:
     if described(x).dim():
-        ranking = _ranking(selections, node, dim, k, False, _wanted(node), True, nan=nan)
-        _put(node, {what: _taken(selections, node, ranked, dim, k - 1, keep) for what, ranked in ranking.items()})
+        ranking = _ranking(call, x, dim, k, False, _wanted(call.node), nan=nan)
+        for what, ranked in ranking.items():
+            last = call.computed(torch.ops.aten.slice.Tensor, ranked, dim, k - 1, k)
+            ranking[what] = last if keep else call.computed(torch.ops.aten.squeeze.dim, last, dim)
+        _put(call.node, ranking)
     return None
 
 
-def _taken(selections: Selections, node: Node, ranked: Node, dim: int, position: int, keep: bool) -> Node:
-    last = selections.computed(node, torch.ops.aten.slice.Tensor, (ranked, dim, position, position + 1))
-    return last if keep else selections.computed(node, torch.ops.aten.squeeze.dim, (last, dim))
-
-
-def _sorted_rows(selections: Selections, node: Node, x: Node) -> Node | None:
+def _sorted_rows(call: Call, x: Node) -> Node | None:
     extent = described(x).shape[0] if described(x).dim() else 0
-    return _ranking(selections, node, 0, extent, False, ("values",)).get("values") if extent else None
+    return _ranking(call, x, 0, extent, False, ("values",)).get("values") if extent else None
 
 
 def tie_notices(traced: Trace) -> list[str]:
     """Return a notice if the model reads positions of `topk` that differ from those of PyTorch: on the sample inputs, it chooses
     other ones of equal elements."""
-    wanted = [node for node in traced.graph_module.graph.nodes if node.op == "call_function" and _reads_positions(node)]
+    calls = [node for node in traced.graph_module.graph.nodes if node.op == "call_function"]
+    wanted = [node for node in calls if fx_origin.short_name(node.target) == "topk" and "positions" in _wanted(node)]
     operands = [first_operand(node) for node in wanted]
     values = node_values(traced, [*wanted, *operands]) if wanted else {}
     different = sum(_differing(values[x], values[node][1], *node.args[2:4]) for node, x in zip(wanted, operands, strict=True))
@@ -180,10 +165,6 @@ def tie_notices(traced: Trace) -> list[str]:
         f"of equal elements, `topk` takes the first ones, and PyTorch, which states no order, takes others: in {places} of this sample "
         "positions differ, and values do not"
     ]
-
-
-def _reads_positions(node: Node) -> bool:
-    return fx_origin.short_name(node.target) == "topk" and "positions" in _wanted(node)
 
 
 def _differing(x: Tensor, positions: Tensor, dim: Any = -1, largest: Any = True) -> int:
@@ -197,11 +178,7 @@ RANKINGS: dict[str, Handler] = {
     "kthvalue": _kth_value,
     "msort": _sorted_rows,
     "topk": _topk,
-    "sort": _sort,
-    "argsort": _sort,
-    "argmax": _extreme,
-    "argmin": _extreme,
-    "max": _extreme,
-    "min": _extreme,
+    **dict.fromkeys(("sort", "argsort"), _sort),
+    **dict.fromkeys(("argmax", "argmin", "max", "min"), _extreme),
 }
 """The replacement of each operator, by its name."""

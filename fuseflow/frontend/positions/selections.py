@@ -11,7 +11,7 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeAlias
 
 import torch
 from torch import Tensor
@@ -24,8 +24,12 @@ from fuseflow.frontend.trace import fx_origin
 from fuseflow.frontend.trace.aten_operators import PATTERN_KEEPING
 from fuseflow.frontend.trace.constant_folding import node_values
 from fuseflow.frontend.trace.dependence import Dependence, described_tensor
+from fuseflow.frontend.trace.fx_origin import named
 from fuseflow.frontend.trace.tracing import Trace
 
+Handler: TypeAlias = Callable[..., Node | None]
+"""Returns the replacement of a call of an operator, from the `Call` and its arguments as the operator takes them, or None where the call is
+left as it is, to be refused with its reason."""
 EXTREMES = {"amax": "max", "max": "max", "amin": "min", "min": "min"}
 _WITH_SELF = {
     "max": (torch.ops.aten.maximum.default, None),
@@ -34,7 +38,8 @@ _WITH_SELF = {
 }
 """By reduction: the operator that combines the value of a row with the entries that go to it, and the value for a row without
 entries; None keeps the value."""
-_SUMS = {"sum": "sum", "add": "sum", "mean": "mean"}
+_ENTRIES = (torch.sparse_csr, torch.sparse_csc, torch.sparse_coo)
+"""The layouts that store single entries."""
 
 
 @dataclass(slots=True)
@@ -51,7 +56,7 @@ class Selections:
 
     def computed(self, origin: Node, function: Callable[..., Any], args: tuple[Any, ...], **kwargs: Any) -> Node:
         """Add a call of a function of tensors, with the module path and the line of the node `origin`."""
-        given, options = map_arg((args, kwargs), lambda node: _on_no_device(described(node)))
+        given, options = map_arg((args, kwargs), _without_numbers)
         return self.valued(origin, function(*given, **options), function, args, **kwargs)
 
     def valued(self, origin: Node, value: Any, target: Any, args: tuple[Any, ...], **kwargs: Any) -> Node:
@@ -68,11 +73,10 @@ class Selections:
         are the places of its entries."""
         if not isinstance(node, Node):
             return None
-        dependence = self.dependences.get(node)
-        if dependence == "structure" or (dependence == "pattern" and _is_integer(node)):
-            value = node_values(self.traced, [node])[node]
-            return value if isinstance(value, Tensor) else None
-        return None
+        dependence, tensor = self.dependences.get(node), described_tensor(node)
+        is_place = dependence == "pattern" and tensor is not None and tensor.dtype in (torch.int32, torch.int64)
+        value = node_values(self.traced, [node])[node] if dependence == "structure" or is_place else None
+        return value if isinstance(value, Tensor) else None
 
     def argument(self, name: str, tensor: Tensor) -> Node:
         """Return a new argument, which has this name or a name like it."""
@@ -96,14 +100,12 @@ class Selections:
             self._nodes[key] = self.argument(name, torch.arange(extent, dtype=dtype))
         return self._nodes[key]
 
-    def mask(self, values: Tensor, name: str) -> Node:
-        """Return an argument that is a matrix of truth values and stores only the true ones."""
-        return self.argument(name, values.to_sparse_csr())
-
     def pattern(self, node: Node) -> Node | None:
         """Return an argument that is true where a sparse matrix stores an entry, or None if that is not known. It is known for a
         matrix that the user gave, and for results of entrywise operators on it."""
-        while node.op == "call_function" and _keeps_pattern(node):
+        while node.op == "call_function" and len(node.all_input_nodes) == 1:
+            if fx_origin.short_name(node.target).removesuffix("_") not in PATTERN_KEEPING:
+                return None
             node = node.all_input_nodes[0]
         argument = self.traced.arguments.get(node)
         if argument is None or argument.tensor.layout not in _ENTRIES or argument.tensor.dim() != 2:
@@ -117,74 +119,135 @@ class Selections:
         return self.traced.arguments[node].tensor
 
 
-_ENTRIES = (torch.sparse_csr, torch.sparse_csc, torch.sparse_coo)
-"""The layouts that store single entries."""
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A call of an operator, `node`, that is replaced. What is added for it has the module path and the line of the call."""
+
+    selections: Selections
+    node: Node
+
+    def computed(self, function: Callable[..., Any], *args: Any, **kwargs: Any) -> Node:
+        """Add a call of a function of tensors."""
+        return self.selections.computed(self.node, function, args, **kwargs)
+
+    def valued(self, value: Any, target: Any, *args: Any, **kwargs: Any) -> Node:
+        """Add a call whose result is described by `value`."""
+        return self.selections.valued(self.node, value, target, args, **kwargs)
+
+    def argument(self, name: str, tensor: Tensor) -> Node:
+        """Return a new argument, whose name begins with the module path."""
+        return self.selections.argument(named(self.node, name), tensor)
+
+    def matrix(self, rows: Tensor, columns: Tensor, values: Tensor, shape: tuple[int, int], name: str) -> Node:
+        """Return an argument that is a CSR matrix of the given entries. Entries at one place are added up."""
+        return self.selections.matrix(rows, columns, values, shape, named(self.node, name))
+
+    def counted(self, extent: int, dtype: torch.dtype = torch.int64, name: str = "places") -> Node:
+        """Return an argument that has the numbers from 0 to `extent` - 1."""
+        return self.selections.counted(extent, dtype, named(self.node, name))
+
+    def mask(self, values: Tensor, name: str) -> Node:
+        """Return an argument that is a matrix of truth values and stores only the true ones."""
+        return self.argument(name, values.to_sparse_csr())
+
+    def gathered(self, x: Node, dim: int, positions: Tensor) -> Node:
+        """Return a node that takes rows of `x` at known positions (a vector) along `dim`."""
+        shaped = described(x)
+        extent = shaped.shape[dim]
+        positions = torch.where(positions < 0, positions + extent, positions).to(torch.int64)
+        ones = torch.ones(len(positions), dtype=shaped.dtype)
+        matrix = self.matrix(torch.arange(len(positions)), positions, ones, (len(positions), extent), "gather")
+        return self.computed(product_along, matrix, x, dim)
+
+    def scattered(self, source: Node, dim: int, positions: Tensor, rows: int, mean: bool) -> Node:
+        """Return a node that adds up (or averages, with `mean`) the entries of `source` along `dim` that go to the same one of `rows`
+        rows: `positions` are the rows."""
+        values = torch.ones(len(positions), dtype=described(source).dtype)
+        if mean:
+            values /= torch.bincount(positions, minlength=rows)[positions].to(values.dtype)
+        edges = torch.arange(len(positions))
+        propagated = self._propagated(source, dim, (positions, edges, values), rows)
+        if propagated is not None:
+            return propagated
+        matrix = self.matrix(positions, edges, values, (rows, len(positions)), "scatter")
+        return self.computed(product_along, matrix, source, dim)
+
+    def _propagated(self, source: Node, dim: int, entries: tuple[Tensor, Tensor, Tensor], rows: int) -> Node | None:
+        """Return one product in place of a gather, a weighting by known numbers, and the scatter that follows. Return None if the
+        operators are others. `entries` are the row, the column and the number of each entry that is scattered."""
+        positions, edges, values = entries
+        while _is_only_read_by_one(source) and fx_origin.short_name(source.target) == "mul" and len(source.args) == 2:
+            weighted = _known_weights(self.selections, source, dim)
+            if weighted is None:
+                return None
+            source, weights = weighted
+            values = values * weights[edges].to(values.dtype)
+        if source.target is not product_along or not _is_only_read_by_one(source) or source.args[2] != dim:
+            return None
+        matrix, x, _ = source.args
+        assert isinstance(matrix, Node) and isinstance(x, Node)
+        taken = torch.Tensor.to_sparse(self.selections.tensor_of(matrix))
+        scattered = torch.sparse_coo_tensor(torch.stack((positions, edges)), values, (rows, taken.shape[0]))
+        wide = torch.promote_types(values.dtype, torch.float32)  # PyTorch multiplies no sparse matrices of 16-bit floats
+        composed = torch.sparse.mm(scattered.to(wide).coalesce(), taken.to(wide)).coalesce()
+        (to, origin), numbers = composed.indices(), composed.values().to(values.dtype)
+        adjacency = self.matrix(to, origin, numbers, (rows, taken.shape[1]), "adjacency")
+        return self.computed(product_along, adjacency, x, dim)
+
+    def combined(self, base: Node, dim: int, positions: Tensor, source: Node, reduce: str, include_self: bool) -> Node | None:
+        """Return `base` after the entries of `source` along `dim` were combined with it by `reduce` at known positions; without
+        `include_self`, `base` counts only where no entry goes. None for a reduction that cannot be replaced."""
+        shaped, zero = described(base), is_zero(base)
+        if reduce == "overwrite":
+            return self._overwritten(base, dim, positions, source)
+        if reduce in EXTREMES or reduce == "prod":
+            kind, places = EXTREMES.get(reduce, reduce), (dim, positions, shaped.shape[dim])
+            if not include_self:
+                return self.reduced(places, source, kind, 0.0 if zero else base)
+            combination, neutral = _WITH_SELF[kind]
+            result = self.reduced(places, source, kind, base if neutral is None else neutral)
+            return self.computed(combination, base, result)
+        if reduce not in ("sum", "add", "mean") or (reduce == "mean" and include_self) or not (zero or include_self):
+            return None
+        result = self.scattered(source, dim, positions, shaped.shape[dim], reduce == "mean")
+        return result if zero else self.computed(torch.ops.aten.add.Tensor, base, result)
+
+    def _overwritten(self, base: Node, dim: int, positions: Tensor, source: Node) -> Node | None:
+        rows = described(base).shape[dim]
+        counts = torch.bincount(positions, minlength=rows)
+        if bool((counts > 1).any()):  # which of several is written is not determined
+            return None
+        written = self.scattered(source, dim, positions, rows, False)
+        if is_zero(base):
+            return written
+        hit = self.argument("written", (counts > 0).to(torch.int32))
+        return self.computed(overwrite_along, hit, written, base, dim)
+
+    def reduced(self, places: tuple[int, Tensor, int], source: Node, kind: str, start: Node | float) -> Node:
+        """Return a node with the largest (`max`), the smallest (`min`) or the product (`prod`) of the entries of `source` that go to the
+        same row, and `start` where none goes. `places` are the dimension of the rows, the row of each entry, and how many rows there
+        are."""
+        dim, positions, rows = places
+        ones = torch.ones(len(positions), dtype=described(source).dtype)
+        matrix = self.matrix(positions, torch.arange(len(positions)), ones, (rows, len(positions)), "scatter")
+        empty = self.argument("empty", (torch.bincount(positions, minlength=rows) == 0).to(torch.int32))
+        if kind == "prod":
+            return self.computed(multiplied_along, matrix, empty, source, dim, start)
+        return self.computed(extreme_along, matrix, empty, source, dim, start, kind == "max")
+
+    def reshaped(self, value: Node, shape: Sequence[int]) -> Node:
+        if tuple(described(value).shape) == tuple(shape):
+            return value
+        return self.computed(torch.ops.aten.reshape.default, value, list(shape))
 
 
-def _keeps_pattern(node: Node) -> bool:
-    return fx_origin.short_name(node.target).removesuffix("_") in PATTERN_KEEPING and len(node.all_input_nodes) == 1
-
-
-def _on_no_device(tensor: Tensor) -> Tensor:
+def _without_numbers(node: Node) -> Tensor:
+    tensor = described(node)
     return torch.empty(tuple(tensor.shape), dtype=tensor.dtype, device="meta")
-
-
-def _is_integer(node: Node) -> bool:
-    tensor = described_tensor(node)
-    return tensor is not None and tensor.dtype in (torch.int32, torch.int64)
 
 
 def _content(matrix: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     return matrix.crow_indices(), matrix.col_indices(), matrix.values()
-
-
-def gathered(selections: Selections, node: Node, x: Node, dim: int, positions: Tensor) -> Node:
-    """Return a node that takes rows of `x` at known positions (a vector) along `dim`."""
-    shaped = described(x)
-    extent = shaped.shape[dim]
-    positions = torch.where(positions < 0, positions + extent, positions).to(torch.int64)
-    ones = torch.ones(len(positions), dtype=shaped.dtype)
-    matrix = selections.matrix(torch.arange(len(positions)), positions, ones, (len(positions), extent), named(node, "gather"))
-    return selections.computed(node, product_along, (matrix, x, dim))
-
-
-def scattered(selections: Selections, node: Node, source: Node, dim: int, positions: Tensor, rows: int, mean: bool) -> Node:
-    """Return a node that adds up (or averages, with `mean`) the entries of `source` along `dim` that go to the same one of `rows`
-    rows: `positions` are the rows."""
-    values = torch.ones(len(positions), dtype=described(source).dtype)
-    if mean:
-        values /= torch.bincount(positions, minlength=rows)[positions].to(values.dtype)
-    edges = torch.arange(len(positions))
-    propagated = _propagated(selections, node, source, dim, (positions, edges, values), rows)
-    if propagated is not None:
-        return propagated
-    matrix = selections.matrix(positions, edges, values, (rows, len(positions)), named(node, "scatter"))
-    return selections.computed(node, product_along, (matrix, source, dim))
-
-
-def _propagated(
-    selections: Selections, node: Node, source: Node, dim: int, entries: tuple[Tensor, Tensor, Tensor], rows: int
-) -> Node | None:
-    """Return one product in place of a gather, a weighting by known numbers, and the scatter that follows. Return None if the
-    operators are others. `entries` are the row, the column and the number of each entry that is scattered."""
-    positions, edges, values = entries
-    while _is_only_read_by_one(source) and fx_origin.short_name(source.target) == "mul" and len(source.args) == 2:
-        weighted = _known_weights(selections, source, dim)
-        if weighted is None:
-            return None
-        source, weights = weighted
-        values = values * weights[edges].to(values.dtype)
-    if source.target is not product_along or not _is_only_read_by_one(source) or source.args[2] != dim:
-        return None
-    matrix, x, _ = source.args
-    assert isinstance(matrix, Node) and isinstance(x, Node)
-    taken = torch.Tensor.to_sparse(selections.tensor_of(matrix))
-    scattered = torch.sparse_coo_tensor(torch.stack((positions, edges)), values, (rows, taken.shape[0]))
-    wide = torch.promote_types(values.dtype, torch.float32)  # PyTorch multiplies no sparse matrices of 16-bit floats
-    composed = torch.sparse.mm(scattered.to(wide).coalesce(), taken.to(wide)).coalesce()
-    (to, origin), numbers = composed.indices(), composed.values().to(values.dtype)
-    adjacency = selections.matrix(to, origin, numbers, (rows, taken.shape[1]), named(node, "adjacency"))
-    return selections.computed(node, product_along, (adjacency, x, dim))
 
 
 def _known_weights(selections: Selections, product: Node, dim: int) -> tuple[Node, Tensor] | None:
@@ -198,57 +261,6 @@ def _known_weights(selections: Selections, product: Node, dim: int) -> tuple[Nod
             if known.is_floating_point() and along > 1 and known.numel() == along:
                 return data, known.reshape(-1)
     return None
-
-
-def combined(
-    selections: Selections, node: Node, base: Node, dim: int, positions: Tensor, source: Node, reduce: str, include_self: bool
-) -> Node | None:
-    """Return `base` after the entries of `source` along `dim` were combined with it by `reduce` at known positions; without
-    `include_self`, `base` counts only where no entry goes. None for a reduction that cannot be replaced."""
-    shaped, zero = described(base), is_zero(base)
-    if reduce == "overwrite":
-        return _overwritten(selections, node, base, dim, positions, source)
-    if reduce in EXTREMES or reduce == "prod":
-        kind, places = EXTREMES.get(reduce, reduce), (dim, positions, shaped.shape[dim])
-        if not include_self:
-            return reduced(selections, node, places, source, kind, 0.0 if zero else base)
-        combination, neutral = _WITH_SELF[kind]
-        result = reduced(selections, node, places, source, kind, base if neutral is None else neutral)
-        return selections.computed(node, combination, (base, result))
-    if reduce not in _SUMS or (reduce == "mean" and include_self) or not (zero or include_self):
-        return None
-    result = scattered(selections, node, source, dim, positions, shaped.shape[dim], _SUMS[reduce] == "mean")
-    return result if zero else selections.computed(node, torch.ops.aten.add.Tensor, (base, result))
-
-
-def _overwritten(selections: Selections, node: Node, base: Node, dim: int, positions: Tensor, source: Node) -> Node | None:
-    rows = described(base).shape[dim]
-    counts = torch.bincount(positions, minlength=rows)
-    if bool((counts > 1).any()):  # which of several is written is not determined
-        return None
-    written = scattered(selections, node, source, dim, positions, rows, False)
-    if is_zero(base):
-        return written
-    hit = selections.argument(named(node, "written"), (counts > 0).to(torch.int32))
-    return selections.computed(node, overwrite_along, (hit, written, base, dim))
-
-
-def reduced(
-    selections: Selections, node: Node, places: tuple[int, Tensor, int], source: Node, kind: str, start: Node | float
-) -> Node:
-    """Return a node with the largest (`max`), the smallest (`min`) or the product (`prod`) of the entries of `source` that go to the same
-    row, and `start` where none goes. `places` are the dimension of the rows, the row of each entry, and how many rows there are."""
-    dim, positions, rows = places
-    ones = torch.ones(len(positions), dtype=described(source).dtype)
-    matrix = selections.matrix(positions, torch.arange(len(positions)), ones, (rows, len(positions)), named(node, "scatter"))
-    empty = selections.argument(named(node, "empty"), (torch.bincount(positions, minlength=rows) == 0).to(torch.int32))
-    if kind == "prod":
-        return selections.computed(node, multiplied_along, (matrix, empty, source, dim, start))
-    return selections.computed(node, extreme_along, (matrix, empty, source, dim, start, kind == "max"))
-
-
-def scaled(selections: Selections, node: Node, x: Node, factor: float) -> Node:
-    return x if factor == 1 else selections.computed(node, torch.ops.aten.mul.Tensor, (x, factor))
 
 
 def described(node: Node) -> Tensor:
@@ -266,24 +278,12 @@ def same_beside(dim: int, first: Node, second: Node) -> bool:
 def is_zero(node: Node) -> bool:
     """Return whether a tensor is made of zeros, or is new memory without content, which may be zeros."""
     name = fx_origin.short_name(node.target)
-    return name in ("zeros", "zeros_like", "new_zeros", "empty", "empty_like", "new_empty") or (
-        name == "full" and bool(node.args[1] == 0)
-    )
+    fresh = ("zeros", "zeros_like", "new_zeros", "empty", "empty_like", "new_empty")
+    return name in fresh or (name == "full" and bool(node.args[1] == 0))
 
 
 def _is_only_read_by_one(node: Node) -> bool:
     return node.op == "call_function" and node.target is not operator.getitem and len(node.users) == 1
-
-
-def named(node: Node, name: str) -> str:
-    path = fx_origin.module_path(node)
-    return f"{path}.{name}" if path else name
-
-
-def reshaped(selections: Selections, origin: Node, value: Node, shape: Sequence[int]) -> Node:
-    if tuple(described(value).shape) == tuple(shape):
-        return value
-    return selections.computed(origin, torch.ops.aten.reshape.default, (value, list(shape)))
 
 
 def first_operand(node: Node) -> Node:

@@ -110,10 +110,9 @@ VIEWS = _names("""
 """Operators that return the numbers of their operand in another shape."""
 
 TRAINING_FLAGS = {
-    "dropout": ("random numbers", 2, HINT_DROPOUT),
-    "alpha_dropout": ("random numbers", 2, HINT_DROPOUT),
-    "feature_dropout": ("random numbers", 2, HINT_DROPOUT),
-    "feature_alpha_dropout": ("random numbers", 2, HINT_DROPOUT),
+    **dict.fromkeys(
+        ("dropout", "alpha_dropout", "feature_dropout", "feature_alpha_dropout"), ("random numbers", 2, HINT_DROPOUT)
+    ),
     "rrelu": ("random numbers", 3, HINT_EVAL),
     "batch_norm": ("statistics of the batch", 5, HINT_EVAL),
     "instance_norm": ("statistics of the input", 5, "use LayerNorm, or call .eval() with track_running_stats=True"),
@@ -141,16 +140,14 @@ MOVEMENTS = _names("""
 """)
 """The operators that leave every number as it is."""
 
-LOWERABLE = _names("""
-    mm bmm mv dot addmm baddbmm matmul
-    permute transpose t view _unsafe_view reshape expand squeeze unsqueeze clone contiguous detach alias lift_fresh_copy copy
-    _to_copy to
+LOWERABLE = MOVEMENTS | _names("""
+    mm bmm mv dot addmm baddbmm matmul copy _to_copy to
     add sub rsub mul div remainder neg abs maximum minimum clamp clamp_min clamp_max pow square sign sgn floor ceil round trunc
     exp exp2 expm1 log log1p log2 log10 sqrt rsqrt reciprocal sin cos tanh sigmoid erf
     relu relu6 leaky_relu elu gelu silu hardtanh hardsigmoid hardswish softplus threshold
     where masked_fill eq ne lt le gt ge logical_not logical_and logical_or logical_xor bitwise_not bitwise_and bitwise_or bitwise_xor
     sum mean amax amin prod max min linalg_vector_norm
-    slice select flip cat split_with_sizes constant_pad_nd convolution avg_pool1d avg_pool2d avg_pool3d
+    convolution avg_pool1d avg_pool2d avg_pool3d
     max_pool2d_with_indices max_pool3d_with_indices
     full full_like fill scalar_tensor zeros ones zeros_like ones_like empty empty_strided convert_element_type
 """)

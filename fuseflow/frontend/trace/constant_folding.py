@@ -2,13 +2,15 @@
 
 `dependence` says which values are known. Two kinds of operators are evaluated: operators without an Einsum form, with all that
 follow from their results and from structure alone, such as the degrees of a graph; and operators on weights, buffers and
-constants alone (`folded_weights`), such as the product of a weight and its mask. Any other operator stays in the program even if
+constants alone (`_folded_weights`), such as the product of a weight and its mask. Any other operator stays in the program even if
 its operands are known, so that the user's own operators are fused.
 """
 
 from __future__ import annotations
 
+import math
 import operator
+import re
 from collections.abc import Collection, Mapping
 from dataclasses import replace
 from typing import Any
@@ -22,21 +24,39 @@ from fuseflow.frontend.trace.aten_operators import (
     DIAGONAL,
     INDEXING,
     LOOP_INDEX,
+    MOVEMENTS,
     SLICING,
     SORTING,
     SPARSE_CONSTRUCTION,
     STORED_PATTERN,
+    VIEWS,
 )
-from fuseflow.frontend.trace.dependence import Dependence, Memories, described_tensor, remove_unused, written_by
+from fuseflow.frontend.trace.dependence import (
+    Dependence,
+    Memories,
+    described_tensor,
+    remove_unused,
+    weight_sources,
+    written_by,
+)
 from fuseflow.frontend.trace.flops import flop_counter
-from fuseflow.frontend.trace.patterns import Pattern, pattern_of_part
+from fuseflow.frontend.trace.sparsity import Pattern
 from fuseflow.frontend.trace.tracing import Trace
-from fuseflow.frontend.trace.weight_folding import folded_weights
+from fuseflow.sparsity.layouts.compressed import CSR
+from fuseflow.sparsity.layouts.coo import COO
 
-FOLDABLE_FAMILIES = (INDEXING, SLICING, SORTING, LOOP_INDEX, DIAGONAL, STORED_PATTERN, SPARSE_CONSTRUCTION)
-"""The families of operators that PyTorch evaluates on known operands."""
-_OPERATORS = frozenset().union(*(family.names for family in FOLDABLE_FAMILIES))
+_FOLDABLE_FAMILIES = (INDEXING, SLICING, SORTING, LOOP_INDEX, DIAGONAL, STORED_PATTERN, SPARSE_CONSTRUCTION)
+_OPERATORS = frozenset().union(*(family.names for family in _FOLDABLE_FAMILIES))
+"""Operators that PyTorch evaluates on known operands."""
 _NAMES_IN_NOTICE = 4
+_PARAMETRIZED = re.compile(r"(.*\.|)parametrizations\.(\w+)\.")
+"""The name of a tensor of `torch.nn.utils.parametrize`, with the path and the name of the weight that is computed of it."""
+_PAIRS = (("_orig", "_mask"), ("_orig", "_u"), ("_v", "_g"))
+"""The ends of the names of the two tensors by which `prune`, `spectral_norm` and `weight_norm` of PyTorch replace a weight."""
+TENSOR_NAME = "tensor_name"
+"""The key of the metadata of a node that has the name of the tensor that the node computes."""
+_SHAPED = VIEWS - {"to", "_to_copy", "type_as"}
+"""Operators that return the numbers of their operand in another shape, for which a program needs no memory."""
 
 
 def fold_constants(
@@ -46,7 +66,7 @@ def fold_constants(
     the FLOPs of the dense products that were evaluated, except products of weights alone. A part of a tensor with a pattern gets
     its pattern in `patterns`. A name in `formats` still means the same tensor afterwards."""
     graph = traced.graph_module.graph
-    weights, others = folded_weights(traced, dependences, patterns, formats), _evaluated(graph, dependences)
+    weights, others = _folded_weights(traced, dependences, patterns, formats), _evaluated(graph, dependences)
     needed = {*weights, *others}
     for node in reversed(graph.nodes):
         if dependences[node] != "data" and node.op == "call_function" and node.users and needed.issuperset(node.users):
@@ -79,20 +99,22 @@ def fold_constants(
 
 
 def _pattern(traced: Trace, node: Node, patterns: dict[str, Pattern]) -> Pattern | None:
-    """Return the pattern of a result, or None if it has none."""
+    """Return the pattern of a result, or None if it has none.
+
+    Its mask is the result on the masks of the arguments, but only if every operator leaves numbers as they are.
+    """
     needed = Memories(traced.graph_module.graph).needed_for([node])
-    operands = {argument.name: argument.tensor for n, argument in traced.arguments.items() if n in needed}
-    if not any(name in patterns for name in operands):
+    arguments = {n: argument for n, argument in traced.arguments.items() if n in needed}
+    sparse = [patterns[argument.name] for argument in arguments.values() if argument.name in patterns]
+    calls = [n for n in needed if n.op == "call_function" and n.target is not operator.getitem]
+    if not sparse or any(fx_origin.short_name(call.target) not in MOVEMENTS for call in calls):
         return None
     masks = {
-        n: patterns[argument.name].mask.to(argument.tensor.dtype)
-        if argument.name in patterns
-        else torch.ones_like(argument.tensor)
-        for n, argument in traced.arguments.items()
-        if n in needed
+        n: patterns[a.name].mask.to(a.tensor.dtype) if a.name in patterns else torch.ones_like(a.tensor)
+        for n, a in arguments.items()
     }
-    calls = [n for n in needed if n.op == "call_function" and n.target is not operator.getitem]
-    return pattern_of_part(operands, patterns, calls, node_values(traced, [node], masks)[node])
+    kept = node_values(traced, [node], masks)[node] != 0
+    return Pattern(kept, next(layout for layout in (sparse[0].layout, CSR(), COO()) if not layout.refusal(kept)))
 
 
 def _notice(what: str, names: list[str]) -> str:
@@ -103,21 +125,20 @@ def _notice(what: str, names: list[str]) -> str:
 
 
 def _evaluated(graph: Graph, dependences: dict[Node, Dependence]) -> dict[Node, None]:
-    """Return the nodes that PyTorch evaluates, in order: operators without an Einsum form, and all that follow from their results
-    and from structure alone."""
+    """Return, in order, the operators without an Einsum form, and all that follow from their results and from structure alone."""
     evaluated: dict[Node, None] = {}
     for node in graph.nodes:
         if node.op != "call_function" or dependences[node] == "data":
             continue
         follows = any(operand in evaluated for operand in node.all_input_nodes)
-        if _has_no_form(node) or (follows and (node.target is operator.getitem or _continues(node, dependences))):
+        has_no_form = fx_origin.short_name(node.target) in _OPERATORS and not fx_origin.is_whole_slice(node)
+        if has_no_form or (follows and (node.target is operator.getitem or _continues(node, dependences))):
             evaluated[node] = None
     return _without_copies(evaluated)
 
 
 def _without_copies(evaluated: dict[Node, None]) -> dict[Node, None]:
-    """Return the evaluated nodes without a last `expand` of floats. The program repeats them without memory: degrees for every
-    feature, for example."""
+    """Return the nodes without a last `expand` of floats, such as degrees for every feature: a program repeats them without memory."""
     kept = dict(evaluated)
     for node in reversed(evaluated):
         tensor = described_tensor(node)
@@ -135,10 +156,6 @@ def _continues(node: Node, dependences: dict[Node, Dependence]) -> bool:
     operands = [tensor for n in node.all_input_nodes if (tensor := described_tensor(n)) is not None]
     result = described_tensor(node)
     return result is not None and (result.is_floating_point() or not any(tensor.is_floating_point() for tensor in operands))
-
-
-def _has_no_form(node: Node) -> bool:
-    return fx_origin.short_name(node.target) in _OPERATORS and not fx_origin.is_whole_slice(node)
 
 
 def node_values(traced: Trace, wanted: list[Node], others: Mapping[Node, Tensor] | None = None) -> dict[Node, Any]:
@@ -168,13 +185,71 @@ def _source(node: Node) -> Node:
 
 
 def _name(node: Node, traced: Trace) -> str:
-    """Return the name of a folded node: `wte` for the rows of an embedding, `lin.weight.part` for a slice of a weight, or else the
-    module path and the operator."""
+    """Return the name of a folded node: `wte` for rows of an embedding, `lin.weight.part` for a slice, or module path and operator."""
     source = _source(node)
     operand = source.args[0] if source.args else None
     if isinstance(operand, Node) and operand in traced.arguments and fx_origin.short_name(source.target) in SLICING.names:
         return f"{traced.arguments[operand].name}.part"
     path = fx_origin.module_path(source)
-    if path and fx_origin.in_library_module(source):
-        return path
-    return f"{path}.{fx_origin.short_name(source.target)}" if path else fx_origin.short_name(source.target)
+    return path if path and fx_origin.in_library_module(source) else fx_origin.named(source, fx_origin.short_name(source.target))
+
+
+def _folded_weights(
+    traced: Trace, dependences: Mapping[Node, Dependence], patterns: Collection[str], formats: Collection[str]
+) -> dict[Node, str]:
+    """Return the values that are folded, in order, each with the name of the tensor that it is, or '' if it has none of its own.
+
+    They follow from weights, buffers and constants alone, and meet data later. Examples are a weight times its mask, a parametrization, a
+    low-rank update of a weight, and the scale of a batch norm. A value that is larger than all its sources together, such as the product
+    of two thin matrices, is not folded, so that no program grows; nor is a value that meets no data at all, because then the model is
+    that computation. Values that are computed from tensors with `patterns`, or from tensors that `formats` names, are not folded, unless
+    they get that name.
+    """
+    sources = weight_sources(traced, patterns)
+    graph = traced.graph_module.graph
+    folded = {node: "" for node in graph.nodes if dependences[node] == "data" and sources.get(node)}
+    alone = set[Node]()  # values that only other folded values or the outputs read: they meet no data
+    for node in reversed(folded):
+        if all(user.op == "output" or user in alone for user in node.users):
+            alone.add(node)
+    for node in alone:
+        del folded[node]
+    for node in reversed(list(folded)):
+        if all(user in folded for user in node.users):
+            continue
+        arguments = {argument.name: source for source, argument in traced.arguments.items() if source in sources[node]}
+        folded[node] = _tensor_name(node, arguments, folded)
+        if _is_left(node, arguments.values()) or any(name in formats and name != folded[node] for name in arguments):
+            del folded[node]
+    return folded
+
+
+def _is_left(node: Node, sources: Collection[Node]) -> bool:
+    """Return whether a value stays in the program: its operator only changes the shape, it is a comparison, whose mask is stored
+    like its operand, or it is larger than all its `sources` together."""
+    tensor = described_tensor(node)
+    if tensor is None or tensor.dtype == torch.bool or fx_origin.short_name(node.target) in _SHAPED:
+        return True
+    return tensor.numel() > sum(math.prod(_shape(source)) for source in sources)
+
+
+def _tensor_name(node: Node, arguments: Mapping[str, Node], folded: Collection[Node]) -> str:
+    """Return the name by which the user knows a folded value: the weight that PyTorch computes from the arguments, or the first
+    argument of this shape that nothing else reads. Return '' if there is none."""
+    if name := node.meta.get(TENSOR_NAME):
+        return str(name)
+    for name in arguments:
+        if match := _PARAMETRIZED.match(name):
+            return "".join(match.groups())
+        for end, other in _PAIRS:
+            if name.endswith(end) and name.removesuffix(end) + other in arguments:
+                return name.removesuffix(end)
+    for name, source in arguments.items():
+        if _shape(source) == _shape(node) and all(user in folded for user in source.users):
+            return name
+    return ""
+
+
+def _shape(node: Node) -> tuple[int, ...]:
+    tensor = described_tensor(node)
+    return () if tensor is None else tuple(tensor.shape)

@@ -31,9 +31,29 @@ MOVEMENTS = frozenset().union(*(family.names for family in (INDEXING, SLICING, S
 """Operators that only move numbers."""
 
 
-def dependences(traced: Trace) -> dict[Node, Dependence]:
-    """Return the dependence of every value of a traced model. Memory that data is written to holds data."""
-    return _propagated(traced, {node: _of_argument(argument) for node, argument in traced.arguments.items()})
+def dependences(traced: Trace, *, of_reads: bool = False) -> dict[Node, Dependence]:
+    """Return the dependence of every value of a traced model. Memory that data is written to holds data.
+
+    Numbers in the code of a model are part of its control flow. So where control flow reads numbers, `of_reads`, values that follow from
+    them are structure; otherwise they are left to the program.
+    """
+    arguments: dict[Node, Dependence] = {}
+    for node, argument in traced.arguments.items():
+        is_code = of_reads and argument.kind == "constant" and not argument.tensor.is_meta
+        arguments[node] = "structure" if is_code else _of_argument(argument)
+    graph = traced.graph_module.graph
+    memories = Memories(graph)
+    data = set[Node]()
+    while True:
+        values: dict[Node, Dependence] = {}
+        for node in graph.nodes:
+            values[node] = "data" if memories.root(node) in data else _dependence(node, arguments, values)
+        computed = {node for node, dependence in values.items() if dependence == "data"}
+        written = {memories.root(target) for node in computed for target in written_by(node)}
+        changed = written | memories.written_after(computed)
+        if changed <= data:
+            return values
+        data |= changed
 
 
 def weight_sources(traced: Trace, sparse: Collection[str]) -> dict[Node, frozenset[Node]]:
@@ -55,32 +75,6 @@ def weight_sources(traced: Trace, sparse: Collection[str]) -> dict[Node, frozens
         elif _is_known_call(node) and all(operand in sources for operand in node.all_input_nodes):
             sources[node] = frozenset[Node]().union(*(sources[operand] for operand in node.all_input_nodes))
     return sources
-
-
-def read_dependences(traced: Trace) -> dict[Node, Dependence]:
-    """Return the dependences of values for numbers that control flow reads. Numbers in the code of a model are part of its
-    control flow, so values that follow from them are structure here; `dependences` leaves them to the program."""
-    arguments = traced.arguments.items()
-    return _propagated(
-        traced, {n: "structure" if _is_constant(argument) else _of_argument(argument) for n, argument in arguments}
-    )
-
-
-def _propagated(traced: Trace, arguments: Mapping[Node, Dependence]) -> dict[Node, Dependence]:
-    """Return the dependence of every value, given the dependences of the arguments."""
-    graph = traced.graph_module.graph
-    memories = Memories(graph)
-    data = set[Node]()
-    while True:
-        values: dict[Node, Dependence] = {}
-        for node in graph.nodes:
-            values[node] = "data" if memories.root(node) in data else _dependence(node, arguments, values)
-        computed = {node for node, dependence in values.items() if dependence == "data"}
-        written = {memories.root(target) for node in computed for target in written_by(node)}
-        changed = written | memories.written_after(computed)
-        if changed <= data:
-            return values
-        data |= changed
 
 
 def written_by(node: Node) -> Iterator[Node]:
@@ -118,10 +112,6 @@ def _dependence(node: Node, arguments: Mapping[Node, Dependence], values: dict[N
         case ["weights"] if node.target is operator.getitem or fx_origin.short_name(node.target).rstrip("_") in MOVEMENTS:
             return "weights"
     return "data"
-
-
-def _is_constant(argument: Argument) -> bool:
-    return argument.kind == "constant" and not argument.tensor.is_meta
 
 
 def _of_argument(argument: Argument) -> Dependence:
@@ -174,7 +164,7 @@ class Memories:
         self._graph = graph
         self._parents: dict[Node, Node] = {}
         for node in graph.nodes:
-            for operand in self._shared_operands(node):
+            for operand in _shared_operands(node):
                 self._parents[self.root(node)] = self.root(operand)
         self._writers: dict[Node, list[Node]] = {}
         for node in graph.nodes:
@@ -206,14 +196,11 @@ class Memories:
                 waiting += [*node.all_input_nodes, *self.writers(self.root(node))]
         return needed
 
-    @staticmethod
-    def _shared_operands(node: Node) -> list[Node]:
-        if node.target is operator.getitem:
-            return node.all_input_nodes
-        if not isinstance(node.target, torch._ops.OpOverload):
-            return []
-        shared = [value for argument, value in schema_arguments(node) if argument.alias_info is not None]
-        return [value for value in shared if isinstance(value, Node)]
+
+def _shared_operands(node: Node) -> list[Node]:
+    if not isinstance(node.target, torch._ops.OpOverload):
+        return node.all_input_nodes if node.target is operator.getitem else []
+    return [value for argument, value in schema_arguments(node) if argument.alias_info is not None and isinstance(value, Node)]
 
 
 def described_tensor(node: Node) -> Tensor | None:

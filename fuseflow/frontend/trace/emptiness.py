@@ -33,13 +33,18 @@ _SPARSE = ("sparse", "coalesce")
 
 def settle_empty(traced: Trace) -> None:
     """Replace, in place, every value that follows from tensors without elements: by `full`, or by an argument where it is an output."""
-    graph = traced.graph_module.graph
-    settled = _given(traced)
+    tensors = {node: argument.tensor for node, argument in traced.arguments.items()}
+    integers = {
+        node: tensor for node, tensor in tensors.items() if tensor.dtype in (torch.int32, torch.int64) and not tensor.is_meta
+    }
+    written = {target for node in traced.graph_module.graph.nodes for target in written_by(node)}
+    settled: dict[Node, Any] = {node: tensor for node, tensor in integers.items() if node not in written}  # they are structure
     targets = set[Node]()
-    for node in list(graph.nodes):
-        if node.op != "call_function":
-            continue
-        _leave_out_empty_parts(node)
+    for node in [node for node in traced.graph_module.graph.nodes if node.op == "call_function"]:
+        if fx_origin.short_name(node.target) in ("cat", "concat") and not is_empty(node):
+            parts = node.args[0]
+            assert isinstance(parts, list | tuple)
+            node.args = ([part for part in parts if not is_empty(part)], *node.args[1:])
         target = _target_of_empty_write(node)
         if target is not None:
             targets.add(target)
@@ -49,29 +54,12 @@ def settle_empty(traced: Trace) -> None:
     traced.graph_module.recompile()
 
 
-def _given(traced: Trace) -> dict[Node, Any]:
-    """Return the tensors of the user, by node, whose numbers are structure: integers that no operator writes to."""
-    given: dict[Node, Any] = {}
-    for node, argument in traced.arguments.items():
-        written = any(node in written_by(user) for user in node.users)
-        if argument.tensor.dtype in (torch.int32, torch.int64) and not written and not argument.tensor.is_meta:
-            given[node] = argument.tensor
-    return given
-
-
 def is_empty(node: object) -> bool:
     """Return whether a value is a tensor without elements, or a list with one."""
     if isinstance(node, list | tuple):
         return any(map(is_empty, node))
     tensor = described_tensor(node) if isinstance(node, Node) else None
     return tensor is not None and tensor.numel() == 0
-
-
-def _leave_out_empty_parts(node: Node) -> None:
-    if fx_origin.short_name(node.target) in ("cat", "concat") and not is_empty(node):
-        parts = node.args[0]
-        assert isinstance(parts, list | tuple)
-        node.args = ([part for part in parts if not is_empty(part)], *node.args[1:])
 
 
 def _target_of_empty_write(node: Node) -> Node | None:
@@ -85,8 +73,9 @@ def _target_of_empty_write(node: Node) -> Node | None:
         return None
     target = node.args[0]
     assert isinstance(target, Node)
-    if fx_origin.short_name(target.target) in _FILLED:
-        _fill(target, _FILLED[fx_origin.short_name(target.target)])
+    filler = _FILLED.get(fx_origin.short_name(target.target))
+    if filler is not None:
+        _fill(target, filler)
     if any(written_by(node)):
         node.replace_all_uses_with(target)
         node.graph.erase_node(node)
@@ -105,17 +94,16 @@ def _settle(node: Node, settled: dict[Node, Any]) -> None:
     described = described_tensor(node)
     target: Callable[..., Any] = node.target  # type: ignore[assignment]
     if empty and described is not None:
-        value: Any = torch.empty(tuple(described.shape), dtype=described.dtype)
+        value: Any = _value(node, {})
     elif isinstance(target, torch._ops.OpOverload) and not is_repeatable(target):
         return
     else:
         args, kwargs = map_arg((node.args, node.kwargs), lambda operand: _value(operand, settled))
         value = target(*args, **kwargs)
     settled[node] = value
-    if isinstance(value, Tensor) and value.layout == torch.strided:
-        number = _only_number(value)
-        if number is not None:
-            _fill(node, number)
+    number = _only_number(value) if isinstance(value, Tensor) and value.layout == torch.strided else None
+    if number is not None:
+        _fill(node, number)
 
 
 def _fill(node: Node, number: float | int | bool | complex) -> None:
@@ -143,8 +131,7 @@ def _only_number(value: Tensor) -> float | int | bool | complex | None:
 
 
 def _outputs_to_arguments(traced: Trace, settled: Mapping[Node, Any], targets: set[Node]) -> None:
-    """Make arguments of the outputs that follow from empty tensors alone (`settled`, or `targets` of empty writes), because an
-    output has to depend on an argument."""
+    """Make arguments of outputs that follow from empty tensors alone (`settled`, or `targets`): an output has to depend on one."""
     names, output = traced.names(), traced.graph_module.graph.output_node()
     for node in output.all_input_nodes:
         ancestors = ancestors_of(node)

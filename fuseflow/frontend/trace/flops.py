@@ -14,7 +14,7 @@ import torch
 from torch.utils import _pytree as pytree
 from torch.utils.flop_counter import FlopCounterMode, flop_registry
 
-from fuseflow.einsum.nodes import Access, Apply, Const, Expr, Keep, Program, Reduce, index_names
+from fuseflow.einsum.nodes import Access, Apply, Expr, Keep, Program, Reduce, children, index_names
 from fuseflow.einsum.verify import extents
 
 
@@ -40,15 +40,11 @@ def _of_dense(count: Callable[..., int]) -> Callable[..., int]:
     """Return the function `count`, which counts the FLOPs of an operator, changed to return 0 if an operand is sparse."""
 
     def counted(*args: Any, **kwargs: Any) -> int:
-        tensors = [leaf for leaf in pytree.tree_leaves((args, kwargs)) if isinstance(leaf, torch.Tensor)]
-        sparse = any(tensor.layout != torch.strided for tensor in tensors)
-        return 0 if sparse else raw(*args, **kwargs)
-
-    def raw(*args: Any, **kwargs: Any) -> int:
-        if getattr(count, "_get_raw", False):
-            return count(*args, **kwargs)
-        shapes = pytree.tree_map(lambda leaf: leaf.shape if isinstance(leaf, torch.Tensor) else leaf, (args, kwargs))
-        return count(*shapes[0], **shapes[1])
+        if any(leaf.layout != torch.strided for leaf in pytree.tree_leaves((args, kwargs)) if isinstance(leaf, torch.Tensor)):
+            return 0
+        if not getattr(count, "_get_raw", False):
+            args, kwargs = pytree.tree_map_only(torch.Tensor, lambda tensor: tensor.shape, (args, kwargs))
+        return count(*args, **kwargs)
 
     counted._get_raw = True  # type: ignore[attr-defined]
     return counted
@@ -69,10 +65,6 @@ def _is_selection(name: str) -> bool:
 
 
 def _flops(expr: Expr, sizes: Mapping[str, int], loops: set[str], sparse: set[str]) -> int:
-    if isinstance(expr, Access | Const):
-        return 0
-    if isinstance(expr, Apply):
-        return sum(_flops(arg, sizes, loops, sparse) for arg in expr.args)
     inner = loops | set(expr.over) if isinstance(expr, Reduce | Keep) else loops
     own = 0
     if isinstance(expr, Reduce) and expr.op == "sum":
@@ -81,7 +73,7 @@ def _flops(expr: Expr, sizes: Mapping[str, int], loops: set[str], sparse: set[st
         others = [factor for factor in factors if not _is_selection(factor.tensor)]
         if len(others) > 1 and not any(factor.tensor in sparse for factor in others):
             own = 2 * math.prod(sizes[name] for name in inner - selected)
-    return own + _flops(expr.body, sizes, inner, sparse)
+    return own + sum(_flops(child, sizes, inner, sparse) for child in children(expr))
 
 
 def _factors(expr: Expr) -> Iterator[Access]:

@@ -38,30 +38,25 @@ def module_path(node: Node) -> str:
     outer, path = "", ""  # the last module, by its own path and with the regions around it
     for name, kind in (node.meta.get("nn_module_stack") or {}).values():
         if kind == REGION_KIND:
-            path = _join(path, name)
+            path = joined(path, name)
             continue
         module = _ROOT_OR_CALL.sub("", str(name))
-        path = _below(path, outer, module)
+        if path == outer:
+            path = module
+        elif module != outer:
+            path = joined(path, module.removeprefix(f"{outer}."))
         outer = module
     return path
 
 
-def _below(path: str, outer: str, module: str) -> str:
-    """Return the path, with regions, of `module`, which `outer` calls. `path` is the path of the module `outer` with regions."""
-    if path == outer:
-        return module
-    inner = module.removeprefix(f"{outer}.") if outer else module
-    return path if module == outer else _join(path, inner)
+def joined(path: str, name: str) -> str:
+    """Return a name with a path in front of it, unless one of them is ''."""
+    return ".".join(part for part in (path, name) if part)
 
 
-def _join(*parts: str) -> str:
-    return ".".join(part for part in parts if part)
-
-
-def module_suffix(node: Node) -> str:
-    """Return the end of a message that names the module of a node, such as " at module `layer1`", or '' in the model's own `forward`."""
-    path = module_path(node)
-    return f" at module `{path}`" if path else ""
+def named(node: Node, name: str) -> str:
+    """Return a name with the module path of a node in front of it."""
+    return joined(module_path(node), name)
 
 
 def in_library_module(node: Node) -> bool:
@@ -111,22 +106,28 @@ def is_whole_slice(node: Node) -> bool:
 
 def source_span(node: Node) -> Span | None:
     """Return the innermost line of the user's own files that led to the node. Lines of libraries do not count."""
-    frames = [(m[1], int(m[2])) for m in _FRAME.finditer(node.meta.get("stack_trace") or "")]
-    return innermost_user_line(frames)
+    return _innermost_user_line(_frames_of_trace(node))
 
 
 def library_line(node: Node) -> str:
     """Return the line of a library that called the operator, such as `torch_geometric/nn/conv/edge_conv.py:58`, or '' if it was the user's
     own code."""
-    frames = [(m[1], int(m[2])) for m in _FRAME.finditer(node.meta.get("stack_trace") or "")]
-    return next((f"{shown_path(file)}:{line}" for file, line in frames[-1:] if file.startswith(_LIBRARIES)), "")
+    return next((f"{shown_path(file)}:{line}" for file, line in _frames_of_trace(node)[-1:] if file.startswith(_LIBRARIES)), "")
+
+
+def _frames_of_trace(node: Node) -> list[tuple[str, int]]:
+    return [(m[1], int(m[2])) for m in _FRAME.finditer(node.meta.get("stack_trace") or "")]
 
 
 def exception_span(error: BaseException) -> Span | None:
     """Return the innermost line of the user's own files on the way to an exception."""
-    while error.__cause__ is not None and not innermost_user_line(_frames(error)):
-        error = error.__cause__
-    return innermost_user_line(_frames(error))
+    span = _innermost_user_line(_frames(traceback.extract_tb(error.__traceback__)))
+    return exception_span(error.__cause__) if span is None and error.__cause__ is not None else span
+
+
+def current_span() -> Span | None:
+    """Return the innermost line of the user's own files that is running."""
+    return _innermost_user_line(_frames(traceback.extract_stack()))
 
 
 def export_error(error: Exception) -> FrontendError:
@@ -144,11 +145,11 @@ def shown_path(file: str) -> str:
     return _display_path(file) if library is None else os.path.relpath(file, library)
 
 
-def _frames(error: BaseException) -> list[tuple[str, int]]:
-    return [(frame.filename, frame.lineno or 1) for frame in traceback.extract_tb(error.__traceback__)]
+def _frames(stack: traceback.StackSummary) -> list[tuple[str, int]]:
+    return [(frame.filename, frame.lineno or 1) for frame in stack]
 
 
-def innermost_user_line(frames: list[tuple[str, int]]) -> Span | None:
+def _innermost_user_line(frames: list[tuple[str, int]]) -> Span | None:
     for file, line in reversed(frames):
         if not file.startswith("<") and not file.startswith((*_LIBRARIES, _PACKAGE)):
             return Span(_display_path(file), line)

@@ -1,19 +1,35 @@
-"""A PyTorch model with the arguments that it is called with. Whatever the user hands over becomes a module."""
+"""A PyTorch model with the arguments that it is called with. Whatever the user hands over becomes a module.
+
+Graphs of PyTorch are models, too: graphs of exported programs, and graphs that Dynamo captures for `torch.compile`. A graph runs node by
+node. So each operator keeps the module path and the line of the user's code, which the code that PyTorch generates for a graph does not
+tell.
+"""
 
 from __future__ import annotations
 
+import functools
+import inspect
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from itertools import chain, count
 from typing import Any
 
 import torch
-from torch import nn
-from torch.export import ExportedProgram
+from torch import Tensor, nn
+from torch.export import ExportedProgram, export
+from torch.fx import GraphModule, Interpreter
+from torch.utils import _pytree as pytree
 
 from fuseflow.errors import FrontendError, UsageError
 from fuseflow.frontend.exported_file.inputs import call_arguments
-from fuseflow.frontend.trace.graph_modules import keep_origins
+from fuseflow.frontend.foreign_errors import quiet, without_addresses
+from fuseflow.frontend.trace.fx_origin import export_error, shown_path
+
+_PART = re.compile(r"\.?_(?:modules|parameters|buffers)\['([^']+)'\]|\.([^.\[]+)")
+"""A part of the path of a tensor in the model, as Dynamo writes it: `L['self']._modules['layers']._parameters['weight']`."""
+_PLACE = re.compile(r"(# File: )(.+?)(:\d+ in )")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -63,10 +79,8 @@ def model_call(model: object, inputs: Sequence[Any] | Mapping[str, Any] | None, 
     if isinstance(inputs, Mapping):
         raise UsageError(f"the inputs of `{name}` are given by name twice", hint="give a mapping as `inputs` or as `kwargs`")
     if inputs is not None and not isinstance(inputs, list | tuple):
-        raise UsageError(
-            f"the inputs of `{name}` are a {type(inputs).__name__}",
-            hint="pass a tuple with one element for each argument of forward, or a mapping with the names of the arguments",
-        )
+        hint = "pass a tuple with one element for each argument of forward, or a mapping with the names of the arguments"
+        raise UsageError(f"the inputs of `{name}` are a {type(inputs).__name__}", hint=hint)
     return ModelCall(module, tuple(inputs or ()), dict(kwargs or {}))
 
 
@@ -82,12 +96,11 @@ def _module(model: object) -> nn.Module:
         case nn.Module():
             return model
         case ExportedProgram():
-            return keep_origins(model.module(check_guards=False))
+            return _keep_origins(model.module(check_guards=False))
         case Callable():
             return _FunctionModule(model)
-    raise FrontendError(
-        f"the model is a {type(model).__name__}", hint="pass a torch.nn.Module, an exported program, or a function of tensors"
-    )
+    hint = "pass a torch.nn.Module, an exported program, or a function of tensors"
+    raise FrontendError(f"the model is a {type(model).__name__}", hint=hint)
 
 
 class _FunctionModule(nn.Module):
@@ -96,3 +109,153 @@ class _FunctionModule(nn.Module):
     def __init__(self, function: Callable[..., Any]) -> None:
         super().__init__()
         self.forward = function
+
+
+def named_leaves(call: ModelCall) -> list[tuple[str, Any]]:
+    """Return the leaves of the inputs, container by container, each with the name of its argument of `forward` and its place in it.
+
+    For example, the second tensor of a list `xs` is `xs_1`.
+    """
+    positional = _names_of_positional(call.module, call.args)
+    named: list[tuple[str, Any]] = []
+    for path, leaf in pytree.tree_leaves_with_path((call.args, call.kwargs)):
+        container, argument, *inner = map(_key, path)
+        name = positional[int(argument)] if container == "0" else argument
+        named.append(("_".join([name, *inner]), leaf))
+    return named
+
+
+def _names_of_positional(module: nn.Module, args: tuple[Any, ...]) -> list[str]:
+    try:
+        parameters = inspect.signature(module.forward).parameters.values()
+    except ValueError:  # a function that is not written in Python, such as `torch.floor`
+        return [f"arg{n}" for n in range(len(args))]
+    names: list[str] = []
+    for parameter in parameters:
+        if parameter.kind is parameter.VAR_POSITIONAL:
+            names += [f"{parameter.name}_{n}" for n in range(len(args) - len(names))]
+        elif parameter.kind in (parameter.POSITIONAL_ONLY, parameter.POSITIONAL_OR_KEYWORD):
+            names.append(parameter.name)
+    return names
+
+
+def _key(entry: Any) -> str:
+    match entry:
+        case pytree.SequenceKey():
+            return str(entry.idx)
+        case pytree.MappingKey():
+            return str(entry.key)
+        case pytree.GetAttrKey():
+            return str(entry.name)
+    return str(entry)
+
+
+def exported_text(call: ModelCall) -> str:
+    """Return the exported program of a call as PyTorch prints it: the given one, or the module's. Paths of files are relative to
+    the working directory, or to the folder of libraries, so that equal files have equal texts.
+
+    Raise `FrontendError` if PyTorch cannot export the module.
+    """
+    program = call.program
+    if program is None:
+        with quiet(), torch.no_grad(), call.repeatable():
+            try:
+                program = export(call.module, call.args, dict(call.kwargs), strict=False)
+            except Exception as error:  # whatever the model and PyTorch raise
+                raise export_error(error) from error
+    lines = without_addresses(_PLACE.sub(lambda place: place[1] + shown_path(place[2]) + place[3], str(program))).splitlines()
+    return "".join(f"{line.rstrip()}\n" for line in lines).rstrip("\n") + "\n"
+
+
+def _keep_origins(graph_module: GraphModule) -> GraphModule:
+    """Let a graph with a signature run node by node. PyTorch still checks the inputs before."""
+    forward = graph_module.forward
+    spec = graph_module._in_spec
+
+    @functools.wraps(forward)
+    def run(*args: Any, **kwargs: Any) -> Any:
+        keywords = spec.child(1).context if spec.num_children == 2 else kwargs
+        leaves = pytree.tree_leaves((args, {name: kwargs[name] for name in keywords if name in kwargs}))
+        return _run(graph_module, leaves)
+
+    graph_module.forward = run
+    return graph_module
+
+
+class DynamoGraph(nn.Module):
+    """A graph that Dynamo captured.
+
+    Parameters and buffers of the user's model, which are inputs of the graph, are parameters and buffers of this module, with the
+    names that they have in the model. The other tensors are the arguments of `forward`, in order. Arguments that are numbers keep
+    their positions.
+    """
+
+    def __init__(self, graph_module: GraphModule, sources: Sequence[str], values: Sequence[Any]) -> None:
+        super().__init__()
+        object.__setattr__(self, "graph_module", graph_module)  # not a part of this module, which has the user's paths
+        owners = {source.partition("]")[0] for source in sources if _state_name(source)}
+        prefix = len(owners) > 1  # several models, each in a variable of its own
+        self.states = [_state_name(source, prefix) for source in sources]
+        self.values = [None if isinstance(value, Tensor) else value for value in values]
+        self.inputs: dict[str, Tensor] = {}
+        for name, source, value in zip(self.states, sources, values, strict=True):
+            if not isinstance(value, Tensor):
+                continue
+            if name:
+                _put(self, name, value)
+            else:
+                self.inputs[_argument_name(source, self.inputs)] = value
+
+    def forward(self, **inputs: Tensor) -> list[Any]:
+        """Run the graph on inputs in their order, and return its outputs in a list."""
+        rest = iter(inputs[name] for name in self.inputs)
+        arguments = []
+        for name, value in zip(self.states, self.values, strict=True):
+            if value is not None:
+                arguments.append(value)
+            else:
+                arguments.append(functools.reduce(getattr, name.split("."), self) if name else next(rest))
+        outputs: list[Any] = list(_run(self.graph_module, arguments))  # type: ignore[arg-type]
+        return outputs
+
+
+def _run(graph_module: GraphModule, leaves: Sequence[Any]) -> Any:
+    with torch.fx.traceback.preserve_node_meta():
+        return Interpreter(graph_module).run(*leaves, enable_io_processing=False)
+
+
+def input_sources(graph_module: GraphModule) -> list[str]:
+    """Return the user's expressions for the inputs of a graph, such as `L['x']`. Dynamo drops them when its back end returns."""
+    placeholders = [node for node in graph_module.graph.nodes if node.op == "placeholder"]
+    names = [getattr(getattr(node.meta.get("grapharg"), "source", None), "name", node.name) for node in placeholders]
+    return [str(name() if callable(name) else name) for name in names]
+
+
+def _state_name(source: str, prefix: bool = False) -> str:
+    """Return the path of a parameter or a buffer in the model, or '' for any other input. With a prefix, it begins with the variable.
+
+    >>> _state_name("L['self']._modules['layers']._modules['0']._parameters['weight']"), _state_name("L['x']")
+    ('layers.0.weight', '')
+    """
+    if "._parameters[" not in source and "._buffers[" not in source:
+        return ""
+    owner, _, path = source.partition("]")
+    parts = [key or attribute for key, attribute in _PART.findall(path)]
+    return ".".join([*re.findall(r"\w+", owner)[1:], *parts] if prefix else parts)
+
+
+def _argument_name(source: str, taken: dict[str, Tensor]) -> str:
+    """Return a name that is not in `taken` for an input of the user: `k_a` for `L['k']['a']`."""
+    words = re.findall(r"\w+", source.removeprefix("L"))
+    base = "_".join(words) or "input"
+    return next(name for name in chain([base], (f"{base}_{n}" for n in count(2))) if name not in taken)
+
+
+def _put(module: nn.Module, path: str, tensor: Tensor) -> None:
+    """Make a tensor a part of a module by its path. The modules on the way are made."""
+    *parents, name = path.split(".")
+    for parent in parents:
+        if parent not in module._modules:
+            module.add_module(parent, nn.Module())
+        module = module._modules[parent]  # type: ignore[assignment]
+    module.register_buffer(name, tensor.detach())

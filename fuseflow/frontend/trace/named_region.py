@@ -50,9 +50,6 @@ def region(name: str) -> RegionContext:
 @contextmanager
 def _inside(name: str) -> Iterator[None]:
     stack = _module_stack()
-    if stack is None:
-        yield
-        return
     key = f"{REGION_KIND}.{len(stack)}"
     stack[key] = (name, REGION_KIND)
     try:
@@ -61,12 +58,13 @@ def _inside(name: str) -> Iterator[None]:
         del stack[key]
 
 
-def _module_stack() -> dict[str, Any] | None:
-    """Return the modules around the operator that is traced now, or None if nothing is traced. PyTorch is not loaded for that. Dynamo,
-    which reads the code itself, has no stack that a region could be put on."""
+def _module_stack() -> dict[str, Any]:
+    """Return the modules around the operator that is traced now, or {} if nothing is traced. PyTorch is not loaded for that. Dynamo, which
+    reads the code itself, has no stack that a region could be put on."""
     torch = sys.modules.get("torch")
-    if torch is None or torch.compiler.is_dynamo_compiling():
-        return None
     proxy_tensor = sys.modules.get("torch.fx.experimental.proxy_tensor")
-    mode = None if proxy_tensor is None else proxy_tensor.get_proxy_mode()
-    return None if mode is None else getattr(mode.tracer, "module_stack", None)
+    if torch is None or proxy_tensor is None or torch.compiler.is_dynamo_compiling():
+        return {}
+    mode = proxy_tensor.get_proxy_mode()
+    stack: dict[str, Any] = {} if mode is None else getattr(mode.tracer, "module_stack", {})
+    return stack

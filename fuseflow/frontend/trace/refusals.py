@@ -1,18 +1,37 @@
-"""Refusals of a model: everything in it that has no Einsum form, each with its place, in one error."""
+"""Refusals of a model: everything in it that has no Einsum form, each with its place, in one error.
+
+Operators without an Einsum form are refused before the graph is lowered, because lowering some of them ends the process. The first check
+looks at the graph as the user wrote it, and refuses known operators with a reason and a hint. The second one looks at the decomposed graph,
+where only the operators of a list are allowed. Both return everything that is in the way.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import operator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+import torch
 from torch import Tensor, nn
-from torch.fx import Node
+from torch.fx import Graph, Node
+from torch.utils import _pytree as pytree
 
 from fuseflow.errors import FrontendError, Span
 from fuseflow.frontend.hints import HINT_EVAL, HINT_LIBRARY, HINT_OUTSIDE
-from fuseflow.frontend.trace.fx_origin import library_line, module_path, module_suffix, source_span
+from fuseflow.frontend.trace import fx_origin
+from fuseflow.frontend.trace.aten_operators import LOWERABLE, MOVEMENTS, PATTERN_DEPENDENT, TRAINING_FLAGS, UNSUPPORTED_FAMILIES
+from fuseflow.frontend.trace.dependence import Dependence, ancestors_of
+from fuseflow.frontend.trace.tracing import Argument, Trace
 
 _PLACES_IN_NOTE = 4
+_CONTROL_FLOW = ("cond", "while_loop", "map_impl", "scan", "associative_scan")
+"""The operators of PyTorch that are control flow."""
+_HINTS_OF_NESTED = {
+    "flex_attention": "use `torch.nn.functional.scaled_dot_product_attention`, with what the score changes as `attn_mask`"
+}
+"""Hints for operators that have a graph inside and are not control flow."""
+_WRAPPING = (torch.int8, torch.uint8, torch.int16)
+"""The integers whose arithmetic leaves their range soon. Results wrap around in PyTorch, and saturate in a program."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,25 +65,16 @@ class BlockedError(FrontendError):
 
 def refusal(node: Node, message: str, hint: str) -> OperatorError:
     """Return an error that names the module and the user's line, and in a note the line of a library and the shape of the result."""
-    span, line, value = source_span(node), library_line(node), node.meta.get("val")
+    line, path, value = fx_origin.library_line(node), fx_origin.module_path(node), node.meta.get("val")
     if isinstance(value, tuple | list) and value:
         value = value[0]  # An operator of several results is told by its first one.
     shape = tuple(value.shape) if isinstance(value, Tensor) else None
     notes = [f"it computes values{'' if shape is None else f' of shape {shape}'} in {line}"] if line else []
-    place = OperatorPlace(module_path(node), line, shape)
     if line and hint == HINT_OUTSIDE:
         hint = HINT_LIBRARY
-    return OperatorError(f"{message}{module_suffix(node)}", place, hint=hint, notes=notes, span=span)
-
-
-def without_followed_advice(refusals: Iterable[FrontendError], module: nn.Module) -> list[FrontendError]:
-    """Return the refusals, without the hint to call `.eval()` if no part of the module is in training mode."""
-    refused = list(refusals)
-    if not any(part.training for part in module.modules()):
-        for error in refused:
-            if error.hint.startswith(HINT_EVAL):
-                error.hint = error.hint.removeprefix(HINT_EVAL).removeprefix(", or ").removeprefix("; ") or HINT_OUTSIDE
-    return refused
+    message += f" at module `{path}`" if path else ""
+    place, span = OperatorPlace(path, line, shape), fx_origin.source_span(node)
+    return OperatorError(message, place, hint=hint, notes=notes, span=span)
 
 
 def refusals_of(error: FrontendError) -> tuple[FrontendError, ...]:
@@ -72,8 +82,13 @@ def refusals_of(error: FrontendError) -> tuple[FrontendError, ...]:
     return error.refusals if isinstance(error, BlockedError) else (error,)
 
 
-def raise_all(refusals: Sequence[FrontendError]) -> None:
-    """Raise one error for all refusals, if there are any."""
+def raise_all(refusals: Sequence[FrontendError], module: nn.Module) -> None:
+    """Raise one error for all refusals of a module, if there are any. The hint to call `.eval()` is left out if no part of the module is
+    in training mode."""
+    if not any(part.training for part in module.modules()):
+        for error in refusals:
+            if error.hint.startswith(HINT_EVAL):
+                error.hint = error.hint.removeprefix(HINT_EVAL).removeprefix(", or ").removeprefix("; ") or HINT_OUTSIDE
     if refusals:
         raise BlockedError(refusals)
 
@@ -90,3 +105,107 @@ def _summary(refusals: Sequence[FrontendError]) -> list[str]:
         count = f", {len(places)} times" if len(places) > 1 else ""
         notes.append(f"also {problem}{count}" + (f", at module {where}" if where else ""))
     return notes
+
+
+def screen_reads(traced: Trace, depends_on: Mapping[Node, Dependence]) -> list[FrontendError]:
+    """Return an error for each place where the control flow of a model depends on weights or features. It may depend on the
+    structure of inputs."""
+    refusals: list[FrontendError] = []
+    for read in traced.reads:
+        if depends_on.get(read.node) == "data":
+            number = f"a Python number, taken out of a tensor by `{read.method}`,"
+            problem = "control flow" if read.method == "__bool__" else number
+            hint = "use `torch.where`, or give the model the number as an argument"
+            refusals.append(FrontendError(f"{problem} depends on data", hint=hint, span=read.span))
+    return refusals
+
+
+def screen_program(traced: Trace) -> dict[Node, list[FrontendError]]:
+    """Return, by node, the errors for the user's own operators that are known to have no Einsum form."""
+    by_node = {node: list(_refusals(node, traced.arguments)) for node in _live_calls(traced.graph_module.graph)}
+    return {node: refusals for node, refusals in by_node.items() if refusals}
+
+
+def _refusals(node: Node, arguments: Mapping[Node, Argument]) -> Iterator[FrontendError]:
+    """Yield the errors for an operator of the user."""
+    name = fx_origin.short_name(node.target)
+    if name in TRAINING_FLAGS:
+        problem, position, hint = TRAINING_FLAGS[name]
+        changes_nothing = name in ("batch_norm", "instance_norm") and node.args[3] is None  # there are no stored statistics
+        if len(node.args) > position and node.args[position] and not changes_nothing:
+            yield refusal(node, f"{problem}: `{name}` in training mode", hint)
+    yield from _screen_stored_zeros(node, arguments)
+    if isinstance(node.target, torch._ops.HigherOrderOperator):
+        flow = str(node.target) in _CONTROL_FLOW
+        hint = "write it without `torch.cond` and the like" if flow else _HINTS_OF_NESTED.get(str(node.target), HINT_OUTSIDE)
+        yield refusal(node, f"control flow or a nested graph (`{fx_origin.shown_operator(node)}`)", hint)
+    for family in UNSUPPORTED_FAMILIES:
+        if name in family.names and not fx_origin.is_whole_slice(node):
+            yield refusal(node, f"{family.description} (`{fx_origin.shown_operator(node)}`)", family.hint)
+
+
+def screen_mutation(graph: Graph, names: list[str]) -> list[FrontendError]:
+    """Return the errors for a model that writes to its buffers, weights or inputs. After functionalization, such a write is a
+    copy at the end."""
+    arguments = dict(zip((node for node in graph.nodes if node.op == "placeholder"), names, strict=True))
+    for node in graph.nodes:
+        if node.op == "call_function" and fx_origin.short_name(node.target) == "copy_":
+            target = arguments.get(node.args[0], "a constant")
+            hint = f"{HINT_EVAL}, or return the new value instead of writing it in place"
+            return [FrontendError(f"the model mutates `{target}`", hint=hint)]
+    return []
+
+
+def screen_lowered(graph: Graph) -> list[FrontendError]:
+    """Return the errors for operators that are not known to lower to Linalg, and for values of a type that no Einsum can hold."""
+    refusals: list[FrontendError] = []
+    for node in _live_calls(graph):
+        name = fx_origin.short_name(node.target)
+        if name not in LOWERABLE:
+            user_operator = fx_origin.operator_name(node).removesuffix(".")
+            through = f", through `{fx_origin.shown_operator(node)}`," if user_operator != name else ""
+            refusals.append(refusal(node, f"`{user_operator}`{through} has no Einsum form", HINT_OUTSIDE))
+            continue
+        values = [value for value in pytree.tree_leaves(node.meta.get("val")) if isinstance(value, Tensor)]
+        if any(value.is_complex() for value in values):
+            shown = fx_origin.shown_operator(node)
+            problem = f"complex numbers in an operator that has no form on pairs of real ones (`{shown}`)"
+            refusals.append(refusal(node, problem, "compute with `.real` and `.imag`, and return real tensors"))
+        elif name not in MOVEMENTS and any(value.dtype in _WRAPPING for value in values):
+            problem = f"arithmetic in {values[0].dtype}, which wraps around (`{fx_origin.shown_operator(node)}`)"
+            refusals.append(refusal(node, problem, "convert the operands to int32 or to a float first"))
+    return refusals
+
+
+def _screen_stored_zeros(node: Node, arguments: Mapping[Node, Argument]) -> Iterator[FrontendError]:
+    """Refuse stored zeros where they count: the dense form of an operator on a pattern takes the nonzero elements as the pattern."""
+    position = PATTERN_DEPENDENT.get(str(node.target))
+    argument = None if position is None else node.args[position]
+    if not isinstance(argument, Node) or "sum" in node.args or _stores_nonzeros(argument, arguments):
+        return
+    if argument not in arguments:
+        problem = f"`{fx_origin.shown_operator(node)}` depends on which elements the result of `{fx_origin.operator_name(argument)}` stores"
+        yield refusal(node, problem, "apply it to a sparse matrix that is an input or a constant")
+        return
+    name, tensor = arguments[argument].name, arguments[argument].tensor
+    stored = tensor._values() if tensor.layout == torch.sparse_coo else tensor.values()
+    if (stored == 0).any():
+        message = f"`{fx_origin.shown_operator(node)}` counts the zeros that `{name}` stores"
+        yield refusal(node, message, f"leave them out, for example `{name}.to_dense().to_sparse_csr()`")
+
+
+def _stores_nonzeros(node: Node, arguments: Mapping[Node, Argument]) -> bool:
+    """Return whether a sparse matrix was made of a dense one, so that it stores exactly the elements that are not zero."""
+    if not fx_origin.short_name(node.target).removeprefix("_").startswith("to_sparse"):
+        return False
+    (source,) = node.all_input_nodes
+    return fx_origin.short_name(source.target) == "to_dense" or all(
+        arguments[ancestor].tensor.layout == torch.strided for ancestor in ancestors_of(source) if ancestor in arguments
+    )
+
+
+def _live_calls(graph: Graph) -> list[Node]:
+    """Return the calls that some output needs, in order. A call whose result is not used is harmless."""
+    needed = ancestors_of(graph.output_node())
+    calls = [node for node in graph.nodes if node in needed and node.op == "call_function"]
+    return [node for node in calls if node.target is not operator.getitem]

@@ -7,11 +7,10 @@ for one input alone. Each `NumberRead` says where the model asked, so that a pas
 
 from __future__ import annotations
 
-import inspect
-import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import reduce
 from typing import Any, Literal
 from unittest.mock import patch
 
@@ -22,22 +21,21 @@ from torch.fx.experimental import proxy_tensor
 from torch.fx.experimental.proxy_tensor import disable_proxy_modes_tracing, make_fx
 from torch.nn.modules.module import register_module_forward_hook
 from torch.nn.utils.stateless import _reparametrize_module
-from torch.overrides import TorchFunctionMode
 from torch.utils import _pytree as pytree
 
 from fuseflow.counted_loops import tell
-from fuseflow.errors import FrontendError, Span
+from fuseflow.errors import FrontendError
 from fuseflow.frontend.linalg.einsum_names import NameAllocator
-from fuseflow.frontend.torch_tensors import sorted_entries
-from fuseflow.frontend.trace import autocast
-from fuseflow.frontend.trace.fx_origin import innermost_user_line
-from fuseflow.frontend.trace.model_call import ModelCall
-from fuseflow.frontend.trace.strided import AS_STRIDED, strided
+from fuseflow.frontend.torch_tensors import COLUMN_LAYOUTS, ROW_LAYOUTS, compressed_indices, sorted_entries
+from fuseflow.frontend.trace.fx_origin import joined
+from fuseflow.frontend.trace.model_call import ModelCall, named_leaves
+from fuseflow.frontend.trace.number_reads import NumberRead, NumberReads
 
 ArgumentKind = Literal["state", "input", "constant"]
 """The kind of an argument of a graph: a weight or a buffer, a tensor that the user gave, or a tensor that the model made in Python."""
 
-_SWITCHES = (torch._C._set_grad_enabled, autocast.ENTER, autocast.EXIT)
+_ENTER_AUTOCAST, _EXIT_AUTOCAST = torch.amp.autocast_mode._enter_autocast, torch.amp.autocast_mode._exit_autocast
+_SWITCHES = (torch._C._set_grad_enabled, _ENTER_AUTOCAST, _EXIT_AUTOCAST)
 """Functions that tracing records and that compute nothing."""
 _SHAPED_LIKE = {
     torch.ops.aten.expand_as.default: (torch.ops.aten.expand.default, 1),
@@ -54,28 +52,6 @@ _MADE_LIKE = {
     torch.ops.aten.empty.memory_format: 0,
 }
 """Operators that make a tensor, with the number that fills it if they always fill the same. Any number fills an empty one."""
-_READS = frozenset(
-    getattr(Tensor, name)
-    for name in (
-        "item",
-        "tolist",
-        "numpy",
-        "__bool__",
-        "__int__",
-        "__float__",
-        "__index__",
-        "__array__",
-        "__contains__",
-        "__format__",
-    )
-)
-"""Methods that take numbers out of a tensor."""
-_SIZED = frozenset(
-    getattr(Tensor, name) for name in ("view", "reshape", "expand", "repeat", "new_zeros", "new_ones", "as_strided")
-) | {*(torch.reshape, torch.zeros, torch.ones, torch.full, torch.empty)}
-"""Functions that take extents, which may be tensors of one integer."""
-_INDEXED = (Tensor.__getitem__, Tensor.__setitem__)
-"""Methods that take an index, whose slices may be bounded by tensors of one integer."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -85,15 +61,6 @@ class Argument:
     name: str
     tensor: Tensor
     kind: ArgumentKind
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class NumberRead:
-    """A place where the model took the numbers of a tensor into Python, by the method of that name. `node` computed the tensor."""
-
-    node: Node
-    method: str
-    span: Span | None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -128,72 +95,31 @@ class Trace:
         return node
 
 
-def trace(call: ModelCall, check: Callable[[Argument], None]) -> Trace:
-    """Run a model on its inputs and return what it computed as a graph. Raise whatever the model raises.
-
-    `check` is called with every weight, buffer and input before the model runs, since PyTorch crashes on some tensors that are invalid.
-    """
+def trace(call: ModelCall) -> Trace:
+    """Run a model on its inputs and return what it computed as a graph. Raise whatever the model raises, and `FrontendError` for a weight,
+    a buffer or an input that is not valid."""
     module = call.module
     leaves = named_leaves(call)
     state = {**dict(module.named_parameters()), **dict(module.named_buffers())}
     names = NameAllocator()
+    inputs = [(name, leaf) for name, leaf in leaves if isinstance(leaf, Tensor)]
     arguments = [Argument(names.unique(name), sorted_entries(value.detach()), "state") for name, value in state.items()]
-    arguments += [
-        Argument(names.unique(name), sorted_entries(leaf.detach()), "input") for name, leaf in leaves if isinstance(leaf, Tensor)
-    ]
+    arguments += [Argument(names.unique(name), sorted_entries(leaf.detach()), "input") for name, leaf in inputs]
     for argument in arguments:
-        check(argument)
+        _require_valid(argument)  # PyTorch crashes on some tensors that are not
     body = _Body(module, tuple(state), pytree.tree_structure((call.args, call.kwargs)), [leaf for _, leaf in leaves])
     with patch.object(proxy_tensor, "extract_val", _element_description), _own_matmul():
         tracing = make_fx(body, pre_dispatch=True, record_module_stack=True, record_stack_traces=True)
         graph_module = tracing(*(_unshared(argument.tensor) for argument in arguments))
-    autocast.write_conversions(graph_module.graph)
-    _remove_switches(graph_module)
+    _write_conversions(graph_module.graph)
+    for node in reversed(graph_module.graph.nodes):
+        if node.target in _SWITCHES:
+            graph_module.graph.erase_node(node)
     _forget_models_of_shape(graph_module.graph)
     placeholders = [node for node in graph_module.graph.nodes if node.op == "placeholder"]
     traced = Trace(graph_module, dict(zip(placeholders, arguments, strict=True)), tuple(body.reads), tuple(body.other_outputs))
     _lift_constants(traced, module, names)
     return traced
-
-
-def named_leaves(call: ModelCall) -> list[tuple[str, Any]]:
-    """Return the leaves of the inputs, container by container, each with the name of its argument of `forward` and its place in it.
-
-    For example, the second tensor of a list `xs` is `xs_1`.
-    """
-    names = _names_of_positional(call.module, call.args)
-    paths = pytree.tree_leaves_with_path((call.args, call.kwargs))
-    return [("_".join([_argument_name(names, path), *map(_key, path[2:])]), leaf) for path, leaf in paths]
-
-
-def _names_of_positional(module: nn.Module, args: tuple[Any, ...]) -> list[str]:
-    try:
-        parameters = inspect.signature(module.forward).parameters.values()
-    except ValueError:  # a function that is not written in Python, such as `torch.floor`
-        return [f"arg{n}" for n in range(len(args))]
-    names: list[str] = []
-    for parameter in parameters:
-        if parameter.kind is parameter.VAR_POSITIONAL:
-            names += [f"{parameter.name}_{n}" for n in range(len(args) - len(names))]
-        elif parameter.kind in (parameter.POSITIONAL_ONLY, parameter.POSITIONAL_OR_KEYWORD):
-            names.append(parameter.name)
-    return names
-
-
-def _argument_name(names: list[str], path: tuple[Any, ...]) -> str:
-    positional, key = path[0].idx == 0, _key(path[1])
-    return names[int(key)] if positional else key
-
-
-def _key(entry: Any) -> str:
-    match entry:
-        case pytree.SequenceKey():
-            return str(entry.idx)
-        case pytree.MappingKey():
-            return str(entry.key)
-        case pytree.GetAttrKey():
-            return str(entry.name)
-    return str(entry)
 
 
 class _Body(nn.Module):
@@ -213,12 +139,39 @@ class _Body(nn.Module):
         module: nn.Module = self._orig_mod  # type: ignore[assignment]
         with (
             _reparametrize_module(module, dict(zip(self._state, state, strict=True)), tie_weights=True),
-            _NumberReads(self.reads),
+            NumberReads(self.reads),
             _modules_that_ran(module),
         ):
             outputs = pytree.tree_leaves(module(*args, **kwargs))
         self.other_outputs += [type(leaf).__name__ for leaf in outputs if leaf is not None and not isinstance(leaf, Tensor)]
         return [leaf for leaf in outputs if isinstance(leaf, Tensor)]
+
+
+def _require_valid(argument: Argument) -> None:
+    """Raise `FrontendError` for a tensor without numbers, in an unknown layout, or whose indices are not valid."""
+    name, tensor = argument.name, argument.tensor
+    if tensor.is_meta:
+        raise FrontendError(f"tensor `{name}` is on the meta device: it has no numbers", hint="build the model on the CPU")
+    if tensor.layout not in (torch.strided, torch.sparse_coo, *ROW_LAYOUTS, *COLUMN_LAYOUTS):
+        raise FrontendError(f"tensor `{name}` has the layout {tensor.layout}", hint="use CSR, CSC, BSR, BSC, COO or dense")
+    if tensor.layout not in (torch.strided, torch.sparse_coo) and tensor.dim() != 2:
+        message = f"tensor `{name}` is a batch of sparse matrices or a sparse matrix of arrays"
+        raise FrontendError(message, hint="use COO, or a dense tensor with a format")
+    if tensor.layout != torch.strided and (problem := _index_problem(tensor)):
+        raise FrontendError(f"tensor `{name}` is not a valid sparse tensor: {problem}", hint="check what it was constructed from")
+
+
+def _index_problem(tensor: Tensor) -> str:
+    """Return the fault in the indices of a sparse tensor, or ''. PyTorch does not check them by default."""
+    try:
+        if tensor.layout == torch.sparse_coo:
+            torch._validate_sparse_coo_tensor_args(tensor._indices(), tensor._values(), tensor.shape, tensor.is_coalesced())
+        else:
+            positions, minor = compressed_indices(tensor)
+            torch._validate_sparse_compressed_tensor_args(positions, minor, tensor.values(), tensor.shape, tensor.layout)
+    except RuntimeError as error:
+        return str(error).partition("\n")[0]
+    return ""
 
 
 @contextmanager
@@ -236,8 +189,7 @@ def _own_matmul() -> Iterator[None]:
 
 @contextmanager
 def _modules_that_ran(model: nn.Module) -> Iterator[None]:
-    """Report, as progress, how many of the modules of a model have run in the block. A module without its own `forward`, such as
-    a list, does not count."""
+    """Report, as progress, how many modules of a model have run in the block, of those that have their own `forward`."""
     modules = {id(module._modules) for module in model.modules() if type(module).forward is not nn.Module.forward}
     ran = set[int]()
 
@@ -248,67 +200,6 @@ def _modules_that_ran(model: nn.Module) -> Iterator[None]:
     tell("running the model", 0, len(modules))
     with register_module_forward_hook(note):
         yield
-
-
-@dataclass
-class _NumberReads(TorchFunctionMode):
-    """While it is active, a model may take numbers out of its tensors, and every such place is noted."""
-
-    reads: list[NumberRead] = field(default_factory=list)
-
-    def __post_init__(self) -> None:
-        super().__init__()
-
-    def __torch_function__(
-        self, func: Callable[..., Any], types: object, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
-    ) -> Any:
-        if func in _SIZED:
-            args = (*args[:1], *pytree.tree_map_only(Tensor, self._extent, args[1:]))
-            kwargs = pytree.tree_map_only(Tensor, self._extent, kwargs)
-        if func in AS_STRIDED:
-            return self._strided(*args, **(kwargs or {}))
-        if func in _INDEXED:
-            args = (args[0], self._bounded(args[1]), *args[2:])
-        if func not in _READS:
-            return func(*args, **(kwargs or {}))
-        self._note(args[0], func.__name__)
-        with disable_proxy_modes_tracing():
-            return func(*args, **(kwargs or {}))
-
-    def _strided(self, x: Tensor, *args: Any, **kwargs: Any) -> Tensor:
-        try:
-            return strided(x, *args, **kwargs)
-        except FrontendError as error:
-            error.span = innermost_user_line(_python_frames())
-            raise
-
-    def _extent(self, tensor: Tensor) -> Any:
-        """Return the integer that a tensor holds, for use as an extent. Any other tensor is left to PyTorch."""
-        if tensor.dim() or tensor.is_floating_point() or tensor.is_complex():
-            return tensor
-        self._note(tensor, "__index__")
-        with disable_proxy_modes_tracing():
-            return tensor.item()
-
-    def _bounded(self, index: Any) -> Any:
-        """Return an index with integers for the tensors that bound its slices."""
-        match index:
-            case tuple():
-                return tuple(map(self._bounded, index))
-            case slice():
-                bounds = (index.start, index.stop, index.step)
-                return slice(*(self._extent(bound) if isinstance(bound, Tensor) else bound for bound in bounds))
-        return index
-
-    def _note(self, tensor: Tensor, method: str) -> None:
-        mode = proxy_tensor.get_proxy_mode()
-        proxy = None if mode is None else proxy_tensor.get_proxy_slot(tensor, mode.tracer, None)
-        if proxy is not None:
-            self.reads.append(NumberRead(proxy.proxy.node, method, innermost_user_line(_python_frames())))
-
-
-def _python_frames() -> list[tuple[str, int]]:
-    return [(frame.filename, frame.lineno or 1) for frame in traceback.extract_stack()]
 
 
 def _element_description(value: Any, include_real: bool = False) -> Any:
@@ -332,10 +223,39 @@ def _unshared(tensor: Tensor) -> Tensor:
         return tensor.clone()
 
 
-def _remove_switches(graph_module: GraphModule) -> None:
-    for node in reversed(graph_module.graph.nodes):
-        if node.target in _SWITCHES:
-            graph_module.graph.erase_node(node)
+def _write_conversions(graph: Graph) -> None:
+    """Convert, in place, the operands of operators in autocast regions whose results have another type than their operands promote to.
+
+    PyTorch chooses in such a region, operator by operator, the type in which it computes. The trace has the types of all results, but not
+    the conversions. For example, a product of two float32 matrices with a result of bfloat16 rounded both matrices first.
+    """
+    regions: list[bool] = []
+    for node in list(graph.nodes):
+        names_its_type = any(isinstance(argument, torch.dtype) for argument in (*node.args, *node.kwargs.values()))
+        if node.target is _ENTER_AUTOCAST:
+            regions.append(bool(node.args[2]))
+        elif node.target is _EXIT_AUTOCAST:
+            regions.pop()
+        elif regions and regions[-1] and node.op == "call_function" and not names_its_type:
+            _convert_operands(node)
+
+
+def _convert_operands(node: Node) -> None:
+    result = node.meta.get("val")
+    if not isinstance(result, Tensor) or not result.dtype.is_floating_point:
+        return
+    values = {operand: operand.meta.get("val") for operand in node.all_input_nodes}
+    tensors = {operand: value for operand, value in values.items() if isinstance(value, Tensor)}
+    # A tensor without dimensions does not change the type of a result.
+    floats = {operand: value for operand, value in tensors.items() if value.dtype.is_floating_point and value.dim() > 0}
+    if not floats or reduce(torch.promote_types, [value.dtype for value in floats.values()]) == result.dtype:
+        return
+    for operand, value in floats.items():
+        if value.dtype != result.dtype:
+            with node.graph.inserting_before(node):
+                converted = node.graph.call_function(torch.ops.aten.to.dtype, (operand, result.dtype))
+            converted.meta = {**node.meta, "val": torch.empty_like(value, dtype=result.dtype)}
+            node.replace_input_with(operand, converted)
 
 
 def _forget_models_of_shape(graph: Graph) -> None:
@@ -356,7 +276,8 @@ def _forget_models_of_shape(graph: Graph) -> None:
 
 def _lift_constants(traced: Trace, module: nn.Module, names: NameAllocator) -> None:
     """Make every tensor that the model holds in an attribute, or made in Python, an argument."""
-    held = {id(value): name for name, value in _tensor_attributes(module)}
+    attributes = ((joined(path, name), value) for path, part in module.named_modules() for name, value in vars(part).items())
+    held = {id(value): name for name, value in attributes if isinstance(value, Tensor)}
     for node in list(traced.graph_module.graph.nodes):
         if node.op == "get_attr":
             value = getattr(traced.graph_module, str(node.target))
@@ -365,10 +286,3 @@ def _lift_constants(traced: Trace, module: nn.Module, names: NameAllocator) -> N
             name = names.unique(held.get(id(value), "constant"))
             node.replace_all_uses_with(traced.add(name, sorted_entries(value.detach())))
             traced.graph_module.graph.erase_node(node)
-
-
-def _tensor_attributes(module: nn.Module) -> Iterator[tuple[str, Tensor]]:
-    for path, part in module.named_modules():
-        for name, value in vars(part).items():
-            if isinstance(value, Tensor):
-                yield f"{path}.{name}" if path else name, value

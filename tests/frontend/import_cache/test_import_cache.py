@@ -218,7 +218,7 @@ def test_other_versions_are_a_miss(
     assert imports(model) and not imports(model)
     (site / "torch-1.0.dist-info").rename(site / "torch-1.1.dist-info")
     assert imports(model)
-    monkeypatch.setattr("fuseflow.frontend.import_cache.installation.package_digest", lambda: "other sources")
+    monkeypatch.setattr("fuseflow.frontend.import_cache.request.package_digest", lambda: "other sources")
     assert imports(model) and not imports(model)
 
 

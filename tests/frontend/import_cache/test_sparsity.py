@@ -13,8 +13,7 @@ import pytest
 from fuseflow.errors import FileError
 from fuseflow.frontend.import_cache.request import request_digest
 from fuseflow.frontend.model_spec import ModelSpec
-from fuseflow.frontend.sources import load, load_module
-from fuseflow.frontend.sparsification import as_sparsity, sparsified
+from fuseflow.frontend.sources import as_sparsity, load, load_module, sparsified
 from fuseflow.sparsity.saved import save_sparsity
 from fuseflow.sparsity.spec import SparseSpec, parse_sparsify
 

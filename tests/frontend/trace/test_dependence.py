@@ -20,7 +20,7 @@ X, INDEX = torch.rand(4, 3), torch.tensor([1, 0, 2])
 def classes(function: Callable[..., Any], *inputs: Tensor) -> dict[str, str]:
     """Return what each operator depends on, by its short name (the last call of it)."""
     with torch.no_grad():
-        traced = trace(model_call(function, inputs, None), lambda argument: None)
+        traced = trace(model_call(function, inputs, None))
     return {fx_origin.short_name(node.target): value for node, value in dependences(traced).items() if node.op == "call_function"}
 
 

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import torch
 import torch.nn.functional as F
+from eager import Function
 from torch import Tensor
 
 import fuseflow as ff
@@ -18,15 +19,6 @@ X = torch.arange(12.0).reshape(3, 4) - 5
 ROWS = torch.zeros(0, dtype=torch.long)
 PLACES = torch.zeros(0, 4, dtype=torch.long)
 NOTHING = torch.zeros(0, 4)
-
-
-class Function(torch.nn.Module):
-    def __init__(self, function: Callable[..., Any]) -> None:
-        super().__init__()
-        self.function = function
-
-    def forward(self, *tensors: Tensor) -> Any:
-        return self.function(*tensors)
 
 
 def agrees(function: Callable[..., Any], *tensors: Tensor, fuse: str = "none") -> None:

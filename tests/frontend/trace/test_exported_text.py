@@ -7,8 +7,7 @@ import torch
 
 import fuseflow as ff
 from fuseflow.errors import FrontendError, UsageError
-from fuseflow.frontend.trace.exported_text import exported_text
-from fuseflow.frontend.trace.model_call import model_call
+from fuseflow.frontend.trace.model_call import exported_text, model_call
 
 
 class Net(torch.nn.Module):
@@ -23,7 +22,7 @@ class Net(torch.nn.Module):
 def test_it_names_the_operators_their_lines_and_the_weights() -> None:
     text = exported_text(model_call(Net(), (torch.ones(2, 4),), None))
     assert "torch.ops.aten.relu.default" in text and "target='lin.weight'" in text
-    assert f"{Path(__file__).name}:20 in forward" in text
+    assert f"{Path(__file__).name}:19 in forward" in text
     assert text == exported_text(model_call(Net(), (torch.ones(2, 4),), None)) and "0x" not in text
 
 

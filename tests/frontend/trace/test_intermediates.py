@@ -17,8 +17,8 @@ from fuseflow.einsum.text import show
 from fuseflow.errors import FrontendError
 from fuseflow.frontend import import_model
 from fuseflow.frontend.source import Source
-from fuseflow.frontend.trace.intermediates import keep, mark_kept, masked, with_keeps
 from fuseflow.frontend.trace.model_call import model_call
+from fuseflow.frontend.trace.sparsity import keep, mark_kept, masked, with_keeps
 from fuseflow.frontend.trace.tracing import trace
 from fuseflow.selection import Largest, Threshold
 from fuseflow.sparsity.sparsifiers.listing import parse_sparsifier
@@ -146,7 +146,7 @@ def test_rules_that_the_compiler_does_not_have(rule: str) -> None:
 
 
 def traced(model: nn.Module):
-    return trace(model_call(model, (X,), None), lambda argument: None)
+    return trace(model_call(model, (X,), None))
 
 
 def test_marks_are_products_with_fresh_arguments() -> None:

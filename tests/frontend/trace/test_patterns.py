@@ -16,7 +16,7 @@ from fuseflow.einsum.text import show
 from fuseflow.errors import FrontendError
 from fuseflow.frontend import import_model
 from fuseflow.frontend.source import Source
-from fuseflow.frontend.trace.patterns import weight_patterns
+from fuseflow.frontend.trace.sparsity import weight_patterns
 from fuseflow.sparsity.layouts.layout import Layout
 from fuseflow.sparsity.layouts.listing import parse_layout
 from fuseflow.sparsity.sparsifiers.listing import parse_sparsifier

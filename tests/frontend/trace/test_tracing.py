@@ -11,8 +11,7 @@ from torch import Tensor, nn
 import fuseflow as ff
 from fuseflow.errors import FrontendError, UsageError
 from fuseflow.frontend import import_model
-from fuseflow.frontend.trace.model_call import model_call
-from fuseflow.frontend.trace.tracing import named_leaves
+from fuseflow.frontend.trace.model_call import model_call, named_leaves
 
 
 class Scale(nn.Module):

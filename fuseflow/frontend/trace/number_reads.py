@@ -1,0 +1,128 @@
+"""Numbers that a model takes out of its tensors while it is traced: into Python, as extents, and as bounds of slices.
+
+`as_strided` with known strides is taken as rows at known positions. Its windows may overlap, as in a sliding attention. PyTorch defines
+it on memory, so it depends on how its operand is laid out. The trace knows that; a graph does not.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.fx import Node
+from torch.fx.experimental import proxy_tensor
+from torch.fx.experimental.proxy_tensor import disable_proxy_modes_tracing
+from torch.overrides import TorchFunctionMode
+from torch.utils import _pytree as pytree
+
+from fuseflow.errors import FrontendError, Span
+from fuseflow.frontend.trace import fx_origin
+
+_READ_NAMES = "item tolist numpy __bool__ __int__ __float__ __index__ __array__ __contains__ __format__"
+_READS = frozenset(getattr(Tensor, name) for name in _READ_NAMES.split())
+"""Methods that take numbers out of a tensor."""
+_SIZED_METHODS = "view reshape expand repeat new_zeros new_ones as_strided"
+_SIZED_FUNCTIONS = {torch.reshape, torch.zeros, torch.ones, torch.full, torch.empty}
+_SIZED = frozenset(getattr(Tensor, name) for name in _SIZED_METHODS.split()) | _SIZED_FUNCTIONS
+"""Functions that take extents, which may be tensors of one integer."""
+_INDEXED = (Tensor.__getitem__, Tensor.__setitem__)
+"""Methods that take an index, whose slices may be bounded by tensors of one integer."""
+_AS_STRIDED = frozenset({torch.as_strided, Tensor.as_strided, torch.ops.aten.as_strided.default})
+"""The functions that take a tensor, sizes, strides and an offset in memory."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class NumberRead:
+    """A place where the model took the numbers of a tensor into Python, by the method of that name. `node` computed the tensor."""
+
+    node: Node
+    method: str
+    span: Span | None
+
+
+class NumberReads(TorchFunctionMode):
+    """While it is active, a model may take numbers out of its tensors, and every such place is added to `reads`."""
+
+    def __init__(self, reads: list[NumberRead]) -> None:
+        super().__init__()
+        self.reads = reads
+
+    def __torch_function__(
+        self, func: Callable[..., Any], types: object, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        if func in _SIZED:
+            args = (*args[:1], *pytree.tree_map_only(Tensor, self._extent, args[1:]))
+            kwargs = pytree.tree_map_only(Tensor, self._extent, kwargs)
+        if func in _AS_STRIDED:
+            return _strided(*args, **(kwargs or {}))
+        if func in _INDEXED:
+            args = (args[0], self._bounded(args[1]), *args[2:])
+        if func not in _READS:
+            return func(*args, **(kwargs or {}))
+        self._note(args[0], func.__name__)
+        with disable_proxy_modes_tracing():
+            return func(*args, **(kwargs or {}))
+
+    def _extent(self, tensor: Tensor) -> Any:
+        """Return the integer that a tensor holds, for use as an extent. Any other tensor is left to PyTorch."""
+        if tensor.dim() or tensor.is_floating_point() or tensor.is_complex():
+            return tensor
+        self._note(tensor, "__index__")
+        with disable_proxy_modes_tracing():
+            return tensor.item()
+
+    def _bounded(self, index: Any) -> Any:
+        """Return an index with integers for the tensors that bound its slices."""
+        match index:
+            case tuple():
+                return tuple(map(self._bounded, index))
+            case slice():
+                bounds = (index.start, index.stop, index.step)
+                return slice(*(self._extent(bound) if isinstance(bound, Tensor) else bound for bound in bounds))
+        return index
+
+    def _note(self, tensor: Tensor, method: str) -> None:
+        mode = proxy_tensor.get_proxy_mode()
+        proxy = None if mode is None else proxy_tensor.get_proxy_slot(tensor, mode.tracer, None)
+        if proxy is not None:
+            self.reads.append(NumberRead(proxy.proxy.node, method, fx_origin.current_span()))
+
+
+def _strided(x: Tensor, size: Sequence[int], stride: Sequence[int], storage_offset: int | None = None) -> Tensor:
+    """Return `x.as_strided(size, stride, storage_offset)` as a new tensor. Raise `FrontendError` if it reads memory beside `x`."""
+    strides = x.stride()
+    memory = x.permute(sorted(range(x.dim()), key=lambda dim: -strides[dim]))
+    offset = 0 if storage_offset is None else storage_offset - int(x.storage_offset())
+    end = offset + sum((n - 1) * step for n, step in zip(size, stride, strict=True))
+    if not memory.is_contiguous() or offset < 0 or (end >= x.numel() and 0 not in size):
+        message = f"`as_strided` to {tuple(size)} reads between or beyond the elements of its operand, of shape {tuple(x.shape)}"
+        hint = "call `.clone()` on the operand first, and stay within it"
+        raise FrontendError(message, hint=hint, span=fx_origin.current_span())
+    if 0 in size:
+        return memory.reshape(-1).narrow(0, 0, 0).reshape(tuple(size))
+    windows, numbers = list(zip(size, stride, strict=True)), x.numel()
+    inner = 1  # the elements of whole last dimensions
+    while windows and windows[-1][1] == inner and _is_divided(inner * windows[-1][0], [offset, numbers], windows[:-1]):
+        inner *= windows.pop()[0]
+    outer = 1  # the elements of whole first dimensions
+    while windows and windows[0][0] * windows[0][1] == numbers and _end(offset, windows[1:], inner) < windows[0][1]:
+        n, numbers = windows.pop(0)
+        outer *= n
+    positions = torch.full((), offset // inner)
+    for n, step in windows:
+        positions = positions.unsqueeze(-1) + torch.arange(n) * (step // inner)
+    taken = memory.reshape(outer, numbers // inner, inner).index_select(1, positions.reshape(-1))
+    return taken.reshape(tuple(size))
+
+
+def _is_divided(divisor: int, numbers: Sequence[int], windows: Sequence[tuple[int, int]]) -> bool:
+    return math.gcd(*numbers, *(step for _, step in windows)) % divisor == 0
+
+
+def _end(offset: int, windows: Sequence[tuple[int, int]], inner: int) -> int:
+    """Return the position in memory of the last element that is read. Each of `windows` has a count and a step."""
+    return offset + sum((n - 1) * step for n, step in windows) + inner - 1
