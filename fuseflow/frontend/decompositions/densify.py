@@ -196,6 +196,12 @@ def _power(x: Tensor, exponent: float) -> Tensor:
     return torch.pow(x, exponent)
 
 
+_LAYOUTS = ("to_dense", "to_sparse", "to_sparse_csr", "to_sparse_csc", "to_sparse_bsr", "to_sparse_bsc", "coalesce")
+_STORED_OTHERWISE = (
+    *(getattr(aten, f"{prefix}{name}").default for name in _LAYOUTS for prefix in ("", "_")),
+    *(aten.to_sparse.sparse_dim, aten._to_sparse.sparse_dim),
+)
+"""Operators that change how a tensor is stored, and nothing else."""
 DENSE_REPLACEMENTS: dict[object, Callable[..., Any]] = {
     **SLIDING_REPLACEMENTS,
     **RECURRENT_REPLACEMENTS,
@@ -219,30 +225,9 @@ DENSE_REPLACEMENTS: dict[object, Callable[..., Any]] = {
     aten.leaky_relu_.default: _leaky_relu,
     aten.isinf.default: lambda x: x.abs() == math.inf,
     aten.view.default: torch.reshape,  # The strides of the trace come from other decompositions.
-    **dict.fromkeys(
-        (
-            aten.to_dense.default,
-            aten._to_dense.default,
-            aten.to_sparse.default,
-            aten.to_sparse.sparse_dim,
-            aten._to_sparse.default,
-            aten._to_sparse.sparse_dim,
-            aten.to_sparse_csr.default,
-            aten._to_sparse_csr.default,
-            aten.to_sparse_csc.default,
-            aten._to_sparse_csc.default,
-            aten.to_sparse_bsr.default,
-            aten._to_sparse_bsr.default,
-            aten.to_sparse_bsc.default,
-            aten._to_sparse_bsc.default,
-            aten.coalesce.default,
-            aten._coalesce.default,
-            aten.dropout.default,  # In training mode `operator_screen` has refused them.
-            aten.alpha_dropout.default,
-            aten.feature_dropout.default,
-        ),
-        lambda x, *_, **__: x,
-    ),
+    **dict.fromkeys(_STORED_OTHERWISE, lambda x, *_, **__: x),
+    # In training mode `operator_screen` has refused them.
+    **dict.fromkeys((aten.dropout.default, aten.alpha_dropout.default, aten.feature_dropout.default), lambda x, *_: x),
 }
 """Replacements of operators on sparse tensors, and decompositions that stay a single operator for the user."""
 

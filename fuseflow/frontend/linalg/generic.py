@@ -44,11 +44,7 @@ class LoopNest:
         """Return the loops of an operation. Raise `FrontendError` for an indexing map that is not affine."""
         shapes = [tuple(o.type.shape) if isinstance(o.type, ir.RankedTensorType) else () for o in op.operands]
         results = [tuple(attribute.value.results) for attribute in op.attributes["indexing_maps"]]
-        extents: dict[str, int] = {}
-        for expressions, shape in zip(results, shapes, strict=True):
-            for expression, size in zip(expressions, shape, strict=True):
-                if isinstance(expression, ir.AffineDimExpr) and size != 1:
-                    extents[f"d{expression.position}"] = size
+        extents = {f"d{position}": size for position, size in loop_extents(results, shapes).items() if size != 1}
         maps = [
             tuple(_index(e, size, extents) for e, size in zip(expressions, shape, strict=True))
             for expressions, shape in zip(results, shapes, strict=True)
@@ -57,6 +53,12 @@ class LoopNest:
         reduced = tuple(f"d{n}" for n, kind in enumerate(iterators) if "reduction" in kind and f"d{n}" in extents)
         order = tuple(f"d{n}" for n in range(len(iterators))) if ORDERED_ATTRIBUTE in op.attributes else ()
         return cls(extents, reduced, tuple(maps), order)
+
+
+def loop_extents(maps: Sequence[Sequence[Any]], shapes: Sequence[Sequence[int]]) -> dict[int, int]:
+    """Return the extent of each loop that runs along a dimension of an operand, by the position of the loop."""
+    places = (pair for expressions, shape in zip(maps, shapes, strict=True) for pair in zip(expressions, shape, strict=True))
+    return {expression.position: size for expression, size in places if isinstance(expression, ir.AffineDimExpr)}
 
 
 def _index(expression: Any, size: int, extents: Mapping[str, int]) -> Index | None:

@@ -33,7 +33,7 @@ from fuseflow.einsum.nodes import (
 from fuseflow.einsum.verify import verify
 from fuseflow.errors import FrontendError
 from fuseflow.frontend.linalg import modules as names
-from fuseflow.frontend.linalg.generic import linear_index
+from fuseflow.frontend.linalg.generic import linear_index, loop_extents
 from fuseflow.frontend.linalg.locations import at_line_of, from_location
 from fuseflow.frontend.linalg.operators import (
     ACCUMULATOR,
@@ -163,10 +163,11 @@ class _Reader:
     def _generic(self, op: Any, region: str) -> None:
         loops = _loops(op)
         maps = [tuple(attribute.value.results) for attribute in op.attributes["indexing_maps"]]
-        extents = _extents(loops, maps, op)
+        shapes = [tuple(value.type.shape) for value in op.operands]
+        extents = {loops[position]: size for position, size in loop_extents(maps, shapes).items()}
         indices = [
-            tuple(linear_index(e, size, extents, loops) for e, size in zip(expressions, value.type.shape, strict=True))
-            for expressions, value in zip(maps, op.operands, strict=True)
+            tuple(linear_index(e, size, extents, loops) for e, size in zip(expressions, shape, strict=True))
+            for expressions, shape in zip(maps, shapes, strict=True)
         ]
         (body,) = op.regions[0].blocks
         elements = {a: self._at(v, i) for a, v, i in zip(body.arguments, op.operands, indices, strict=True)}
@@ -296,15 +297,6 @@ def _loops(op: Any) -> tuple[str, ...]:
     if len(loops) != count or len(set(loops)) < count:
         raise FrontendError(f"`{names.INDICES}` does not name {count} loops: {', '.join(loops)}", hint="give each loop a name")
     return loops
-
-
-def _extents(loops: Sequence[str], maps: Sequence[Sequence[Any]], op: Any) -> dict[str, int]:
-    return {
-        loops[e.position]: size
-        for expressions, value in zip(maps, op.operands, strict=True)
-        for e, size in zip(expressions, value.type.shape, strict=True)
-        if isinstance(e, ir.AffineDimExpr)
-    }
 
 
 def _whole(name: str, rank: int) -> Expr:

@@ -157,15 +157,9 @@ def computed_in(expr: Expr, dtypes: Sequence[str], result: str) -> str:
 
 
 def _needs_f64(node: Expr) -> bool:
-    match node:
-        case Const():
-            return not math.isnan(node.value) and float(str(np.float32(node.value))) != node.value
-        case Apply():
-            return node.op == ROUNDING
-        case Access() | Reduce() | Keep():
-            return False
-        case unknown:
-            assert_never(unknown)
+    if isinstance(node, Const):
+        return not math.isnan(node.value) and float(str(np.float32(node.value))) != node.value
+    return isinstance(node, Apply) and node.op == ROUNDING
 
 
 def converted(new: Callable[[str], str], value: str, source: str, target: str) -> str:

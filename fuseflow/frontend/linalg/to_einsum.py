@@ -122,8 +122,10 @@ class _Builder:
     def generic(self, op: Any, origin: Origin) -> None:
         nest = LoopNest.of(op)
         if nest.reduced:  # a reduced loop takes its extent from an operand, and a slice gives none
-            for operand in op.operands:
-                self._store_slice(operand, origin)
+            for ssa in op.operands:
+                value = self._values.get(ssa)
+                if value is not None and any(isinstance(i, Affine) for access in accesses(value.expr) for i in access.indices):
+                    self._values[ssa] = self._emitter.define(value, _declaration("", ssa.type), origin)
         for result, expr, loops in result_elements(op, nest, self._operand, self._element):
             dimensions = {str(loop): dimension_index(p) for p, loop in enumerate(loops) if loop is not None}
             order = tuple([dimensions.get(loop, loop) for loop in nest.order])
@@ -139,8 +141,7 @@ class _Builder:
         self._values[op.results[0]] = self._emitter.reshape(source, shape, groups, type, origin)
 
     def forward(self, op: Any, origin: Origin) -> None:
-        source = self._values[op.operands[0]]  # whose shape is known where a cast forgets it
-        self._bind(op.results[0], SymbolicValue(source.shape, source.expr), origin)
+        self._bind(op.results[0], self._values[op.operands[0]], origin)  # its shape is known where a cast forgets it
 
     def extract_slice(self, op: Any, origin: Origin) -> None:
         """Bind a slice to the elements that it reads. A coordinate of the operand is `offset + stride * coordinate`."""
@@ -201,11 +202,6 @@ class _Builder:
             terms.append(substitute(access, indices))
         total = reduce(lambda a, b: Apply("add", (a, b)), terms) if terms else Const(0.0)
         self._bind(op.results[0], SymbolicValue(shape, total), origin)
-
-    def _store_slice(self, ssa: Any, origin: Origin) -> None:
-        value = self._values.get(ssa)
-        if value is not None and any(isinstance(i, Affine) for access in accesses(value.expr) for i in access.indices):
-            self._values[ssa] = self._emitter.define(value, _declaration("", ssa.type), origin)
 
     def empty(self, op: Any, origin: Origin) -> None:
         self._values[op.results[0]] = SymbolicValue(tuple(op.results[0].type.shape), UNDEFINED)

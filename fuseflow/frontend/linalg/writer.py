@@ -276,8 +276,11 @@ class _Statement:
     def _generic(self, expr: Expr, free: tuple[str, ...], result: _Value, heads: Sequence[str]) -> None:
         """Write a generic with the value of an expression at its free indices. `heads` are the attributes of an Einsum."""
         folded = expr if isinstance(expr, Reduce) else None
-        operands = self._operands(expr if folded is None else folded.body)
-        dtype = computed_in(expr if folded is None else folded.body, [o.value.dtype for o in operands], result.dtype)
+        right = expr if folded is None else folded.body
+        operands = [
+            self._part(leaf) if isinstance(leaf, Reduce) else self._tensor(leaf) for leaf in dict.fromkeys(_leaves(right))
+        ]
+        dtype = computed_in(right, [o.value.dtype for o in operands], result.dtype)
         if folded is not None and dtype != result.dtype:  # it is rounded once, when all is summed up
             operands, folded = [self._part(folded)], None
             dtype = operands[0].value.dtype
@@ -323,10 +326,6 @@ class _Statement:
     def _loops(self, indices: tuple[str, ...]) -> tuple[str, ...]:
         order = self.einsum.order
         return tuple(sorted(indices, key=order.index)) if set(indices) <= set(order) else indices
-
-    def _operands(self, expr: Expr) -> list[_Operand]:
-        """Return the operands of a generic for an expression: elements of tensors that it reads, and its reductions."""
-        return [self._part(leaf) if isinstance(leaf, Reduce) else self._tensor(leaf) for leaf in dict.fromkeys(_leaves(expr))]
 
     def _part(self, node: Reduce) -> _Operand:
         """Write a reduction inside of the right side, and return it as an operand."""
