@@ -14,13 +14,12 @@ from scipy import sparse
 from fuseflow.errors import DataError, did_you_mean
 from fuseflow.frontend.datasets import citation, images, ogb, planetoid
 from fuseflow.frontend.datasets.bigbird import bigbird_mask
-from fuseflow.frontend.datasets.graph_data import GraphData, Matrix, normalize_adjacency
+from fuseflow.frontend.datasets.graph_data import GraphData, Matrix, normalize_adjacency, torch_matrix
 from fuseflow.frontend.datasets.graph_files import read_graph_file, require_graph_file
 from fuseflow.frontend.datasets.karate import karate_club
 from fuseflow.frontend.datasets.random_graphs import random_graph
 from fuseflow.frontend.datasets.spec_options import ADJACENCIES, SpecOptions, names_file, split_spec
 from fuseflow.frontend.datasets.standins import PUBLISHED_COUNTS, generate_standin
-from fuseflow.frontend.datasets.torch_matrix import torch_matrix
 
 if TYPE_CHECKING:
     import torch

@@ -14,9 +14,10 @@ from torch.fx import Interpreter, Node
 from torch.utils import _pytree as pytree
 
 from fuseflow.frontend.lifting import ModuleAttributes, TensorAttributes
-from fuseflow.frontend.lifting.analysis import analyse_exported, table_rule
+from fuseflow.frontend.lifting.analysis import analyse_exported
 from fuseflow.frontend.lifting.calls import in_layout_of
 from fuseflow.frontend.lifting.exported import ExportedModule, export_module, named_results
+from fuseflow.frontend.lifting.rules import table_rule
 from fuseflow.frontend.lifting.scrambling import Scrambler
 from fuseflow.frontend.trace.model_call import model_call
 

@@ -40,39 +40,25 @@ class PickledType:
         return np.dtype(self.name if self.order == "=" else self.order + self.name)
 
 
-class PickledArray:
-    """An array in a pickle: its `state` has the shape, the element type and the bytes."""
+class _Record:
+    """What a pickle says of a value: its `state`."""
 
     state: Any = None
+
+    def __setstate__(self, state: Any) -> None:
+        self.state = state
+
+
+class PickledArray(_Record):
+    """An array in a pickle: its `state` has the shape, the element type and the bytes."""
 
     @classmethod
     def reconstruct(cls, *_: object) -> PickledArray:
         return cls()
 
-    def __setstate__(self, state: Any) -> None:
-        self.state = state
 
-    def array(self, rank: int) -> npt.NDArray[Any]:
-        """Return the array, which must have `rank` dimensions. Raise `ValueError` for anything else."""
-        _, shape, kind, in_columns, content = self.state
-        content = content.encode("latin-1") if isinstance(content, str) else content
-        sizes = isinstance(shape, tuple) and all(isinstance(size, int) and size >= 0 for size in shape)
-        if not sizes or len(shape) != rank or not isinstance(kind, PickledType) or not isinstance(content, bytes):
-            raise ValueError(f"there is no array of {rank} dimensions")
-        dtype = kind.dtype()
-        if prod(shape) * dtype.itemsize != len(content):
-            raise ValueError(f"an array of {list(shape)} does not have {len(content):,} bytes")
-        flat = np.frombuffer(content, dtype)
-        return flat.reshape(shape[::-1]).T if in_columns else flat.reshape(shape)
-
-
-class PickledMatrix:
+class PickledMatrix(_Record):
     """A CSR matrix of scipy in a pickle."""
-
-    state: Any = None
-
-    def __setstate__(self, state: Any) -> None:
-        self.state = state
 
     def csr(self) -> sparse.csr_array:
         """Return the matrix. Raise `ValueError` if its arrays do not fit together."""
@@ -99,7 +85,16 @@ def array_of(value: object, rank: int) -> npt.NDArray[Any]:
     """Return an array from its record in a pickle. Raise `ValueError` for a value that is no array of this rank."""
     if not isinstance(value, PickledArray) or value.state is None:
         raise ValueError(f"there is no array of {rank} dimensions")
-    return value.array(rank)
+    _, shape, kind, in_columns, content = value.state
+    content = content.encode("latin-1") if isinstance(content, str) else content
+    sizes = isinstance(shape, tuple) and all(isinstance(size, int) and size >= 0 for size in shape)
+    if not sizes or len(shape) != rank or not isinstance(kind, PickledType) or not isinstance(content, bytes):
+        raise ValueError(f"there is no array of {rank} dimensions")
+    dtype = kind.dtype()
+    if prod(shape) * dtype.itemsize != len(content):
+        raise ValueError(f"an array of {list(shape)} does not have {len(content):,} bytes")
+    flat = np.frombuffer(content, dtype)
+    return flat.reshape(shape[::-1]).T if in_columns else flat.reshape(shape)
 
 
 class _Unpickler(pickle.Unpickler):

@@ -23,15 +23,12 @@ def bigbird_blocks(length: int, block: int, seed: int = 0) -> npt.NDArray[np.boo
     [549, 268, 118]
     """
     if block < 1 or length < 1 or length % block:
-        raise DataError(
-            f"a mask of {length} positions has no blocks of {block}", hint="take a block size that divides the length"
-        )
+        hint = "take a block size that divides the length"
+        raise DataError(f"a mask of {length} positions has no blocks of {block}", hint=hint)
     count = length // block
     if count < RANDOM_BLOCKS:
-        raise DataError(
-            f"a mask of {count} block needs {RANDOM_BLOCKS} random ones in a row",
-            hint=f"take blocks of {length // RANDOM_BLOCKS}",
-        )
+        hint = f"take blocks of {length // RANDOM_BLOCKS}"
+        raise DataError(f"a mask of {count} block needs {RANDOM_BLOCKS} random ones in a row", hint=hint)
     random = np.random.RandomState(seed)
     random_columns = np.stack([random.choice(count, RANDOM_BLOCKS, replace=False) for _ in range(count)])
     numbers = np.arange(count)

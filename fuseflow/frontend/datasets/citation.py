@@ -35,9 +35,8 @@ def read_citation(name: str, data_dir: Path | None) -> GraphData:
         sizes = f"edges {list(edges.shape)}, features {list(features.shape)}, labels {list(labels.shape)} of type {labels.dtype}"
         raise DataError(f"{folder / file} is not {TITLES[name]}: the arrays do not fit together: {sizes}", hint=_AGAIN)
     present = sparse.csr_array(features > 0).astype(np.float32)
-    return GraphData(
-        undirected_adjacency(nodes, *edges.coords), present, labels.astype(np.int64), int(labels.max(initial=-1)) + 1
-    )
+    classes = int(labels.max(initial=-1)) + 1
+    return GraphData(undirected_adjacency(nodes, *edges.coords), present, labels.astype(np.int64), classes)
 
 
 def locate(name: str, data_dir: Path | None) -> Path:

@@ -28,9 +28,8 @@ def find_folder(title: str, data_dir: Path | None, places: Sequence[str], files:
     Raise `DataError` that names the missing files and their `source`."""
     advice = f"get it from {source}"
     if data_dir is None:
-        raise DataError(
-            f"data set {title} needs its raw files", hint=f"pass their directory with --data-dir; {advice}; or take `synthetic:`"
-        )
+        hint = f"pass their directory with --data-dir; {advice}; or take `synthetic:`"
+        raise DataError(f"data set {title} needs its raw files", hint=hint)
     if not data_dir.is_dir():
         raise DataError(f"no directory {data_dir}", hint=f"the raw files of {title} go there; {advice}")
     folders = [data_dir / place for place in places]

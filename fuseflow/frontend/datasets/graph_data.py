@@ -1,13 +1,18 @@
-"""Graphs with features and labels as arrays, and functions that data sets share: adjacencies of edge lists, subgraphs and normalization."""
+"""Graphs with features and labels as arrays, and functions that data sets share: adjacencies of edge lists, normalization, and PyTorch's
+tensors of matrices."""
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 from scipy import sparse
+
+if TYPE_CHECKING:
+    import torch
 
 Matrix: TypeAlias = sparse.csr_array | npt.NDArray[np.float32]
 """A matrix that is sparse or dense, as the data set is distributed."""
@@ -41,27 +46,19 @@ def undirected_adjacency(nodes: int, rows: npt.ArrayLike, columns: npt.ArrayLike
     >>> undirected_adjacency(3, [0, 0, 1], [1, 1, 1]).toarray().tolist()
     [[0.0, 1.0, 0.0], [1.0, 0.0, 0.0], [0.0, 0.0, 0.0]]
     """
-    row, column = _without_loops(rows, columns)
-    return _adjacency_of_keys(nodes, np.concatenate((row * nodes + column, column * nodes + row)))
+    return adjacency_of(nodes, rows, columns, mirrored=True)
 
 
-def directed_adjacency(nodes: int, rows: npt.ArrayLike, columns: npt.ArrayLike) -> sparse.csr_array:
-    """Return the 0/1 adjacency of a list of edges from row to column, without duplicates and self loops."""
-    row, column = _without_loops(rows, columns)
-    return _adjacency_of_keys(nodes, row * nodes + column)
-
-
-def _without_loops(rows: npt.ArrayLike, columns: npt.ArrayLike) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+def adjacency_of(nodes: int, rows: npt.ArrayLike, columns: npt.ArrayLike, *, mirrored: bool) -> sparse.csr_array:
+    """Return the 0/1 adjacency of a list of edges from row to column, and if it is `mirrored`, also from column to row, without duplicates
+    and self loops."""
     row, column = np.asarray(rows, dtype=np.int64), np.asarray(columns, dtype=np.int64)
     no_loop = row != column
-    return row[no_loop], column[no_loop]
-
-
-def _adjacency_of_keys(nodes: int, keys: npt.NDArray[np.int64]) -> sparse.csr_array:
-    """Return the adjacency of edges, given as numbers row * nodes + column, `keys`."""
-    unique_keys = np.unique(keys)
-    row, column = unique_keys // max(nodes, 1), unique_keys % max(nodes, 1)
-    return sparse.csr_array((np.ones(len(unique_keys), dtype=np.float32), (row, column)), shape=(nodes, nodes))
+    row, column = row[no_loop], column[no_loop]
+    keys = row * nodes + column
+    keys = np.unique(np.concatenate((keys, column * nodes + row)) if mirrored else keys)
+    row, column = keys // max(nodes, 1), keys % max(nodes, 1)
+    return sparse.csr_array((np.ones(len(keys), dtype=np.float32), (row, column)), shape=(nodes, nodes))
 
 
 def normalize_adjacency(edges: sparse.csr_array) -> sparse.csr_array:
@@ -72,3 +69,17 @@ def normalize_adjacency(edges: sparse.csr_array) -> sparse.csr_array:
     result = sparse.csr_array((values, (with_loops.row, with_loops.col)), shape=edges.shape)
     result.sort_indices()
     return result
+
+
+def torch_matrix(matrix: Matrix) -> torch.Tensor:
+    """Return a matrix as a PyTorch tensor in f32, in CSR layout or dense as the matrix is."""
+    import torch
+
+    if not isinstance(matrix, sparse.csr_array):
+        return torch.from_numpy(np.ascontiguousarray(matrix, dtype=np.float32))
+
+    starts, columns = (torch.from_numpy(part.astype(np.int64)) for part in (matrix.indptr, matrix.indices))
+    values, shape = torch.from_numpy(matrix.data), matrix.shape
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # PyTorch warns that its support of CSR is in beta state.
+        return torch.sparse_csr_tensor(starts, columns, values, size=shape, dtype=torch.float32, check_invariants=False)

@@ -1,4 +1,8 @@
-"""Graphs in the user's own files: a matrix whose entries are the edges (`.mtx`, `.npz`), or a list of edges.
+"""Graphs in the user's own files: a matrix whose entries are the edges (`.mtx`, `.npz`), or a list of edges in a text file.
+
+A list has a line for each edge, with the numbers of its two nodes and, after them, its weight. Numbers of nodes count from 0. Blanks or
+commas stand between the numbers, and lines that begin with `#` or `%` are comments. The first line of a table, `.csv` or `.tsv`, may name
+its columns. SNAP (https://snap.stanford.edu/data) and the GAP benchmark have such lists.
 
 A file keeps the direction of its edges: an entry at row i and column j, or a line `i j`, is an edge at A[i, j], which passes the features
 of node j to node i. An entry that is 0 is no edge, and self loops are left out. Edges that are repeated count once, and their weights are
@@ -7,6 +11,8 @@ added up, as in Matrix Market files.
 
 from __future__ import annotations
 
+import re
+from codecs import BOM_UTF8
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -16,15 +22,25 @@ import numpy.typing as npt
 from scipy import sparse
 
 from fuseflow.errors import DataError, FileError, did_you_mean
-from fuseflow.frontend.datasets.edge_lists import most_nodes, read_edge_list
-from fuseflow.frontend.datasets.files import open_archive
+from fuseflow.filesystem import read_bytes
+from fuseflow.frontend.datasets.files import open_archive, read_packed
 from fuseflow.frontend.datasets.graph_data import MOST_CLASSES, GraphData, Matrix
 from fuseflow.frontend.datasets.random_graphs import random_features
 from fuseflow.frontend.datasets.spec_options import EDGE_LISTS, MATRICES, SpecOptions, graph_suffix
 from fuseflow.tensors.array_files import load_array
+from fuseflow.tensors.number_text import NotARow, read_columns, row_lines
 from fuseflow.tensors.sparse_files import read_named_csr
 
 _TRUTHS: Final = ("true", "false")
+_COMMENT: Final = re.compile(rb"^[ \t]*[#%].*$", re.MULTILINE)
+_FIRST_ROW: Final = re.compile(rb"^.*\S.*$", re.MULTILINE)
+_NAMES: Final = re.compile(rb"[A-Za-z_]")
+_GAP: Final = re.compile(rb"^[ \t]*,|,[ \t]*(?:,|$)", re.MULTILINE)
+"""A comma beside which a number is missing."""
+_BEHIND_NODES: Final = {2: "nothing else, as in the first line", 3: "a weight, as the first line has one"}
+_FREE_NODES: Final = 1 << 20
+_MOST_NODES: Final = 32
+"""A graph may have this many nodes for each edge, or `_FREE_NODES`: one line must not fill the memory."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,8 +99,7 @@ def _missing_reverses(edges: sparse.csr_array) -> sparse.csr_array:
 
 
 def _adjacency(name: str, edges: sparse.coo_array, weighted: bool, notices: list[str]) -> sparse.csr_array:
-    """Return the adjacency that a model gets: without self loops and zeros, with ones unless `weighted`. Add notices of
-    omissions."""
+    """Return the adjacency of a model: without self loops and zeros, with ones unless `weighted`. Add notices of omissions."""
     rows, columns = edges.coords
     values = edges.data.astype(np.float64)
     if not np.isfinite(values).all():
@@ -129,9 +144,7 @@ def _completed(contents: _Contents, edges: sparse.csr_array, options: SpecOption
 def _read(path: Path) -> _Contents:
     try:
         if graph_suffix(path.name) in EDGE_LISTS:
-            rows, columns, weights, nodes = read_edge_list(path)
-            values = np.ones(len(rows)) if weights is None else weights
-            contents = _Contents(sparse.coo_array((values, (rows, columns)), shape=(nodes, nodes)))
+            contents = _Contents(_read_edge_list(path))
         else:
             contents = _read_whole(path) if path.suffix == ".npz" and _is_whole(path) else _Contents(_matrix(path))
     except FileError as error:
@@ -139,7 +152,7 @@ def _read(path: Path) -> _Contents:
     nodes, stored = contents.edges.shape[0], contents.edges.nnz
     if not nodes:
         raise DataError(f"`{path}` has no edges", hint="a graph has a node or more")
-    if nodes > most_nodes(stored):
+    if nodes > _most_nodes(stored):
         raise DataError(f"`{path}` has {nodes:,} nodes, and only {stored:,} edges", hint="leave nodes without edges out")
     return contents
 
@@ -168,9 +181,8 @@ def _read_whole(path: Path) -> _Contents:
     sizes = {"adj": edges.shape[1], "attr": nodes if features is None else features.shape[0]}
     for part, size in sizes.items():
         if size != nodes:
-            raise DataError(
-                f"`{path}`: `adj` has {nodes:,} rows, and `{part}` has {size:,} {'columns' if part == 'adj' else 'rows'}"
-            )
+            side = "columns" if part == "adj" else "rows"
+            raise DataError(f"`{path}`: `adj` has {nodes:,} rows, and `{part}` has {size:,} {side}")
     if labels is not None and (
         labels.shape != (nodes,)
         or labels.dtype.kind not in "iu"
@@ -180,3 +192,65 @@ def _read_whole(path: Path) -> _Contents:
     with np.errstate(over="ignore"):
         whole = None if features is None else sparse.csr_array(features.astype(np.float32))
     return _Contents(edges, whole, None if labels is None else labels.astype(np.int64))
+
+
+# Lists of edges ---------------------------------------------------------------------------------------------------------------
+
+
+def _most_nodes(edges: int) -> int:
+    """Return the most nodes that a graph with this number of edges may have."""
+    return max(_MOST_NODES * edges, _FREE_NODES)
+
+
+def _read_edge_list(path: Path) -> sparse.coo_array:
+    """Return the edges in a text file, with their weights. The number of nodes is one more than the largest number in the list. Raise
+    `DataError` with the line that is no edge."""
+    text = read_packed(path) if path.suffix == ".gz" else read_bytes(path)
+    text = _COMMENT.sub(b"", text.removeprefix(BOM_UTF8).replace(b"\r\n", b"\n"))
+    if {".csv", ".tsv"} & set(path.suffixes[-2:]):
+        text = _without_names(path, text)
+    first = _FIRST_ROW.search(text)
+    width = 2 if first is None else len(first.group().replace(b",", b" ").split())
+    types: tuple[type[np.generic], ...] = (np.int64, np.int64, np.float64)
+    try:
+        if gap := _GAP.search(text):
+            raise NotARow(text.count(b"\n", 0, gap.start()))
+        columns = read_columns(text.replace(b",", b" "), types[: max(width, 2)])
+    except NotARow as error:
+        expected = f"expected the numbers of two nodes, and {_BEHIND_NODES.get(width, 'a weight or nothing')}"
+        raise _refused(path, text, error.line, expected, "blanks or commas stand between plain numbers") from None
+    rows, ends, *weights = columns
+    nodes = int(max(rows.max(initial=-1), ends.max(initial=-1))) + 1
+    most = _most_nodes(len(rows))
+    for wrong, why in (
+        ((rows < 0) | (ends < 0), "a node has a negative number"),
+        ((rows >= most) | (ends >= most), f"a node has the number {nodes - 1:,}, of a list of {len(rows):,} edges"),
+    ):
+        if wrong.any():
+            line = row_lines(text)[int(np.argmax(wrong))]
+            raise _refused(path, text, line, why, "number the nodes 0, 1, 2, ... without large gaps")
+    return sparse.coo_array((weights[0] if weights else np.ones(len(rows)), (rows, ends)), shape=(nodes, nodes))
+
+
+def _without_names(path: Path, text: bytes) -> bytes:
+    """Return the text of a table without its first line if that names the columns."""
+    first = _FIRST_ROW.search(text)
+    if first is None or not _NAMES.search(first.group()) or any(map(_is_number, re.split(rb"[,\s]+", first.group().strip()))):
+        return text
+    if _GAP.search(first.group()):
+        line = text.count(b"\n", 0, first.start())
+        raise _refused(path, text, line, "a column has no name", "leave the numbers of the rows out: `to_csv(FILE, index=False)`")
+    return text[: first.start()] + text[first.end() :]
+
+
+def _is_number(word: bytes) -> bool:
+    try:
+        float(word)
+    except ValueError:
+        return False
+    return True
+
+
+def _refused(path: Path, text: bytes, line: int, why: str, hint: str = "") -> DataError:
+    shown = text.split(b"\n")[line].decode("latin-1").strip()
+    return DataError(f"`{path}`, line {line + 1}: `{shown[:40]}`: {why}", hint=hint)

@@ -16,16 +16,8 @@ import numpy.typing as npt
 
 from fuseflow.errors import DataError
 from fuseflow.frontend.datasets.files import find_folder, read_csv
-from fuseflow.frontend.datasets.graph_data import MOST_CLASSES, GraphData, directed_adjacency, undirected_adjacency
+from fuseflow.frontend.datasets.graph_data import MOST_CLASSES, GraphData, adjacency_of
 
-TITLES = {
-    "collab": "OGB-Collab",
-    "mag": "OGB-MAG",
-    "ogbn-arxiv": "ogbn-arxiv",
-    "ogbn-products": "ogbn-products",
-    "ogbl-citation2": "ogbl-citation2",
-}
-"""The graphs of this distribution, by the names that specs use."""
 _CITES = "relations/paper___cites___paper/edge.csv.gz"
 _PAPERS = "node-feat/paper/node-feat.csv.gz"
 _VENUES = "node-label/paper/node-label.csv.gz"
@@ -37,6 +29,7 @@ class _Distribution:
     """Where a graph is: the folder as OGB calls it, the files in its `raw`, and the address of its archive. `mirrored` says whether an edge
     is read in both directions."""
 
+    title: str
     folder: str
     files: tuple[str, ...]
     source: str
@@ -45,12 +38,16 @@ class _Distribution:
 
 _NODES, _LINKS = "http://snap.stanford.edu/ogb/data/nodeproppred", "http://snap.stanford.edu/ogb/data/linkproppred"
 _DISTRIBUTIONS = {
-    "collab": _Distribution("ogbl_collab", (_EDGES, _FEATURES), f"{_LINKS}/collab.zip", True),
-    "mag": _Distribution("ogbn_mag", (_CITES, _PAPERS, _VENUES), f"{_NODES}/mag.zip"),
-    "ogbn-arxiv": _Distribution("ogbn_arxiv", (_EDGES, _FEATURES, _LABELS), f"{_NODES}/arxiv.zip"),
-    "ogbn-products": _Distribution("ogbn_products", (_EDGES, _FEATURES, _LABELS), f"{_NODES}/products.zip", True),
-    "ogbl-citation2": _Distribution("ogbl_citation2", (_EDGES, _FEATURES), f"{_LINKS}/citation-v2.zip"),
+    "collab": _Distribution("OGB-Collab", "ogbl_collab", (_EDGES, _FEATURES), f"{_LINKS}/collab.zip", True),
+    "mag": _Distribution("OGB-MAG", "ogbn_mag", (_CITES, _PAPERS, _VENUES), f"{_NODES}/mag.zip"),
+    "ogbn-arxiv": _Distribution("ogbn-arxiv", "ogbn_arxiv", (_EDGES, _FEATURES, _LABELS), f"{_NODES}/arxiv.zip"),
+    "ogbn-products": _Distribution(
+        "ogbn-products", "ogbn_products", (_EDGES, _FEATURES, _LABELS), f"{_NODES}/products.zip", True
+    ),
+    "ogbl-citation2": _Distribution("ogbl-citation2", "ogbl_citation2", (_EDGES, _FEATURES), f"{_LINKS}/citation-v2.zip"),
 }
+TITLES = {name: distribution.title for name, distribution in _DISTRIBUTIONS.items()}
+"""The graphs of this distribution, by the names that specs use."""
 
 
 def read_ogb(name: str, data_dir: Path | None) -> GraphData:
@@ -60,9 +57,8 @@ def read_ogb(name: str, data_dir: Path | None) -> GraphData:
     features = read_csv(folder / feature_file, None, np.float32)
     nodes = len(features)
     labels, classes = _labels(folder / label_files[0], nodes) if label_files else (np.zeros(nodes, dtype=np.int64), 2)
-    edges = _edges(folder / edge_file, nodes)
-    adjacency = undirected_adjacency if distribution.mirrored else directed_adjacency
-    return GraphData(adjacency(nodes, *edges), features, labels, classes)
+    edges = adjacency_of(nodes, *_edges(folder / edge_file, nodes), mirrored=distribution.mirrored)
+    return GraphData(edges, features, labels, classes)
 
 
 def locate(name: str, data_dir: Path | None) -> Path:
@@ -71,7 +67,7 @@ def locate(name: str, data_dir: Path | None) -> Path:
     folder = distribution.folder
     short = name.partition("-")[2] or name
     places = (f"{folder}/raw", f"{folder.replace('_', '-')}/raw", f"{short}/raw", "raw", ".")
-    return find_folder(TITLES[name], data_dir, places, distribution.files, distribution.source)
+    return find_folder(distribution.title, data_dir, places, distribution.files, distribution.source)
 
 
 def _labels(file: Path, nodes: int) -> tuple[npt.NDArray[np.int64], int]:

@@ -55,9 +55,8 @@ def _assemble(parts: dict[str, Any], test: np.ndarray[Any, np.dtype[np.int64]]) 
     onehot[test] = tested
     stacked = sparse.coo_array(sparse.vstack([train_features, test_features]))
     row_of = np.concatenate((np.arange(train_features.shape[0], dtype=np.int64), test))
-    features = sparse.csr_array(
-        (stacked.data.astype(np.float32), (row_of[stacked.row], stacked.col)), shape=(nodes, train_features.shape[1])
-    )
+    entries = stacked.data.astype(np.float32), (row_of[stacked.row], stacked.col)
+    features = sparse.csr_array(entries, shape=(nodes, train_features.shape[1]))
     rows = np.repeat(list(neighbours), [len(adjacent) for adjacent in neighbours.values()])
     columns = np.concatenate([np.asarray(adjacent, dtype=np.int64) for adjacent in neighbours.values()])
     return GraphData(undirected_adjacency(nodes, rows, columns), features, onehot.argmax(axis=1), onehot.shape[1])
@@ -80,9 +79,8 @@ def _load(file: Path) -> Any:
     except FileError as error:
         raise DataError(error.message) from error
     except Exception as error:  # a damaged pickle can fail in any way
-        raise DataError(
-            f"{file} is not a Planetoid file: {error}", hint="fetch it again from github.com/kimiyoung/planetoid"
-        ) from error
+        hint = "fetch it again from github.com/kimiyoung/planetoid"
+        raise DataError(f"{file} is not a Planetoid file: {error}", hint=hint) from error
 
 
 def _test_index(file: Path) -> np.ndarray[Any, np.dtype[np.int64]]:
@@ -100,27 +98,21 @@ def locate(name: str, data_dir: Path) -> Path:
     for folder in folders:
         if (folder / f"ind.{name}.x").is_file():
             return folder
-    raise DataError(
-        f"no Planetoid files of {TITLES[name]} in {data_dir}",
-        hint=f"put ind.{name}.x, .tx, .allx, .y, .ty, .ally, .graph and .test.index there or in {folders[0]}",
-    )
+    hint = f"put ind.{name}.x, .tx, .allx, .y, .ty, .ally, .graph and .test.index there or in {folders[0]}"
+    raise DataError(f"no Planetoid files of {TITLES[name]} in {data_dir}", hint=hint)
 
 
 def _downloaded(name: str) -> Path:
-    """Return the folder of the raw files that PyTorch Geometric downloads into the user's cache directory. Raise `DataError` if it
-    cannot."""
+    """Return the folder of the raw files that PyTorch Geometric downloads to the user's cache. Raise `DataError` if it cannot."""
     try:
         from torch_geometric.datasets import Planetoid  # type: ignore[import-not-found, import-untyped, unused-ignore]
     except ImportError:
-        raise DataError(
-            f"data set `{name}` needs its raw files",
-            hint="pass their directory with --data-dir, or install PyTorch Geometric, which downloads them: "
-            + install_command("torch-geometric"),
-        ) from None
+        how = install_command("torch-geometric")
+        hint = f"pass their directory with --data-dir, or install PyTorch Geometric, which downloads them: {how}"
+        raise DataError(f"data set `{name}` needs its raw files", hint=hint) from None
     cache = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "fuseflow" / "planetoid"
     try:
         return Path(Planetoid(root=str(cache), name=TITLES[name]).raw_dir)
     except Exception as error:  # no network, no space, a changed server: the loader raises anything
-        raise DataError(
-            f"could not download {TITLES[name]}: {error}", hint="pass a directory with the raw files: --data-dir DIR"
-        ) from error
+        hint = "pass a directory with the raw files: --data-dir DIR"
+        raise DataError(f"could not download {TITLES[name]}: {error}", hint=hint) from error

@@ -16,12 +16,8 @@ def random_graph(nodes: int, degree: float, features: int, density: float, class
     rng = np.random.default_rng(seed)
     pairs = _distinct_pairs(nodes, min(round(nodes * degree / 2), nodes * (nodes - 1) // 2), rng)
     rows = pairs // max(nodes, 1)
-    return GraphData(
-        undirected_adjacency(nodes, rows, pairs % max(nodes, 1)),
-        random_features(nodes, features, density, rng),
-        rng.integers(classes, size=nodes),
-        classes,
-    )
+    edges = undirected_adjacency(nodes, rows, pairs % max(nodes, 1))
+    return GraphData(edges, random_features(nodes, features, density, rng), rng.integers(classes, size=nodes), classes)
 
 
 def _distinct_pairs(nodes: int, count: int, rng: np.random.Generator) -> np.ndarray[tuple[int], np.dtype[np.int64]]:

@@ -84,9 +84,8 @@ class SpecOptions:
         for part in parts:
             key, equals, value = (word.strip() for word in part.partition("="))
             if not equals or not key or key in values:
-                raise DataError(
-                    f"data `{spec}`: cannot read the option `{part}`", hint="write NAME:key=value,key=value, each key once"
-                )
+                hint = "write NAME:key=value,key=value, each key once"
+                raise DataError(f"data `{spec}`: cannot read the option `{part}`", hint=hint)
             values[key] = value
         return cls(spec, variant, values)
 
@@ -115,9 +114,8 @@ class SpecOptions:
         self.read_keys.append(key)
         value = self.values.get(key)
         if value is not None and value not in choices:
-            raise DataError(
-                f"data `{self.spec}`: `{key}={value}` is none of {', '.join(choices)}", hint=did_you_mean(value, choices)
-            )
+            hint = did_you_mean(value, choices)
+            raise DataError(f"data `{self.spec}`: `{key}={value}` is none of {', '.join(choices)}", hint=hint)
         return value
 
     def finish(self) -> None:

@@ -80,9 +80,8 @@ def generate_standin(name: str, seed: int, scale: float = 1.0) -> GraphData:
         degrees = rng.permutation(_degrees(nodes, entries, counts.neighbours))
         rows, columns = _realize(degrees, counts.directed, rng)
     except _UnrealizableError:
-        raise DataError(
-            f"data `synthetic:{name}`: {nodes} nodes are too few for its degrees", hint="take a larger scale"
-        ) from None
+        hint = "take a larger scale"
+        raise DataError(f"data `synthetic:{name}`: {nodes} nodes are too few for its degrees", hint=hint) from None
     edges = sparse.csr_array((np.ones(len(rows), dtype=np.float32), (rows, columns)), shape=(nodes, nodes))
     edges.sort_indices()
     return GraphData(edges, _features(nodes, counts, rng), rng.integers(counts.classes, size=nodes), counts.classes)

@@ -5,6 +5,6 @@ identities        operators of single elements, and products of matrices
 sliding           slices, padding, windows and convolutions
 normalization     means, variances and norms
 recurrent         recurrent cells and layers
-complex_pairs, pair_arithmetic, fourier    complex numbers as pairs of real ones
+complex_pairs, pair_arithmetic    complex numbers as pairs of real ones
 comparisons       comparisons of tensors with numbers of another kind
 """

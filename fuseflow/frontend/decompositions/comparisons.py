@@ -40,19 +40,11 @@ def _whole_comparison(name: str, number: float, least: int) -> tuple[str, int]:
     >>> _whole_comparison("lt", 1.5, -128), _whole_comparison("eq", 1.5, -128), _whole_comparison("ge", float("inf"), -128)
     (('lt', 2), ('lt', -128), ('lt', -128))
     """
+    if math.isfinite(number) and number == math.floor(number):
+        return name, int(number)
     always, never = ("ge", least), ("lt", least)
-    if math.isnan(number):
+    if math.isnan(number) or name in ("eq", "ne"):
         return always if name == "ne" else never
     if math.isinf(number):
-        return always if name == "ne" or ((name in ("lt", "le")) == (number > 0) and name != "eq") else never
-    if number == math.floor(number):
-        return name, int(number)
-    match name:
-        case "eq":
-            return never
-        case "ne":
-            return always
-        case "lt" | "ge":
-            return name, math.ceil(number)
-        case _:
-            return name, math.floor(number)
+        return always if (name in ("lt", "le")) == (number > 0) else never
+    return name, math.ceil(number) if name in ("lt", "ge") else math.floor(number)

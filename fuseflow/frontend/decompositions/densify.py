@@ -47,14 +47,6 @@ aten = torch.ops.aten
 # Sparse operators -----------------------------------------------------------------------------------------------------
 
 
-def _same(x: Tensor, *_: Any, **__: Any) -> Tensor:
-    return x
-
-
-def _spmm(a: Tensor, b: Tensor) -> Tensor:
-    return a @ b
-
-
 def _spmm_reduce(a: Tensor, b: Tensor, reduce: str, *_: Any) -> tuple[Tensor, None]:
     """Multiply and reduce. The mean runs over the pattern of `a`, where an explicitly stored zero counts in PyTorch and not here."""
     if reduce == "sum":
@@ -128,14 +120,13 @@ def _cosine(a: Tensor, b: Tensor, dim: int = 1, eps: float = 1e-8) -> Tensor:
     return (a * b).sum(dim) / (_norm(a, 2, dim).clamp(min=eps) * _norm(b, 2, dim).clamp(min=eps))
 
 
-def _any(x: Tensor, dim: int | list[int] | None = None, keepdim: bool = False) -> Tensor:
-    dims = list(range(x.dim())) if dim is None else dim
-    return (x != 0).to(torch.float32).amax(dims, keepdim=keepdim) != 0
+def _truth_along(extreme: Callable[..., Tensor]) -> Callable[..., Tensor]:
+    """Return `any` or `all`, which are the largest and the smallest of truth values as numbers."""
 
+    def truth(x: Tensor, dim: int | list[int] | None = None, keepdim: bool = False) -> Tensor:
+        return extreme((x != 0).to(torch.float32), list(range(x.dim())) if dim is None else dim, keepdim=keepdim) != 0
 
-def _all(x: Tensor, dim: int | list[int] | None = None, keepdim: bool = False) -> Tensor:
-    dims = list(range(x.dim())) if dim is None else dim
-    return (x != 0).to(torch.float32).amin(dims, keepdim=keepdim) != 0
+    return truth
 
 
 def _attention(
@@ -213,11 +204,17 @@ def _power(x: Tensor, exponent: float) -> Tensor:
     return torch.pow(x, exponent)
 
 
+_LAYOUTS = ("to_dense", "to_sparse", "to_sparse_csr", "to_sparse_csc", "to_sparse_bsr", "to_sparse_bsc", "coalesce")
+_STORED_OTHERWISE = (
+    *(getattr(aten, f"{prefix}{name}").default for name in _LAYOUTS for prefix in ("", "_")),
+    *(aten.to_sparse.sparse_dim, aten._to_sparse.sparse_dim),
+)
+"""Operators that change how a tensor is stored, and nothing else."""
 DENSE_REPLACEMENTS: dict[object, Callable[..., Any]] = {
     **SLIDING_REPLACEMENTS,
     **RECURRENT_REPLACEMENTS,
     **IDENTITIES,
-    aten._sparse_mm.default: _spmm,
+    aten._sparse_mm.default: operator.matmul,
     aten._sparse_mm.reduce: lambda a, b, reduce: _spmm_reduce(a, b, reduce)[0],
     aten._sparse_mm_reduce_impl.default: _spmm_reduce,
     aten._sparse_addmm.default: _addmm,
@@ -236,30 +233,9 @@ DENSE_REPLACEMENTS: dict[object, Callable[..., Any]] = {
     aten.leaky_relu_.default: _leaky_relu,
     aten.isinf.default: lambda x: x.abs() == math.inf,
     aten.view.default: torch.reshape,  # The strides of the trace come from other decompositions.
-    **dict.fromkeys(
-        (
-            aten.to_dense.default,
-            aten._to_dense.default,
-            aten.to_sparse.default,
-            aten.to_sparse.sparse_dim,
-            aten._to_sparse.default,
-            aten._to_sparse.sparse_dim,
-            aten.to_sparse_csr.default,
-            aten._to_sparse_csr.default,
-            aten.to_sparse_csc.default,
-            aten._to_sparse_csc.default,
-            aten.to_sparse_bsr.default,
-            aten._to_sparse_bsr.default,
-            aten.to_sparse_bsc.default,
-            aten._to_sparse_bsc.default,
-            aten.coalesce.default,
-            aten._coalesce.default,
-            aten.dropout.default,  # In training mode `refusals` has refused them.
-            aten.alpha_dropout.default,
-            aten.feature_dropout.default,
-        ),
-        _same,
-    ),
+    **dict.fromkeys(_STORED_OTHERWISE, lambda x, *_, **__: x),
+    # In training mode `refusals` has refused them.
+    **dict.fromkeys((aten.dropout.default, aten.alpha_dropout.default, aten.feature_dropout.default), lambda x, *_: x),
 }
 """Replacements of operators on sparse tensors, and decompositions that stay a single operator for the user."""
 
@@ -290,8 +266,8 @@ COMPOSITE_DECOMPOSITIONS: dict[object, tuple[str, Callable[..., Any]]] = {
     aten.hypot.default: ("hypot", lambda a, b: torch.sqrt(a * a + b * b)),
     aten.sinh.default: ("sinh", lambda x: (torch.exp(x) - torch.exp(-x)) * 0.5),
     aten.cosh.default: ("cosh", lambda x: (torch.exp(x) + torch.exp(-x)) * 0.5),
-    **dict.fromkeys((aten.any.default, aten.any.dim, aten.any.dims), ("any", _any)),
-    **dict.fromkeys((aten.all.default, aten.all.dim, aten.all.dims), ("all", _all)),
+    **dict.fromkeys((aten.any.default, aten.any.dim, aten.any.dims), ("any", _truth_along(torch.amax))),
+    **dict.fromkeys((aten.all.default, aten.all.dim, aten.all.dims), ("all", _truth_along(torch.amin))),
     aten.scaled_dot_product_attention.default: ("attention", _attention),
     aten.gelu.default: ("gelu", _gelu),
     aten.linalg_vector_norm.default: ("norm", _norm),
@@ -317,13 +293,6 @@ COMPOSITE_DECOMPOSITIONS: dict[object, tuple[str, Callable[..., Any]]] = {
 """Operators that become several Einsums. The name given here prefixes the names of these Einsums, as in `log_softmax.max`."""
 
 
-def _result_without_form(node: torch.fx.Node) -> FrontendError:
-    """Return the refusal of a result that a replacement leaves out, such as the positions of the largest elements."""
-    source, position = node.all_input_nodes[0], int(str(node.args[1]))
-    message = f"result {position} of `{short_name(source.target)}` has no Einsum form; result 0 has one"
-    return refusal(source, message, "use result 0 alone, or `argmax` or `topk` for positions")
-
-
 class DensifyingInterpreter(torch.fx.Interpreter):
     """An interpreter that runs an exported graph with the replacements and annotates every resulting node with the operator that
     it comes from. An operator without a dense form is added to `refusals`, and the run continues behind it, so that all refusals
@@ -347,7 +316,10 @@ class DensifyingInterpreter(torch.fx.Interpreter):
             result = super().run_node(node)
             if result is not None or node.target is not operator.getitem or not node.users:
                 return result
-            refused = _result_without_form(node)
+            # A replacement leaves it out, as it leaves out the positions of the largest elements.
+            source = node.all_input_nodes[0]
+            message = f"result {node.args[1]} of `{short_name(source.target)}` has no Einsum form; result 0 has one"
+            refused = refusal(source, message, "use result 0 alone, or `argmax` or `topk` for positions")
         except FrontendError as error:
             refused = refusal(node, error.message, error.hint)
         except Exception as error:  # whatever PyTorch raises

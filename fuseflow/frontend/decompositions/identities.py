@@ -13,13 +13,9 @@ from torch.nn import functional as F
 aten = torch.ops.aten
 
 
-def _magnitude(x: Tensor | float) -> Tensor | float:
-    return x.abs() if isinstance(x, Tensor) else abs(x)
-
-
 def _fmod(x: Tensor, y: Tensor | float) -> Tensor:
     """Return the remainder with the sign of x. For numbers that are not negative, `remainder` and `fmod` are equal."""
-    left = torch.remainder(x.abs(), _magnitude(y))
+    left = torch.remainder(x.abs(), y.abs() if isinstance(y, Tensor) else abs(y))
     return torch.where(x < 0, -left, left)
 
 
@@ -51,17 +47,9 @@ def _not_nan_extreme(x: Tensor, y: Tensor, is_first: Tensor) -> Tensor:
     return torch.where(is_first, x, torch.where(y != y, x, y))
 
 
-def _softshrink(x: Tensor, bound: float = 0.5) -> Tensor:
-    return x - torch.clamp(x, -bound, bound)
-
-
 def _sign_of(x: Tensor, y: Tensor | float) -> Tensor:
     """Return x with the sign of y. A y of zero counts as positive."""
     return torch.where(torch.as_tensor(y) < 0, -x.abs(), x.abs())
-
-
-def _step(x: Tensor, at_zero: Tensor) -> Tensor:
-    return torch.where(x == 0, at_zero, torch.where(x > 0, 1.0, 0.0))
 
 
 def _x_log_y(x: Tensor | float, y: Tensor | float) -> Tensor:
@@ -116,32 +104,18 @@ def _correlation(x: Tensor) -> Tensor:
     return torch.clamp(unit @ unit.t(), -1, 1)
 
 
-def _vector_norm(x: Tensor, p: float | None, dim: list[int], keepdim: bool = False) -> Tensor:
-    norm: Tensor = torch.linalg.vector_norm(x, 2 if p is None else p, dim, keepdim)
-    return norm
-
-
-def _places_below(boundaries: Tensor, x: Tensor, right: bool) -> Tensor:
-    """Return how many boundaries lie below each element of x or, with `right`, below or at it. All lie below NaN."""
-    x = x.unsqueeze(-1)
-    return torch.where(boundaries > x if right else boundaries >= x, 0, 1).sum(-1)
-
-
-def _bucketize(x: Tensor, boundaries: Tensor, *, out_int32: bool = False, right: bool = False) -> Tensor:
-    return _places_below(boundaries, x, right).to(torch.int32 if out_int32 else torch.int64)
-
-
 def _search_sorted(
     boundaries: Tensor, x: Tensor, *, out_int32: bool = False, right: bool = False, side: str | None = None, sorter: None = None
 ) -> Tensor:
+    """Return how many boundaries lie below each element of x or, on the right side, below or at it. All lie below NaN."""
     assert sorter is None, "a sorted sequence"
-    rows = boundaries if boundaries.dim() == 1 else boundaries.unsqueeze(-2)
-    return _places_below(rows, x, right or side == "right").to(torch.int32 if out_int32 else torch.int64)
+    rows, x = boundaries if boundaries.dim() == 1 else boundaries.unsqueeze(-2), x.unsqueeze(-1)
+    is_above = rows > x if right or side == "right" else rows >= x
+    return torch.where(is_above, 0, 1).sum(-1).to(torch.int32 if out_int32 else torch.int64)
 
 
 def _adaptive_max_pool(rank: int) -> Callable[..., tuple[Tensor, None]]:
-    """Return the function that takes the largest of parts of the last dimensions, one dimension after the other. The positions are left
-    out."""
+    """Return the function that takes the largest of parts of the last dimensions, one after the other, without the positions."""
 
     def pool(x: Tensor, sizes: int | list[int]) -> tuple[Tensor, None]:
         extents = [sizes] * rank if isinstance(sizes, int) else list(sizes)
@@ -160,10 +134,6 @@ def _largest_of_parts(x: Tensor, dim: int, parts: int) -> Tensor:
     return torch.cat([x.narrow(dim, low, high - low).amax(dim, keepdim=True) for low, high in bounds], dim)
 
 
-def _adaptive_max_pool1d(x: Tensor, size: int | list[int]) -> tuple[Tensor, None]:
-    return _adaptive_max_pool(1)(x, size)
-
-
 IDENTITIES: dict[object, Callable[..., Any]] = {
     **dict.fromkeys((aten.fmod.Tensor, aten.fmod.Scalar), _fmod),
     **dict.fromkeys((aten.floor_divide.default, aten.floor_divide.Scalar), _floor_divide),
@@ -178,11 +148,11 @@ IDENTITIES: dict[object, Callable[..., Any]] = {
     aten.logaddexp.default: _logaddexp,
     aten.fmax.default: lambda x, y: _not_nan_extreme(x, y, x >= y),
     aten.fmin.default: lambda x, y: _not_nan_extreme(x, y, x <= y),
-    aten.softshrink.default: _softshrink,
+    aten.softshrink.default: lambda x, bound=0.5: x - torch.clamp(x, -bound, bound),
     aten.trunc.default: lambda x: torch.where(x < 0, torch.ceil(x), torch.floor(x)) if x.is_floating_point() else x,
     aten.isfinite.default: lambda x: x.abs() < math.inf,
     aten.ldexp.Tensor: lambda x, y: x * torch.exp2(y.to(x.dtype)),
-    aten.heaviside.default: _step,
+    aten.heaviside.default: lambda x, at_zero: torch.where(x == 0, at_zero, torch.where(x > 0, 1.0, 0.0)),
     aten.dist.default: lambda x, y, p=2: (x - y).norm(p),
     aten.addmv.default: _addmv,
     aten.addbmm.default: lambda c, x, y, *, beta=1, alpha=1: added(c, torch.bmm(x, y).sum(0), beta, alpha),
@@ -191,9 +161,9 @@ IDENTITIES: dict[object, Callable[..., Any]] = {
     aten.block_diag.default: _block_diagonal,
     aten.cov.default: _covariance,
     aten.corrcoef.default: _correlation,
-    **dict.fromkeys((aten.bucketize.Tensor,), _bucketize),
-    **dict.fromkeys((aten.searchsorted.Tensor,), _search_sorted),
-    aten.adaptive_max_pool1d.default: _adaptive_max_pool1d,
+    aten.bucketize.Tensor: lambda x, boundaries, **options: _search_sorted(boundaries, x, **options),
+    aten.searchsorted.Tensor: _search_sorted,
+    aten.adaptive_max_pool1d.default: _adaptive_max_pool(1),
     aten.adaptive_max_pool2d.default: _adaptive_max_pool(2),
     aten.adaptive_max_pool3d.default: _adaptive_max_pool(3),
     aten.rrelu.default: lambda x, lower=0.125, upper=1 / 3, *_: F.leaky_relu(x, (lower + upper) / 2),
@@ -202,7 +172,7 @@ IDENTITIES: dict[object, Callable[..., Any]] = {
 
 INNER_IDENTITIES: dict[Any, Callable[..., Any]] = {
     aten.isnan.default: IDENTITIES[aten.isnan.default],
-    aten.norm.ScalarOpt_dim: _vector_norm,
+    aten.norm.ScalarOpt_dim: lambda x, p, dim, keepdim=False: torch.linalg.vector_norm(x, 2 if p is None else p, dim, keepdim),
     aten.addmv.default: _addmv,
     aten.empty_like.default: lambda x, **_: torch.zeros_like(x),
 }

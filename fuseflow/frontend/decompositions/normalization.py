@@ -25,10 +25,15 @@ def _of_channels(vector: Tensor, y: Tensor) -> Tensor:
     return vector.view((-1,) + (1,) * (y.dim() - 2))
 
 
+def _centred(x: Tensor, dims: list[int] | tuple[int, ...]) -> tuple[Tensor, int]:
+    """Return x minus its mean along `dims`, and the number of elements of which it is the mean."""
+    count = math.prod(x.shape[d] for d in dims)
+    return x - x.sum(dims, keepdim=True) / count, count
+
+
 def _standardized(x: Tensor, dims: tuple[int, ...], eps: float) -> Tensor:
     """Return x minus its mean along `dims`, over its deviation there, in the dtype of x. `eps` is added to the variance."""
-    count = math.prod(x.shape[d] for d in dims)
-    centred = x - x.sum(dims, keepdim=True) / count
+    centred, count = _centred(x, dims)
     return centred * torch.rsqrt((centred * centred).sum(dims, keepdim=True) / count + eps)
 
 
@@ -75,8 +80,7 @@ def variance_along(
     x: Tensor, dim: int | list[int] | None = None, correction: float | None = None, keepdim: bool = False
 ) -> Tensor:
     dims = list(range(x.dim())) if dim is None else [dim] if isinstance(dim, int) else dim
-    count = math.prod(x.shape[d] for d in dims)
-    centred = x - x.sum(dims, keepdim=True) / count
+    centred, count = _centred(x, dims)
     return (centred * centred).sum(dims, keepdim=keepdim) / max(count - (1 if correction is None else correction), 0)
 
 

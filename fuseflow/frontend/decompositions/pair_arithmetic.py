@@ -11,9 +11,10 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import torch
+from torch import Tensor
 from torch.fx import Node
 
-from fuseflow.frontend.positions.selections import Selections
+from fuseflow.frontend.positions.selections import Selections, described
 
 aten = torch.ops.aten
 
@@ -29,12 +30,19 @@ class PairArithmetic:
     selections: Selections
     node: Node
 
+    # Parts ------------------------------------------------------------------------------------------------------------
+
     def call(self, function: Callable[..., Any], *args: Any) -> Node:
         """Add a call of a function before the node, with the origin of the node, and return it."""
         return self.selections.computed(self.node, function, args)
 
-    def zeros(self, like: Part) -> Node:
-        return self.call(aten.zeros_like.default, like)
+    def filled(self, shape: Sequence[int], number: float, dtype: torch.dtype) -> Node:
+        return self.call(_filled, list(shape), number, dtype.to_real())
+
+    def side(self, pair: Pair, side: int) -> Node:
+        """Return the real part of a pair (`side` 0) or its imaginary part (1) as a tensor, which may be zeros."""
+        part = pair[side]
+        return part if isinstance(part, Node) else self.call(aten.zeros_like.default, pair[1 - side])
 
     def add(self, x: Part, y: Part) -> Part:
         return self.combine(aten.add.Tensor, x, y)
@@ -61,8 +69,16 @@ class PairArithmetic:
         value: float = function(torch.tensor(x, dtype=torch.float64), y).item()
         return value
 
+    # Pairs ------------------------------------------------------------------------------------------------------------
+
+    def sum(self, x: Pair, y: Pair) -> Pair:
+        return self.add(x[0], y[0]), self.add(x[1], y[1])
+
+    def difference(self, x: Pair, y: Pair) -> Pair:
+        return self.subtract(x[0], y[0]), self.subtract(x[1], y[1])
+
     def product(self, x: Pair, y: Pair) -> Pair:
-        return self.multilinear([x, y], lambda a, b: self.multiply(a, b))
+        return self.multilinear([x, y], self.multiply)
 
     def multilinear(self, operands: Sequence[Pair], function: Callable[..., Part]) -> Pair:
         """Return the result of an operator that is linear in each of its operands: the sum over their parts, times a power of i."""
@@ -78,17 +94,75 @@ class PairArithmetic:
 
     def quotient(self, x: Pair, y: Pair) -> Pair:
         if y[1] is not None:  # x / y is x times the conjugate of y, over the square of its magnitude
-            x = self.product(x, (y[0], self.negative(y[1])))
-            y = self.square_of_magnitude(y), None
+            x = self.product(x, self.conjugate(y))
+            y = self._square_of_magnitude(y), None
         real, imaginary = (None if part is None else self.combine(aten.div.Tensor, part, y[0]) for part in x)
         return real, imaginary
 
-    def square_of_magnitude(self, z: Pair) -> Part:
-        return self.add(self.multiply(z[0], z[0]), self.multiply(z[1], z[1]))
+    def reciprocal(self, x: Pair) -> Pair:
+        return self.quotient((1.0, None), x)
 
-    def polar(self, size: Part, angle: Part) -> Pair:
-        """Return the complex number of a magnitude `size` and an angle: size times cosine, and times sine. None is 0."""
-        if angle is None:
-            return size, None
-        cosine, sine = (self.call(function, angle) for function in (aten.cos.default, aten.sin.default))
-        return self.multiply(cosine, size), self.multiply(sine, size)
+    def power(self, base: Pair, exponent: Pair = (2, None)) -> Pair | None:
+        if not isinstance(exponent[0], int) or not 1 <= exponent[0] <= 8:
+            return None
+        result = base
+        for _ in range(exponent[0] - 1):
+            result = self.product(result, base)
+        return result
+
+    def conjugate(self, x: Pair) -> Pair:
+        return x[0], self.negative(x[1])
+
+    def _square_of_magnitude(self, x: Pair) -> Part:
+        return self.add(self.multiply(x[0], x[0]), self.multiply(x[1], x[1]))
+
+    def magnitude(self, x: Pair) -> Pair:
+        if x[1] is None:
+            return self.call(aten.abs.default, x[0]), None
+        return self.call(aten.sqrt.default, self._square_of_magnitude(x)), None
+
+    def exponential(self, x: Pair) -> Pair:
+        size = 1.0 if x[0] is None else self.call(aten.exp.default, x[0])
+        return self.polar((size, None), (x[1], None))
+
+    def polar(self, size: Pair, angle: Pair) -> Pair:
+        """Return the complex number of a magnitude `size` and an angle: size times cosine, and times sine."""
+        if angle[0] is None:
+            return size[0], None
+        cosine, sine = (self.call(function, angle[0]) for function in (aten.cos.default, aten.sin.default))
+        return self.multiply(cosine, size[0]), self.multiply(sine, size[0])
+
+    def real(self, x: Pair) -> Pair:
+        return self.side(x, 0), None
+
+    def imaginary(self, x: Pair) -> Pair:
+        return self.side(x, 1), None
+
+    def joined(self, real: Pair, imaginary: Pair) -> Pair:
+        return real[0], imaginary[0]
+
+    def viewed_as_complex(self, x: Pair) -> Pair:
+        real, imaginary = (self.call(aten.select.int, x[0], -1, side) for side in (0, 1))
+        return real, imaginary
+
+    def viewed_as_real(self, x: Pair) -> Pair:
+        return self.call(aten.stack.default, [self.side(x, side) for side in (0, 1)], -1), None
+
+    def converted(self, x: Pair, *_: Pair) -> Pair | None:
+        dtype = described(self.node).dtype
+        if not dtype.is_complex:
+            return None  # which drops the imaginary part, with a warning
+        real, imaginary = (self.call(aten.to.dtype, part, dtype.to_real()) if isinstance(part, Node) else None for part in x)
+        return real, imaginary
+
+    def written(self, target: Pair, source: Pair, *_: Pair) -> Pair | None:
+        """Return the parts of a copy into existing memory, each part into its own. None for a target that is no memory."""
+        if not isinstance(target[0], Node) or not isinstance(target[1], Node):
+            return None
+        sources = [self.side(source, side) for side in (0, 1)]
+        real, imaginary = (self.call(aten.copy_.default, *sides) for sides in zip(target, sources, strict=True))
+        return real, imaginary
+
+
+def _filled(shape: list[int], number: float, dtype: torch.dtype) -> Tensor:
+    return torch.full(shape, number, dtype=dtype)

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from fuseflow.errors import FrontendError
+from fuseflow.frontend.decompositions.sliding import select, stack
 
 aten = torch.ops.aten
 
@@ -52,62 +53,39 @@ def _rnn_step(activation: Callable[[Tensor], Tensor]) -> Callable[[Tensor, State
     return step
 
 
-def _layers(
-    step: Callable[[Tensor, State, Weights], State],
-    x: Tensor,
-    first: State,
-    weights: Weights,
-    biases: bool,
-    layers: int,
-    bidirectional: bool,
-    batch_first: bool,
-) -> tuple[Tensor, ...]:
-    """Return the results of the last layer at every time, and the last states of all layers. `step` computes a cell from its
-    value, state and weights, and `first` holds the first states of all cells."""
-    per_cell, directions, time = 4 if biases else 2, 2 if bidirectional else 1, 1 if batch_first and x.dim() == 3 else 0
-    steps = [_at(x, time, n) for n in range(x.shape[time])]
-    last: list[State] = []
-    for layer in range(layers):
-        results: list[list[Tensor]] = []
-        for direction in range(directions):
-            cell = layer * directions + direction
-            state = tuple(_at(part, 0, cell) for part in first)
-            outputs: list[Tensor] = []
-            for value in reversed(steps) if direction else steps:
-                state = step(value, state, weights[cell * per_cell : (cell + 1) * per_cell])
-                outputs.append(state[0])
-            results.append(outputs[::-1] if direction else outputs)
-            last.append(state)
-        steps = [torch.cat(parts, -1) if directions > 1 else parts[0] for parts in zip(*results, strict=True)]
-    return _stacked(steps, time), *(_stacked(list(parts), 0) for parts in zip(*last, strict=True))
-
-
-def _at(x: Tensor, dim: int, n: int) -> Tensor:
-    return x.narrow(dim, n, 1).squeeze(dim)
-
-
-def _stacked(tensors: Sequence[Tensor], dim: int) -> Tensor:
-    return torch.cat([tensor.unsqueeze(dim) for tensor in tensors], dim)
-
-
 def _layer(step: Callable[[Tensor, State, Weights], State]) -> Callable[..., Any]:
-    def layer(
-        x: Tensor, first: Any, weights: Weights, biases: bool, layers: int, dropout: float, train: bool, both: bool, batch: bool
-    ) -> Any:
-        """Unroll the layers over time; `both` is for both directions. Raise `FrontendError` for dropout in training, and for
-        projections."""
-        if train and dropout and layers > 1:
-            raise FrontendError(
-                "random numbers: a recurrent layer with dropout in training mode", hint="call .eval() on the model"
-            )
-        if len(weights) != layers * (2 if both else 1) * (4 if biases else 2):
-            raise FrontendError(
-                "a recurrent layer with a projection has no Einsum form", hint="use proj_size=0 and a linear layer"
-            )
-        states = (first,) if isinstance(first, Tensor) else tuple(first)
-        return _layers(step, x, states, weights, biases, layers, both, batch)
+    """Return the function that unrolls layers over time. `step` computes a cell from its value, state and weights."""
 
-    return layer
+    def unrolled(
+        x: Tensor, first: Any, weights: Weights, biases: bool, layers: int, dropout: float, train: bool, both: bool, batch: bool
+    ) -> tuple[Tensor, ...]:
+        """Return the results of the last layer at every time, and the last states of all layers; `first` holds the first states of all
+        cells, and `both` is for both directions. Raise `FrontendError` for dropout in training, and for projections."""
+        if train and dropout and layers > 1:
+            hint = "call .eval() on the model"
+            raise FrontendError("random numbers: a recurrent layer with dropout in training mode", hint=hint)
+        per_cell, directions, time = 4 if biases else 2, 2 if both else 1, 1 if batch and x.dim() == 3 else 0
+        if len(weights) != layers * directions * per_cell:
+            hint = "use proj_size=0 and a linear layer"
+            raise FrontendError("a recurrent layer with a projection has no Einsum form", hint=hint)
+        states = (first,) if isinstance(first, Tensor) else tuple(first)
+        steps = [select(x, time, n) for n in range(x.shape[time])]
+        last: list[State] = []
+        for layer in range(layers):
+            results: list[list[Tensor]] = []
+            for direction in range(directions):
+                cell = layer * directions + direction
+                state = tuple(select(part, 0, cell) for part in states)
+                outputs: list[Tensor] = []
+                for value in reversed(steps) if direction else steps:
+                    state = step(value, state, weights[cell * per_cell : (cell + 1) * per_cell])
+                    outputs.append(state[0])
+                results.append(outputs[::-1] if direction else outputs)
+                last.append(state)
+            steps = [torch.cat(parts, -1) if both else parts[0] for parts in zip(*results, strict=True)]
+        return stack(steps, time), *(stack(parts) for parts in zip(*last, strict=True))
+
+    return unrolled
 
 
 def _cell(step: Callable[[Tensor, State, Weights], State]) -> Callable[..., Tensor]:

@@ -54,8 +54,12 @@ def _centred(x: Tensor, dim: Sequence[int] | None, back: bool) -> Tensor:
     return _roll(x, [-(x.shape[d] // 2) if back else x.shape[d] // 2 for d in dims], list(dims))
 
 
-def _select(x: Tensor, dim: int, index: int) -> Tensor:
+def select(x: Tensor, dim: int, index: int) -> Tensor:
     return x.narrow(dim, index % x.shape[dim], 1).squeeze(dim)
+
+
+def stack(tensors: Sequence[Tensor], dim: int = 0) -> Tensor:
+    return torch.cat([tensor.unsqueeze(dim) for tensor in tensors], dim)
 
 
 def _glu(x: Tensor, dim: int = -1) -> Tensor:
@@ -68,19 +72,15 @@ def _repeat(x: Tensor, times: Sequence[int]) -> Tensor:
     x = x.reshape((1,) * (len(times) - x.dim()) + tuple(x.shape))
     for dim, count in enumerate(times):
         if count != 1:
-            x = (
-                x.unsqueeze(dim)
-                .expand(*x.shape[:dim], count, *x.shape[dim:])
-                .reshape(*x.shape[:dim], count * x.shape[dim], *x.shape[dim + 1 :])
-            )
+            before, (extent, *behind) = x.shape[:dim], x.shape[dim:]
+            x = x.unsqueeze(dim).expand(*before, count, extent, *behind).reshape(*before, count * extent, *behind)
     return x
 
 
 def _unfold(x: Tensor, dim: int, size: int, step: int) -> Tensor:
     dim = dim % x.dim()
-    starts = range(0, x.shape[dim] - size + 1, step)
-    columns = [x[(slice(None),) * dim + (slice(n, n + step * (len(starts) - 1) + 1, step),)] for n in range(size)]
-    return torch.cat([column.unsqueeze(-1) for column in columns], -1)
+    count = len(range(0, x.shape[dim] - size + 1, step))
+    return stack([x[(slice(None),) * dim + (_steps(n, step, count),)] for n in range(size)], -1)
 
 
 def _im2col(x: Tensor, kernel: Sequence[int], dilation: Sequence[int], padding: Sequence[int], stride: Sequence[int]) -> Tensor:
@@ -134,45 +134,32 @@ def _max_pool(rank: int) -> Callable[..., Tensor]:
         x = _padded_windows(x, k, s, p, d, ceil, -math.inf)
         if math.prod(k) <= MAX_WINDOW or k == s:
             return pool(x, k, s, [0] * rank, d)  # type: ignore[no-any-return]
-        for n in range(rank):  # the maximum along one dimension after the other
-            x = pool(x, *(_only_along(n, setting) for setting in (k, s)), [0] * rank, _only_along(n, d))
+        for dim in range(rank):  # the maximum along one dimension after the other
+            size, step, spread = ([number if n == dim else 1 for n, number in enumerate(setting)] for setting in (k, s, d))
+            x = pool(x, size, step, [0] * rank, spread)
         return x
 
     return max_pool
 
 
-def _only_along(dim: int, setting: list[int]) -> list[int]:
-    return [number if n == dim else 1 for n, number in enumerate(setting)]
-
-
-def _conv(rank: int) -> Callable[..., Tensor]:
-    conv = (functional.conv1d, functional.conv2d, functional.conv3d)[rank - 1]
-
-    def convolved(
-        x: Tensor,
-        weight: Tensor,
-        bias: Tensor | None = None,
-        stride: Any = 1,
-        padding: Any = 0,
-        dilation: Any = 1,
-        groups: int = 1,
-    ) -> Tensor:
-        """Convolve. One signal without a batch is a batch of one."""
-        if x.dim() == rank + 1:
-            return convolved(x.unsqueeze(0), weight, bias, stride, padding, dilation, groups).squeeze(0)
-        s, d, kernel = _sequence(stride, rank, ()), _sequence(dilation, rank, ()), list(weight.shape[2:])
-        if padding == "same":
-            around = [n * (k - 1) for n, k in zip(d, kernel, strict=True)]
-            x = _pad(x, [amount for n in reversed(around) for amount in (0, n % 2)])
-            p = [n // 2 for n in around]
-        else:
-            p = [0] * rank if padding == "valid" else _sequence(padding, rank, ())
-        x, p = _around_one_window(x, kernel, s, p, d)
-        if rank == 3 and groups > 1:
-            return _grouped_conv3d(x, weight, bias, s, p, d, groups)
-        return conv(x, weight, bias, s, p, d, groups)
-
-    return convolved
+def _conv(
+    x: Tensor, weight: Tensor, bias: Tensor | None = None, stride: Any = 1, padding: Any = 0, dilation: Any = 1, groups: int = 1
+) -> Tensor:
+    """Convolve. One signal without a batch is a batch of one."""
+    rank, kernel = weight.dim() - 2, list(weight.shape[2:])
+    if x.dim() == rank + 1:
+        return _conv(x.unsqueeze(0), weight, bias, stride, padding, dilation, groups).squeeze(0)
+    s, d = _sequence(stride, rank, ()), _sequence(dilation, rank, ())
+    if padding == "same":
+        around = [n * (k - 1) for n, k in zip(d, kernel, strict=True)]
+        x = _pad(x, [amount for n in reversed(around) for amount in (0, n % 2)])
+        p = [n // 2 for n in around]
+    else:
+        p = [0] * rank if padding == "valid" else _sequence(padding, rank, ())
+    x, p = _around_one_window(x, kernel, s, p, d)
+    if rank == 3 and groups > 1:
+        return _grouped_conv3d(x, weight, bias, s, p, d, groups)
+    return (functional.conv1d, functional.conv2d, functional.conv3d)[rank - 1](x, weight, bias, s, p, d, groups)
 
 
 def _around_one_window(
@@ -206,36 +193,31 @@ def _grouped_conv3d(
     return y if bias is None else y + bias.reshape(-1, 1, 1, 1)
 
 
-def _conv_transpose(rank: int) -> Callable[..., Tensor]:
-    conv = _conv(rank)
-
-    def transposed(
-        x: Tensor,
-        weight: Tensor,
-        bias: Tensor | None = None,
-        stride: Any = 1,
-        padding: Any = 0,
-        more: Any = 0,
-        groups: int = 1,
-        dilation: Any = 1,
-    ) -> Tensor:
-        """Compute a transposed convolution: x, with zeros between its elements, is convolved with the mirrored weights. `more` is
-        the output padding."""
-        s, p, d = (_sequence(v, rank, ()) for v in (stride, padding, dilation))
-        m, kernel = _sequence(more, rank, ()), weight.shape[2:]
-        unbatched = x.dim() == rank + 1
-        x = x.unsqueeze(0) if unbatched else x
-        for n in range(rank):
-            x = _spread(x, 2 + n, s[n])
-        around = [(d[n] * (kernel[n] - 1) - p[n], d[n] * (kernel[n] - 1) - p[n] + m[n]) for n in reversed(range(rank))]
-        x = _pad(x, [amount for pair in around for amount in pair])
-        mirrored = weight.reshape(groups, weight.shape[0] // groups, *weight.shape[1:])
-        mirrored = mirrored.flip(list(range(3, 3 + rank))).transpose(1, 2)
-        mirrored = mirrored.reshape(groups * weight.shape[1], weight.shape[0] // groups, *kernel)
-        y = conv(x, mirrored, bias, dilation=d, groups=groups)
-        return y.squeeze(0) if unbatched else y
-
-    return transposed
+def _conv_transpose(
+    x: Tensor,
+    weight: Tensor,
+    bias: Tensor | None = None,
+    stride: Any = 1,
+    padding: Any = 0,
+    more: Any = 0,
+    groups: int = 1,
+    dilation: Any = 1,
+) -> Tensor:
+    """Compute a transposed convolution: x, with zeros between its elements, is convolved with the mirrored weights. `more` is the output
+    padding."""
+    rank, kernel = weight.dim() - 2, weight.shape[2:]
+    s, p, d, m = (_sequence(v, rank, ()) for v in (stride, padding, dilation, more))
+    unbatched = x.dim() == rank + 1
+    x = x.unsqueeze(0) if unbatched else x
+    for n in range(rank):
+        x = _spread(x, 2 + n, s[n])
+    around = [(d[n] * (kernel[n] - 1) - p[n], d[n] * (kernel[n] - 1) - p[n] + m[n]) for n in reversed(range(rank))]
+    x = _pad(x, [amount for pair in around for amount in pair])
+    mirrored = weight.reshape(groups, weight.shape[0] // groups, *weight.shape[1:])
+    mirrored = mirrored.flip(list(range(3, 3 + rank))).transpose(1, 2)
+    mirrored = mirrored.reshape(groups * weight.shape[1], weight.shape[0] // groups, *kernel)
+    y = _conv(x, mirrored, bias, dilation=d, groups=groups)
+    return y.squeeze(0) if unbatched else y
 
 
 def _spread(x: Tensor, dim: int, step: int) -> Tensor:
@@ -281,8 +263,8 @@ SLIDING_REPLACEMENTS: dict[object, Callable[..., Any]] = {
     aten.roll.default: _roll,
     aten.fft_fftshift.default: lambda x, dim=None: _centred(x, dim, False),
     aten.fft_ifftshift.default: lambda x, dim=None: _centred(x, dim, True),
-    aten.select.int: _select,
-    aten.unbind.int: lambda x, dim=0: [_select(x, dim, n) for n in range(x.shape[dim])],
+    aten.select.int: select,
+    aten.unbind.int: lambda x, dim=0: [select(x, dim, n) for n in range(x.shape[dim])],
     aten.unfold.default: _unfold,
     aten.im2col.default: _im2col,
     aten.glu.default: _glu,
@@ -291,12 +273,9 @@ SLIDING_REPLACEMENTS: dict[object, Callable[..., Any]] = {
     aten.max_pool1d.default: _max_pool(1),
     aten.max_pool2d.default: _max_pool(2),
     aten.max_pool3d.default: _max_pool(3),
-    **dict.fromkeys((aten.conv1d.default, aten.conv1d.padding), _conv(1)),
-    **dict.fromkeys((aten.conv2d.default, aten.conv2d.padding), _conv(2)),
-    **dict.fromkeys((aten.conv3d.default, aten.conv3d.padding), _conv(3)),
-    aten.conv_transpose1d.default: _conv_transpose(1),
-    aten.conv_transpose2d.input: _conv_transpose(2),
-    aten.conv_transpose3d.input: _conv_transpose(3),
-    aten.stack.default: lambda tensors, dim=0: torch.cat([t.unsqueeze(dim) for t in tensors], dim),
+    **dict.fromkeys((aten.conv1d.default, aten.conv2d.default, aten.conv3d.default), _conv),
+    **dict.fromkeys((aten.conv1d.padding, aten.conv2d.padding, aten.conv3d.padding), _conv),
+    **dict.fromkeys((aten.conv_transpose1d.default, aten.conv_transpose2d.input, aten.conv_transpose3d.input), _conv_transpose),
+    aten.stack.default: stack,
 }
 """Operators whose lowering in torch-mlir needs loop indices, writes slices, or loses shapes."""

@@ -18,11 +18,11 @@ from typing import TYPE_CHECKING
 from fuseflow.deferred_names import deferred_names
 
 if TYPE_CHECKING:
+    from fuseflow.frontend.lifting.analysis import ModuleAttributes as ModuleAttributes
+    from fuseflow.frontend.lifting.analysis import TensorAttributes as TensorAttributes
     from fuseflow.frontend.lifting.analysis import analyse_module as analyse_module
-    from fuseflow.frontend.lifting.known import Known as Known
+    from fuseflow.frontend.lifting.calls import Known as Known
     from fuseflow.frontend.lifting.operator_rules import register_rule as register_rule
-    from fuseflow.frontend.lifting.result import ModuleAttributes as ModuleAttributes
-    from fuseflow.frontend.lifting.result import TensorAttributes as TensorAttributes
     from fuseflow.frontend.lifting.rules import Rule as Rule
     from fuseflow.frontend.lifting.scrambling import Guess as Guess
     from fuseflow.frontend.lifting.shrinking import shrink as shrink

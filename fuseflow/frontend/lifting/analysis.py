@@ -1,9 +1,9 @@
-"""The analysis of a model: it is exported, masks are read, and two sweeps go through the graph."""
+"""The analysis of a model: it is exported, masks are read, and two sweeps go through the graph. What they find is a table of tensors."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -12,16 +12,15 @@ from torch.fx import Node
 from torch.utils import _pytree as pytree
 
 from fuseflow.counted_loops import counted
-from fuseflow.errors import SparsityError, UsageError, did_you_mean
+from fuseflow.errors import FrontendError, SparsityError, UsageError, did_you_mean
 from fuseflow.frontend.lifting import operator_rules
-from fuseflow.frontend.lifting.calls import OperatorCall
-from fuseflow.frontend.lifting.exported import Argument, ExportedModule, export_module, named_results
-from fuseflow.frontend.lifting.known import Known
+from fuseflow.frontend.lifting.calls import Known
+from fuseflow.frontend.lifting.exported import Argument, ExportedModule, Kind, export_module, named_results
 from fuseflow.frontend.lifting.operator_step import Resolve, operator_steps, result_of
-from fuseflow.frontend.lifting.result import ModuleAttributes, TensorAttributes
-from fuseflow.frontend.lifting.rules import Rule, rule_of
-from fuseflow.frontend.lifting.scrambling import Scrambler
+from fuseflow.frontend.lifting.rules import table_rule
+from fuseflow.frontend.lifting.scrambling import Guess, Scrambler
 from fuseflow.frontend.trace.model_call import ModelCall, model_call
+from fuseflow.propagation.rows import AttributeRow, TensorKind, total
 from fuseflow.propagation.sweeps import known_after, needed_before
 from fuseflow.sparsity.state import require_zeros, sparse_weights
 
@@ -29,6 +28,86 @@ assert operator_rules.LINEAR  # The rules are registered when they are imported.
 
 Masks = Mapping[str, Tensor]
 """Masks of parameters by name, which are true where an entry is kept."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TensorAttributes:
+    """The known and needed entries of a tensor, as masks of its shape.
+
+    - `stored`: entries that the user's masks keep.
+    - `known`: entries whose number is known before the model runs, with the numbers in `value`, which is 0 elsewhere.
+    - `needed`: entries that some output needs.
+    """
+
+    name: str
+    kind: Kind
+    stored: Tensor
+    known: Tensor
+    value: Tensor
+    needed: Tensor
+
+    @property
+    def dead(self) -> Tensor:
+        """Entries that need not be stored: known to be 0, or not known and not needed."""
+        return (self.known & (self.value == 0)) | (~self.known & ~self.needed)
+
+    @property
+    def row(self) -> AttributeRow:
+        """The counts of this tensor. It is cut only by `shrink`, so that its shape stays."""
+        masks = (self.stored, self.dead, self.known & (self.value != 0), self.needed, self.stored & ~self.dead)
+        stored, dead, constant, needed, now = (int(mask.sum()) for mask in masks)
+        shape, layer = tuple(self.known.shape), self.name.rpartition(".")[0]
+        kind: TensorKind = "constant" if self.kind == "parameter" else self.kind
+        return AttributeRow(self.name, kind, layer, shape, self.known.numel(), stored, dead, constant, needed, now, shape)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ModuleAttributes(Mapping[str, TensorAttributes]):
+    """The known and needed entries of every tensor of a model, by its name: of a parameter or a buffer, of an argument of
+    `forward`, or of a module and an operator in it, such as `layer1.relu`. `guesses` has the operators without a rule.
+
+    A name of a tied weight finds the same tensor as its first name, under which it is listed.
+    """
+
+    tensors: Mapping[str, TensorAttributes]
+    aliases: Mapping[str, str]
+    guesses: tuple[Guess, ...]
+
+    def __getitem__(self, name: str) -> TensorAttributes:
+        tensor = self.tensors.get(self.aliases.get(name, name))
+        if tensor is None:
+            raise FrontendError(f"the model has no tensor `{name}`", hint=did_you_mean(name, [*self.tensors, *self.aliases]))
+        return tensor
+
+    def __contains__(self, name: object) -> bool:
+        return name in self.tensors or name in self.aliases
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.tensors)
+
+    def __len__(self) -> int:
+        return len(self.tensors)
+
+    @property
+    def rows(self) -> tuple[AttributeRow, ...]:
+        """The counts of each tensor, in the order of the graph."""
+        return tuple(tensor.row for tensor in self.tensors.values())
+
+    def total(self, kind: TensorKind = "constant") -> AttributeRow:
+        """Return the sums of the counts of all tensors of a kind. Parameters are `constant`."""
+        return total((row for row in self.rows if row.kind == kind), "", kind)
+
+    def __str__(self) -> str:
+        rows = [row for row in self.rows if row.kind == "constant"]
+        cells = [("tensor", "shape", "stored before", "dead", "constant", "needed", "now"), *map(_cells, [*rows, self.total()])]
+        widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+        table = ["  ".join([line[0].ljust(widths[0]), *map(str.rjust, line[1:], widths[1:])]).rstrip() for line in cells]
+        return "\n".join([*table, *map(str, self.guesses)])
+
+
+def _cells(row: AttributeRow) -> tuple[str, ...]:
+    counts = (f"{count:,}" for count in (row.stored, row.dead, row.constant, row.needed, row.now))
+    return (row.name, " x ".join(map(str, row.shape)), *counts)
 
 
 def analyse_module(
@@ -74,19 +153,13 @@ def analyse_exported(exported: ExportedModule, masks: Masks, scrambler: Scramble
         if first in tensors:  # another placeholder of a tied weight
             wanted = wanted | tensors[first].needed
         keep = stored[id(argument)]
-        tensors[first] = TensorAttributes(
-            first, argument.kind, torch.ones_like(of.mask) if keep is None else keep, of.mask, of.value, wanted
-        )
+        kept = torch.ones_like(of.mask) if keep is None else keep
+        tensors[first] = TensorAttributes(first, argument.kind, kept, of.mask, of.value, wanted)
         aliases |= dict.fromkeys(argument.names[1:], first)
     for name, node in named_results(exported):
         of, wanted = known[result_of(node)], needed[result_of(node)]
         tensors[name] = TensorAttributes(name, "intermediate", torch.ones_like(of.mask), of.mask, of.value, wanted)
     return ModuleAttributes(tensors, aliases, scrambler.guesses())
-
-
-def table_rule(call: OperatorCall) -> Rule | None:
-    """Return the rule of a call from the table."""
-    return rule_of(call.target)
 
 
 def _dense(call: ModelCall) -> ModelCall:
@@ -127,9 +200,8 @@ def _stored(argument: Argument, masks: Masks) -> Tensor | None:
     name of a tied weight."""
     given = [masks[name] != 0 for name in argument.names if name in masks]
     if any(not torch.equal(given[0], other) for other in given[1:]):
-        raise SparsityError(
-            f"there are different masks for {' and '.join(f'`{n}`' for n in argument.names)}, which are one tensor"
-        )
+        names = " and ".join(f"`{name}`" for name in argument.names)
+        raise SparsityError(f"there are different masks for {names}, which are one tensor")
     return given[0] if given else None
 
 

@@ -1,4 +1,4 @@
-"""Calls of operators in an exported graph, which can be run on other tensors than the model's."""
+"""Calls of operators in an exported graph, which can be run on other tensors than the model's, and what is known of a tensor before."""
 
 from __future__ import annotations
 
@@ -9,7 +9,57 @@ from typing import Any
 import torch
 from torch import Tensor
 from torch.fx import Node
+from torch.fx.node import map_arg
 from torch.utils import _pytree as pytree
+
+from fuseflow.frontend.trace.dependence import schema_arguments
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Known:
+    """Which entries of a tensor are known, and their values. `value` is 0 where an entry is unknown."""
+
+    mask: Tensor
+    value: Tensor
+
+    @classmethod
+    def nothing(cls, shape: Sequence[int], dtype: torch.dtype) -> Known:
+        """Return the `Known` of a tensor of which no entry is known."""
+        return cls(torch.zeros((), dtype=torch.bool).expand(shape), torch.zeros((), dtype=dtype).expand(shape))
+
+    @classmethod
+    def exactly(cls, tensor: Tensor) -> Known:
+        """Return the `Known` of a tensor that is known as a whole."""
+        return cls(torch.ones((), dtype=torch.bool).expand(tensor.shape), tensor)
+
+    @classmethod
+    def where(cls, mask: Tensor, tensor: Tensor) -> Known:
+        """Return the `Known` of a tensor whose entries are known where a mask is true."""
+        return cls(mask, tensor.masked_fill(~mask, 0))
+
+    @property
+    def everywhere(self) -> bool:
+        """Whether every entry is known."""
+        return bool(self.mask.all())
+
+    @property
+    def unknown(self) -> Tensor:
+        """Where an entry is not known."""
+        return ~self.mask
+
+    @property
+    def nonzero(self) -> Tensor:
+        """Where an entry may be other than 0."""
+        return ~self.mask | (self.value != 0)
+
+    @property
+    def constant(self) -> Tensor:
+        """Where an entry is known, and not 0."""
+        return self.mask & (self.value != 0)
+
+    def or_else(self, other: Known) -> Known:
+        """Return the entries that are known here or in `other`. Where both know an entry, the value is the one here."""
+        return Known(self.mask | other.mask, torch.where(self.mask, self.value, other.value))
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,15 +72,14 @@ class Operand:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class OperatorCall:
-    """A call of an operator. `leaves` and `structure` are its arguments in the order of the signature, with the defaults of
-    positional ones. `places` says which of the leaves are the `operands`. `results` describes the tensors that it computes."""
+    """A call of an operator. `args` and `kwargs` are its arguments in the order of the signature, with the defaults of positional
+    ones, and `operands` the nodes in them, in order. `results` describes the tensors that it computes."""
 
     node: Node
+    args: tuple[Any, ...]
+    kwargs: Mapping[str, Any]
     operands: tuple[Operand, ...]
     results: tuple[Tensor, ...]
-    leaves: tuple[Any, ...]
-    structure: pytree.TreeSpec
-    places: tuple[int, ...]
 
     @property
     def target(self) -> torch._ops.OpOverload:
@@ -40,11 +89,9 @@ class OperatorCall:
 
     def arguments(self, replacements: Sequence[Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
         """Return the arguments by position and by name, with replacements for the operands."""
-        leaves = list(self.leaves)
-        for place, replacement in zip(self.places, replacements, strict=True):
-            leaves[place] = replacement
-        args, kwargs = pytree.tree_unflatten(leaves, self.structure)
-        return tuple(args), kwargs
+        left = iter(replacements)
+        args, kwargs = map_arg((self.args, self.kwargs), lambda operand: next(left))
+        return args, dict(kwargs)
 
     def run(self, tensors: Sequence[Tensor]) -> tuple[Tensor, ...]:
         """Run the operator on other tensors in the place of its operands."""
@@ -58,35 +105,19 @@ class OperatorCall:
 
 def operator_call(node: Node) -> OperatorCall:
     """Return a node of a graph as a call of an operator."""
-    assert isinstance(node.target, torch._ops.OpOverload)
-    args, kwargs = _bound(node.target._schema.arguments, node.args, node.kwargs)
-    paths, structure = pytree.tree_flatten_with_path((args, kwargs))
-    names = [a.name for a in node.target._schema.arguments]
-    operands, places = [], []
-    for place, (path, leaf) in enumerate(paths):
-        if isinstance(leaf, Node):
-            argument = _argument_name(path, names)
-            operands.append(Operand(argument, leaf))
-            places.append(place)
-    return OperatorCall(node, tuple(operands), results_of(node), tuple(leaf for _, leaf in paths), structure, tuple(places))
+    bound = list(schema_arguments(node))
+    args = tuple(value for argument, value in bound if not argument.kwarg_only)
+    kwargs = {argument.name: value for argument, value in bound if argument.kwarg_only and argument.name in node.kwargs}
+    operands = [Operand(a.name, leaf) for a, value in bound for leaf in pytree.tree_leaves(value) if isinstance(leaf, Node)]
+    results = [leaf for leaf in pytree.tree_leaves(node.meta.get("val")) if isinstance(leaf, Tensor)]
+    return OperatorCall(node, args, kwargs, tuple(operands), tuple(results))
 
 
-def _argument_name(path: Sequence[Any], names: Sequence[str]) -> str:
-    by_position, argument = path[0].idx == 0, path[1]
-    return names[argument.idx] if by_position else str(argument.key)
-
-
-def results_of(node: Node) -> tuple[Tensor, ...]:
-    """Return tensors without numbers that describe the results of a node."""
-    return tuple(leaf for leaf in pytree.tree_leaves(node.meta.get("val")) if isinstance(leaf, Tensor))
-
-
-def _bound(signature: Sequence[Any], given: Sequence[Any], named: Mapping[str, Any]) -> tuple[list[Any], dict[str, Any]]:
-    """Return all positional arguments of a call, with the defaults of a signature, and the keyword-only ones that are given."""
-    by_position = [a for a in signature if not a.kwarg_only]
-    rest = [named.get(a.name, a.default_value) for a in by_position[len(given) :]]
-    by_name = {a.name: named[a.name] for a in signature if a.kwarg_only and a.name in named}
-    return [*given, *rest], by_name
+def derivatives(sums: Tensor | Sequence[Tensor], tensors: Sequence[Tensor]) -> list[Tensor]:
+    """Return the derivatives of sums by each tensor, which are zeros for one that requires none."""
+    wanted = [tensor for tensor in tensors if tensor.requires_grad]
+    gradients = iter(torch.autograd.grad(sums, wanted, allow_unused=True, materialize_grads=True))
+    return [next(gradients) if tensor.requires_grad else torch.zeros_like(tensor) for tensor in tensors]
 
 
 def in_layout_of(tensor: Tensor, like: Tensor) -> Tensor:

@@ -54,7 +54,8 @@ def export_module(call: ModelCall) -> ExportedModule:
     with quiet(), torch.no_grad(), torch.backends.mkldnn.flags(enabled=False):  # its LSTM has no decomposition
         try:
             program = export(call.module, call.args, dict(call.kwargs), strict=False)
-            constants = _batch_norm_parameters(program)
+            norms = [node for node in program.graph.nodes if fx_origin.short_name(node.target) in _BATCH_NORMS]
+            constants = {arg.name for node in norms for arg in node.args[1:3] if isinstance(arg, Node)}  # scales and shifts
             program = program.run_decompositions(_decompositions())
         except Exception as error:  # whatever the model and PyTorch raise
             raise fx_origin.export_error(error) from error
@@ -64,9 +65,8 @@ def export_module(call: ModelCall) -> ExportedModule:
     for node in graph.nodes:
         _require_tensors(node)
     outputs = {spec.arg.name for spec in program.graph_signature.output_specs if spec.kind is OutputKind.USER_OUTPUT}
-    leaves = [leaf for leaf in pytree.tree_leaves(graph.output_node().args) if isinstance(leaf, Node)]
-    arguments = _arguments(call.module, program, constants)
-    return ExportedModule(graph, arguments, tuple(leaf for leaf in leaves if leaf.name in outputs))
+    leaves = [leaf for leaf in pytree.tree_leaves(graph.output_node().args) if isinstance(leaf, Node) and leaf.name in outputs]
+    return ExportedModule(graph, _arguments(call.module, program, constants), tuple(leaves))
 
 
 def _decompositions() -> dict[Any, Any]:
@@ -74,8 +74,7 @@ def _decompositions() -> dict[Any, Any]:
     without the operators that have a rule of lifting."""
     norms = [aten.native_layer_norm, aten._native_batch_norm_legit, aten._native_batch_norm_legit_no_training]
     table = default_decompositions()
-    for target, decomposition in {**get_decompositions(norms), aten.native_group_norm.default: _group_norm}.items():
-        table[target] = decomposition
+    table.update({**get_decompositions(norms), aten.native_group_norm.default: _group_norm})  # type: ignore[no-untyped-call]
     for name in RULES:
         for target in operators_of(name):
             table.pop(target, None)  # type: ignore[no-untyped-call]
@@ -96,12 +95,6 @@ def _group_norm(
     if bias is not None:
         result = result + bias.reshape(by_channel)
     return result, mean.reshape(n, groups), scale.reshape(n, groups)
-
-
-def _batch_norm_parameters(program: ExportedProgram) -> set[str]:
-    """Return the names of the placeholders that are the scale or the shift of a batch norm."""
-    norms = [node for node in program.graph.nodes if fx_origin.short_name(node.target) in _BATCH_NORMS]
-    return {arg.name for node in norms for arg in node.args[1:3] if isinstance(arg, Node)}
 
 
 def _arguments(module: nn.Module, program: ExportedProgram, constants: set[str]) -> dict[Node, Argument]:
@@ -141,20 +134,12 @@ def _require_tensors(node: Node) -> None:
     if node.op != "call_function" or node.target is operator.getitem:
         return
     if isinstance(node.target, torch._ops.HigherOrderOperator):
-        raise refusal(
-            node,
-            f"control flow or a nested graph (`{node.target}`)",
-            "write it without `torch.cond` and the like",
-        )
+        raise refusal(node, f"control flow or a nested graph (`{node.target}`)", "write it without `torch.cond` and the like")
     leaves = pytree.tree_leaves(node.meta.get("val"))
     sizes = [size for leaf in leaves if isinstance(leaf, Tensor) for size in leaf.shape]
     if any(isinstance(each, torch.SymInt | torch.SymFloat | torch.SymBool) for each in (*leaves, *sizes)):
-        hint = "use `torch.where` or a mask, which keep the shape"
-        raise refusal(
-            node,
-            f"what `{node.target}` computes has another shape, or is another number, with other data",
-            hint,
-        )
+        problem = f"what `{node.target}` computes has another shape, or is another number, with other data"
+        raise refusal(node, problem, "use `torch.where` or a mask, which keep the shape")
 
 
 def named_results(exported: ExportedModule) -> Iterator[tuple[str, Node]]:

@@ -7,6 +7,7 @@ entry of the result, whose value is computed by running them. Norms and attentio
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from math import prod
 from typing import Any
 
@@ -14,7 +15,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from fuseflow.frontend.lifting.known import Known
+from fuseflow.frontend.lifting.calls import Known
 from fuseflow.frontend.lifting.rules import Rule, add_rule, entrywise, everything
 from fuseflow.frontend.lifting.rules import register_rule as register_rule  # a user's rules come after these
 from fuseflow.sparsity.keep import keep, masked
@@ -171,22 +172,14 @@ def _rows(weight: Tensor, indices: Tensor, *args: Any) -> Tensor:
     return weight[indices]
 
 
-@register_rule("aten.max_pool2d_with_indices")
-def _max_pool2d(x: Tensor, kernel: Any, stride: Any = (), padding: Any = 0, dilation: Any = 1, ceil_mode: bool = False) -> Tensor:
-    return _windows(x, 2, kernel, stride, padding, dilation, ceil_mode)
-
-
-@register_rule("aten.max_pool3d_with_indices")
-def _max_pool3d(x: Tensor, kernel: Any, stride: Any = (), padding: Any = 0, dilation: Any = 1, ceil_mode: bool = False) -> Tensor:
-    return _windows(x, 3, kernel, stride, padding, dilation, ceil_mode)
-
-
 @register_rule("aten.adaptive_max_pool2d")
 def _adaptive_max_pool2d(x: Tensor, size: Sequence[int]) -> Tensor:
     return F.adaptive_avg_pool2d(x, (size[0], size[1]))
 
 
-def _windows(x: Tensor, rank: int, kernel: Any, stride: Any, padding: Any, dilation: Any, ceil_mode: bool) -> Tensor:
+def _windows(
+    x: Tensor, kernel: Any, stride: Any = (), padding: Any = 0, dilation: Any = 1, ceil_mode: bool = False, *, rank: int
+) -> Tensor:
     """Sum up windows of the last `rank` dimensions. The derivative of a maximum itself would say that one entry alone is needed."""
     kernel, padding, dilation = (_repeated(each, rank) for each in (kernel, padding, dilation))
     stride = _repeated(stride, rank) if stride else kernel
@@ -203,6 +196,10 @@ def _windows(x: Tensor, rank: int, kernel: Any, stride: Any, padding: Any, dilat
     convolve = F.conv2d if rank == 2 else F.conv3d
     sums = convolve(images, torch.ones(1, 1, *kernel), stride=stride, dilation=dilation)
     return sums.reshape(*x.shape[:-rank], *sums.shape[-rank:])
+
+
+register_rule("aten.max_pool2d_with_indices")(partial(_windows, rank=2))
+register_rule("aten.max_pool3d_with_indices")(partial(_windows, rank=3))
 
 
 def _repeated(sizes: Any, rank: int) -> list[int]:

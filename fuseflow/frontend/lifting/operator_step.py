@@ -15,8 +15,7 @@ import torch
 from torch import Tensor
 from torch.fx import Graph, Node
 
-from fuseflow.frontend.lifting.calls import OperatorCall, operator_call
-from fuseflow.frontend.lifting.known import Known
+from fuseflow.frontend.lifting.calls import Known, OperatorCall, derivatives, operator_call
 from fuseflow.frontend.lifting.rules import EVERYTHING, Rule, rule_errors
 from fuseflow.frontend.lifting.scrambling import Scrambler
 
@@ -92,22 +91,18 @@ def unknown_results(call: OperatorCall, operands: Sequence[Known], rule: Rule) -
     A product is unknown if one of its factors is, and none is known to be 0. So the stand-in runs once for each factor, on the
     unknown entries of that one and the entries of the others that may not be 0; once is enough if no factor has a constant.
     """
-    factors = [n for n, operand in enumerate(call.operands) if operand.argument in rule.factors]
+    arguments = [operand.argument for operand in call.operands]
+    factors = [n for n, argument in enumerate(arguments) if argument in rule.factors]
     turns: list[int | None] = [*factors] if any(bool(operands[n].constant.any()) for n in factors) else [*factors[:1]]
+
+    def marks(turn: int | None) -> list[Tensor]:
+        others = [known.nonzero if n in factors and n != turn else known.unknown for n, known in enumerate(operands)]
+        marked = zip(arguments, operands, others, strict=True)
+        return [known.value if argument in rule.selectors else mark.float() for argument, known, mark in marked]
+
     with torch.no_grad(), rule_errors(call):
-        marks = [rule.run(call, call.laid_out(_marks(call, operands, rule, turn))) for turn in turns or [None]]
-    return [reduce(torch.logical_or, (tensor > 0 for tensor in turn)) for turn in zip(*marks, strict=True)]
-
-
-def _marks(call: OperatorCall, operands: Sequence[Known], rule: Rule, turn: int | None) -> list[Tensor]:
-    """Return tensors for the stand-in: the factor `turn` marks its unknown entries, other factors their nonzero ones."""
-
-    def mark(place: int, argument: str, known: Known) -> Tensor:
-        if argument in rule.selectors:
-            return known.value
-        return (known.nonzero if argument in rule.factors and place != turn else known.unknown).float()
-
-    return [mark(n, o.argument, k) for n, (o, k) in enumerate(zip(call.operands, operands, strict=True))]
+        results = [rule.run(call, call.laid_out(marks(turn))) for turn in turns or [None]]
+    return [reduce(torch.logical_or, (tensor > 0 for tensor in turn)) for turn in zip(*results, strict=True)]
 
 
 def needed_operands(call: OperatorCall, operands: Sequence[Known], seeds: Sequence[Tensor], rule: Rule) -> list[Tensor]:
@@ -130,10 +125,8 @@ def needed_operands(call: OperatorCall, operands: Sequence[Known], seeds: Sequen
 def _gradients(call: OperatorCall, rule: Rule, marks: Sequence[Tensor], seeds: Sequence[Tensor]) -> list[Tensor]:
     """Return the derivatives of the sum of the entries that `seeds` marks, by each tensor that the stand-in gets."""
     leaves = [mark.detach().requires_grad_(mark.is_floating_point()) for mark in call.laid_out(marks)]
-    wanted = [leaf for leaf in leaves if leaf.requires_grad]
     with torch.enable_grad(), rule_errors(call):
         total = sum((result * seed).sum() for result, seed in zip(rule.run(call, leaves), seeds, strict=True))
         if not isinstance(total, Tensor) or not total.requires_grad:
             return [torch.zeros_like(mark) for mark in marks]
-        gradients = iter(torch.autograd.grad(total, wanted, allow_unused=True, materialize_grads=True))
-    return [next(gradients) if leaf.requires_grad else torch.zeros_like(leaf) for leaf in leaves]
+        return derivatives(total, leaves)

@@ -20,8 +20,7 @@ from torch.utils import _pytree as pytree
 
 from fuseflow.errors import FrontendError, did_you_mean
 from fuseflow.frontend.foreign_errors import foreign_message
-from fuseflow.frontend.lifting.calls import OperatorCall
-from fuseflow.frontend.lifting.known import Known
+from fuseflow.frontend.lifting.calls import Known, OperatorCall
 from fuseflow.frontend.trace.refusals import refusal
 
 StandIn = Callable[..., Any]
@@ -61,7 +60,10 @@ class Rule:
         results = pytree.tree_leaves((self.stand_in or call.target)(*args, **kwargs))
         if len(results) == 1:
             results *= len(call.results)
-        return [_fitted(tensor, result.shape) for tensor, result in zip(results, call.results, strict=True)]
+        return [
+            tensor.expand(result.shape) if tensor.dim() in (0, result.dim()) else tensor.reshape(result.shape)
+            for tensor, result in zip(results, call.results, strict=True)
+        ]
 
 
 @contextmanager
@@ -72,10 +74,6 @@ def rule_errors(call: OperatorCall) -> Iterator[None]:
     except Exception as error:  # whatever a stand-in and PyTorch raise
         hint = "its stand-in gets the same arguments, with ones and zeros for tensors, and must have a derivative"
         raise refusal(call.node, f"the rule for `{call.target}` fails: {foreign_message(error)}", hint) from error
-
-
-def _fitted(tensor: Tensor, shape: Sequence[int]) -> Tensor:
-    return tensor.expand(shape) if tensor.dim() in (0, len(shape)) else tensor.reshape(shape)
 
 
 def everything(*args: Any, **kwargs: Any) -> Tensor:
@@ -152,8 +150,9 @@ def _require_arguments(operator: str, names: Collection[str]) -> None:
             raise FrontendError(f"the operator `{operator}` has no argument `{name}`", hint=hint)
 
 
-def rule_of(operator: torch._ops.OpOverload) -> Rule | None:
-    """Return the rule of an operator, or None if there is none. Operators that PyTorch calls pointwise need no row."""
+def table_rule(call: OperatorCall) -> Rule | None:
+    """Return the rule of a call from the table, or None if there is none. Operators that PyTorch calls pointwise need no row."""
+    operator = call.target
     library, _, name = operator._schema.name.partition("::")
     packet = f"{library}.{name}"
     rule = RULES.get(f"{packet}.{operator._overloadname}") or RULES.get(packet)

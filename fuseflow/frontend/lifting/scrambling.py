@@ -14,8 +14,7 @@ from torch import Tensor
 from torch.fx import Node
 
 from fuseflow.errors import Span
-from fuseflow.frontend.lifting.calls import OperatorCall
-from fuseflow.frontend.lifting.known import Known
+from fuseflow.frontend.lifting.calls import Known, OperatorCall, derivatives
 from fuseflow.frontend.trace import fx_origin
 from fuseflow.frontend.trace.refusals import refusal
 
@@ -96,18 +95,11 @@ class Scrambler:
 
     def guesses(self) -> tuple[Guess, ...]:
         """Return a guess about each call, in the order of the model."""
-        return tuple(
-            Guess(
-                str(node.target),
-                fx_origin.module_path(node),
-                fx_origin.source_span(node),
-                self.samples,
-                zeros,
-                self._unused.get(node),
-                self.trusted,
-            )
-            for node, zeros in self._zeros.items()
-        )
+        guesses = []
+        for node, zeros in self._zeros.items():
+            path, span = fx_origin.module_path(node), fx_origin.source_span(node)
+            guesses.append(Guess(str(node.target), path, span, self.samples, zeros, self._unused.get(node), self.trusted))
+        return tuple(guesses)
 
     def _shown(
         self, settled: Sequence[Tensor], sample: Callable[[], Sequence[Tensor]], operands: Sequence[Known]
@@ -150,13 +142,11 @@ def _gradients(call: OperatorCall, operands: Sequence[Known], seeds: Sequence[Te
     """Return the derivatives of a randomly weighted sum of the results at `seeds`, with respect to each operand. Raise
     RuntimeError if there are none."""
     leaves = [_filled(k).detach() for k in operands]
-    wanted = [leaf.requires_grad_() for leaf in leaves if leaf.is_floating_point() or leaf.is_complex()]
+    leaves = [leaf.requires_grad_(leaf.is_floating_point() or leaf.is_complex()) for leaf in leaves]
     with torch.enable_grad():
         parts = [
             (result * seed * torch.randn_like(result)).sum()
             for result, seed in zip(call.run(leaves), seeds, strict=True)
             if result.requires_grad
         ]
-        gradients = torch.autograd.grad(parts, wanted, allow_unused=True, materialize_grads=True)
-    by_leaf = dict(zip(map(id, wanted), gradients, strict=True))
-    return [by_leaf.get(id(leaf), torch.zeros(leaf.shape)) for leaf in leaves]
+        return derivatives(parts, leaves)

@@ -19,7 +19,7 @@ from torch.fx import Graph, Node, symbolic_trace
 
 from fuseflow.errors import FrontendError
 from fuseflow.frontend.foreign_errors import foreign_message, quiet
-from fuseflow.frontend.lifting.result import ModuleAttributes
+from fuseflow.frontend.lifting.analysis import ModuleAttributes
 from fuseflow.frontend.trace import fx_origin
 from fuseflow.sparsity.state import clear_sparsity
 
@@ -83,33 +83,25 @@ def _links(module: nn.Module, analysis: ModuleAttributes) -> Iterator[Link]:
         raise FrontendError(f"the model cannot be traced: {foreign_message(error)}", span=span) from error
     layers = _own_layers(module, graph)
     for node in graph.nodes:
-        if _mixes(layers.get(node)):
-            link = _link_to(node, layers, analysis)
-            if link is not None:
-                yield link
+        if _mixes(layers.get(node)) and (link := _link_to(node, layers, analysis)):
+            yield link
 
 
 def _own_layers(module: nn.Module, graph: Graph) -> dict[Node, nn.Module]:
     """Return the layers that nodes call, by node, without layers whose parameters are also used elsewhere."""
-    parts = list(module.named_modules(remove_duplicate=False))
-    calls = Counter(id(module.get_submodule(node.target)) for node in graph.nodes if node.op == "call_module")
-    paths = Counter(id(part) for _, part in parts)
-    uses = Counter(id(parameter) for _, part in parts for parameter in part.parameters(recurse=False))
-    others = {
-        id(module.get_parameter(n.target)) for n in graph.nodes if n.op == "get_attr" and n.target in _parameter_names(module)
-    }
+    layers = {node: module.get_submodule(node.target) for node in graph.nodes if node.op == "call_module"}
+    parts = [part for _, part in module.named_modules(remove_duplicate=False)]
+    calls, paths = Counter(map(id, layers.values())), Counter(map(id, parts))
+    uses = Counter(id(parameter) for part in parts for parameter in part.parameters(recurse=False))
+    names = {name for name, _ in module.named_parameters(remove_duplicate=False)}
+    others = {id(module.get_parameter(node.target)) for node in graph.nodes if node.op == "get_attr" and node.target in names}
 
     def is_own(layer: nn.Module) -> bool:
         state = list(layer.parameters())
         shared = calls[id(layer)] > 1 or paths[id(layer)] > 1 or any(uses[id(p)] > 1 or id(p) in others for p in state)
         return not state or not shared
 
-    layers = {node: module.get_submodule(node.target) for node in graph.nodes if node.op == "call_module"}
     return {node: layer for node, layer in layers.items() if is_own(layer)}
-
-
-def _parameter_names(module: nn.Module) -> set[str]:
-    return {name for name, _ in module.named_parameters(remove_duplicate=False)}
 
 
 def _link_to(consumer: Node, layers: Mapping[Node, nn.Module], analysis: ModuleAttributes) -> Link | None:
@@ -133,7 +125,7 @@ def _link_to(consumer: Node, layers: Mapping[Node, nn.Module], analysis: ModuleA
             between.append(str(node.target))
         elif isinstance(layer, _POOLING_LAYERS) or node.target in _POOLING:
             pools = True
-        elif _is_gathering(node, layer):
+        elif isinstance(layer, nn.Flatten) or node.target in (torch.flatten, torch.mean, "flatten", "mean"):
             if gathering is not None or between or pools:
                 return None
             gathering = node
@@ -150,10 +142,6 @@ def _mixes(layer: nn.Module | None) -> bool:
 
 def _is_depthwise(layer: nn.Module | None) -> bool:
     return isinstance(layer, _CONVOLUTIONS) and layer.groups == layer.in_channels == layer.out_channels
-
-
-def _is_gathering(node: Node, layer: nn.Module | None) -> bool:
-    return isinstance(layer, nn.Flatten) or node.target in (torch.flatten, torch.mean, "flatten", "mean")
 
 
 def _gathers_all(node: Node, layer: nn.Module | None, producer: Any) -> bool:
@@ -183,7 +171,7 @@ def _cut(module: nn.Module, link: Link) -> None:
     for name in (link.producer, *link.between):
         _keep_results(_layer(module, name), keep)
     consumer.weight = _part(consumer.weight, keep.repeat_interleave(spread), 1)
-    _set_extents(consumer, inputs=consumer.weight.shape[1])
+    _set_extent(consumer, "in", consumer.weight.shape[1])
 
 
 def _keep_results(layer: Any, keep: Tensor) -> None:
@@ -198,7 +186,7 @@ def _keep_results(layer: Any, keep: Tensor) -> None:
         layer.groups = layer.in_channels = count
     if isinstance(layer, _BATCH_NORMS):
         layer.num_features = count
-    _set_extents(layer, outputs=count)
+    _set_extent(layer, "out", count)
 
 
 def _part(parameter: nn.Parameter, keep: Tensor, dim: int) -> nn.Parameter:
@@ -206,12 +194,10 @@ def _part(parameter: nn.Parameter, keep: Tensor, dim: int) -> nn.Parameter:
     return nn.Parameter(parameter.detach().index_select(dim, places), requires_grad=parameter.requires_grad)
 
 
-def _set_extents(layer: Any, **extents: int) -> None:
-    """Write the numbers of inputs and outputs, which a layer shows when printed, to the layer."""
-    kind = "channels" if isinstance(layer, _CONVOLUTIONS) else "features" if isinstance(layer, nn.Linear) else ""
-    names = {"inputs": f"in_{kind}", "outputs": f"out_{kind}"}
-    for name, extent in extents.items() if kind else ():
-        setattr(layer, names[name], extent)
+def _set_extent(layer: Any, side: str, extent: int) -> None:
+    """Write the number of inputs (`side` is `in`) or of outputs (`out`), which a layer shows when printed, to the layer."""
+    if isinstance(layer, (*_CONVOLUTIONS, nn.Linear)):
+        setattr(layer, f"{side}_{'features' if isinstance(layer, nn.Linear) else 'channels'}", extent)
 
 
 def _layer(module: nn.Module, name: str) -> Any:

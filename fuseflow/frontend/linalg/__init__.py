@@ -5,8 +5,8 @@ modules           reading, verifying and printing of modules, and the names of t
 reader            a text of the user becomes a program, by one of two readers:
 to_einsum         ... of a model: each operation that computes something is one Einsum
 named_reader      ... of a program that `writer` wrote: each operation with a name is an Einsum
-generic, scalars, operators, reshape    what single operations mean
+generic, scalars, operators    what single operations mean
 symbolic_values, emitter, einsum_names, unit_dimensions    how Einsums are made of them
-writer, bodies, text    a scheduled program as Linalg
+writer, text    a scheduled program as Linalg
 locations, sparse_encodings    the user's lines, and storage formats, as attributes
 """

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from itertools import count
+from itertools import chain, count
 
-from fuseflow.einsum.nodes import Access, Apply, Expr, Reduce, walk
+from fuseflow.einsum.nodes import Apply, Expr, Reduce, walk
 from fuseflow.frontend.linalg.locations import Origin
 
 SPARSE_OPERATORS = ("keep", "masked")
@@ -21,14 +20,10 @@ class NameAllocator:
 
     def unique(self, name: str) -> str:
         """Return the name, with a suffix if it is taken already, and take it."""
-        unique_name = next(n for n in self._candidates(_program_name(name)) if n not in self._taken)
+        plain = _program_name(name)
+        unique_name = next(n for n in chain([plain], (f"{plain}_{n}" for n in count(2))) if n not in self._taken)
         self._taken.add(unique_name)
         return unique_name
-
-    @staticmethod
-    def _candidates(name: str) -> Iterator[str]:
-        yield name
-        yield from (f"{name}_{n}" for n in count(2))
 
 
 def _program_name(name: str) -> str:
@@ -71,5 +66,5 @@ def _operator_name(body: Expr) -> str:
 
 def _is_compound(body: Expr) -> bool:
     """Return whether an expression has more than one operator and no reduction."""
-    operators = [node for node in walk(body) if not isinstance(node, Access)]
-    return sum(isinstance(node, Apply) for node in operators) > 1 and not any(isinstance(node, Reduce) for node in operators)
+    nodes = list(walk(body))
+    return sum(isinstance(node, Apply) for node in nodes) > 1 and not any(isinstance(node, Reduce) for node in nodes)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+import math
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 from itertools import islice
 
@@ -12,6 +13,7 @@ from fuseflow.errors import FrontendError
 from fuseflow.frontend.linalg import einsum_names
 from fuseflow.frontend.linalg.locations import Origin
 from fuseflow.frontend.linalg.symbolic_values import SymbolicValue, dimension_index, tensor_value, uses_undefined
+from fuseflow.frontend.linalg.unit_dimensions import squeeze_shape
 from fuseflow.tensors.dtypes import DTYPES
 
 
@@ -59,12 +61,39 @@ class EinsumEmitter:
         self.einsums[-1] = replace(self.einsums[-1], order=loops)
         return SymbolicValue(value.shape, Access(result, tuple(dimension_index(p) for p in dimensions)))
 
-    def split(self, value: SymbolicValue, dimension: int, size: int, type: TensorType, origin: Origin) -> SymbolicValue:
-        """Split a dimension of a value without dimensions of extent 1 into two, as in `T[i, j, k] = X[i, j*size + k]`."""
-        shape = (*value.shape[:dimension], value.shape[dimension] // size, size, *value.shape[dimension + 1 :])
-        plain, split = _split_letters(len(shape), dimension, size)
-        name, body = einsum_names.qualified_name(origin, "split"), value.at(dict(enumerate(split)))
-        return tensor_value(self._append(name, plain, body, replace(type, shape=shape), origin), shape)
+    def reshape(
+        self, value: SymbolicValue, shape: tuple[int, ...], groups: Sequence[Sequence[int]], type: TensorType, origin: Origin
+    ) -> SymbolicValue:
+        """Emit the steps of a `tensor.expand_shape` or a `tensor.collapse_shape`, and return the value in its new shape. Each step splits a
+        dimension into two or merges two. Dimensions of extent 1 do not count.
+
+        `groups` is the reassociation of the operation: for each dimension of the shorter shape, the dimensions of the longer one.
+        """
+        splits = len(shape) > len(value.shape)
+        longer = shape if splits else value.shape
+        result, dimension = value.squeezed(), 0
+        for part in filter(None, (squeeze_shape(tuple(longer[p] for p in group)) for group in groups)):
+            for n in range(1, len(part)):
+                size = math.prod(part[n:]) if splits else part[n]
+                result = self._regrouped(result, dimension, size, splits, type, origin)
+                dimension += splits
+            dimension += 1
+        return result.unsqueezed(shape)
+
+    def _regrouped(
+        self, value: SymbolicValue, dimension: int, size: int, splits: bool, type: TensorType, origin: Origin
+    ) -> SymbolicValue:
+        """Split a dimension into two, of which the inner one has the extent `size`, as in `T[i, j, k] = X[i, j*size + k]`, or merge it with
+        the next one, as in `T[i, j*size + k] = X[i, j, k]`. No extent of the value is 1."""
+        before, (extent, *after) = value.shape[:dimension], value.shape[dimension:]
+        shape = (*before, extent // size, size, *after) if splits else (*before, extent * size, *after[1:])
+        plain = tuple(islice(fresh_indices(), max(len(shape), len(value.shape))))
+        pair = Split(plain[dimension], plain[dimension + 1], size)
+        joined: tuple[Index, ...] = (*plain[:dimension], pair, *plain[dimension + 2 :])
+        read, written = (joined, plain) if splits else (plain, joined)
+        name = einsum_names.qualified_name(origin, "split" if splits else "merge")
+        result = self._append(name, written, value.at(dict(enumerate(read))), replace(type, shape=shape), origin)
+        return tensor_value(result, shape)
 
     def whole(self, value: SymbolicValue, units: Collection[int], type: TensorType, origin: Origin) -> Access:
         """Return an access to a tensor with exactly the elements of a value. Its indices are the dimensions of the value, so that
@@ -84,14 +113,6 @@ class EinsumEmitter:
         name = einsum_names.qualified_name(origin, "part")
         return Access(self._append(name, indices, body, replace(type, shape=shape), origin), wanted)
 
-    def merge(self, value: SymbolicValue, dimension: int, type: TensorType, origin: Origin) -> SymbolicValue:
-        """Merge a dimension of a value with the next one, as in `T[i, j*size + k] = X[i, j, k]`."""
-        size = value.shape[dimension + 1]
-        shape = (*value.shape[:dimension], value.shape[dimension] * size, *value.shape[dimension + 2 :])
-        plain, split = _split_letters(len(value.shape), dimension, size)
-        name, body = einsum_names.qualified_name(origin, "merge"), value.at(dict(enumerate(plain)))
-        return tensor_value(self._append(name, split, body, replace(type, shape=shape), origin), shape)
-
     def _append(
         self, name: str, indices: tuple[Index, ...], body: Expr, type: TensorType, origin: Origin, force: bool = False
     ) -> str:
@@ -106,12 +127,6 @@ class EinsumEmitter:
             self.declared[result] = replace(stored, name=result)
         self.einsums.append(Einsum(result, indices, body, origin.location))
         return result
-
-
-def _split_letters(rank: int, dimension: int, size: int) -> tuple[tuple[str, ...], tuple[Index, ...]]:
-    """Return `rank` indices, and the same with index `dimension` and the next as a split, whose inner part has the extent `size`."""
-    plain = tuple(islice(fresh_indices(), rank))
-    return plain, (*plain[:dimension], Split(plain[dimension], plain[dimension + 1], size), *plain[dimension + 2 :])
 
 
 def _reduced_indices(expr: Expr) -> Iterable[str]:

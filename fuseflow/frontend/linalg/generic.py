@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import product
 from typing import Any
 
@@ -38,24 +38,13 @@ class LoopNest:
     reduced: tuple[str, ...]
     maps: tuple[IndexingMap, ...]
     order: tuple[str, ...] = ()
-    windows: frozenset[str] = frozenset()
-
-    def over_windows(self, elements: Iterable[Expr]) -> LoopNest:
-        """Return the loops, where reduction loops along which no operand has a dimension are `windows`. `elements` are the
-        elements that are read."""
-        plain = frozenset[str]().union(*map(plain_names, elements))
-        return replace(self, windows=frozenset(self.reduced) - plain)
 
     @classmethod
     def of(cls, op: Any) -> LoopNest:
         """Return the loops of an operation. Raise `FrontendError` for an indexing map that is not affine."""
         shapes = [tuple(o.type.shape) if isinstance(o.type, ir.RankedTensorType) else () for o in op.operands]
         results = [tuple(attribute.value.results) for attribute in op.attributes["indexing_maps"]]
-        extents: dict[str, int] = {}
-        for expressions, shape in zip(results, shapes, strict=True):
-            for expression, size in zip(expressions, shape, strict=True):
-                if isinstance(expression, ir.AffineDimExpr) and size != 1:
-                    extents[f"d{expression.position}"] = size
+        extents = {f"d{position}": size for position, size in loop_extents(results, shapes).items() if size != 1}
         maps = [
             tuple(_index(e, size, extents) for e, size in zip(expressions, shape, strict=True))
             for expressions, shape in zip(results, shapes, strict=True)
@@ -66,6 +55,12 @@ class LoopNest:
         return cls(extents, reduced, tuple(maps), order)
 
 
+def loop_extents(maps: Sequence[Sequence[Any]], shapes: Sequence[Sequence[int]]) -> dict[int, int]:
+    """Return the extent of each loop that runs along a dimension of an operand, by the position of the loop."""
+    places = (pair for expressions, shape in zip(maps, shapes, strict=True) for pair in zip(expressions, shape, strict=True))
+    return {expression.position: size for expression, size in places if isinstance(expression, ir.AffineDimExpr)}
+
+
 def _index(expression: Any, size: int, extents: Mapping[str, int]) -> Index | None:
     """Return the index along a dimension of an operand. Windows that do not overlap and leave nothing out are a split."""
     if size == 1:
@@ -73,6 +68,11 @@ def _index(expression: Any, size: int, extents: Mapping[str, int]) -> Index | No
     if isinstance(expression, ir.AffineDimExpr):
         return f"d{expression.position}"
     return _kept(_linear(expression), size, extents)
+
+
+def _sum(first: Affine, second: Affine, sign: int = 1) -> Affine:
+    terms = tuple((name, sign * factor) for name, factor in second.terms)
+    return Affine((*first.terms, *terms), first.offset + sign * second.offset)
 
 
 def linear_index(expression: Any, size: int, extents: Mapping[str, int], loops: Sequence[str]) -> Index:
@@ -101,8 +101,7 @@ def _kept(form: Affine, size: int, extents: Mapping[str, int]) -> Index | None:
 
 
 def _coordinate(ssa: Any) -> Affine:
-    """Return the coordinate, the scalar value `ssa`, that a body computes from its loops. Raise `FrontendError` if it is no sum
-    of loops with factors."""
+    """Return the coordinate that a body computes from its loops. Raise `FrontendError` if it is no sum of loops with factors."""
     op = ssa.owner.operation if hasattr(ssa.owner, "operation") else ssa.owner
     match getattr(op, "name", ""):
         case "linalg.index":
@@ -111,12 +110,9 @@ def _coordinate(ssa: Any) -> Affine:
             return Affine((), ir.IntegerAttr(op.attributes["value"]).value)
         case "arith.addi" | "arith.subi" as name:
             first, second = map(_coordinate, op.operands)
-            sign = 1 if name == "arith.addi" else -1
-            moved = tuple((loop, sign * factor) for loop, factor in second.terms)
-            return Affine((*first.terms, *moved), first.offset + sign * second.offset)
-    raise FrontendError(
-        "an element is read at a place that depends on data", hint="gather by positions that are known before it runs"
-    )
+            return _sum(first, second, 1 if name == "arith.addi" else -1)
+    hint = "gather by positions that are known before it runs"
+    raise FrontendError("an element is read at a place that depends on data", hint=hint)
 
 
 def _linear(expression: Any) -> Affine:
@@ -126,19 +122,16 @@ def _linear(expression: Any) -> Affine:
         case ir.AffineConstantExpr():
             return Affine((), expression.value)
         case ir.AffineAddExpr():
-            first, second = _linear(expression.lhs), _linear(expression.rhs)
-            return Affine((*first.terms, *second.terms), first.offset + second.offset)
+            return _sum(_linear(expression.lhs), _linear(expression.rhs))
         case ir.AffineMulExpr():
             first, second = _linear(expression.lhs), _linear(expression.rhs)
             if first.terms and second.terms:
-                raise FrontendError(
-                    f"the index {expression} multiplies two loops", hint="an index is a sum of loops with factors"
-                )
+                hint = "an index is a sum of loops with factors"
+                raise FrontendError(f"the index {expression} multiplies two loops", hint=hint)
             inner, factor = (first, second.offset) if not second.terms else (second, first.offset)
             return Affine(tuple((name, n * factor) for name, n in inner.terms), inner.offset * factor)
-    raise FrontendError(
-        f"the index {expression} is no sum of loops with factors", hint="indices with `mod` or `floordiv` have no form"
-    )
+    hint = "indices with `mod` or `floordiv` have no form"
+    raise FrontendError(f"the index {expression} is no sum of loops with factors", hint=hint)
 
 
 def result_elements(
@@ -159,7 +152,7 @@ def result_elements(
         sizes = source.type.shape
         return operand(source, tuple(_kept(_coordinate(i), size, loops.extents) for i, size in zip(indices, sizes, strict=True)))
 
-    loops = loops.over_windows(arguments.values())
+    plain = frozenset[str]().union(*map(plain_names, arguments.values()))
     elements = []
     for n, result in enumerate(op.results):
         if next(iter(result.uses), None) is None:
@@ -167,7 +160,7 @@ def result_elements(
         _refuse_scattered(op, inputs + n, loops.maps[inputs + n])
         accumulator = body.arguments[inputs + n]
         expr = ScalarEvaluator(arguments | {accumulator: ACCUMULATOR}, scalar, extracted).value(yielded[n])
-        elements.append((result, _reduction(expr, arguments[accumulator], loops), loops.maps[inputs + n]))
+        elements.append((result, _reduction(expr, arguments[accumulator], loops, plain), loops.maps[inputs + n]))
     return elements
 
 
@@ -175,14 +168,13 @@ def _refuse_scattered(op: Any, operand: int, indices: IndexingMap) -> None:
     """Raise `FrontendError` for a result with a dimension that is no loop of its own: some elements would never be written."""
     written = [index for index in indices if index is not None]
     if len(set(written)) < len(written) or not all(isinstance(index, str) for index in written):
-        raise FrontendError(
-            f"the result map {op.attributes['indexing_maps'][operand].value} is no permutation of loops",
-            hint="each dimension of a result is a loop of its own",
-        )
+        problem = f"the result map {op.attributes['indexing_maps'][operand].value} is no permutation of loops"
+        raise FrontendError(problem, hint="each dimension of a result is a loop of its own")
 
 
-def _reduction(expr: Expr, start: Expr, loops: LoopNest) -> Expr:
-    """Return the value of a result after all loops, given the yielded expression and the value `start` before the first iteration."""
+def _reduction(expr: Expr, start: Expr, loops: LoopNest, plain: Collection[str]) -> Expr:
+    """Return the value of a result after all loops, given the yielded expression and the value `start` before the first iteration. A
+    reduction loop is one over a window unless an operand has a dimension along it, as with `plain` ones."""
     if ACCUMULATOR not in walk(expr):
         if loops.reduced:
             raise FrontendError("a reduction that overwrites its result has no Einsum form", hint="use sum, max, min or prod")
@@ -190,10 +182,9 @@ def _reduction(expr: Expr, start: Expr, loops: LoopNest) -> Expr:
     operator, value = _combination(expr)
     reducer = REDUCERS[REDUCTIONS[operator]]
     free = free_indices(value)
-    window = [name for name in loops.reduced if name in free and name in loops.windows]
-    over = tuple(name for name in loops.reduced if name in free and name not in window)
-    total = Reduce(reducer.name, over, value) if over else value
-    total = _written_out(operator, total, {name: loops.extents[name] for name in window})
+    over = tuple(name for name in loops.reduced if name in free and name in plain)
+    window = {name: loops.extents[name] for name in loops.reduced if name in free and name not in plain}
+    total = _written_out(operator, Reduce(reducer.name, over, value) if over else value, window)
     for name in loops.reduced:
         if name not in free:
             total = _repeated(reducer.name, total, loops.extents[name])
@@ -210,9 +201,8 @@ def _combination(expr: Expr) -> tuple[str, Expr]:
         value = expr.args[1] if expr.args[0] == ACCUMULATOR else expr.args[0]
         if ACCUMULATOR not in walk(value):
             return expr.op, value
-    raise FrontendError(
-        "a reduction has no Einsum form", hint="its body must be the sum, max, min or prod of the accumulator and a value"
-    )
+    hint = "its body must be the sum, max, min or prod of the accumulator and a value"
+    raise FrontendError("a reduction has no Einsum form", hint=hint)
 
 
 def _written_out(operator: str, value: Expr, window: Mapping[str, int]) -> Expr:

@@ -60,16 +60,12 @@ def from_location(location: Any, file: str = "") -> Origin:
     elif isinstance(location, ir.FusedLoc):
         inner = from_location(location.locations[0], file) if location.locations else Origin()
     elif isinstance(location, ir.FileLineColLoc):
-        inner = Origin(span=_span(location, file))
+        name = str(location.filename)
+        place = Span(file if name == "-" and file else name, int(location.start_line), int(location.start_col) or None)
+        inner = Origin(span=place)
     else:
         inner = Origin()
     return Origin(path or inner.path, operator or inner.operator, inner.span)
-
-
-def _span(location: Any, file: str) -> Span:
-    name = str(location.filename)
-    column = int(location.start_col)
-    return Span(file if name == "-" and file else name, int(location.start_line), column or None)
 
 
 @contextmanager

@@ -37,11 +37,7 @@ class _Locations(ContextCache):  # type: ignore[misc]  # torch_mlir is untyped
 
 
 def lower_to_linalg(
-    graph: Graph,
-    stored: Mapping[str, Storage],
-    dtypes: Mapping[str, str],
-    name: str,
-    origin_of: Callable[[Node], Origin],
+    graph: Graph, stored: Mapping[str, Storage], dtypes: Mapping[str, str], name: str, origin_of: Callable[[Node], Origin]
 ) -> Any:
     """Return a Linalg module with one function `name`. `stored` has the storage of each argument, in order, and `dtypes` the element types
     that no type of MLIR has. `origin_of` gives the location of the operations of a node. Raise `FrontendError` if torch-mlir
@@ -67,24 +63,18 @@ def _attach_storage(module: Any, stored: Mapping[str, Storage], dtypes: Mapping[
     """Give the arguments their names and encodings. Operations accept a sparse operand with a dense result, so nothing else changes."""
     function = modules.main_function(module)
     arguments = function.body.blocks[0].arguments
-    for argument, (format, block) in zip(arguments, stored.values(), strict=True):
+    attributes = []
+    for argument, (name, (format, block)) in zip(arguments, stored.items(), strict=True):
         if block or format != Format.dense(format.rank):
             kind, encoding = argument.type, ir.Attribute.parse(to_encoding(format, block))
             argument.set_type(ir.RankedTensorType.get(kind.shape, kind.element_type, encoding))
+        stated = {modules.NAME_ATTRIBUTE: name}
+        if not has_encoding(format):  # an encoding cannot express the format completely
+            stated[modules.FORMAT_ATTRIBUTE] = str(format)
+        if name in dtypes:
+            stated[modules.DTYPE_ATTRIBUTE] = dtypes[name]
+        attributes.append(ir.DictAttr.get({key: ir.StringAttr.get(text) for key, text in stated.items()}))
     (*_, return_op) = function.body.blocks[0].operations
     types = ir.FunctionType.get([a.type for a in arguments], [result.type for result in return_op.operands])
     function.attributes["function_type"] = ir.TypeAttr.get(types)
-    function.arg_attrs = ir.ArrayAttr.get(
-        [_attributes(name, format, dtypes.get(name, "")) for name, (format, _) in stored.items()]
-    )
-
-
-def _attributes(name: str, format: Format, dtype: str) -> Any:
-    """Return the attributes of an argument: its name, its format where an encoding cannot express the format completely, and its
-    `dtype`, if that is not ""."""
-    attributes = {modules.NAME_ATTRIBUTE: ir.StringAttr.get(name)}
-    if not has_encoding(format):
-        attributes[modules.FORMAT_ATTRIBUTE] = ir.StringAttr.get(str(format))
-    if dtype:
-        attributes[modules.DTYPE_ATTRIBUTE] = ir.StringAttr.get(dtype)
-    return ir.DictAttr.get(attributes)
+    function.arg_attrs = ir.ArrayAttr.get(attributes)

@@ -91,6 +91,13 @@ def words_of(attributes: Any, key: str) -> tuple[str, ...]:
         raise FrontendError(f"attribute `{key}` is {attributes[key]}", hint=hint) from None
 
 
+def arguments_of(function: Any) -> list[tuple[Any, Any]]:
+    """Return the arguments of a function, each with its attributes."""
+    arguments = function.body.blocks[0].arguments
+    attributes = function.attributes.get("arg_attrs", [{}] * len(arguments))
+    return list(zip(arguments, attributes, strict=True))
+
+
 def refuse_ignored(functions: Iterable[Any], file: str) -> None:
     """Raise `FrontendError` for attributes that mean something only in a module that says which program it is."""
     for function in functions:
@@ -132,7 +139,7 @@ def parse_module(text: str, file: str) -> Any:
     message = f"{file} is not a valid MLIR module"
     with new_context() as context, _diagnostics(context, message, file):
         try:
-            if is_named(text):
+            if re.search(rf"\b{PROGRAM}\s*=", text):  # it was written from a program, and passes would change what stands in it
                 return ir.Module.parse(canonical_text(text))
             return ir.Module.parse(canonical_text(text, passes=GENERALIZE_PIPELINE, marks={"linalg.generic": ORDERED_ATTRIBUTE}))
         except InvalidModuleError as error:
@@ -144,11 +151,6 @@ def parse_own_module(text: str) -> Any:
     """Read a module that fuseflow itself wrote, as it stands there. Raise `FrontendError` if it does not verify."""
     with new_context() as context, _diagnostics(context, "the text is not a valid MLIR module", ""):
         return ir.Module.parse(text)
-
-
-def is_named(text: str) -> bool:
-    """Return whether a text was written from a program (`linalg_writer`). Passes would change what stands in it."""
-    return re.search(rf"\b{PROGRAM}\s*=", text) is not None
 
 
 def _origin(location: str, context: Any, file: str) -> Origin:
@@ -176,7 +178,7 @@ def print_module(module: Any) -> str:
 def functions_of(module: Any) -> dict[str, Any]:
     """Return the functions of a module by name, in order."""
     functions = [op for op in module.body.operations if op.operation.name == "func.func"]
-    return {ir.StringAttr(function.attributes["sym_name"]).value: function for function in functions}
+    return {text_of(function.attributes, "sym_name"): function for function in functions}
 
 
 def main_function(module: Any, file: str = "") -> Any:
@@ -187,21 +189,14 @@ def main_function(module: Any, file: str = "") -> Any:
         if not function.body.blocks:
             span = from_location(function.location, file).span
             raise FrontendError(f"the function {name} has no body", hint="give its definition", span=span)
-    public = [name for name, function in functions.items() if not _is_private(function)]
+    public = [name for name, function in functions.items() if text_of(function.attributes, "sym_visibility") != "private"]
     (*names,) = functions if len(functions) == 1 else ["main"] if "main" in functions else public
     if len(names) != 1:
         span = next((from_location(function.location, file).span for function in functions.values()), None)
-        raise FrontendError(
-            f"the module has {len(functions)} functions" + (", and none of them is `main`" if functions else ""),
-            hint="call the model, from inputs to outputs, `main`; each function that it calls is a fused region",
-            span=span,
-        )
+        problem = f"the module has {len(functions)} functions" + (", and none of them is `main`" if functions else "")
+        hint = "call the model, from inputs to outputs, `main`; each function that it calls is a fused region"
+        raise FrontendError(problem, hint=hint, span=span)
     return functions[names[0]]
-
-
-def _is_private(function: Any) -> bool:
-    attributes = function.attributes
-    return "sym_visibility" in attributes and ir.StringAttr(attributes["sym_visibility"]).value == "private"
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""Reading of Linalg modules that `linalg_writer` wrote: each operation with a name is an Einsum of this name, exactly as it stands there.
+"""Reading of Linalg modules that `writer` wrote: each operation with a name is an Einsum of this name, exactly as it stands there.
 
 An operation without a name is a part of the operations that read it. Nothing is simplified, and dimensions of extent 1 stay. Each
 function that the main one calls is a region, and each Einsum that stands in the main function is one, too.
@@ -33,7 +33,7 @@ from fuseflow.einsum.nodes import (
 from fuseflow.einsum.verify import verify
 from fuseflow.errors import FrontendError
 from fuseflow.frontend.linalg import modules as names
-from fuseflow.frontend.linalg.generic import linear_index
+from fuseflow.frontend.linalg.generic import linear_index, loop_extents
 from fuseflow.frontend.linalg.locations import at_line_of, from_location
 from fuseflow.frontend.linalg.operators import (
     ACCUMULATOR,
@@ -72,24 +72,15 @@ def read_module(module: Any, file: str) -> Program:
     return program
 
 
-@dataclass(frozen=True, slots=True)
-class _Value:
-    """A tensor value: its element at the indices `%0, %1, ...`, one for each dimension."""
-
-    expr: Expr
-
-    def at(self, indices: Sequence[Index]) -> Expr:
-        return substitute(self.expr, {dimension_index(p): index for p, index in enumerate(indices)})
-
-
 @dataclass(slots=True)
 class _Reader:
-    """A reader of the operations of a module, in the order in which they run."""
+    """A reader of the operations of a module, in the order in which they run. `_values` has the element of each tensor at the
+    indices `%0, %1, ...`, one for each dimension."""
 
     functions: Mapping[str, Any]
     file: str
     called: set[str]
-    _values: dict[Any, _Value] = field(default_factory=dict)
+    _values: dict[Any, Expr] = field(default_factory=dict)
     _declared: dict[str, TensorType] = field(default_factory=dict)
     _types: dict[str, tuple[TensorType, Any]] = field(default_factory=dict)
     _einsums: list[Einsum] = field(default_factory=list)
@@ -97,9 +88,7 @@ class _Reader:
     _orders: dict[str, tuple[str, ...]] = field(default_factory=dict)
 
     def declare_inputs(self, main: Any) -> None:
-        arguments = main.body.blocks[0].arguments
-        attributes = ir.ArrayAttr(main.attributes["arg_attrs"]) if "arg_attrs" in main.attributes else [{}] * len(arguments)
-        for argument, stated in zip(arguments, attributes, strict=True):
+        for argument, stated in names.arguments_of(main):
             with at_line_of(main, self.file):
                 name = names.text_of(stated, names.NAME_ATTRIBUTE) or f"arg{argument.arg_number}"
                 type = _type(name, argument.type, stated)
@@ -116,11 +105,9 @@ class _Reader:
             type = inferred.declared[name]
             if (stated.shape, stated.dtype) != (type.shape, type.dtype):
                 sizes = [f"{t.dtype}[{', '.join(map(str, t.shape))}]" for t in (stated, type)]
-                raise FrontendError(
-                    f"`{name}` is {sizes[0]} here, and what it computes is {sizes[1]}",
-                    hint=f"`{names.DECLARED}` declares a result of another type",
-                    span=from_location(location, self.file).span,
-                )
+                problem = f"`{name}` is {sizes[0]} here, and what it computes is {sizes[1]}"
+                hint = f"`{names.DECLARED}` declares a result of another type"
+                raise FrontendError(problem, hint=hint, span=from_location(location, self.file).span)
 
     def read(self, function: Any, region: str) -> None:
         for op in function.body.blocks[0].operations:
@@ -132,22 +119,20 @@ class _Reader:
             case "linalg.generic":
                 self._generic(op, region)
             case "linalg.fill":
-                self._values[op.results[0]] = _Value(self._scalars().value(op.operands[0]))
+                self._values[op.results[0]] = _Scalars({}).value(op.operands[0])
             case "tensor.empty":
-                self._values[op.results[0]] = _Value(UNDEFINED)
+                self._values[op.results[0]] = UNDEFINED
             case "tensor.pad":
                 self._pad(op)
             case "tensor.collapse_shape":
                 self._merge(op, region)
-            case "arith.constant":
-                pass
             case "func.call" if not region:
                 self._call(op)
             case "func.call":
                 raise FrontendError("a region calls a function", hint="a region is the operations of one function")
             case "func.return" if not region:
                 self._outputs = [self._output(value) for value in op.operands]
-            case "func.return":
+            case "arith.constant" | "func.return":
                 pass
             case other:
                 raise FrontendError(f"`{other}` has no place in a module of named Einsums", hint=_HINT)
@@ -168,7 +153,7 @@ class _Reader:
             self._orders[name] = names.words_of(function.attributes, names.ORDER)
 
     def _output(self, value: Any) -> str:
-        expr = self._values[value].expr
+        expr = self._values[value]
         if isinstance(expr, Access) and any(e.name == expr.tensor for e in self._einsums):
             return expr.tensor
         raise FrontendError("a result of the program is no Einsum", hint="return what an operation with a name computes")
@@ -178,13 +163,14 @@ class _Reader:
     def _generic(self, op: Any, region: str) -> None:
         loops = _loops(op)
         maps = [tuple(attribute.value.results) for attribute in op.attributes["indexing_maps"]]
-        extents = _extents(loops, maps, op)
+        shapes = [tuple(value.type.shape) for value in op.operands]
+        extents = {loops[position]: size for position, size in loop_extents(maps, shapes).items()}
         indices = [
-            tuple(linear_index(e, size, extents, loops) for e, size in zip(expressions, value.type.shape, strict=True))
-            for expressions, value in zip(maps, op.operands, strict=True)
+            tuple(linear_index(e, size, extents, loops) for e, size in zip(expressions, shape, strict=True))
+            for expressions, shape in zip(maps, shapes, strict=True)
         ]
         (body,) = op.regions[0].blocks
-        elements = {a: self._values[v].at(i) for a, v, i in zip(body.arguments, op.operands, indices, strict=True)}
+        elements = {a: self._at(v, i) for a, v, i in zip(body.arguments, op.operands, indices, strict=True)}
         accumulator = body.arguments[len(body.arguments) - 1]
         start = elements[accumulator]
         yielded = body.operations[len(body.operations) - 1].operation.operands
@@ -195,9 +181,8 @@ class _Reader:
         if reduced:
             over = names.words_of(op.attributes, names.OVER) if names.OVER in op.attributes else reduced
             if sorted(over) != sorted(reduced):
-                raise FrontendError(
-                    f"`{names.OVER}` has other loops than are reduced: {', '.join(over)}", hint=f"name {', '.join(reduced)}"
-                )
+                hint = f"name {', '.join(reduced)}"
+                raise FrontendError(f"`{names.OVER}` has other loops than are reduced: {', '.join(over)}", hint=hint)
             expr = _folded(expr, start, over)
         free = indices[-1]
         if ACCUMULATOR in walk(expr) or uses_undefined(expr):
@@ -212,24 +197,21 @@ class _Reader:
         if names.NAME_ATTRIBUTE not in op.attributes or any(len(group) > 2 for group in groups):
             raise FrontendError("dimensions are put together that are not two of an Einsum", hint=_HINT)
         free = tuple(loops[g[0]] if len(g) == 1 else Split(loops[g[0]], loops[g[1]], sizes[g[1]]) for g in groups)
-        self._bind(op, self._values[op.operands[0]].at(loops), free, loops, region)
+        self._bind(op, self._at(op.operands[0], loops), free, loops, region)
 
     def _bind(self, op: Any, expr: Expr, free: tuple[Index, ...], loops: tuple[str, ...], region: str) -> None:
         """Bind the result of an operation: to a new Einsum if it has a name, else to the expression. `free` are its indices."""
         (result,) = op.results
         if names.NAME_ATTRIBUTE not in op.attributes:
-            dimensions = {str(v): dimension_index(p) for p, v in enumerate(free)}
-            self._values[result] = _Value(substitute(expr, dimensions))
+            self._values[result] = substitute(expr, {str(v): dimension_index(p) for p, v in enumerate(free)})
             return
         name = names.text_of(op.attributes, names.NAME_ATTRIBUTE)
         path = names.text_of(op.attributes, names.PATH) if names.PATH in op.attributes else ""
         order = () if names.UNORDERED in op.attributes else loops
         order = names.words_of(op.attributes, names.ORDER) if names.ORDER in op.attributes else order
         if op.name == "linalg.generic" and [v for v in order if v in loops] != list(order and loops):
-            raise FrontendError(
-                f"the loops of `{name}` run {','.join(loops)} here, and `{names.ORDER}` says {','.join(order)}",
-                hint="change both",
-            )
+            problem = f"the loops of `{name}` run {','.join(loops)} here, and `{names.ORDER}` says {','.join(order)}"
+            raise FrontendError(problem, hint="change both")
         type = _type(name, result.type, op.attributes)
         if type.format is not None or names.DECLARED in op.attributes:
             self._declared[name] = type
@@ -242,18 +224,17 @@ class _Reader:
         low = list(ir.DenseI64ArrayAttr(op.attributes["static_low"]))
         high = list(ir.DenseI64ArrayAttr(op.attributes["static_high"]))
         yielded = op.regions[0].blocks[0].operations[0].operation.operands[0]
-        if self._scalars().value(yielded) != Const(0.0) or min((*low, *high), default=0) < 0:
-            raise FrontendError(
-                "a tensor has something else than zeros around it", hint="outside of its dimensions a tensor is 0"
-            )
+        if _Scalars({}).value(yielded) != Const(0.0) or min((*low, *high), default=0) < 0:
+            hint = "outside of its dimensions a tensor is 0"
+            raise FrontendError("a tensor has something else than zeros around it", hint=hint)
         moved: list[Index] = [
             Affine(((dimension_index(p), 1),), -before) if before or after else dimension_index(p)
             for p, (before, after) in enumerate(zip(low, high, strict=True))
         ]
-        self._values[op.results[0]] = _Value(self._values[op.operands[0]].at(moved))
+        self._values[op.results[0]] = self._at(op.operands[0], moved)
 
-    def _scalars(self) -> _Scalars:
-        return _Scalars({})
+    def _at(self, tensor: Any, indices: Sequence[Index]) -> Expr:
+        return substitute(self._values[tensor], {dimension_index(p): index for p, index in enumerate(indices)})
 
 
 @dataclass(slots=True)
@@ -303,9 +284,8 @@ def _folded(expr: Expr, start: Expr, over: tuple[str, ...]) -> Expr:
     match expr:
         case Apply(op, (accumulator, body)) if accumulator == ACCUMULATOR and op in REDUCTIONS:
             if start != Const(REDUCERS[REDUCTIONS[op]].identity):
-                raise FrontendError(
-                    f"a reduction by `{op}` starts with another number than its identity", hint="add the number behind it"
-                )
+                hint = "add the number behind it"
+                raise FrontendError(f"a reduction by `{op}` starts with another number than its identity", hint=hint)
             return Reduce(REDUCTIONS[op], over, body)
     raise FrontendError("the body of a reduction is no fold of its result with a number", hint="yield `fold(result, number)`")
 
@@ -319,17 +299,8 @@ def _loops(op: Any) -> tuple[str, ...]:
     return loops
 
 
-def _extents(loops: Sequence[str], maps: Sequence[Sequence[Any]], op: Any) -> dict[str, int]:
-    return {
-        loops[e.position]: size
-        for expressions, value in zip(maps, op.operands, strict=True)
-        for e, size in zip(expressions, value.type.shape, strict=True)
-        if isinstance(e, ir.AffineDimExpr)
-    }
-
-
-def _whole(name: str, rank: int) -> _Value:
-    return _Value(Access(name, tuple(dimension_index(p) for p in range(rank))))
+def _whole(name: str, rank: int) -> Expr:
+    return Access(name, tuple(map(dimension_index, range(rank))))
 
 
 def _type(name: str, type: Any, attributes: Any) -> TensorType:

@@ -41,7 +41,6 @@ _ORDERED_AND_UNEQUAL = 6
 _INTEGER_PREDICATES = ("eq", "ne", "lt", "le", "gt", "ge", "lt", "le", "gt", "ge")
 
 _ROUNDINGS = ("math.floor", "math.ceil", "math.roundeven", "math.trunc")
-_NARROW = {"f16": "f16", "bf16": "bf16"}
 
 
 def _rounded(x: Expr) -> Expr:
@@ -99,7 +98,7 @@ class ScalarEvaluator:
         return expression
 
     def _result(self, op: Any) -> Expr:
-        name = op.name
+        name, type = op.name, str(op.results[0].type)
         if name == "arith.constant":
             return constant_value(op.attributes["value"])
         if name == "tensor.extract" and len(squeeze_shape(tuple(op.operands[0].type.shape))) == 0:
@@ -108,25 +107,26 @@ class ScalarEvaluator:
             return self._extracted(op)
         operands = [self.value(operand) for operand in op.operands] if name in _READABLE else []
         if name in _CONVERSIONS:
-            return operands[0] if str(op.results[0].type) != "f64" or _is_compared(op.results[0]) else _wide(operands[0])
+            return operands[0] if type != "f64" or _is_compared(op.results[0]) else _to_float(operands[0])
         if name == "arith.truncf":
-            return _narrowed(operands[0], str(op.results[0].type))
-        if name in _TO_INTEGERS and str(op.results[0].type) in ("i32", "i64"):
+            return round_to(operands[0], type) if type in ("f16", "bf16") else _to_float(operands[0], "f32")
+        if name in _TO_INTEGERS and type in ("i32", "i64"):
             return _truncated(operands[0]) if _TO_INTEGERS[name] and not _is_whole(op.operands[0]) else operands[0]
         if name in _DERIVED:
             return _DERIVED[name](operands[0])
         if name in ("arith.cmpf", "arith.cmpi"):
             return self._compare(name, ir.IntegerAttr(op.attributes["predicate"]).value, operands)
-        if name in _BOOLEAN and str(op.results[0].type) == "i1":
+        if name in _BOOLEAN and type == "i1":
             return _BOOLEAN[name](*operands)
         if name == "arith.select" and isinstance(op.operands[0].owner, ir.Block):
             return _chosen(*operands)
-        if name == "arith.remf" and str(op.results[0].type) == "f64" and not _is_power_of_two(operands[1]):
+        if name == "arith.remf" and type == "f64" and not _is_power_of_two(operands[1]):
             raise FrontendError("a remainder of 64-bit floats has no exact Einsum form", hint="convert its operands to float32")
         if name in _SIMPLE:
             return simplify_apply(_SIMPLE[name], *operands)
         if name in _DIVISIONS:
-            return _typed(_DIVISIONS[name](*operands), str(op.results[0].type))
+            result = _DIVISIONS[name](*operands)  # in 64 bits
+            return result if type == "f64" or type.startswith("i") else _to_float(result, "f32")
         if name in ("linalg.index", "arith.index_cast"):
             raise FrontendError("a loop index is used as a value", hint="pass the result as a tensor (a buffer)")
         raise FrontendError(f"the scalar operation `{name}` has no Einsum form", hint=HINT_OUTSIDE)
@@ -156,29 +156,15 @@ _BOOLEAN: dict[str, Callable[[Expr, Expr], Expr]] = {
 def _chosen(condition: Expr, a: Expr, b: Expr) -> Expr:
     """Return the choice of `a` where a comparison of the user holds, else `b`. It may become a maximum or a minimum only if it
     returns NaN for NaN, for which no comparison is true: if `a` is a constant and `b` is not."""
-    propagates = isinstance(a, Const) and not isinstance(b, Const)
-    return (
-        simplify_apply("where", condition, a, b)
-        if propagates or isinstance(condition, Const)
-        else Apply("where", (condition, a, b))
-    )
+    if isinstance(condition, Const) or (isinstance(a, Const) and not isinstance(b, Const)):
+        return simplify_apply("where", condition, a, b)
+    return Apply("where", (condition, a, b))
 
 
-def _wide(x: Expr) -> Expr:
-    """Return a number as a float of 64 bits."""
-    return x if isinstance(x, Const) else _to_float(x, "f64")
-
-
-def _narrowed(x: Expr, type: str) -> Expr:
-    """Return a number rounded to a float of a type with fewer bits."""
-    if type in _NARROW:
-        return round_to(x, _NARROW[type])
-    return x if isinstance(x, Const) else _to_float(x, "f32")
-
-
-def _to_float(x: Expr, dtype: str) -> Expr:
+def _to_float(x: Expr, dtype: str = "f64") -> Expr:
+    """Return a number as a float of this type. A constant stays as it is written."""
     row = DTYPES[dtype]
-    return Apply(row.rounding, (x, *map(Const, row.parameters)))
+    return x if isinstance(x, Const) else Apply(row.rounding, (x, *map(Const, row.parameters)))
 
 
 def _is_compared(value: Any) -> bool:
@@ -193,11 +179,6 @@ def _is_whole(value: Any) -> bool:
     return not isinstance(value.owner, ir.Block) and getattr(value.owner, "operation", value.owner).name in _ROUNDINGS
 
 
-def _typed(x: Expr, type: str) -> Expr:
-    """Return a result that was computed in 64 bits as a number of its type."""
-    return x if type == "f64" or type.startswith("i") else _to_float(x, "f32")
-
-
 def _is_power_of_two(x: Expr) -> bool:
     return isinstance(x, Const) and abs(math.frexp(x.value)[0]) == 0.5
 
@@ -205,9 +186,9 @@ def _is_power_of_two(x: Expr) -> bool:
 def _remainder_of_floats(x: Expr, y: Expr) -> Expr:
     """Return the remainder of x, with its sign, after subtracting the largest multiple of y. In 64 bits it is exact for 32-bit
     floats whose quotient is below 2^29: the quotient is then no integer by rounding, and its product with y has 53 digits."""
-    magnitude = Apply("abs", (_wide(x),))
-    divisor = Const(abs(rounded(y.value))) if isinstance(y, Const) else Apply("abs", (_wide(y),))
-    whole = _wide(_floor(Apply("div", (magnitude, divisor))))
+    magnitude = Apply("abs", (_to_float(x),))
+    divisor = Const(abs(rounded(y.value))) if isinstance(y, Const) else Apply("abs", (_to_float(y),))
+    whole = _to_float(_floor(Apply("div", (magnitude, divisor))))
     left: Expr = Apply("sub", (magnitude, Apply("mul", (whole, divisor))))  # NaN of infinite ones, where -inf would stay -inf
     left = Apply("where", (Apply("gt", (divisor, Const(0.0))), left, Const(math.nan)))
     return Apply("where", (Apply("lt", (x, Const(0.0))), Apply("neg", (left,)), left))
@@ -215,16 +196,12 @@ def _remainder_of_floats(x: Expr, y: Expr) -> Expr:
 
 def _quotient_of_integers(a: Expr, b: Expr) -> Expr:
     """Return the quotient of integers without its fraction. It is exact below 2^52."""
-    return _truncated(Apply("div", (_wide(a), b)))
-
-
-def _remainder_of_integers(a: Expr, b: Expr) -> Expr:
-    return Apply("sub", (a, Apply("mul", (_quotient_of_integers(a, b), b))))
+    return _truncated(Apply("div", (_to_float(a), b)))
 
 
 _DIVISIONS: dict[str, Callable[[Expr, Expr], Expr]] = {
     "arith.remf": _remainder_of_floats,
-    "arith.remsi": _remainder_of_integers,
+    "arith.remsi": lambda a, b: Apply("sub", (a, Apply("mul", (_quotient_of_integers(a, b), b)))),
     "arith.divsi": _quotient_of_integers,
 }
 _READABLE = frozenset(
@@ -236,9 +213,8 @@ def constant_value(attribute: Any) -> Expr:
     """Return the number in the `value` of an `arith.constant`. Raise `FrontendError` for a tensor whose elements are not all equal."""
     if isinstance(attribute, ir.DenseElementsAttr):
         if not attribute.is_splat:
-            raise FrontendError(
-                "a constant tensor in the code has no Einsum form", hint="make it a buffer of the module or an input"
-            )
+            hint = "make it a buffer of the module or an input"
+            raise FrontendError("a constant tensor in the code has no Einsum form", hint=hint)
         attribute = attribute.get_splat_value()
     match attribute:
         case ir.BoolAttr():
@@ -249,6 +225,5 @@ def constant_value(attribute: Any) -> Expr:
             return Const(float(str(np.float32(attribute.value))))  # 0.1, not 0.10000000149
         case ir.FloatAttr():
             return Const(float(attribute.value))
-    raise FrontendError(
-        f"the constant {str(attribute)[:60]} has no Einsum form", hint="make it a buffer of the module or an input"
-    )
+    hint = "make it a buffer of the module or an input"
+    raise FrontendError(f"the constant {str(attribute)[:60]} has no Einsum form", hint=hint)

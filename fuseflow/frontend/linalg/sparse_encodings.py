@@ -32,13 +32,14 @@ _STRUCTURED = re.compile(r"structured\s*\[\s*(\d{1,9})\s*,\s*(\d{1,9})\s*\]")
 _KEY = re.compile(r"\b(posWidth|crdWidth|explicitVal|implicitVal)\s*=\s*([^,}]*[^,}\s])")
 _BATCH = re.compile(r":\s*batch\b")
 _ATTRIBUTE = re.compile(r"\bencoding\s*<\s*{.*?}\s*>", re.DOTALL)
-SUBSTITUTE_LEVEL = "compressed"
+_COMMA = re.compile(r",(?![^(\[]*[)\]])")
+"""A comma outside of parentheses and brackets."""
+_SUBSTITUTE_LEVEL = "compressed"
 """The level that is written for one which MLIR does not have. Then the format itself stands beside the encoding (see `has_encoding`)."""
 
 
 class _EncodedLevel(NamedTuple):
-    """A level of the attribute. `operator` is `floordiv` for a level of blocks, `mod` for a level inside blocks, and '' for any other
-    level."""
+    """A level of the attribute. `operator` is `floordiv` for a level of blocks, `mod` for a level inside blocks, and '' otherwise."""
 
     dimension: int
     operator: str
@@ -59,7 +60,7 @@ def to_encoding(format: Format, block: Block = ()) -> str:
     names = [f"d{d}" for d in range(format.rank)]
     sizes = block or (1,) * format.rank
     outer = [
-        _EncodedLevel(d, "floordiv" if sizes[d] > 1 else "", sizes[d], level.mlir or SUBSTITUTE_LEVEL)
+        _EncodedLevel(d, "floordiv" if sizes[d] > 1 else "", sizes[d], level.mlir or _SUBSTITUTE_LEVEL)
         for level, d in zip(format.levels, format.order, strict=True)
     ]
     levels = ", ".join(f"{part.text(names)} : {part.level}" for part in (*outer, *_inside(outer)))
@@ -83,11 +84,11 @@ def from_encoding(text: str) -> Storage:
     _refuse_keys(text)
     match = _MAP.search(text)
     if not match:
-        raise FrontendError(
-            f"cannot read the sparse encoding `{text}`", hint="write `map = (d0, d1) -> (d0 : dense, d1 : compressed)`"
-        )
+        hint = "write `map = (d0, d1) -> (d0 : dense, d1 : compressed)`"
+        raise FrontendError(f"cannot read the sparse encoding `{text}`", hint=hint)
     names = [name.strip() for name in match[1].split(",")]
-    parts = _with_groups([_part(part, names) for part in _split_commas(match[2])], names)
+    levels = _COMMA.split(match[2])
+    parts = _with_groups([_part(level, names) for level in levels], names)
     outer = [part for part in parts if part.operator != "mod"]
     sizes = {part.dimension: part.size for part in outer}
     try:
@@ -144,26 +145,20 @@ def _refuse_keys(text: str) -> None:
                 hint="leave it out",
             )
         if key == "implicitVal" and not re.fullmatch(r"[-+]?0*\.?0*([eE][-+]?\d+)?\s*(:.*)?", value):
-            raise FrontendError(
-                f"`implicitVal = {value}` of a sparse encoding is not 0, and MLIR knows no other implicit value",
-                hint="a text program (`.ein`) declares one: `tensor A[8, 8] csr fill 1`",
-            )
+            problem = f"`implicitVal = {value}` of a sparse encoding is not 0, and MLIR knows no other implicit value"
+            raise FrontendError(problem, hint="a text program (`.ein`) declares one: `tensor A[8, 8] csr fill 1`")
         if key.endswith("Width") and value not in ("0", str(WORD_BITS), str(HELD_BITS)):
             kind = "positions" if key == "posWidth" else "coordinates"
-            raise FrontendError(
-                f"`{key} = {value}` of a sparse encoding: machines move {kind} of {WORD_BITS} bits",
-                hint=f"write `{key} = {WORD_BITS}`, or leave it out",
-            )
+            hint = f"write `{key} = {WORD_BITS}`, or leave it out"
+            raise FrontendError(f"`{key} = {value}` of a sparse encoding: machines move {kind} of {WORD_BITS} bits", hint=hint)
 
 
 def _part(text: str, names: list[str]) -> _EncodedLevel:
     expression, _, level = text.partition(":")
     match = _EXPRESSION.fullmatch(expression.strip())
     if not match or match[1] not in names:
-        raise FrontendError(
-            f"level `{text.strip()}` of a sparse encoding is not one dimension, and no block of one",
-            hint=f"store each of {', '.join(names)} in one level, or as `{names[0]} floordiv 16` and `{names[0]} mod 16`",
-        )
+        hint = f"store each of {', '.join(names)} in one level, or as `{names[0]} floordiv 16` and `{names[0]} mod 16`"
+        raise FrontendError(f"level `{text.strip()}` of a sparse encoding is not one dimension, and no block of one", hint=hint)
     return _EncodedLevel(names.index(match[1]), match[2] or "", int(match[3] or 1), level.strip())
 
 
@@ -217,12 +212,6 @@ def _level(text: str) -> str:
     name, _, inside = text.partition("(")
     properties = [p.strip() for p in inside.rstrip(")").split(",") if p.strip()]
     if "nonordered" in properties:
-        raise FrontendError(
-            f"level `{text}` of a sparse encoding: coordinates must be ordered", hint="sort them, or drop `nonordered`"
-        )
+        hint = "sort them, or drop `nonordered`"
+        raise FrontendError(f"level `{text}` of a sparse encoding: coordinates must be ordered", hint=hint)
     return name.strip() + ("(nonunique)" if "nonunique" in properties else "")
-
-
-def _split_commas(text: str) -> list[str]:
-    """Split a text at the commas that stand outside parentheses and brackets."""
-    return re.split(r",(?![^(\[]*[)\]])", text)

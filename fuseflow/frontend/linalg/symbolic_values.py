@@ -102,9 +102,15 @@ def simplify_apply(op: str, *args: Expr) -> Expr:
             return Apply("mul", (x, x))
         case ("max", (x, Const(0.0))) | ("max", (Const(0.0), x)):
             return Apply("relu", (x,))
-        case ("div", (Const(1.0), Apply("add", (Apply("exp", (Apply("neg", (x,)),)), Const(1.0))))):
-            return Apply("sigmoid", (x,))
-        case ("div", (Const(1.0), Apply("add", (Const(1.0), Apply("exp", (Apply("neg", (x,)),)))))):
+        case (
+            "div",
+            (
+                Const(1.0),
+                Apply(
+                    "add", (Apply("exp", (Apply("neg", (x,)),)), Const(1.0)) | (Const(1.0), Apply("exp", (Apply("neg", (x,)),)))
+                ),
+            ),
+        ):
             return Apply("sigmoid", (x,))
         case _:  # Operators and operands are of any kind, and no other application of one has a simpler form that is as exact.
             return Apply(op, args)

@@ -16,7 +16,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import reduce
 from itertools import count
-from typing import Any, assert_never
+from typing import Any
 
 from torch_mlir import ir
 
@@ -30,7 +30,6 @@ from fuseflow.frontend.linalg import modules
 from fuseflow.frontend.linalg.emitter import EinsumEmitter
 from fuseflow.frontend.linalg.generic import IndexingMap, LoopNest, result_elements
 from fuseflow.frontend.linalg.locations import Origin, at_line_of, from_location
-from fuseflow.frontend.linalg.reshape import DimensionMerge, DimensionSplit, reshape_steps
 from fuseflow.frontend.linalg.scalars import ScalarEvaluator, constant_value
 from fuseflow.frontend.linalg.sparse_encodings import from_encoding
 from fuseflow.frontend.linalg.symbolic_values import (
@@ -77,9 +76,10 @@ class _Builder:
     visits a function that is called at each call."""
 
     def __init__(self, function: Any, functions: Mapping[str, Any], file: str) -> None:
-        self._function, self._functions, self._file = function, functions, file
-        self._called = {_name(function)}
-        self._callers = [_name(function)]
+        self._functions, self._file = functions, file
+        self._name = modules.text_of(function.attributes, "sym_name")
+        self._called = {self._name}
+        self._callers = [self._name]
         self._inlined = 0
         self._regions = set[str]()
         self._region = ""  # of the call that is visited
@@ -87,47 +87,45 @@ class _Builder:
         self._values: dict[Any, SymbolicValue] = {}
         self._outputs: list[str] = []
         modules.refuse_ignored(self._functions.values(), file)
-        for position, argument in enumerate(function.body.blocks[0].arguments):
+        for argument, stated in modules.arguments_of(function):
             with at_line_of(function, file):
-                name, format, dtype = (_attribute(function, position, key) for key in modules.ARGUMENT_ATTRIBUTES)
-            user_name = name or from_location(argument.location).path or f"arg{position}"
+                name, format, dtype = (modules.text_of(stated, key) for key in modules.ARGUMENT_ATTRIBUTES)
+            user_name = name or from_location(argument.location).path or f"arg{argument.arg_number}"
             name = self._emitter.declare(_declaration(user_name, argument.type, format, dtype))
             self._values[argument] = tensor_value(name, tuple(argument.type.shape))
 
     def visit(self, op: Any) -> None:
-        origin = self._origin(op)
+        origin = replace(from_location(op.location, self._file), region=self._region)
         handler = _HANDLERS.get(op.name)
         try:
             if handler is not None:
                 handler(self, op, origin)
-            elif not _is_scalar(op.name):
+            elif not op.name.startswith(("arith.", "math.")) and op.name not in ("tensor.extract", "cf.assert"):
                 raise FrontendError(f"`{op.name}` has no Einsum form", hint=HINT_OUTSIDE)
-            elif any(isinstance(result.type, ir.RankedTensorType) for result in op.results):
+            elif any(isinstance(result.type, ir.RankedTensorType) for result in op.results):  # scalars wait until they are used
                 hint = "write a `linalg.generic`, or a named operation such as `linalg.add`"
                 raise FrontendError(f"`{op.name}` is of scalars, and these are tensors", hint=hint)
         except FrontendError as error:
             place = f" at module `{origin.path}`" if origin.path else ""
-            raise FrontendError(
-                error.message.removesuffix(place) + place, hint=error.hint, span=error.span or origin.span
-            ) from None
-
-    def _origin(self, op: Any) -> Origin:
-        return replace(from_location(op.location, self._file), region=self._region)
+            hint = error.hint
+            raise FrontendError(error.message.removesuffix(place) + place, hint=hint, span=error.span or origin.span) from None
 
     def program(self) -> Program:
         modules.require_called(self._functions, self._called, self._file)
         einsums = self._emitter.einsums
         used = {a.tensor for e in einsums for a in accesses(e.body)} | {e.name for e in einsums}
         tensors = tuple(t for t in self._emitter.declared.values() if t.name in used)
-        return name_split_indices(Program(tensors, tuple(einsums), tuple(self._outputs), _name(self._function)))
+        return name_split_indices(Program(tensors, tuple(einsums), tuple(self._outputs), self._name))
 
     # Operations -------------------------------------------------------------------------------------------------------
 
     def generic(self, op: Any, origin: Origin) -> None:
         nest = LoopNest.of(op)
         if nest.reduced:  # a reduced loop takes its extent from an operand, and a slice gives none
-            for operand in op.operands:
-                self._store_slice(operand, origin)
+            for ssa in op.operands:
+                value = self._values.get(ssa)
+                if value is not None and any(isinstance(i, Affine) for access in accesses(value.expr) for i in access.indices):
+                    self._values[ssa] = self._emitter.define(value, _declaration("", ssa.type), origin)
         for result, expr, loops in result_elements(op, nest, self._operand, self._element):
             dimensions = {str(loop): dimension_index(p) for p, loop in enumerate(loops) if loop is not None}
             order = tuple([dimensions.get(loop, loop) for loop in nest.order])
@@ -139,27 +137,18 @@ class _Builder:
         if isinstance(source.expr, Const):  # the same number everywhere
             self._values[op.results[0]] = SymbolicValue(shape, source.expr)
             return
-        value, type = source.squeezed(), _declaration("", op.results[0].type)
-        for step in reshape_steps(source.shape, shape, groups):
-            match step:
-                case DimensionSplit(dimension, size):
-                    value = self._emitter.split(value, dimension, size, type, origin)
-                case DimensionMerge(dimension):
-                    value = self._emitter.merge(value, dimension, type, origin)
-                case _:
-                    assert_never(step)
-        self._values[op.results[0]] = value.unsqueezed(shape)
+        type = _declaration("", op.results[0].type)
+        self._values[op.results[0]] = self._emitter.reshape(source, shape, groups, type, origin)
 
     def forward(self, op: Any, origin: Origin) -> None:
-        source = self._values[op.operands[0]]  # whose shape is known where a cast forgets it
-        self._bind(op.results[0], SymbolicValue(source.shape, source.expr), origin)
+        self._bind(op.results[0], self._values[op.operands[0]], origin)  # its shape is known where a cast forgets it
 
     def extract_slice(self, op: Any, origin: Origin) -> None:
         """Bind a slice to the elements that it reads. A coordinate of the operand is `offset + stride * coordinate`."""
         source, shape = self._values[op.operands[0]], tuple(op.results[0].type.shape)
         kept = iter(nonunit_dimensions(shape))
         indices: dict[int, Index] = {}
-        for dimension, (offset, size, stride) in enumerate(slice_numbers(op)):
+        for dimension, (offset, size, stride) in enumerate(_slice_numbers(op)):
             name = dimension_index(next(kept)) if size != 1 else ""
             if (offset, size, stride) == (0, source.shape[dimension], 1):
                 indices |= {dimension: name} if name else {}
@@ -170,11 +159,10 @@ class _Builder:
     def insert_slice(self, op: Any, origin: Origin) -> None:
         """Bind a tensor with a slice written into it. The tensor that is written into must be 0."""
         source, target = (self._values[operand] for operand in op.operands[:2])
-        shape, numbers = tuple(op.results[0].type.shape), slice_numbers(op)
+        shape, numbers = tuple(op.results[0].type.shape), _slice_numbers(op)
         if target.expr != Const(0.0) or any(stride != 1 for _, _, stride in numbers):
-            raise FrontendError(
-                "writing a slice into a tensor that is not 0, or with a stride, has no Einsum form", hint="use torch.cat"
-            )
+            hint = "use torch.cat"
+            raise FrontendError("writing a slice into a tensor that is not 0, or with a stride, has no Einsum form", hint=hint)
         kept = iter(source.shape)
         spread = tuple(next(kept) if size != 1 or len(source.shape) == len(shape) else 1 for _, size, _ in numbers)
         value = source if source.shape == spread else source.squeezed().unsqueezed(spread)
@@ -215,11 +203,6 @@ class _Builder:
         total = reduce(lambda a, b: Apply("add", (a, b)), terms) if terms else Const(0.0)
         self._bind(op.results[0], SymbolicValue(shape, total), origin)
 
-    def _store_slice(self, ssa: Any, origin: Origin) -> None:
-        value = self._values.get(ssa)
-        if value is not None and any(isinstance(i, Affine) for access in accesses(value.expr) for i in access.indices):
-            self._values[ssa] = self._emitter.define(value, _declaration("", ssa.type), origin)
-
     def empty(self, op: Any, origin: Origin) -> None:
         self._values[op.results[0]] = SymbolicValue(tuple(op.results[0].type.shape), UNDEFINED)
 
@@ -231,9 +214,8 @@ class _Builder:
     def fill(self, op: Any, origin: Origin) -> None:
         """Bind the result of a `tensor.splat`, or of a `tensor.from_elements` with one element."""
         if len(op.operands) != 1:
-            raise FrontendError(
-                f"`{op.name}` of several elements has no Einsum form", hint="make it a buffer of the module or an input"
-            )
+            hint = "make it a buffer of the module or an input"
+            raise FrontendError(f"`{op.name}` of several elements has no Einsum form", hint=hint)
         self._values[op.results[0]] = SymbolicValue(tuple(op.results[0].type.shape), self._scalar(op.operands[0]))
 
     def call(self, op: Any, origin: Origin) -> None:
@@ -241,16 +223,14 @@ class _Builder:
         name = ir.FlatSymbolRefAttr(op.attributes["callee"]).value
         function = self._functions[name]
         if name in self._callers:
-            raise FrontendError(
-                f"the function {name} calls itself", hint="a region computes once: write the steps one after the other"
-            )
+            hint = "a region computes once: write the steps one after the other"
+            raise FrontendError(f"the function {name} calls itself", hint=hint)
         modules.require_read(op, name)
         if not all(isinstance(value.type, ir.RankedTensorType) for value in (*op.operands, *op.results)):
             raise FrontendError(f"{name} takes or returns something else than tensors of known rank", hint="pass tensors")
         if len(self._callers) > MOST_NESTED:
-            raise FrontendError(
-                f"more than {MOST_NESTED} calls stand inside of each other", hint="call fewer functions, with more in each"
-            )
+            hint = "call fewer functions, with more in each"
+            raise FrontendError(f"more than {MOST_NESTED} calls stand inside of each other", hint=hint)
         region = self._region
         self._region = region or self._new_region(name)
         self._called.add(name)
@@ -260,10 +240,8 @@ class _Builder:
         (*body, end) = (inner.operation for inner in block.operations)
         self._inlined += len(body)
         if self._inlined > MOST_INLINED:
-            raise FrontendError(
-                f"with this call of {name}, the functions that are called have more than {MOST_INLINED:,} operations",
-                hint="a function is written out at each call: call fewer times",
-            )
+            problem = f"with this call of {name}, the functions that are called have more than {MOST_INLINED:,} operations"
+            raise FrontendError(problem, hint="a function is written out at each call: call fewer times")
         for inner in body:
             self.visit(inner)
         self._values |= {result: self._values[value] for result, value in zip(op.results, end.operands, strict=True)}
@@ -339,29 +317,12 @@ _HANDLERS: dict[str, Callable[[_Builder, Any, Origin], None]] = {
 }
 
 
-def _name(function: Any) -> str:
-    return str(ir.StringAttr(function.attributes["sym_name"]).value)
-
-
-def slice_numbers(op: Any) -> list[tuple[int, int, int]]:
+def _slice_numbers(op: Any) -> list[tuple[int, int, int]]:
     """Return offset, size and stride of a slice along each dimension. Raise `FrontendError` for computed ones."""
     columns = [list(ir.DenseI64ArrayAttr(op.attributes[f"static_{name}"])) for name in ("offsets", "sizes", "strides")]
     if any(_DYNAMIC in column for column in columns):
         raise FrontendError("a slice whose place is computed has no Einsum form", hint="slice at constant places")
     return list(zip(*columns, strict=True))
-
-
-def _is_scalar(name: str) -> bool:
-    """Return whether an operation is scalar or a check. Scalars are evaluated where they are used, and checks are ignored."""
-    return name.startswith(("arith.", "math.")) or name in ("tensor.extract", "cf.assert")
-
-
-def _attribute(function: Any, position: int, key: str) -> str:
-    """Return the text of the attribute `key` of the argument at `position`, or '' if the argument does not have it."""
-    if "arg_attrs" in function.attributes:
-        attributes = ir.DictAttr(ir.ArrayAttr(function.attributes["arg_attrs"])[position])
-        return modules.text_of(attributes, key)
-    return ""
 
 
 def _declaration(name: str, type: Any, format: str = "", dtype: str = "") -> TensorType:
@@ -378,13 +339,8 @@ def _declaration(name: str, type: Any, format: str = "", dtype: str = "") -> Ten
     stored, block = (Format.dense(len(shape)), ()) if type.encoding is None else from_encoding(str(type.encoding))
     if format:
         stored = modules.stated_format(name, format, len(shape))
-    return TensorType(
-        name,
-        squeeze_shape(shape),
-        squeeze_format(stored, shape),
-        dtype or _DTYPES[element_type],
-        block=squeeze_block(block, shape),
-    )
+    stored, block = squeeze_format(stored, shape), squeeze_block(block, shape)
+    return TensorType(name, squeeze_shape(shape), stored, dtype or _DTYPES[element_type], block=block)
 
 
 def _is_truth_value(type: Any, expr: Expr) -> bool:

@@ -1,4 +1,4 @@
-"""Writing of a scheduled program as a Linalg module, which `named_linalg` reads again.
+"""Writing of a scheduled program as a Linalg module, which `named_reader` reads again.
 
 A fused region is a function that the main one calls, and operations in the main function are regions of single Einsums. An Einsum
 is a `linalg.generic` with a name, whose loops run in the order of the Einsum. Each reduction inside of its right side is one
@@ -34,13 +34,15 @@ from fuseflow.einsum.text import show_einsum
 from fuseflow.einsum.verify import extents
 from fuseflow.errors import FrontendError
 from fuseflow.frontend.linalg import modules as names
-from fuseflow.frontend.linalg.bodies import ScalarBody, computed_in, converted
 from fuseflow.frontend.linalg.named_reader import read_module
 from fuseflow.frontend.linalg.operators import COMBINERS
 from fuseflow.frontend.linalg.sparse_encodings import has_encoding, to_encoding
 from fuseflow.frontend.linalg.text import (
     UNSIGNED,
+    ScalarBody,
     affine_map,
+    computed_in,
+    converted,
     element_type,
     float_attribute,
     parenthesized,
@@ -63,7 +65,7 @@ def write_program(program: Program) -> str:
     Raise `FrontendError`, with its place, for an Einsum that has no form in Linalg.
     """
     grouped = _in_regions(program)
-    text = _Writer(grouped, infer(grouped)).module()
+    text = _module(grouped, infer(grouped))
     _refuse_difference(grouped, read_module(names.parse_own_module(text), ""))
     return text
 
@@ -94,15 +96,11 @@ def _refuse_difference(program: Program, read: Program) -> None:
         again = read.defined.get(einsum.name)
         if again != einsum or (again.order, _region_of(again)) != (einsum.order, _region_of(einsum)):
             meant = "nothing" if again is None else f"`{show_einsum(again)}`"
-            raise FrontendError(
-                f"`{show_einsum(einsum)}` has no form in Linalg: it would read as {meant}",
-                hint="write it in several statements",
-                span=einsum.location.span,
-            )
+            problem = f"`{show_einsum(einsum)}` has no form in Linalg: it would read as {meant}"
+            raise FrontendError(problem, hint="write it in several statements", span=einsum.location.span)
     if infer(read).declared != infer(program).declared or read.outputs != program.outputs:
-        raise FrontendError(
-            "the types of the program have no form in Linalg", hint="`--emit einsum-mlir` has one for every program"
-        )
+        hint = "`--emit einsum-mlir` has one for every program"
+        raise FrontendError("the types of the program have no form in Linalg", hint=hint)
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,65 +113,57 @@ class _Value:
     attributes: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class _Writer:
-    """A writer of a program. `typed` is the program with all types."""
+def _module(program: Program, typed: Program) -> str:
+    """Return a program as a module. `typed` is the program with all types."""
+    regions: dict[str, list[Einsum]] = {}
+    for einsum in program.einsums:
+        regions.setdefault(_region_of(einsum), []).append(einsum)
+    values = {t.name: _value(program, n, t) for n, t in enumerate(typed.tensors)}
+    aliases = _aliases(typed, values)
+    values = {n: replace(v, type=_ENCODING.sub(lambda found: aliases[found[0]], v.type)) for n, v in values.items()}
+    main, functions = _Function(typed, values), list[str]()
+    for region, einsums in regions.items():
+        if len(einsums) == 1 and region == einsums[0].name and region not in dict(program.region_orders):
+            main.state(einsums[0])
+            continue
+        if region == names.MAIN:
+            hint = "call it otherwise"
+            raise FrontendError(f"a region is called `{region}`, as the function of the whole program is", hint=hint)
+        inside = {e.name for e in einsums}
+        read = tuple(dict.fromkeys(t for e in einsums for t in e.operands if t not in inside))
+        wanted = {*program.outputs, *(t for e in program.einsums if e.name not in inside for t in e.operands)}
+        results = tuple(e.name for e in einsums if e.name in wanted)
+        main.call(region, read, results)
+        function = _Function(typed, values)
+        for einsum in einsums:
+            function.state(einsum)
+        order = dict(program.region_orders).get(region, ())
+        attributes = (f"{names.ORDER} = {quoted_list(order)}",) if order else ()
+        functions.append(function.text(f"private {symbol_name(region)}", read, results, attributes))
+    inputs = tuple(t.name for t in program.inputs)
+    text = main.text(f"@{names.MAIN}", inputs, program.outputs, named=True)
+    head = "".join(f"{alias} = {encoding}\n" for encoding, alias in aliases.items())
+    return f"{head}module attributes {{{names.PROGRAM} = {quoted(program.name)}}} {{\n{text}{''.join(functions)}}}\n"
 
-    program: Program
-    typed: Program
 
-    def module(self) -> str:
-        regions: dict[str, list[Einsum]] = {}
-        for einsum in self.program.einsums:
-            regions.setdefault(_region_of(einsum), []).append(einsum)
-        values = {t.name: self._value(n, t) for n, t in enumerate(self.typed.tensors)}
-        aliases = _aliases(self.typed, values)
-        values = {name: replace(v, type=_aliased(v.type, aliases)) for name, v in values.items()}
-        main, functions = _Function(self.program, self.typed, values), list[str]()
-        for region, einsums in regions.items():
-            if len(einsums) == 1 and region == einsums[0].name and region not in dict(self.program.region_orders):
-                main.state(einsums[0])
-                continue
-            if region == names.MAIN:
-                raise FrontendError(
-                    f"a region is called `{region}`, as the function of the whole program is", hint="call it otherwise"
-                )
-            inside = {e.name for e in einsums}
-            read = tuple(dict.fromkeys(t for e in einsums for t in e.operands if t not in inside))
-            wanted = {*self.program.outputs, *(t for e in self.program.einsums if e.name not in inside for t in e.operands)}
-            results = tuple(e.name for e in einsums if e.name in wanted)
-            main.call(region, read, results)
-            function = _Function(self.program, self.typed, values)
-            for einsum in einsums:
-                function.state(einsum)
-            order = dict(self.program.region_orders).get(region, ())
-            attributes = (f"{names.ORDER} = {quoted_list(order)}",) if order else ()
-            functions.append(function.text(f"private {symbol_name(region)}", read, results, attributes))
-        inputs = tuple(t.name for t in self.program.inputs)
-        text = main.text(f"@{names.MAIN}", inputs, self.program.outputs, named=True)
-        head = "".join(f"{alias} = {encoding}\n" for encoding, alias in aliases.items())
-        return f"{head}module attributes {{{names.PROGRAM} = {quoted(self.program.name)}}} {{\n{text}{''.join(functions)}}}\n"
-
-    def _value(self, number: int, type: TensorType) -> _Value:
-        """Return a tensor as a value. The format of a result that the user has not declared is left to inference again."""
-        computed, declared = type.name in self.program.defined, self.program.declared.get(type.name)
-        format, block = (
-            (type.format, type.block) if not computed else (declared.format, declared.block) if declared else (None, ())
-        )
-        merged = computed and self.program.defined[type.name].indices != index_names(self.program.defined[type.name].indices)
-        is_encoded = format is not None and not merged and (bool(block) or format != Format.dense(format.rank))
-        attributes = [f"{names.NAME_ATTRIBUTE} = {quoted(type.name)}"]
-        if declared is not None and computed and format is None:
-            attributes.append(names.DECLARED)
-        if format is not None and (not has_encoding(format) or (computed and not is_encoded)):
-            attributes.append(f"{names.FORMAT_ATTRIBUTE} = {quoted(str(format))}")
-        if type.dtype in UNSIGNED:
-            attributes.append(f"{names.DTYPE_ATTRIBUTE} = {quoted(type.dtype)}")
-        if type.fill != 0 and (declared is not None or not computed):
-            attributes.append(f"{names.FILL} = {float_attribute(type.fill, 'f64')}")
-        ssa = f"%{type.name}" if _VALUE_NAME.fullmatch(type.name) else f"%v${number}"
-        encoding = f", {to_encoding(format, block)}" if is_encoded and format is not None else ""
-        return _Value(ssa, tensor_type(type.shape, type.dtype, encoding), type.dtype, tuple(attributes))
+def _value(program: Program, number: int, type: TensorType) -> _Value:
+    """Return a tensor as a value. The format of a result that the user has not declared is left to inference again."""
+    computed, declared = type.name in program.defined, program.declared.get(type.name)
+    format, block = (type.format, type.block) if not computed else (declared.format, declared.block) if declared else (None, ())
+    merged = computed and program.defined[type.name].indices != index_names(program.defined[type.name].indices)
+    is_encoded = format is not None and not merged and (bool(block) or format != Format.dense(format.rank))
+    attributes = [f"{names.NAME_ATTRIBUTE} = {quoted(type.name)}"]
+    if declared is not None and computed and format is None:
+        attributes.append(names.DECLARED)
+    if format is not None and (not has_encoding(format) or (computed and not is_encoded)):
+        attributes.append(f"{names.FORMAT_ATTRIBUTE} = {quoted(str(format))}")
+    if type.dtype in UNSIGNED:
+        attributes.append(f"{names.DTYPE_ATTRIBUTE} = {quoted(type.dtype)}")
+    if type.fill != 0 and (declared is not None or not computed):
+        attributes.append(f"{names.FILL} = {float_attribute(type.fill, 'f64')}")
+    ssa = f"%{type.name}" if _VALUE_NAME.fullmatch(type.name) else f"%v${number}"
+    encoding = f", {to_encoding(format, block)}" if is_encoded and format is not None else ""
+    return _Value(ssa, tensor_type(type.shape, type.dtype, encoding), type.dtype, tuple(attributes))
 
 
 def _aliases(typed: Program, values: Mapping[str, _Value]) -> dict[str, str]:
@@ -190,16 +180,11 @@ def _aliases(typed: Program, values: Mapping[str, _Value]) -> dict[str, str]:
     return aliases
 
 
-def _aliased(type: str, aliases: Mapping[str, str]) -> str:
-    return _ENCODING.sub(lambda encoding: aliases[encoding[0]], type)
-
-
 @dataclass(slots=True)
 class _Function:
     """A function whose lines are being written. `count` numbers its values that have no name, and `depth` says in how many operations the
     next line stands."""
 
-    program: Program
     typed: Program
     values: Mapping[str, _Value]
     lines: list[str] = field(default_factory=list)
@@ -232,6 +217,12 @@ class _Function:
     def fresh(self) -> str:
         self.count += 1
         return f"%{self.count - 1}"
+
+    def new(self, text: str) -> str:
+        """Write an operation with a new value, and return the value."""
+        value = self.fresh()
+        self.line(f"{value} = {text}")
+        return value
 
     def state(self, einsum: Einsum) -> None:
         """Write an Einsum. Raise `FrontendError` with its place if it has no form in Linalg."""
@@ -270,35 +261,26 @@ class _Statement:
             return
         inner = self._unnamed(free, value.dtype)
         self._generic(einsum.body, free, inner, [])
-        groups, place = list[str](), 0
-        for size in (len(index_names((index,))) for index in einsum.indices):
-            groups.append(str(list(range(place, place + size))))
-            place += size
-        heads += [
-            f"{names.INDICES} = {quoted_list(free)}",
-            *([f"{names.ORDER} = {quoted_list(einsum.order)}"] if einsum.order else []),
-        ]
+        places = count()
+        groups = [str([next(places) for _ in index_names((index,))]) for index in einsum.indices]
+        heads.append(f"{names.INDICES} = {quoted_list(free)}")
+        if einsum.order:
+            heads.append(f"{names.ORDER} = {quoted_list(einsum.order)}")
         collapse = f"tensor.collapse_shape {inner.ssa} [{', '.join(groups)}] {{{', '.join(heads)}}}"
-        self._line(f"{value.ssa} = {collapse} : {inner.type} into {value.type}")
+        self.function.line(f"{value.ssa} = {collapse} : {inner.type} into {value.type}")
 
     def _unnamed(self, indices: Sequence[str], dtype: str) -> _Value:
         shape = tuple(self.sizes[v] for v in indices)
         return _Value(self.function.fresh(), tensor_type(shape, dtype), dtype, ())
 
-    def _line(self, text: str) -> None:
-        self.function.line(text)
-
-    def _new(self, text: str) -> str:
-        """Write an operation with a new value, and return the value."""
-        value = self.function.fresh()
-        self._line(f"{value} = {text}")
-        return value
-
     def _generic(self, expr: Expr, free: tuple[str, ...], result: _Value, heads: Sequence[str]) -> None:
         """Write a generic with the value of an expression at its free indices. `heads` are the attributes of an Einsum."""
         folded = expr if isinstance(expr, Reduce) else None
-        operands = self._operands(expr if folded is None else folded.body)
-        dtype = computed_in(expr if folded is None else folded.body, [o.value.dtype for o in operands], result.dtype)
+        right = expr if folded is None else folded.body
+        operands = [
+            self._part(leaf) if isinstance(leaf, Reduce) else self._tensor(leaf) for leaf in dict.fromkeys(_leaves(right))
+        ]
+        dtype = computed_in(right, [o.value.dtype for o in operands], result.dtype)
         if folded is not None and dtype != result.dtype:  # it is rounded once, when all is summed up
             operands, folded = [self._part(folded)], None
             dtype = operands[0].value.dtype
@@ -307,13 +289,13 @@ class _Statement:
         unseen = tuple(v for v in loops if v not in plain and v not in free)
         if unseen:  # a loop has its extent from an operand that has it as a dimension
             shape = self._unnamed(unseen, "f32")
-            self._line(f"{shape.ssa} = tensor.empty() : {shape.type}")
+            self.function.line(f"{shape.ssa} = tensor.empty() : {shape.type}")
             operands.append(_Operand(Const(0.0), shape, unseen))
-        start = self._new(f"tensor.empty() : {result.type}")
+        start = self.function.new(f"tensor.empty() : {result.type}")
         if folded is not None:
-            identity = self._constant(REDUCERS[folded.op].identity, result.dtype)
+            identity = self.function.new(f"arith.constant {float_attribute(REDUCERS[folded.op].identity, result.dtype)}")
             filled = f"ins({identity} : {element_type(result.dtype)}) outs({start} : {result.type})"
-            start = self._new(f"linalg.fill {filled} -> {result.type}")
+            start = self.function.new(f"linalg.fill {filled} -> {result.type}")
         maps = [affine_map(loops, indices) for indices in (*(o.indices for o in operands), free)]
         kinds = ", ".join('"parallel"' if v in free else '"reduction"' for v in loops)
         read = (
@@ -324,33 +306,26 @@ class _Statement:
             attributes.append(f"{names.ORDER} = {quoted_list(self.einsum.order)}")
         if folded is not None and folded.over != tuple(v for v in loops if v in folded.over):
             attributes.append(f"{names.OVER} = {quoted_list(folded.over)}")
-        self._line(f"{result.ssa} = linalg.generic {{indexing_maps = [{', '.join(maps)}], iterator_types = [{kinds}]}}")
-        self._line(f"   {read} outs({start} : {result.type})")
-        self._line(f"    attrs = {{{', '.join(attributes)}}} {{")
+        self.function.line(f"{result.ssa} = linalg.generic {{indexing_maps = [{', '.join(maps)}], iterator_types = [{kinds}]}}")
+        self.function.line(f"   {read} outs({start} : {result.type})")
+        self.function.line(f"    attrs = {{{', '.join(attributes)}}} {{")
         arguments = [self.function.fresh() for _ in (*operands, result)]
         types = [*(o.value.dtype for o in operands), result.dtype]
-        self._line("^bb0(" + ", ".join(f"{a}: {element_type(t)}" for a, t in zip(arguments, types, strict=True)) + "):")
+        self.function.line("^bb0(" + ", ".join(f"{a}: {element_type(t)}" for a, t in zip(arguments, types, strict=True)) + "):")
         self.function.depth += 1
         elements = {o.expr: (a, o.value.dtype) for o, a in zip(operands, arguments, strict=False) if o.expr != Const(0.0)}
-        body = ScalarBody(self._new, elements, dtype)
+        body = ScalarBody(self.function.new, elements, dtype)
         if folded is None:
-            yielded = converted(self._new, body.value(expr), dtype, result.dtype)
+            yielded = converted(self.function.new, body.value(expr), dtype, result.dtype)
         else:
             yielded = body.operation(COMBINERS[folded.op], (arguments[-1], body.value(folded.body)))
-        self._line(f"linalg.yield {yielded} : {element_type(result.dtype)}")
+        self.function.line(f"linalg.yield {yielded} : {element_type(result.dtype)}")
         self.function.depth -= 1
-        self._line(f"}} -> {result.type}")
-
-    def _constant(self, number: float, dtype: str) -> str:
-        return self._new(f"arith.constant {float_attribute(number, dtype)}")
+        self.function.line(f"}} -> {result.type}")
 
     def _loops(self, indices: tuple[str, ...]) -> tuple[str, ...]:
         order = self.einsum.order
         return tuple(sorted(indices, key=order.index)) if set(indices) <= set(order) else indices
-
-    def _operands(self, expr: Expr) -> list[_Operand]:
-        """Return the operands of a generic for an expression: elements of tensors that it reads, and its reductions."""
-        return [self._part(leaf) if isinstance(leaf, Reduce) else self._tensor(leaf) for leaf in dict.fromkeys(_leaves(expr))]
 
     def _part(self, node: Reduce) -> _Operand:
         """Write a reduction inside of the right side, and return it as an operand."""
@@ -366,18 +341,16 @@ class _Statement:
         bounds = [self._bounds(index, size) for index, size in zip(access.indices, shape, strict=True)]
         if not any(low or high for low, high in bounds):
             return _Operand(access, value, access.indices)
-        zero = (
-            self._constant(0.0, value.dtype)
-            if not DTYPES[value.dtype].is_integer
-            else self._new(f"arith.constant 0 : {element_type(value.dtype)}")
-        )
+        is_integer = DTYPES[value.dtype].is_integer
+        number = f"0 : {element_type(value.dtype)}" if is_integer else float_attribute(0.0, value.dtype)
+        zero = self.function.new(f"arith.constant {number}")
         wide = tuple(low + size + high for (low, high), size in zip(bounds, shape, strict=True))
         padded = _Value(self.function.fresh(), tensor_type(wide, value.dtype), value.dtype, ())
         sides = (f"{word}[{', '.join(str(b[n]) for b in bounds)}]" for n, word in enumerate(("low", "high")))
-        self._line(f"{padded.ssa} = tensor.pad {value.ssa} {' '.join(sides)} {{")
-        self._line("^bb0(" + ", ".join(f"{self.function.fresh()}: index" for _ in shape) + "):")
-        self._line(f"  tensor.yield {zero} : {element_type(value.dtype)}")
-        self._line(f"}} : {value.type} to {padded.type}")
+        self.function.line(f"{padded.ssa} = tensor.pad {value.ssa} {' '.join(sides)} {{")
+        self.function.line("^bb0(" + ", ".join(f"{self.function.fresh()}: index" for _ in shape) + "):")
+        self.function.line(f"  tensor.yield {zero} : {element_type(value.dtype)}")
+        self.function.line(f"}} : {value.type} to {padded.type}")
         moved = tuple(
             replace(i, offset=i.offset + low) if isinstance(i, Affine) else i
             for i, (low, _) in zip(access.indices, bounds, strict=True)

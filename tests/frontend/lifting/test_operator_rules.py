@@ -17,9 +17,9 @@ from torch import Tensor, nn
 from torch.fx import Node
 
 from fuseflow.frontend.lifting import Known, TensorAttributes
-from fuseflow.frontend.lifting.analysis import table_rule
 from fuseflow.frontend.lifting.exported import ExportedModule
 from fuseflow.frontend.lifting.operator_step import operator_steps, result_of
+from fuseflow.frontend.lifting.rules import table_rule
 from fuseflow.frontend.lifting.scrambling import Scrambler
 from fuseflow.propagation.sweeps import known_after, needed_before
 
