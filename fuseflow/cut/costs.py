@@ -22,7 +22,7 @@ from fuseflow.lower.state import LoweringMemo, LoweringState, RegionRequest, ini
 from fuseflow.lower.views import source_of
 from fuseflow.machine.machine import Machine
 from fuseflow.schedule import Schedule
-from fuseflow.schedule.module_paths import module_paths
+from fuseflow.schedule.regions import module_paths
 from fuseflow.tensors import Tensor
 
 

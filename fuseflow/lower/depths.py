@@ -8,7 +8,7 @@ from fuseflow.errors import ScheduleError, did_you_mean
 from fuseflow.lower.lanes import LaneAssignment, without_lanes
 from fuseflow.samml.nodes import Edge, Graph
 from fuseflow.schedule import Schedule
-from fuseflow.schedule.entries import split_fifo
+from fuseflow.schedule.section import split_fifo
 
 
 def with_depths(graph: Graph, region: str, places: LaneAssignment, schedule: Schedule) -> Graph:

@@ -16,7 +16,7 @@ from fuseflow.fusion.tree import Producer
 from fuseflow.samml.nodes import Graph
 from fuseflow.samml.verify import verify
 from fuseflow.schedule import Schedule
-from fuseflow.schedule.entries import split_lanes
+from fuseflow.schedule.section import split_lanes
 from fuseflow.table import FusionTable
 from fuseflow.transform import LaneGraph, parallelize
 from fuseflow.transform.stream_levels import stage_loops

@@ -9,7 +9,7 @@ from fuseflow.einsum.places import places_of
 from fuseflow.fusion import FusedRegion
 from fuseflow.lower.regions import CompiledRegion
 from fuseflow.schedule import Schedule
-from fuseflow.schedule.named_regions import has_regions
+from fuseflow.schedule.regions import has_regions
 
 
 def overruled_notices(program: Program, schedule: Schedule, regions: Sequence[CompiledRegion]) -> Iterator[str]:
