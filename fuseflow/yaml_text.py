@@ -32,8 +32,7 @@ class YamlText:
     def place(self, *path: int | str) -> Span:
         """Return the place of an entry, which is the place of its key if it stands in a mapping. Where the path leads to nothing,
         this is the place of the last entry on it."""
-        node = self.root
-        mark = node.start_mark if node is not None else None
+        node = last = self.root
         for step in path:
             if isinstance(node, MappingNode):
                 pairs = [(key, value) for key, value in node.value if key.value == str(step)]
@@ -43,9 +42,8 @@ class YamlText:
                 break
             if not pairs:
                 break
-            key, node = pairs[0]
-            mark = key.start_mark
-        return Span(self.file, mark.line + 1, mark.column + 1) if mark else Span(self.file, 1)
+            last, node = pairs[0]
+        return _span(last, self.file)
 
     @contextmanager
     def blame(self, *path: int | str) -> Iterator[None]:

@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from math import inf, prod
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from fuseflow.autoscheduler.budget.search import DealtPath, Variant
 from fuseflow.autoscheduler.budget.settings import SETTINGS
@@ -38,8 +38,6 @@ from fuseflow.tensors import DTYPES
 
 BufferSizes: TypeAlias = Mapping[str, int]
 """The bytes of the reuse buffer of each port that reads a tensor, by the name of the tensor."""
-Cost: TypeAlias = Callable[[ProgramEstimate], float]
-"""The cycles of an estimate that buffers are chosen to reduce."""
 
 
 @dataclass(slots=True)
@@ -85,7 +83,7 @@ class BufferChoice:
             lambda estimate: sum(each.times * max(each.bound.memory, each.bound.crowded) for each in estimate.regions)
         )
 
-    def _sizes(self, cost: Cost) -> BufferSizes:
+    def _sizes(self, cost: Callable[[ProgramEstimate], float]) -> BufferSizes:
         """Return the smallest buffers with which `cost` is small; none if they save little, or if the memory answers at once."""
         if not isinstance(self.compiled.machine.memory, TimedMemory):
             return {}
@@ -226,4 +224,5 @@ class BufferVariants:
 
 def with_entries(schedule: Schedule, section: str, entries: Mapping[str, int]) -> Schedule:
     """Return a schedule with entries by name added to its `buffers` or its `preloads`."""
-    return replace(schedule, **{section: tuple({**dict(getattr(schedule, section)), **entries}.items())})
+    changed: dict[str, Any] = {section: tuple({**dict(getattr(schedule, section)), **entries}.items())}
+    return replace(schedule, **changed)
