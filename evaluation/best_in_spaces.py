@@ -21,8 +21,9 @@ sys.path.append(str(ROOT / "tests" / "support"))
 from lane_spaces import BestProgram, LaneSpace
 
 from fuseflow.autoscheduler.budget.budget_schedule import budget_schedule
+from fuseflow.autoscheduler.budget.costs import RegionRun
 from fuseflow.autoscheduler.budget.request import BudgetRequest
-from fuseflow.autoscheduler.budget.trials import RegionRun, SimulateHere
+from fuseflow.autoscheduler.budget.trials import SimulateHere
 from fuseflow.autoscheduler.budget.variants import VariantFactory
 from fuseflow.autoscheduler.simulation_cache import SimulationCache
 from fuseflow.estimate.program import Estimator

@@ -26,8 +26,8 @@ from store import DATA_DIR, ROOT, STORE, append, load
 
 from fuseflow.autoscheduler.autoscheduler import choose_schedule
 from fuseflow.autoscheduler.budget.budget_schedule import budget_schedule
-from fuseflow.autoscheduler.budget.choice import BudgetChoice
 from fuseflow.autoscheduler.budget.request import BudgetRequest
+from fuseflow.autoscheduler.budget.trials import BudgetChoice
 from fuseflow.autoscheduler.defaults import ALLOWED
 from fuseflow.frontend.model_spec import ModelSpec
 from fuseflow.frontend.sources import Source

@@ -1,6 +1,10 @@
 """CP-SAT of OR-Tools: exact answers to choices that depend on each other. It runs on one worker from a fixed seed, and its limit
 is counted work instead of time.
 
+One kind of problem is a selection of one option from each of several groups that share a budget, so that the slowest selected option is
+as fast as possible. Of selections that are equally fast, the one whose numbers have the least sum is taken, and of these the first. So
+there is one best selection, and all releases of the solver find it.
+
 It is reached by `pywraplp`. The other module for it, `cp_model`, imports pandas, which takes 0.6 s, and all problems of a search together
 take less.
 """
@@ -10,7 +14,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
+from itertools import pairwise
 from math import inf
+from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -26,6 +32,8 @@ SETTINGS = "num_workers:1 random_seed:0 cp_model_presolve:false linearization_le
 """The parameters of CP-SAT. Most problems are so small that simplifying them (presolve) takes longer than solving them."""
 
 Whole = npt.NDArray[np.int64]
+Selection: TypeAlias = tuple[int, ...]
+"""The number of the option that is selected in each group."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,8 +99,7 @@ def require_or_tools() -> None:
 
 
 def _joined(objectives: Sequence[Objective]) -> list[Objective]:
-    """Return fewer objectives with the same order of solutions: in a joined one, an earlier sum outweighs the largest later
-    one."""
+    """Return fewer objectives with the same order of solutions: an earlier sum outweighs the largest later one."""
     joined: list[Objective] = []
     for objective in objectives:
         size = objective.most + 1
@@ -105,3 +112,61 @@ def _joined(objectives: Sequence[Objective]) -> list[Objective]:
 
 def _missing(reason: str) -> UsageError:
     return UsageError(f"this needs CP-SAT of OR-Tools, which cannot be imported: {reason}", hint=install_command("ortools"))
+
+
+@dataclass(frozen=True, slots=True)
+class Option:
+    """An option: the cycles that it takes, and how much of each component of the budget."""
+
+    cycles: float
+    amounts: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class SelectionProblem:
+    """Groups of options, preferred ones first, and for each component the limit of the sum over the selected options."""
+
+    groups: tuple[tuple[Option, ...], ...]
+    limits: tuple[int, ...]
+
+    def has_room(self, selection: Selection) -> bool:
+        """Return whether a selection is within the limits."""
+        taken = [group[at].amounts for group, at in zip(self.groups, selection, strict=True)]
+        return all(sum(amounts[n] for amounts in taken) <= limit for n, limit in enumerate(self.limits))
+
+    def fastest(self) -> Selection:
+        """Return the best selection without limits: of each group the first option as fast as the slowest group can be."""
+        cycles = max((min(option.cycles for option in group) for group in self.groups), default=0.0)
+        return tuple(next(at for at, option in enumerate(group) if option.cycles <= cycles) for group in self.groups)
+
+
+def select(problem: SelectionProblem) -> Selection | None:
+    """Return the best selection, or None if none is within the limits. CP-SAT is used only if the limits matter. If it reaches
+    its limit of work, it returns the best selection so far."""
+    if not all(problem.groups):
+        return None
+    fastest = problem.fastest()
+    return fastest if problem.has_room(fastest) else selected_by_cp_sat(problem)
+
+
+def selected_by_cp_sat(problem: SelectionProblem) -> Selection | None:
+    """Return the best selection by CP-SAT. Its first variable is the rank of the slowest group's cycles, and each option has one, too."""
+    options = [option for group in problem.groups for option in group]
+    ranks = {cycles: rank for rank, cycles in enumerate(sorted({option.cycles for option in options}))}
+    solver = CpSatProblem([len(ranks) - 1, *(1 for _ in options)])
+    ends = np.cumsum([1, *map(len, problem.groups)]).tolist()
+    spans = [range(begin, end) for begin, end in pairwise(ends)]
+    for span in spans:
+        solver.require(dict.fromkeys(span, 1), least=1, most=1)
+        solver.require({0: 1} | {number: -ranks[options[number - 1].cycles] for number in span}, least=0)
+    for n, limit in enumerate(problem.limits):
+        if sum(max(option.amounts[n] for option in group) for group in problem.groups) > limit:
+            solver.require({number: option.amounts[n] for number, option in enumerate(options, 1)}, most=limit)
+    slowest, *places = np.zeros((1 + len(spans), ends[-1]), dtype=np.int64)
+    slowest[0] = 1
+    for span, place in zip(spans, places, strict=True):
+        place[span.start : span.stop] = range(len(span))
+    most = [len(span) - 1 for span in spans]
+    first = Objective(slowest, len(ranks) - 1), Objective(np.sum(places, axis=0), sum(most))
+    solution = solver.minimize([*first, *map(Objective, places, most)])
+    return None if solution is None else tuple(int(solution[span.start : span.stop].argmax()) for span in spans)

@@ -36,6 +36,10 @@ class FuseFlowError(Exception):
     code: ClassVar[str] = "error"
     exit_status: ClassVar[int] = 2  # The status is 2 for bad input or usage, and 1 for a run or a check that failed.
 
+    def __init_subclass__(cls, code: str = "") -> None:
+        """Set the code of a class. A class without one of its own has the code of the class above it."""
+        cls.code = code or cls.code
+
     def __init__(self, message: str, *, hint: str = "", notes: Iterable[str] = (), span: Span | None = None) -> None:
         super().__init__(message)
         self.message = message
@@ -51,28 +55,20 @@ class FuseFlowError(Exception):
         return _LONG_WORD.sub(_shortened, "\n".join(lines))
 
 
-class UsageError(FuseFlowError):
+class UsageError(FuseFlowError, code="usage"):
     """A flag, an option or an argument is wrong."""
 
-    code = "usage"
 
-
-class FileError(FuseFlowError):
+class FileError(FuseFlowError, code="file"):
     """A file or a directory is missing, unreadable, malformed or not writable."""
 
-    code = "file"
 
-
-class TensorError(FuseFlowError):
+class TensorError(FuseFlowError, code="tensor"):
     """A format is wrong, or an array cannot be packed in it."""
 
-    code = "tensor"
 
-
-class OverfullError(TensorError):
+class OverfullError(TensorError, code="overfull"):
     """A level has no room for what is stored."""
-
-    code = "overfull"
 
     @classmethod
     @contextmanager
@@ -84,34 +80,24 @@ class OverfullError(TensorError):
             raise cls(f"tensor `{tensor}`: {error.message}", hint=error.hint) from None
 
 
-class ProgramError(FuseFlowError):
+class ProgramError(FuseFlowError, code="program"):
     """An Einsum program does not parse or verify."""
 
-    code = "program"
 
-
-class FrontendError(FuseFlowError):
+class FrontendError(FuseFlowError, code="frontend"):
     """A PyTorch model or a Linalg module has no Einsum form."""
 
-    code = "frontend"
 
-
-class SparsityError(FuseFlowError):
+class SparsityError(FuseFlowError, code="sparsity"):
     """A sparsifier or a layout is wrong, or does not fit a tensor or a model."""
 
-    code = "sparsity"
 
-
-class AttributesError(FuseFlowError):
+class AttributesError(FuseFlowError, code="attributes"):
     """An attribute is of a tensor that is not there, or does not fit it."""
 
-    code = "attributes"
 
-
-class DispatchError(SparsityError):
+class DispatchError(SparsityError, code="dispatch"):
     """An operator on stored sparse tensors has no implementation, or one that does not keep its word."""
-
-    code = "dispatch"
 
 
 class DispatchWarning(UserWarning):
@@ -122,98 +108,72 @@ class NarrowTypesWarning(UserWarning):
     """Types of fewer bits would make a program no faster."""
 
 
-class PlanError(FuseFlowError):
+class PlanError(FuseFlowError, code="plan"):
     """A plan is wrong, or an operand cannot be divided as it says."""
 
-    code = "plan"
 
-
-class DataError(FuseFlowError):
+class DataError(FuseFlowError, code="data"):
     """A data set is unknown or cannot be loaded."""
 
-    code = "data"
 
-
-class ScheduleError(FuseFlowError):
+class ScheduleError(FuseFlowError, code="schedule"):
     """A schedule names something that does not exist, or asks for something impossible."""
 
-    code = "schedule"
 
-
-class FusionError(FuseFlowError):
+class FusionError(FuseFlowError, code="fusion"):
     """A region cannot be fused at all, or not in the loop order that was asked for. `region` is the region, once that is known."""
 
-    code = "fusion"
     region: str = ""
 
 
-class PlacesError(FusionError):
+class PlacesError(FusionError, code="places"):
     """A region would compute an Einsum in too many places."""
 
-    code = "places"
 
-
-class OrdersError(FusionError):
+class OrdersError(FusionError, code="orders"):
     """A region cannot run in the loop orders that the user wrote with its Einsums."""
 
-    code = "orders"
 
-
-class GraphError(FuseFlowError):
+class GraphError(FuseFlowError, code="graph"):
     """A SAMML graph does not verify, parse or translate."""
 
-    code = "graph"
 
-
-class MachineError(FuseFlowError):
+class MachineError(FuseFlowError, code="machine"):
     """A machine description is unknown or invalid."""
 
-    code = "machine"
 
-
-class HardwareError(FuseFlowError):
+class HardwareError(FuseFlowError, code="hardware"):
     """A graph has no circuit, or the tools that a circuit needs are missing."""
 
-    code = "hardware"
 
-
-class EnergyError(FuseFlowError):
+class EnergyError(FuseFlowError, code="energy"):
     """A file of energies is invalid, or a run has no energy."""
 
-    code = "energy"
 
-
-class SimulationError(FuseFlowError):
+class SimulationError(FuseFlowError, code="simulation"):
     """A simulation cannot finish."""
 
-    code = "simulation"
     exit_status = 1
 
 
-class DeadlockError(SimulationError):
+class DeadlockError(SimulationError, code="deadlock"):
     """No node of a graph can fire, and some stream has not ended. `region` is the region of the graph, empty if it is not known."""
 
-    code = "deadlock"
     region: str = ""
 
 
-class SamplingError(FuseFlowError):
+class SamplingError(FuseFlowError, code="sampling"):
     """A region cannot be sampled, or not as it was asked for."""
 
-    code = "sampling"
 
-
-class CheckError(FuseFlowError):
+class CheckError(FuseFlowError, code="check"):
     """An output differs from its reference."""
 
-    code = "check"
     exit_status = 1
 
 
-class SweepError(FuseFlowError):
+class SweepError(FuseFlowError, code="sweep"):
     """A sweep cannot be read, stored or run."""
-
-    code = "sweep"
 
 
 _LONG_WORD = re.compile(r"\S{2001,}")

@@ -14,7 +14,7 @@ import math
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, TypeAlias, assert_never
+from typing import Literal, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -67,24 +67,22 @@ def parse_rule(text: str) -> Rule | None:
     if text == str(NONZERO):
         return NONZERO
     if match["least"] is not None:
-        least = _number(match["least"])
-        return None if least is None else Threshold(least)
+        try:
+            return Threshold(float(match["least"]))
+        except ValueError:
+            return None
     return Largest(int(match["count"]), int(match["every"] or 0))
 
 
 def refusal(rule: Rule, extent: int) -> tuple[str, str]:
     """Return why a rule makes no sense over indices that span `extent` coordinates, and a hint; ("", "") if it makes sense."""
-    match rule:
-        case Threshold():
-            if not rule.least >= 0:
-                return f"a threshold is a magnitude, and {rule.least} is none", "give a number of at least 0"
-        case Largest(count, 0):
-            if not 1 <= count <= extent:
-                return f"{count} entries cannot be kept of {extent}", f"keep between 1 and {extent}"
-        case Largest(count, every):
-            return group_refusal(count, every)
-        case unknown:
-            assert_never(unknown)
+    if isinstance(rule, Threshold):
+        if not rule.least >= 0:
+            return f"a threshold is a magnitude, and {rule.least} is none", "give a number of at least 0"
+    elif rule.every:
+        return group_refusal(rule.count, rule.every)
+    elif not 1 <= rule.count <= extent:
+        return f"{rule.count} entries cannot be kept of {extent}", f"keep between 1 and {extent}"
     return "", ""
 
 
@@ -99,13 +97,9 @@ def group_refusal(count: int, every: int) -> tuple[str, str]:
 
 def kind(rule: Rule, over: Sequence[str]) -> Kind:
     """Return how many elements a rule of `keep` compares with each other: one, a fiber if it is over one index, or the whole result."""
-    match rule:
-        case Threshold():
-            return "streaming"
-        case Largest():
-            return "blocking" if len(over) == 1 else "materializing"
-        case unknown:
-            assert_never(unknown)
+    if isinstance(rule, Threshold):
+        return "streaming"
+    return "blocking" if len(over) == 1 else "materializing"
 
 
 def kept(rule: Rule, values: npt.ArrayLike, axes: Sequence[int] = ()) -> npt.NDArray[np.bool_]:
@@ -115,13 +109,14 @@ def kept(rule: Rule, values: npt.ArrayLike, axes: Sequence[int] = ()) -> npt.NDA
     [False, True, True, False, True]
     """
     array = np.asarray(values, dtype=np.float64)
-    match rule:
-        case Threshold():
-            return np.isnan(array) | (np.abs(array) >= rule.least)
-        case Largest():
-            return _largest_along(rule, array, tuple(axes))
-        case unknown:
-            assert_never(unknown)
+    if isinstance(rule, Threshold):
+        return np.isnan(array) | (np.abs(array) >= rule.least)
+    axes = tuple(axes)
+    last = tuple(range(array.ndim - len(axes), array.ndim))
+    moved = np.moveaxis(array, axes, last)
+    fibers = moved.reshape(*moved.shape[: last[0]], math.prod(moved.shape[last[0] :]))
+    mask = _largest_of_groups(fibers, rule) if rule.every else largest(fibers, rule.count)
+    return np.moveaxis(mask.reshape(moved.shape), last, axes)
 
 
 def largest(values: npt.ArrayLike, count: int) -> npt.NDArray[np.bool_]:
@@ -150,17 +145,15 @@ def kept_entries(rule: Rule, values: npt.ArrayLike, groups: npt.ArrayLike) -> np
     [False, True, True, False]
     """
     array, group = np.asarray(values, dtype=np.float64), np.asarray(groups)
-    match rule:
-        case Threshold():
-            return kept(rule, array)
-        case Largest():
-            order = np.lexsort((*_rank_keys(array), group))
-            ranked = group[order]
-            mask = np.empty(len(array), dtype=bool)
-            mask[order] = np.arange(len(array)) - np.searchsorted(ranked, ranked) < rule.count
-            return mask
-        case unknown:
-            assert_never(unknown)
+    if isinstance(rule, Threshold):
+        return kept(rule, array)
+    magnitudes = np.abs(array)  # of equal fibers the larger magnitude comes first, and NaN before all
+    descending = -np.nan_to_num(magnitudes, nan=0.0, posinf=math.inf)
+    order = np.lexsort((descending, ~np.isnan(magnitudes), group))
+    ranked = group[order]
+    mask = np.empty(len(array), dtype=bool)
+    mask[order] = np.arange(len(array)) - np.searchsorted(ranked, ranked) < rule.count
+    return mask
 
 
 def _larger_before(ranks: npt.NDArray[np.int64]) -> npt.NDArray[np.int8]:
@@ -182,20 +175,6 @@ def _ranks(array: npt.NDArray[np.float64]) -> npt.NDArray[np.int64]:
     return magnitudes.view(np.int64)
 
 
-def _rank_keys(array: npt.NDArray[np.float64]) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
-    """Return the keys of `np.lexsort` for descending magnitudes with NaN first. The last key counts most."""
-    magnitudes = np.abs(array)
-    return -np.nan_to_num(magnitudes, nan=0.0, posinf=math.inf), ~np.isnan(magnitudes)
-
-
-def _largest_along(rule: Largest, array: npt.NDArray[np.float64], axes: tuple[int, ...]) -> npt.NDArray[np.bool_]:
-    last = tuple(range(array.ndim - len(axes), array.ndim))
-    moved = np.moveaxis(array, axes, last)
-    fibers = moved.reshape(*moved.shape[: last[0]], math.prod(moved.shape[last[0] :]))
-    mask = _largest_of_groups(fibers, rule) if rule.every else largest(fibers, rule.count)
-    return np.moveaxis(mask.reshape(moved.shape), last, axes)
-
-
 def _largest_of_groups(fibers: npt.NDArray[np.float64], rule: Largest) -> npt.NDArray[np.bool_]:
     """Return the mask of the elements that the rule keeps in every group of coordinates. The last group may be short."""
     size = fibers.shape[-1]
@@ -205,13 +184,6 @@ def _largest_of_groups(fibers: npt.NDArray[np.float64], rule: Largest) -> npt.ND
     mask[..., :whole] = largest(groups, rule.count).reshape(*fibers.shape[:-1], whole)
     mask[..., whole:] = largest(fibers[..., whole:], rule.count)
     return mask
-
-
-def _number(text: str) -> float | None:
-    try:
-        return float(text)
-    except ValueError:
-        return None
 
 
 def _shortest(value: float) -> str:

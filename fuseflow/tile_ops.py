@@ -132,30 +132,17 @@ def _folded(reducer: str, axis: int, rounded: Rounding, a: Array) -> Any:
     return _element(np.expand_dims(total, axis))
 
 
-_PRODUCTS = (
-    TileOperator(
-        "matmul",
-        2,
-        "tiles of b1 x k and k x b2",
-        lambda a, b: _contracted(a[0], b[1]) if a[1] == b[0] else None,
-        lambda a, b: prod((*a, b[1])),
-        _matmul,
-        2,
-        "mul",
-        True,
-    ),
-    TileOperator(
-        "matmul_t",
-        2,
-        "tiles of b1 x k and b2 x k",
-        lambda a, b: _contracted(a[0], b[0]) if a[1] == b[1] else None,
-        lambda a, b: prod((*a, b[0])),
-        lambda rounded, a, b: _matmul(rounded, a, b.T),
-        2,
-        "mul",
-        True,
-    ),
-)
+def _product(name: str, second: str, side: int, array: Callable[..., Any]) -> TileOperator:
+    """Return the row of a product: the result has a column for each coordinate along dimension `side` of the second operand."""
+
+    def result(a: TileShape, b: TileShape) -> TileShape | None:
+        return _contracted(a[0], b[side]) if a[1] == b[1 - side] else None
+
+    def work(a: TileShape, b: TileShape) -> int:
+        return prod((*a, b[side]))
+
+    return TileOperator(name, 2, f"tiles of b1 x k and {second}", result, work, array, 2, "mul", True)
+
 
 _TRANSPOSE = TileOperator(
     "transpose", 1, "a tile", lambda a: a[::-1], prod, lambda rounded, a: _read_only(a.T.copy()), 0, "logic"
@@ -175,7 +162,12 @@ def _fold(name: str, reducer: str, axis: int) -> TileOperator:
     return TileOperator(name, 1, "a tile", result, prod, partial(_folded, reducer, axis), 1, row.unit, row.rounds)
 
 
-_ROWS = (*_PRODUCTS, _TRANSPOSE, *(_fold(name, *fold) for name, fold in TILE_FOLDS.items()))
+_ROWS = (
+    _product("matmul", "k x b2", 1, _matmul),
+    _product("matmul_t", "b2 x k", 0, lambda rounded, a, b: _matmul(rounded, a, b.T)),
+    _TRANSPOSE,
+    *(_fold(name, *fold) for name, fold in TILE_FOLDS.items()),
+)
 
 TILE_OPERATORS: Mapping[str, TileOperator] = MappingProxyType({row.name: row for row in _ROWS})
 

@@ -32,8 +32,7 @@ class YamlText:
     def place(self, *path: int | str) -> Span:
         """Return the place of an entry, which is the place of its key if it stands in a mapping. Where the path leads to nothing,
         this is the place of the last entry on it."""
-        node = self.root
-        mark = node.start_mark if node is not None else None
+        node = last = self.root
         for step in path:
             if isinstance(node, MappingNode):
                 pairs = [(key, value) for key, value in node.value if key.value == str(step)]
@@ -43,9 +42,17 @@ class YamlText:
                 break
             if not pairs:
                 break
-            key, node = pairs[0]
-            mark = key.start_mark
-        return Span(self.file, mark.line + 1, mark.column + 1) if mark else Span(self.file, 1)
+            last, node = pairs[0]
+        return _span(last, self.file)
+
+    @contextmanager
+    def blame(self, *path: int | str) -> Iterator[None]:
+        """Give an error that is raised inside the block the place of an entry, if it has none."""
+        try:
+            yield
+        except FuseFlowError as error:
+            error.span = error.span or self.place(*path)
+            raise
 
     def explain(
         self, error: ValidationError, keys: Collection[str], entry: str, error_class: type[FuseFlowError], above: KeyPath = ()
@@ -98,14 +105,13 @@ def read_yaml(text: str, file: str, error_class: type[FuseFlowError]) -> YamlTex
 
 
 def compose_yaml(text: str, file: str, error_class: type[FuseFlowError]) -> Node | None:
-    """Return the parse tree of a YAML text, within the same bounds and with the same errors as `read_yaml`. It is None for a text without
-    a value."""
+    """Return the parse tree of a YAML text, None without a value. The bounds and errors are those of `read_yaml`."""
     if len(text) > _MOST_CHARACTERS:
         raise error_class(f"the text has more than {_MOST_CHARACTERS:,} characters", span=Span(file, 1))
     try:
         with _parser_errors(file, error_class):
             root: Node | None = _yaml().compose(io.StringIO(text))
-            size = _Extent(file, error_class).size(root, 0)
+            size = _extent(root, file, error_class)
     except _NO_VALUE as error:
         raise error_class(f"not YAML: {error}", span=Span(file, 1)) from error
     if size > _MOST_VALUES:
@@ -129,28 +135,25 @@ def _parser_errors(file: str, error_class: type[FuseFlowError]) -> Iterator[None
         raise error_class("not YAML that can be read: it is nested too deep", span=Span(file, 1)) from error
 
 
-class _Extent:
-    """The size of a text in values, if each reference is replaced by the values that it refers to."""
+def _extent(root: Node | None, file: str, error_class: type[FuseFlowError]) -> int:
+    """Return the size of a text in values, if each reference is replaced by the values that it refers to. Raise the error for a
+    value that is part of itself, or nested too deep."""
+    sizes, above = dict[int, int](), set[int]()
 
-    def __init__(self, file: str, error_class: type[FuseFlowError]) -> None:
-        self._file, self._error_class = file, error_class
-        self._sizes: dict[int, int] = {}
-        self._above: set[int] = set()
-
-    def size(self, node: Node | None, depth: int) -> int:
-        """Return the number of values at and below a node. Raise the error for a value that is part of itself, or nested too
-        deep."""
+    def size(node: Node | None, depth: int) -> int:
         if not isinstance(node, MappingNode | SequenceNode):
             return 1
-        if id(node) in self._above:
-            raise self._error_class("a value refers to itself", span=_span(node, self._file))
+        if id(node) in above:
+            raise error_class("a value refers to itself", span=_span(node, file))
         if depth > _DEEPEST:
-            raise self._error_class("not YAML that can be read: it is nested too deep", span=_span(node, self._file))
-        if id(node) not in self._sizes:
-            self._above.add(id(node))
-            self._sizes[id(node)] = 1 + sum(self.size(part, depth + 1) for part in _parts(node))
-            self._above.remove(id(node))
-        return self._sizes[id(node)]
+            raise error_class("not YAML that can be read: it is nested too deep", span=_span(node, file))
+        if id(node) not in sizes:
+            above.add(id(node))
+            sizes[id(node)] = 1 + sum(size(part, depth + 1) for part in _parts(node))
+            above.remove(id(node))
+        return sizes[id(node)]
+
+    return size(root, 0)
 
 
 def _refuse_large(content: Any, root: Node | None, file: str, error_class: type[FuseFlowError]) -> None:

@@ -40,7 +40,6 @@ PART = (
     "tests/sweep",  # psutil, distributed, matplotlib, pyarrow
     "tests/tensors/test_mtx_files.py",  # scipy.io
     "tests/tensors/test_sparse_files.py",  # scipy.sparse
-    "tests/autoscheduler/budget/test_selection.py",
     "tests/test_cp_sat.py",
 )
 NEIGHBOURS = ("numpy", "pandas", "ortools", "jupyter")

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, Unpack, overload
 
 from fuseflow.autoscheduler.autoscheduler import ScheduleChoice, choose_schedule
 from fuseflow.autoscheduler.budget.budget_schedule import budget_schedule
-from fuseflow.autoscheduler.budget.choice import BudgetChoice
 from fuseflow.autoscheduler.budget.request import BudgetRequest
+from fuseflow.autoscheduler.budget.trials import BudgetChoice
 from fuseflow.autoscheduler.defaults import DEFAULT_TOP
 from fuseflow.errors import UsageError
 from fuseflow.frontend.sources import load_model

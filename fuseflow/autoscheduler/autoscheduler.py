@@ -11,12 +11,12 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from fuseflow.autoscheduler.defaults import DEFAULT_TOP
-from fuseflow.autoscheduler.orders import OrderTrial, choose_orders
+from fuseflow.autoscheduler.orders import OrderSearch, OrderTrial
 from fuseflow.autoscheduler.plans import PlanSearch, PlanTrial
-from fuseflow.autoscheduler.simulation_cache import SimulationCache
+from fuseflow.autoscheduler.simulation_cache import CachedChoice, SimulationCache
 from fuseflow.compiler import compile_source
 from fuseflow.cut.best import expected_cuts
-from fuseflow.cut.costs import PartCosts, prepare_costs
+from fuseflow.cut.costs import PartCosts, RegionEstimates, prepare_costs
 from fuseflow.cut.units import cheapest_partitions
 from fuseflow.errors import FuseFlowError, FusionError, MachineError, ScheduleError, UsageError
 from fuseflow.estimate.program import Estimator
@@ -26,8 +26,7 @@ from fuseflow.machine.machine import Machine
 from fuseflow.plan.plan import Plan
 from fuseflow.planning import planned
 from fuseflow.run.compiled import Compiled
-from fuseflow.run.execution import ProgressCallback, SimulationCallback
-from fuseflow.run.result import Result
+from fuseflow.run.execution import ProgressCallback
 from fuseflow.sampling.interval import SampledCycles
 from fuseflow.sampling.sample import Sample
 from fuseflow.schedule import Schedule
@@ -65,8 +64,7 @@ class PartitionTrial:
 
     @property
     def confirmed(self) -> float | None:
-        """The cycles by which partitions are compared: simulated ones, or the middle of the interval of a sample. None without
-        either."""
+        """The simulated cycles, or the middle of the interval of a sample, by which partitions are compared; None without either."""
         return self.cycles if self.sampled is None else self.sampled.estimate
 
     def to_json(self) -> dict[str, Any]:
@@ -84,7 +82,7 @@ class PartitionTrial:
 
 
 @dataclass(frozen=True, slots=True)
-class ScheduleChoice:
+class ScheduleChoice(CachedChoice):
     """The choice of `auto`: `compiled` is the program with the schedule that was chosen, in full.
 
     `top` is how many candidates were to be simulated, and `partitions`, `plans` and `orders` are the candidates that were
@@ -95,7 +93,6 @@ class ScheduleChoice:
     inputs whose statistics were assumed. `cache` holds the simulations.
     """
 
-    compiled: Compiled
     top: int
     partitions: tuple[PartitionTrial, ...] = ()
     plans: tuple[PlanTrial, ...] = ()
@@ -104,24 +101,6 @@ class ScheduleChoice:
     units: int = 0
     ranges: int = 0
     without_data: tuple[str, ...] = ()
-    cache: SimulationCache = field(default_factory=SimulationCache)
-
-    @property
-    def schedule(self) -> Schedule:
-        """The schedule that was chosen, in full."""
-        return self.compiled.schedule
-
-    def run(
-        self,
-        progress: ProgressCallback | None = None,
-        check: bool = True,
-        engine: Engine = "auto",
-        dedup: bool = True,
-        watch: SimulationCallback | None = None,
-        jobs: int | None = None,
-    ) -> Result:
-        """Run the program as `Compiled.run` does, without repeating the simulations that the choice took."""
-        return self.compiled.run(progress, check, engine, dedup, watch, self.cache.exactly(), jobs=jobs)
 
     def to_json(self) -> dict[str, Any]:
         """Return the candidates and the choice as plain values."""
@@ -185,8 +164,7 @@ def choose_schedule(
 
 
 def with_open_orders(source: Source, schedule: Schedule) -> Source:
-    """Return the source without the loop orders in its text, and with a notice of that, if the schedule leaves orders to
-    `auto`."""
+    """Return the source without the loop orders in its text, and with a notice of that, if the schedule leaves orders to `auto`."""
     notice = policy_notice(source.program, schedule.order_policy) if schedule.order_policy == "auto" else ""
     return replace(source, program=source.program.unordered, notices=(*source.notices, notice)) if notice else source
 
@@ -235,7 +213,8 @@ class _ScheduleSearch:
         costs = self._costs()
         trials, programs = self._estimated(costs)
         if not programs:
-            raise next(error for error in (self._error(t.schedule) for t in trials) if error is not None)
+            for trial in trials:
+                compile_source(self.source, trial.schedule, self.machine)  # which raises the error of the first that is refused
         for at, trial in enumerate(trials):
             if self._is_simulated(trial, trials[:at]):
                 try:
@@ -257,8 +236,7 @@ class _ScheduleSearch:
         )
 
     def _is_simulated(self, trial: PartitionTrial, before: Sequence[PartitionTrial]) -> bool:
-        """Return whether a partition is simulated after those `before` it: the `top` best by estimate are, and those of
-        `GRANULARITIES` that are not much slower."""
+        """Return whether a partition is among the `top` best, or one of `GRANULARITIES` that is not much slower than those `before` it."""
         confirmed = [t.confirmed for t in before if t.confirmed is not None]
         if trial.estimate is None or not self.top:
             return False
@@ -281,24 +259,22 @@ class _ScheduleSearch:
         return replace(choice, compiled=compile_source(self.source, schedule, self.machine), plans=trials, cache=self.cache)
 
     def ordered(self, choice: ScheduleChoice) -> ScheduleChoice:
-        """Return the choice with the orders of its regions chosen, unless the program runs faster in the orders that the compiler
-        ranks best."""
+        """Return the choice with orders for its regions, unless the orders that the compiler ranks best are faster."""
         top = self.top if self.sample is None else 0
-        compiled, orders = choose_orders(choice.compiled, top, self.estimator, self.cache, self.engine)
+        estimates = RegionEstimates(self.estimator, self.machine)
+        compiled, orders = OrderSearch(choice.compiled, top, estimates, self.cache, self.engine).choose()
         if not top:
             return replace(choice, compiled=compiled, orders=orders)
         before, after = (
             c.run(self.progress, check=False, engine=self.engine, execute=self.cache) for c in (choice.compiled, compiled)
         )
         if before.cycles < after.cycles:
-            return replace(
-                choice, orders=tuple(replace(t, chosen=t.order in _orders_by_region(choice.compiled)[t.region]) for t in orders)
-            )
+            order_of = {region.name: region.fused.order for region in choice.compiled.regions}
+            return replace(choice, orders=tuple(replace(t, chosen=t.order == order_of[t.region]) for t in orders))
         return replace(choice, compiled=compiled, orders=orders, cache=self.cache)
 
     def _costs(self) -> PartCosts | None:
-        """Return the costs of ranges of the finest units that are few enough. None if even the coarsest units are too many, or if
-        an operator cannot be lowered alone."""
+        """Return the costs of ranges of the finest units that are few enough; None if none are, or an operator cannot be lowered alone."""
         program, tensors = self.source.program, self.source.tensors
         costs = prepare_costs(program, self.settled, self.machine, tensors, self.estimator)
         return costs if costs is not None and costs.refine(MAX_EINSUMS) else None
@@ -332,16 +308,3 @@ class _ScheduleSearch:
             trials.append(replace(trial, regions=len(cut), estimate=cycles))
         trials.sort(key=lambda t: (t.estimate is None, t.estimate or 0.0))
         return trials, programs
-
-    def _error(self, schedule: Schedule) -> FuseFlowError | None:
-        """Return the error by which a schedule is refused; None if it compiles."""
-        try:
-            compile_source(self.source, schedule, self.machine)
-        except FuseFlowError as error:
-            return error
-        return None
-
-
-def _orders_by_region(compiled: Compiled) -> dict[str, tuple[tuple[str, ...], ...]]:
-    """Return for each region a tuple of its one loop order."""
-    return {region.name: (region.fused.order,) for region in compiled.regions}

@@ -9,7 +9,7 @@ from fuseflow.autoscheduler.simulation_cache import SimulationCache
 from fuseflow.compiler import compile_source
 from fuseflow.cut.costs import RegionEstimates
 from fuseflow.errors import FuseFlowError
-from fuseflow.estimate.program import Estimator, TensorKnowledge
+from fuseflow.estimate.program import TensorKnowledge
 from fuseflow.fusion.linear_extensions import LoopOrder
 from fuseflow.lower.program import region_requests
 from fuseflow.lower.public import lower_for
@@ -20,7 +20,6 @@ from fuseflow.lower.views import add_views
 from fuseflow.run.compiled import Compiled
 from fuseflow.run.history import RunHistory
 from fuseflow.samml.auxiliary import auxiliary_tensors
-from fuseflow.schedule import Schedule
 from fuseflow.sim import Engine
 from fuseflow.tensors import Tensor
 
@@ -59,8 +58,8 @@ class OrderSearch:
     engine: Engine
     _chosen: dict[Hashable, tuple[LoopOrder, LoopOrder]] = field(default_factory=dict)
 
-    def choose(self) -> tuple[Schedule, tuple[OrderTrial, ...]]:
-        """Return the schedule with an order for each region that has a choice, and the orders that were considered."""
+    def choose(self) -> tuple[Compiled, tuple[OrderTrial, ...]]:
+        """Return the program with an order for each region that has a choice, and the orders that were considered."""
         compiled, schedule = self.compiled, self.compiled.schedule
         partitioned, _ = lower_for(compiled.source.program, schedule, compiled.machine, compiled.source.tensors)
         state = initial_state(partitioned, compiled.source.tensors)
@@ -77,7 +76,7 @@ class OrderSearch:
             self.estimates.cycles(regions, knowledge)
             if self.top:
                 self._run(regions, memory, history)
-        return replace(schedule, places={}), tuple(trials)
+        return compile_source(compiled.source, replace(schedule, places={}), compiled.machine), tuple(trials)
 
     def _chosen_order(
         self, state: LoweringState, request: RegionRequest, knowledge: TensorKnowledge, memory: Mapping[str, Tensor]
@@ -105,8 +104,7 @@ class OrderSearch:
         knowledge: TensorKnowledge,
         memory: Mapping[str, Tensor],
     ) -> list[OrderTrial]:
-        """Return the considered orders of a region, the cheapest by estimate first, one of them chosen. Empty if there is nothing
-        to choose."""
+        """Return the considered orders of a region, the cheapest by estimate first, one of them chosen; none without a choice."""
         ranked = sorted(
             (c for c in plain.fused.compared if c.cost is not None), key=lambda c: (c.order != plain.fused.order, c.rank)
         )
@@ -134,7 +132,10 @@ class OrderSearch:
                     )
                 except FuseFlowError as error:
                     trials[at] = replace(trial, refused=error.message)
-        best = min(trials, key=trial_rank, default=None)
+        # Simulated orders are best, and refused ones worst.
+        best = min(
+            trials, key=lambda t: (bool(t.refused), t.cycles is None, t.estimate if t.cycles is None else t.cycles), default=None
+        )
         return [replace(trial, chosen=trial is best) for trial in trials]
 
     def _run(self, regions: tuple[CompiledRegion, ...], memory: dict[str, Tensor], history: RunHistory) -> int:
@@ -152,17 +153,3 @@ class OrderSearch:
             memory |= results
             add_views(memory, region.views_after)
         return total
-
-
-def trial_rank(trial: OrderTrial) -> tuple[bool, bool, float]:
-    """Return a key by which trials are sorted. Simulated orders are best, refused ones worst; within each class fewer cycles are
-    better."""
-    return bool(trial.refused), trial.cycles is None, trial.estimate if trial.cycles is None else trial.cycles
-
-
-def choose_orders(
-    compiled: Compiled, top: int, estimator: Estimator, cache: SimulationCache, engine: Engine
-) -> tuple[Compiled, tuple[OrderTrial, ...]]:
-    """Choose the order of every region, and return the program in these orders with the orders that were considered."""
-    schedule, trials = OrderSearch(compiled, top, RegionEstimates(estimator, compiled.machine), cache, engine).choose()
-    return compile_source(compiled.source, schedule, compiled.machine), trials

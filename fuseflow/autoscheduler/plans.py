@@ -104,13 +104,14 @@ class PlanSearch:
     cache: SimulationCache
 
     def choose(self, schedule: Schedule) -> tuple[Schedule, tuple[PlanTrial, ...]]:
-        """Return the schedule with the best plan, and all trials. If trials are simulated, it is never slower than without a
-        plan."""
+        """Return the schedule with the best plan, and all trials. If trials are simulated, no plan is slower than none."""
         base = self._estimated(PlanTrial("", (), replace(schedule, plan=Plan())))
         if base.refused:
             return base.schedule, (replace(base, chosen=True),)
         best, trials = base, [base]
-        for operand in _operands(self.source):
+        # Inputs may be stored in parts if they are sparse matrices with numbers that are factors of products.
+        sparse = [name for name, tensor in self.source.tensors.items() if not tensor.format.all_dense]
+        for operand in [name for name in sparse if _divisible(self.source.program, name)]:
             candidates = self._candidates(operand, best.schedule)
             trials += candidates
             best = min([best, *candidates], key=_expected)
@@ -130,8 +131,7 @@ class PlanSearch:
         return [*whole, *single, *(self._estimated(_divided(operand, forms, schedule, 1)) for forms in pairs.values())]
 
     def _dealt(self, operand: str, schedule: Schedule) -> Schedule | None:
-        """Return a schedule that deals the product with an operand to lanes; None if lanes are dealt already, or if there is
-        nothing to deal."""
+        """Return a schedule that deals the product with an operand to lanes; None if lanes are dealt, or nothing can be."""
         product = products_of(self.source.program, operand)[0]
         rows = [i for i in product.einsum.indices if isinstance(i, str) and i not in product.indices]
         compiled = self._compiled(schedule)
@@ -141,8 +141,7 @@ class PlanSearch:
         return schedule.par(**{f"{region}.{rows[0]}": UNITS})
 
     def _estimated(self, trial: PlanTrial) -> PlanTrial:
-        """Return a trial with its estimate, or with the reason why there is none. Its schedule gets the default weights that its
-        plan lacks."""
+        """Return a trial with its estimate and the weights that its plan lacks, or with the reason why there is none."""
         try:
             compiled = self._compiled(trial.schedule)
             return replace(trial, schedule=compiled.schedule, estimate=compiled.estimate(self.estimator).cycles)
@@ -193,11 +192,6 @@ def _forms(shape: tuple[int, ...]) -> tuple[str, ...]:
 def _divided(operand: str, forms: tuple[str, ...], schedule: Schedule, lanes: int) -> PlanTrial:
     parts = sorted((PlannedPart(Form.parse(form)) for form in forms), key=lambda part: part.form.nm is None)
     return PlanTrial(operand, forms, replace(schedule, plan=Plan((*schedule.plan.operands, (operand, tuple(parts))))), lanes)
-
-
-def _operands(source: Source) -> list[str]:
-    """Return the inputs that a plan may store in parts: sparse matrices with numbers that are factors of products."""
-    return [name for name, tensor in source.tensors.items() if not tensor.format.all_dense and _divisible(source.program, name)]
 
 
 def _divisible(program: Program, name: str) -> bool:

@@ -1,4 +1,4 @@
-"""A cache of simulations, because schedules that are compared share most of their regions."""
+"""A cache of simulations, because schedules that are compared share most of their regions, and choices that keep one."""
 
 from __future__ import annotations
 
@@ -6,7 +6,11 @@ from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, field, replace
 
 from fuseflow.machine.machine import Machine
+from fuseflow.run.compiled import Compiled
+from fuseflow.run.execution import ProgressCallback, SimulationCallback
+from fuseflow.run.result import Result
 from fuseflow.samml.nodes import Graph
+from fuseflow.schedule import Schedule
 from fuseflow.sim import Engine, Simulation, simulate
 from fuseflow.sim.signature import signature
 from fuseflow.tensors import Tensor
@@ -51,3 +55,28 @@ class SimulationCache:
     def exactly(self) -> SimulationCache:
         """Return a cache of the same simulations that reuses one only if all values that its graph reads are equal."""
         return replace(self, exact=True)
+
+
+@dataclass(frozen=True, slots=True)
+class CachedChoice:
+    """A choice of a schedule: the program that was compiled with it, and the simulations that the choice took."""
+
+    compiled: Compiled
+    cache: SimulationCache = field(default_factory=SimulationCache, kw_only=True)
+
+    @property
+    def schedule(self) -> Schedule:
+        """The schedule that was chosen, in full."""
+        return self.compiled.schedule
+
+    def run(
+        self,
+        progress: ProgressCallback | None = None,
+        check: bool = True,
+        engine: Engine = "auto",
+        dedup: bool = True,
+        watch: SimulationCallback | None = None,
+        jobs: int | None = None,
+    ) -> Result:
+        """Run the program as `Compiled.run` does, without repeating the simulations that the choice took in this process."""
+        return self.compiled.run(progress, check, engine, dedup, watch, self.cache.exactly(), jobs=jobs)

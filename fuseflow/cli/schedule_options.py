@@ -12,8 +12,7 @@ import click
 from fuseflow.cli.command import Command
 from fuseflow.cli.common import FILE, with_options
 from fuseflow.cli.completion import names_of_model
-from fuseflow.schedule.entries import KEYWORDS
-from fuseflow.schedule.section import Fused, Named, Names, Section, Word
+from fuseflow.schedule.section import KEYWORDS, Fused, Named, Names, Section, Word
 from fuseflow.schedule.sections import SECTIONS
 
 

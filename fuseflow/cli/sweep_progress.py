@@ -11,8 +11,8 @@ from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeEl
 from fuseflow.cli.common import console
 from fuseflow.sweep.design_space import LabeledPoint
 from fuseflow.sweep.point import Task, TaskOutcome
-from fuseflow.sweep.progress import SweepProgress
 from fuseflow.sweep.sweep import PointCallback as PointReport
+from fuseflow.sweep.sweep import SweepProgress
 
 EVERY = 10.0
 """The seconds between two lines about a sweep if there is no terminal."""

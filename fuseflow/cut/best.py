@@ -26,9 +26,8 @@ from fuseflow.machine.machine import Machine
 from fuseflow.package_digest import package_digest
 from fuseflow.private_store import PrivateStore
 from fuseflow.schedule import Schedule, form_regions
-from fuseflow.schedule.granularities import layerwise_regions
-from fuseflow.schedule.named_regions import has_regions
 from fuseflow.schedule.region_size import RegionDivider
+from fuseflow.schedule.regions import grown_regions, has_regions
 from fuseflow.tensors import Tensor
 
 
@@ -108,7 +107,7 @@ def _has_regions_of_layers(program: Program, schedule: Schedule) -> bool:
         return True
     program = with_associations(program, schedule)
     unknown = [name for name in names_in_sections(schedule) if not is_part(program, schedule, name)]
-    return bool(unknown) and {region.name for region in layerwise_regions(program, ())}.issuperset(unknown)
+    return bool(unknown) and {region.name for region in grown_regions(program, (), layerwise=True)}.issuperset(unknown)
 
 
 def expected_cuts(costs: PartCosts) -> Iterator[Cut]:

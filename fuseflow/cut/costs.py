@@ -21,7 +21,7 @@ from fuseflow.lower.regions import CompiledRegion, lower_region
 from fuseflow.lower.state import LoweringMemo, LoweringState, RegionRequest, initial_state
 from fuseflow.machine.machine import Machine
 from fuseflow.schedule import Region, Schedule
-from fuseflow.schedule.module_paths import module_paths
+from fuseflow.schedule.regions import module_paths
 from fuseflow.tensors import Tensor
 
 LARGEST_REGION = 32

@@ -17,7 +17,7 @@ from fuseflow.einsum.nodes import Reduce, walk
 from fuseflow.einsum.reshapes import eliminate_reshapes
 from fuseflow.lower.partition import PartitionedProgram
 from fuseflow.schedule import Schedule
-from fuseflow.schedule.granularities import layer_labels
+from fuseflow.schedule.regions import layer_labels
 
 UnitRange: TypeAlias = tuple[int, int]
 """A range of units: the number of the first, and the number behind the last."""

@@ -5,9 +5,8 @@ reader sees the old file or the new one, never half of it.
 """
 
 from fuseflow.filesystem.directories import list_files, refuse_foreign_files, replace_directory
-from fuseflow.filesystem.json_text import json_text, parse_json, read_json
-from fuseflow.filesystem.reading import read_bytes, read_text
-from fuseflow.filesystem.replacement import replace_file, write_text
+from fuseflow.filesystem.reading import parse_json, read_bytes, read_json, read_text
+from fuseflow.filesystem.replacement import json_text, replace_file, write_text
 
 __all__ = [
     "json_text",

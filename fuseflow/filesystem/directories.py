@@ -2,20 +2,56 @@
 
 from __future__ import annotations
 
+import ctypes
 import errno
 import json
 import os
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from functools import cache
 from pathlib import Path
+from typing import Any
 
 from fuseflow.errors import FileError
-from fuseflow.filesystem.exchange import ASIDE, exchange
-from fuseflow.filesystem.replacement import real_path
-from fuseflow.filesystem.temporary_names import is_leftover, leftovers, temporary_name
+from fuseflow.filesystem.replacement import is_leftover, leftovers, real_path, temporary_name
 
+ASIDE = ".old"
+"""The end of the name of a directory that is on its way from one name to the other."""
+_EXCHANGE = 2  # RENAME_EXCHANGE of linux/fs.h
+_HERE = -100  # AT_FDCWD: a path is relative to the current directory
+_MISSING = (errno.ENOSYS, errno.EINVAL, errno.ENOTSUP)
+"""The error numbers with which a kernel or file system says that it cannot exchange two files."""
 _HINT = "move it elsewhere, or name a new directory"
+
+
+def exchange(one: Path, other: Path) -> None:
+    """Give two directories each other's name. Raise `OSError` where that fails.
+
+    Linux does it in one step. Where the system or the file system cannot, it takes three: a process that is killed in between leaves no
+    `other`, and its content has the name of `one`, with `.old` behind it.
+    """
+    rename = _renameat2()
+    if rename is not None:
+        if rename(_HERE, os.fsencode(one), _HERE, os.fsencode(other), _EXCHANGE) == 0:
+            return
+        if (number := ctypes.get_errno()) not in _MISSING:
+            raise OSError(number, os.strerror(number), str(one))
+    aside = one.with_name(one.name + ASIDE)
+    other.rename(aside)
+    one.rename(other)
+    aside.rename(one)
+
+
+@cache
+def _renameat2() -> Any:
+    """Return the function of the C library, or None if it has none."""
+    try:
+        function = ctypes.CDLL(None, use_errno=True).renameat2
+    except (AttributeError, OSError, TypeError):
+        return None
+    function.argtypes = (ctypes.c_int, ctypes.c_char_p, ctypes.c_int, ctypes.c_char_p, ctypes.c_uint)
+    return function
 
 
 @contextmanager
@@ -69,8 +105,7 @@ def _free_name(target: Path) -> Path:
 
 
 def remove_leftovers(target: Path, manifest: str) -> None:
-    """Remove the directories beside `target` that killed processes left behind. A directory that was being moved aside gets its
-    name `target` back."""
+    """Remove directories that killed processes left behind. One that was being moved aside gets its name `target` back."""
     for path in leftovers(target):
         if path.name.endswith(ASIDE) and not target.exists():
             path.rename(target)
@@ -79,8 +114,7 @@ def remove_leftovers(target: Path, manifest: str) -> None:
 
 
 def _remove_listed(folder: Path, manifest: str) -> None:
-    """Remove a directory with the files that its manifest lists, and no others. A directory without a manifest is an incomplete
-    result, and is removed as a whole."""
+    """Remove a directory if it has only files that its manifest lists. One without a manifest is an incomplete result."""
     if not (folder / manifest).is_file():
         shutil.rmtree(folder, ignore_errors=True)
         return
@@ -106,10 +140,8 @@ def refuse_foreign_files(path: Path, manifest: str) -> None:
         raise FileError(f"`{path}` is a file, not a directory")
     if not (path / manifest).is_file() and os.listdir(path):
         raise FileError(f"`{path}` is not empty and holds no `{manifest}` of an earlier run", hint="name a new directory")
-    foreign = _foreign_files(path, manifest) and _foreign_files(
-        path, manifest
-    )  # it may be replaced between its files and its manifest
-    if foreign:
+    # It may be replaced after its manifest was read and before its files are listed. So a second look decides.
+    if (foreign := _foreign_files(path, manifest)) and (foreign := _foreign_files(path, manifest)):
         raise FileError(f"`{path}` would be replaced, but its `{foreign[0]}` is not from an earlier run", hint=_HINT)
     if Path.cwd().is_relative_to(real_path(path)):
         raise FileError(f"`{path}` would be replaced, and is where you are", hint="change to another directory")
@@ -117,12 +149,7 @@ def refuse_foreign_files(path: Path, manifest: str) -> None:
 
 def _foreign_files(folder: Path, manifest: str) -> list[str]:
     """Return the files in a directory that its manifest does not list, but for temporary ones of processes that were killed."""
-    listed = _manifest_files(folder / manifest)
+    listed = {manifest}
+    with suppress(OSError, ValueError, KeyError, TypeError, RecursionError):
+        listed |= {*json.loads((folder / manifest).read_text(encoding="utf-8"))["files"]}
     return [name for name in list_files(folder) if name not in listed and not is_leftover(name.rpartition("/")[2])]
-
-
-def _manifest_files(manifest: Path) -> set[str]:
-    try:
-        return {manifest.name, *json.loads(manifest.read_text(encoding="utf-8"))["files"]}
-    except (OSError, ValueError, KeyError, TypeError, RecursionError):
-        return set()

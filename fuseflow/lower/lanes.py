@@ -17,7 +17,7 @@ from fuseflow.samml.lane_writers import LaneWriter
 from fuseflow.samml.nodes import Edge, Graph, WriteValues
 from fuseflow.samml.verify import verify
 from fuseflow.schedule import Schedule
-from fuseflow.schedule.entries import split_fifo, split_lanes
+from fuseflow.schedule.section import split_fifo, split_lanes
 from fuseflow.table import FusionTable
 from fuseflow.tensors import Format
 from fuseflow.transform import LaneGraph, parallelize

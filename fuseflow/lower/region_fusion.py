@@ -31,7 +31,7 @@ from fuseflow.lower.copies import cost_with_copies, public_cost
 from fuseflow.lower.order_costs import OrderCosts
 from fuseflow.lower.state import LoweringMemo, LoweringState, Precedent, RegionRequest
 from fuseflow.schedule import region_size
-from fuseflow.schedule.entries import KEYWORDS
+from fuseflow.schedule.section import KEYWORDS
 from fuseflow.table import build_table, emit
 
 

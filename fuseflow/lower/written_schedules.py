@@ -17,7 +17,7 @@ from fuseflow.fusion import FusedRegion
 from fuseflow.lower.partition import PartitionedProgram, declare_formats, with_associations
 from fuseflow.lower.regions import CompiledRegion
 from fuseflow.schedule import Schedule
-from fuseflow.schedule.named_regions import has_regions
+from fuseflow.schedule.regions import has_regions
 
 
 def with_stated_schedule(program: Program, partitioned: PartitionedProgram, regions: Iterable[CompiledRegion]) -> Program:

@@ -7,7 +7,7 @@ import io
 from collections.abc import Sequence
 from pathlib import Path
 
-from fuseflow.autoscheduler.budget.choice import ParetoPoint
+from fuseflow.autoscheduler.budget.trials import ParetoPoint
 from fuseflow.errors import UsageError
 from fuseflow.filesystem import replace_file
 from fuseflow.requirements import install_command

@@ -8,13 +8,12 @@ from math import inf
 from rich.markup import escape
 from rich.table import Table
 
-from fuseflow.autoscheduler.budget.choice import BudgetChoice, ParetoPoint
-from fuseflow.autoscheduler.budget.trials import Trial
+from fuseflow.autoscheduler.budget.trials import BudgetChoice, ParetoPoint, Trial
 from fuseflow.report.tables import plain_table
 from fuseflow.resources import COMPONENTS
 from fuseflow.resources.budget import amount_text
 from fuseflow.schedule import Schedule
-from fuseflow.schedule.entries import split_fifo, split_lanes
+from fuseflow.schedule.section import split_fifo, split_lanes
 
 MAX_NAME_WIDTH = 60
 """The number of letters that are shown of the names of a schedule's regions."""

@@ -5,11 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 
-from fuseflow.sweep.digests import code_version
-from fuseflow.sweep.point import Mode
-from fuseflow.sweep.progress import MODE_WORDS, SweepProgress, duration
+from fuseflow.sweep.point import Mode, code_version
 from fuseflow.sweep.store import ResultRow
-from fuseflow.sweep.sweep import Sweep
+from fuseflow.sweep.sweep import MODE_WORDS, Sweep, SweepProgress, duration
 
 
 def count_progress(sweep: Sweep) -> SweepProgress:

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Annotated, Any
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError, create_model, model_validator
 
-from fuseflow.errors import FuseFlowError, ScheduleError, Span
+from fuseflow.errors import ScheduleError, Span
 from fuseflow.schedule.section import Named, Section
 from fuseflow.schedule.sections import SECTIONS
 from fuseflow.yaml_text import KeyPath, YamlText, read_yaml
@@ -54,15 +52,6 @@ class ScheduleDocument:
     text: YamlText
     base: KeyPath = ()
 
-    @contextmanager
-    def blame(self, *path: str) -> Iterator[None]:
-        """Set the location of the entry `path` in errors that are raised inside of the context."""
-        try:
-            yield
-        except FuseFlowError as error:
-            error.span = error.span or self.place(*path)
-            raise
-
     def place(self, *path: int | str) -> Span:
         """Return the location of the entry `path`, or of the innermost entry on it that exists."""
         return self.text.place(*self.base, *path)
@@ -75,8 +64,7 @@ def read_schedule(text: str, file: str) -> ScheduleDocument:
 
 
 def read_document(content: Any, text: YamlText, base: KeyPath = ()) -> ScheduleDocument:
-    """Return the sections in the entry `base` of a text, whose content is `content`. Raises `ScheduleError` with the location of
-    a mistake."""
+    """Return the sections in the entry `base` of a text. Raises `ScheduleError` with the location of a mistake."""
     try:
         return ScheduleDocument(Sections.model_validate(content), text, base)
     except ValidationError as error:

@@ -105,11 +105,7 @@ class Partition:
 
     def detour(self, einsum: Einsum, region: RegionDraft) -> str:
         """Return the operand of `einsum` from outside that needs a result of the region, which is why it may not join."""
-        for name in einsum.operands:
-            home = self._home.get(name, region)
-            if home.before & region.bit:
-                return name
-        raise ValueError(f"{einsum.name} may join {region.label}")
+        return next(name for name in einsum.operands if self._home.get(name, region).before & region.bit)
 
     def regions(self, divide: Callable[[Sequence[str]], list[list[str]]] = lambda einsums: [list(einsums)]) -> tuple[Region, ...]:
         """Return the regions in an order in which they can run, as near to program order as that allows, with unique names.

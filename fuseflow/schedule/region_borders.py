@@ -8,10 +8,8 @@ import networkx as nx
 
 from fuseflow.einsum.nodes import Program
 from fuseflow.einsum.reshapes import eliminate_reshapes
-from fuseflow.schedule.granularities import layer_labels, undivided_regions
-from fuseflow.schedule.module_paths import reshape_einsums
-from fuseflow.schedule.named_regions import find_members, has_regions
 from fuseflow.schedule.partition import Region
+from fuseflow.schedule.regions import find_members, grown_regions, has_regions, layer_labels, reshape_einsums
 from fuseflow.schedule.schedule import Schedule
 
 
@@ -77,7 +75,7 @@ def why_cut(
             return f"regions `{homes[0]}` and `{homes[1]}` of {named_in} meet here"
     if labels and labels[producer] != labels[consumer]:
         return f"`layerwise` ends a region where a layer ends: `{labels[producer]}`, then `{labels[consumer]}`"
-    if any({producer, consumer} <= set(r.einsums) for r in undivided_regions(program, bool(labels), kept)):
+    if any({producer, consumer} <= set(r.einsums) for r in grown_regions(program, kept, layerwise=bool(labels), divided=False)):
         orders = ", or loop orders that contradict each other" if any(e.order for e in program.einsums) else ""
         return f"one region would have too many loops of reductions, or repeat too much{orders}, so it is divided"
     return detour(program, regions, producer, consumer) or f"`{consumer}` had joined a region of another operand"

@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import accumulate
 
 from fuseflow.einsum.nodes import Program, Reduce, walk
 
@@ -73,8 +74,4 @@ class RegionDivider:
             if last_reader.get(name, n) > n:
                 changes[n + 1] += 1
                 changes[last_reader[name] + 1] -= 1
-        crossing, live = list[int](), 0
-        for change in changes:
-            live += change
-            crossing.append(live)
-        return crossing
+        return list(accumulate(changes))

@@ -11,8 +11,7 @@ from fuseflow.errors import ScheduleError, Span
 from fuseflow.filesystem import read_text
 from fuseflow.plan.plan import Plan, PlanReader
 from fuseflow.schedule import file as yaml
-from fuseflow.schedule.entries import KEYWORDS, Entries
-from fuseflow.schedule.section import Names
+from fuseflow.schedule.section import KEYWORDS, Entries, Names
 from fuseflow.schedule.sections import BY_FIELD, BY_KEY, SECTIONS
 from fuseflow.tensors.blocks import Block
 from fuseflow.yaml_text import write_yaml
@@ -276,7 +275,7 @@ class Schedule:
             contents["plan"] = Plan.from_rows(PlanReader(document.text, (*document.base, "plan")), contents["plan"])
         for section in SECTIONS:
             for path, more in section.pieces(contents[section.key]):
-                with document.blame(section.key, *path):
+                with document.text.blame(*document.base, section.key, *path):
                     schedule = schedule._with(section.key, more)
         if contents["fuse"] is None:
             schedule = schedule.fuse(*contents["regions"])

@@ -8,10 +8,57 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 from fuseflow.errors import ScheduleError, UsageError, did_you_mean
-from fuseflow.schedule.entries import Entries, check_name, parse_assignments
+
+T = TypeVar("T")
+KEYWORDS = ("none", "layerwise", "full", "best", "auto")
+"""The names that say what is fused in the whole model; no region can have such a name."""
+Entries = tuple[tuple[str, T], ...]
+"""The entries of a section of a schedule: names with values, sorted by name."""
+
+
+def check_name(section: str, name: str) -> None:
+    """Raise `ScheduleError` for a text that is not a name, in the section `section`."""
+    if not name or re.search(r"[\s,=]", name):
+        hint = "give several names by repeating the flag" if "," in name else ""
+        raise ScheduleError(f"{section} `{name}`: not a name", hint=hint)
+
+
+def split_lanes(name: str) -> tuple[str, str, str]:
+    """Return the region, the stage and the index that a name in the section `par` means. A part that the name lacks is empty.
+
+    >>> split_lanes("layer1/T1.i"), split_lanes("layer1.i"), split_lanes("i")
+    (('layer1', 'T1', 'i'), ('layer1', '', 'i'), ('', '', 'i'))
+    """
+    place, _, index = name.rpartition(".")
+    region, _, stage = place.partition("/")
+    return region, stage, index
+
+
+def split_fifo(name: str) -> tuple[str, str]:
+    """Return the region and the FIFO that a name in the section `depth` means. For a whole region the second is empty.
+
+    >>> split_fifo("layer1/sub/k0.1"), split_fifo("layer1")
+    (('layer1', 'sub/k0.1'), ('layer1', ''))
+    """
+    region, _, fifo = name.partition("/")
+    return region, fifo
+
+
+def parse_assignments(flag: str, texts: Iterable[str], example: str, otherwise: str = "") -> dict[str, str]:
+    """Return the texts `NAME=VALUE` of a flag as a dictionary. Raises `UsageError` for another form, and for two values of one
+    name. The message shows an `example`, and `otherwise` adds another form of the flag."""
+    values: dict[str, str] = {}
+    for text in texts:
+        name, equals, value = (part.strip() for part in text.partition("="))
+        if not (name and equals and value):
+            raise UsageError(f"cannot read `{flag} {text}`", hint=f"write `{flag} {example}`" + ("" if equals else otherwise))
+        if values.setdefault(name, value) != value:
+            raise UsageError(f"`{flag}` gives `{name}` twice: {values[name]} and {value}")
+    return values
+
 
 Completion = Literal["", "parts", "tensors", "indices"]
 """Which names of a model a shell completes in a flag; parts are modules and Einsums."""
@@ -141,13 +188,14 @@ class Fused(Names):
 class Named(Section):
     """A section that has a value for each of some names; a later one replaces the values of equal names.
 
-    `of` is the type of a value in a file. `phrase` comes before a name in messages, and `example` shows its flag there.
+    Its field of `Schedule` is the key with an s, if `field` does not say another. `of` is the type of a value in a file. `phrase`
+    comes before a name in messages (without it, the key and `of`), and `example` shows its flag there.
     `check_entry` returns the value of a name in canonical form, `parse_entry` the value of one flag, and `number` says which
     numbers both may be. The flag may also be one of the words of a `policy`, which is for all else, and `otherwise` says so in
     messages. With `patterns`, names that are patterns come first and keep their order, since the last one counts.
     """
 
-    phrase: str
+    phrase: str = ""
     example: str = ""
     check_entry: Callable[[str, Any], Any] = lambda _name, value: value
     parse_entry: Callable[[str, str], Any] = lambda _flag, text: text
@@ -156,14 +204,22 @@ class Named(Section):
     otherwise: str = ""
     patterns: bool = False
 
+    @property
+    def attribute(self) -> str:
+        return self.field or f"{self.key}s"
+
+    @property
+    def _before_name(self) -> str:
+        return self.phrase or f"{self.key} of"
+
     def checked(self, value: Entries[Any]) -> Entries[Any]:
         if not value:
             return ()
         names = [name for name, _ in value]
         for name in names:
-            check_name(self.phrase, name)
+            check_name(self._before_name, name)
             if names.count(name) > 1:
-                raise ScheduleError(f"{self.phrase} `{name}` is given twice")
+                raise ScheduleError(f"{self._before_name} `{name}` is given twice")
         entries = sorted((name, self._checked_entry(name, each)) for name, each in value)
         if not self.patterns:
             return tuple(entries)
@@ -174,7 +230,7 @@ class Named(Section):
     def _checked_entry(self, name: str, value: Any) -> Any:
         value = self.check_entry(name, value)
         if self.number is not None and not self.number.allows(value):
-            raise ScheduleError(f"{self.phrase} `{name}`: {value} is not {self.number.what}", hint=self.number.hint)
+            raise ScheduleError(f"{self._before_name} `{name}`: {value} is not {self.number.what}", hint=self.number.hint)
         return value
 
     def read(self, given: Sequence[str]) -> dict[str, Any]:

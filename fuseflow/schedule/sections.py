@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from fuseflow.byte_sizes import BYTES_HINT, byte_text, parse_bytes
 from fuseflow.errors import FuseFlowError, ScheduleError, UsageError
-from fuseflow.schedule.entries import KEYWORDS, check_name, split_fifo, split_lanes
-from fuseflow.schedule.section import Fused, Named, Names, Number, Section, Word
+from fuseflow.schedule.section import KEYWORDS, Fused, Named, Names, Number, Section, Word, check_name, split_fifo, split_lanes
 
 if TYPE_CHECKING:
     from fuseflow.plan.plan import Plan
@@ -22,8 +21,7 @@ if TYPE_CHECKING:
 
 
 def fuse_names(names: tuple[str, ...]) -> tuple[str, ...]:
-    """Return the names in the section `fuse` in canonical form. Raises `ScheduleError` for a keyword together with other
-    names."""
+    """Return the names in `fuse` in canonical form. Raises `ScheduleError` for a keyword together with other names."""
     keywords = [k for k in KEYWORDS if k in names]
     if keywords == ["none"]:  # everything that is not named is left alone anyway
         return tuple(name for name in names if name != "none") or names
@@ -34,9 +32,7 @@ def fuse_names(names: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def member_names(name: str, members: Sequence[str]) -> tuple[str, ...]:
-    """Return the members of a region in canonical form. Raises `ScheduleError` for a name that no region can have, and for a region without
-    members.
-    """
+    """Return the members of a region in canonical form. Raises `ScheduleError` for names that cannot be, and for no members."""
     if name in KEYWORDS:
         raise ScheduleError(f"a region cannot be called `{name}`, which says what is fused in the whole model")
     if not re.fullmatch(r"\w[\w.-]*", name):
@@ -49,8 +45,7 @@ def member_names(name: str, members: Sequence[str]) -> tuple[str, ...]:
 
 
 def loop_order(target: str, indices: Sequence[str]) -> tuple[str, ...]:
-    """Return a loop order without spaces around its indices. Raises `ScheduleError` for an index that is not a name, or that is
-    in it twice."""
+    """Return a loop order without spaces. Raises `ScheduleError` for an index that is not a name, or is in it twice."""
     words = tuple(word.strip() for word in indices)
     for word in words:
         if not word.isidentifier():
@@ -152,8 +147,7 @@ def chain_text(result: str, text: str) -> str:
 
 
 def buffer_size(tensor: str, size: int | str) -> int:
-    """Return the bytes of a reuse buffer. Raises `ScheduleError` for a value that is not a number of bytes, and for one below
-    1."""
+    """Return the bytes of a reuse buffer. Raises `ScheduleError` for a value that is not a number of bytes, or below 1."""
     if isinstance(size, bool) or not isinstance(size, int | str):
         raise ScheduleError(f"buffer of `{tensor}`: {size} is no number of bytes", hint=BYTES_HINT)
     try:
@@ -184,12 +178,10 @@ SECTIONS: tuple[Section, ...] = (
         completion="parts",
         help="none, layerwise, full, best (the default), auto, or a module or Einsum; repeatable.",
     ),
-    Named(key="regions", of=list[str], phrase="region", check_entry=member_names, write=list),
+    Named(key="regions", field="regions", of=list[str], phrase="region", check_entry=member_names, write=list),
     Named(
         key="order",
-        field="orders",
         of=list[str],
-        phrase="order of",
         check_entry=loop_order,
         parse_entry=lambda _flag, text: text.split(","),
         write=list,
@@ -203,8 +195,6 @@ SECTIONS: tuple[Section, ...] = (
     _ORDER_POLICY,
     Named(
         key="format",
-        field="formats",
-        phrase="format of",
         check_entry=format_text,
         patterns=True,
         example="adj=csr",
@@ -214,9 +204,7 @@ SECTIONS: tuple[Section, ...] = (
     ),
     Named(
         key="block",
-        field="blocks",
         of=list[int],
-        phrase="block of",
         check_entry=block_sizes,
         parse_entry=block_text,
         write=list,
@@ -227,9 +215,7 @@ SECTIONS: tuple[Section, ...] = (
     ),
     Named(
         key="split",
-        field="splits",
         of=int,
-        phrase="split of",
         check_entry=split_size,
         number=Number("a size of parts", least=2),
         example="T.i=16",
@@ -258,9 +244,7 @@ SECTIONS: tuple[Section, ...] = (
     ),
     Named(
         key="depth",
-        field="depths",
         of=int,
-        phrase="depth of",
         check_entry=fifo_depth,
         number=Number("a number of slots"),
         policy=_DEPTH_POLICY,
@@ -281,9 +265,7 @@ SECTIONS: tuple[Section, ...] = (
     ),
     Named(
         key="buffer",
-        field="buffers",
         of=int | str,
-        phrase="buffer of",
         check_entry=buffer_size,
         write=byte_text,
         example="W1=64KB",
@@ -293,9 +275,7 @@ SECTIONS: tuple[Section, ...] = (
     ),
     Named(
         key="preload",
-        field="preloads",
         of=int,
-        phrase="preload of",
         number=Number("a number of ports", most=1024),
         example="W1=8",
         metavar="TENSOR=8",

@@ -6,7 +6,8 @@ between. So they stay together even where nothing is fused.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from heapq import heappop, heappush
 
@@ -84,27 +85,23 @@ def _groups(program: Program) -> tuple[tuple[str, ...], ...]:
 
 @dataclass(frozen=True, slots=True)
 class _DerivedTensor:
-    """A tensor that is computed from the root: for each of its dimensions the dimension of the root that it runs along, and
-    whether a reduction is between them."""
+    """A tensor that is made from the root: the dimensions of the root along which its own run, and whether a reduction is between."""
 
     dimensions: tuple[int, ...]
     reduced: bool
 
 
-def _reconvergences(program: Program) -> list[tuple[str, set[str]]]:
-    """Return every tensor from which a group starts, with the Einsums of the group, in program order."""
-    groups_by_root = []
+def _reconvergences(program: Program) -> Iterator[tuple[str, set[str]]]:
+    """Yield every tensor from which a group starts, with the Einsums of the group, in program order."""
     roots = {t.name: len(t.shape) for t in program.inputs} | {e.name: len(e.indices) for e in program.einsums}
-    readers: dict[str, list[int]] = {}
+    readers = defaultdict[str, list[int]](list)
     for position, einsum in enumerate(program.einsums):
         for name in einsum.operands:
-            readers.setdefault(name, []).append(position)
+            readers[name].append(position)
     facts = [_EinsumFacts.of(einsum) for einsum in program.einsums]
     for root, rank in roots.items():
-        members = _reconverging(program, root, rank, readers, facts)
-        if members:
-            groups_by_root.append((root, members - {root}))
-    return groups_by_root
+        if members := _reconverging(program, root, rank, readers, facts):
+            yield root, members - {root}
 
 
 def _reconverging(
@@ -199,8 +196,7 @@ def _between(name: str, derived: Mapping[str, _DerivedTensor], defined: Mapping[
 
 
 def _link(root: str, groups: list[set[str]], defined: Mapping[str, Einsum]) -> set[str]:
-    """Return `root` and the unary pointwise Einsums back from it to the nearest group, with that group's result; empty if there
-    is none."""
+    """Return `root` and the unary Einsums back from it to the result of the nearest group; empty if there is none."""
     chain = {root}
     name = root
     while not any(name in group for group in groups):

@@ -16,12 +16,12 @@ from typing import Any
 from distributed import Client, KilledWorker, WorkerPlugin, as_completed, get_worker
 
 from fuseflow.errors import FuseFlowError, SweepError
-from fuseflow.sweep.digests import code_version
-from fuseflow.sweep.point import Point, Task, TaskOutcome
+from fuseflow.sweep.point import Point, Task, TaskOutcome, code_version
 from fuseflow.sweep.pool import Pool
 
 PLUGIN = "fuseflow"
 """The name of the plugin on the workers."""
+_HINT = "give the address that `dask scheduler` prints, as in `--scheduler tcp://host:8786`"
 MAX_SUBMITTED = 1000
 """The most tasks that the scheduler has at a time."""
 
@@ -73,8 +73,7 @@ class DaskRunner:
         try:
             self.client = Client(address, timeout=timeout, set_as_default=False)
         except (OSError, ValueError, TimeoutError) as error:
-            hint = "give the address that `dask scheduler` prints, as in `--scheduler tcp://host:8786`"
-            raise SweepError(f"no Dask scheduler answers at `{address}`: {error}", hint=hint) from error
+            raise SweepError(f"no Dask scheduler answers at `{address}`: {error}", hint=_HINT) from error
         try:
             self.client.register_plugin(ProcessPlugin(), name=PLUGIN)
         except Exception as error:
@@ -117,17 +116,16 @@ class DaskRunner:
 
 def _require_address(address: str, timeout: float) -> None:
     """Raise `SweepError` if nothing can be reached at an address. (Dask tries again and again, and stays in its own threads after that.)"""
-    hint = "give the address that `dask scheduler` prints, as in `--scheduler tcp://host:8786`"
     scheme, separator, rest = address.rpartition("://")
     host, colon, port = rest.rpartition(":")
     if not colon or not host or not port.isdigit() or int(port) > 65535:
-        raise SweepError(f"`{address}` is no address of a Dask scheduler", hint=hint)
+        raise SweepError(f"`{address}` is no address of a Dask scheduler", hint=_HINT)
     if separator and scheme not in ("tcp", "tls"):
         return
     try:
         socket.create_connection((host.strip("[]"), int(port)), min(timeout, 5)).close()
     except OSError as error:
-        raise SweepError(f"no Dask scheduler answers at `{address}`: {error.strerror or error}", hint=hint) from error
+        raise SweepError(f"no Dask scheduler answers at `{address}`: {error.strerror or error}", hint=_HINT) from error
 
 
 def _outcome(task: Task, future: Any) -> TaskOutcome:

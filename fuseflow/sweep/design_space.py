@@ -1,4 +1,4 @@
-"""A design space: every model with its data, on every machine, under every schedule, as labeled points."""
+"""A sweep file in YAML, and the points of its design space: every model with its data, on every machine, under every schedule."""
 
 from __future__ import annotations
 
@@ -6,19 +6,183 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
-from fuseflow.errors import SweepError
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+
+from fuseflow.errors import FuseFlowError, SweepError, did_you_mean
+from fuseflow.filesystem import read_text
 from fuseflow.frontend.data import FILE_READERS, require_known
 from fuseflow.frontend.datasets.spec_options import names_file, split_spec
 from fuseflow.frontend.factory import Factory
 from fuseflow.machine.files import load_machine, with_settings
+from fuseflow.sampling.sample import parse_sample
 from fuseflow.schedule import Schedule
-from fuseflow.schedule.file import read_document
-from fuseflow.sweep.digests import content_digest
-from fuseflow.sweep.file import SweepFile, label
-from fuseflow.sweep.point import Point, Scalar
-from fuseflow.yaml_text import YamlText
+from fuseflow.schedule.file import Sections, read_document
+from fuseflow.sweep.point import Point, Scalar, content_digest
+from fuseflow.yaml_text import YamlText, read_yaml
+
+OBJECTIVES = ("cycles", "bytes", "flops")
+"""The values by which points are compared."""
+MODES = ("estimate", "sample", "simulate", "prune")
+"""The ways to measure points. `sample` samples them, and `prune` estimates all of them and simulates the points with the best estimates."""
+
+
+ScheduleSections = Mapping[str, Any]
+"""The sections of a schedule (`schedule.file.Sections`), or some of them."""
+
+
+def _as_list(value: Any) -> Any:
+    """Return a list as it is, and any other value as a list of one."""
+    return value if isinstance(value, list) else [value]
+
+
+OneOrMany = BeforeValidator(_as_list)
+NonEmptyNames = Annotated[list[Annotated[str, Field(min_length=1)]], OneOrMany, Field(min_length=1)]
+Seed = Annotated[int, Field(ge=0, lt=2**32)]
+
+
+class SweepContent(BaseModel):
+    """The content of a sweep file, as it is written."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    model: NonEmptyNames
+    data: NonEmptyNames | None = None
+    data_dir: str | None = None
+    tensors: NonEmptyNames | None = None
+    options: Annotated[list[dict[str, Scalar]], OneOrMany, Field(min_length=1)] = [{}]
+    seed: Annotated[list[Seed], OneOrMany, Field(min_length=1)] = [0]
+    sparsity: Annotated[list[str | dict[str, str]], OneOrMany, Field(min_length=1)] = [{}]
+    propagate: Annotated[list[bool], OneOrMany, Field(min_length=1)] = [False]
+    machine: NonEmptyNames = ["rda"]
+    set: Annotated[list[dict[str, Scalar]], OneOrMany, Field(min_length=1)] = [{}]
+    schedules: Annotated[list[str | dict[str, Any]], Field(min_length=1)] = [{}]
+    vary: dict[str, Annotated[list[Any], Field(min_length=1)]] = {}
+    mode: str = "estimate"
+    top: Annotated[int, Field(ge=1)] = 10
+    objective: str = "cycles"
+    limit: Annotated[float, Field(gt=0)] | None = None
+    check: bool = True
+    sample: Annotated[str, Field(min_length=1)] = "error=1%"
+
+
+@dataclass(frozen=True, slots=True)
+class SweepFile:
+    """A sweep file that was read.
+
+    `schedules` and `vary` hold sections of schedules by the label that tables show for them.
+    """
+
+    path: Path
+    content: SweepContent
+    text: YamlText
+    schedules: Mapping[str, ScheduleSections]
+    vary: Mapping[str, Mapping[str, ScheduleSections]]
+
+    @property
+    def folder(self) -> Path:
+        """The folder of the file, to which its paths are relative."""
+        return self.path.absolute().parent
+
+
+def read_sweep(path: Path) -> SweepFile:
+    """Read a sweep file. Raises a `FuseFlowError` with the line and column of an error in it."""
+    text = read_yaml(read_text(path, "the sweep"), str(path), SweepError)
+    try:
+        content = SweepContent.model_validate({} if text.content is None else text.content)
+    except ValidationError as error:
+        raise text.explain(error, SweepContent.model_fields, "a sweep file", SweepError) from error
+    _check_choice(text, "mode", content.mode, MODES)
+    _check_choice(text, "objective", content.objective, OBJECTIVES)
+    if "top" in content.model_fields_set and content.mode != "prune":
+        raise SweepError("`top` is for `mode: prune`", hint="leave it out", span=text.place("top"))
+    if "sample" in content.model_fields_set and content.mode != "sample":
+        raise SweepError("`sample` is for `mode: sample`", hint="leave it out", span=text.place("sample"))
+    with text.blame("sample"):
+        parse_sample(content.sample)
+    schedules = _schedules(text, content, path.absolute().parent)
+    return SweepFile(path, content, text, schedules, _axes(text, content, schedules))
+
+
+def _check_choice(text: YamlText, key: str, value: str, among: tuple[str, ...]) -> None:
+    if value not in among:
+        raise SweepError(f"`{key}: {value}` is none of {', '.join(among)}", hint=did_you_mean(value, among), span=text.place(key))
+
+
+def _schedules(text: YamlText, content: SweepContent, folder: Path) -> dict[str, ScheduleSections]:
+    sections_by_name: dict[str, ScheduleSections] = {}
+    for n, entry in enumerate(content.schedules):
+        at = ("schedules", n)
+        if isinstance(entry, str):
+            path = folder / entry
+            inside = read_yaml(read_text(path, "the schedule"), str(path), SweepError)
+            name, sections = path.stem, _sections({} if inside.content is None else inside.content, inside)
+        else:
+            sections_label = " ".join(f"{key}:{label(value)}" for key, value in entry.items()) or "default"
+            name = entry.get("name", sections_label)
+            sections = _sections({key: value for key, value in entry.items() if key != "name"}, text, at)
+        if not isinstance(name, str) or name in sections_by_name:
+            problem = f"two schedules are called `{name}`" if isinstance(name, str) else f"`name: {name}` is no name"
+            raise SweepError(problem, hint="give each a `name` of its own", span=text.place(*at))
+        sections_by_name[name] = sections
+    return sections_by_name
+
+
+def _sections(content: Any, text: YamlText, at: tuple[int | str, ...] = ()) -> ScheduleSections:
+    """Return the sections of the schedule at the path `at` of a text, in a form that can be merged. Raises an error with its place."""
+    parsed = read_document(content, text, at)
+    Schedule.from_document(parsed)
+    return parsed.sections.model_dump(exclude_unset=True)
+
+
+def _axes(
+    text: YamlText, content: SweepContent, schedules: Mapping[str, ScheduleSections]
+) -> dict[str, dict[str, ScheduleSections]]:
+    axes: dict[str, dict[str, ScheduleSections]] = {}
+    for key, values in content.vary.items():
+        if key not in Sections.model_fields:
+            hint = did_you_mean(key, Sections.model_fields)
+            if key in SweepContent.model_fields:
+                hint = f"`{key}` stands beside `vary`, and may be a list there"
+            raise SweepError(f"a schedule has no `{key}` to vary", hint=hint, span=text.place("vary", key))
+        axes[key] = {}
+        for n, value in enumerate(values):
+            try:
+                sections = _sections({key: value}, YamlText(value, text.file, None))
+            except FuseFlowError as error:
+                error.span = text.place("vary", key, n)
+                raise
+            _check_conflict(text, key, sections, schedules)
+            axes[key].setdefault(label(value), sections)
+    return axes
+
+
+def _check_conflict(text: YamlText, key: str, sections: ScheduleSections, schedules: Mapping[str, ScheduleSections]) -> None:
+    """Raise `SweepError` if a value on the axis `key`, with these `sections`, would replace a section of one of the schedules."""
+    for name, base in schedules.items():
+        for section, value in sections.items():
+            stated = base.get(section)
+            both = set(stated) & set(value) if isinstance(stated, dict) and isinstance(value, dict) else stated is not None
+            if both:
+                names = f" of {', '.join(f'`{k}`' for k in sorted(both))}" if isinstance(both, set) else ""
+                problem = f"the schedule `{name}` says `{section}`{names}, which varies"
+                raise SweepError(problem, hint="say it in one of them", span=text.place("vary", key))
+
+
+def label(value: Any) -> str:
+    """Return a value as tables and `--where` show it.
+
+    >>> label({"i": 4, "k": 2}), label(["layer1", "layer2"]), label({}), label({"layer1": ["i", "k"]})
+    ('i=4,k=2', 'layer1,layer2', '-', 'layer1=i,k')
+    """
+    if isinstance(value, Mapping):
+        return ",".join(f"{key}={label(inner)}" for key, inner in value.items()) or "-"
+    if isinstance(value, list | tuple):
+        return ",".join(map(label, value)) or "-"
+    if isinstance(value, bool):
+        return str(value).lower()
+    return "-" if value is None else ",".join(part.strip() for part in str(value).split(","))
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +214,7 @@ class DesignSpace:
 
 
 def schedules(
-    base: Mapping[str, Any], vary: Mapping[str, Mapping[str, Mapping[str, Any]]]
+    base: ScheduleSections, vary: Mapping[str, Mapping[str, ScheduleSections]]
 ) -> Iterator[tuple[dict[str, str], Schedule]]:
     """Yield a schedule for every combination of the values that vary, with its labels.
 
@@ -66,9 +230,8 @@ def schedules(
         yield labels, Schedule.from_document(read_document(sections, YamlText(sections, "<schedule>", None)))
 
 
-def _merge_sections(sections: Mapping[str, Any], more: Mapping[str, Any]) -> dict[str, Any]:
-    """Return sections of a schedule with the sections of `more` added. A mapping in both is merged; any other value of `more`
-    replaces the old one."""
+def _merge_sections(sections: ScheduleSections, more: ScheduleSections) -> dict[str, Any]:
+    """Return sections of a schedule with `more`: a mapping in both is merged, and any other value of `more` replaces the old one."""
     merged = dict(sections)
     for key, value in more.items():
         merged[key] = {**merged[key], **value} if isinstance(value, dict) and isinstance(merged.get(key), dict) else value
@@ -80,7 +243,7 @@ def build_space(file: SweepFile) -> DesignSpace:
     machines, sources = list(_machines(file)), list(_sources(file))
     labeled_schedules: list[tuple[dict[str, str], str]] = []
     for name, base in file.schedules.items():
-        with file.blame("schedules"):
+        with file.text.blame("schedules"):
             labeled_schedules += [
                 ({"schedule": name} | labels, schedule.to_yaml()) for labels, schedule in schedules(base, file.vary)
             ]
@@ -99,10 +262,10 @@ def _machines(file: SweepFile) -> Iterator[tuple[dict[str, str], dict[str, Any]]
     """Yield every machine with every change of its settings, as labels and as all its settings."""
     for n, name in enumerate(file.content.machine):
         path = file.folder / name
-        with file.blame("machine", n):
+        with file.text.blame("machine", n):
             machine = load_machine(path if path.is_file() else name)
         for k, settings in enumerate(file.content.set):
-            with file.blame("set", k, *settings):
+            with file.text.blame("set", k, *settings):
                 changed = with_settings(machine, settings)
             yield {"machine": Path(name).stem, "set": label(settings)}, changed.model_dump()
 
@@ -113,6 +276,7 @@ def _sources(file: SweepFile) -> Iterator[tuple[dict[str, str], dict[str, Any]]]
     data_names: list[str | None] = [*settings.data] if settings.data else [None]
     tensor_files: list[str | None] = [*settings.tensors] if settings.tensors else [None]
     sparsities = [_sparsity(file, n) for n in range(len(settings.sparsity))]
+    stems = [_stem(model) for model in settings.model]
     for n, model in enumerate(settings.model):
         for options, seed, (sparsity_label, sparsity), propagate, data, tensors in product(
             settings.options, settings.seed, sparsities, settings.propagate, data_names, tensor_files
@@ -127,11 +291,11 @@ def _sources(file: SweepFile) -> Iterator[tuple[dict[str, str], dict[str, Any]]]
             key = (model, tensors, data)
             if key not in digests:
                 files = [None if p is None else Path(p) for p in paths.values()]
-                with file.blame("model", n):
+                with file.text.blame("model", n):
                     digests[key] = content_digest(files[0], files[1], asked, files[2])  # type: ignore[arg-type]
             data_label = data or (Path(tensors).stem if tensors else "default")
             labels = {
-                "model": _model_label(model, settings.model),
+                "model": stems[n] if stems.count(stems[n]) == 1 else model,  # with its folder if another one has its name
                 "data": data_label,
                 "options": label(options),
                 "seed": str(seed),
@@ -150,19 +314,13 @@ def _sparsity(file: SweepFile, n: int) -> tuple[str, str]:
         return "dense", ""
     from fuseflow.sparsity.spec import SparseSpec, parse_sparsify, read_spec  # sweeps of dense models do without
 
-    with file.blame("sparsity", n):
+    with file.text.blame("sparsity", n):
         if isinstance(entry, str) and "=" not in entry:
             files = [Path(other) for other in file.content.sparsity if isinstance(other, str) and "=" not in other]
             unique = [path.stem for path in files].count(Path(entry).stem) == 1
             return Path(entry).stem if unique else entry, read_spec(file.folder / entry).to_yaml()
         texts = [entry] if isinstance(entry, str) else [f"{pattern}={rule}" for pattern, rule in entry.items()]
         return " ".join(texts), sum((parse_sparsify(text) for text in texts), SparseSpec()).to_yaml()
-
-
-def _model_label(model: str, among: Sequence[str]) -> str:
-    """Return the name of a model without its folder, or with it if another one of `among` has the same name."""
-    stem = _stem(model)
-    return stem if [_stem(other) for other in among].count(stem) == 1 else model
 
 
 def _stem(model: str) -> str:
@@ -198,7 +356,7 @@ def _check_settings(
         hint = f"name data that are read from files: {', '.join(FILE_READERS)}"
         raise SweepError("`data_dir`: none of the data reads files", hint=hint, span=file.text.place("data_dir"))
     if data:
-        with file.blame("data"):
+        with file.text.blame("data"):
             require_known(split_spec(_located(file, data))[0])
     if tensors is None and not is_python and file.content.mode != "estimate":
         raise SweepError(f"`{model}` has no data to simulate", hint="add `tensors: FILE.yaml`", span=file.text.place("mode"))

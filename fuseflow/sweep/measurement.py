@@ -7,7 +7,7 @@ from collections import OrderedDict
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, assert_never
+from typing import Any
 
 from fuseflow.autoscheduler.autoscheduler import choose_schedule
 from fuseflow.autoscheduler.defaults import DEFAULT_TOP
@@ -28,9 +28,6 @@ from fuseflow.sampling.sample import Sample, parse_sample
 from fuseflow.schedule import Schedule
 from fuseflow.sim import simulate
 from fuseflow.sweep.point import Mode, Point
-
-if TYPE_CHECKING:
-    from fuseflow.sparsity.spec import SparseSpec
 
 KEPT_SOURCES = 2
 """How many traced models a process keeps. Neighbouring points of a sweep share one, and large data must not pile up."""
@@ -76,29 +73,25 @@ class SourceCache:
 
 
 def _load(point: Point) -> Source:
+    sparsity = None
     try:
-        return load(
-            ModelSpec(
-                point.model,
-                data=point.data,
-                data_dir=point.data_dir,
-                tensors=point.tensors,
-                options=dict(point.options),
-                seed=point.seed,
-                sparsity=_spec(point),
-                propagate=as_propagation(point.propagate),
-            )
+        if point.sparsity:
+            from fuseflow.sparsity.spec import SparseSpec  # points of dense models do without
+
+            sparsity = SparseSpec.from_yaml(point.sparsity)
+        spec = ModelSpec(
+            point.model,
+            data=point.data,
+            data_dir=point.data_dir,
+            tensors=point.tensors,
+            options=dict(point.options),
+            seed=point.seed,
+            sparsity=sparsity,
+            propagate=as_propagation(point.propagate),
         )
+        return load(spec)
     finally:
         _forget_modules(Path(point.model).resolve().parent)
-
-
-def _spec(point: Point) -> SparseSpec | None:
-    if not point.sparsity:
-        return None
-    from fuseflow.sparsity.spec import SparseSpec  # points of dense models do without
-
-    return SparseSpec.from_yaml(point.sparsity)
 
 
 def _forget_modules(folder: Path) -> None:
@@ -149,14 +142,8 @@ def simulate_point(loaded: SourceEstimator, point: Point, keep_run: bool = False
     result = program.run(check=point.check, execute=execute)
     if result.check is not None and not result.check.passed:
         raise CheckError(result.check.problem)
-    values = {**_simulated_values(program, result), "notices": list(loaded.source.notices), **_chosen_schedule(point, program)}
-    return Measurement(values, pack_run(program, result) if keep_run else b"")
-
-
-def _simulated_values(program: Compiled, result: Result) -> RowValues:
-    orders = {r.name: list(r.fused.order) for r in program.regions}
-    traffic = result.stats["bytes"]
-    return {
+    orders, traffic = {r.name: list(r.fused.order) for r in program.regions}, result.stats["bytes"]
+    values = {
         "cycles": result.cycles,
         "bytes": traffic["read"] + traffic["write"],
         "bytes_read": traffic["read"],
@@ -180,7 +167,10 @@ def _simulated_values(program: Compiled, result: Result) -> RowValues:
             }
             for r in result.regions
         ],
+        "notices": list(loaded.source.notices),
+        **_chosen_schedule(point, program),
     }
+    return Measurement(values, pack_run(program, result) if keep_run else b"")
 
 
 def sample_point(loaded: SourceEstimator, point: Point) -> RowValues:
@@ -231,12 +221,6 @@ def _chosen_schedule(point: Point, program: Compiled) -> RowValues:
 
 def measure(loaded: SourceEstimator, point: Point, mode: Mode, keep_run: bool = False) -> Measurement:
     """Measure a point in a mode. `keep_run` packs the run of a simulation; the other modes run nothing as a whole."""
-    match mode:
-        case "estimate":
-            return Measurement(estimate_point(loaded, point))
-        case "sample":
-            return Measurement(sample_point(loaded, point))
-        case "simulate":
-            return simulate_point(loaded, point, keep_run)
-        case unknown:
-            assert_never(unknown)
+    if mode == "simulate":
+        return simulate_point(loaded, point, keep_run)
+    return Measurement(estimate_point(loaded, point) if mode == "estimate" else sample_point(loaded, point))

@@ -7,7 +7,8 @@ from contextlib import closing
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from fuseflow.autoscheduler.budget.trials import RegionRun, TrialRun
+from fuseflow.autoscheduler.budget.costs import RegionRun
+from fuseflow.autoscheduler.budget.trials import TrialRun
 from fuseflow.errors import UsageError
 from fuseflow.frontend.factory import Factory
 from fuseflow.frontend.model_spec import ModelSpec
@@ -15,8 +16,7 @@ from fuseflow.machine.machine import Machine
 from fuseflow.resources import COMPONENTS
 from fuseflow.schedule import Schedule
 from fuseflow.sparsity.spec import SparseSpec
-from fuseflow.sweep.digests import code_version, content_digest
-from fuseflow.sweep.point import Point, Task, TaskOutcome
+from fuseflow.sweep.point import Point, Task, TaskOutcome, code_version, content_digest
 from fuseflow.sweep.pool import Pool
 from fuseflow.sweep.store import Store
 
@@ -40,7 +40,8 @@ class StoredRuns:
 
     def __call__(self, schedules: Sequence[Schedule]) -> Sequence[TrialRun]:
         tasks = [Task(replace(self.point, schedule=schedule.to_yaml()), "simulate") for schedule in schedules]
-        known = self._known()
+        rows, code = self.store.rows().items(), code_version()
+        known = {k: row.outcome for k, row in rows if row.code == code and row.outcome.reason not in TRANSIENT}
         left = {task.key: task for task in tasks if task.key not in known}
         self.reused += len({task.key for task in tasks}) - len(left)
         if left:
@@ -50,11 +51,6 @@ class StoredRuns:
                     known[task.key] = outcome
                     self.simulated += 1
         return [_run(known[task.key]) for task in tasks]
-
-    def _known(self) -> dict[str, TaskOutcome]:
-        """Return the outcomes in the store, by key, that this version of fuseflow computed, without transient failures."""
-        rows = self.store.rows().items()
-        return {k: row.outcome for k, row in rows if row.code == code_version() and row.outcome.reason not in TRANSIENT}
 
 
 def _run(outcome: TaskOutcome) -> TrialRun:
@@ -69,8 +65,7 @@ def _run(outcome: TaskOutcome) -> TrialRun:
 
 
 def point_of(spec: ModelSpec, machine: Machine) -> Point:
-    """Return the point of a model on a machine, without a schedule. Raises `UsageError` for a model that the content of files
-    does not identify."""
+    """Return the point of a model on a machine, without a schedule. Raises `UsageError` if no content of files identifies it."""
     path, sparsity = Path(str(spec.model)), spec.sparsity
     factory = Factory.parse(str(path))
     if (factory is None and path.suffix not in (".ein", ".mlir")) or (factory is not None and factory.module) or spec.dims:

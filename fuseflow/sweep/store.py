@@ -17,8 +17,7 @@ from typing import Any, TextIO
 from fuseflow.errors import FileError, SweepError
 from fuseflow.filesystem import parse_json
 from fuseflow.run.settings import versions
-from fuseflow.sweep.digests import code_version
-from fuseflow.sweep.point import Task, TaskOutcome
+from fuseflow.sweep.point import Task, TaskOutcome, code_version
 
 SCHEMA = 1
 """The version of the table, in `user_version`."""
@@ -56,6 +55,7 @@ _OWN_COLUMNS = {
     name: re.findall(r'^ +"?(\w+)"? (?:TEXT|REAL|INTEGER|BLOB)', sql, re.MULTILINE)
     for name, sql in (("rows", _TABLE), ("runs", _RUNS))
 }
+_OTHER_STORE = "name another store: `--store FILE`"
 _MOST_BYTES = 64 << 20
 """The most bytes of a text in the table."""
 
@@ -183,7 +183,7 @@ class Store:
         if record is None:
             return None
         if not isinstance(record[0], bytes):
-            raise FileError(f"`{self.path}` has a damaged run, `{key}`", hint="name another store: `--store FILE`")
+            raise FileError(f"`{self.path}` has a damaged run, `{key}`", hint=_OTHER_STORE)
         return record[0]
 
     @property
@@ -192,35 +192,17 @@ class Store:
 
     def _checked(self, record: tuple[Any, ...]) -> tuple[str, ResultRow]:
         """Return the key and the content of `record`, a row of the table. Raise `FileError` for a row that is damaged."""
-        key, mode, source, labels, values, *rest = record
-        reason, error, seconds, peak, attempt, finished, code = rest
+        key, mode, source, labels, values, reason, error, seconds, peak, attempt, finished, code = record
         try:
             texts = (key, mode, source, reason, error, code)
             if not all(isinstance(text, str) for text in texts) or not isinstance(peak, int):
                 raise ValueError("a text or a number is of another kind")
             spent, limit, at = float(seconds), float(attempt), float(finished)
-            return key, _row(key, mode, source, labels, values, reason, error, spent, peak, limit, at, code)
+            outcome = TaskOutcome(key, _mapping(values), reason, error, spent, peak)
+            return key, ResultRow(mode, source, _mapping(labels), outcome, limit, at, code)
         except (FileError, TypeError, ValueError) as problem:
             message = f"`{self.path}` has a damaged row, `{str(key)[:40]}`: {getattr(problem, 'message', problem)}"
-            raise FileError(message, hint="name another store: `--store FILE`") from None
-
-
-def _row(
-    key: str,
-    mode: str,
-    source: str,
-    labels: str,
-    values: str,
-    reason: str,
-    error: str,
-    seconds: float,
-    peak: int,
-    limit: float,
-    finished: float,
-    code: str,
-) -> ResultRow:
-    outcome = TaskOutcome(key, _mapping(values), reason, error, seconds, peak)
-    return ResultRow(mode, source, _mapping(labels), outcome, limit, finished, code)
+            raise FileError(message, hint=_OTHER_STORE) from None
 
 
 def _mapping(text: Any) -> dict[str, Any]:
@@ -238,18 +220,18 @@ def _prepare(database: sqlite3.Connection, path: Path) -> None:
     database.execute("PRAGMA trusted_schema = OFF")  # a file may come from anywhere: nothing in its schema is executed
     database.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, _MOST_BYTES)
     contents = database.execute("SELECT type, name FROM sqlite_master WHERE name NOT LIKE 'sqlite!_%' ESCAPE '!'").fetchall()
-    empty = not contents
-    if not empty and pragma("application_id") != APPLICATION:
-        raise FileError(f"`{path}` holds no results of a sweep", hint="name another store: `--store FILE`")
-    if not empty and pragma("user_version") != SCHEMA:
-        raise FileError(
-            f"`{path}` has schema {pragma('user_version')}, this fuseflow has {SCHEMA}", hint="name another store: `--store FILE`"
-        )
-    if not empty and not _is_own(database, contents):
-        raise FileError(f"`{path}` holds another table than that of a sweep", hint="name another store: `--store FILE`")
+    problem = ""
+    if contents and pragma("application_id") != APPLICATION:
+        problem = "holds no results of a sweep"
+    elif contents and pragma("user_version") != SCHEMA:
+        problem = f"has schema {pragma('user_version')}, this fuseflow has {SCHEMA}"
+    elif contents and not _is_own(database, contents):
+        problem = "holds another table than that of a sweep"
+    if problem:
+        raise FileError(f"`{path}` {problem}", hint=_OTHER_STORE)
     database.execute("PRAGMA journal_mode = WAL")
     database.execute("PRAGMA synchronous = NORMAL")  # a process that is killed loses nothing; a power cut may cost the last rows
-    if empty:
+    if not contents:
         with _transaction(database):
             database.execute(_TABLE)
             database.execute(_RUNS)
@@ -258,8 +240,7 @@ def _prepare(database: sqlite3.Connection, path: Path) -> None:
 
 
 def _is_own(database: sqlite3.Connection, contents: list[tuple[str, str]]) -> bool:
-    """Return whether a database, whose `contents` are kinds and names, has the tables of a store, with their columns, computed
-    columns included."""
+    """Return whether a database, whose `contents` are kinds and names, has the tables of a store with all their columns."""
     if sorted(contents) not in ([("table", "rows")], [("table", "rows"), ("table", "runs")]):
         return False
     columns = {name: [column[1] for column in database.execute(f"PRAGMA table_xinfo({name})").fetchall()] for _, name in contents}
@@ -283,6 +264,6 @@ def _file_errors(path: Path) -> Iterator[None]:
     try:
         yield
     except (sqlite3.DatabaseError, UnicodeDecodeError, OverflowError) as error:  # what sqlite says of damage may be damaged, too
-        raise FileError(f"`{path}`: {error}", hint="name another store: `--store FILE`") from error
+        raise FileError(f"`{path}`: {error}", hint=_OTHER_STORE) from error
     except OSError as error:
         raise FileError(f"cannot write `{path}`: {error.strerror or error}") from error

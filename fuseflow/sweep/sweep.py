@@ -1,19 +1,108 @@
-"""A sweep: its points, their results, and the tasks that are left."""
+"""A sweep: its points, their results, the tasks that are left, and its progress."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Protocol
 
-from fuseflow.sweep.design_space import DesignSpace, LabeledPoint
-from fuseflow.sweep.digests import code_version
-from fuseflow.sweep.file import SweepFile
-from fuseflow.sweep.point import Mode, Task, TaskOutcome
-from fuseflow.sweep.runner import Runner
+from fuseflow.sweep.design_space import DesignSpace, LabeledPoint, SweepFile
+from fuseflow.sweep.point import ALL_MODES, Mode, Task, TaskOutcome, code_version, value_name
 from fuseflow.sweep.store import ResultRow, Store
 
+MODE_WORDS: dict[Mode, str] = {"estimate": "expected ", "sample": "sampled ", "simulate": ""}
+"""The word before the name of a value, by the mode in which it was measured."""
 PointCallback = Callable[[LabeledPoint, Task, TaskOutcome], None]
 """A function that is called with every point that was done."""
+
+
+@dataclass(slots=True)
+class SweepProgress:
+    """The progress of a sweep.
+
+    `total` is the number of tasks, as far as it is known. `objective` names a value for which less is better. `reused` is the
+    number of done tasks that were done in an earlier run.
+    """
+
+    total: int
+    objective: str
+    done: int = 0
+    failed: int = 0
+    reused: int = 0
+    clock: Callable[[], float] = time.monotonic
+    best: dict[tuple[str, Mode], tuple[float, LabeledPoint]] = field(default_factory=dict)
+    """The least value and its point, by workload and mode."""
+    _began: float = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._began = self.clock()
+
+    @property
+    def left(self) -> int:
+        """The number of tasks that are left."""
+        return max(0, self.total - self.done)
+
+    def note(self, labeled: LabeledPoint, mode: Mode, outcome: TaskOutcome, reused: bool = False) -> None:
+        """Count the outcome of the task of a point in a mode, which an earlier run did if `reused`, and note the best value."""
+        self.done += 1
+        self.reused += reused
+        if not outcome.ok:
+            self.failed += 1
+            return
+        value, key = outcome.number(value_name(mode, self.objective)), (labeled.point.workload, mode)
+        if value is not None and (key not in self.best or value < self.best[key][0]):
+            self.best[key] = value, labeled
+
+    @property
+    def seconds_left(self) -> float | None:
+        """The seconds that are left at the rate of this run. None before a task was done in it."""
+        new = self.done - self.reused
+        return None if not new else self.left * (self.clock() - self._began) / new
+
+    def line(self, axes: tuple[str, ...]) -> str:
+        """Return the progress as a line, with the best point in the mode that was noted last, named by its labels on `axes`."""
+        parts = [f"{self.done:,} of {self.total:,}"]
+        parts += [f"{self.failed:,} failed"] if self.failed else []
+        if self.left and self.seconds_left is not None:
+            parts.append(f"{duration(self.seconds_left)} left")
+        if self.best:
+            _, mode = list(self.best)[-1]
+            value, labeled = min((best for (_, of), best in self.best.items() if of == mode), key=lambda best: best[0])
+            name = labeled.name(axes)
+            expected = MODE_WORDS[mode]
+            parts.append(f"best {value:,} {expected}{self.objective}{f' at {name}' if name else ''}")
+        return ", ".join(parts)
+
+
+def duration(seconds: float) -> str:
+    """Return a time as text.
+
+    >>> duration(8.2), duration(100), duration(9000)
+    ('8 s', '2 min', '2.5 h')
+    """
+    if seconds < 90:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
+
+
+class Runner(Protocol):
+    """A runner of tasks."""
+
+    def run(self, tasks: Iterable[Task]) -> Iterator[tuple[Task, TaskOutcome]]:
+        """Yield every task with its outcome as soon as it is known, in any order. A task that fails has an outcome, too.
+
+        Closing the iterator ends the tasks that run.
+        """
+        ...
+
+    def learn(self, source: str, mode: str, peak: int) -> None:
+        """Note the `peak`, the bytes that a point of this source and mode took in an earlier run."""
+        ...
+
+    def close(self) -> None:
+        """End all that the runner started."""
+        ...
 
 
 @dataclass(slots=True)
@@ -30,17 +119,8 @@ class Sweep:
     @property
     def modes(self) -> tuple[Mode, ...]:
         """The modes in which points are measured, in order."""
-        match self.file.content.mode:
-            case "estimate":
-                return ("estimate",)
-            case "simulate":
-                return ("simulate",)
-            case "sample":
-                return ("sample",)
-            case "prune":
-                return ("estimate", "simulate")
-            case unknown:
-                raise AssertionError(f"`read_sweep` lets no mode `{unknown}` pass")
+        stated = self.file.content.mode
+        return ("estimate", "simulate") if stated == "prune" else tuple(mode for mode in ALL_MODES if mode == stated)
 
     def task(self, labeled: LabeledPoint, mode: Mode) -> Task:
         """Return the task of a point in a mode."""

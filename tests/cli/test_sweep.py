@@ -16,7 +16,7 @@ from click.testing import CliRunner, Result
 from sweeps import InProcessRunner, opened, write_model, write_program
 
 from fuseflow.cli.main import main
-from fuseflow.sweep import build_space, read_sweep
+from fuseflow.sweep.design_space import build_space, read_sweep
 
 ROOT = Path(__file__).parents[2]
 SWEEP = """\

@@ -11,9 +11,9 @@ import sys
 import pytest
 
 from fuseflow.errors import FileError
-from fuseflow.filesystem import exchange as exchanging
+from fuseflow.filesystem import directories as exchanging
 from fuseflow.filesystem import list_files, replace_directory, replace_file
-from fuseflow.filesystem.temporary_names import temporary_name
+from fuseflow.filesystem.replacement import temporary_name
 
 
 def write_folder(path, meanwhile=lambda: None, **files):

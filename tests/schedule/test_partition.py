@@ -7,11 +7,11 @@ from random import Random
 import networkx as nx
 import pytest
 
-import fuseflow.schedule.granularities
+import fuseflow.schedule.regions
 from fuseflow.einsum.nodes import Access, Apply, Einsum, Program, TensorType
 from fuseflow.einsum.parse import parse
-from fuseflow.schedule.granularities import full_regions
 from fuseflow.schedule.partition import Partition, RegionDraft, _unique
+from fuseflow.schedule.regions import grown_regions
 
 
 def random_program(seed: int, count: int) -> Program:
@@ -69,6 +69,6 @@ def test_no_search_goes_over_all_regions(monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.setattr(Partition, "may_join", lambda self, e, region: (tested.append(e.name), may_join(self, e, region))[1])
     monkeypatch.setattr(nx, "has_path", None)
     alone = frozenset(e.name for e in program.einsums if e.name.startswith("H"))
-    monkeypatch.setattr(fuseflow.schedule.granularities, "lone_einsums", lambda *_: alone)
-    assert len(full_regions(program, ())) == 240
+    monkeypatch.setattr(fuseflow.schedule.regions, "lone_einsums", lambda *_: alone)
+    assert len(grown_regions(program, (), layerwise=False)) == 240
     assert len(tested) <= 4 * len(program.einsums)

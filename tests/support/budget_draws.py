@@ -9,9 +9,9 @@ from zlib import crc32
 import numpy as np
 
 from fuseflow.autoscheduler.budget.budget_schedule import budget_schedule
-from fuseflow.autoscheduler.budget.buffers import with_sizes
-from fuseflow.autoscheduler.budget.choice import BudgetChoice
+from fuseflow.autoscheduler.budget.buffers import with_entries
 from fuseflow.autoscheduler.budget.request import BudgetRequest
+from fuseflow.autoscheduler.budget.trials import BudgetChoice
 from fuseflow.autoscheduler.defaults import ALLOWED
 from fuseflow.compiler import compile_source
 from fuseflow.einsum.text import show
@@ -45,7 +45,7 @@ class BudgetDraw:
         allow = frozenset(name for name in ALLOWED if rng.random() < 0.5)
         top = int(rng.integers(1, 4)) if rng.random() < simulated else 0
         names = [tensor.name for tensor in source.program.inputs if rng.random() < 0.3 and tensor.name in read]
-        base = with_sizes(Schedule(), {name: 64 * int(rng.integers(1, 9)) for name in names})
+        base = with_entries(Schedule(), "buffers", {name: 64 * int(rng.integers(1, 9)) for name in names})
         base = base.lower(writers="lanes") if rng.random() < 0.5 else base
         return cls(base, MACHINES[int(rng.integers(2))], BudgetRequest(budget, allow=allow, top=top))
 

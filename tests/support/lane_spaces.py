@@ -15,13 +15,12 @@ from dataclasses import dataclass, field, replace
 from enum import IntEnum
 from math import inf
 
-from fuseflow.autoscheduler.budget.cheapest_paths import Path, cheapest_paths
-from fuseflow.autoscheduler.budget.costs import LoweredCosts
+from fuseflow.autoscheduler.budget.costs import LoweredCosts, RegionRun
 from fuseflow.autoscheduler.budget.cut_graph import OrderedRange
 from fuseflow.autoscheduler.budget.deals import LaneModel
 from fuseflow.autoscheduler.budget.decision import Lanes, RegionDecision
-from fuseflow.autoscheduler.budget.search import DealtPath, Variant
-from fuseflow.autoscheduler.budget.trials import RegionRun, RunSchedules, TrialRun
+from fuseflow.autoscheduler.budget.search import DealtPath, Path, Variant, cheapest_paths
+from fuseflow.autoscheduler.budget.trials import RunSchedules, TrialRun
 from fuseflow.errors import ScheduleError
 from fuseflow.estimate.estimator_regions import estimator_regions
 from fuseflow.estimate.program import Estimator

@@ -10,8 +10,11 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from fuseflow.sweep import Store, Sweep, Task, TaskOutcome, build_space, read_sweep
+from fuseflow.sweep.design_space import build_space, read_sweep
 from fuseflow.sweep.measurement import SourceCache, measure
+from fuseflow.sweep.point import Task, TaskOutcome
+from fuseflow.sweep.store import Store
+from fuseflow.sweep.sweep import Sweep
 
 PROGRAM = """\
 tensor A[6, 8] csr

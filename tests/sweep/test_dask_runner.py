@@ -13,7 +13,10 @@ from sweeps import opened, write_program
 
 from fuseflow.errors import SweepError
 from fuseflow.report.sweep_table import csv_text, records
-from fuseflow.sweep import Pool, Store, Sweep, TaskOutcome
+from fuseflow.sweep.point import TaskOutcome
+from fuseflow.sweep.pool import Pool
+from fuseflow.sweep.store import Store
+from fuseflow.sweep.sweep import Sweep
 
 distributed = pytest.importorskip("distributed")
 

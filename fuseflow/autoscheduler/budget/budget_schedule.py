@@ -6,15 +6,11 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from math import inf
 
-from fuseflow.autoscheduler.budget.agenda import Agenda, SearchProgress
 from fuseflow.autoscheduler.budget.buffers import BufferVariants
-from fuseflow.autoscheduler.budget.choice import BudgetChoice, Lever, ParetoPoint, undominated
 from fuseflow.autoscheduler.budget.costs import LoweredCosts
-from fuseflow.autoscheduler.budget.deadline import Deadline
-from fuseflow.autoscheduler.budget.figures import total_lane_cycles
+from fuseflow.autoscheduler.budget.cut_graph import total_lane_cycles
 from fuseflow.autoscheduler.budget.range_costs import RangeCosts
-from fuseflow.autoscheduler.budget.region_trials import RegionTrials
-from fuseflow.autoscheduler.budget.request import BudgetRequest, refuse_decided
+from fuseflow.autoscheduler.budget.request import Agenda, BudgetRequest, Deadline, SearchProgress, refuse_decided
 from fuseflow.autoscheduler.budget.search import (
     ALL_LEVERS,
     NO_LEVERS,
@@ -26,10 +22,17 @@ from fuseflow.autoscheduler.budget.search import (
     Variant,
 )
 from fuseflow.autoscheduler.budget.settings import SETTINGS
-from fuseflow.autoscheduler.budget.trial_estimates import TrialEstimates
-from fuseflow.autoscheduler.budget.trial_runs import TrialRuns
-from fuseflow.autoscheduler.budget.trial_simulations import TrialSimulations
-from fuseflow.autoscheduler.budget.trials import RunSchedules, SimulateHere, Trial
+from fuseflow.autoscheduler.budget.trial_runs import TrialRuns, most_changes
+from fuseflow.autoscheduler.budget.trials import (
+    BudgetChoice,
+    Lever,
+    ParetoPoint,
+    RunSchedules,
+    SimulateHere,
+    TrialEstimates,
+    TrialSimulations,
+    undominated,
+)
 from fuseflow.autoscheduler.budget.variants import VariantFactory, VariantSearch
 from fuseflow.autoscheduler.defaults import LEVERS, SPLITS
 from fuseflow.autoscheduler.simulation_cache import SimulationCache
@@ -84,16 +87,13 @@ def budget_schedule(
         raise UsageError(
             f"`{source.name}` has too many operators to search", hint="schedule a part of it, or choose by `--fuse auto`"
         )
-    chooser = _Chooser(source, machine, request, run, Agenda(progress), factory, published, cache)
-    return chooser.choose()
+    return _Chooser(request, run, Agenda(progress), factory, published, cache).choose()
 
 
 @dataclass(slots=True)
 class _Chooser:
     """The steps from a request to a choice. `published` is the program with the formats of the user."""
 
-    source: Source
-    machine: Machine
     request: BudgetRequest
     run: RunSchedules
     agenda: Agenda
@@ -108,15 +108,12 @@ class _Chooser:
 
     def __post_init__(self) -> None:
         self.budget = self.request.budget
-        costs = RangeCosts(self.machine, LoweredCosts(self.machine, self.estimator), self.request.tried)
+        source, machine, estimator = self.factory.source, self.factory.machine, self.factory.estimator
+        costs = RangeCosts(LoweredCosts(machine, estimator), self.request.tried)
         self.search = BudgetSearch((self.published,), costs, self.deadline, self.agenda.trying)
         self.buffers = BufferVariants(self.factory, self.published, self.budget)
-        self.estimates = TrialEstimates(self.source, self.machine, self.budget, self.estimator)
-        self.simulations = TrialSimulations(self.estimates, costs, self.run, self.budget, self.deadline, self.agenda)
-
-    @property
-    def estimator(self) -> Estimator:
-        return self.factory.estimator
+        self.estimates = TrialEstimates(source, machine, self.budget, estimator)
+        self.simulations = TrialSimulations(self.estimates, costs, self.run, self.deadline, self.agenda)
 
     @property
     def deadline(self) -> Deadline:
@@ -136,14 +133,17 @@ class _Chooser:
             with self.agenda.step("buffers"):
                 best = self._with_turned_inputs(self._with_buffers(best), variants)
         if not best.programs and not unfused.programs:
-            raise self._no_room(best)
+            raise self._no_room()
         with self.agenda.step("simulations"):
+            expected = [self.estimates.of_program(program, True) for program in unfused.programs]
+            expected += [self.estimates.of_program(program, False) for program in best.programs]
+            of_schedules = {trial.schedule: trial for trial in reversed(expected)}
             runs = TrialRuns(self.request, self.search, self.simulations, self.buffers)
-            trials = runs.confirmed(self._trials(best, unfused))
+            trials = runs.confirmed(sorted(of_schedules.values(), key=lambda trial: trial.rank))
         chosen = min(trials, key=lambda trial: trial.rank)
         if chosen.refused:
             raise UsageError(
-                f"no schedule of `{self.source.name}` runs within {self.budget}: {chosen.refused}", hint="a larger budget"
+                f"no schedule of `{self.factory.source.name}` runs within {self.budget}: {chosen.refused}", hint="a larger budget"
             )
         self.search.costs.forget_cycles()
         with self.agenda.step("levers"):
@@ -151,7 +151,7 @@ class _Chooser:
         with self.agenda.step("curves"):
             curves = tuple(point for component in self.request.pareto for point in self._pareto(component))
         compiled = self.estimates.compiled(chosen.schedule)
-        estimate = compiled.estimate(self.estimator)
+        estimate = compiled.estimate(self.factory.estimator)
         return BudgetChoice(
             compiled,
             self.budget,
@@ -164,9 +164,9 @@ class _Chooser:
             len(self.published.graph.ranges.units),
             self.published.graph.ranges.units.granularity,
             sum(variant.graph.edge_count for variant in self.search.variants),
-            self.search.costs.evaluated,
+            self.search.costs.decisions.evaluated,
             self.deadline.passed and not (best.is_complete and unfused.is_complete),
-            self.cache,
+            cache=self.cache,
         )
 
     @property
@@ -192,7 +192,7 @@ class _Chooser:
         self.agenda.expect("best", ranges)
         self.agenda.expect("buffers", ranges if self._changes_buffers else 0)
         again = 2 * SETTINGS.searches_again * (ranges + 1) if {"fifo", "area"} & self.budget.limits.keys() else 0
-        changes = RegionTrials.most(self.request, len(self.published.graph.ranges.units))
+        changes = most_changes(self.request, len(self.published.graph.ranges.units))
         self.agenda.expect("simulations", self._kept + 1 + again + 2 * changes if top else 0)
         self.agenda.expect("levers", len(self._levers_to_leave) * self.search.most_ranges(Effort(SETTINGS.lever_ranges)))
         points = sum(self._curve_start(component).bit_length() for component in self.request.pareto)
@@ -241,25 +241,15 @@ class _Chooser:
         return best
 
     def _quick(self, variant: Variant, limit: float) -> float:
-        """Return the cycles that the best program of a variant is expected to take, with lanes for a few ranges in one order each. They are
-        infinite if they turn out to be more than a limit."""
+        """Return the expected cycles of the program that `_quick_program` finds. They are infinite if it finds none."""
         program = self._quick_program(variant, limit)
         return inf if program is None else program.cycles
 
     def _quick_program(self, variant: Variant, limit: float) -> DealtPath | None:
-        """Return the best program of a variant, with lanes for a few ranges in one order each. None if it turns out to take more cycles
-        than a limit."""
+        """Return the best program of a variant with lanes for a few ranges in one order each; None if it takes more cycles than `limit`."""
         search = replace(self.search, variants=(variant,), trying=lambda text: None)
         outcome = search.cheapest(self.budget, 1, effort=Effort(SETTINGS.quick_ranges, limit, quick=True))
         return outcome.programs[0] if outcome.programs else None
-
-    def _trials(self, best: SearchOutcome, unfused: SearchOutcome) -> list[Trial]:
-        """Return the programs as schedules that were compiled and estimated. Schedules that exceed the budget are refused."""
-        trials = {trial.schedule: trial for trial in (self.estimates.of_program(p, True) for p in unfused.programs)}
-        for program in best.programs:
-            trial = self.estimates.of_program(program, False)
-            trials.setdefault(trial.schedule, trial)
-        return sorted(trials.values(), key=lambda trial: trial.rank)
 
     @property
     def _levers_to_leave(self) -> tuple[str, ...]:
@@ -297,7 +287,7 @@ class _Chooser:
 
     def _busy(self, estimate: ProgramEstimate, cycles: float) -> dict[str, float]:
         """Return for what share of `cycles` the arithmetic units that the budget limits, and the memory, are busy."""
-        work = total_lane_cycles(estimate.regions, self.machine)
+        work = total_lane_cycles(estimate.regions, self.factory.machine)
         shares = {
             name: work.get(name, 0.0) / limit / cycles
             for name, limit in self.budget.limits.items()
@@ -306,30 +296,24 @@ class _Chooser:
         memory = sum(r.times * r.bound.memory / (1 - r.bound.refresh) for r in estimate.regions)
         return {**shares, "memory": memory / cycles}
 
-    def _no_room(self, best: SearchOutcome) -> UsageError:
+    def _no_room(self) -> UsageError:
         """Return the error that names the components of which even single operators take more than the budget has."""
-        least: dict[str, int] = {}
+        least: dict[tuple[str, str], int] = {}
         unbounded: set[str] = set()
-        for state in self.published.graph.states(fused=False):
-            for edge in self.published.graph.edges(state, fused=False) if state.cut < self.published.graph.last else ():
-                if edge.pieces:
-                    used = Resources.most_of(figures.resources for figures in edge.figures)
-                    for name in self.budget.exceeded(used):
-                        value = getattr(used, name)
-                        if value is None:
-                            unbounded.add(name)
-                        else:
-                            least[f"{edge.name} {name}"] = value
-        what = ", ".join(
-            f"{key.split()[1]}={amount_text(key.split()[1], value)} of `{key.split()[0]}`" for key, value in least.items()
-        )
+        graph = self.published.graph
+        for state in graph.states(fused=False):
+            for edge in graph.edges(state, fused=False) if state.cut < graph.last else ():
+                over = self.budget.exceeded(Resources.most_of(figures.resources for figures in edge.figures))
+                least |= {(edge.name, name): value for name, value in over.items() if value is not None}
+                unbounded |= {name for name, value in over.items() if value is None}
+        what = ", ".join(f"{name}={amount_text(name, value)} of `{edge}`" for (edge, name), value in least.items())
         hints = [f"single operators take {what}"] if what else []
         if unbounded:
             names = " and ".join(f"`{name}`" for name in sorted(unbounded))
             hints.append(
-                f"FIFOs of machine `{self.machine.name}` have no bound, so that no {names} has room for them: "
+                f"FIFOs of machine `{self.factory.machine.name}` have no bound, so that no {names} has room for them: "
                 "`--set fifo_depth=64` gives them one"
             )
         return UsageError(
-            f"no schedule of `{self.source.name}` has room in {self.budget}", hint="; ".join(hints) or "a larger budget"
+            f"no schedule of `{self.factory.source.name}` has room in {self.budget}", hint="; ".join(hints) or "a larger budget"
         )

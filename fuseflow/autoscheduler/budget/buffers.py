@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from math import inf, prod
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from fuseflow.autoscheduler.budget.search import DealtPath, Variant
 from fuseflow.autoscheduler.budget.settings import SETTINGS
@@ -27,7 +27,6 @@ from fuseflow.estimate.estimator_regions import estimator_regions
 from fuseflow.estimate.memory_bound import request_bytes
 from fuseflow.estimate.program import Estimator
 from fuseflow.estimate.program_estimate import ProgramEstimate
-from fuseflow.fusion import FusedRegion
 from fuseflow.lower.buffers import buffer_names, with_buffers
 from fuseflow.lower.partition import PartitionedProgram, partition_program
 from fuseflow.memory.settings import TimedMemory
@@ -39,8 +38,6 @@ from fuseflow.tensors import DTYPES
 
 BufferSizes: TypeAlias = Mapping[str, int]
 """The bytes of the reuse buffer of each port that reads a tensor, by the name of the tensor."""
-Cost: TypeAlias = Callable[[ProgramEstimate], float]
-"""The cycles of an estimate that buffers are chosen to reduce."""
 
 
 @dataclass(slots=True)
@@ -86,9 +83,8 @@ class BufferChoice:
             lambda estimate: sum(each.times * max(each.bound.memory, each.bound.crowded) for each in estimate.regions)
         )
 
-    def _sizes(self, cost: Cost) -> BufferSizes:
-        """Return the sizes of the smallest buffers with which `cost` is small. Empty if they save less than `SETTINGS.gain` says,
-        or if the memory answers at once."""
+    def _sizes(self, cost: Callable[[ProgramEstimate], float]) -> BufferSizes:
+        """Return the smallest buffers with which `cost` is small; none if they save little, or if the memory answers at once."""
         if not isinstance(self.compiled.machine.memory, TimedMemory):
             return {}
 
@@ -103,8 +99,13 @@ class BufferChoice:
             smaller = self._ladders[name][:-1]
             at = bisect_left(smaller, True, key=lambda size: of({**sizes, name: size}) <= least / SETTINGS.gain)
             sizes[name] = smaller[at] if at < len(smaller) else sizes[name]
-        while any(sizes.values()) and {"buffer", "area"} & self.budget.exceeded(self._resources(sizes)).keys():
-            sizes = min(({**sizes, name: self._below(name, size)} for name, size in sizes.items() if size), key=of)
+        while any(sizes.values()):
+            used = Resources.most_of(region.resources for region in self._estimate(sizes).regions)
+            if not {"buffer", "area"} & self.budget.exceeded(used).keys():
+                break
+            ladders = {name: self._ladders[name] for name, size in sizes.items() if size}
+            below = {name: ladder[bisect_left(ladder, sizes[name]) - 1] for name, ladder in ladders.items()}
+            sizes = min(({**sizes, name: smaller} for name, smaller in below.items()), key=of)
         return self._of_all(sizes) if of(sizes) < SETTINGS.gain * plain else {}
 
     def preloads(self, ports: int) -> BufferSizes:
@@ -136,8 +137,7 @@ class BufferChoice:
         """The tensors of which the most bytes are requested again, by the first of their `alike` names."""
         schedule, kept = self.compiled.schedule, dict[str, TensorReuse]()
         stated = {**dict(schedule.buffers), **dict(schedule.preloads)}
-        graphs = {region.name: region.graph for region in self.compiled.regions}
-        regions = {region.name: region.fused for region in self.compiled.regions}
+        regions = {region.name: region for region in self.compiled.regions}
         for estimate in self._estimate({}).regions:
             named = [(estimate.name, dict[str, str]()), *((repeat.name, repeat.tensors) for repeat in estimate.repeats)]
             arrays = Counter[tuple[str, str]]()
@@ -147,12 +147,13 @@ class BufferChoice:
                 size = arrays[row.tensor, row.kind]
                 if row.direction != "read" or row.bytes <= size:
                     continue
-                names = [self._name(tensors.get(row.tensor, row.tensor), regions[name]) for name, tensors in named]
+                read = ((tensors.get(row.tensor, row.tensor), regions[name].fused) for name, tensors in named)
+                names = [[*buffer_names(tensor, self.partitioned, fused)][-1] for tensor, fused in read]
                 tensor = kept.setdefault(names[0], TensorReuse())
                 tensor.alike |= dict.fromkeys(names)
                 tensor.again += estimate.times * round(row.bytes - size)
                 tensor.whole = max(tensor.whole, size)
-                declared = graphs[estimate.name].declared[row.tensor]
+                declared = regions[estimate.name].graph.declared[row.tensor]
                 tensor.is_dense &= not any(declared.stored_arrays(level) for level in range(declared.format.rank))
         most = sorted((name for name in kept if name not in stated), key=lambda name: -kept[name].again)[: SETTINGS.most_buffers]
         return {name: kept[name] for name in most}
@@ -162,21 +163,10 @@ class BufferChoice:
         line = request_bytes(self.compiled.machine.memory)
         return {name: tensor.ladder(line) for name, tensor in self._tensors.items()}
 
-    def _name(self, tensor: str, fused: FusedRegion) -> str:
-        *_, name = buffer_names(tensor, self.partitioned, fused)
-        return name
-
-    def _below(self, name: str, size: int) -> int:
-        """Return the next smaller size that the buffer of a tensor may have."""
-        return self._ladders[name][bisect_left(self._ladders[name], size) - 1]
-
-    def _resources(self, sizes: BufferSizes) -> Resources:
-        return Resources.most_of(region.resources for region in self._estimate(sizes).regions)
-
     def _estimate(self, sizes: BufferSizes) -> ProgramEstimate:
         """Return the estimate of the program with these buffers. It is not lowered again."""
         compiled = self.compiled
-        partitioned = replace(self.partitioned, schedule=with_sizes(compiled.schedule, self._of_all(sizes)))
+        partitioned = replace(self.partitioned, schedule=with_entries(compiled.schedule, "buffers", self._of_all(sizes)))
         regions = tuple(
             replace(known, graph=with_buffers(region.graph, partitioned, region.fused))
             for known, region in zip(estimator_regions(compiled.regions), compiled.regions, strict=True)
@@ -201,20 +191,17 @@ class BufferVariants:
         and with larger ones that have room beside one lane. A search decides later how many lanes there are."""
         lanes = program.schedule
         chosen = [self._choice(schedule).of_least_traffic() for schedule in (lanes, replace(lanes, parallel=()))]
-        return self._variants(program, chosen)
+        return self._variants(program, [("buffers", sizes) for sizes in chosen])
 
     def of_fewest_cycles(self, program: DealtPath) -> tuple[Variant, ...]:
         """Return the variant whose buffers are no larger than a program in its lanes can use."""
-        return self._variants(program, [self._choice(program.schedule).of_fewest_cycles()])
+        return self._variants(program, [("buffers", self._choice(program.schedule).of_fewest_cycles())])
 
     def of_preloads(self, program: DealtPath) -> tuple[Variant, ...]:
         """Return the variants that preload the operands which a program looks up again and again. A search decides later how many
         lanes there are."""
         choice = self._choice(replace(program.schedule, parallel=()))
-        base = replace(program.variant.base, buffers=self.published.base.buffers)
-        schedules = dict.fromkeys(with_preloads(base, choice.preloads(ports)) for ports in SETTINGS.preload_ports)
-        variants = (self.factory(schedule) for schedule in schedules if schedule != base)
-        return tuple(variant for variant in variants if variant is not None)
+        return self._variants(program, [("preloads", choice.preloads(ports)) for ports in SETTINGS.preload_ports])
 
     def preloads_of_use(self, schedule: Schedule) -> Schedule:
         """Return a schedule without the preloads that save nothing in its lanes, such as of tensors that it reads once."""
@@ -227,22 +214,15 @@ class BufferVariants:
         factory, plain = self.factory, replace(schedule, buffers=self.published.base.buffers)
         return BufferChoice(compile_source(factory.source, plain, factory.machine), factory.estimator, self.budget)
 
-    def _variants(self, program: DealtPath, chosen: Iterable[BufferSizes]) -> tuple[Variant, ...]:
+    def _variants(self, program: DealtPath, chosen: Iterable[tuple[str, Mapping[str, int]]]) -> tuple[Variant, ...]:
+        """Return the variant of a program with its own buffers left out and the entries of each choice added to a section."""
         base = replace(program.variant.base, buffers=self.published.base.buffers)
-        schedules = dict.fromkeys(with_sizes(base, sizes) for sizes in chosen if sizes)
-        variants = map(self.factory, schedules)
+        schedules = dict.fromkeys(with_entries(base, section, entries) for section, entries in chosen)
+        variants = (self.factory(schedule) for schedule in schedules if schedule != base)
         return tuple(variant for variant in variants if variant is not None)
 
 
-def with_sizes(schedule: Schedule, sizes: BufferSizes) -> Schedule:
-    """Return a schedule with buffers of these sizes added."""
-    for name, size in sizes.items():
-        schedule = schedule.buffer(name, size)
-    return schedule
-
-
-def with_preloads(schedule: Schedule, ports: Mapping[str, int]) -> Schedule:
-    """Return a schedule with these preloads added: the number of ports by tensor."""
-    for name, count in ports.items():
-        schedule = schedule.preload(name, count)
-    return schedule
+def with_entries(schedule: Schedule, section: str, entries: Mapping[str, int]) -> Schedule:
+    """Return a schedule with entries by name added to its `buffers` or its `preloads`."""
+    changed: dict[str, Any] = {section: tuple({**dict(getattr(schedule, section)), **entries}.items())}
+    return replace(schedule, **changed)

@@ -6,19 +6,20 @@ is a range of units as one region in one loop order. A path from the first node 
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Mapping
+from collections import defaultdict
+from collections.abc import Hashable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
-from fuseflow.autoscheduler.budget.deadline import Deadline
-from fuseflow.autoscheduler.budget.decision import Lanes, RegionDecision
-from fuseflow.autoscheduler.budget.figures import RegionFigures
+from fuseflow.autoscheduler.budget.request import Deadline
 from fuseflow.autoscheduler.budget.settings import SETTINGS
 from fuseflow.cut.costs import ProgramRanges
 from fuseflow.cut.units import UnitRange
 from fuseflow.errors import FuseFlowError
 from fuseflow.estimate.estimator_regions import estimator_regions
+from fuseflow.estimate.held_entries import held_entries
 from fuseflow.estimate.program import Estimator, SharedEstimates, TensorKnowledge
+from fuseflow.estimate.program_estimate import RegionEstimate
 from fuseflow.fusion.linear_extensions import LoopOrder
 from fuseflow.fusion.refusal import Refusal, attempt
 from fuseflow.lower.region_fusion import fusion_key
@@ -26,8 +27,61 @@ from fuseflow.lower.regions import CompiledRegion, lower_region
 from fuseflow.lower.state import LoweringMemo, LoweringState, RegionRequest, initial_state
 from fuseflow.lower.views import source_of
 from fuseflow.machine.machine import Machine
-from fuseflow.schedule import Schedule
+from fuseflow.resources import HeldEntries, Resources, arithmetic_lanes
 from fuseflow.tensors import Tensor
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class RegionFigures:
+    """The figures of a region in one lane. `memory` is how many cycles the memory moves its bytes. All cycles are multiplied by
+    `stretch`, because the memory refreshes itself. `occupied` has the cycles of every node, `held` the entries that nodes hold
+    back, and `work`, for each component (such as `mul`), the cycles of all its units of arithmetic added up."""
+
+    cycles: float
+    memory: float
+    stretch: float
+    occupied: Mapping[str, float]
+    held: Mapping[str, HeldEntries]
+    work: Mapping[str, float]
+    resources: Resources
+
+    @classmethod
+    def of(cls, estimate: RegionEstimate, machine: Machine) -> RegionFigures:
+        return cls(
+            float(estimate.bound.cycles),
+            float(estimate.bound.memory),
+            1 / (1 - estimate.bound.refresh),
+            {node.name: float(node.occupied) for node in estimate.work.nodes},
+            held_entries(estimate.counts),
+            lane_cycles(estimate, machine),
+            estimate.resources,
+        )
+
+    def renamed(self, nodes: tuple[str, ...]) -> RegionFigures:
+        """Return the figures of a region whose graph differs from this one only in the names of its nodes, which are `nodes`."""
+        if nodes == tuple(self.occupied):
+            return self
+        names = dict(zip(self.occupied, nodes, strict=True))
+        occupied = {names[node]: cycles for node, cycles in self.occupied.items()}
+        return replace(self, occupied=occupied, held={names[node]: held for node, held in self.held.items()})
+
+
+def lane_cycles(estimate: RegionEstimate, machine: Machine) -> dict[str, float]:
+    """Return, for each component (such as `mul`), the busy cycles of all units of arithmetic of a region added up."""
+    lanes, work = arithmetic_lanes(estimate.counts.graph, machine), defaultdict[str, float](float)
+    for node in estimate.work.nodes:
+        for component, count in lanes.get(node.name, {}).items():
+            work[component] += count * float(node.occupied)
+    return dict(work)
+
+
+def total_lane_cycles(estimates: Iterable[RegionEstimate], machine: Machine) -> dict[str, float]:
+    """Return the busy cycles of units of arithmetic, as `lane_cycles` does, of all regions of a program together."""
+    total = defaultdict[str, float](float)
+    for estimate in estimates:
+        for component, cycles in lane_cycles(estimate, machine).items():
+            total[component] += estimate.times * cycles
+    return dict(total)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -70,22 +124,16 @@ class OrderedRange:
 
     @property
     def is_public(self) -> bool:
-        """Whether the range is made of public primitives. Then its graphs in lanes have other primitives than its graph in one
-        lane."""
+        """Whether the range is made of public primitives. Then its graphs in lanes have others than its graph in one lane."""
         return self.before.lowering.partitioned.schedule.primitives == "public"
-
-    def lane_schedule(self, lanes: Lanes) -> Schedule:
-        """Return a schedule that only deals the region of this range to lanes, and states the writers of the program."""
-        writers = self.before.lowering.partitioned.schedule.writers
-        return RegionDecision((), lanes).scheduled(replace(Schedule(), writers=writers), self.pieces[-1].name, is_ordered=False)
 
 
 @dataclass(slots=True)
 class CutGraph:
     """The graph of all ranges. The edges that begin at a state are lowered and estimated when they are first needed, and kept.
 
-    A range has one edge in the order that the compiler ranks best, and edges in up to `orders` orders once it is *widened*. With
-    `orders_at_once`, all ranges are widened at once.
+    A range has one edge in the order that the compiler ranks best, and edges in up to `orders` orders once it is *widened*. If there
+    are few units, all ranges are widened at once.
     """
 
     ranges: ProgramRanges
@@ -95,7 +143,6 @@ class CutGraph:
     knowledge: TensorKnowledge
     """The facts about tensors before the first region."""
     orders: int = SETTINGS.max_orders
-    orders_at_once: bool = False
     deadline: Deadline = field(default_factory=Deadline)
     """When it has passed, only single units in one order begin at a state."""
     _single: dict[int, tuple[OrderedRange, ...]] = field(default_factory=dict)
@@ -123,9 +170,8 @@ class CutGraph:
         share."""
         lowering = initial_state(ranges.partitioned, tensors, memo)
         knowledge = estimator.knowledge(ranges.partitioned.program, tensors)
-        at_once = len(ranges.units) <= SETTINGS.few_units
         shared = SharedEstimates(estimator, machine, lambda estimate: RegionFigures.of(estimate, machine))
-        return cls(ranges, shared, lowering, knowledge, orders, at_once, deadline or Deadline())
+        return cls(ranges, shared, lowering, knowledge, orders, deadline or Deadline())
 
     @property
     def last(self) -> int:
@@ -186,8 +232,7 @@ class CutGraph:
                     waiting.setdefault(edge.after.cut, {}).setdefault(edge.after.signature, edge.after)
 
     def _ordered(self, state: CutState, part: UnitRange) -> Iterator[OrderedRange]:
-        """Yield the edge of a range in the order that ranks best, and in the others if they are wanted at once; nothing if it
-        cannot be lowered."""
+        """Yield the edges of a range, the order that ranks best first; the other orders only if they are wanted at once."""
         request = self.ranges.request(part)
         if not request.results:
             after = self._state(part[1], state.lowering, state.knowledge)
@@ -200,7 +245,7 @@ class CutGraph:
         yield first
         if self.deadline.passed or self.orders == 1:
             return
-        if self.orders_at_once:
+        if self.last <= SETTINGS.few_units:
             yield from self._other_orders(first, lowered[0][-1])
         else:
             self._plain[first] = lowered[0][-1]
@@ -270,10 +315,10 @@ class CutGraph:
 
     def _alive(self, cut: int, lowering: LoweringState) -> list[str]:
         """Return the stored tensors that are read behind a cut, sorted: inputs and copies, and results that later units read."""
+        defined = self.ranges.partitioned.program.defined
         if cut not in self._needed:
             self._needed[cut] = self._read_behind(cut)
-        defined, needed = self.ranges.partitioned.program.defined, self._needed[cut]
-        return sorted(name for name in lowering.stored if name not in defined or name in needed)
+        return sorted(name for name in lowering.stored if name not in defined or name in self._needed[cut])
 
     def _read_behind(self, cut: int) -> frozenset[str]:
         program, views = self.ranges.partitioned.program, self.ranges.partitioned.views

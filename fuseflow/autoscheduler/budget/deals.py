@@ -6,22 +6,26 @@ resources of a graph are linear in the lanes of each index; the first fork and m
     amounts(i=8)      = amounts(i=2) + 6 (amounts(i=3) - amounts(i=2))
     amounts(i=8, k=4) = the same in i, of amounts(i=2, k=4) and amounts(i=3, k=4), and each of these in k
     cycles           >= the most of (cycles of a node / product of the lanes that copy it)
+
+Or each stage of a region gets lanes by its work, so that all take about equally long. The stages run at the same time, and the slowest
+decides. What each adds to the graph is measured in the same way, and adds up over the stages; stages with equally many lanes share forks
+and merges, so it may be less.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Container, Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import combinations, product
-from math import inf, prod
+from math import ceil, inf, prod
 
 import numpy as np
 import numpy.typing as npt
 
 from fuseflow.autoscheduler.budget.cut_graph import OrderedRange
 from fuseflow.autoscheduler.budget.decision import Lanes
-from fuseflow.autoscheduler.budget.figures import RegionFigures
 from fuseflow.autoscheduler.budget.settings import SETTINGS
+from fuseflow.cp_sat import Option, SelectionProblem, select
 from fuseflow.errors import ScheduleError
 from fuseflow.estimate.dealt_resources import DealtResources
 from fuseflow.estimate.held_entries import held_entries
@@ -80,16 +84,20 @@ class LaneModel:
                 corners |= own
                 for node in measure.copied((index,)):
                     enclosing.setdefault(node, set()).add(index)
-        sizes = {index: size for index, size in ordered.loops.items() if _twos((index,)) in corners}
+        sizes = {index: size for index, size in ordered.loops.items() if ((index, 2),) in corners}
+        copied: dict[frozenset[str], float] = {frozenset(): 0.0}
+        for node, occupied in figures.occupied.items():
+            indices = frozenset(enclosing.get(node, ()))
+            copied[indices] = max(copied.get(indices, 0.0), occupied)
         waits = sum(copy.cycles for copy in copies)
-        return cls(sizes, corners, _busiest(figures, enclosing), waits, figures.memory, figures.stretch)
+        return cls(sizes, corners, copied, waits, figures.memory, figures.stretch)
 
     def with_pairs(self, costs: LaneCosts, every: bool) -> LaneModel:
         """Return the model with two and three lanes of pairs of indices added: of `every` pair, or of the most promising ones."""
         measure = LaneMeasure.of(costs)
         pairs = list(combinations((index for index, size in self.sizes.items() if size > 1), SETTINGS.max_dealt))
         corners = dict(self.corners)
-        for pair in pairs if every else _promising(pairs, self.copied):
+        for pair in pairs if every else self._promising(pairs):
             corners |= measure.corners(pair)
         return replace(self, corners=corners)
 
@@ -98,9 +106,19 @@ class LaneModel:
         """The indices for which the busiest node is copied."""
         return max(self.copied, key=lambda indices: self.copied[indices])
 
+    def _promising(self, pairs: list[tuple[str, ...]]) -> list[tuple[str, ...]]:
+        """Return the pairs of indices that promise most, and more than one index alone: if both deal the busiest node, or if each
+        deals nodes that the other leaves alone. Pairs that leave the least work alone come first."""
+
+        def left(*indices: str) -> float:
+            return max((cycles for nodes, cycles in self.copied.items() if not nodes & {*indices}), default=0.0)
+
+        busiest = self.dealing_most
+        of_use = [pair for pair in pairs if busiest.issuperset(pair) or left(*pair) < min(left(index) for index in pair)]
+        return sorted(of_use, key=lambda pair: (left(*pair), not busiest.issuperset(pair)))[: SETTINGS.max_pairs]
+
     def deals(self, budget: Budget, depth: int | None) -> list[Deal]:
-        """Return the lanes that fit into a budget with FIFOs of `depth` slots, the fastest first. A depth of None is FIFOs
-        without a bound."""
+        """Return the lanes that fit a budget with FIFOs of `depth` slots, None for FIFOs without a bound. The fastest come first."""
         dealt = dict.fromkeys(tuple(index for index, _ in lanes) for lanes in self.corners)
         choices = (self._deals_of(indices, budget, depth) for indices in dealt)
         return sorted((deal for deals in choices for deal in deals), key=lambda deal: deal.rank)
@@ -151,29 +169,9 @@ def lane_counts(size: int) -> tuple[int, ...]:
     return tuple(sorted(powers | {n for n in range(1, most + 1) if size % n == 0}))
 
 
-def _promising(pairs: list[tuple[str, ...]], copied: Mapping[frozenset[str], float]) -> list[tuple[str, ...]]:
-    """Return the pairs of indices that promise most, and more than one index alone.
-
-    Two indices promise more than one if both deal the busiest node, or if each deals nodes that the other leaves alone. Pairs
-    that leave the least work alone come first.
-    """
-
-    def left(*indices: str) -> float:
-        return max((cycles for nodes, cycles in copied.items() if not nodes & {*indices}), default=0.0)
-
-    busiest = max(copied, key=lambda nodes: copied[nodes])
-    of_use = [pair for pair in pairs if busiest.issuperset(pair) or left(*pair) < min(left(index) for index in pair)]
-    return sorted(of_use, key=lambda pair: (left(*pair), not busiest.issuperset(pair)))[: SETTINGS.max_pairs]
-
-
-def _twos(indices: tuple[str, ...]) -> Lanes:
-    return tuple((index, 2) for index in indices)
-
-
 @dataclass(frozen=True, slots=True)
 class LaneMeasure:
-    """Measures the resources of a region in lanes, given its costs. `held` has the entries that each node holds back in one
-    lane."""
+    """Measures the resources of a region in lanes. `held` has the entries that each node holds back in one lane."""
 
     costs: LaneCosts
     held: Mapping[str, HeldEntries]
@@ -183,8 +181,7 @@ class LaneMeasure:
         return cls(costs, held_entries(costs.serial.counts))
 
     def corners(self, indices: tuple[str, ...]) -> dict[Lanes, Amounts]:
-        """Return the amounts for two and three lanes of each index, or of an index in a stage. Empty if these indices cannot be
-        dealt together."""
+        """Return the amounts for two and three lanes of each index, or of an index in a stage; none if these cannot be dealt together."""
         several = [tuple(zip(indices, counts, strict=True)) for counts in product((2, 3), repeat=len(indices))]
         try:
             template = self.costs.template(indices)
@@ -196,13 +193,11 @@ class LaneMeasure:
         return {lanes: self._amounts(resources.at_most(self.held, dict(lanes), self._depth, machine)) for lanes in several}
 
     def copied(self, indices: tuple[str, ...]) -> set[str]:
-        """Return the names, on one lane, of the nodes that are copied if these indices are dealt. They must be indices that can
-        be."""
+        """Return the names, on one lane, of the nodes that are copied if these indices are dealt, which must be possible."""
         return {each.serial for each in self.costs.template(indices).nodes if each.indices and each.serial}
 
     def _made(self, lanes: Lanes) -> Resources:
-        """Return the resources of the graph with these lanes, which is built for that. A copy of a node holds as many entries as
-        the node."""
+        """Return the resources of the graph that is built with these lanes. A copy of a node holds as many entries as the node."""
         made = self.costs.lowered(dict(lanes))
         origins = {node.name: without_lanes(node.name, made.places.get(node.name, ())) for node in made.graph.nodes}
         held = {name: self.held[origin] for name, origin in origins.items() if origin in self.held}
@@ -218,10 +213,94 @@ class LaneMeasure:
         return np.array([(getattr(used, name) or 0) / (self._depth if name == "fifo" else 1) for name in COMPONENTS])
 
 
-def _busiest(figures: RegionFigures, enclosing: Mapping[str, set[str]]) -> dict[frozenset[str], float]:
-    """Return the cycles of the busiest node for each set of indices for which some node is copied."""
-    busiest: dict[frozenset[str], float] = {frozenset(): 0.0}
-    for node, occupied in figures.occupied.items():
-        indices = frozenset(enclosing.get(node, ()))
-        busiest[indices] = max(busiest.get(indices, 0.0), occupied)
-    return busiest
+@dataclass(frozen=True, slots=True, eq=False)
+class StageLanes:
+    """A stage that can be dealt over an index (`loop` names both, `size` is that of the index). `cycles` is how long its busiest
+    copied node works, and `two` and `three` are the amounts of resources that two and three lanes add to the graph."""
+
+    loop: str
+    size: int
+    cycles: float
+    two: Amounts
+    three: Amounts
+
+    def options(self, floor: float, slots: Mapping[str, float]) -> tuple[Option, ...]:
+        """Return the cycles and amounts of 1, 2, 3 ... lanes (`lane_counts`), up to the first with which the stage takes at most
+        `floor` cycles. `slots` has the components that count, and the slots of each FIFO."""
+        options: list[Option] = []
+        for count in lane_counts(self.size):
+            more = self.two + (count - 2) * (self.three - self.two) if count > 1 else np.zeros(len(COMPONENTS))
+            added = {name: ceil(amount) for name, amount in zip(COMPONENTS, more, strict=True)}
+            amounts = tuple(ceil(added[name] * factor) for name, factor in slots.items())
+            options.append(Option(max(floor, self.cycles / count), amounts))
+            if self.cycles / count <= floor:
+                break
+        return tuple(options)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class StageModel:
+    """The stages of a region that can be dealt over each index, and the amounts of its graph in one lane (`base`).
+
+    `floor` has, by index, the cycles that its lanes do not shorten: of the nodes outside all stages, and of the memory. `copies`
+    are the cycles of the copies that the region reads. `stretch` multiplies its cycles for refreshes of the memory.
+    """
+
+    base: Amounts
+    stages: dict[str, tuple[StageLanes, ...]]
+    floor: dict[str, float]
+    copies: float
+    stretch: float
+
+    @classmethod
+    def of(cls, ordered: OrderedRange, costs: LaneCosts, indices: Container[str]) -> StageModel:
+        """Measure two and three lanes of these indices in every stage, given the costs of the range, and return the model."""
+        region, (*copies, figures), measure = ordered.pieces[-1], ordered.figures, LaneMeasure.of(costs)
+        base = measure.corners(())[()]
+        stages: dict[str, tuple[StageLanes, ...]] = {}
+        floor: dict[str, float] = {}
+        for index, size in ordered.loops.items():
+            if index not in indices:
+                continue
+            copied: set[str] = set()
+            dealt: list[StageLanes] = []
+            for stage, loops in region.stages.items():
+                own = (f"{stage}.{index}",)
+                amounts = measure.corners(own) if index in loops and size > 1 else {}
+                if not amounts:
+                    continue
+                nodes = measure.copied(own) & figures.occupied.keys()
+                copied |= nodes
+                cycles = max((figures.occupied[n] for n in nodes), default=0.0)
+                dealt.append(StageLanes(f"/{stage}.{index}", size, cycles, *(more - base for more in amounts.values())))
+            stages[index] = tuple(dealt)
+            floor[index] = max(figures.memory, *(c for node, c in figures.occupied.items() if node not in copied), 0.0)
+        return cls(base, stages, floor, sum(copy.cycles for copy in copies), figures.stretch)
+
+    def lanes(self, budget: Budget, slots: float) -> list[Lanes]:
+        """Return, for each index that several stages have, the lanes of the stages with which the slowest is as fast as the
+        budget allows. FIFOs have `slots` slots."""
+        factors = {name: slots if name == "fifo" else 1.0 for name in budget.limits}
+        base = dict(zip(COMPONENTS, self.base, strict=True))
+        room = tuple(int(limit - base[name] * factors[name]) for name, limit in budget.limits.items())
+        choices = (self._selected(index, factors, room) for index, stages in self.stages.items() if len(stages) > 1)
+        return [lanes for lanes in choices if lanes]
+
+    def least(self, lanes: Lanes) -> float:
+        """Return the least cycles of the region with these lanes of its stages, with the copies that it reads."""
+        count = dict(lanes)
+        slowest = [
+            max(self.floor[index], *(stage.cycles / count.get(stage.loop, 1) for stage in stages))
+            for index, stages in self.stages.items()
+            if any(stage.loop in count for stage in stages)
+        ]
+        return self.copies + max(slowest, default=0.0) * self.stretch
+
+    def _selected(self, index: str, slots: Mapping[str, float], room: tuple[int, ...]) -> Lanes:
+        stages = self.stages[index]
+        options = tuple(stage.options(self.floor[index], slots) for stage in stages)
+        selected = select(SelectionProblem(options, room))
+        if selected is None:
+            return ()
+        counts = (lane_counts(stage.size)[at] for stage, at in zip(stages, selected, strict=True))
+        return tuple((stage.loop, count) for stage, count in zip(stages, counts, strict=True) if count > 1)

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from math import prod
-from typing import Literal, TypeAlias, assert_never
+from typing import Literal, TypeAlias
 
 from fuseflow.fusion.linear_extensions import LoopOrder
 from fuseflow.schedule import Schedule
@@ -36,15 +36,6 @@ class RegionDecision:
     def has_stages(self) -> bool:
         """Whether single stages of the region have lanes."""
         return any(loop.startswith("/") for loop, _ in self.lanes)
-
-    @property
-    def has_index_lanes(self) -> bool:
-        """Whether the region is dealt to lanes of one index, in all its stages."""
-        return len(self.lanes) == 1 and not self.has_stages
-
-    def deals_alike(self, other: RegionDecision) -> bool:
-        """Return whether another decision deals the same indices, in any number of lanes."""
-        return [loop for loop, _ in self.lanes] == [loop for loop, _ in other.lanes]
 
     def renamed(self, stages: Mapping[str, str]) -> RegionDecision:
         """Return the decision for a region whose stages have other names. `stages` maps old names to new ones."""
@@ -88,13 +79,5 @@ class Freedom:
 
     def allows(self, decision: RegionDecision, depth: int | None) -> bool:
         """Return whether a decision stays within this freedom. `depth` is the depth of FIFOs if nothing is decided about them."""
-        match self.dealing:
-            case "nothing":
-                lanes = not decision.lanes
-            case "regions":
-                lanes = not decision.has_stages
-            case "stages":
-                lanes = True
-            case unknown:
-                assert_never(unknown)
-        return lanes and (self.depths or decision.depth == depth)
+        lanes = {"nothing": not decision.lanes, "regions": not decision.has_stages, "stages": True}
+        return lanes[self.dealing] and (self.depths or decision.depth == depth)

@@ -46,8 +46,7 @@ class LaneTrials:
             self._looked += 1
 
     def keep(self, deal: Deal, cost: RegionCost | None, stands_still: bool) -> None:
-        """Keep the cost of the graph with these lanes. The cost is None if the graph has no room, or stands still
-        (`stands_still`)."""
+        """Keep the cost of the graph with these lanes. It is None if the graph has no room, or `stands_still`."""
         self._still[deal.indices] += stands_still
         if cost is None:
             return
@@ -69,7 +68,6 @@ class LaneTrials:
         return self.tried is not None and (self._number >= self.tried or self._looked >= SETTINGS.looks_per_try * self.tried)
 
     def _likely(self, cycles: float) -> float:
-        """Return the cycles that lanes are likely to take, given those that arithmetic expects. Where it was right so far, they
-        must promise a gain."""
+        """Return the cycles that lanes are likely to take. Where arithmetic was right so far, they must promise a gain."""
         is_right = self.tried is not None and self._number > 0 and self._error < SETTINGS.right and self._looked < self.compared
         return cycles / SETTINGS.gain if is_right else cycles

@@ -5,22 +5,16 @@ A bound is `max(work / lanes, bytes / bandwidth)`: no lanes make the arithmetic 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from math import inf
-from typing import assert_never
 
-from fuseflow.autoscheduler.budget.costs import CandidateCosts, DealtRange, RegionCost
+from fuseflow.autoscheduler.budget.costs import DealtRange, DecisionCosts, LoweredCosts, RegionCost, RegionRun
 from fuseflow.autoscheduler.budget.cut_graph import OrderedRange
-from fuseflow.autoscheduler.budget.deals import Deal, LaneModel
+from fuseflow.autoscheduler.budget.deals import Deal, LaneModel, StageModel
 from fuseflow.autoscheduler.budget.decision import Freedom, RegionDecision
-from fuseflow.autoscheduler.budget.decision_costs import DecisionCosts
-from fuseflow.autoscheduler.budget.deeper_fifos import DeeperFifos
 from fuseflow.autoscheduler.budget.lane_trials import LaneTrials
 from fuseflow.autoscheduler.budget.settings import SETTINGS
-from fuseflow.autoscheduler.budget.stage_deals import StageModel
-from fuseflow.autoscheduler.budget.trials import RegionRun
-from fuseflow.machine.machine import Machine
 from fuseflow.resources import Resources
 from fuseflow.resources.budget import Budget
 
@@ -32,8 +26,7 @@ class RangeCosts:
     `tried` is for how many lanes of a range graphs are made; None means all lanes that may be the best.
     """
 
-    machine: Machine
-    costs: CandidateCosts
+    costs: LoweredCosts
     tried: int | None = SETTINGS.max_tried
     _models: dict[tuple[int, bool], LaneModel] = field(default_factory=dict)
     _stage_models: dict[int, StageModel] = field(default_factory=dict)
@@ -47,24 +40,12 @@ class RangeCosts:
     _reaches: dict[tuple[int, Budget], float] = field(default_factory=dict)
     decisions: DecisionCosts = field(init=False)
     """The costs of single decisions."""
-    _deeper: DeeperFifos = field(init=False)
 
     def __post_init__(self) -> None:
         self.decisions = DecisionCosts(self.costs)
-        self._deeper = DeeperFifos(self.machine, self.decisions.fitting, self._expected)
-
-    @property
-    def evaluated(self) -> int:
-        """How many costs of lanes were estimated."""
-        return self.decisions.evaluated
-
-    def kind(self, edge: OrderedRange) -> int:
-        """Return the number of a range in an order. Ranges that differ in names alone have the same number."""
-        return self.decisions.kind(edge)
 
     def relaxed(self, edge: OrderedRange, budget: Budget) -> float:
-        """Return the least cycles of a range in an order within a budget, by its work and bytes alone. Infinite if it has no room
-        even in one lane."""
+        """Return the least cycles of a range within a budget by its work and bytes; infinite if even one lane has no room."""
         if not edge.pieces:
             return 0.0
         if not self._depths(edge, budget):
@@ -84,13 +65,13 @@ class RangeCosts:
         if freedom.dealing == "stages" and self.known(edge, budget, whole):
             dealt = self.best(edge, budget, whole)
             return inf if dealt is None else max(bound, dealt.cost.cycles * self._stage_gains.get(key, 1.0))
-        reach = 0.0 if freedom.dealing == "nothing" else self._reaches.get((self.kind(edge), budget), 0.0)
+        reach = 0.0 if freedom.dealing == "nothing" else self._reaches.get((self.decisions.kind(edge), budget), 0.0)
         gain = self._arithmetic_gains.get(budget, 1.0) * self._stage_gains.get(key, 1.0)
         return max(bound * self._nearest.get(key, 1.0), reach * gain)
 
     def known(self, edge: OrderedRange, budget: Budget, freedom: Freedom) -> bool:
         """Return whether the lanes of a range were chosen for a budget and a freedom."""
-        return not edge.pieces or (self.kind(edge), budget, freedom) in self._dealt
+        return not edge.pieces or (self.decisions.kind(edge), budget, freedom) in self._dealt
 
     def refine(self, edge: OrderedRange, budget: Budget, freedom: Freedom) -> bool:
         """Compute more of the costs of a range each time: by arithmetic, then with lanes of the whole region, then with lanes of
@@ -100,7 +81,7 @@ class RangeCosts:
         if self.tried is None or freedom.dealing == "nothing":
             self.best(edge, budget, freedom)
             return True
-        if (self.kind(edge), budget) not in self._reaches and self.relaxed(edge, budget) < inf:
+        if (self.decisions.kind(edge), budget) not in self._reaches and self.relaxed(edge, budget) < inf:
             self._reach(self.decisions.first(edge), budget)
             return False
         is_new = not self.known(edge, budget, whole)
@@ -117,7 +98,7 @@ class RangeCosts:
         """Return a range with its best lanes and depths. None if it has no room."""
         if not edge.pieces:
             return DealtRange(RegionDecision(edge.order), RegionCost(0.0, Resources()), 0.0)
-        key = self.kind(edge), budget, freedom
+        key = self.decisions.kind(edge), budget, freedom
         if key not in self._dealt:
             first = self.decisions.first(edge)
             depths = self._depths(first, budget) if freedom.depths else [self.depth(budget)]
@@ -125,16 +106,19 @@ class RangeCosts:
                 depths = []
             choices = [self._dealt_over(first, budget, freedom, depth) for depth in depths]
             dealt = min((c for c in choices if c is not None), key=lambda c: c.cost.cycles, default=None)
-            if dealt is None and freedom.depths and depths:
-                dealt = self._dealt_deep(first, budget, freedom)
-            self._dealt[key] = self._deeper.best(first, budget, dealt) if freedom.depths and not freedom.quick else dealt
-            self._compare(first, budget, freedom, self._dealt[key])
+            if dealt is None and freedom.depths and depths and self.depth(budget) is not None:
+                # It stands still: the fewest slots of FIFOs are taken with which it does not.
+                deeper = (self._dealt_over(first, budget, freedom, depth) for depth in SETTINGS.deep_fifos)
+                dealt = next((each for each in deeper if each is not None), None)
+            if dealt is not None and freedom.depths and not freedom.quick:
+                dealt = self.decisions.with_deeper_fifos(first, budget, dealt, by_arithmetic=self.tried is not None)
+            self._dealt[key] = dealt
+            self._compare(first, budget, freedom, dealt)
         dealt = self._dealt[key]
         return None if dealt is None else replace(dealt, decision=self.decisions.named(edge, dealt.decision))
 
     def _is_hopeless(self, edge: OrderedRange, budget: Budget) -> bool:
-        """Return whether by arithmetic a range takes many times the cycles that it takes in the order that the compiler ranks
-        best."""
+        """Return whether arithmetic expects many times the cycles of the order that the compiler ranks best."""
         if self.tried is None or edge.best_ranked is None:
             return False
         return (
@@ -142,11 +126,10 @@ class RangeCosts:
         )
 
     def _reach(self, edge: OrderedRange, budget: Budget) -> float:
-        """Return the fewest cycles that arithmetic expects of the most promising lanes of a whole range, with FIFOs that are
-        never full. 0 if it cannot tell."""
-        key = self.kind(edge), budget
+        """Return the fewest cycles that arithmetic expects of a range with FIFOs that are never full; 0 if it cannot tell."""
+        key = self.decisions.kind(edge), budget
         if key not in self._reaches:
-            depth = None if self.machine.first_depth is None else SETTINGS.deep_fifos[-1]
+            depth = None if self.costs.machine.first_depth is None else SETTINGS.deep_fifos[-1]
             deals = self._promising(edge, budget, None)[: SETTINGS.max_compared]
             near = self.decisions.near_in_lanes(edge, deals, depth)
             self._reaches[key] = min((0.0 if cycles is None else cycles for cycles in near), default=0.0)
@@ -155,8 +138,12 @@ class RangeCosts:
     def fitting(self, edge: OrderedRange, budget: Budget, freedom: Freedom) -> list[tuple[RegionDecision, RegionCost]]:
         """Return the decisions about a range that were estimated, have room, and are within the freedom, with their costs. If the
         lanes of the range were chosen, the lanes that arithmetic ranks next are estimated, too."""
-        if edge.pieces and self.known(edge, budget, freedom):
-            self._estimate_next(self.decisions.first(edge), budget, freedom)
+        first = self.decisions.first(edge) if edge.pieces else edge
+        is_chosen = edge.pieces and self.known(edge, budget, freedom) and freedom.dealing != "nothing"
+        if self.tried is not None and is_chosen:
+            for depth in self._depths(first, budget) if freedom.depths else [self.depth(budget)]:
+                for _, deal in self._compared(first, self._deals(first, budget, depth), depth)[: self.tried]:
+                    self.decisions.fitting(first, RegionDecision(first.order, deal.lanes, depth), budget)
         return [
             (self.decisions.named(edge, decision), cost)
             for decision in (self.decisions.estimated(edge) if edge.pieces else ())
@@ -165,15 +152,14 @@ class RangeCosts:
         ]
 
     def keep_run(self, edge: OrderedRange, decision: RegionDecision, run: RegionRun) -> None:
-        """Keep the cycles and FIFOs of a range in a run. If they are more than was known, the lanes of all ranges of its kind are
-        chosen again when they are needed."""
+        """Keep the cycles and FIFOs of a range in a run. Where they are more than was known, lanes are chosen again."""
         if self.decisions.keep_run(edge, decision, run):
-            self._forget(self.kind(edge))
+            self._forget(self.decisions.kind(edge))
 
     def keep_stuck(self, edge: OrderedRange, decision: RegionDecision) -> None:
         """Keep that a program did not run to its end with this decision. The lanes of ranges of this kind are chosen again."""
         if self.decisions.keep_stuck(edge, decision):
-            self._forget(self.kind(edge))
+            self._forget(self.decisions.kind(edge))
 
     def forget_cycles(self) -> None:
         """Forget the cycles of ranges in runs, so that all costs are those of the estimate again."""
@@ -186,14 +172,12 @@ class RangeCosts:
         self._dealt = {key: dealt for key, dealt in self._dealt.items() if key[0] != kind}
 
     def depth(self, budget: Budget) -> int | None:
-        """Return the slots that the schedule states for all FIFOs: None, unless the budget bounds FIFOs and the machine does
-        not."""
-        unbounded = self.machine.first_depth is None and self.machine.rules != "comal"
+        """Return the slots that the schedule states for all FIFOs: None, unless the budget bounds FIFOs and the machine does not."""
+        unbounded = self.costs.machine.first_depth is None and self.costs.machine.rules != "comal"
         return SETTINGS.bounded_fifos if unbounded and "fifo" in budget.limits else None
 
     def _compare(self, edge: OrderedRange, budget: Budget, freedom: Freedom, dealt: DealtRange | None) -> None:
-        """Keep the ratio of the cycles of a range to its bound, and to other expectations, unless all lanes that may be the best
-        are wanted."""
+        """Keep the ratios of the cycles of a range to what was expected, unless all lanes that may be the best are wanted."""
         bound, key = self.relaxed(edge, budget), (budget, freedom)
         if self.tried is None or dealt is None or not bound:
             return
@@ -203,7 +187,7 @@ class RangeCosts:
             if whole is not None and whole.cost.cycles:
                 self._stage_gains[key] = min(self._stage_gains.get(key, 1.0), dealt.cost.cycles / whole.cost.cycles)
         elif freedom.dealing == "regions":
-            reach = self._reaches.get((self.kind(edge), budget), 0.0)
+            reach = self._reaches.get((self.decisions.kind(edge), budget), 0.0)
             if reach:
                 self._arithmetic_gains[budget] = min(self._arithmetic_gains.get(budget, 1.0), dealt.cost.cycles / reach)
             staged = budget, replace(freedom, dealing="stages")
@@ -215,37 +199,25 @@ class RangeCosts:
         first = self.depth(budget)
         used, limit = self.decisions.single(edge, first), budget.limits.get("fifo")
         depths = [] if budget.exceeded(used) else [first]
-        if limit is not None and (used.fifo or inf) > SETTINGS.crowded_fifos * limit and self.machine.rules != "comal":
+        if limit is not None and (used.fifo or inf) > SETTINGS.crowded_fifos * limit and self.costs.machine.rules != "comal":
             depths += [depth for depth in SETTINGS.shallow_fifos if not budget.exceeded(self.decisions.single(edge, depth))]
         return depths
 
-    def _dealt_deep(self, edge: OrderedRange, budget: Budget, freedom: Freedom) -> DealtRange | None:
-        """Return a range that stands still with its best lanes and the FIFOs of the machine, with the fewest slots with which it
-        does not. None if there are none."""
-        if self.depth(budget) is None:
-            return None
-        deeper = (self._dealt_over(edge, budget, freedom, depth) for depth in SETTINGS.deep_fifos)
-        return next((dealt for dealt in deeper if dealt is not None), None)
-
     def _dealt_over(self, edge: OrderedRange, budget: Budget, freedom: Freedom, depth: int | None) -> DealtRange | None:
         """Return a range with its best lanes and FIFOs of `depth` slots; None if it has no room."""
-        key = self.kind(edge), budget, replace(freedom, depths=False), depth
+        key = self.decisions.kind(edge), budget, replace(freedom, depths=False), depth
         if key not in self._dealt_at:
-            match freedom.dealing:
-                case "nothing" | "regions":
-                    self._dealt_at[key] = self._best(edge, budget, freedom, depth)
-                case "stages":
-                    regions = self._dealt_over(edge, budget, replace(freedom, dealing="regions"), depth)
-                    self._dealt_at[key] = self._with_stages(edge, budget, regions, freedom, depth)
-                case unknown:
-                    assert_never(unknown)
+            if freedom.dealing == "stages":
+                regions = self._dealt_over(edge, budget, replace(freedom, dealing="regions"), depth)
+                self._dealt_at[key] = self._with_stages(edge, budget, regions, freedom, depth)
+            else:
+                self._dealt_at[key] = self._best(edge, budget, freedom, depth)
         return self._dealt_at[key]
 
     # Lanes of a region ---------------------------------------------------------------------------------------------------------
 
     def _best(self, edge: OrderedRange, budget: Budget, freedom: Freedom, depth: int | None) -> DealtRange | None:
-        """Return a range in one lane, or with the lanes of the whole region that take the fewest cycles; None if it has no
-        room."""
+        """Return a range in one lane, or with the best lanes of the whole region; None if it has no room."""
         bound, dealt = self.relaxed(edge, budget), freedom.dealing == "regions"
         tried = SETTINGS.quick_tried if freedom.quick else self.tried
         if bound == inf:
@@ -271,19 +243,6 @@ class RangeCosts:
             return [(deal.least, deal) for deal in deals]
         return self.decisions.compared(edge, deals, depth)
 
-    def _expected(self, edge: OrderedRange, decisions: list[RegionDecision]) -> list[float | None]:
-        """Return about how many cycles a range takes under each decision, by arithmetic. All are None if all lanes that may be
-        the best are wanted."""
-        return [None] * len(decisions) if self.tried is None else self.decisions.near(edge, decisions)
-
-    def _estimate_next(self, edge: OrderedRange, budget: Budget, freedom: Freedom) -> None:
-        """Estimate the costs of the `tried` best-ranked lanes of a whole region, so that they are known."""
-        if self.tried is None or freedom.dealing == "nothing":
-            return
-        for depth in self._depths(edge, budget) if freedom.depths else [self.depth(budget)]:
-            for _, deal in self._compared(edge, self._deals(edge, budget, depth), depth)[: self.tried]:
-                self.decisions.fitting(edge, RegionDecision(edge.order, deal.lanes, depth), budget)
-
     def _narrowed(
         self, edge: OrderedRange, budget: Budget, best: tuple[RegionDecision, RegionCost], most: float = inf
     ) -> tuple[RegionDecision, RegionCost]:
@@ -291,18 +250,14 @@ class RangeCosts:
         that promise more than `most` cycles are left out."""
         while True:
             cycles = min(most, best[1].cycles)
-            narrower = self._hopeful(edge, _halves(best[0]), cycles)
+            promising = [one for one in _halves(best[0]) if self._least(edge, one) < SETTINGS.hopeful_lanes * cycles]
+            near = self.decisions.near(edge, promising)
+            narrower = [one for one, own in zip(promising, near, strict=True) if own is None or own < cycles]
             costs = [(decision, self.decisions.fitting(edge, decision, budget)) for decision in narrower]
             faster = [(decision, cost) for decision, cost in costs if cost is not None and cost.cycles < best[1].cycles]
             if not faster:
                 return best
             best = min(faster, key=lambda one: one[1].cycles)
-
-    def _hopeful(self, edge: OrderedRange, decisions: Iterable[RegionDecision], cycles: float) -> list[RegionDecision]:
-        """Return the decisions about fewer lanes that may take fewer than `cycles`, by their least cycles and by arithmetic."""
-        promising = [decision for decision in decisions if self._least(edge, decision) < SETTINGS.hopeful_lanes * cycles]
-        near = self.decisions.near(edge, promising)
-        return [decision for decision, own in zip(promising, near, strict=True) if own is None or own < cycles]
 
     def _least(self, edge: OrderedRange, decision: RegionDecision) -> float:
         """Return the least cycles of lanes of a whole region, or of its stages."""
@@ -335,15 +290,14 @@ class RangeCosts:
     # What is kept --------------------------------------------------------------------------------------------------------------
 
     def _stages(self, edge: OrderedRange) -> StageModel:
-        number = self.kind(edge)
+        number = self.decisions.kind(edge)
         if number not in self._stage_models:
             indices = edge.loops if self.tried is None else self._model(edge).dealing_most
             self._stage_models[number] = StageModel.of(edge, self.costs.lane_costs(edge), indices)
         return self._stage_models[number]
 
     def _deals(self, edge: OrderedRange, budget: Budget, depth: int | None) -> list[Deal]:
-        """Return the lanes of a range that fit the budget. Lanes of two indices are among them if lanes of one index leave
-        something to gain, or if the best of these stand still."""
+        """Return the lanes that fit: of one index, and of two if those of one leave something to gain or the best of them stand still."""
         deals = self._promising(edge, budget, depth)
         if self.tried is None or not deals or max(len(deal.lanes) for deal in deals) > 1:
             return deals
@@ -361,11 +315,11 @@ class RangeCosts:
 
     def _slots(self, depth: int | None) -> int | None:
         """Return `depth`, or the slots of the FIFOs of the machine if it is None."""
-        return self.machine.first_depth if depth is None else depth
+        return self.costs.machine.first_depth if depth is None else depth
 
     def _model(self, edge: OrderedRange, *, pairs: bool = False) -> LaneModel:
         """Return the model of a range in lanes of single indices, and with `pairs` also of pairs of them."""
-        key = self.kind(edge), pairs
+        key = self.decisions.kind(edge), pairs
         if key not in self._models:
             single, costs = self._model(edge) if pairs else None, self.costs.lane_costs(edge)
             self._models[key] = LaneModel.of(edge, costs) if single is None else single.with_pairs(costs, self.tried is None)

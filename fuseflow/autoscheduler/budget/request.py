@@ -1,8 +1,14 @@
-"""The request for a search within a budget, and the check that a schedule leaves something to search."""
+"""The request for a search within a budget: what it may decide, the moment at which it stops, and the agenda by which it reports
+progress.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import TypeAlias
 
 from fuseflow.autoscheduler.budget.settings import SETTINGS
 from fuseflow.autoscheduler.defaults import ALLOWED, DEFAULT_TOP
@@ -56,3 +62,51 @@ def refuse_decided(schedule: Schedule) -> None:
     if schedule.plan.auto or schedule.intermediates == "dense":
         what = "`plan: auto`" if schedule.plan.auto else "`intermediates: dense`"
         raise ScheduleError(f"{what} cannot be chosen under a budget", hint="leave it out")
+
+
+@dataclass(frozen=True, slots=True)
+class Deadline:
+    """A moment at which a search stops with the best that it has found, in seconds of the monotonic clock; None is never."""
+
+    at: float | None = None
+
+    @classmethod
+    def after(cls, seconds: float | None) -> Deadline:
+        """Return the moment in this number of seconds; None is never."""
+        return cls(None if seconds is None else time.monotonic() + seconds)
+
+    @property
+    def passed(self) -> bool:
+        return self.at is not None and time.monotonic() >= self.at
+
+
+SearchProgress: TypeAlias = Callable[[str, int], None]
+"""A function that is called with the candidate that a search tries next, as text, and how many may follow it."""
+
+
+@dataclass(slots=True)
+class Agenda:
+    """The steps of a search, each with the candidates that it tries at most. A step that ends early leaves none."""
+
+    report: SearchProgress = lambda text, left: None
+    _left: dict[str, int] = field(default_factory=dict)
+    _step: str = ""
+
+    def expect(self, step: str, most: int) -> None:
+        """State that a step tries at most `most` candidates."""
+        self._left[step] = most
+
+    @contextmanager
+    def step(self, name: str) -> Iterator[None]:
+        """Count the candidates that are tried in the block for this step. After the block, the step has none left."""
+        before, self._step = self._step, name
+        try:
+            yield
+        finally:
+            self._step = before
+            self._left[name] = 0
+
+    def trying(self, text: str) -> None:
+        """Report the candidate that the current step tries next."""
+        self._left[self._step] = max(0, self._left.get(self._step, 0) - 1)
+        self.report(text, sum(self._left.values()))

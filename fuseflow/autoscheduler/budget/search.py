@@ -1,26 +1,77 @@
 """The search for the cheapest programs within a budget: paths with promising bounds are costed until the best are known.
 
+A program is a path through a graph of cuts. The costs of regions add up, and each region has the whole budget, since one runs after the
+other. So every part of a cheapest path is a cheapest one between its ends, and dynamic programming over the states finds it.
+
 A range costs a bound until its lanes are chosen. If all ranges of the cheapest path have lanes, no path is cheaper. Otherwise
 lanes are chosen for its other ranges, and the cheapest path is looked for again.
 """
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from heapq import nsmallest
 from math import inf
 from typing import TypeAlias
 
-from fuseflow.autoscheduler.budget.cheapest_paths import Path, cheapest_paths
-from fuseflow.autoscheduler.budget.cut_graph import CutGraph, OrderedRange
-from fuseflow.autoscheduler.budget.deadline import Deadline
+from fuseflow.autoscheduler.budget.cut_graph import CutGraph, CutState, OrderedRange
 from fuseflow.autoscheduler.budget.decision import Dealing, Freedom, RegionDecision
 from fuseflow.autoscheduler.budget.range_costs import RangeCosts
+from fuseflow.autoscheduler.budget.request import Deadline
 from fuseflow.autoscheduler.budget.settings import SETTINGS
 from fuseflow.collection import collection_rare
+from fuseflow.cut.units import UnitPartition
 from fuseflow.lower.buffers import read_tensors
 from fuseflow.resources.budget import Budget
 from fuseflow.schedule import Schedule
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Path:
+    """Ranges one after the other from the first cut on, and the sum of their cycles: a program if it reaches the last cut."""
+
+    cycles: float
+    edges: tuple[OrderedRange, ...] = ()
+
+    @property
+    def partition(self) -> UnitPartition:
+        """The ranges of units."""
+        return tuple(edge.part for edge in self.edges)
+
+    @property
+    def rank(self) -> tuple[float, int, tuple[tuple[int, int, int], ...]]:
+        """The key by which paths are sorted: fewer cycles, then fewer regions, then orders that the compiler ranks better."""
+        return self.cycles, len(self.edges), tuple((*edge.part, edge.rank) for edge in self.edges)
+
+
+def cheapest_paths(graph: CutGraph, cost: Callable[[OrderedRange], float], keep: int, fused: bool = True) -> tuple[Path, ...]:
+    """Return the `keep` cheapest paths to the last cut that differ in their partitions, the best first. `cost` is the cycles of a
+    range, infinite if no program may have it; infinite paths are left out. Without `fused`, every range is one unit. At each cut,
+    longer ranges begin only at the `graph.most_states` states that are reached in the fewest cycles."""
+    arrived = defaultdict[int, dict[CutState, list[Path]]](dict)
+    arrived[0][graph.start] = [Path(0.0)]
+    for cut in range(graph.last):
+        here = {state: best_of_partitions(paths, keep) for state, paths in arrived.pop(cut, {}).items()}
+        near = nsmallest(graph.most_states, here, key=lambda state: here[state][0].rank)
+        for state, paths in here.items():
+            for edge in graph.edges(state, fused and state in near):
+                cycles = cost(edge)
+                if cycles < inf:
+                    longer = [Path(path.cycles + cycles, (*path.edges, edge)) for path in paths]
+                    arrived[edge.after.cut].setdefault(edge.after, []).extend(longer)
+    return tuple(best_of_partitions([path for paths in arrived[graph.last].values() for path in paths], keep))
+
+
+def best_of_partitions(paths: list[Path], keep: int) -> list[Path]:
+    """Return the best path of each of the `keep` best partitions, the best first."""
+    best: dict[UnitPartition, Path] = {}
+    for path in sorted(paths, key=lambda path: path.rank):
+        best.setdefault(path.partition, path)
+        if len(best) == keep:
+            break
+    return list(best.values())
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,13 +111,7 @@ class Levers:
 
     def allow_variant(self, variant: Variant) -> bool:
         """Return whether a variant is possible with these levers."""
-        needed = (
-            (self.formats, variant.has_formats),
-            (self.association, variant.has_association),
-            (self.buffers, variant.has_buffers),
-            (self.preloads, variant.has_preloads),
-        )
-        return all(is_there or not is_needed for is_there, is_needed in needed)
+        return all(getattr(self, lever) for lever in variant.changed)
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,11 +124,21 @@ class Effort:
     quick: bool = False
 
 
+FULL_EFFORT = Effort()
 ALL_LEVERS = Levers()
 UNFUSED = Levers(fusion=False, formats=False, association=False, buffers=False, preloads=False)
 """The levers of unfused programs in the formats of the schedule: only lanes and orders are chosen."""
 NO_LEVERS = replace(UNFUSED, orders=False, lanes=False)
 """No levers: unfused programs in one lane, which need no search."""
+
+
+VARIANT_ENTRIES = {
+    "formats": ("formats", "blocks"),
+    "association": ("associations",),
+    "buffers": ("buffers",),
+    "preloads": ("preloads",),
+}
+"""The entries of a schedule that a variant fixes, by the lever that changes them."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -96,24 +151,13 @@ class Variant:
     published: Schedule
 
     @property
-    def has_formats(self) -> bool:
-        """Whether inputs are stored otherwise than the user has them."""
-        return (self.base.formats, self.base.blocks) != (self.published.formats, self.published.blocks)
-
-    @property
-    def has_association(self) -> bool:
-        """Whether products are computed in another order than the user has them."""
-        return self.base.associations != self.published.associations
-
-    @property
-    def has_buffers(self) -> bool:
-        """Whether tensors have reuse buffers other than those of the user's schedule."""
-        return self.base.buffers != self.published.buffers
-
-    @property
-    def has_preloads(self) -> bool:
-        """Whether tensors have preloads other than those of the user's schedule."""
-        return self.base.preloads != self.published.preloads
+    def changed(self) -> frozenset[str]:
+        """The levers by which the program differs from the schedule of the user."""
+        return frozenset(
+            lever
+            for lever, entries in VARIANT_ENTRIES.items()
+            if any(getattr(self.base, name) != getattr(self.published, name) for name in entries)
+        )
 
     def scheduled(self, program: DealtPath) -> Schedule:
         """Return the schedule of a program: its regions, and every decision about a region."""
@@ -124,9 +168,8 @@ class Variant:
         return schedule
 
     def _without_idle_entries(self, program: DealtPath) -> Schedule:
-        """Return the schedule without the chosen buffers and preloads of tensors that no region of `program` reads from
-        memory."""
-        if not (self.has_buffers or self.has_preloads):
+        """Return the schedule without the chosen buffers and preloads of tensors that no region of `program` reads from memory."""
+        if not self.changed & {"buffers", "preloads"}:
             return self.base
         graphs = [piece.graph for edge in program.path.edges for piece in edge.pieces]
         read, published = read_tensors(self.graph.ranges.partitioned, graphs), self.published
@@ -137,8 +180,7 @@ class Variant:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class DealtPath:
-    """A program whose lanes were chosen, with its expected cycles. `decisions` has every range of the path, with the decision
-    about it."""
+    """A program whose lanes were chosen. `decisions` has every range of the path, with the decision about it."""
 
     variant: Variant
     path: Path
@@ -178,14 +220,13 @@ class BudgetSearch:
     trying: Callable[[str], None] = lambda text: None
     """A function that is called with the range that gets lanes next, as text."""
 
-    def most_ranges(self, effort: Effort | None = None) -> int:
+    def most_ranges(self, effort: Effort = FULL_EFFORT) -> int:
         """Return how many ranges get lanes at most in one search: those of the effort, and those of one more program."""
-        return (effort or Effort()).ranges + max(len(variant.graph.ranges.units) for variant in self.variants)
+        return effort.ranges + max(len(variant.graph.ranges.units) for variant in self.variants)
 
     @collection_rare()
-    def cheapest(self, budget: Budget, keep: int, levers: Levers = ALL_LEVERS, effort: Effort | None = None) -> SearchOutcome:
+    def cheapest(self, budget: Budget, keep: int, levers: Levers = ALL_LEVERS, effort: Effort = FULL_EFFORT) -> SearchOutcome:
         """Return the `keep` cheapest programs within a budget that differ in their regions, formats or products."""
-        effort = effort or Effort()
         levers = replace(levers, quick=effort.quick)
         variants = [v for v in self.variants if levers.allow_variant(v)]
         chosen = 0
@@ -198,7 +239,11 @@ class BudgetSearch:
             if self.deadline.passed or (is_last and not pending):
                 break
             if not pending:
-                if not effort.quick and levers.orders and self._widened(paths):
+                # The other orders of the ranges of the cheapest program are added, if there are any.
+                widened = [
+                    v.graph.widen(edge) for v, path in paths[:1] for edge in path.edges if levers.orders and not effort.quick
+                ]
+                if any(widened):
                     continue
                 break
             first = next(path for _, path in paths if any(edge in pending for edge in path.edges))
@@ -219,8 +264,7 @@ class BudgetSearch:
         return SearchOutcome(programs, _first(bounds), self.relaxed(budget, levers), not pending)
 
     def _largest(self, edges: list[OrderedRange], budget: Budget, levers: Levers) -> list[OrderedRange]:
-        """Return those of the ranges that decide the cycles of a program. Lanes of the others would be chosen in vain if these
-        turn out to take longer than expected."""
+        """Return the ranges that decide the cycles: lanes of others are in vain if these turn out to take longer than expected."""
         expected = {edge: self._optimistic(edge, budget, levers) for edge in edges}
         return [edge for edge in edges if expected[edge] >= SETTINGS.large_range * max(expected.values())]
 
@@ -228,11 +272,6 @@ class BudgetSearch:
         """Return a bound on the cycles of all programs, as if the arithmetic or the memory were always busy."""
         variants = [v for v in self.variants if levers.allow_variant(v)]
         return _first(self._cheapest(variants, budget, 1, levers, lambda edge, *_: self.costs.relaxed(edge, budget)))
-
-    def _widened(self, paths: list[tuple[Variant, Path]]) -> bool:
-        """Add the other orders of the ranges of the cheapest program. Return whether there are any."""
-        widened = [variant.graph.widen(edge) for variant, path in paths[:1] for edge in path.edges]
-        return any(widened)
 
     def _cheapest(
         self, variants: list[Variant], budget: Budget, keep: int, levers: Levers, cost: LeverCost

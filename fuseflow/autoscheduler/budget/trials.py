@@ -1,4 +1,8 @@
-"""Programs that were considered as a whole: their expected cycles, and the results of their simulations."""
+"""Programs that were considered as a whole, and the choice among them.
+
+A program has expected cycles, which are compared with the budget, and the results of a simulation. The choice says how far it is from
+a bound that no schedule beats.
+"""
 
 from __future__ import annotations
 
@@ -7,24 +11,22 @@ from dataclasses import dataclass, field, replace
 from math import inf
 from typing import Any, TypeAlias
 
-from fuseflow.autoscheduler.simulation_cache import SimulationCache
+from fuseflow.autoscheduler.budget.costs import RegionRun
+from fuseflow.autoscheduler.budget.range_costs import RangeCosts
+from fuseflow.autoscheduler.budget.request import Agenda, Deadline
+from fuseflow.autoscheduler.budget.search import DealtPath
+from fuseflow.autoscheduler.budget.variants import variant_changes
+from fuseflow.autoscheduler.simulation_cache import CachedChoice, SimulationCache
 from fuseflow.compiler import compile_source
 from fuseflow.errors import DeadlockError, FuseFlowError
+from fuseflow.estimate.program import Estimator
 from fuseflow.frontend.source import Source
 from fuseflow.machine.machine import Machine
 from fuseflow.resources import COMPONENTS, Resources
 from fuseflow.resources.budget import Budget, amount_text
+from fuseflow.run.compiled import Compiled
 from fuseflow.schedule import Schedule
 from fuseflow.sim import Engine
-
-
-@dataclass(frozen=True, slots=True)
-class RegionRun:
-    """The result of a simulation of a region: its cycles, and the bytes of all its FIFOs at the end. These are None if a FIFO had
-    no bound, or if they were not kept."""
-
-    cycles: int
-    fifo: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,18 +75,11 @@ class Trial:
         """The key by which trials are sorted: trials that ran are best, refused ones are worst, and within each class fewer
         cycles are better. Of two with equally many cycles, the one with the smaller FIFOs is better."""
         known, fifo = self.estimate if self.cycles is None else self.cycles, self.resources.fifo
-        return (
-            bool(self.refused),
-            self.cycles is None,
-            known,
-            self.estimate,
-            inf if fifo is None else fifo,
-            self.schedule.to_yaml(),
-        )
+        fifo_bytes = inf if fifo is None else fifo
+        return bool(self.refused), self.cycles is None, known, self.estimate, fifo_bytes, self.schedule.to_yaml()
 
     def after(self, run: TrialRun, budget: Budget) -> Trial:
-        """Return the trial with the result of its simulation. It is refused if the run failed, or deepened FIFOs beyond the
-        budget."""
+        """Return the trial with the result of its simulation; refused if the run failed, or deepened FIFOs beyond the budget."""
         if run.cycles is None:
             return replace(self, refused=run.error)
         occupied = run.occupied or {}
@@ -142,3 +137,198 @@ class SimulateHere:
         occupied = {name: getattr(most, name) for name in COMPONENTS}
         regions = {name: RegionRun(region.cycles, region.resources.fifo) for region in result.regions for name in region.names}
         return TrialRun(result.cycles, occupied, regions=regions)
+
+
+@dataclass(slots=True)
+class TrialEstimates:
+    """Estimates schedules of a program on a machine, within a budget. It finds the program of a search by its schedule."""
+
+    source: Source
+    machine: Machine
+    budget: Budget
+    estimator: Estimator
+    _programs: dict[Schedule, DealtPath] = field(default_factory=dict)
+    _fastest: tuple[float, Schedule, Compiled] | None = None
+    """The program with the fewest expected cycles, which is likely to be chosen: these cycles, its schedule, and the compiled
+    program."""
+
+    def of_program(self, program: DealtPath, is_unfused: bool) -> Trial:
+        """Return the trial of a program of a search. It is refused if it exceeds the budget."""
+        return self.of_schedule(program_name(program), program, program.schedule, is_unfused)
+
+    def program(self, trial: Trial) -> DealtPath:
+        """Return the program of a search that a trial was made from."""
+        return self._programs[trial.schedule]
+
+    def of_schedule(self, name: str, program: DealtPath, schedule: Schedule, is_unfused: bool) -> Trial:
+        """Return the trial of a schedule, which is that of a program of a search, perhaps with a change that the search does not
+        know. It is refused if it does not compile, or exceeds the budget."""
+        self._programs.setdefault(schedule, program)
+        try:
+            compiled = self.compiled(schedule)
+            estimate = compiled.estimate(self.estimator)
+        except FuseFlowError as error:
+            return Trial(name, schedule, inf, Resources(), is_unfused, refused=error.message)
+        if self._fastest is None or estimate.cycles < self._fastest[0]:
+            self._fastest = estimate.cycles, schedule, compiled
+        used = Resources.most_of(region.resources for region in estimate.regions)
+        refused = excess_text(self.budget.exceeded(used), self.budget)
+        return Trial(name, schedule, estimate.cycles, used, is_unfused, refused=refused)
+
+    def compiled(self, schedule: Schedule) -> Compiled:
+        """Return the program under a schedule."""
+        if self._fastest is not None and self._fastest[1] == schedule:
+            return self._fastest[2]
+        return compile_source(self.source, schedule, self.machine)
+
+
+def program_name(program: DealtPath) -> str:
+    """Return a name: the regions of a program that fuse something, and what its variant changes in the schedule of the user."""
+    units = program.variant.graph.ranges.units
+    fused = [units.name(part) for part in program.path.partition if units.parts(part) > 1]
+    changes = variant_changes(program.variant.published, program.variant.base)
+    return ", ".join((" | ".join(fused) or "unfused", *changes))
+
+
+@dataclass(frozen=True, slots=True)
+class TrialSimulations:
+    """Simulates trials until a deadline. What the ranges of a search took in a run enters their costs."""
+
+    estimates: TrialEstimates
+    costs: RangeCosts
+    run: RunSchedules
+    deadline: Deadline
+    agenda: Agenda
+
+    def of_programs(self, trials: Sequence[Trial]) -> list[Trial]:
+        """Return trials of programs of the search with their simulations. After the deadline they return as they are."""
+        if self.deadline.passed:
+            return list(trials)
+        for trial in trials:
+            self.agenda.trying(f"simulating {trial.name}")
+        runs = self.run([trial.schedule for trial in trials])
+        for trial, run in zip(trials, runs, strict=True):
+            decisions = self.estimates.program(trial).decisions
+            stuck = [(edge, decision) for edge, decision in decisions if edge.name == run.stuck]
+            for edge, decision in decisions if run.cycles is not None else stuck or decisions:
+                if run.cycles is None:
+                    self.costs.keep_stuck(edge, decision)
+                elif edge.name in run.regions:
+                    self.costs.keep_run(edge, decision, run.regions[edge.name])
+        return [trial.after(run, self.estimates.budget) for trial, run in zip(trials, runs, strict=True)]
+
+    def of_change(self, first: Trial, schedule: Schedule, change: str) -> Trial:
+        """Return the trial of `schedule`, which changes the trial `first` in a way that the search does not know, with its
+        simulation. It is refused if it exceeds the budget."""
+        program = self.estimates.program(first)
+        trial = self.estimates.of_schedule(f"{program_name(program)}, {change}", program, schedule, first.is_unfused)
+        if trial.refused or self.deadline.passed:
+            return trial
+        self.agenda.trying(f"simulating {trial.name}")
+        (run,) = self.run([schedule])
+        return trial.after(run, self.estimates.budget)
+
+
+@dataclass(frozen=True, slots=True)
+class Lever:
+    """One kind of decisions (such as `lanes`), and in `without` how many cycles are expected without it, infinite if nothing fits
+    then."""
+
+    name: str
+    without: float
+
+
+@dataclass(frozen=True, slots=True)
+class ParetoPoint:
+    """A schedule that no other beats in cycles with as little of some components. It was found under these `limits`."""
+
+    limits: Mapping[str, int]
+    trial: Trial
+
+    @property
+    def cycles(self) -> float:
+        """The simulated cycles, or the expected cycles where there is no simulation."""
+        return self.trial.estimate if self.trial.cycles is None else self.trial.cycles
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the point as plain values."""
+        return {"limits": dict(self.limits), **self.trial.to_json()}
+
+
+@dataclass(frozen=True, slots=True)
+class BudgetChoice(CachedChoice):
+    """The schedule with the fewest cycles within a budget.
+
+    `trials` are the schedules that were considered as a whole, the best first. No schedule that was searched is expected to take
+    fewer cycles than `bound`. `relaxed` is the bound if all arithmetic, or the memory, were always busy. `busy` are the shares of
+    the time in which the arithmetic units and the memory are at work, by name. `stopped` says that the time limit ended the
+    search. `searched` counts the regions in each of their orders, and `lowered` the choices of lanes that were estimated.
+    """
+
+    budget: Budget
+    trials: tuple[Trial, ...]
+    bound: float
+    relaxed: float
+    busy: Mapping[str, float]
+    levers: tuple[Lever, ...] = ()
+    pareto: tuple[ParetoPoint, ...] = ()
+    units: int = 0
+    cut: str = ""
+    searched: int = 0
+    lowered: int = 0
+    stopped: bool = False
+
+    @property
+    def chosen(self) -> Trial:
+        """The trial that was chosen."""
+        return next(trial for trial in self.trials if trial.chosen)
+
+    @property
+    def unfused(self) -> Trial | None:
+        """The trial of single operators in the formats of the user, under the same budget; None if they exceed it."""
+        return next((trial for trial in self.trials if trial.is_unfused), None)
+
+    @property
+    def expected(self) -> float:
+        """The fewest cycles that are expected of a schedule within the budget: the cycles without a lever are compared with them.
+        The chosen schedule may be expected to take more, if it took fewer in the simulator."""
+        return min(trial.estimate for trial in self.trials if trial.chosen or not trial.refused)
+
+    @property
+    def gap(self) -> float:
+        """The expected cycles of the chosen schedule divided by the bound."""
+        return self.chosen.estimate / self.bound if self.bound else 1.0
+
+    @property
+    def to_roofline(self) -> float:
+        """The time of the chosen schedule divided by the time in which its busiest resource is busy."""
+        return 1 / most_busy if (most_busy := max(self.busy.values(), default=0.0)) else float("inf")
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the candidates and the choice as plain values."""
+        return {
+            "machine": self.compiled.machine.name,
+            "budget": self.budget.to_json(),
+            "cut": self.cut,
+            "units": self.units,
+            "searched": self.searched,
+            "lowered": self.lowered,
+            "stopped": self.stopped,
+            "bound": round(self.bound),
+            "relaxed": round(self.relaxed),
+            "busy": {name: round(share, 4) for name, share in self.busy.items()},
+            "trials": [trial.to_json() for trial in self.trials],
+            "levers": {lever.name: None if lever.without == float("inf") else round(lever.without) for lever in self.levers},
+            "pareto": [point.to_json() for point in self.pareto],
+            "schedule": self.schedule.to_yaml(),
+        }
+
+
+def undominated(points: Sequence[ParetoPoint], component: str) -> list[ParetoPoint]:
+    """Return the points that no other point beats both in cycles and in a component (equal points beat nothing)."""
+    places = [(point.cycles, getattr(point.trial.resources, component) or 0) for point in points]
+
+    def is_beaten(cycles: float, amount: int) -> bool:
+        return any(other != (cycles, amount) and other[0] <= cycles and other[1] <= amount for other in places)
+
+    return [point for point, place in zip(points, places, strict=True) if not is_beaten(*place)]

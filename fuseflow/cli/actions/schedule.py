@@ -7,8 +7,8 @@ from contextlib import contextmanager, nullcontext
 from pathlib import Path
 
 from fuseflow.autoscheduler.budget.budget_schedule import budget_schedule
-from fuseflow.autoscheduler.budget.choice import BudgetChoice
 from fuseflow.autoscheduler.budget.request import BudgetRequest
+from fuseflow.autoscheduler.budget.trials import BudgetChoice
 from fuseflow.cli.common import console, print_notices, print_pieces, require_writable, write_out
 from fuseflow.cli.json_file import JsonFile
 from fuseflow.cli.progress import following, search_bar
@@ -21,8 +21,8 @@ from fuseflow.report.budget_tables import budget_lines
 from fuseflow.resources.budget import Budget, component_name
 from fuseflow.run.cores import cores
 from fuseflow.schedule import Schedule
-from fuseflow.sweep import Store
 from fuseflow.sweep.schedule_runs import StoredRuns, point_of
+from fuseflow.sweep.store import Store
 
 
 def schedule(

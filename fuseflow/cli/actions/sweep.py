@@ -21,9 +21,10 @@ from fuseflow.report.sweep_status import count_progress, status_lines
 from fuseflow.report.tables import print_table
 from fuseflow.requirements import install_command
 from fuseflow.run.cores import cores
-from fuseflow.sweep import Pool, Store, Sweep, build_space, read_sweep
-from fuseflow.sweep.progress import SweepProgress
-from fuseflow.sweep.runner import Runner
+from fuseflow.sweep.design_space import build_space, read_sweep
+from fuseflow.sweep.pool import Pool
+from fuseflow.sweep.store import Store
+from fuseflow.sweep.sweep import Runner, Sweep, SweepProgress
 
 
 @contextmanager

@@ -19,7 +19,7 @@ from fuseflow.hardware.area.liberty import Liberty
 from fuseflow.hardware.area.parts import Part
 from fuseflow.hardware.area.synthesis import GATES, OPTIMIZE, STEPS, Cells
 from fuseflow.hardware.tools import library_text
-from fuseflow.private_files import cache_root, private_directory, read_private, write_private
+from fuseflow.private_store import cache_root, private_directory, read_private, write_private
 from fuseflow.resources.gates import SQUARE_MICROMETRES
 
 FOLDER = "area"

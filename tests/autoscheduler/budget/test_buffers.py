@@ -127,7 +127,7 @@ def test_preloads_of_what_a_program_reads_once_are_left_out() -> None:
     preloaded = base.preload("T", 8).preload("W", 8)
     for stated, kept in ((base, (("W", 8),)), (base.preload("T", 8), (("T", 8), ("W", 8)))):
         published, variant = variant_of(source, stated, stated), variant_of(source, preloaded, stated)
-        search = BudgetSearch((variant,), RangeCosts(RDA, LoweredCosts(RDA, variant.graph.figures.estimator), tried=1))
+        search = BudgetSearch((variant,), RangeCosts(LoweredCosts(RDA, variant.graph.figures.estimator), tried=1))
         programs = search.cheapest(Budget.parse("mul=2"), 2).programs
         program = next(p for p in programs if len(p.decisions) == 2)
         assert dict(program.schedule.preloads) == {"T": 8, "W": 8}
@@ -157,7 +157,7 @@ def test_a_buffer_of_what_is_passed_on_inside_of_a_region_is_left_out() -> None:
     """Buffers are those of a variant, in which T may be stored or not."""
     source = source_of()
     variant = variant_of(source, Schedule.fuse("none").buffer("T", 64).buffer("W", 64))
-    search = BudgetSearch((variant,), RangeCosts(RDA, LoweredCosts(RDA, variant.graph.figures.estimator), tried=1))
+    search = BudgetSearch((variant,), RangeCosts(LoweredCosts(RDA, variant.graph.figures.estimator), tried=1))
     programs = search.cheapest(Budget.parse("mul=2"), 2).programs
     stored = {len(program.decisions): set(dict(program.schedule.buffers)) for program in programs}
     assert stored == {1: {"W"}, 2: {"T", "W"}}

@@ -10,9 +10,8 @@ import pytest
 from budget_spaces import random_source
 
 from fuseflow.autoscheduler.budget import cut_graph
-from fuseflow.autoscheduler.budget.cheapest_paths import cheapest_paths
-from fuseflow.autoscheduler.budget.cut_graph import CutGraph, OrderedRange
-from fuseflow.autoscheduler.budget.figures import RegionFigures
+from fuseflow.autoscheduler.budget.cut_graph import CutGraph, OrderedRange, RegionFigures
+from fuseflow.autoscheduler.budget.search import cheapest_paths
 from fuseflow.autoscheduler.budget.settings import SETTINGS
 from fuseflow.autoscheduler.budget.variants import VariantFactory
 from fuseflow.einsum.parse import parse

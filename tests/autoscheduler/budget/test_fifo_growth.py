@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from fuseflow.autoscheduler.budget.budget_schedule import budget_schedule
+from fuseflow.autoscheduler.budget.costs import FifoGrowth
 from fuseflow.autoscheduler.budget.decision import RegionDecision
-from fuseflow.autoscheduler.budget.fifo_growth import FifoGrowth
 from fuseflow.autoscheduler.budget.range_costs import RangeCosts
 from fuseflow.autoscheduler.budget.request import BudgetRequest
 from fuseflow.autoscheduler.budget.settings import SETTINGS

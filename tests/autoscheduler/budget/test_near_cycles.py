@@ -7,10 +7,10 @@ from typing import Any, cast
 
 import numpy as np
 
+from fuseflow.autoscheduler.budget.costs import DecisionCosts
 from fuseflow.autoscheduler.budget.cut_graph import OrderedRange
 from fuseflow.autoscheduler.budget.deals import Deal
 from fuseflow.autoscheduler.budget.decision import RegionDecision
-from fuseflow.autoscheduler.budget.decision_costs import DecisionCosts
 from fuseflow.autoscheduler.budget.settings import SETTINGS
 
 

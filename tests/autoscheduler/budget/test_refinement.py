@@ -13,10 +13,10 @@ from fuseflow.autoscheduler.budget.costs import LoweredCosts
 from fuseflow.autoscheduler.budget.cut_graph import OrderedRange
 from fuseflow.autoscheduler.budget.decision import Freedom
 from fuseflow.autoscheduler.budget.range_costs import RangeCosts
-from fuseflow.autoscheduler.budget.refinement import Refinement
-from fuseflow.autoscheduler.budget.region_transfer import fastest_regions, region_contents
+from fuseflow.autoscheduler.budget.region_changes import fastest_regions, region_contents
 from fuseflow.autoscheduler.budget.request import BudgetRequest
 from fuseflow.autoscheduler.budget.search import ALL_LEVERS, BudgetSearch
+from fuseflow.autoscheduler.budget.trial_runs import Refinement
 from fuseflow.autoscheduler.budget.trials import SimulateHere, Trial
 from fuseflow.autoscheduler.budget.variants import VariantFactory
 from fuseflow.autoscheduler.simulation_cache import SimulationCache
@@ -49,7 +49,7 @@ def searched(source: Source) -> BudgetSearch:
     estimator = Estimator(assume_unknown=True)
     variant = VariantFactory(source, RDA, estimator, NONE)(NONE)
     assert variant is not None
-    return BudgetSearch((variant,), RangeCosts(RDA, LoweredCosts(RDA, estimator)))
+    return BudgetSearch((variant,), RangeCosts(LoweredCosts(RDA, estimator)))
 
 
 @pytest.mark.parametrize("seed", [2, 7])
@@ -124,7 +124,7 @@ def test_equal_ranges_have_stages_of_their_own_names_under_every_budget() -> Non
     (variant,) = search.variants
     pairs = [e for s in variant.graph.states() if s.cut < 4 for e in variant.graph.edges(s) if e.part in ((0, 2), (2, 4))]
     first, second = (next(edge for edge in pairs if edge.part == part and edge.rank == 0) for part in ((0, 2), (2, 4)))
-    assert search.costs.kind(first) == search.costs.kind(second)
+    assert search.costs.decisions.kind(first) == search.costs.decisions.kind(second)
     for mul in (8, 5, 3):
         for edge, stage in ((second, "U0"), (first, "S0"))[:: 1 if mul == 5 else -1]:
             dealt = search.costs.best(edge, Budget.of({"mul": mul}), Freedom())

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from functools import partial
-
 import numpy as np
 
 import fuseflow as ff
-from fuseflow.autoscheduler.budget.region_depths import RegionDepth, region_depths
-from fuseflow.autoscheduler.budget.trials import Trial
+from fuseflow.autoscheduler.budget.region_changes import RegionDepth, region_depths
+from fuseflow.autoscheduler.budget.trials import Trial, TrialEstimates
 from fuseflow.einsum.parse import parse
 from fuseflow.estimate.program import Estimator
 from fuseflow.resources import Resources
@@ -33,8 +31,12 @@ def compiled(schedule: ff.Schedule, machine: str = "rda") -> Compiled:
 
 
 def depths(schedule: ff.Schedule, budget: str, machine: str = "rda") -> list[tuple[RegionDepth, ...]]:
-    again = partial(compiled, machine=machine)
-    return list(region_depths(again(schedule), Budget.of(budget), Estimator(), again))
+    return depths_of(compiled(schedule, machine), budget)
+
+
+def depths_of(program: Compiled, budget: str) -> list[tuple[RegionDepth, ...]]:
+    estimates = TrialEstimates(program.source, program.machine, Budget.of(budget), Estimator())
+    return list(region_depths(estimates, program.schedule))
 
 
 def fifo_bytes(schedule: ff.Schedule, region: str) -> int:
@@ -77,14 +79,9 @@ def test_copies_have_none() -> None:
         np.random.default_rng(0),
     )
     tensors = {name: (rng.random((6, 6)) < 0.5).astype(np.float32) for name in "AB"}
-
-    def again(schedule: ff.Schedule) -> Compiled:
-        return ff.compile(program, tensors=tensors, schedule=schedule, machine="rda")
-
-    copying = again(ff.Schedule.fuse("none"))
+    copying = ff.compile(program, tensors=tensors, schedule=ff.Schedule.fuse("none"), machine="rda")
     assert [bool(region.einsums) for region in copying.regions] == [False, True]
-    tried = region_depths(copying, Budget.of("mul=64"), Estimator(), again)
-    assert [options[0].region for options in tried] == ["T"]
+    assert [options[0].region for options in depths_of(copying, "mul=64")] == ["T"]
 
 
 def test_a_schedule_keeps_the_depth_of_single_fifos() -> None:

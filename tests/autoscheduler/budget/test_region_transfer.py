@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 
 import fuseflow as ff
-from fuseflow.autoscheduler.budget.region_transfer import RegionContents, RegionTransfer, fastest_regions, region_contents
-from fuseflow.autoscheduler.budget.trials import RegionRun, Trial
+from fuseflow.autoscheduler.budget.costs import RegionRun
+from fuseflow.autoscheduler.budget.region_changes import RegionContents, RegionTransfer, fastest_regions, region_contents
+from fuseflow.autoscheduler.budget.trials import Trial
 from fuseflow.einsum.parse import parse
 from fuseflow.resources import Resources
 
@@ -54,7 +55,7 @@ def test_a_region_takes_what_is_its_own() -> None:
         .split("Y.k", 4)
     )
     here, there = here.preload("B", 2).preload("A", 2), there.preload("C", 4).preload("A", 4).preload("U", 4)
-    moved = CONTENTS["TU"].transfer("TU", there).added(here)
+    moved = RegionTransfer("TU", CONTENTS["TU"], there).added(here)
     assert moved == (
         TWO.order("TU", "k,i,j,l")
         .order("Y", "i,k,l")
@@ -63,12 +64,12 @@ def test_a_region_takes_what_is_its_own() -> None:
         .depth("Y", 16)
         .split("T.k", 4)
     ).preload("C", 4).preload("A", 2)
-    assert CONTENTS["TU"].transfer("TU", moved).added(moved) == moved
+    assert RegionTransfer("TU", CONTENTS["TU"], moved).added(moved) == moved
 
 
 def test_lanes_of_a_region_whose_name_goes_on_stay() -> None:
     here, there = (ff.Schedule.fuse("none").par(**{"T.i": n, "T.x.i": n}) for n in (2, 4))
-    moved = RegionTransfer("T", frozenset("T"), frozenset(), there).added(here)
+    moved = RegionTransfer("T", RegionContents(frozenset("T"), frozenset(), frozenset()), there).added(here)
     assert dict(moved.parallel) == {"T.i": 4, "T.x.i": 2}
 
 
@@ -77,7 +78,7 @@ def test_each_region_is_taken_from_where_it_was_fastest() -> None:
     trials = [trial(slow, TU=50, Y=50), trial(second, TU=90, Y=20), trial(third, TU=40, Y=70)]
     assert [t.rank[2] for t in trials] == [100, 110, 110]
     transfers = list(fastest_regions(trials[0], trials, CONTENTS, inf))
-    assert transfers == [CONTENTS["TU"].transfer("TU", third), CONTENTS["Y"].transfer("Y", second)]
+    assert transfers == [RegionTransfer("TU", CONTENTS["TU"], third), RegionTransfer("Y", CONTENTS["Y"], second)]
     schedule = slow
     for transfer in transfers:
         schedule = transfer.added(schedule)

@@ -40,7 +40,7 @@ def searched(source: Source, machine: Machine, base: Schedule = NONE) -> tuple[B
     estimator = Estimator(assume_unknown=True)
     variant = VariantFactory(source, machine, estimator, base, orders=ORDERS)(base)
     assert variant is not None
-    return BudgetSearch((variant,), RangeCosts(machine, LoweredCosts(machine, estimator), tried=None)), variant
+    return BudgetSearch((variant,), RangeCosts(LoweredCosts(machine, estimator), tried=None)), variant
 
 
 def random_budget(seed: int) -> Budget:

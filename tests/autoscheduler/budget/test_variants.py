@@ -7,7 +7,7 @@ import pytest
 
 from fuseflow.autoscheduler.budget.budget_schedule import budget_schedule
 from fuseflow.autoscheduler.budget.request import BudgetRequest
-from fuseflow.autoscheduler.budget.storage import blockings, input_formats, listed_rows, other_kinds, turned_formats
+from fuseflow.autoscheduler.budget.variants import blockings, input_formats, listed_rows, other_kinds, turned_formats
 from fuseflow.compiler import compile_source
 from fuseflow.einsum.parse import parse
 from fuseflow.errors import UsageError

@@ -151,7 +151,7 @@ def _yaml_readers(path: Path) -> dict[str, Callable[[str], object]]:
     from fuseflow.plan.plan import Plan
     from fuseflow.schedule import Schedule
     from fuseflow.sparsity.spec import SparseSpec
-    from fuseflow.sweep import read_sweep
+    from fuseflow.sweep.design_space import read_sweep
     from fuseflow.tensors.tensor_listing import read_entries
 
     return {
@@ -261,8 +261,8 @@ def _fibertree_first(content: bytes) -> None:
 def _store(content: bytes, folder: Path) -> None:
     from fuseflow.report.page.page import page
     from fuseflow.report.page.run_directory import read_packed_run
-    from fuseflow.sweep.progress import SweepProgress
     from fuseflow.sweep.store import Store
+    from fuseflow.sweep.sweep import SweepProgress
 
     path = _put(content, folder, "s.sqlite")
     with Store.open(path) as store:
@@ -300,7 +300,7 @@ def _kernel_first(content: bytes) -> None:
 def _entry(content: bytes, folder: Path) -> None:
     """Read an entry as the cache does: what is damaged counts as missing."""
     from fuseflow.frontend.import_cache.cache import readable_entry
-    from fuseflow.private_files import read_private
+    from fuseflow.private_store import read_private
 
     path = _put(content, folder, "e.import")
     path.chmod(0o600)
@@ -380,7 +380,7 @@ def _grammar_energies(_: bytes, chance: random.Random) -> bytes:
 def _area_entry(content: bytes, folder: Path) -> None:
     """Read an entry as the cache does: what is damaged counts as missing."""
     from fuseflow.hardware.area.kept_cells import readable_cells
-    from fuseflow.private_files import read_private
+    from fuseflow.private_store import read_private
 
     path = _put(content, folder, "e.json")
     path.chmod(0o600)
