@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
@@ -15,10 +15,8 @@ from fuseflow.estimate.graph_counts import ArrayTraffic, GraphCounts, count_grap
 from fuseflow.estimate.node_work import ProcessFirings, firings
 from fuseflow.machine.comal import readers_of_sums
 from fuseflow.machine.machine import Machine
-from fuseflow.machine.timing import node_timing
+from fuseflow.machine.timing import NodeTiming, node_timing
 from fuseflow.samml import nodes as n
-from fuseflow.samml.node import operand_bits
-from fuseflow.tile_ops import TileShape
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,41 +61,10 @@ Intervals: TypeAlias = tuple[int, int]
 """The cycles from one firing on a value to the next, of the first process of a node and of the second one, if it has two."""
 
 
-@dataclass(frozen=True, slots=True)
-class Timings:
-    """The latency of each node on a machine, and for its processes the cycles between two firings on values."""
-
-    latencies: tuple[int, ...]
-    intervals: tuple[Intervals, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class TimingClasses:
-    """The nodes of a graph in classes with the same timing on every machine. `examples` has one node of each, `of_node` the class
-    of each node."""
-
-    graph: n.Graph
-    examples: tuple[tuple[n.Primitive, tuple[TileShape, ...]], ...]
-    of_node: tuple[int, ...]
-
-    @classmethod
-    def of(cls, counts: GraphCounts) -> TimingClasses:
-        declared = counts.graph.declared
-        examples: dict[Hashable, tuple[n.Primitive, tuple[TileShape, ...]]] = {}
-        keys = []
-        for node, numbers in zip(counts.graph.nodes, counts.nodes, strict=True):
-            keys.append((type(node), node.unit(declared), numbers.tiles, operand_bits(node, counts.graph.element_bits)))
-            examples.setdefault(keys[-1], (node, numbers.tiles))
-        place = {key: at for at, key in enumerate(examples)}
-        return cls(counts.graph, tuple(examples.values()), tuple(place[key] for key in keys))
-
-    def on(self, machine: Machine) -> Timings:
-        """Return the timings on a machine."""
-        timings = [node_timing(node, self.graph, machine, tiles) for node, tiles in self.examples]
-        return Timings(
-            tuple(timings[at].latency for at in self.of_node),
-            tuple((timings[at].interval, timings[at].emission) for at in self.of_node),
-        )
+def node_timings(counts: GraphCounts, machine: Machine) -> list[NodeTiming]:
+    """Return the timing of each node of a graph on a machine."""
+    nodes = zip(counts.graph.nodes, counts.nodes, strict=True)
+    return [node_timing(node, counts.graph, machine, numbers.tiles) for node, numbers in nodes]
 
 
 def count_work(
@@ -110,7 +77,7 @@ def count_work(
 ) -> Work:
     """Count the work of a verified graph on a machine. The other arguments are as in `count_graph`."""
     counts = count_graph(graph, statistics, patterns, memo, overlap)
-    return work_on(counts, TimingClasses.of(counts).on(machine).intervals, machine)
+    return work_on(counts, [timing[1:] for timing in node_timings(counts, machine)], machine)
 
 
 def work_on(counts: GraphCounts, intervals: Sequence[Intervals], machine: Machine) -> Work:

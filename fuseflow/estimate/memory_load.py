@@ -12,10 +12,9 @@ from dataclasses import dataclass, replace
 from math import ceil, exp, gcd
 from typing import Literal, NamedTuple, TypeAlias
 
-from fuseflow.estimate.buffer_reuse import Loop
 from fuseflow.estimate.flows import Number
-from fuseflow.estimate.memory_bound import request_bytes
-from fuseflow.estimate.port_lines import AT_ONCE, PortLines
+from fuseflow.estimate.memory_bound import peak_bandwidth, request_bytes
+from fuseflow.estimate.port_lines import ArrayPlace, PortLines
 from fuseflow.machine.machine import Machine
 from fuseflow.memory.settings import Hbm2Memory, clock_ratio
 from fuseflow.memory.timing import HBM2_2000
@@ -54,28 +53,35 @@ LONGEST_WRITE = 40_000.0
 
 
 class ArrayLoad(NamedTuple):
-    """The requests for one array by ports that are the same but for the lane. `stage` is the number of their stage.
+    """The requests for one array by ports that are the same but for the lane: one of them (`port`), and how many `ports` there are.
+    `stage` is the number of their stage.
 
-    All ports fetch `lines`, and the busiest one fetches `most`. It asks for `asked`, with the lines in its reuse buffer. `alike`
-    is how many of the `ports` want the same line at the same time, and `array_lines` the lines of the array. `in_order` says that
-    lines are fetched ahead. `missed` are the pieces of the array that a port does not find in its reuse buffer. `at_once` is how
-    many different lines are without an answer, and `in_list` the share of them in one list. `along` is the loop along which lines
-    lie evenly apart, and `in_turn` how many of these follow each other, so that they lie in different bank groups.
+    All ports fetch `lines`, and the busiest one fetches `most`, and finds `hits` in its reuse buffer. `jumps` are the lines of all
+    that lie in another row than the line before. `alike` is how many of the ports want the same line at the same time, and
+    `array_lines` the lines of the array.
     """
 
     stage: int
+    port: PortLines
     ports: int
     lines: Number
     most: Number
-    alike: float
-    array_lines: int
-    in_order: bool
-    asked: Number = 0
-    missed: Number = 0
-    at_once: Number = AT_ONCE
-    in_list: Number = 1.0
-    along: Loop = None
-    in_turn: Number = 1
+    jumps: Number
+    hits: Number = 0
+    alike: float = 1.0
+    array_lines: int = 0
+
+    @property
+    def asked(self) -> Number:
+        """The lines that the busiest port asks for, with the lines in its reuse buffer."""
+        return self.most + self.hits
+
+    def of_array(self, size: int, line: int) -> ArrayLoad:
+        """Return the requests, given the bytes of the array and of a line. Lanes that look up the same, or share the lines of a fiber,
+        want the same line at once."""
+        same = self.ports / min(self.ports, max(1, self.port.divided))
+        alike = same * (min(self.port.dealt, line // 4) if self.port.dealt > 1 else 1)
+        return self._replace(alike=alike, array_lines=-(-size // line))
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +109,7 @@ class MemoryLoad:
         cls,
         ports: Iterable[PortLines],
         stages: Mapping[str, int],
-        array_bytes: Mapping[tuple[str, int, str], int],
+        array_bytes: Mapping[ArrayPlace, int],
         written: Iterable[WrittenLines],
         line: int,
         channels: int,
@@ -115,7 +121,7 @@ class MemoryLoad:
         for port in ports:
             groups.setdefault((stages[port.node], port.kind), []).append(port)
         together = [
-            LanePorts(
+            ArrayLoad(
                 stage,
                 group[0],
                 len(group),
@@ -131,31 +137,14 @@ class MemoryLoad:
     @classmethod
     def of_lanes(
         cls,
-        ports: Sequence[LanePorts],
-        array_bytes: Mapping[tuple[str, int, str], int],
+        ports: Sequence[ArrayLoad],
+        array_bytes: Mapping[ArrayPlace, int],
         written: Iterable[WrittenLines],
         line: int,
         channels: int,
     ) -> MemoryLoad:
         """Add up the requests of ports, given all lanes together. The other arguments are as in `of`."""
-        reads = tuple(
-            ArrayLoad(
-                each.stage,
-                each.number,
-                each.lines,
-                each.most,
-                each.alike(line),
-                -(-array_bytes.get(each.array, 0) // line),
-                each.port.in_order,
-                each.most + each.hits,
-                each.jumps / each.number if each.hits else 0,
-                each.port.at_once,
-                each.port.in_list,
-                each.port.along,
-                each.port.in_turn,
-            )
-            for each in ports
-        )
+        reads = tuple(each.of_array(array_bytes.get(each.port.array, 0), line) for each in ports)
         jumps = sum(each.jumps for each in ports) * _other_row(ports, array_bytes, line, channels)
         out = tuple(written)
         most = max(out, key=lambda each: each.lines, default=WrittenLines(0))
@@ -184,36 +173,12 @@ class WrittenLines:
         return cls(min(lines, each), part.lanes)
 
 
-class LanePorts(NamedTuple):
-    """Ports that are the same but for the lane: one of them, their `number`, the lines of all, and the `most` lines of one.
-    `jumps` are the lines of all that lie in another row than the line before. `hits` are the lines that the busiest one finds in
-    its reuse buffer."""
-
-    stage: int
-    port: PortLines
-    number: int
-    lines: Number
-    most: Number
-    jumps: Number
-    hits: Number = 0
-
-    @property
-    def array(self) -> tuple[str, int, str]:
-        return self.port.tensor, self.port.level, self.port.kind
-
-    def alike(self, line: int) -> float:
-        """Return how many of the ports want the same line at once: those of lanes that look up the same, or share the lines of a
-        fiber."""
-        same = self.number / min(self.number, max(1, self.port.divided))
-        return same * (min(self.port.dealt, line // 4) if self.port.dealt > 1 else 1)
-
-
-def _other_row(ports: Iterable[LanePorts], array_bytes: Mapping[tuple[str, int, str], int], line: int, channels: int) -> float:
+def _other_row(ports: Iterable[ArrayLoad], array_bytes: Mapping[ArrayPlace, int], line: int, channels: int) -> float:
     """Return how likely a bank has another row open than the row of the next request. Lines within as many bytes as all open rows
     have do not close each other's rows. So it is how likely two requests are in different pieces of this size."""
-    lines: dict[tuple[str, int, str], Number] = {}
+    lines: dict[ArrayPlace, Number] = {}
     for each in ports:
-        lines[each.array] = lines.get(each.array, 0) + each.lines
+        lines[each.port.array] = lines.get(each.port.array, 0) + each.lines
     size = OPEN_BYTES * channels
     pieces: dict[int, float] = {}
     start = 0
@@ -226,20 +191,19 @@ def _other_row(ports: Iterable[LanePorts], array_bytes: Mapping[tuple[str, int, 
     return 1 - sum((number / total) ** 2 for number in pieces.values()) if total else 0.0
 
 
-def transfer_cycles(load: MemoryLoad, lines: Number, machine: Machine, peak: float) -> float:
-    """Return the cycles in which a memory moves `lines`, and opens rows for the jumps of the load. `peak` is its bandwidth in
-    bytes a cycle."""
-    memory = machine.memory
+def transfer_cycles(load: MemoryLoad, lines: Number, machine: Machine) -> float:
+    """Return the cycles in which the memory moves `lines`, and opens rows for the jumps of the load."""
+    memory, peak = machine.memory, peak_bandwidth(machine)
     if not isinstance(memory, Hbm2Memory):
         return lines * request_bytes(memory) / peak
     ratio = float(clock_ratio(memory.clock_ghz, machine.clock_ghz))
     return lines * memory.line / (peak * IN_ORDER_SHARE) + load.jumps * ROW_CYCLES / (memory.channels * ratio)
 
 
-def preload_cycles(load: MemoryLoad, machine: Machine, peak: float) -> float:
-    """Return the cycles for which nodes wait until the arrays that they look up are preloaded. `peak` is in bytes a cycle."""
+def preload_cycles(load: MemoryLoad, machine: Machine) -> float:
+    """Return the cycles for which nodes wait until the arrays that they look up are preloaded."""
     share = IN_ORDER_SHARE if isinstance(machine.memory, Hbm2Memory) else 1.0
-    return load.awaited * request_bytes(machine.memory) / (peak * share)
+    return load.awaited * request_bytes(machine.memory) / (peak_bandwidth(machine) * share)
 
 
 def shared_line_cycles(load: MemoryLoad, machine: Machine) -> float:

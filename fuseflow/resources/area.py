@@ -7,7 +7,7 @@ makes the gates of a graph. The table has means of areas from that command for s
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from types import MappingProxyType
 from typing import NamedTuple, assert_never
@@ -48,9 +48,18 @@ class FifoForm(NamedTuple):
     latency: int
     shallow: int = SHALLOW_SLOTS
 
-    def area(self, depth: int) -> int:
-        """Return the area of a FIFO of this form with `depth` slots."""
-        return fifo_area(self.width, self.latency, depth, self.shallow)
+
+@lru_cache(maxsize=4096)
+def fifo_area(form: FifoForm, depth: int) -> int:
+    """Return the area of a FIFO with `depth` slots. Up to `form.shallow` slots are flip-flops; the slots of a deeper FIFO are in a memory.
+
+    >>> fifo_area(FifoForm(34, 1), 8) > fifo_area(FifoForm(34, 1), 16)
+    True
+    """
+    bits, is_deep = form.width * depth, depth > form.shallow
+    words = FIFO.deep + bits * BIT if is_deep else FIFO.slot_bit * bits
+    address = max(1, (depth - 1).bit_length())
+    return round(FIFO.fixed + FIFO.address_bit * address + words + FIFO.latency_bit * (form.latency - 1) * (form.width + 1))
 
 
 def branches(node: n.Primitive) -> int:
@@ -70,12 +79,11 @@ def branches(node: n.Primitive) -> int:
             assert_never(unknown)
 
 
-@dataclass(frozen=True)  # with places for values that are computed once
+@dataclass(frozen=True)  # with a place for a value that is computed once
 class AreaCount:
     """The areas of the nodes and the FIFOs of a graph on a machine, each a whole number of gate equivalents."""
 
     count: ResourceCount
-    _latencies: dict[str, int] = field(default_factory=dict, compare=False)
 
     @cached_property
     def index_bits(self) -> int:
@@ -91,8 +99,7 @@ class AreaCount:
         return self._rules(node) if isinstance(node, BRANCHING) else 0
 
     def _rules(self, node: n.Primitive) -> int:
-        """Return the area of one branch of a node's rules. A node has more rules if it makes requests to a memory that takes
-        time."""
+        """Return the area of one branch of the rules of a node, which has more at a memory that takes time."""
         return node.area.at_memory if self.ports(node) else node.area.at_once
 
     def ports(self, node: n.Primitive) -> int:
@@ -102,12 +109,11 @@ class AreaCount:
     def node(self, node: n.Primitive) -> int:
         """Return the area of a node: the sum for its rules, its lanes of arithmetic, and its ports at a memory that takes
         time."""
-        return self.control(node) + self._arithmetic(node) + self.ports(node) * (PORT + self._link(node))
-
-    def _link(self, node: n.Primitive) -> int:
-        """Return the area of the link of each port of a node."""
+        lanes = max(self.count.lanes(node).values(), default=1)
+        arithmetic = lanes * sum(map(unit_area, operator_units(node))) if node.operator else 0
         slots = self.link_slots(node)
-        return self.link_form.area(slots) if slots else 0
+        link = fifo_area(self.link_form, slots) if slots else 0
+        return self.control(node) + arithmetic + self.ports(node) * (PORT + link)
 
     def link_slots(self, node: n.Primitive) -> int:
         """Return the slots of the link in a node that reads, from the process that makes requests to the process that waits for
@@ -122,59 +128,24 @@ class AreaCount:
         """The form of the link of a port: a token has an element and the number of its line."""
         return FifoForm(2 * (KIND_BITS + self.index_bits), 1)
 
-    def _arithmetic(self, node: n.Primitive) -> int:
-        if not node.operator:
-            return 0
-        return max(self.count.lanes(node).values(), default=1) * sum(map(unit_area, operator_units(node)))
-
     def token_bits(self, port: n.Port) -> int:
         """Return the bits of a token of a stream, with the bits of its kind."""
         is_value = self.count.graph.types()[port].kind == "val"
         return KIND_BITS + (token_bits(self.count.graph, port) if is_value else self.index_bits)
 
     def fifo_form(self, reader: n.Node, k: int) -> FifoForm:
-        """Return the form of the FIFO at input `k` of a node. Tiles are in their slots already during the latency."""
-        graph, port = self.count.graph, reader.inputs[k]
-        writer, types = graph.by_name[port.node], graph.types()
+        """Return the form of the FIFO at input `k` of a node. Tiles are in their slots already during the latency. References of a root are
+        all zero, so their kind is enough. A repeat uses only kinds and levels of its signal."""
+        graph, port, types = self.count.graph, reader.inputs[k], self.count.graph.types()
+        writer, bits = graph.by_name[port.node], self.token_bits(port)
         if types[port].tile:
-            return FifoForm(self.token_bits(port), 1, SHALLOW_TILES)
-        return FifoForm(self._kept_bits(reader, k), self._latency(writer))
-
-    def _latency(self, node: n.Primitive) -> int:
-        """Return the latency of a node, from a token that it reads to the token that it emits."""
-        if node.name not in self._latencies:
-            graph, types = self.count.graph, self.count.graph.types()
-            tiles = [types[read].tile for read in node.inputs if types[read].kind == "val"]
-            self._latencies[node.name] = node_timing(node, graph, self.count.machine, tiles).latency
-        return self._latencies[node.name]
-
-    def _kept_bits(self, reader: n.Node, k: int) -> int:
-        """Return the bits of a token that the FIFO at input `k` carries. References of a root are all zero, so their kind is
-        enough. A repeat uses only kinds and levels of its signal."""
-        graph, port = self.count.graph, reader.inputs[k]
-        if isinstance(graph.by_name[port.node], n.Root):
-            return KIND_BITS
-        if isinstance(reader, n.Repeat) and k == 1:
-            return KIND_BITS + LEAST_INDEX_BITS
-        return self.token_bits(port)
-
-    def fifo(self, edge: n.Edge, depth: int) -> int:
-        """Return the area of the FIFO of an edge with `depth` slots."""
-        return self.fifo_form(self.count.graph.by_name[edge.node], edge.input).area(depth)
-
-
-@lru_cache(maxsize=4096)
-def fifo_area(width: int, latency: int, depth: int, shallow: int = SHALLOW_SLOTS) -> int:
-    """Return the area of a FIFO of `depth` slots of `width` bits, with the registers of the latency before it. Up to `shallow`
-    slots are flip-flops; the slots of a deeper FIFO are in a memory.
-
-    >>> fifo_area(34, 1, 8) > fifo_area(34, 1, 16)
-    True
-    """
-    bits, is_deep = width * depth, depth > shallow
-    words = FIFO.deep + bits * BIT if is_deep else FIFO.slot_bit * bits
-    address = max(1, (depth - 1).bit_length())
-    return round(FIFO.fixed + FIFO.address_bit * address + words + FIFO.latency_bit * (latency - 1) * (width + 1))
+            return FifoForm(bits, 1, SHALLOW_TILES)
+        if isinstance(writer, n.Root):
+            bits = KIND_BITS
+        elif isinstance(reader, n.Repeat) and k == 1:
+            bits = KIND_BITS + LEAST_INDEX_BITS
+        tiles = [types[read].tile for read in writer.inputs if types[read].kind == "val"]
+        return FifoForm(bits, node_timing(writer, graph, self.count.machine, tiles).latency)
 
 
 def memory_area(size: float) -> int:

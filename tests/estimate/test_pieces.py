@@ -10,8 +10,8 @@ import numpy as np
 from counted_graphs import IDEAL, SPMM, counted, differences, stored
 from random_graphs import random_case
 
-from fuseflow.estimate import CountMemo, pieces
-from fuseflow.estimate.counted import scan_fibers
+from fuseflow.estimate import CountMemo, stream_walk
+from fuseflow.estimate.counted import patterns
 from fuseflow.estimate.counted.nests import FiberLevel
 from fuseflow.estimate.counted.patterns import tensor_pattern
 from fuseflow.samml.text import parse
@@ -69,7 +69,7 @@ write_val = write(outer) Y.vals
 def test_a_level_that_is_kept_is_read_by_the_first_piece():
     tensors = sparse_tensors()
     tensors["X"] = repack(tensors["X"], KEPT.declared["X"].format)
-    run, in_pieces, count = simulate(KEPT, tensors, IDEAL), 0, pieces.count_pieces
+    run, in_pieces, count = simulate(KEPT, tensors, IDEAL), 0, stream_walk.count_pieces
 
     def counting(*given: Any) -> object:
         nonlocal in_pieces
@@ -89,7 +89,7 @@ COUNTED_IN_PIECES = (334, 642, 734, 1031)
 
 
 def test_random_graphs_in_pieces():
-    in_pieces, count = 0, pieces.count_pieces
+    in_pieces, count = 0, stream_walk.count_pieces
 
     def counting(*given: Any) -> object:
         nonlocal in_pieces
@@ -115,6 +115,6 @@ def test_a_piece_that_has_a_coordinate_too_few_is_noticed():
     def inside(level: FiberLevel, piece: tuple[int, int]) -> object:
         return (level.crd > piece[0]) & (level.crd < piece[1])
 
-    with patch.object(scan_fibers, "_inside", inside):
+    with patch.object(patterns, "_inside", inside):
         work = counted(GRAPH, tensors, memo=CountMemo(400, pieces=64))
     assert work.exact and differences(work, run)

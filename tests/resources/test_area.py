@@ -53,10 +53,10 @@ DEEP = {(64, 34, 1): 349, (64, 13, 4): 594, (64, 34, 16): 3347, (512, 26, 1): 50
 
 def test_fifos_are_near_those_of_the_gates() -> None:
     for (depth, width, latency), area in FIFOS.items():
-        assert fifo_area(width, latency, depth) == pytest.approx(area, rel=0.06)
+        assert fifo_area(FifoForm(width, latency), depth) == pytest.approx(area, rel=0.06)
     for (depth, width, latency), area in DEEP.items():
         words = depth * width * MEMORY_BIT / GATE_EQUIVALENT
-        assert fifo_area(width, latency, depth) == pytest.approx(area + words, rel=0.06)
+        assert fifo_area(FifoForm(width, latency), depth) == pytest.approx(area + words, rel=0.06)
 
 
 def test_fifos_of_tiles_are_those_of_their_module() -> None:
@@ -66,15 +66,17 @@ def test_fifos_of_tiles_are_those_of_their_module() -> None:
     machine = Machine(name="hand", fifo_depth=64, latency={"default": 1, "memory": 5})
     form = AreaCount(ResourceCount(graph, machine)).fifo_form(graph.by_name["t"], 0)
     assert form == FifoForm(4 * 32 + 2, 1, shallow_slots("ff_tile_channel"))
-    assert form.area(8) < fifo_area(4 * 32 + 2, 5, 8) / 2
+    assert fifo_area(form, 8) < fifo_area(FifoForm(4 * 32 + 2, 5), 8) / 2
 
 
 def test_the_area_of_a_graph_is_the_sum_of_its_parts() -> None:
     graph, machine = parse(MATVEC), Machine(name="hand", fifo_depth=64)
     areas = AreaCount(ResourceCount(graph, machine))
     control = sum(node.area.at_once for node in graph.nodes)
-    fifos = 10 * fifo_area(8 + 2, 1, 64) + 4 * (fifo_area(34, 1, 64) - fifo_area(10, 1, 64))  # four carry values
-    fifos += fifo_area(2, 1, 64) - fifo_area(10, 1, 64)  # what the root gives is the kind of a token alone
+    fifos = 10 * fifo_area(FifoForm(8 + 2, 1), 64) + 4 * (
+        fifo_area(FifoForm(34, 1), 64) - fifo_area(FifoForm(10, 1), 64)
+    )  # four carry values
+    fifos += fifo_area(FifoForm(2, 1), 64) - fifo_area(FifoForm(10, 1), 64)  # what the root gives is the kind of a token alone
     assert areas.index_bits == 8
     assert graph_resources(graph, machine, {}).area == control + OPERATOR["mul"] + OPERATOR["fold_sum"] + fifos
 

@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
-from fuseflow.estimate.held_entries import held_entries
+from fuseflow.estimate.graph_counts import held_entries
 from fuseflow.estimate.program_estimate import RegionEstimate
 from fuseflow.machine.machine import Machine
 from fuseflow.resources import HeldEntries, Resources, arithmetic_lanes
