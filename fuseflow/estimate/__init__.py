@@ -5,8 +5,8 @@ Work is counted exactly from the coordinates that tensors store (`counted`), or 
 
 from fuseflow.estimate.assumptions import Assumptions
 from fuseflow.estimate.counted.memo import CountMemo
+from fuseflow.estimate.graph_counts import Work, count_work
 from fuseflow.estimate.graph_cycles import Bound
-from fuseflow.estimate.graph_work import Work, count_work
 from fuseflow.estimate.overlap import TensorOverlap
 
 __all__ = ["Assumptions", "Bound", "CountMemo", "TensorOverlap", "Work", "count_work"]

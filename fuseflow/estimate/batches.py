@@ -31,8 +31,7 @@ from fuseflow.estimate.counted.nests import (
     sum_by_group,
 )
 from fuseflow.estimate.flows import Flow, Number, as_number
-from fuseflow.estimate.graph_counts import GraphCounts
-from fuseflow.estimate.graph_work import Intervals, Work, process_cycles
+from fuseflow.estimate.graph_counts import GraphCounts, Intervals, Work, process_cycles
 from fuseflow.estimate.node_work import firings
 from fuseflow.machine.machine import Machine
 from fuseflow.samml import nodes as n

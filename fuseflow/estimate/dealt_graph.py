@@ -31,7 +31,7 @@ from fuseflow.machine.machine import Machine
 from fuseflow.memory.settings import Hbm2Memory
 from fuseflow.resources import HeldEntries, Resources
 from fuseflow.resources.area import AreaCount, FifoForm, branches, fifo_area, memory_area
-from fuseflow.resources.resource_count import ResourceCount, token_bytes
+from fuseflow.resources.resource_count import token_bytes
 from fuseflow.samml import nodes as n
 from fuseflow.samml.lane_writers import lane_part
 from fuseflow.transform.stream_levels import Levels
@@ -68,7 +68,7 @@ class DealtResources:
     """The resources of a graph that is dealt to lanes. The resources of its nodes on the machine of the last call are kept."""
 
     template: LaneTemplate
-    _units: tuple[Machine, ResourceCount, list[_Unit]] | None = None
+    _units: tuple[Machine, AreaCount, list[_Unit]] | None = None
 
     def at_most(
         self, held: Mapping[str, HeldEntries], lanes: Mapping[str, int], depth: int | None, machine: Machine
@@ -113,16 +113,14 @@ class DealtResources:
         total = None if slots is None else area + memory_area(workspace + buffer)
         return Resources(*lanes_of, ports, stream, bytes_, workspace, buffer, area=total, fifo_grows=grows)
 
-    def _on(self, machine: Machine) -> tuple[ResourceCount, list[_Unit]]:
+    def _on(self, machine: Machine) -> tuple[AreaCount, list[_Unit]]:
         """Return the count of resources on a machine, and the resources of each node in one lane."""
         if self._units is None or self._units[0] is not machine:
-            count, nodes = ResourceCount(self.template.graph, machine), (*self.template.nodes, *self.template.left_out)
-            areas = AreaCount(count)
-            self._units = machine, count, [self._unit(areas, each.node) for each in nodes]
+            count, nodes = AreaCount(self.template.graph, machine), (*self.template.nodes, *self.template.left_out)
+            self._units = machine, count, [self._unit(count, each.node) for each in nodes]
         return self._units[1:]
 
-    def _unit(self, areas: AreaCount, node: n.Primitive) -> _Unit:
-        count = areas.count
+    def _unit(self, count: AreaCount, node: n.Primitive) -> _Unit:
         own = count.lanes(node)
         return _Unit(
             own,
@@ -131,10 +129,10 @@ class DealtResources:
             count.node_buffers.get(node.name, 0),
             count.entry_bytes(node),
             tuple(token_bytes(self.template.graph, port) for port in node.inputs),
-            areas.node(node) - areas.branch(node) * branches(node),
-            areas.branch(node),
+            count.node(node) - count.branch(node) * branches(node),
+            count.branch(node),
             branches(node),
-            tuple(areas.fifo_form(node, k) for k in range(len(node.inputs))),
+            tuple(count.fifo_form(node, k) for k in range(len(node.inputs))),
         )
 
 

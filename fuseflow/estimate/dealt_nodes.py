@@ -16,7 +16,7 @@ from fuseflow.estimate.counted.memo import CountMemo, Uncountable
 from fuseflow.estimate.counted.nests import CountedStream, ElementCounts, FiberNest, Ints, take
 from fuseflow.estimate.flows import Flow, Number, as_number, largest
 from fuseflow.estimate.graph_bounds import GraphBounds
-from fuseflow.estimate.graph_work import process_cycles
+from fuseflow.estimate.graph_counts import process_cycles
 from fuseflow.estimate.lane_batch import LaneBatch
 from fuseflow.estimate.lane_deal import DealtLevel, LaneDeal, shape_of
 from fuseflow.estimate.lane_template import DealtStream, LaneTemplate, TemplateNode

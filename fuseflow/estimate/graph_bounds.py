@@ -24,9 +24,8 @@ from fuseflow.estimate.batches import LevelStages, measure_stages, total_cycles
 from fuseflow.estimate.counted.memo import CountMemo, Uncountable
 from fuseflow.estimate.fifo_loops import BusyLoops, FifoLoops, Matrix, hidden_work, loop_cycles
 from fuseflow.estimate.flows import Number
-from fuseflow.estimate.graph_counts import GraphCounts
+from fuseflow.estimate.graph_counts import GraphCounts, Intervals, Work, node_timings, work_on
 from fuseflow.estimate.graph_cycles import REFRESH_GAP, Bound, GraphCycles
-from fuseflow.estimate.graph_work import Intervals, Work, node_timings, work_on
 from fuseflow.estimate.memory_bound import memory_latency, request_bytes
 from fuseflow.estimate.memory_load import MemoryLoad, WrittenLines
 from fuseflow.estimate.pipeline import Pipeline

@@ -230,24 +230,22 @@ def _alike_starts(memo: CountMemo, nest: FiberNest, at: int, lanes: int, inner: 
 
 def _outer(memo: CountMemo, nest: FiberNest, dealt: Sequence[DealtLevel]) -> _Outer:
     """Deal all levels but the innermost dealt one, element by element. Without such levels, the whole stream is one element."""
-    if not dealt:
-        return _Outer(ROOT, ROOT, ROOT, 1)
-    last = nest.chain[dealt[-1].level]
-    return memo.once(("outer", tuple(dealt)), (last,), lambda: _one_by_one(last, dict(dealt)))
+    lanes_at, chain = dict(dealt), nest.chain[: dealt[-1].level + 1] if dealt else ()
 
+    def one_by_one() -> _Outer:
+        element, lane, before, count = ROOT, ROOT, ROOT, 1
+        for depth, current in enumerate(chain):
+            links, inner = current.link[element], lanes_at.get(depth, 1)
+            lengths = take(current.level.lengths, links, 0)
+            if int(lengths.sum()) > MOST_ELEMENTS:
+                raise TooMany
+            row, element = current.level.expanded(links)
+            turn = (_before(lane, count, lengths) - np.cumsum(lengths) + lengths)[row] + np.arange(len(row))
+            before = turn // inner
+            lane, count = lane[row] * inner + turn - before * inner, count * inner
+        return _Outer(element, lane, before, count)
 
-def _one_by_one(nest: FiberNest, lanes_at: dict[int, int]) -> _Outer:
-    element, lane, before, count = ROOT, ROOT, ROOT, 1
-    for depth, current in enumerate(nest.chain):
-        links, inner = current.link[element], lanes_at.get(depth, 1)
-        lengths = take(current.level.lengths, links, 0)
-        if int(lengths.sum()) > MOST_ELEMENTS:
-            raise TooMany
-        row, element = current.level.expanded(links)
-        turn = (_before(lane, count, lengths) - np.cumsum(lengths) + lengths)[row] + np.arange(len(row))
-        before = turn // inner
-        lane, count = lane[row] * inner + turn - before * inner, count * inner
-    return _Outer(element, lane, before, count)
+    return memo.once(("outer", tuple(dealt)), chain[-1:], one_by_one)
 
 
 def _before(lane: Ints, lanes: int, lengths: Ints) -> Ints:

@@ -10,9 +10,8 @@ from typing import Any
 from fuseflow.energy import EventEnergies, ProgramEnergy, load_event_energies
 from fuseflow.energy.counts import DramEvents, EnergyCounts, NodeEvents, energy_counts, with_preloads
 from fuseflow.energy.energy import PARTS
-from fuseflow.estimate.graph_counts import GraphCounts, held_entries
+from fuseflow.estimate.graph_counts import GraphCounts, Work, held_entries
 from fuseflow.estimate.graph_cycles import Bound
-from fuseflow.estimate.graph_work import Work
 from fuseflow.estimate.memory_bound import request_bytes
 from fuseflow.estimate.memory_load import MemoryLoad
 from fuseflow.estimate.node_work import node_values

@@ -80,15 +80,13 @@ def branches(node: n.Primitive) -> int:
 
 
 @dataclass(frozen=True)  # with a place for a value that is computed once
-class AreaCount:
-    """The areas of the nodes and the FIFOs of a graph on a machine, each a whole number of gate equivalents."""
-
-    count: ResourceCount
+class AreaCount(ResourceCount):
+    """The nodes and FIFOs of a graph on a machine, with their resources, and their areas as whole numbers of gate equivalents."""
 
     @cached_property
     def index_bits(self) -> int:
         """The bits of coordinates and references."""
-        return index_bits(self.count.graph, self.count.bounds)
+        return index_bits(self.graph, self.bounds)
 
     def control(self, node: n.Primitive) -> int:
         """Return the area of the rules of a node."""
@@ -100,25 +98,25 @@ class AreaCount:
 
     def _rules(self, node: n.Primitive) -> int:
         """Return the area of one branch of the rules of a node, which has more at a memory that takes time."""
-        return node.area.at_memory if self.ports(node) else node.area.at_once
+        return node.area.at_memory if self.timed_ports(node) else node.area.at_once
 
-    def ports(self, node: n.Primitive) -> int:
+    def timed_ports(self, node: n.Primitive) -> int:
         """Return the number of ports of a node at a memory that takes time, 0 where the memory answers at once."""
-        return 0 if self.count.machine.memory.model == "ideal" else self.count.ports(node)
+        return 0 if self.machine.memory.model == "ideal" else self.ports(node)
 
     def node(self, node: n.Primitive) -> int:
         """Return the area of a node: the sum for its rules, its lanes of arithmetic, and its ports at a memory that takes
         time."""
-        lanes = max(self.count.lanes(node).values(), default=1)
+        lanes = max(self.lanes(node).values(), default=1)
         arithmetic = lanes * sum(map(unit_area, operator_units(node))) if node.operator else 0
         slots = self.link_slots(node)
         link = fifo_area(self.link_form, slots) if slots else 0
-        return self.control(node) + arithmetic + self.ports(node) * (PORT + link)
+        return self.control(node) + arithmetic + self.timed_ports(node) * (PORT + link)
 
     def link_slots(self, node: n.Primitive) -> int:
         """Return the slots of the link in a node that reads, from the process that makes requests to the process that waits for
         answers. The link has room for the elements of all unanswered lines. The number is 0 where nothing waits."""
-        memory = self.count.machine.memory
+        memory = self.machine.memory
         if isinstance(memory, IdealMemory) or not isinstance(node, n.TensorReader):
             return 0
         return memory.outstanding * (8 * memory.line // WORD_BITS)
@@ -130,13 +128,13 @@ class AreaCount:
 
     def token_bits(self, port: n.Port) -> int:
         """Return the bits of a token of a stream, with the bits of its kind."""
-        is_value = self.count.graph.types()[port].kind == "val"
-        return KIND_BITS + (token_bits(self.count.graph, port) if is_value else self.index_bits)
+        is_value = self.graph.types()[port].kind == "val"
+        return KIND_BITS + (token_bits(self.graph, port) if is_value else self.index_bits)
 
     def fifo_form(self, reader: n.Node, k: int) -> FifoForm:
         """Return the form of the FIFO at input `k` of a node. Tiles are in their slots already during the latency. References of a root are
         all zero, so their kind is enough. A repeat uses only kinds and levels of its signal."""
-        graph, port, types = self.count.graph, reader.inputs[k], self.count.graph.types()
+        graph, port, types = self.graph, reader.inputs[k], self.graph.types()
         writer, bits = graph.by_name[port.node], self.token_bits(port)
         if types[port].tile:
             return FifoForm(bits, 1, SHALLOW_TILES)
@@ -145,7 +143,7 @@ class AreaCount:
         elif isinstance(reader, n.Repeat) and k == 1:
             bits = KIND_BITS + LEAST_INDEX_BITS
         tiles = [types[read].tile for read in writer.inputs if types[read].kind == "val"]
-        return FifoForm(bits, node_timing(writer, graph, self.count.machine, tiles).latency)
+        return FifoForm(bits, node_timing(writer, graph, self.machine, tiles).latency)
 
 
 def memory_area(size: float) -> int:

@@ -91,8 +91,7 @@ def graph_resources(
     its levels. `slots` are the depths of FIFOs in a run, or the most slots that were in use where FIFOs are unbounded. Without
     `slots`, the depths are those of the graph and the machine.
     """
-    count = ResourceCount(graph, machine)
-    areas, area = AreaCount(count), 0
+    count, area = AreaCount(graph, machine), 0
     lanes, port, stream = Counter[str](), 0, 0
     workspace, bound = 0, False
     for node in graph.nodes:
@@ -100,7 +99,7 @@ def graph_resources(
         lanes.update(node_lanes)
         stream += node.role != "source" and not node_lanes
         port += count.ports(node)
-        area += areas.node(node)
+        area += count.node(node)
         if entry_bytes := count.entry_bytes(node):
             entries = HeldEntries.of(count, node, held)
             workspace += entry_bytes * entries.most
@@ -110,7 +109,7 @@ def graph_resources(
         ends = [(graph.by_name[edge.node], edge.input, depth) for edge, depth in fifos]
         fifo_bytes = sum(depth * token_bytes(graph, node.inputs[k]) for node, k, depth in ends)
         total = (
-            area + memory_area(workspace + buffer) + sum(fifo_area(areas.fifo_form(node, k), depth) for node, k, depth in ends)
+            area + memory_area(workspace + buffer) + sum(fifo_area(count.fifo_form(node, k), depth) for node, k, depth in ends)
         )
     return Resources(
         lanes["mul"],
@@ -136,26 +135,25 @@ def arithmetic_lanes(graph: n.Graph, machine: Machine) -> Mapping[str, Mapping[s
 
 def holds_sram(areas: AreaCount, node: n.Primitive, held: Mapping[str, HeldEntries]) -> bool:
     """Return whether a node holds entries back in SRAM. `held` has the most entries of nodes that were counted."""
-    return bool(areas.count.entry_bits(node)) and HeldEntries.of(areas.count, node, held).most > MOST_SMALL_WORDS
+    return bool(areas.entry_bits(node)) and HeldEntries.of(areas, node, held).most > MOST_SMALL_WORDS
 
 
 def has_sram_fifo(areas: AreaCount, edge: n.Edge) -> bool:
     """Return whether the FIFO of an edge is SRAM at the depth with which a run starts. A FIFO without a bound is not."""
-    depth = dict(areas.count.graph.depths).get(edge, areas.count.machine.first_depth)
+    depth = dict(areas.graph.depths).get(edge, areas.machine.first_depth)
     return depth is not None and depth > MOST_SMALL_WORDS
 
 
 def sram_bits(areas: AreaCount, held: Mapping[str, HeldEntries], slots: Mapping[n.Edge, int] | None) -> int:
     """Return the bits of all memories of a graph that are SRAM: workspaces, reuse buffers, preloaded tensors, FIFOs, and the
     links of ports. `held` and `slots` are as in `graph_resources`."""
-    count = areas.count
-    bits = 8 * count.buffer_bytes()
-    for node in count.graph.nodes:
+    bits = 8 * areas.buffer_bytes()
+    for node in areas.graph.nodes:
         if holds_sram(areas, node, held):
-            bits += 8 * count.entry_bytes(node) * HeldEntries.of(count, node, held).most
+            bits += 8 * areas.entry_bytes(node) * HeldEntries.of(areas, node, held).most
         if (link := areas.link_slots(node)) > MOST_SMALL_WORDS:
-            bits += areas.ports(node) * link * areas.link_form.width
-    for edge, depth in count.fifos(slots) or ():
+            bits += areas.timed_ports(node) * link * areas.link_form.width
+    for edge, depth in areas.fifos(slots) or ():
         if depth > MOST_SMALL_WORDS:
-            bits += depth * areas.fifo_form(count.graph.by_name[edge.node], edge.input).width
+            bits += depth * areas.fifo_form(areas.graph.by_name[edge.node], edge.input).width
     return bits

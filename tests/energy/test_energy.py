@@ -22,7 +22,6 @@ from fuseflow.errors import DeadlockError, EnergyError
 from fuseflow.memory.buffered_ports import buffered_ports
 from fuseflow.resources.area import AreaCount
 from fuseflow.resources.gates import GATE_EQUIVALENT, MEMORY_BIT
-from fuseflow.resources.resource_count import ResourceCount
 from fuseflow.run.compiled import Compiled
 from fuseflow.run.simulated_costs import simulated_counts, simulated_resources
 from fuseflow.samml.coordinate_bounds import index_bits, stream_bounds
@@ -199,7 +198,7 @@ def test_fifos_of_more_than_64_slots_are_sram() -> None:
     (small, small_area), (large, large_area) = matvec_with(64), matvec_with(65)
     machine = Machine(name="hand", fifo_depth=65)
     graph, simulation = matvec(machine)
-    areas = AreaCount(ResourceCount(graph, machine))
+    areas = AreaCount(graph, machine)
     edges = [(node, k) for node in graph.nodes for k in range(len(node.inputs))]
     bits = 65 * sum(areas.fifo_form(node, k).width for node, k in edges)
     assert small_area is not None and large_area is not None
@@ -230,8 +229,8 @@ def test_the_links_of_ports_are_sram() -> None:
     """A port has room for the elements of 32 lines of 64 bytes."""
     machine = load_machine("rda", {"fifo_depth": 64})
     graph, simulation = matvec(machine)
-    areas = AreaCount(ResourceCount(graph, machine))
-    ports = sum(areas.ports(node) for node in graph.nodes if areas.link_slots(node))
+    areas = AreaCount(graph, machine)
+    ports = sum(areas.timed_ports(node) for node in graph.nodes if areas.link_slots(node))
     bits = ports * 32 * 16 * areas.link_form.width
     assert ports > 0 and counted(graph, machine, simulation).leaking_bits == bits * simulation.cycles
 

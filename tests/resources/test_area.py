@@ -12,7 +12,6 @@ from fuseflow.ops import OPERATORS, REDUCERS
 from fuseflow.resources import graph_resources
 from fuseflow.resources.area import AreaCount, FifoForm, fifo_area, unit_area
 from fuseflow.resources.gates import GATE_EQUIVALENT, MEMORY_BIT
-from fuseflow.resources.resource_count import ResourceCount
 from fuseflow.resources.unit_areas import OPERATOR, PORT
 from fuseflow.samml import nodes as n
 from fuseflow.samml.primitives import NODE_TYPES
@@ -64,14 +63,14 @@ def test_fifos_of_tiles_are_those_of_their_module() -> None:
     tile = "tensor A[3] dense f32 tile 2x2\ntensor y[3] dense f32 tile 2x2\noutput y\nroot = root()\ni = scan(root) A.0\n"
     graph = parse(tile + "v = load(i.ref) A\nw = write(i.crd) y.0\nt = write(v) y.vals\n")
     machine = Machine(name="hand", fifo_depth=64, latency={"default": 1, "memory": 5})
-    form = AreaCount(ResourceCount(graph, machine)).fifo_form(graph.by_name["t"], 0)
+    form = AreaCount(graph, machine).fifo_form(graph.by_name["t"], 0)
     assert form == FifoForm(4 * 32 + 2, 1, shallow_slots("ff_tile_channel"))
     assert fifo_area(form, 8) < fifo_area(FifoForm(4 * 32 + 2, 5), 8) / 2
 
 
 def test_the_area_of_a_graph_is_the_sum_of_its_parts() -> None:
     graph, machine = parse(MATVEC), Machine(name="hand", fifo_depth=64)
-    areas = AreaCount(ResourceCount(graph, machine))
+    areas = AreaCount(graph, machine)
     control = sum(node.area.at_once for node in graph.nodes)
     fifos = 10 * fifo_area(FifoForm(8 + 2, 1), 64) + 4 * (
         fifo_area(FifoForm(34, 1), 64) - fifo_area(FifoForm(10, 1), 64)
@@ -83,7 +82,7 @@ def test_the_area_of_a_graph_is_the_sum_of_its_parts() -> None:
 
 def test_a_memory_that_takes_time_adds_ports_and_rules() -> None:
     graph = parse(MATVEC)
-    at_once, in_time = (AreaCount(ResourceCount(graph, load_machine(name))) for name in ("ideal", "rda"))
+    at_once, in_time = (AreaCount(graph, load_machine(name)) for name in ("ideal", "rda"))
     load, locate = graph.by_name["A_v"], graph.by_name["x_k"]
     assert at_once.node(load) == n.Load.area.at_once
     assert in_time.node(load) > n.Load.area.at_memory + PORT
@@ -92,7 +91,7 @@ def test_a_memory_that_takes_time_adds_ports_and_rules() -> None:
 
 def test_two_lanes_have_two_units_and_rules_for_each_lane() -> None:
     graph = parse(LANES)
-    areas = AreaCount(ResourceCount(graph, Machine(name="hand", fifo_depth=4)))
+    areas = AreaCount(graph, Machine(name="hand", fifo_depth=4))
     assert areas.control(graph.by_name["fork_x"]) == 2 * n.Fork.area.at_once
     assert areas.control(graph.by_name["out"]) == 2 * n.Merge.area.at_once
 
