@@ -24,8 +24,7 @@ from fuseflow.estimate.graph_counts import collected_stream, held_entries
 from fuseflow.estimate.graph_cycles import Bound, GraphCycles
 from fuseflow.estimate.lane_batch import LaneBatch
 from fuseflow.estimate.lane_template import LaneTemplate, TemplateNode
-from fuseflow.estimate.memory_bound import memory_answers, memory_latency, request_bytes
-from fuseflow.estimate.memory_load import ArrayLoad, MemoryLoad
+from fuseflow.estimate.memory_load import ArrayLoad, MemoryLoad, memory_answers, memory_latency, request_bytes
 from fuseflow.estimate.pipeline import LaneTurns, Pipeline, Stage, stages_behind
 from fuseflow.machine.machine import Machine
 from fuseflow.memory.settings import Hbm2Memory

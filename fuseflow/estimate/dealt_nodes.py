@@ -21,7 +21,7 @@ from fuseflow.estimate.lane_batch import LaneBatch
 from fuseflow.estimate.lane_deal import DealtLevel, LaneDeal, shape_of
 from fuseflow.estimate.lane_template import DealtStream, LaneTemplate, TemplateNode
 from fuseflow.estimate.node_work import firings
-from fuseflow.estimate.pipeline import merged_rows, row_fork
+from fuseflow.estimate.pipeline import lane_turns, row_fork
 from fuseflow.machine.machine import Machine
 from fuseflow.machine.timing import NodeTiming, node_timing
 from fuseflow.samml import nodes as n
@@ -223,12 +223,12 @@ class DealtNodes:
         counts: Mapping[str, Ints],
     ) -> tuple[Number, Number]:
         """Return how many lanes have rows that a node deals or merges, and the most turns of one; 0 and 0 without turns."""
-        if fork := row_fork(each.node, self.template.graph.by_name):
-            return as_number(counts[self.template.nodes[self.template.places[fork.name]].lanes_of]), batch.most(
-                inputs[1].elements, axes[1]
-            )
-        rows = merged_rows(each.node, inputs)
-        return (as_number(counts[each.lanes_of]), batch.most(rows, axes[0])) if np.any(rows) else (0, 0)
+        by_name = self.template.graph.by_name
+        turns, fork = lane_turns(each.node, inputs, by_name), row_fork(each.node, by_name)
+        if turns is None:
+            return 0, 0
+        dealing = self.template.nodes[self.template.places[fork.name]] if fork else each
+        return as_number(counts[dealing.lanes_of]), batch.most(turns.number, axes[1 if fork else 0])
 
     def _steps(self, each: TemplateNode, inputs: Sequence[Flow], batch: LaneBatch) -> Number:
         """Return the comparisons of a node that merges, in every lane; 0 for other nodes."""

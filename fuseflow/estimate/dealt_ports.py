@@ -13,16 +13,8 @@ from fuseflow.estimate.dealt_nodes import NodeStreams
 from fuseflow.estimate.flows import Flow, Number, as_number, largest, least
 from fuseflow.estimate.lane_batch import LaneBatch
 from fuseflow.estimate.lane_template import LaneTemplate, TemplateNode
-from fuseflow.estimate.memory_bound import request_bytes
-from fuseflow.estimate.memory_load import ArrayLoad
-from fuseflow.estimate.port_lines import (
-    ArrayPlace,
-    PortLines,
-    ReaderNode,
-    buffered,
-    node_lines,
-    preloaded,
-)
+from fuseflow.estimate.memory_load import ArrayLoad, request_bytes
+from fuseflow.estimate.port_lines import ArrayPlace, PortLines, ReaderNode, buffered, node_lines, preloaded
 from fuseflow.machine.machine import Machine
 from fuseflow.memory.buffered_ports import buffered_ports
 from fuseflow.memory.settings import TimedMemory

@@ -26,8 +26,7 @@ from fuseflow.estimate.fifo_loops import BusyLoops, FifoLoops, Matrix, hidden_wo
 from fuseflow.estimate.flows import Number
 from fuseflow.estimate.graph_counts import GraphCounts, Intervals, Work, node_timings, work_on
 from fuseflow.estimate.graph_cycles import REFRESH_GAP, Bound, GraphCycles
-from fuseflow.estimate.memory_bound import memory_latency, request_bytes
-from fuseflow.estimate.memory_load import MemoryLoad, WrittenLines
+from fuseflow.estimate.memory_load import MemoryLoad, WrittenLines, memory_latency, request_bytes
 from fuseflow.estimate.pipeline import Pipeline
 from fuseflow.estimate.port_lines import read_lines
 from fuseflow.machine.machine import Machine

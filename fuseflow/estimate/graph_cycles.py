@@ -18,12 +18,12 @@ import numpy as np
 
 from fuseflow.estimate.fifo_loops import BusyLoops, fewest_batches, hidden_work
 from fuseflow.estimate.flows import Number
-from fuseflow.estimate.memory_bound import memory_latency
 from fuseflow.estimate.memory_load import (
     MemoryLoad,
     Writer,
     alternating_cycles,
     first_line_cycles,
+    memory_latency,
     preload_cycles,
     shared_line_cycles,
     transfer_cycles,

@@ -13,7 +13,7 @@ import numpy as np
 from fuseflow.estimate.fifo_loops import Fifo, FifoLoops
 from fuseflow.estimate.flows import Flow, Number, largest
 from fuseflow.estimate.graph_counts import GraphCounts
-from fuseflow.estimate.memory_bound import memory_answers
+from fuseflow.estimate.memory_load import memory_answers
 from fuseflow.machine.machine import Machine
 from fuseflow.samml import nodes as n
 from fuseflow.sim.outcome.lane_depths import lane_kinds
@@ -33,13 +33,6 @@ class LaneTurns:
     number: Number
 
 
-def merged_rows(node: n.Primitive, inputs: Sequence[Flow]) -> Number:
-    """Return how many rows of its first lane a node takes, or 0 if it is no merge, or one of single values."""
-    if not isinstance(node, n.Merge) or not node.levels:
-        return 0
-    return inputs[0].lists[inputs[0].depth - node.levels]
-
-
 def row_fork(node: n.Primitive, by_name: Mapping[str, n.Primitive]) -> n.Fork | None:
     """Return the fork that deals rows of which `node` lets those of its lane through; None if `node` does not do that."""
     fork = by_name.get(node.inputs[1].node) if isinstance(node, n.Align) else None
@@ -50,8 +43,10 @@ def lane_turns(node: n.Primitive, inputs: Sequence[Flow], by_name: Mapping[str, 
     """Return the turns of lanes at a node, None if no lanes take turns there."""
     if fork := row_fork(node, by_name):
         return LaneTurns(fork.lanes, inputs[1].elements)
-    rows = merged_rows(node, inputs)
-    return LaneTurns(len(node.inputs), rows) if rows else None
+    if not isinstance(node, n.Merge) or not node.levels:  # or a merge of single values
+        return None
+    rows = inputs[0].lists[inputs[0].depth - node.levels]
+    return LaneTurns(len(node.inputs), rows) if np.any(rows) else None
 
 
 class Stage(NamedTuple):

@@ -17,7 +17,7 @@ from fuseflow.estimate.assumptions import KeptShares
 from fuseflow.estimate.counted.patterns import Pattern, dense_pattern, tensor_pattern, view_pattern
 from fuseflow.estimate.graph_bounds import GraphBounds
 from fuseflow.estimate.graph_counts import Work, count_graph
-from fuseflow.estimate.memory_bound import peak_bandwidth
+from fuseflow.estimate.memory_load import peak_bandwidth
 from fuseflow.estimate.program_estimate import ProgramEstimate, RegionEstimate
 from fuseflow.machine.machine import Machine
 from fuseflow.memory.layout import used_tensors

@@ -12,8 +12,7 @@ from fuseflow.energy.counts import DramEvents, EnergyCounts, NodeEvents, energy_
 from fuseflow.energy.energy import PARTS
 from fuseflow.estimate.graph_counts import GraphCounts, Work, held_entries
 from fuseflow.estimate.graph_cycles import Bound
-from fuseflow.estimate.memory_bound import request_bytes
-from fuseflow.estimate.memory_load import MemoryLoad
+from fuseflow.estimate.memory_load import MemoryLoad, request_bytes
 from fuseflow.estimate.node_work import node_values
 from fuseflow.machine.machine import Machine
 from fuseflow.memory.mapping import FIELD_WIDTHS

@@ -11,15 +11,19 @@ import memories
 import numpy as np
 import pytest
 import reuse_buffers
+from click.testing import CliRunner
 from matvec_graph import MATVEC
 from random_graphs import random_case
 
 import fuseflow as ff
+from fuseflow.cli.main import main
 from fuseflow.einsum.parse import parse as parse_einsums
 from fuseflow.energy import PARTS, EnergyCounts, load_event_energies
 from fuseflow.energy.counts import MemoryBits
 from fuseflow.errors import DeadlockError, EnergyError
 from fuseflow.memory.buffered_ports import buffered_ports
+from fuseflow.report.page.page import page
+from fuseflow.report.page.run_directory import read_run
 from fuseflow.resources.area import AreaCount
 from fuseflow.resources.gates import GATE_EQUIVALENT, MEMORY_BIT
 from fuseflow.run.compiled import Compiled
@@ -27,6 +31,7 @@ from fuseflow.run.simulated_costs import simulated_counts, simulated_resources
 from fuseflow.samml.coordinate_bounds import index_bits, stream_bounds
 from fuseflow.samml.nodes import Graph, Port
 from fuseflow.samml.text import parse
+from fuseflow.samml.tokens import D, Stop
 from fuseflow.sim import Engine, Machine, Simulation, load_machine, simulate
 from fuseflow.tensors import Tensor, pack
 
@@ -106,14 +111,9 @@ def recorded_operations(graph: Graph, simulation: Simulation) -> int:
             port = node.inputs[0] if node.inputs else Port("")
             shape = [graph.types()[p].tile for p in node.inputs if graph.types()[p].tile]
             elements = int(np.prod(np.max(np.array(shape), axis=0))) if shape else 1
-            free[node.name] += elements * sum(not _is_control(token) for token in simulation.streams[port].tokens)
+            values = [token for token in simulation.streams[port].tokens if not (token is D or isinstance(token, Stop))]
+            free[node.name] += elements * len(values)
     return simulation.flops + sum(free.values())
-
-
-def _is_control(token: Any) -> bool:
-    from fuseflow.samml.tokens import D, Stop
-
-    return token is D or isinstance(token, Stop)
 
 
 @pytest.mark.parametrize("seed", range(20))
@@ -311,10 +311,6 @@ def test_fused_layers_take_less_dram_energy_than_unfused() -> None:
 
 
 def test_energy_changes_no_run(tmp_path: Any) -> None:
-    from click.testing import CliRunner
-
-    from fuseflow.cli.main import main
-
     arguments = ["run", "docs/example/spmm.ein", "--tensors", "docs/example/tensors.yaml", "-o"]
     for folder, more in (("a", []), ("b", ["--energy"])):
         assert CliRunner().invoke(main, [*arguments, str(tmp_path / folder), *more]).exit_code == 0
@@ -331,22 +327,8 @@ def test_tensors_are_needed_for_nothing() -> None:
 
 
 def test_the_page_of_a_run_has_its_energy(tmp_path: Any) -> None:
-    from click.testing import CliRunner
-
-    from fuseflow.cli.main import main
-    from fuseflow.report.page.page import page
-    from fuseflow.report.page.run_directory import read_run
-
-    arguments = [
-        "run",
-        "docs/example/spmm.ein",
-        "--tensors",
-        "docs/example/tensors.yaml",
-        "--energy",
-        "-o",
-        str(tmp_path / "run"),
-    ]
-    assert CliRunner().invoke(main, arguments).exit_code == 0
+    inputs, out = ["docs/example/spmm.ein", "--tensors", "docs/example/tensors.yaml"], str(tmp_path / "run")
+    assert CliRunner().invoke(main, ["run", *inputs, "--energy", "-o", out]).exit_code == 0
     stored = read_run(tmp_path / "run")
     text = page(stored)
     assert stored.energy is not None and f"<td>{stored.energy['total'] / 1000:,.2f}</td>" in text

@@ -9,14 +9,7 @@ from typing import Any
 import pytest
 
 from fuseflow.estimate.buffer_reuse import OwnLoop
-from fuseflow.estimate.memory_load import (
-    GROUP_CYCLES,
-    IN_ORDER_SHARE,
-    ArrayLoad,
-    MemoryLoad,
-    shared_line_cycles,
-    transfer_cycles,
-)
+from fuseflow.estimate.memory_load import GROUP_CYCLES, IN_ORDER_SHARE, ArrayLoad, MemoryLoad, shared_line_cycles, transfer_cycles
 from fuseflow.estimate.port_lines import PortLines
 from fuseflow.estimate.port_waits import BANKS, answer_cycles, strided_line_cycles
 from fuseflow.memory.memory import Memory
