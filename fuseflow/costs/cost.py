@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from math import prod
 from typing import Final, NamedTuple, TypeAlias, assert_never
@@ -13,7 +13,7 @@ from fuseflow.costs.stream_shapes import ExpectedStream, expected_read, result_s
 from fuseflow.machine.machine import Lanes
 from fuseflow.samml.node import operand_bits
 from fuseflow.samml.nodes import Graph, Join, Load, Locate, Node, Port, Scan, TensorDecl, Workspace, WriteLevel, WriteValues
-from fuseflow.tensors.levels.base import StoredArray, bytes_of
+from fuseflow.tensors.levels.base import bytes_of
 from fuseflow.tile_ops import TileShape
 
 OVERLAPPED_SHARE = 0.9
@@ -107,7 +107,10 @@ def node_cost(
     firings = _firings(node, inputs, outputs) + kept
     cycles, flops = firings, 0.0
     if node.operator:
-        cycles, flops = firings * _interval(node, tiles, bits), _flops(node, inputs, tiles)
+        is_fold = node.grain == "fold"
+        work = prod(tiles[-1]) if is_fold else tile_ops.work_count(node.operator, tiles)
+        cycles = firings * max(1.0, work / (TILE_MACS * TILE_LANES.of(bits)))
+        flops = inputs[-1].elements * work if is_fold else tile_ops.flops(node.operator, tiles) * inputs[0].elements
     if isinstance(node, MOVERS):
         return NodeCost(cycles, firings, flops, node.tensor, _traffic(node, inputs, outputs, declared[node.tensor], statistics))
     return NodeCost(cycles, firings, flops, "", 0.0)
@@ -147,11 +150,22 @@ def _traffic(
     """Return the bytes that a node reads or writes of its tensor in memory."""
     if tensor.resident:
         return 0.0
-    if isinstance(node, Locate) and node.keeps({node.tensor: tensor}):
-        read = expected_read(node, outputs[0], statistics)
-        return sum(bytes_of(read * array.entry, array.bits) for array in tensor.stored_arrays(node.level))
-    arrays = tensor.stored_arrays(node.level) if isinstance(node, (Scan, Locate, WriteLevel)) else ()
-    return _bytes(node, inputs, outputs, arrays, tensor.value_bits)
+    match node:
+        case Load() | WriteValues():
+            return bytes_of(inputs[0].stored, tensor.value_bits)
+        case Scan():
+            arrays, refs, read = tensor.stored_arrays(node.level), inputs[0].stored, outputs[0].elements
+            return sum(bytes_of(refs * array.scanned + read * array.entry, array.bits) for array in arrays)
+        case Locate() if node.keeps({node.tensor: tensor}):
+            read = expected_read(node, outputs[0], statistics)
+            return sum(bytes_of(read * array.entry, array.bits) for array in tensor.stored_arrays(node.level))
+        case Locate():
+            return sum(bytes_of(inputs[-1].stored, array.bits) for array in tensor.stored_arrays(node.level) if array.told)
+        case WriteLevel():
+            arrays, fibers, entries = tensor.stored_arrays(node.level), inputs[0].fibers, inputs[0].elements
+            return sum(bytes_of(fibers * array.fiber + entries * array.entry, array.bits) for array in arrays)
+        case unknown:
+            assert_never(unknown)
 
 
 def _streams(node: Node, shapes: Mapping[Port, ExpectedStream]) -> tuple[list[ExpectedStream], list[ExpectedStream]]:
@@ -173,41 +187,3 @@ def _firings(node: Node, inputs: list[ExpectedStream], outputs: list[ExpectedStr
     if isinstance(node, Workspace):
         return max(inputs[-1].tokens, outputs[-1].tokens)
     return max([s.tokens for s in inputs + outputs])
-
-
-def _interval(node: Node, tiles: list[TileShape], bits: int) -> float:
-    """Return the cycles from one firing of an operator to the next: the cycles that its units work on a tile, and at least 1."""
-    work = prod(tiles[-1]) if node.grain == "fold" else tile_ops.work_count(node.operator, tiles)
-    return max(1.0, work / (TILE_MACS * TILE_LANES.of(bits)))
-
-
-def _flops(node: Node, inputs: list[ExpectedStream], tiles: list[TileShape]) -> float:
-    """Return the FLOPs of an operator."""
-    if node.grain == "fold":
-        return inputs[-1].elements * prod(tiles[-1])
-    return tile_ops.flops(node.operator, tiles) * inputs[0].elements
-
-
-def _bytes(
-    node: Mover,
-    inputs: list[ExpectedStream],
-    outputs: list[ExpectedStream],
-    arrays: Sequence[StoredArray],
-    value_bits: int,
-) -> float:
-    """Return the bytes that a node reads or writes."""
-    match node:
-        case Load() | WriteValues():
-            return bytes_of(inputs[0].stored, value_bits)
-        case Scan():
-            return sum(
-                bytes_of(inputs[0].stored * array.scanned + outputs[0].elements * array.entry, array.bits) for array in arrays
-            )
-        case Locate():
-            return sum(bytes_of(inputs[-1].stored, array.bits) for array in arrays if array.told)
-        case WriteLevel():
-            return sum(
-                bytes_of(inputs[0].fibers * array.fiber + inputs[0].elements * array.entry, array.bits) for array in arrays
-            )
-        case unknown:
-            assert_never(unknown)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, chain, pairwise
+from math import prod
 from operator import mul
 
 import numpy as np
@@ -33,10 +34,7 @@ class TensorStatistics:
     @property
     def stored(self) -> float:
         """The expected number of stored values."""
-        count = 1.0
-        for fanout in self.fanouts:
-            count *= fanout
-        return count
+        return prod(self.fanouts, start=1.0)
 
     def permuted(self, levels: Sequence[int]) -> TensorStatistics:
         """Return the statistics of a copy that stores these levels, in this order, all compressed. Entries are taken as scattered evenly.
@@ -57,18 +55,13 @@ class TensorStatistics:
 
 def measure_statistics(tensor: Tensor) -> TensorStatistics:
     """Measure the statistics of a packed tensor."""
+    counts = [level.elements for level in tensor.levels]
     if any(level.pads for level in tensor.format.levels):  # it may store entries outside the shape, and something below them
-        return _reached_statistics(tensor)
-    return _counted_statistics(tuple(tensor.shape[d] for d in tensor.format.order), [level.elements for level in tensor.levels])
-
-
-def _reached_statistics(tensor: Tensor) -> TensorStatistics:
-    refs, fanouts = np.zeros(1, dtype=np.int64), []
-    for level in tensor.levels:
-        parents = len(refs)
-        _, _, refs = level.expand(refs)
-        fanouts.append(len(refs) / parents if parents else 0.0)
-    return TensorStatistics(tuple(tensor.shape[d] for d in tensor.format.order), tuple(fanouts))
+        refs, counts = np.zeros(1, dtype=np.int64), []
+        for level in tensor.levels:
+            _, _, refs = level.expand(refs)
+            counts.append(len(refs))
+    return _counted_statistics(tuple(tensor.shape[d] for d in tensor.format.order), counts)
 
 
 def stored_statistics(tensor: Tensor, declared: TensorType) -> TensorStatistics:
@@ -100,8 +93,7 @@ def _counted_statistics(sizes: tuple[int, ...], counts: Sequence[int]) -> Tensor
 
 
 def _prefix_counts(columns: Sequence[Ints], sizes: Sequence[int]) -> Iterator[int]:
-    """Yield how many distinct coordinates entries have on the outermost level, on the two outermost ones, and so on. `columns`
-    has the coordinates of all entries on each level."""
+    """Yield how many distinct coordinates entries have on the outermost level, on the two outermost ones, and so on."""
     prefixes, count = np.zeros(1, dtype=np.int64), 1
     for column, size in zip(columns, sizes, strict=False):
         keys, prefixes = distinct_keys(prefixes * size + column, count * size)

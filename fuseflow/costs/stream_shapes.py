@@ -140,9 +140,10 @@ def output_shapes(
         case Repeat():
             return [inputs[1].holding(inputs[0].present, inputs[0].origins)]
         case Locate():
-            stored_share = (
-                1.0 if tensors[node.tensor].format.levels[node.level].full else _density(statistics[node.tensor], node.level)
-            )
+            stored_share = 1.0
+            if not tensors[node.tensor].format.levels[node.level].full:
+                fanout, size = statistics[node.tensor].fanouts[node.level], statistics[node.tensor].sizes[node.level]
+                stored_share = min(1.0, fanout / size) if size else 0.0
             return [inputs[-1].holding(inputs[-1].present * stored_share, inputs[0].origins)]
         case Pointwise():
             return [inputs[0].holding(1.0, inputs[0].origins)]
@@ -171,9 +172,14 @@ def output_shapes(
         case Fork():
             return [inputs[0].resized(inputs[0].elements / node.lanes)._replace(present=inputs[0].present)] * node.lanes
         case Merge():
-            return [_merge(node, inputs[0])]
+            counts, dealt = (
+                inputs[0].counts,
+                len(inputs[0].counts) - 1 - node.levels,
+            )  # the inner levels have the elements of all lanes
+            return [inputs[0]._replace(counts=(*counts[:dealt], *(count * node.lanes for count in counts[dealt:])))]
         case Flatten():
-            return [_flatten(node, *inputs)]
+            outer, inner = inputs
+            return [ExpectedStream((*outer.counts[:-1], inner.elements), outer.size * node.size)]
         case SplitLevel():
             return _split(node, inputs[0])
         case unknown:
@@ -198,13 +204,6 @@ def expected_read(node: Node, output: ExpectedStream, statistics: Mapping[str, T
     return statistics[node.tensor].fanouts[node.level] if isinstance(node, Locate) else output.elements
 
 
-def _merge(node: Merge, lane: ExpectedStream) -> ExpectedStream:
-    """Return the shape of merged lanes, each of the shape `lane`. From the dealt level inwards there are the elements of all
-    lanes."""
-    dealt = len(lane.counts) - 1 - node.levels
-    return lane._replace(counts=(*lane.counts[:dealt], *(count * node.lanes for count in lane.counts[dealt:])))
-
-
 def _scan(node: Scan, ref: ExpectedStream, stats: TensorStatistics, overlap: Overlap | None) -> list[ExpectedStream]:
     elements = ref.stored * stats.fanouts[node.level]
     for origin in ref.origins if overlap else ():
@@ -216,14 +215,8 @@ def _scan(node: Scan, ref: ExpectedStream, stats: TensorStatistics, overlap: Ove
     return [scanned.holding(1.0, ((node.tensor, node.level),) if stored else ()), scanned]
 
 
-def _density(stats: TensorStatistics, level: int) -> float:
-    """Return the share of the coordinates of its dimension that a fiber of a level has."""
-    return min(1.0, stats.fanouts[level] / stats.sizes[level]) if stats.sizes[level] else 0.0
-
-
 def _rates(node: Join, inputs: list[ExpectedStream], overlap: Overlap | None) -> list[float]:
-    """Return the density of each side of a join: its share of all coordinates, or of those of the first side if `overlap` knows
-    it."""
+    """Return the density of each side of a join among all coordinates, or among those of the first side if that is known."""
     sides = [inputs[crd] for crd, _ in node.sides()]
     rates = [side.density / side.among if side.among and node.kind == "intersect" else side.density for side in sides]
     if overlap is None or node.kind == "union":
@@ -237,8 +230,7 @@ def _rates(node: Join, inputs: list[ExpectedStream], overlap: Overlap | None) ->
 
 
 def _join(node: Join, inputs: list[ExpectedStream], overlap: Overlap | None) -> list[ExpectedStream]:
-    """Return the shapes of the coordinates and of every payload after a join. Payloads are `N` where their side lacks a
-    coordinate."""
+    """Return the shapes of the coordinates and of every payload, which is `N` where its side lacks a coordinate."""
     sides = node.sides()
     densities = _rates(node, inputs, overlap)
     first = inputs[sides[0][0]]
@@ -261,16 +253,14 @@ def _join(node: Join, inputs: list[ExpectedStream], overlap: Overlap | None) -> 
 
 
 def _align(old: ExpectedStream, new: ExpectedStream, stream: ExpectedStream) -> ExpectedStream:
-    """Return the shape of `stream` aligned. Its deeper levels keep their fan-out, and shrink by the share of `old` that is in
-    `new`."""
+    """Return the shape of `stream` aligned. Its deeper levels shrink by the share of `old` that is in `new`."""
     kept = min(1.0, new.elements / old.elements) if old.elements else 0.0
     depth = len(new.counts)
     return ExpectedStream((*new.counts, *(c * kept for c in stream.counts[depth:])), stream.size, stream.present)
 
 
 def _accumulate(node: Accumulate, inputs: list[ExpectedStream]) -> list[ExpectedStream]:
-    """Return the shapes of the outputs. Each workspace merges the fibers below one fiber of the first input, and has the
-    coordinates that any of them has."""
+    """Return the shapes of the outputs. A workspace has the coordinates that any fiber below one fiber of the first input has."""
     reduced = inputs[0]
     merged = reduced.elements / reduced.fibers if reduced.fibers else 0.0
     out: list[ExpectedStream] = []
@@ -312,11 +302,6 @@ def _select(node: Select, inputs: list[ExpectedStream]) -> list[ExpectedStream]:
         below = val.elements / crd.elements if crd.elements else 0.0
         counts[len(crd.counts) - 1] *= 1 - (1 - share) ** below
     return [ExpectedStream(tuple(counts[: len(s.counts)]), s.size) for s in inputs]
-
-
-def _flatten(node: Flatten, outer: ExpectedStream, inner: ExpectedStream) -> ExpectedStream:
-    """Return the shape of two levels joined into one. It has the coordinates of the inner level."""
-    return ExpectedStream((*outer.counts[:-1], inner.elements), outer.size * node.size)
 
 
 def _split(node: SplitLevel, crd: ExpectedStream) -> list[ExpectedStream]:

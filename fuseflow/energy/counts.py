@@ -18,9 +18,7 @@ from fuseflow.memory.settings import Hbm2Memory
 from fuseflow.memory.timing import HBM2_2000
 from fuseflow.ops import operator, reducer
 from fuseflow.resources.area import AreaCount, memory_area
-from fuseflow.resources.graph_resources import HeldEntries
-from fuseflow.resources.resource_count import ResourceCount
-from fuseflow.resources.sram import has_sram_fifo, holds_sram, sram_bits
+from fuseflow.resources.graph_resources import HeldEntries, has_sram_fifo, holds_sram, sram_bits
 from fuseflow.samml import nodes as n
 from fuseflow.samml.node import operand_bits
 from fuseflow.tile_ops import TILE_OPERATORS, work_count
@@ -142,7 +140,7 @@ def energy_counts(
     has no bound; then leakage is left out. `held` and `slots` are as in `graph_resources`. Raises `EnergyError` for a machine
     with `rules: comal`."""
     require_energy(machine)
-    areas = AreaCount(ResourceCount(graph, machine))
+    areas = AreaCount(graph, machine)
     buffers = MemoryBits.of(dram.buffered, dram.hits, is_sram=True)
     notices = [] if machine.memory.model == "hbm2" else [_no_rows(machine)]
     sram, time = sram_bits(areas, held, slots), cycles / machine.clock_ghz
@@ -227,7 +225,7 @@ def _constant(unit: str, bits: int) -> str:
 def _fifo_bits(areas: AreaCount, events: NodeEvents) -> MemoryBits:
     """Return the bits of all tokens, each of which was written to a FIFO once and read once."""
     total = MemoryBits()
-    for edge, port in _edges(areas.count.graph):
+    for edge, port in _edges(areas.graph):
         bits = events.tokens[edge] * areas.token_bits(port)
         total += MemoryBits.of(bits, bits, has_sram_fifo(areas, edge))
     return total
@@ -236,18 +234,13 @@ def _fifo_bits(areas: AreaCount, events: NodeEvents) -> MemoryBits:
 def _workspace_bits(areas: AreaCount, held: Mapping[str, HeldEntries], events: NodeEvents) -> MemoryBits:
     """Return the bits that workspaces write and read. Every firing that takes a token of the values writes an entry (which an
     accumulator reads first), and every firing that emits a token reads one. So a stop counts as an entry."""
-    total, graph = MemoryBits(), areas.count.graph
+    total, graph = MemoryBits(), areas.graph
+    tokens = {port: events.tokens[edge] for edge, port in _edges(graph)}
     for node in graph.nodes:
         if not isinstance(node, n.Workspace):
             continue
-        bits, given = areas.count.entry_bits(node), _given(graph, node, events)
+        bits, given = areas.entry_bits(node), tokens.get(n.Port(node.name, len(node.port_names()) - 1), 0)
         taken = events.firings[node.name] - given
         read = given + taken * READS_AND_WRITES[type(node)]
         total += MemoryBits.of(bits * taken, bits * read, holds_sram(areas, node, held))
     return total
-
-
-def _given(graph: n.Graph, node: n.Workspace, events: NodeEvents) -> Number:
-    """Return the number of tokens that a node emits on its stream of values."""
-    port = n.Port(node.name, len(node.port_names()) - 1)
-    return next((events.tokens[edge] for edge, read in _edges(graph) if read == port), 0)

@@ -38,11 +38,6 @@ class RegionEnergy:
     items: tuple[EnergyItem, ...]
     expected: frozenset[str]
 
-    @classmethod
-    def of(cls, name: str, times: int, cycles: Number, counts: EnergyCounts, energies: EventEnergies) -> RegionEnergy:
-        """Return the energy of a region from the counts of its events and the energies of events."""
-        return cls(name, times, cycles, tuple(_items(counts, energies)), counts.expected)
-
     @property
     def total(self) -> float:
         return sum(item.energy for item in self.items)
@@ -66,7 +61,11 @@ class ProgramEnergy:
         """Return the energy of regions, each with its name, how often it counts, its cycles and its events."""
         rows = tuple(regions)
         notices = dict.fromkeys(notice for _, _, _, counts in rows for notice in counts.notices)
-        return cls(tuple(RegionEnergy.of(*row, energies) for row in rows), energies, tuple(notices))
+        of_regions = (
+            RegionEnergy(name, times, cycles, tuple(_items(counts, energies)), counts.expected)
+            for name, times, cycles, counts in rows
+        )
+        return cls(tuple(of_regions), energies, tuple(notices))
 
     @property
     def total(self) -> float:
@@ -92,10 +91,10 @@ class ProgramEnergy:
         return {
             "schema": SCHEMA,
             "unit": "pJ",
-            "total": _plain(self.total),
+            "total": round(self.total, 3),
             "parts": {
                 part: {
-                    "energy": _plain(self.of_part(part)),
+                    "energy": round(self.of_part(part), 3),
                     "technology": self.technologies[part],
                     "exact": part not in self.expected,
                 }
@@ -114,17 +113,13 @@ def _region_json(region: RegionEnergy) -> dict[str, Any]:
         "name": region.name,
         "times": region.times,
         "cycles": round(region.cycles),
-        "total": _plain(region.total),
-        "parts": {part: _plain(region.of_part(part)) for part in PARTS},
+        "total": round(region.total, 3),
+        "parts": {part: round(region.of_part(part), 3) for part in PARTS},
         "events": [
-            {"part": item.part, "constant": item.constant, "count": round(item.count), "energy": _plain(item.energy)}
+            {"part": item.part, "constant": item.constant, "count": round(item.count), "energy": round(item.energy, 3)}
             for item in region.items
         ],
     }
-
-
-def _plain(energy: float) -> float:
-    return round(energy, 3)
 
 
 def _items(counts: EnergyCounts, energies: EventEnergies) -> Iterable[EnergyItem]:

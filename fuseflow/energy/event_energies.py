@@ -48,10 +48,13 @@ class EventEnergy(_Strict):
     source: Text
 
 
-class OperatorEnergies(_Strict):
+class _Part(_Strict):
+    technology: Text
+
+
+class OperatorEnergies(_Part):
     """The energy of an operator, by the class of its unit; `add_16` is an addition of numbers of up to 16 bits."""
 
-    technology: Text
     add: EventEnergy
     mul: EventEnergy
     div: EventEnergy
@@ -63,28 +66,25 @@ class OperatorEnergies(_Strict):
     mul_8: EventEnergy
 
 
-class AccessEnergies(_Strict):
+class AccessEnergies(_Part):
     """The energy of a bit that is written or read, in a memory of up to 64 words, and in SRAM."""
 
-    technology: Text
     write: EventEnergy
     read: EventEnergy
     sram_write: EventEnergy
     sram_read: EventEnergy
 
 
-class ControlEnergies(_Strict):
+class ControlEnergies(_Part):
     """The energy of a gate that switches, and the share of the gates of a node that switch when it fires."""
 
-    technology: Text
     gate: EventEnergy
     activity: EventEnergy
 
 
-class DramEnergies(_Strict):
+class DramEnergies(_Part):
     """The energy of an opened row, of a bit that is moved, and of a refresh of all banks of a channel."""
 
-    technology: Text
     activation: EventEnergy
     move: EventEnergy
     io: EventEnergy
@@ -92,10 +92,9 @@ class DramEnergies(_Strict):
     refresh: EventEnergy
 
 
-class LeakageEnergies(_Strict):
+class LeakageEnergies(_Part):
     """The power that a gate leaks, and the power that a bit of SRAM leaks."""
 
-    technology: Text
     gate: EventEnergy
     sram_bit: EventEnergy
 
@@ -128,15 +127,14 @@ class EventEnergies(_Strict):
         return self.model_copy(update={part: changed})
 
 
-@cache
-def usual_event_energies() -> EventEnergies:
-    """Return the energies that come with the package."""
-    return read_event_energies(resources.files("fuseflow.energy").joinpath(FILE).read_text(encoding="utf-8"), FILE)
-
-
 def load_event_energies(path: str | Path | None = None) -> EventEnergies:
     """Return the energies of a file, or without a path those that come with the package. Raises `FileError` or `EnergyError`."""
-    return usual_event_energies() if path is None else read_event_energies(read_text(Path(path), "the energies"), str(path))
+    return _usual_event_energies() if path is None else read_event_energies(read_text(Path(path), "the energies"), str(path))
+
+
+@cache
+def _usual_event_energies() -> EventEnergies:
+    return read_event_energies(resources.files("fuseflow.energy").joinpath(FILE).read_text(encoding="utf-8"), FILE)
 
 
 def read_event_energies(text: str, file: str = "<text>") -> EventEnergies:

@@ -4,9 +4,9 @@ Work is counted exactly from the coordinates that tensors store (`counted`), or 
 """
 
 from fuseflow.estimate.assumptions import Assumptions
-from fuseflow.estimate.bound import Bound
 from fuseflow.estimate.counted.memo import CountMemo
-from fuseflow.estimate.graph_work import Work, count_work
-from fuseflow.estimate.overlap import AssumedOverlap, MeasuredOverlap
+from fuseflow.estimate.graph_counts import Work, count_work
+from fuseflow.estimate.graph_cycles import Bound
+from fuseflow.estimate.overlap import TensorOverlap
 
-__all__ = ["AssumedOverlap", "Assumptions", "Bound", "CountMemo", "MeasuredOverlap", "Work", "count_work"]
+__all__ = ["Assumptions", "Bound", "CountMemo", "TensorOverlap", "Work", "count_work"]

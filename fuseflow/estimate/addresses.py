@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from math import prod
 from typing import assert_never
 
@@ -16,11 +16,11 @@ Lookup = n.Scan | n.Load
 
 
 class Addresses:
-    """Traces references through a graph, to what decides where a node reads. `lanes_of` is the number of lanes of each fork, by
-    name."""
+    """Traces references through a graph, to what decides where a node reads. `flow_of` returns the flow of a stream, and `lanes_of` is the
+    number of lanes of each fork, by name."""
 
-    def __init__(self, graph: n.Graph, flows: Mapping[n.Port, Flow], lanes_of: Mapping[str, Number]) -> None:
-        self.graph, self.flows, self.lanes_of = graph, flows, lanes_of
+    def __init__(self, graph: n.Graph, flow_of: Callable[[n.Port], Flow], lanes_of: Mapping[str, Number]) -> None:
+        self.graph, self.flow_of, self.lanes_of = graph, flow_of, lanes_of
         self.by_name = graph.by_name
         self.types = graph.types()
         self.bounds = stream_bounds(graph)
@@ -60,8 +60,7 @@ class Addresses:
         return -1
 
     def _origin(self, port: n.Port) -> n.Port:
-        """Return the stream whose elements a stream has, followed back through nodes that only choose among elements or deal
-        them."""
+        """Return the stream whose elements a stream has, before nodes that only choose among elements or deal them."""
         while True:
             node = self.by_name[port.node]
             match node:
@@ -113,8 +112,7 @@ class Addresses:
         return tuple(own.get(depth) for depth in range(1, self.types[port].depth + 1))
 
     def _own_levels(self, port: n.Port, level: int) -> dict[int, int]:
-        """Return, for each depth of a stream of references to elements of `level` at which these change, along which level of the
-        tensor they do. Depth 1 is the outermost."""
+        """Return, for each depth at which references to elements of `level` change, along which level of the tensor they do."""
         port = self._origin(port)
         node, depth = self.by_name[port.node], self.types[port].depth
         match node:
@@ -159,7 +157,9 @@ class Addresses:
                 case n.Join():
                     carried = self._deciding_any(node.inputs[k] for k in node.carries()[port.output])
                     told = self._deciding_any(node.inputs[crd] for crd, _ in node.sides())
-                    lacks = self._lacks_some(n.Port(node.name))  # which coordinates there are tells lanes apart
+                    joined = self.flow_of(n.Port(node.name))
+                    # Which coordinates there are tells lanes apart where lists lack some.
+                    lacks: Truth = joined.elements < joined.inner * self.bounds[n.Port(node.name)]
                     forks = {name: carried.get(name, False) | (told.get(name, False) & lacks) for name in {**carried, **told}}
                 case n.Root() | n.Scan() | n.Range() | n.Align() | n.Pointwise() | n.Reduce() | n.Accumulate():
                     forks = self._deciding_any(node.inputs)
@@ -177,9 +177,3 @@ class Addresses:
             for name, decides in self._deciding(port).items():
                 forks[name] = forks.get(name, False) | decides
         return forks
-
-    def _lacks_some(self, port: n.Port) -> Truth:
-        """Return whether the lists of a stream of coordinates lack some coordinates of their dimension."""
-        flow = self.flows[port]
-        lacks: Truth = flow.elements < flow.inner * self.bounds[port]
-        return lacks

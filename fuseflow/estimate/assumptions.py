@@ -12,11 +12,15 @@ import numpy as np
 import numpy.typing as npt
 
 from fuseflow.costs.statistics import TensorStatistics
-from fuseflow.einsum.nodes import Keep, Program, TensorType
+from fuseflow.einsum.nodes import Access, Keep, Program, TensorType
 from fuseflow.errors import UsageError, did_you_mean
-from fuseflow.estimate.overlap import AssumedOverlap, MeasuredOverlap
+from fuseflow.estimate.counted.memo import CountMemo
+from fuseflow.estimate.counted.patterns import Pattern
+from fuseflow.estimate.overlap import TensorOverlap
 from fuseflow.filesystem import read_text
-from fuseflow.selection import Threshold
+from fuseflow.samml.nodes import Drop, Graph
+from fuseflow.selection import NONZERO, Threshold, kept
+from fuseflow.tensors import Tensor
 
 STATISTIC_KEYS = ("density", "stored", "degree", "neighbours", "kept")
 """The statistics that can be stated of a tensor. `kept` is stated of a result."""
@@ -76,7 +80,9 @@ class Assumptions:
                 assumption = tensors.get(name, Assumption())
                 if getattr(assumption, key) not in (None, ""):
                     raise UsageError(f"`--stats`: `{name}.{key}` is given twice")
-                tensors[name] = replace(assumption, **{key: _value(item, key, value)})  # type: ignore[arg-type]
+                most = 1 if key in ("density", "kept") else None
+                stated = _degree(item, value) if key == "degree" else _number(item, value, most)
+                tensors[name] = replace(assumption, **{key: stated})  # type: ignore[arg-type]
         return cls(tensors, rates)
 
     def check(self, program: Program) -> None:
@@ -125,16 +131,10 @@ class Assumptions:
                 self._mean_neighbours[declared.name] = neighbours
         return self._statistics[declared.name]
 
-    def overlap(self, fallback: MeasuredOverlap) -> AssumedOverlap:
-        """Return the overlap of pairs of tensors as it was stated; `fallback` answers for the other pairs."""
+    def overlap(self, patterns: Mapping[str, Pattern], memo: CountMemo) -> TensorOverlap:
+        """Return the overlap of pairs of tensors as it was stated, or else measured on `patterns`."""
         means = {name: statistics.fanouts[1] for name, statistics in self._statistics.items() if len(statistics.fanouts) > 1}
-        return AssumedOverlap(self.rates, self._mean_neighbours, means, fallback)
-
-
-def _value(item: str, key: str, value: str) -> float | str | tuple[float, ...]:
-    if key == "degree":
-        return _degree(item, value)
-    return _number(item, value, 1 if key in ("density", "kept") else None)
+        return TensorOverlap(patterns, memo, self.rates, self._mean_neighbours, means)
 
 
 def _number(item: str, value: str, most: float | None) -> float:
@@ -162,8 +162,7 @@ def _degree(item: str, value: str) -> str | tuple[float, ...]:
 
 
 def _stated_statistics(declared: TensorType, stated: Assumption) -> tuple[TensorStatistics, float | None]:
-    """Return the statistics of a tensor as stated, and how many entries a row has on average over the rows that its columns
-    name."""
+    """Return the statistics as stated, and how many entries a row has on average over the rows that its columns name."""
     format = declared.format
     assert format is not None
     sizes = tuple(declared.shape[d] for d in format.order)
@@ -264,3 +263,60 @@ def power_law(exponent: float, rows: int, columns: int, total: float) -> tuple[D
     shift = bisect(excess, least, most, xtol=1e-6)
     degrees, probabilities = weights(shift)
     return degrees, probabilities * rows
+
+
+ASSUMED_SHARE = 0.5
+"""The share of values that a threshold is expected to leave if nothing is known of them."""
+
+
+@dataclass(frozen=True, slots=True)
+class KeptShares:
+    """The shares of entries that each `keep` by value leaves, by result, and the results whose share is only assumed.
+
+    The share of `H[i, j] = keep(threshold 0.1) A[i, j]` follows from the values of A, if A is an input with data. The share of any
+    other result is what the user states (`--stats H.kept=0.3`), or a half. `keep(nonzero)` is expected to leave everything, since a
+    stored entry is seldom 0.
+    """
+
+    by_result: Mapping[str, float]
+    assumed: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, program: Program, tensors: Mapping[str, Tensor], stated: Mapping[str, float]) -> KeptShares:
+        """Return the shares for the results of a program. The `stated` ones are the user's, and `tensors` are the inputs with
+        data."""
+        shares, assumed = dict(stated), list[str]()
+        for einsum in program.einsums:
+            body = einsum.body
+            if (
+                einsum.name in shares
+                or not isinstance(body, Keep)
+                or not isinstance(body.rule, Threshold)
+                or body.rule == NONZERO
+            ):
+                continue
+            operand = body.body
+            tensor = tensors.get(operand.tensor) if isinstance(operand, Access) else None
+            if tensor is not None and tensor.values.size:
+                shares[einsum.name] = float(np.mean(kept(body.rule, tensor.values)))
+            else:
+                shares[einsum.name] = ASSUMED_SHARE
+                assumed.append(einsum.name)
+        return cls(shares, tuple(assumed))
+
+    @property
+    def notices(self) -> tuple[str, ...]:
+        """The sentence that names the results with assumed shares, if there are any."""
+        if not self.assumed:
+            return ()
+        names = ", ".join(f"`{name}`" for name in self.assumed)
+        return (
+            f"half of the entries are expected to pass the threshold of {names}; `--stats {self.assumed[0]}.kept=0.3` says better",
+        )
+
+    def by_node(self, graph: Graph) -> dict[str, float]:
+        """Return the share of its values that each node keeps, by node name. A node has the name of its result, with a number if
+        there are several (`drop_H'2`), and with its lane (`drop_H/i0`)."""
+        by_value = [node.name for node in graph.nodes if isinstance(node, Drop) and node.by_value] if self.by_result else []
+        results = {name: re.split(r"['/]", name.removeprefix("drop_"))[0] for name in by_value}
+        return {name: self.by_result[result] for name, result in results.items() if result in self.by_result}

@@ -5,34 +5,32 @@ Many candidates are computed at once, as arrays of the numbers of all their lane
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
 from math import inf
-from typing import Any, NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
-from fuseflow.estimate.batches import as_number
-from fuseflow.estimate.bound import Bound
 from fuseflow.estimate.counted.memo import Uncountable
-from fuseflow.estimate.dealt_flows import dealt_largest
-from fuseflow.estimate.dealt_nodes import DealtNodes, NodeNumbers
+from fuseflow.estimate.dealt_nodes import DealtNodes, NodeNumbers, dealt_largest
 from fuseflow.estimate.dealt_ports import DealtPorts
-from fuseflow.estimate.dealt_resources import DealtResources
 from fuseflow.estimate.fifo_loops import BusyLoops, Fifo, LongestWays, Matrix
-from fuseflow.estimate.flows import Number
+from fuseflow.estimate.flows import Number, as_number
 from fuseflow.estimate.graph_bounds import GraphBounds, lines_ahead, lines_written
-from fuseflow.estimate.graph_cycles import GraphCycles
-from fuseflow.estimate.held_entries import collected_stream, held_entries
+from fuseflow.estimate.graph_counts import collected_stream, held_entries
+from fuseflow.estimate.graph_cycles import Bound, GraphCycles
 from fuseflow.estimate.lane_batch import LaneBatch
 from fuseflow.estimate.lane_template import LaneTemplate, TemplateNode
-from fuseflow.estimate.lane_turns import LaneTurns
-from fuseflow.estimate.memory_bound import memory_answers, memory_latency, request_bytes
-from fuseflow.estimate.memory_load import LanePorts, MemoryLoad
-from fuseflow.estimate.pipeline import Pipeline, Stage, stages_behind
+from fuseflow.estimate.memory_load import ArrayLoad, MemoryLoad, memory_answers, memory_latency, request_bytes
+from fuseflow.estimate.pipeline import LaneTurns, Pipeline, Stage, stages_behind
 from fuseflow.machine.machine import Machine
 from fuseflow.memory.settings import Hbm2Memory
 from fuseflow.resources import HeldEntries, Resources
+from fuseflow.resources.area import AreaCount, FifoForm, branches, fifo_area, memory_area
+from fuseflow.resources.resource_count import token_bytes
 from fuseflow.samml import nodes as n
 from fuseflow.samml.lane_writers import lane_part
 from fuseflow.transform.stream_levels import Levels
@@ -46,6 +44,95 @@ Slots: TypeAlias = tuple[float, ...]
 """The number of slots of each FIFO."""
 MOST_NUMBERS = 1 << 19
 """The most numbers in a matrix that has one for each pair of nodes of each of many graphs."""
+
+
+class _Unit(NamedTuple):
+    """The resources of a node in one lane. `tokens` has the bytes of a slot at each input, and `fifos` the forms of the FIFOs
+    there. The node takes `area`, and `branch_area` for each lane that it deals or merges, or else for each of its `branches`."""
+
+    lanes: Mapping[str, int]
+    stream: bool
+    ports: int
+    buffer: int
+    entry_bytes: int
+    tokens: tuple[int, ...]
+    area: int
+    branch_area: int
+    branches: int
+    fifos: tuple[FifoForm, ...]
+
+
+@dataclass(slots=True, eq=False)
+class DealtResources:
+    """The resources of a graph that is dealt to lanes. The resources of its nodes on the machine of the last call are kept."""
+
+    template: LaneTemplate
+    _units: tuple[Machine, AreaCount, list[_Unit]] | None = None
+
+    def at_most(
+        self, held: Mapping[str, HeldEntries], lanes: Mapping[str, int], depth: int | None, machine: Machine
+    ) -> Resources:
+        """Return the resources if each node holds as many entries in every lane as on one lane. `held` has these by node on one
+        lane; other nodes count with the most that they can hold. FIFOs have `depth` slots, None for the machine's."""
+        count, _ = self._on(machine)
+
+        def most(each: TemplateNode) -> int:
+            if each.serial in held:
+                return held[each.serial].most
+            return count.most_entries(each.node) if count.entry_bits(each.node) else 0
+
+        entries = [most(each) * self.template.lanes(each, lanes) for each in self.template.nodes]
+        return self.of(entries, lanes, depth, machine)
+
+    def of(self, held: Sequence[int], lanes: Mapping[str, int], depth: int | None, machine: Machine) -> Resources:
+        """Return the resources, given how many entries each node has `held` in all lanes together, and the slots of FIFOs
+        (`depth`; None for the machine's)."""
+        totals, ports, stream, area = Counter[str](), 0, 0, 0
+        workspace, buffer, fifo, slots = 0, 0, 0, machine.first_depth if depth is None else depth
+        nodes = *self.template.nodes, *self.template.left_out
+        held = *held, *(0 for _ in self.template.left_out)
+        for each, fixed, entries in zip(nodes, self._on(machine)[1], held, strict=True):
+            number = self.template.lanes(each, lanes)
+            for name, amount in fixed.lanes.items():
+                totals[name] += amount * number
+            stream += fixed.stream * number
+            ports += fixed.ports * number
+            workspace += fixed.entry_bytes * entries
+            buffer += fixed.buffer * number
+            area += (fixed.area + fixed.branch_area * (lanes[each.lanes_of] if each.lanes_of else fixed.branches)) * number
+            if slots is None:
+                continue
+            inputs = list(zip(fixed.tokens, fixed.fifos, strict=True))
+            for width, own in inputs[:1] * lanes[each.lanes_of] if isinstance(each.node, n.Merge) else inputs:
+                fifo += slots * width * number
+                area += fifo_area(own, slots) * number
+        bytes_ = None if slots is None else fifo
+        grows = machine.fifo_depth == "auto"
+        lanes_of = totals["mul"], totals["add"], totals["special"]
+        total = None if slots is None else area + memory_area(workspace + buffer)
+        return Resources(*lanes_of, ports, stream, bytes_, workspace, buffer, area=total, fifo_grows=grows)
+
+    def _on(self, machine: Machine) -> tuple[AreaCount, list[_Unit]]:
+        """Return the count of resources on a machine, and the resources of each node in one lane."""
+        if self._units is None or self._units[0] is not machine:
+            count, nodes = AreaCount(self.template.graph, machine), (*self.template.nodes, *self.template.left_out)
+            self._units = machine, count, [self._unit(count, each.node) for each in nodes]
+        return self._units[1:]
+
+    def _unit(self, count: AreaCount, node: n.Primitive) -> _Unit:
+        own = count.lanes(node)
+        return _Unit(
+            own,
+            node.role != "source" and not own,
+            count.ports(node),
+            count.node_buffers.get(node.name, 0),
+            count.entry_bytes(node),
+            tuple(token_bytes(self.template.graph, port) for port in node.inputs),
+            count.node(node) - count.branch(node) * branches(node),
+            count.branch(node),
+            branches(node),
+            tuple(count.fifo_form(node, k) for k in range(len(node.inputs))),
+        )
 
 
 class LaneCost(NamedTuple):
@@ -71,7 +158,7 @@ class _LaneGraph:
     cycles: GraphCycles
 
 
-@dataclass(slots=True, eq=False)
+@dataclass(eq=False)  # without slots: cached properties are stored in the instance
 class DealtGraph:
     """A graph whose indices are dealt to lanes, for any number of lanes. `serial` is the graph on one lane, counted. `levels` has
     the indices at each level of its streams."""
@@ -79,16 +166,18 @@ class DealtGraph:
     template: LaneTemplate
     serial: GraphBounds
     levels: Mapping[n.Port, Levels]
-    nodes: DealtNodes
-    ports: DealtPorts
-    resources: DealtResources
-    _kept: dict[Any, Any] = field(default_factory=dict)
     _graphs: tuple[Machine, dict[LaneNumbers, _LaneGraph]] | None = None
+    _behind: frozenset[int] | None = None
 
-    @classmethod
-    def of(cls, template: LaneTemplate, serial: GraphBounds, levels: Mapping[n.Port, Levels]) -> DealtGraph:
-        nodes, ports = DealtNodes(template, serial, levels), DealtPorts(template, serial.counts.array_bytes)
-        return cls(template, serial, levels, nodes, ports, DealtResources(template))
+    @cached_property
+    def nodes(self) -> DealtNodes:
+        """The nodes, with their work in lanes."""
+        return DealtNodes(self.template, self.serial, self.levels)
+
+    @cached_property
+    def resources(self) -> DealtResources:
+        """The resources that the nodes take in lanes."""
+        return DealtResources(self.template)
 
     def cost(self, lanes: Mapping[str, int], machine: Machine, depth: int | None) -> LaneCost:
         """Return the cost with `lanes` of each index, and with FIFOs of `depth` slots; None takes the depth of the machine.
@@ -113,12 +202,7 @@ class DealtGraph:
         return cycles
 
     def _bounds(self, graphs: Sequence[_LaneGraph], slots: Sequence[Slots], machine: Machine) -> list[Bound]:
-        """Return the bounds of graphs, given the slots of the FIFOs of each."""
-        loops = self._loops(graphs, slots, machine)
-        return [graph.cycles.bound(around, "") for graph, around in zip(graphs, loops, strict=True)]
-
-    def _loops(self, graphs: Sequence[_LaneGraph], slots: Sequence[Slots], machine: Machine) -> Sequence[BusyLoops | None]:
-        """Return the loops of FIFOs of graphs, which are computed together; None for a graph whose FIFOs are never full."""
+        """Return the bounds of graphs, given the slots of the FIFOs of each. The loops of FIFOs of all graphs are computed together."""
         several = list({id(graph): graph for graph in graphs}.values())
         place = {id(graph): at for at, graph in enumerate(several)}
         nodes = _together([graph.nodes for graph in several])
@@ -128,7 +212,10 @@ class DealtGraph:
         longest = LongestWays(*map(_by_graph, (ways.latency, ways.batches, ways.drained)))
         bounded = {own for own in slots if any(room < inf for room in own)}
         busy = {own: BusyLoops.of(_by_graph(loops.shares(own)), longest) for own in bounded}
-        return [busy[own].of_graph(place[id(graph)]) if own in busy else None for own, graph in zip(slots, graphs, strict=True)]
+        loops_of = [
+            busy[own].of_graph(place[id(graph)]) if own in busy else None for own, graph in zip(slots, graphs, strict=True)
+        ]
+        return [graph.cycles.bound(around, "") for graph, around in zip(graphs, loops_of, strict=True)]
 
     def _numbers(self, lanes: Mapping[str, int]) -> LaneNumbers:
         return tuple(lanes[index] for index in self.template.indices)
@@ -142,21 +229,20 @@ class DealtGraph:
         if self._graphs is None or self._graphs[0] is not machine or len(self._graphs[1]) > MOST_KEPT:
             self._graphs = machine, {}
         kept = self._graphs[1]
-        missing = {self._numbers(lanes): lanes for lanes in candidates}
-        missing = {numbers: lanes for numbers, lanes in missing.items() if numbers not in kept}
+        missing = tuple(numbers for numbers in dict.fromkeys(map(self._numbers, candidates)) if numbers not in kept)
         if missing:
-            kept |= zip(missing, self._made(LaneBatch.of(self.template.indices, tuple(missing.values())), machine), strict=True)
+            kept |= zip(missing, self._made(LaneBatch(self.template.indices, missing), machine), strict=True)
         return kept
 
     def _made(self, batch: LaneBatch, machine: Machine) -> list[_LaneGraph]:
         """Return the graph of each candidate of a batch."""
         streams = self.nodes.streams(batch)
         nodes = self.nodes.numbers(batch, streams, machine)
-        ports = self.ports.of(batch, streams, machine)
+        ports = DealtPorts(self.template, self.serial.counts.array_bytes).of(batch, streams, machine)
         by_candidate = [_apart(node, batch) for node in nodes]
         return [self._graph([node[at] for node in by_candidate], own, machine) for at, own in enumerate(ports)]
 
-    def _graph(self, nodes: Sequence[NodeNumbers], ports: Sequence[LanePorts], machine: Machine) -> _LaneGraph:
+    def _graph(self, nodes: Sequence[NodeNumbers], ports: Sequence[ArrayLoad], machine: Machine) -> _LaneGraph:
         """Return the graph of a candidate with the cycles of its stages and its load of the memory."""
         pipeline, answer = self._pipeline(nodes), memory_latency(machine.memory)
         timings = self.nodes.timings(machine)
@@ -164,24 +250,31 @@ class DealtGraph:
         occupied = [node.occupied for node in nodes]
         bound = self.serial.on(machine).bound
         imbalance = bound.imbalance / bound.compute * max(occupied) if bound.compute else 0
-        graph = GraphCycles(machine, pipeline, latency, occupied, self._load(nodes, ports, machine), imbalance, True)
-        return _LaneGraph(nodes, graph)
+        counts, memory = self.serial.counts, machine.memory
+        line, channels = request_bytes(memory), memory.channels if isinstance(memory, Hbm2Memory) else 1
+        parts = {
+            each.node.tensor: replace(lane_part(each.node, counts.graph.declared[each.node.tensor]), lanes=int(own.lanes))
+            for each, own in zip(self.template.nodes, nodes, strict=True)
+            if isinstance(each.node, n.WriteLaneValues)
+        }
+        load = MemoryLoad.of_lanes(ports, counts.array_bytes, lines_written(counts, line, parts), line, channels)
+        return _LaneGraph(nodes, GraphCycles(machine, pipeline, latency, occupied, load, imbalance, True))
 
     def _pipeline(self, nodes: Sequence[NodeNumbers]) -> Pipeline:
-        stages = tuple(map(_stage, self.template.nodes, nodes, self._once("answers", self._answers)))
-        ways = self._once("ways", self._ways)
-        fifos = tuple([Fifo(source, at, k, nodes[at].tokens[k]) for source, at, k in ways])
-        merges = self._once("merges", self._merges)
-        behind = self._once("behind", lambda: stages_behind(stages, fifos, merges))
-        return Pipeline(stages, self._once("numbers", lambda: tuple(range(len(stages)))), fifos, merges, behind)
+        stages = tuple(map(_stage, self.template.nodes, nodes, self._answers))
+        fifos = tuple([Fifo(source, at, k, nodes[at].tokens[k]) for source, at, k in self._ways])
+        if self._behind is None:  # it is the same for all candidates
+            self._behind = stages_behind(stages, fifos, self._merges)
+        return Pipeline(stages, tuple(range(len(stages))), fifos, self._merges, self._behind)
 
+    @cached_property
     def _answers(self) -> list[int]:
         declared = self.template.graph.declared
         return [memory_answers(each.node, declared) for each in self.template.nodes]
 
+    @cached_property
     def _ways(self) -> list[tuple[int, int, int]]:
-        """Return the FIFOs of the first lane: the numbers of the nodes at both ends, and the input. Other lanes have the same
-        FIFOs."""
+        """The FIFOs of the first lane, which stand for all: the numbers of the nodes at both ends, and the input."""
         places = self.template.places
         return [
             (places[port.node], at, k)
@@ -190,29 +283,17 @@ class DealtGraph:
             if port.node in places and (k == 0 or not isinstance(each.node, n.Merge))
         ]
 
+    @cached_property
     def _merges(self) -> frozenset[int]:
         return frozenset(at for at, each in enumerate(self.template.nodes) if isinstance(each.node, n.Merge))
 
     def _slots(self, machine: Machine, depth: int | None) -> Slots:
         """Return the slots of each FIFO: the stated depth, or else the depth of the machine."""
-        ways = self._once("ways", self._ways)
         if depth is not None:
-            return (float(depth),) * len(ways)
+            return (float(depth),) * len(self._ways)
         first = inf if machine.first_depth is None else float(machine.first_depth)
-        merges, merged = self._once("merges", self._merges), inf if machine.fifo_depth == "auto" else first
-        return tuple(merged if at in merges else first for _, at, _ in ways)
-
-    def _load(self, nodes: Sequence[NodeNumbers], ports: Sequence[LanePorts], machine: Machine) -> MemoryLoad:
-        counts, memory = self.serial.counts, machine.memory
-        line = request_bytes(memory)
-        channels = memory.channels if isinstance(memory, Hbm2Memory) else 1
-        parts = {
-            each.node.tensor: replace(lane_part(each.node, counts.graph.declared[each.node.tensor]), lanes=int(own.lanes))
-            for each, own in zip(self.template.nodes, nodes, strict=True)
-            if isinstance(each.node, n.WriteLaneValues)
-        }
-        written = lines_written(counts, line, parts)
-        return MemoryLoad.of_lanes(ports, counts.array_bytes, written, line, channels)
+        merged = inf if machine.fifo_depth == "auto" else first
+        return tuple(merged if at in self._merges else first for _, at, _ in self._ways)
 
     # What is held --------------------------------------------------------------------------------------------------------------
 
@@ -222,8 +303,7 @@ class DealtGraph:
         serial = counts.graph.by_name.get(each.serial)
         if not isinstance(each.node, n.Workspace | n.Locate) or not isinstance(serial, n.Workspace | n.Locate):
             return 0
-        in_one: Mapping[str, HeldEntries] = self._once("held", lambda: held_entries(counts))
-        number = self.template.lanes(each, lanes)
+        in_one, number = self._held_in_one, self.template.lanes(each, lanes)
         if isinstance(serial, n.Locate):
             return in_one[each.serial].most * number if each.serial in in_one else 0
         if each.folded:
@@ -237,32 +317,24 @@ class DealtGraph:
         dealt = self.nodes.dealt(serial.inputs[0], each.indices, [lanes[index] for index in each.indices])
         return int(dealt_largest(self.serial.memo, collected.nest, outer, dealt).sum())
 
-    def _once(self, key: Any, compute: Any) -> Any:
-        """Return a value that is computed once for all candidates."""
-        if key not in self._kept:
-            self._kept[key] = compute()
-        return self._kept[key]
+    @cached_property
+    def _held_in_one(self) -> Mapping[str, HeldEntries]:
+        """The most entries that each node holds at once on one lane."""
+        return held_entries(self.serial.counts)
 
 
 def _stage(each: TemplateNode, numbers: NodeNumbers, answers: int) -> Stage:
-    turns = LaneTurns(numbers.turning, numbers.turns) if _is_there(numbers.turns) else None
+    turns = LaneTurns(numbers.turning, numbers.turns) if np.any(numbers.turns) else None
     return Stage(each.node, numbers.lanes, numbers.batches, numbers.emitted, answers, numbers.elements, turns)
-
-
-def _is_there(number: Number) -> bool:
-    """Return whether a number, or any number of an array, is not 0."""
-    return bool(number.any()) if isinstance(number, np.ndarray) else number > 0
 
 
 def _together(graphs: Sequence[Sequence[NodeNumbers]]) -> list[NodeNumbers]:
     """Return the numbers of each node with an array over the graphs where these differ."""
-    return [_mapped(several, _number) for several in zip(*graphs, strict=True)]
-
-
-def _mapped(nodes: Sequence[NodeNumbers], join: Callable[[Sequence[Number]], Number]) -> NodeNumbers:
-    """Return the numbers of one node of several graphs, each combined by `join` into one number."""
-    tokens, *own = zip(*nodes, strict=True)
-    return NodeNumbers(tuple(join(one) for one in zip(*tokens, strict=True)), *map(join, own))
+    together = []
+    for nodes in zip(*graphs, strict=True):
+        tokens, *own = zip(*nodes, strict=True)
+        together.append(NodeNumbers(tuple(map(_number, zip(*tokens, strict=True))), *map(_number, own)))
+    return together
 
 
 def _number(numbers: Sequence[Number]) -> Number:
@@ -277,8 +349,6 @@ def _by_graph(matrix: Matrix) -> Matrix:
 
 def _apart(numbers: NodeNumbers, batch: LaneBatch) -> list[NodeNumbers]:
     """Return the numbers of a node as one `NodeNumbers` for each candidate."""
-    own: list[Number] = list(numbers[1:])
-    tokens = [batch.each(number) for number in numbers.tokens]
-    by_input: Sequence[tuple[Number, ...]] = list(zip(*tokens, strict=True)) if tokens else [()] * len(batch.candidates)
-    columns = zip(*(batch.each(number) for number in own), strict=True)
-    return [NodeNumbers(one, *each) for each, one in zip(columns, by_input, strict=True)]
+    tokens, *own = numbers
+    by_input = list(zip(*map(batch.each, tokens), strict=True)) if tokens else [()] * len(batch.candidates)
+    return [NodeNumbers(*one) for one in zip(by_input, *map(batch.each, own), strict=True)]

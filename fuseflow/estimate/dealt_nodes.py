@@ -3,26 +3,25 @@ one lane."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from math import prod
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
-from fuseflow.estimate.batches import as_number
-from fuseflow.estimate.counted.memo import Uncountable
-from fuseflow.estimate.counted.nests import CountedStream, FiberNest, Ints
-from fuseflow.estimate.dealt_flows import dealt_counts, dealt_flow
-from fuseflow.estimate.flows import Flow, Number, largest
+from fuseflow.estimate.batches import batch_flow
+from fuseflow.estimate.counted.memo import CountMemo, Uncountable
+from fuseflow.estimate.counted.nests import CountedStream, ElementCounts, FiberNest, Ints, take
+from fuseflow.estimate.flows import Flow, Number, as_number, largest
 from fuseflow.estimate.graph_bounds import GraphBounds
-from fuseflow.estimate.graph_work import process_cycles
+from fuseflow.estimate.graph_counts import process_cycles
 from fuseflow.estimate.lane_batch import LaneBatch
-from fuseflow.estimate.lane_deal import DealtLevel, shape_of
+from fuseflow.estimate.lane_deal import DealtLevel, LaneDeal, shape_of
 from fuseflow.estimate.lane_template import DealtStream, LaneTemplate, TemplateNode
-from fuseflow.estimate.lane_turns import merged_rows, row_fork
 from fuseflow.estimate.node_work import firings
+from fuseflow.estimate.pipeline import lane_turns, row_fork
 from fuseflow.machine.machine import Machine
 from fuseflow.machine.timing import NodeTiming, node_timing
 from fuseflow.samml import nodes as n
@@ -90,39 +89,32 @@ class DealtNodes:
     def timings(self, machine: Machine) -> list[NodeTiming]:
         """Return the timing of each node. Timings on the machine of the last call are kept."""
         if self._timings is None or self._timings[0] is not machine:
-            self._timings = machine, list(self._timings_on(machine))
+            graph, types = self.template.graph, self.template.graph.types()
+            nodes = [each.node for each in self.template.nodes]
+            tiles = [[types[port].tile for port in node.inputs if types[port].kind == "val"] for node in nodes]
+            self._timings = machine, [node_timing(node, graph, machine, own) for node, own in zip(nodes, tiles, strict=True)]
         return self._timings[1]
-
-    def _timings_on(self, machine: Machine) -> Iterator[NodeTiming]:
-        graph = self.template.graph
-        types = graph.types()
-        for each in self.template.nodes:
-            tiles = tuple(types[port].tile for port in each.node.inputs if types[port].kind == "val")
-            yield node_timing(each.node, graph, machine, tiles)
 
     # Streams -------------------------------------------------------------------------------------------------------------------
 
     def streams(self, batch: LaneBatch) -> list[NodeStreams]:
         """Return the flows of the streams of each node. Raises `Uncountable` if they do not follow from the counts on one
         lane."""
-        kept: FlowsOnAxes = {}
-        return [self._streams_of(each, batch, kept) for each in self.template.nodes]
-
-    def _streams_of(self, each: TemplateNode, batch: LaneBatch, kept: FlowsOnAxes) -> NodeStreams:
-        streams, count = (*each.inputs, *each.outputs), len(each.inputs)
-        axes = tuple(self._axis(each, stream) for stream in streams)
-        flows = tuple(self._flow(stream, axis, batch, kept) for stream, axis in zip(streams, axes, strict=True))
-        return NodeStreams(flows[:count], flows[count:], axes)
+        kept, nodes = FlowsOnAxes(), []
+        for each in self.template.nodes:
+            streams, count = (*each.inputs, *each.outputs), len(each.inputs)
+            axes = tuple(self._axis(each, stream) for stream in streams)
+            flows = tuple(self._flow(stream, axis, batch, kept) for stream, axis in zip(streams, axes, strict=True))
+            nodes.append(NodeStreams(flows[:count], flows[count:], axes))
+        return nodes
 
     def _axis(self, each: TemplateNode, stream: DealtStream) -> tuple[str, ...]:
-        """Return the indices whose lanes the numbers of a stream at a node are given for: none if the stream is the same in all
-        lanes."""
+        """Return the indices whose lanes have numbers of their own of a stream at a node."""
         both = {*each.indices, *stream.indices}
         return tuple(index for index in self.template.indices if index in both) if stream.indices else ()
 
     def _flow(self, stream: DealtStream, axis: tuple[str, ...], batch: LaneBatch, kept: FlowsOnAxes) -> Flow:
-        """Return the flow of a stream in the lanes of `axis`, which has at least the indices that the stream is dealt for. `kept`
-        has the flows that were computed before."""
+        """Return the flow of a stream in the lanes of `axis`. `kept` has the flows that were computed before."""
         if not stream.indices:
             return self.serial.counts.flows[stream.port]
         if stream not in self._alike:
@@ -144,10 +136,8 @@ class DealtNodes:
 
     def _dealt_flow(self, alike: AlikeStreams, batch: LaneBatch) -> Flow:
         """Return the flow of a class of streams in the lanes of the indices that they are dealt for."""
-        flows = [
-            dealt_flow(self.serial.memo, alike.counted, _dealt(alike.levels, lanes))
-            for lanes in batch.axis(alike.indices).numbers
-        ]
+        dealt = [tuple(map(DealtLevel, alike.levels, lanes)) for lanes in batch.axis(alike.indices).numbers]
+        flows = [dealt_flow(self.serial.memo, alike.counted, own) for own in dealt]
         elements = _joined([flow.elements for flow in flows])
         return Flow(
             tuple(map(_joined, zip(*(flow.lists for flow in flows), strict=True))),
@@ -158,8 +148,7 @@ class DealtNodes:
         )
 
     def _read(self, stream: DealtStream) -> Number | None:
-        """Return how many coordinates are read to make a stream in each lane, None if as many as it has elements. Raises
-        `Uncountable`."""
+        """Return how many coordinates are read for a stream in each lane, None if as many as it has. Raises `Uncountable`."""
         counts = self.serial.counts
         whole = counts.flows[stream.port]
         if not whole.read:
@@ -173,21 +162,17 @@ class DealtNodes:
 
     def dealt(self, port: n.Port, indices: tuple[str, ...], lanes: Sequence[int]) -> tuple[DealtLevel, ...]:
         """Return the levels of a stream that the `indices` deal, outermost first, each with its number of `lanes`."""
-        return _dealt(self._levels_of(port, indices), lanes)
+        return tuple(map(DealtLevel, self._levels_of(port, indices), lanes))
 
     def _levels_of(self, port: n.Port, indices: tuple[str, ...]) -> tuple[int, ...]:
-        """Return the levels of a stream that the indices deal, outermost first. Raises `Uncountable` if it lacks one of the
-        indices."""
+        """Return the levels of a stream that the indices deal, outermost first. Raises `Uncountable` if one deals none."""
         if (port, indices) not in self._dealt:
-            self._dealt[port, indices] = self._dealt_levels(port, indices)
+            dealt = [next((k for k, names in enumerate(self.levels[port]) if index in names), None) for index in indices]
+            levels = tuple(level for level in dealt if level is not None)
+            if len(levels) < len(indices) or any(inner <= outer for outer, inner in pairwise(levels)):
+                raise Uncountable
+            self._dealt[port, indices] = levels
         return self._dealt[port, indices]
-
-    def _dealt_levels(self, port: n.Port, indices: Sequence[str]) -> tuple[int, ...]:
-        dealt = [next((k for k, names in enumerate(self.levels[port]) if index in names), None) for index in indices]
-        levels = tuple(level for level in dealt if level is not None)
-        if len(levels) < len(indices) or any(inner <= outer for outer, inner in pairwise(levels)):
-            raise Uncountable
-        return levels
 
     # Work ----------------------------------------------------------------------------------------------------------------------
 
@@ -213,7 +198,7 @@ class DealtNodes:
         number = as_number(np.asarray(self.template.lanes(each, counts)))
         alike = number // prod(as_number(counts[index]) for index in around)
         lanes = (around, *axes)  # a stream may be dealt further than its node
-        in_all = sum(batch.total_of(values + closings, lanes) for values, closings in processes)
+        in_all = sum(batch.total(own, batch.axis_of(own, lanes)) for own in map(sum, processes))
         cycles = [process_cycles(node, *process, machine) for process in zip(processes, timing[1:], strict=False)]
         tokens = tuple(batch.most(flow.tokens, axis) for flow, axis in zip(inputs, axes, strict=False))
         turning, turns = self._turns(each, inputs, axes, batch, counts)
@@ -221,7 +206,7 @@ class DealtNodes:
             tokens,
             number,
             alike * in_all,
-            largest(batch.most_of(one, lanes) for one in cycles),
+            largest(batch.most(one, batch.axis_of(one, lanes)) for one in cycles),
             largest((1, batch.most(inputs[0].inner, axes[0]))) if node.holds_back else 0,
             batch.most(outputs[-1].tokens, made[-1]) if isinstance(node, n.Workspace) else 0,
             batch.most(outputs[0].tokens, made[0]) if outputs else 0,
@@ -237,14 +222,13 @@ class DealtNodes:
         batch: LaneBatch,
         counts: Mapping[str, Ints],
     ) -> tuple[Number, Number]:
-        """Return how many lanes have rows that a node deals or merges, and the most turns of one lane; 0 and 0 where no lanes
-        take turns."""
-        if fork := row_fork(each.node, self.template.graph.by_name):
-            return as_number(counts[self.template.nodes[self.template.places[fork.name]].lanes_of]), batch.most(
-                inputs[1].elements, axes[1]
-            )
-        rows = merged_rows(each.node, inputs)
-        return (as_number(counts[each.lanes_of]), batch.most(rows, axes[0])) if np.any(rows) else (0, 0)
+        """Return how many lanes have rows that a node deals or merges, and the most turns of one; 0 and 0 without turns."""
+        by_name = self.template.graph.by_name
+        turns, fork = lane_turns(each.node, inputs, by_name), row_fork(each.node, by_name)
+        if turns is None:
+            return 0, 0
+        dealing = self.template.nodes[self.template.places[fork.name]] if fork else each
+        return as_number(counts[dealing.lanes_of]), batch.most(turns.number, axes[1 if fork else 0])
 
     def _steps(self, each: TemplateNode, inputs: Sequence[Flow], batch: LaneBatch) -> Number:
         """Return the comparisons of a node that merges, in every lane; 0 for other nodes."""
@@ -255,20 +239,50 @@ class DealtNodes:
             return 0
         if not each.indices:
             return comparisons.total
-        counted = []
+        counted, memo = [], self.serial.memo
         for lanes in batch.axis(each.indices).numbers:
             dealt = self.dealt(each.inputs[0].port, each.indices, lanes)
             if comparisons.nest is None or dealt[-1].level >= comparisons.nest.depth:
                 raise Uncountable
-            counted.append(as_number(dealt_counts(self.serial.memo, comparisons, dealt)))
+            deal = LaneDeal.of(memo, shape_of(memo, comparisons.nest).chain[dealt[-1].level], dealt)
+            counted.append(as_number(deal.sums(comparisons.summed(dealt[-1].level + 1))))
         return _joined(counted)
-
-
-def _dealt(levels: Sequence[int], lanes: Sequence[int]) -> tuple[DealtLevel, ...]:
-    return tuple(map(DealtLevel, levels, lanes))
 
 
 def _joined(numbers: Sequence[Number]) -> Number:
     """Return one array of the numbers of all lanes, given those of each candidate: an array, or one number."""
     arrays = [one if isinstance(one, np.ndarray) else np.full(1, one) for one in numbers]
     return as_number(np.concatenate(arrays))
+
+
+def dealt_flow(memo: CountMemo, stream: CountedStream, dealt: Sequence[DealtLevel]) -> Flow:
+    """Return the flow of a stream whose `dealt` levels are dealt to lanes. Its numbers are arrays with one number for each
+    lane."""
+    assert stream.nest is not None
+    nest, labels, depth = shape_of(memo, stream.nest), stream.labels, dealt[-1].level + 1
+    deal = LaneDeal.of(memo, nest.chain[depth - 1], dealt)
+
+    def sums(numbers: Number) -> Number:
+        return as_number(deal.sums(np.asarray(numbers)))
+
+    def lists() -> Flow:
+        below = batch_flow(memo, CountedStream(nest), depth)
+        outer = (*map(as_number, deal.lists), *map(sums, below.lists))
+        return Flow(outer, (*map(as_number, deal.filled), *map(sums, below.filled)), sums(below.elements))
+
+    counted = memo.once(("dealt", tuple(dealt)), (nest,), lists)
+    absent = memo.once(
+        ("dealt absent", tuple(dealt)), (nest, labels), lambda: sums(batch_flow(memo, CountedStream(nest, labels), depth).absent)
+    )
+    return replace(counted, absent=absent)
+
+
+def dealt_largest(memo: CountMemo, nest: FiberNest, depth: int, dealt: Sequence[DealtLevel]) -> Ints:
+    """Return, by lane, the most elements of a nest inside of one element at `depth`, which is further in than the `dealt`
+    levels."""
+    largest = ElementCounts(nest.above, nest.list_lengths).summed(depth)
+    for outer in reversed(nest.chain[dealt[-1].level + 1 : depth]):
+        fibers = np.zeros(outer.level.fibers, dtype=np.int64)
+        np.maximum.at(fibers, outer.level.owner, largest)
+        largest = take(fibers, outer.link, 0)
+    return LaneDeal.of(memo, nest.chain[dealt[-1].level], dealt).largest(largest)

@@ -91,7 +91,8 @@ class FifoLoops:
         node = 0
         for fifo, room in zip(self.fifos, slots, strict=True):
             while node < fifo.target:
-                self._finish_share(behind, fewest, node)
+                np.add(fewest[node], self.held[node], out=behind[node])
+                behind[node, node] = 0.0
                 node += 1
             np.minimum(fewest[node], behind[fifo.source] + room / largest((1, fifo.tokens)), out=fewest[node])
         return fewest
@@ -99,10 +100,6 @@ class FifoLoops:
     def _matrix(self, number: float) -> Matrix:
         """Return a matrix with this number for every two nodes."""
         return np.full((len(self.batches), len(self.batches), *self.many), number)
-
-    def _finish_share(self, behind: Matrix, fewest: Matrix, node: int) -> None:
-        np.add(fewest[node], self.held[node], out=behind[node])
-        behind[node, node] = 0.0
 
     def work(self, occupied: Sequence[Number]) -> Matrix:
         """Return, by the end and the beginning of a way, the cycles for which the busiest node works behind the last workspace on

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import reduce
 from math import expm1
-from typing import TypeAlias
+from typing import Any, TypeAlias, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -18,6 +18,11 @@ Number = float
 """A count. It is a whole number where it is exact. Many counts may be one array of numbers, which computes like one number."""
 Truth: TypeAlias = bool | npt.NDArray[np.bool_]
 """Whether something holds: for one number, or for each of an array."""
+
+
+def as_number(array: npt.NDArray[Any]) -> Number:
+    """Return an array with the static type `Number`: arithmetic on it works like arithmetic on one number."""
+    return cast(Number, array)
 
 
 def largest(numbers: Iterable[Number]) -> Number:
@@ -83,6 +88,19 @@ class Flow:
     def tokens(self) -> Number:
         """The number of all tokens, with the one that ends the stream."""
         return self.elements + self.stops + 1
+
+    def mapped(self, change: Callable[[Number], Number]) -> Flow:
+        """Return the flow with each of its numbers changed."""
+        lists, filled = tuple(map(change, self.lists)), tuple(map(change, self.filled))
+        return Flow(lists, filled, change(self.elements), change(self.absent), change(self.read))
+
+    def at(self, place: int) -> Flow:
+        """Return the flow of one of many streams, given one whose numbers are arrays over them. A number that is no array holds for all."""
+
+        def own(number: Number) -> Number:
+            return float(number[place]) if isinstance(number, np.ndarray) else number
+
+        return self.mapped(own)
 
     def empty(self, first: int, last: int) -> Number:
         """Return the number of empty lists at the depths from `first` to `last`."""

@@ -3,34 +3,128 @@ which it is the same.
 
 Firings and stages depend on the rules, the intervals and the lines of a machine. Bytes depend on the lines. Latencies, the depth of FIFOs
 and the speed of the memory only enter the sums that `bound` takes.
+
+`GraphBounds.depths` chooses how deep FIFOs have to be. Those on short ways get enough slots that no loop of FIFOs takes longer than the
+slowest stage of the graph, and that no refresh of the memory holds up a stage that could go on. Example: a residual of 49 tokens a row goes
+around two products of 9,400 cycles each. Two rows must be under way at once, so its FIFO gets 98 slots, and all others keep the slots of
+the machine.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from math import ceil, inf
 from typing import Any, TypeVar
 
-from fuseflow.estimate.bound import Bound
+import numpy as np
+
+from fuseflow.estimate.batches import LevelStages, measure_stages, total_cycles
 from fuseflow.estimate.counted.memo import CountMemo, Uncountable
-from fuseflow.estimate.fifo_depths import DepthChoice, edge_depths, fifo_bytes
-from fuseflow.estimate.fifo_loops import BusyLoops, FifoLoops, Matrix
+from fuseflow.estimate.fifo_loops import BusyLoops, FifoLoops, Matrix, hidden_work, loop_cycles
 from fuseflow.estimate.flows import Number
-from fuseflow.estimate.graph_counts import GraphCounts
-from fuseflow.estimate.graph_cycles import GraphCycles
-from fuseflow.estimate.graph_work import Intervals, TimingClasses, Work, work_on
-from fuseflow.estimate.memory_bound import memory_latency, request_bytes
-from fuseflow.estimate.memory_load import MemoryLoad, WrittenLines
+from fuseflow.estimate.graph_counts import GraphCounts, Intervals, Work, node_timings, work_on
+from fuseflow.estimate.graph_cycles import REFRESH_GAP, Bound, GraphCycles
+from fuseflow.estimate.memory_load import MemoryLoad, WrittenLines, memory_latency, request_bytes
 from fuseflow.estimate.pipeline import Pipeline
 from fuseflow.estimate.port_lines import read_lines
-from fuseflow.estimate.stage_weights import Stages, measure_stages
 from fuseflow.machine.machine import Machine
 from fuseflow.memory.buffered_ports import buffered_ports
-from fuseflow.memory.settings import Hbm2Memory, IdealMemory, TimedMemory
+from fuseflow.memory.settings import Hbm2Memory, IdealMemory, TimedMemory, clock_ratio
+from fuseflow.resources.resource_count import token_bytes
 from fuseflow.samml.lane_writers import LanePart, WriteLaneValues, lane_part
 from fuseflow.samml.nodes import Edge, Graph
 
 Value = TypeVar("Value")
+
+
+TOLERANCE = 1.02
+"""How many times as long as the slowest stage a loop may take."""
+MOST_STEPS = 400
+"""The most FIFOs that are deepened for one graph, one after the other."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Lack:
+    """A way between two stages through FIFOs that holds too little, and the share of all work that it has to hold."""
+
+    begin: int
+    end: int
+    share: float
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class DepthChoice:
+    """Chooses the slots of the FIFOs of a graph. `bytes` has the bytes of a token of each FIFO, `base` the cycles that loops may
+    take, and `work` the cycles of the busiest node on the way between every two nodes."""
+
+    graph: GraphCycles
+    loops: FifoLoops
+    work: Matrix
+    bytes: tuple[int, ...]
+    base: float
+
+    def slots(self, first: Sequence[float]) -> tuple[float, ...]:
+        """Return the slots that each FIFO needs, at least the `first` that it has."""
+        slots = list(first)
+        longest = self.loops.longest(self.graph.latency, self.work, self.graph.occupied)
+        for _ in range(MOST_STEPS):
+            shares = self.loops.shares(slots)
+            lack = self._largest_loop(shares, loop_cycles(shares, longest), longest.batches, longest.latency)
+            lack = lack or self._held_up(shares)
+            if lack is None:
+                break
+            # The FIFO of the way that takes the fewest bytes for the same share of all work.
+            at = min(self._way(shares, slots, lack), key=lambda at: self.bytes[at] * self.loops.fifos[at].tokens)
+            tokens = max(1, self.loops.fifos[at].tokens)
+            slots[at] = ceil(slots[at] + (lack.share - shares[lack.end, lack.begin]) * tokens)
+        return tuple(slots)
+
+    def _largest_loop(self, shares: Matrix, cycles: Matrix, batches: Matrix, latency: Matrix) -> _Lack | None:
+        """Return the way that makes the slowest loop, with what it must hold to slow nothing down. None if no loop is slow."""
+        end, begin = divmod(int(cycles.argmax()), len(cycles))
+        if cycles[end, begin] <= TOLERANCE * self.base:
+            return None
+        number = batches[end, begin]
+        if not np.isfinite(number):
+            return _Lack(begin, end, float(latency[end, begin] / self.base))
+        wanted = ceil(number * latency[end, begin] / (TOLERANCE * self.base))
+        return _Lack(begin, end, (wanted + 1e-6) / float(number))
+
+    def _held_up(self, shares: Matrix) -> _Lack | None:
+        """Return a way around a port that holds too little to go on with while the memory refreshes itself, else None."""
+        memory = self.graph.machine.memory
+        if not isinstance(memory, Hbm2Memory):
+            return None
+        gap = REFRESH_GAP / float(clock_ratio(memory.clock_ghz, self.graph.machine.clock_ghz)) / self.base
+        for read in self.graph.load.reads:
+            if read.most * gap < 1:  # it reads nothing, or less than one line in that time
+                continue
+            wanted = gap - (memory.prefetch / read.most if read.port.in_order else 0.0)
+            if hidden_work(shares, read.stage) * TOLERANCE >= wanted:
+                continue
+            before, after = np.isfinite(shares[read.stage]), np.isfinite(shares[:, read.stage])
+            before[read.stage] = False
+            ways = np.where(after[:, None] & before[None, :], shares, inf)
+            end, begin = divmod(int(ways.argmin()), len(ways))
+            return _Lack(begin, end, wanted)
+        return None
+
+    def _way(self, shares: Matrix, slots: Sequence[float], lack: _Lack) -> list[int]:
+        """Return the FIFOs of the way between the ends of `lack` that holds the least."""
+        way, node = list[int](), lack.end
+        while node != lack.begin:
+            inputs = [at for at, fifo in enumerate(self.loops.fifos) if fifo.target == node]
+
+            def held(at: int) -> float:
+                fifo = self.loops.fifos[at]
+                before = 0.0 if fifo.source == lack.begin else shares[fifo.source, lack.begin] + self.loops.held[fifo.source]
+                return float(before + slots[at] / max(1, fifo.tokens))
+
+            way.append(min(inputs, key=held))
+            node = self.loops.fifos[way[-1]].source
+        return way
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,8 +144,6 @@ class GraphBounds:
     counts: GraphCounts
     memo: CountMemo
     _kept: dict[Hashable, Any] = field(default_factory=dict)
-    _of_depths: dict[Hashable, Any] = field(default_factory=dict)
-    """Results that depend on the depths of FIFOs that the graph states."""
     _latest: MachineBounds | None = None
 
     def with_depths_of(self, graph: Graph) -> GraphBounds:
@@ -62,46 +154,50 @@ class GraphBounds:
     def on(self, machine: Machine) -> MachineBounds:
         """Return the work and the bounds on a machine. The ones on the machine of the last call are kept."""
         if self._latest is None or self._latest.machine is not machine:
-            self._latest = self._on(machine)
+            graph, work, key = self._cycles(machine)
+            busiest = max(work.nodes, key=lambda node: node.occupied).name
+            self._latest = MachineBounds(machine, work, graph.bound(self._loops(machine, graph, key), busiest), graph.load)
         return self._latest
 
     def depths(self, machine: Machine) -> Mapping[Edge, int]:
         """Return the depths of the FIFOs that need more slots than the graph and the machine say, so that no FIFO holds the graph
         up."""
-        graph, _, key = self._cycles(machine)
         if machine.first_depth is None:
             return {}
-        pipeline, (loops, work) = graph.pipeline, self._fifo_loops(machine, graph.occupied, key)
-        base = float(max(graph.bound(None, "").stages, 1))
-        bytes_ = fifo_bytes(self.counts.graph, pipeline.of_node, loops)
-        choice = DepthChoice(graph, loops, work, bytes_, base)
-        return edge_depths(self.counts.graph, pipeline.of_node, choice, pipeline.slots(self.counts.graph, machine))
-
-    def _on(self, machine: Machine) -> MachineBounds:
-        graph, work, key = self._cycles(machine)
-        busiest = max(work.nodes, key=lambda node: node.occupied).name
-        bound = graph.bound(self._loops(machine, graph, key), busiest)
-        return MachineBounds(machine, work, bound, graph.load)
+        cycles, _, key = self._cycles(machine)
+        graph, pipeline, (loops, work) = self.counts.graph, cycles.pipeline, self._fifo_loops(machine, cycles.occupied, key)
+        nodes = tuple(zip(graph.nodes, pipeline.of_node, strict=True))
+        places = {Edge(node.name, k): (stage, k) for node, stage in nodes for k in range(len(node.inputs))}
+        total = Counter[tuple[int, int]]()
+        for node, stage in nodes:
+            total.update({(stage, k): token_bytes(graph, port) for k, port in enumerate(node.inputs)})
+        bytes_ = tuple(total.get((fifo.target, fifo.input), 1) for fifo in loops.fifos)
+        choice = DepthChoice(cycles, loops, work, bytes_, float(max(cycles.bound(None, "").stages, 1)))
+        first = pipeline.slots(graph, machine)
+        slots = zip(loops.fifos, choice.slots(first), first, strict=True)
+        deeper = {(fifo.target, fifo.input): int(most) for fifo, most, before in slots if most > before}
+        return {edge: deeper[place] for edge, place in places.items() if place in deeper}
 
     def _cycles(self, machine: Machine) -> tuple[GraphCycles, Work, Hashable]:
-        """Return the cycles of the stages of the graph, the work of its nodes, and a key of the settings of the machine that the
-        work depends on."""
-        timings = self._once("timings", lambda: TimingClasses.of(self.counts)).on(machine)
+        """Return the cycles of stages, the work of nodes, and a key of the settings of the machine that the work depends on."""
+        timings = node_timings(self.counts, machine)
+        intervals = tuple(timing[1:] for timing in timings)
         pipeline = self._once("pipeline", lambda: Pipeline.of(self.counts))
-        key = _firing_key(machine, timings.intervals)
-        work, occupied = self._once(("work", key), lambda: self._work(timings.intervals, machine))
-        busy = pipeline.most(occupied)
+        # What decides how often nodes fire, and how many cycles that takes.
+        line = None if isinstance(machine.memory, IdealMemory) else machine.memory.line
+        key = machine.rules, machine.memory.model, line, intervals
+        work = self._once(("work", key), lambda: work_on(self.counts, intervals, machine))
+        busy = pipeline.most([node.occupied for node in work.nodes])
         answer = memory_latency(machine.memory)
-        own = pipeline.most(timings.latencies)
+        own = pipeline.most([timing.latency for timing in timings])
         latency = [cycles + answer * stage.answers for cycles, stage in zip(own, pipeline.stages, strict=True)]
-        compute = max(occupied)
         graph = GraphCycles(
             machine,
             pipeline,
             latency,
             busy,
             self._memory_load(request_bytes(machine.memory), machine),
-            max(0, self._largest_stages(key, work, timings.intervals, machine) - compute),
+            max(0, self._largest_stages(key, work, intervals, machine) - max(busy)),
             machine.rules != "comal",
         )
         return graph, work, key
@@ -111,16 +207,12 @@ class GraphBounds:
         if machine.first_depth is None and (machine.rules == "comal" or not self.counts.graph.depths):
             return None
         loops, work = self._fifo_loops(machine, graph.occupied, key)
-        depths = machine.fifo_depth, machine.first_depth
-        if depths not in self._of_depths:
-            self._of_depths[depths] = graph.pipeline.slots(self.counts.graph, machine)
-        slots = self._of_depths[depths]
+        slots = graph.pipeline.slots(self.counts.graph, machine)
         shares = self._once(("shares", lines_ahead(machine), slots), lambda: loops.shares(slots))
         return BusyLoops.of(shares, loops.longest(graph.loaded_latency, work, graph.occupied))
 
     def _fifo_loops(self, machine: Machine, busy: Sequence[Number], key: Hashable) -> tuple[FifoLoops, Matrix]:
-        """Return the loops of FIFOs without latencies and slots, and the work on their ways. `busy` has the cycles of each
-        stage."""
+        """Return the loops of FIFOs without latencies and slots, and the work on their ways, given the cycles of each stage."""
         pipeline: Pipeline = self._kept["pipeline"]
         ahead = lines_ahead(machine)
         loops = self._once(("loops", ahead), lambda: pipeline.loops(*ahead))
@@ -141,26 +233,20 @@ class GraphBounds:
 
         return self._once(("load", line, channels), load)
 
-    def _work(self, intervals: tuple[Intervals, ...], machine: Machine) -> tuple[Work, list[Number]]:
-        """Return the work on a machine, and the cycles for which each node is occupied. `intervals` are the cycles between its
-        firings."""
-        work = work_on(self.counts, intervals, machine)
-        return work, [node.occupied for node in work.nodes]
-
     def _largest_stages(self, key: Hashable, work: Work, intervals: tuple[Intervals, ...], machine: Machine) -> Number:
         """Return the cycles of the largest stages of all batches. They are 0 where a stage never waits, or was not counted."""
         depth = machine.first_depth
         if depth is None:
             return 0
 
-        def measure() -> Stages | None:
+        def measure() -> tuple[LevelStages, ...] | None:
             try:
                 return measure_stages(self.counts, work, intervals, machine, self.memo)
             except Uncountable:
                 return None
 
         stages = self._once(("stages", key), measure)
-        return 0 if stages is None else self._once(("largest", key, depth), lambda: stages.total(depth))
+        return 0 if stages is None else self._once(("largest", key, depth), lambda: total_cycles(self.memo, stages, depth))
 
     def _once(self, key: Hashable, compute: Callable[[], Value]) -> Value:
         if key not in self._kept:
@@ -183,9 +269,3 @@ def lines_written(counts: GraphCounts, line: int, parts: Mapping[str, LanePart] 
         parts = {w.tensor: lane_part(w, declared[w.tensor]) for w in counts.graph.nodes if isinstance(w, WriteLaneValues)}
     written = (row for row in counts.traffic if row.direction == "write")
     return [WrittenLines.of(row.bytes, parts.get(row.tensor), declared[row.tensor].value_bits, line) for row in written]
-
-
-def _firing_key(machine: Machine, intervals: tuple[Intervals, ...]) -> Hashable:
-    """Return the settings of a machine that decide how often nodes fire, and how many cycles that takes."""
-    memory = machine.memory
-    return machine.rules, memory.model, None if isinstance(memory, IdealMemory) else memory.line, intervals

@@ -1,5 +1,5 @@
-"""The counts of a graph, node by node, which are the same on every machine. They are exact where the streams of a node can be
-counted, and else expected."""
+"""The counts of a graph, node by node, which are the same on every machine, and its work on one: the firings of each node, and the cycles
+for which it is occupied. They are exact where the streams of a node can be counted, and else expected."""
 
 from __future__ import annotations
 
@@ -7,23 +7,27 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import accumulate
 from math import prod
+from operator import mul
 from typing import TypeAlias
+
+import numpy as np
 
 from fuseflow.costs.statistics import TensorStatistics, auxiliary_statistics
 from fuseflow.costs.stream_shapes import Overlap, result_statistics
-from fuseflow.estimate.configuration import array_bytes, expected_configuration_bytes
-from fuseflow.estimate.counted.empty_lists import written_nest
 from fuseflow.estimate.counted.memo import CountMemo
-from fuseflow.estimate.counted.nests import CountedStream, ElementCounts
-from fuseflow.estimate.counted.patterns import Pattern, dense_pattern, result_pattern
-from fuseflow.estimate.counted.scan_fibers import Piece
+from fuseflow.estimate.counted.nests import CountedStream, ElementCounts, FiberNest
+from fuseflow.estimate.counted.patterns import Pattern, Piece, dense_pattern, result_pattern, written_nest
 from fuseflow.estimate.counted.stream_rules import StreamRules, wanted_coordinates
 from fuseflow.estimate.flows import Flow, Number
-from fuseflow.estimate.node_work import elements_read, elements_written, node_flops
-from fuseflow.estimate.pieces import count_pieces
-from fuseflow.estimate.stream_walk import GraphStreams, StreamWalk, lane_writers, written_levels, written_values
+from fuseflow.estimate.node_work import ProcessFirings, elements_read, elements_written, firings, node_flops
+from fuseflow.estimate.stream_walk import GraphStreams, StreamWalk, count_pieces, lane_writers, written_levels, written_values
+from fuseflow.machine.comal import readers_of_sums
+from fuseflow.machine.machine import Machine
+from fuseflow.machine.timing import NodeTiming, node_timing
 from fuseflow.memory.layout import used_tensors
+from fuseflow.resources import HeldEntries
 from fuseflow.samml import nodes as n
 from fuseflow.tensors.levels.base import bytes_of
 from fuseflow.tile_ops import TileShape
@@ -155,7 +159,7 @@ def count_graph(
         streams.comparisons,
         result_patterns,
         result_statistics_,
-        expected_configuration_bytes(graph, statistics),
+        sum(sum(array_bytes(decl, statistics[decl.name]).values()) for decl in graph.tensors if decl.resident),
         {
             (name, *array): number
             for name in used_tensors(graph)
@@ -181,7 +185,7 @@ def _count_streams(
         return streams
 
     def piece_walk(piece: Piece) -> StreamWalk:
-        rules = StreamRules(CountMemo(memo.piece_budget), patterns, types, wanted, piece)
+        rules = StreamRules(CountMemo(-(-memo.budget // 8)), patterns, types, wanted, piece)
         return StreamWalk(graph, statistics, overlap, rules, kept)
 
     return count_pieces(graph, piece_walk, memo) or streams
@@ -201,8 +205,7 @@ def _traffic(graph: n.Graph, accesses: _Accesses) -> tuple[ArrayTraffic, ...]:
 
 
 def _bytes(decl: n.TensorDecl, kind: str, parts: Sequence[_Access]) -> Number:
-    """Return the bytes of accesses to arrays of one kind. The size of an array of elements smaller than a byte is rounded up
-    once."""
+    """Return the bytes of accesses to arrays of one kind. Bytes of smaller elements are rounded up once."""
     elements: dict[tuple[int, int], Number] = {}
     for part in parts:
         bits = decl.element_bits
@@ -211,3 +214,150 @@ def _bytes(decl: n.TensorDecl, kind: str, parts: Sequence[_Access]) -> Number:
         rounded = bits, part.level if bits % 8 else -1
         elements[rounded] = elements.get(rounded, 0) + part.elements
     return sum(bytes_of(number, bits) for (bits, _), number in elements.items())
+
+
+def array_bytes(decl: n.TensorDecl, statistics: TensorStatistics) -> dict[tuple[int, str], int]:
+    """Return the bytes of every array of a tensor, by its level (-1 for the values) and its kind. They are exact where the statistics
+    were measured."""
+    levels, arrays, fibers = decl.format.levels, dict[tuple[int, str], int](), 1
+    elements = list(accumulate(statistics.fanouts, mul))
+    for p, level in enumerate(levels):
+        room = decl.size(p) if level.full else decl.room(p)
+        last = next(q for q in range(p, len(levels)) if q + 1 == len(levels) or not levels[q + 1].follows)
+        entries = round(elements[last]) if room is None else fibers * room  # those of levels that follow p have one for each of p
+        for array in decl.stored_arrays(p):
+            arrays[p, array.kind] = bytes_of(round(array.count(fibers, entries)), array.bits)
+        fibers = entries
+    return {**arrays, (-1, "val"): bytes_of(fibers, decl.value_bits)}
+
+
+def held_entries(counts: GraphCounts) -> Mapping[str, HeldEntries]:
+    """Return the most entries that each node holds at once, by node name: the largest fiber that a workspace collects, or the coordinates
+    that a locate keeps. Nodes whose streams were not counted are left out."""
+    held: dict[str, HeldEntries] = {}
+    declared = counts.graph.declared
+    for node, numbers in zip(counts.graph.nodes, counts.nodes, strict=True):
+        if isinstance(node, n.Locate) and node.keeps(declared):
+            if numbers.exact:
+                held[node.name] = HeldEntries(round(numbers.outputs[0].read))
+        elif isinstance(node, n.Workspace) and (collected := collected_stream(node, counts)) is not None:
+            outer = counts.graph.types()[node.inputs[0]].depth - 1
+            every = node.every if isinstance(node, n.Select) else 0
+            held[node.name] = HeldEntries(_largest(collected.nest, outer, every))
+    return held
+
+
+def collected_stream(node: n.Workspace, counts: GraphCounts) -> CountedStream | None:
+    """Return the stream whose entries a workspace collects, None if it was not counted: the output of an accumulator or a
+    permute, or the input of a selection."""
+    if isinstance(node, n.Select):
+        return counts.streams.get(node.inputs[-1])
+    return counts.streams.get(n.Port(node.name, len(node.port_names()) - 1))
+
+
+def _largest(nest: FiberNest | None, depth: int, every: int) -> int:
+    """Return the most elements inside of one element at `depth`, or if `every` is not 0, in a group of `every` coordinates."""
+    if nest is None:
+        return 1
+    if every:
+        return _largest_group(nest, every)
+    around = nest.chain[depth - 1] if depth else None
+    sums = ElementCounts(nest.above, nest.list_lengths).summed(depth)
+    occurs = around.element_times > 0 if around is not None else np.ones(1, dtype=bool)
+    return int(sums[occurs].max(initial=0))
+
+
+def _largest_group(nest: FiberNest, every: int) -> int:
+    """Return the most elements that a fiber that occurs has in one group of `every` neighbouring coordinates."""
+    level = nest.level
+    groups = -(-level.size // every)
+    occurs = nest.times[level.owner] > 0
+    sizes = np.bincount((level.owner * groups + level.crd // every)[occurs], minlength=1)
+    return int(sizes.max(initial=0))
+
+
+@dataclass(frozen=True, slots=True)
+class NodeWork:
+    """The work of one node. `firings` are those of all its processes (a workspace collects in one and emits in another), and
+    `occupied` is how many cycles the busiest process takes at least.
+
+    `exact` says that the numbers were counted.
+    """
+
+    name: str
+    op: str
+    firings: Number
+    occupied: Number
+    flops: Number
+    exact: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """The work of a graph: of its nodes, its FLOPs by operator, its bytes by array, and the flows of its streams.
+
+    `statistics` are of the tensors that it writes, and so are `patterns`, where these could be counted. `config_bytes` are of its
+    resident tensors.
+    """
+
+    nodes: tuple[NodeWork, ...]
+    operators: Mapping[str, Number]
+    traffic: tuple[ArrayTraffic, ...]
+    flows: Mapping[n.Port, Flow]
+    patterns: Mapping[str, Pattern] = field(default_factory=dict)
+    statistics: Mapping[str, TensorStatistics] = field(default_factory=dict)
+    config_bytes: int = 0
+
+    @property
+    def exact(self) -> bool:
+        """Whether the work of all nodes was counted."""
+        return all(node.exact for node in self.nodes)
+
+
+Intervals: TypeAlias = tuple[int, int]
+"""The cycles from one firing on a value to the next, of the first process of a node and of the second one, if it has two."""
+
+
+def node_timings(counts: GraphCounts, machine: Machine) -> list[NodeTiming]:
+    """Return the timing of each node of a graph on a machine."""
+    nodes = zip(counts.graph.nodes, counts.nodes, strict=True)
+    return [node_timing(node, counts.graph, machine, numbers.tiles) for node, numbers in nodes]
+
+
+def count_work(
+    graph: n.Graph,
+    machine: Machine,
+    statistics: Mapping[str, TensorStatistics],
+    patterns: Mapping[str, Pattern],
+    memo: CountMemo,
+    overlap: Overlap | None = None,
+) -> Work:
+    """Count the work of a verified graph on a machine. The other arguments are as in `count_graph`."""
+    counts = count_graph(graph, statistics, patterns, memo, overlap)
+    return work_on(counts, [timing[1:] for timing in node_timings(counts, machine)], machine)
+
+
+def work_on(counts: GraphCounts, intervals: Sequence[Intervals], machine: Machine) -> Work:
+    """Return the work of a graph on a machine, given its counts, and for each node the cycles between its firings."""
+    declared = counts.graph.declared
+    summed = readers_of_sums(counts.graph) if machine.rules == "comal" else frozenset[str]()
+    nodes = []
+    for node, numbers, own in zip(counts.graph.nodes, counts.nodes, intervals, strict=True):
+        processes = firings(node, declared, numbers.inputs, numbers.outputs, numbers.steps, machine)
+        if node.name in summed:
+            closed = numbers.inputs[0].stops - numbers.inputs[0].inner_filled
+            processes = [(values, closings + closed) for values, closings in processes]
+        occupied = max(process_cycles(node, *process, machine) for process in zip(processes, own, strict=False))
+        total = sum(values + closings for values, closings in processes)
+        nodes.append(NodeWork(node.name, node.op, total, occupied, numbers.flops, numbers.exact))
+    return Work(
+        tuple(nodes), counts.operators, counts.traffic, counts.flows, counts.patterns, counts.statistics, counts.config_bytes
+    )
+
+
+def process_cycles(node: n.Node, process: ProcessFirings, interval: int, machine: Machine) -> Number:
+    """Return the least cycles that a process of a node takes, given its firings and the `interval` in cycles between firings on
+    values."""
+    values, closings = process
+    pause = interval if machine.rules == "comal" and isinstance(node, n.Alu) else 1  # after a stop
+    return values * interval + closings * pause

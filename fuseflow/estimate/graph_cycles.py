@@ -1,22 +1,29 @@
-"""The cycles of a graph on a machine, put together from its stages, its FIFOs and its load of the memory."""
+"""The cycles of a graph on a machine, put together from its stages, its FIFOs and its load of the memory: the bounds, and the cycles that
+are expected from them together.
+
+The *compute* bound is the cycles that the busiest node takes for its firings; no run takes fewer. The *imbalance* is how much
+longer the largest stages of all batches take than that node. The *FIFO* bound is the loop of FIFOs that takes longest. The
+*memory* bound is the cycles in which the memory moves all lines. The *control* bound is the time before the first tokens of nodes
+and after their last: latencies along the graph, and whole workspaces where a reduction emits nothing before its fiber ends.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Literal
 
 import numpy as np
 
-from fuseflow.estimate.bound import Bound
 from fuseflow.estimate.fifo_loops import BusyLoops, fewest_batches, hidden_work
 from fuseflow.estimate.flows import Number
-from fuseflow.estimate.memory_bound import memory_latency, peak_bandwidth
 from fuseflow.estimate.memory_load import (
     MemoryLoad,
     Writer,
     alternating_cycles,
     first_line_cycles,
+    memory_latency,
     preload_cycles,
     shared_line_cycles,
     transfer_cycles,
@@ -34,6 +41,65 @@ REFRESH_GAP = HBM2_2000.nRFC + 56
 it."""
 A_BATCH = 0.95
 """A graph stands still where FIFOs have room for less than this share of a batch: nodes hold a few tokens of it themselves."""
+
+
+Limit = Literal["compute", "imbalance", "FIFOs", "control", "memory"]
+"""The names of the bounds."""
+
+
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """The bounds of a graph, in cycles.
+
+    `node` is the busiest node. `fifo` names the nodes between which FIFOs hold the graph up most, and `lanes` has the cycles of
+    the busiest node that is not behind the lanes. `answers` is how long the busiest port waits for answers of the memory, and
+    `crowded` how long ports wait for lines that many of them want at once, or for writes that come behind all reads. `behind` is
+    the work that is left behind the lanes when these are done. `refresh` is the share of the time for which the graph stands
+    still because the memory refreshes itself. `stands_still` says that it is expected never to end: FIFOs lack slots.
+    """
+
+    compute: Number
+    control: Number
+    memory: Number
+    node: str
+    refresh: float = 0.0
+    imbalance: Number = 0
+    fifos: Number = 0
+    fifo: tuple[str, str] | None = None
+    lanes: Number = 0
+    answers: Number = 0
+    crowded: Number = 0
+    behind: Number = 0
+    stands_still: bool = False
+
+    @property
+    def cycles(self) -> Number:
+        """The cycles that the graph is expected to take."""
+        work = max(self.stages, self.fifos, self.answers) / (1 - self.refresh)
+        return max(work, self.memory, self.crowded) + max(self.control, self.behind)
+
+    @property
+    def stages(self) -> Number:
+        """The cycles of the largest stages. In a graph with lanes whose batches are even, those of stages behind the lanes do not
+        count."""
+        return self.compute + self.imbalance if self.imbalance or not self.lanes else self.lanes
+
+    @property
+    def waits(self) -> Number:
+        """The cycles in which the memory moves all lines, or in which one port or array waits for its lines if these are more."""
+        return max(self.memory, self.answers, self.crowded)
+
+    @property
+    def limit(self) -> Limit:
+        """The name of the largest bound."""
+        bounds: dict[Limit, Number] = {
+            "compute": self.compute,
+            "imbalance": self.imbalance,
+            "FIFOs": self.fifos,
+            "memory": self.waits,
+            "control": self.control,
+        }
+        return max(bounds, key=lambda name: bounds[name])
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -61,12 +127,8 @@ class GraphCycles:
     emission_takes_time: bool
 
     @cached_property
-    def starts(self) -> list[float]:
-        """The cycle in which the first token reaches each stage."""
-        return self._first_tokens[0]
-
-    @cached_property
-    def _first_tokens(self) -> tuple[list[float], dict[int, int]]:
+    def first_tokens(self) -> tuple[list[float], dict[int, int]]:
+        """The cycle in which the first token reaches each stage, and for each stage the one from which the last of these comes."""
         return self.pipeline.first_tokens(self.latency, self.occupied)
 
     @cached_property
@@ -77,7 +139,7 @@ class GraphCycles:
     @cached_property
     def whole(self) -> float:
         """The cycles from the beginning to the end, if each stage works on without a wait once it has its first token."""
-        return max(map(sum, zip(self.starts, self.occupied, self.ends, strict=True)))
+        return max(map(sum, zip(self.first_tokens[0], self.occupied, self.ends, strict=True)))
 
     @cached_property
     def compute(self) -> Number:
@@ -95,7 +157,7 @@ class GraphCycles:
         """The latency of each stage while its port waits for as many lines as it can. Lines that are fetched ahead are there."""
         latency = list(self.latency)
         for read in self.load.reads:
-            if read.in_order:
+            if read.port.in_order:
                 latency[read.stage] -= min(latency[read.stage], memory_latency(self.machine.memory))
                 continue
             queued = self.latency[read.stage] + queue_cycles(read, self.compute, self.machine)
@@ -112,22 +174,6 @@ class GraphCycles:
         """The lines that are written one by one, in other rows of the memory than the lines that are read. There are none behind
         a workspace: whole rows of a result are written at once there, which finds rows of the memory open."""
         return 0 if self.pipeline.workspace < len(self.pipeline.stages) else self.load.elsewhere
-
-    @cached_property
-    def preloading(self) -> float:
-        """The cycles for which nodes wait until the tensors that they look up are preloaded."""
-        return preload_cycles(self.load, self.machine, peak_bandwidth(self.machine))
-
-    @cached_property
-    def transfer(self) -> float:
-        """The cycles in which the memory moves all lines, but for those that are written behind the lanes: these come later."""
-        moved = self.load.lines_read if self.pipeline.behind else self.load.lines_read + self.load.written
-        return transfer_cycles(self.load, moved, self.machine, peak_bandwidth(self.machine))
-
-    @cached_property
-    def shared_lines(self) -> float:
-        """The cycles for lines that many ports want at once."""
-        return shared_line_cycles(self.load, self.machine)
 
     def bound(self, around: BusyLoops | None, node: str) -> Bound:
         """Return the bounds of the graph, given its loops of FIFOs, or None if no FIFO is ever full. `node` is its busiest node."""
@@ -158,7 +204,7 @@ class GraphCycles:
         cycles = around.cycles
         if not cycles.any():
             return None
-        whole = np.where(cycles > 0, cycles + np.asarray(self.starts) + np.asarray(self.ends)[:, None], 0.0)
+        whole = np.where(cycles > 0, cycles + np.asarray(self.first_tokens[0]) + np.asarray(self.ends)[:, None], 0.0)
         end, begin = divmod(int(whole.argmax()), len(whole))
         return SlowestLoop(begin, end, float(whole[end, begin]))
 
@@ -173,8 +219,9 @@ class GraphCycles:
             waiting = 0.0 if merges else lanes * turns * float(around.shares[at, self.pipeline.feeder(at)])
             for other in self.pipeline.lanes_at(at):
                 begin, end = (other, at) if merges else (at, other)
-                ahead = waiting + turns * float(around.shares[end, begin])
-                whole = lanes * self._in_turn(other, at) * (1 - ahead) + self.starts[begin] + self.ends[end]
+                ahead, own = waiting + turns * float(around.shares[end, begin]), self.pipeline.stages[other]
+                in_turn = float(own.emitted if own.batches and merges else self.occupied[other])  # filling a workspace is outside
+                whole = lanes * in_turn * (1 - ahead) + self.first_tokens[0][begin] + self.ends[end]
                 if ahead < 1 and (slowest is None or whole > slowest.cycles):
                     slowest = SlowestLoop(begin, end, whole)
         return slowest
@@ -187,8 +234,8 @@ class GraphCycles:
         time begins behind the first, since 64 slots hold little of it.
         """
         latest: SlowestLoop | None = None
-        occupied = np.asarray(self.occupied, dtype=np.float64)
-        for end, late in self._first_tokens[1].items():
+        occupied, (starts, last) = np.asarray(self.occupied, dtype=np.float64), self.first_tokens
+        for end, late in last.items():
             if end in self.pipeline.merges:  # it begins with a token of one input
                 continue
             ahead = around.shares[end]
@@ -196,16 +243,10 @@ class GraphCycles:
             apart[[late, end]] = False
             left = np.where(apart, occupied * (1 - np.where(apart, ahead, 0.0)), 0.0)
             begin = int(left.argmax())
-            cycles = self.starts[end] + float(left[begin]) + self.ends[end]
+            cycles = starts[end] + float(left[begin]) + self.ends[end]
             if left[begin] and (latest is None or cycles > latest.cycles):
                 latest = SlowestLoop(begin, end, cycles)
         return latest
-
-    def _in_turn(self, stage: int, at: int) -> float:
-        """Return the cycles that a stage of a lane works within its turns at stage `at`. At a merge, filling a workspace is
-        outside of them."""
-        own = self.pipeline.stages[stage]
-        return float(own.emitted if own.batches and at in self.pipeline.merges else self.occupied[stage])
 
     def _with_memory(self, bound: Bound, around: BusyLoops | None) -> Bound:
         """Return the bounds with the time that the memory takes for reads and writes added."""
@@ -214,8 +255,10 @@ class GraphCycles:
             return replace(bound, lanes=0)  # stages behind the lanes wait for no memory
         base = max(bound.stages, bound.fifos, bound.answers)
         refresh = self._refresh(base, around)
-        crowded = self.shared_lines
-        reading = max(base / (1 - refresh), self.transfer, crowded)
+        crowded, preloading = shared_line_cycles(load, self.machine), preload_cycles(load, self.machine)
+        # Lines that are written behind the lanes come later.
+        transfer = transfer_cycles(load, load.lines_read if behind_lanes else load.lines_read + load.written, self.machine)
+        reading = max(base / (1 - refresh), transfer, crowded)
         behind: Number = 0
         if behind_lanes:
             left = max(self.occupied[at] for at in behind_lanes)
@@ -223,13 +266,12 @@ class GraphCycles:
             done = min(1.0, reading * memory.outstanding / max(1, wait * load.most_written))
             behind = max(left * (1 - done), bound.control + left / (1 - refresh) - reading)
         elif load.most_written:
-            later = self.transfer - self.preloading
-            lanes = max(
-                uneven_lane_cycles(load, base, later), alternating_cycles(load, self.machine, later, self.pipeline.workspace)
-            )
-            crowded = max(crowded, self._writing(reading), lanes)
-        control = bound.control + self.preloading + first_line_cycles(load, self.machine)
-        return replace(bound, control=control, memory=self.transfer, refresh=refresh, crowded=crowded, behind=behind)
+            later = transfer - preloading
+            uneven = uneven_lane_cycles(load, base, later)
+            alternating = alternating_cycles(load, self.machine, later, self.pipeline.workspace)
+            crowded = max(crowded, self._writing(reading), uneven, alternating)
+        control = bound.control + preloading + first_line_cycles(load, self.machine)
+        return replace(bound, control=control, memory=transfer, refresh=refresh, crowded=crowded, behind=behind)
 
     def _writing(self, reading: float) -> float:
         """Return the cycles for which the writer of most lines waits for answers, 0 if it ends within the cycles of `reading`. A
@@ -266,7 +308,7 @@ class GraphCycles:
             hidden = hidden_work(around.shares, read.stage) * base if around is not None else np.inf
             if self.answers >= base and port_cycles(read, self.written_alone, self.machine) >= base:
                 hidden = 0.0  # nothing makes up for what it loses
-            if read.in_order:
+            if read.port.in_order:
                 hidden += memory.prefetch * base / read.most
             longest = max(longest, gap - hidden)
         if self.load.in_lanes:

@@ -10,18 +10,18 @@ Candidates with equal numbers of lanes of some indices share these lanes on the 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import pairwise
 from math import prod
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from fuseflow.estimate.batches import as_number
 from fuseflow.estimate.counted.memo import Uncountable
 from fuseflow.estimate.counted.nests import Ints
-from fuseflow.estimate.flows import Flow, Number
+from fuseflow.estimate.flows import Flow, Number, as_number
 
 
 class LaneAxis(NamedTuple):
@@ -43,10 +43,6 @@ class LaneBatch:
     candidates: tuple[tuple[int, ...], ...]
     _axes: dict[tuple[str, ...], LaneAxis] = field(default_factory=dict)
     _spreads: dict[tuple[tuple[str, ...], tuple[str, ...]], Ints] = field(default_factory=dict)
-
-    @classmethod
-    def of(cls, indices: Sequence[str], candidates: Sequence[Mapping[str, int]]) -> LaneBatch:
-        return cls(tuple(indices), tuple(tuple(lanes.get(index, 1) for index in indices) for lanes in candidates))
 
     def counts(self) -> dict[str, Ints]:
         """Return the number of lanes of each index, as an array over the candidates."""
@@ -72,11 +68,10 @@ class LaneBatch:
             self._spreads[of, to] = self._places(of, to)
         at = self._spreads[of, to]
 
-        def moved(numbers: Number) -> Any:
-            return numbers[at] if isinstance(numbers, np.ndarray) else numbers
+        def moved(numbers: Number) -> Number:
+            return as_number(numbers[at]) if isinstance(numbers, np.ndarray) else numbers
 
-        numbers = (flow.elements, flow.absent, flow.read)
-        return Flow(tuple(map(moved, flow.lists)), tuple(map(moved, flow.filled)), *map(moved, numbers))
+        return flow.mapped(moved)
 
     def _places(self, of: tuple[str, ...], to: tuple[str, ...]) -> Ints:
         """Return, for each lane on the axis of `to`, the lane on the axis of `of` that it is inside of."""
@@ -103,20 +98,10 @@ class LaneBatch:
         axis = self.axis(indices)
         return as_number(np.add.reduceat(np.broadcast_to(numbers, axis.size), axis.starts)[axis.of_candidate])
 
-    def most_of(self, numbers: Number, axes: Iterable[tuple[str, ...]]) -> Number:
-        """Return for each candidate the largest of the numbers of its lanes, which are on one of `axes`. Raises `Uncountable` if
-        it cannot be told on which."""
-        return self.most(numbers, self._axis_of(numbers, axes))
-
-    def total_of(self, numbers: Number, axes: Iterable[tuple[str, ...]]) -> Number:
-        """Return for each candidate the sum of the numbers of its lanes, which are on one of `axes`; a single number is on the
-        first. Raises `Uncountable` if it cannot be told on which."""
-        return self.total(numbers, self._axis_of(numbers, axes))
-
-    def _axis_of(self, numbers: Number, axes: Iterable[tuple[str, ...]]) -> tuple[str, ...]:
-        """Return the smallest of `axes` with as many lanes as there are numbers. Raises `Uncountable` if a larger one with as
-        many lacks one of its indices: then the numbers may be on either. If it has them all, its further indices have one lane
-        each."""
+    def axis_of(self, numbers: Number, axes: Iterable[tuple[str, ...]]) -> tuple[str, ...]:
+        """Return the smallest of `axes` with as many lanes as there are numbers; a single number is on the first. Raises
+        `Uncountable` if a larger one with as many lacks one of its indices: then the numbers may be on either. If it has them all,
+        its further indices have one lane each."""
         known = list(dict.fromkeys(axes))
         if not isinstance(numbers, np.ndarray):
             return known[0]
@@ -128,11 +113,7 @@ class LaneBatch:
     def busiest(self, flow: Flow, indices: tuple[str, ...]) -> Flow:
         """Return the flow of a stream in its busiest lane for each candidate: each number is the largest of all lanes."""
 
-        def most(numbers: Number) -> Number:
-            return self.most(numbers, indices)
-
-        numbers = (flow.elements, flow.absent, flow.read)
-        return Flow(tuple(map(most, flow.lists)), tuple(map(most, flow.filled)), *map(most, numbers))
+        return flow.mapped(partial(self.most, indices=indices))
 
     def each(self, numbers: Number) -> list[Any]:
         """Return a list of one number for each candidate."""

@@ -1,6 +1,6 @@
 """The cost of a region in lanes, from one count of its graph on one lane.
 
-    costs = LaneCosts.of(estimator, region.serial, region.table.loops, region.fused.order, machine, knowledge)
+    costs = LaneCosts(estimator, region.serial, region.table.loops, region.fused.order, machine, knowledge)
     costs.cost({"i": 8}).cycles, costs.cost({"i": 8, "h": 4}).resources.mul
     costs.near([({"i": lanes}, None) for lanes in (2, 4, 8)])
 
@@ -44,33 +44,20 @@ class LaneCosts:
     estimator: Estimator
     graph: Graph
     loops: Loops
-    order: tuple[str, ...]
+    order: Sequence[str]
     machine: Machine
     knowledge: TensorKnowledge
-    serial: GraphBounds
-    levels: Mapping[n.Port, Levels]
     writers: Writers = "once"
     stages: Mapping[str, str] = field(default_factory=dict)
     """The stage of each node that is in one, by node name."""
+    serial: GraphBounds = field(init=False)
+    levels: Mapping[n.Port, Levels] = field(init=False)
     _templates: dict[tuple[str, ...], LaneTemplate] = field(default_factory=dict)
     _dealt: dict[tuple[str, ...], DealtGraph | None] = field(default_factory=dict)
 
-    @classmethod
-    def of(
-        cls,
-        estimator: Estimator,
-        graph: Graph,
-        loops: Loops,
-        order: Sequence[str],
-        machine: Machine,
-        knowledge: TensorKnowledge,
-        writers: Writers = "once",
-        stages: Mapping[str, str] = NO_STAGES,
-    ) -> LaneCosts:
-        """Count a region on one lane, and return its costs."""
-        knowledge = knowledge.copy()
-        bounds, levels = estimator.bounds(graph, knowledge), stream_levels(graph, loops)
-        return cls(estimator, graph, loops, tuple(order), machine, knowledge, bounds, levels, writers, stages)
+    def __post_init__(self) -> None:
+        self.knowledge = self.knowledge.copy()
+        self.serial, self.levels = self.estimator.bounds(self.graph, self.knowledge), stream_levels(self.graph, self.loops)
 
     def cost(self, lanes: Mapping[str, int], depth: int | None = None) -> LaneCost:
         """Return the cost with `lanes` of each index; an index that is not there has one. All FIFOs have `depth` slots, or as
@@ -105,7 +92,7 @@ class LaneCosts:
         """Return the graph with these indices dealt to lanes, None if not all of its streams were counted on one lane."""
         if indices not in self._dealt:
             counted = len(self.serial.counts.streams) == len(self.serial.counts.flows)
-            self._dealt[indices] = DealtGraph.of(self.template(indices), self.serial, self.levels) if counted else None
+            self._dealt[indices] = DealtGraph(self.template(indices), self.serial, self.levels) if counted else None
         return self._dealt[indices]
 
     def template(self, indices: tuple[str, ...]) -> LaneTemplate:

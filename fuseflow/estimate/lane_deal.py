@@ -121,8 +121,7 @@ class LaneDeal:
 
     @classmethod
     def _lists(cls, memo: CountMemo, nest: FiberNest, around: Sequence[DealtLevel]) -> tuple[tuple[Ints, ...], tuple[Ints, ...]]:
-        """Return, by lane of the outer levels (`around`), the number of lists at each depth down to the innermost level, and of
-        filled lists outside of that."""
+        """Return, by lane of the outer levels (`around`), the lists at each depth, and the filled lists but of the innermost."""
         depth = around[-1].level + 1 if around else 0
         lists, filled, _ = memo.once(("batches", depth), (nest,), lambda: list_sums(nest, depth))
         if not around:
@@ -180,16 +179,14 @@ def _is_repeated(starts: _Starts, nest: FiberNest, inner: int) -> bool:
 
 
 def _turned(by_turn: Ints, fiber: Ints, rank: Ints) -> Ints:
-    """Return the numbers by lane of fibers that begin at these ranks. `by_turn` has them for each fiber as if it began at rank
-    0."""
+    """Return the numbers by lane of fibers that begin at these ranks, given the numbers of each fiber at rank 0."""
     inner = by_turn.shape[1]
     turned: Ints = by_turn[fiber[:, None], _modulo(np.arange(inner)[None, :] - _modulo(rank, inner)[:, None] + inner, inner)]
     return turned
 
 
 def _elements(starts: _Starts, nest: FiberNest, inner: int, offsets: Ints) -> _Elements:
-    """Return all elements of the lists of the innermost level, with their lanes. `offsets` has the position of each in its
-    fiber."""
+    """Return all elements of the innermost lists, with their lanes. `offsets` has the position of each in its fiber."""
     row, element = nest.level.expanded(starts.fiber)
     turn = _modulo(starts.rank[row] + offsets[element], inner)
     return _Elements(element, starts.lane[row] * inner + turn, None if starts.times is None else starts.times[row])
@@ -233,24 +230,22 @@ def _alike_starts(memo: CountMemo, nest: FiberNest, at: int, lanes: int, inner: 
 
 def _outer(memo: CountMemo, nest: FiberNest, dealt: Sequence[DealtLevel]) -> _Outer:
     """Deal all levels but the innermost dealt one, element by element. Without such levels, the whole stream is one element."""
-    if not dealt:
-        return _Outer(ROOT, ROOT, ROOT, 1)
-    last = nest.chain[dealt[-1].level]
-    return memo.once(("outer", tuple(dealt)), (last,), lambda: _one_by_one(last, dict(dealt)))
+    lanes_at, chain = dict(dealt), nest.chain[: dealt[-1].level + 1] if dealt else ()
 
+    def one_by_one() -> _Outer:
+        element, lane, before, count = ROOT, ROOT, ROOT, 1
+        for depth, current in enumerate(chain):
+            links, inner = current.link[element], lanes_at.get(depth, 1)
+            lengths = take(current.level.lengths, links, 0)
+            if int(lengths.sum()) > MOST_ELEMENTS:
+                raise TooMany
+            row, element = current.level.expanded(links)
+            turn = (_before(lane, count, lengths) - np.cumsum(lengths) + lengths)[row] + np.arange(len(row))
+            before = turn // inner
+            lane, count = lane[row] * inner + turn - before * inner, count * inner
+        return _Outer(element, lane, before, count)
 
-def _one_by_one(nest: FiberNest, lanes_at: dict[int, int]) -> _Outer:
-    element, lane, before, count = ROOT, ROOT, ROOT, 1
-    for depth, current in enumerate(nest.chain):
-        links, inner = current.link[element], lanes_at.get(depth, 1)
-        lengths = take(current.level.lengths, links, 0)
-        if int(lengths.sum()) > MOST_ELEMENTS:
-            raise TooMany
-        row, element = current.level.expanded(links)
-        turn = (_before(lane, count, lengths) - np.cumsum(lengths) + lengths)[row] + np.arange(len(row))
-        before = turn // inner
-        lane, count = lane[row] * inner + turn - before * inner, count * inner
-    return _Outer(element, lane, before, count)
+    return memo.once(("outer", tuple(dealt)), chain[-1:], one_by_one)
 
 
 def _before(lane: Ints, lanes: int, lengths: Ints) -> Ints:
@@ -267,8 +262,7 @@ def _before(lane: Ints, lanes: int, lengths: Ints) -> Ints:
 
 
 def _explicit(memo: CountMemo, nest: FiberNest, around: Sequence[DealtLevel]) -> _Starts:
-    """Return the lists of the level below the outer dealt levels (`around`), or further inside while they are few, with their
-    ranks."""
+    """Return the lists below the outer dealt levels (`around`), or further inside while they are few, with their ranks."""
 
     def starts() -> _Starts:
         outer = _outer(memo, nest, around)
@@ -303,8 +297,7 @@ def _filled(starts: _Starts) -> _Starts:
 
 
 def _put_together(starts: _Starts, nest: FiberNest, inner: int) -> _Starts:
-    """Return the lists with turns in place of ranks. Equal lists that begin at the same turn of a lane become one, if that makes
-    fewer."""
+    """Return the lists with turns in place of ranks, and equal ones at the same turn of a lane as one, if that makes fewer."""
     level, lane, fiber, rank, times = starts
     fibers, turn = nest.chain[level].level.fibers, _modulo(rank, inner)
     keys = (int(lane.max(initial=0)) + 1) * fibers * inner

@@ -91,7 +91,7 @@ class LaneTemplate:
         for made in lowered.graph.nodes:
             node = replace(made, inputs=tuple(carried.get(port, port) for port in made.inputs))
             place = lowered.places.get(node.name, ())
-            own, first[node.name] = _serial_name(node.name, place), _first_name(node.name, place)
+            own, first[node.name] = _names(node.name, place)
             namesake = by_name.get(own)
             serial_name = own if type(namesake) is type(node) or isinstance(node, LaneWriter) else ""
             is_first = all(lane == 0 for _, lane in place)
@@ -135,16 +135,13 @@ class LaneTemplate:
         return number
 
 
-def _serial_name(name: str, place: Sequence[tuple[str, int]]) -> str:
+def _names(name: str, place: Sequence[tuple[str, int]]) -> tuple[str, str]:
+    """Return the name that a node at a place has on one lane, and the one that it has in the first lane."""
+    serial = first = name
     for index, lane in place:
-        name = name.replace(f"/{_index(index)}{lane}", "", 1)
-    return name
-
-
-def _first_name(name: str, place: Sequence[tuple[str, int]]) -> str:
-    for index, lane in place:
-        name = name.replace(f"/{_index(index)}{lane}", f"/{_index(index)}0", 1)
-    return name
+        own = f"/{_index(index)}{lane}"
+        serial, first = serial.replace(own, "", 1), first.replace(own, f"/{_index(index)}0", 1)
+    return serial, first
 
 
 def _index(name: str) -> str:

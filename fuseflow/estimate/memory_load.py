@@ -1,5 +1,5 @@
-"""The load of the memory by the nodes of a graph, and how long it takes: the bytes of all lines, rows that are opened anew, and
-lines that many lanes want at once.
+"""The speed of a memory, its load by the nodes of a graph, and how long that takes: the bytes of all lines, rows that are opened anew,
+and lines that many lanes want at once.
 
 The constants were chosen on runs on `rda` (evaluation/estimate_runs.py). `tests/estimate/test_memory_load.py` compares them with the
 memory model alone.
@@ -9,16 +9,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from math import ceil, exp, gcd
-from typing import Literal, NamedTuple, TypeAlias
+from math import ceil, exp, gcd, inf
+from typing import Literal, NamedTuple, TypeAlias, assert_never
 
-from fuseflow.estimate.buffer_reuse import Loop
 from fuseflow.estimate.flows import Number
-from fuseflow.estimate.memory_bound import request_bytes
-from fuseflow.estimate.port_lines import AT_ONCE, PortLines
+from fuseflow.estimate.port_lines import ArrayPlace, PortLines
 from fuseflow.machine.machine import Machine
-from fuseflow.memory.settings import Hbm2Memory, clock_ratio
+from fuseflow.memory.settings import ComalFixedMemory, FixedMemory, Hbm2Memory, IdealMemory, MemorySettings, clock_ratio
 from fuseflow.memory.timing import HBM2_2000
+from fuseflow.samml import nodes as n
 from fuseflow.samml.lane_writers import LanePart
 
 IN_ORDER_SHARE = 228 / 256
@@ -51,31 +50,106 @@ longer in its channel. Runs of the memory alone have 1.5 where writes lie in oth
 5 to 7 where each read opens a row. On 54 products with compressed results in lanes, 1.6, 2.4 and 3.2 were tried."""
 LONGEST_WRITE = 40_000.0
 """The most cycles for which a write waits."""
+CHANNEL_BYTES = 32
+"""The bytes that a channel of HBM2 moves in one of its cycles."""
+FIXED_PIPE_BYTES = 16
+"""The bytes that the fixed pipe of Comal moves in a cycle: four words."""
+
+
+def memory_latency(memory: MemorySettings) -> int:
+    """Return the cycles from a request to its answer in an idle memory, beyond the one cycle that a memory that answers at once
+    takes."""
+    match memory:
+        case Hbm2Memory():
+            return 35
+        case ComalFixedMemory():
+            return 18
+        case FixedMemory():
+            return memory.latency - 1
+        case IdealMemory():
+            return 0
+        case unknown:
+            assert_never(unknown)
+
+
+def memory_answers(node: n.Primitive, declared: Mapping[str, n.TensorDecl]) -> int:
+    """Return how many answers of the memory an element waits for on its way through a node, one after the other."""
+    if isinstance(node, n.TensorUser) and not node.asks_memory(declared):
+        return 0
+    match node:
+        case n.Load() | n.WriteValues() | n.WriteLaneValues():
+            return 1
+        case n.Scan():
+            arrays = declared[node.tensor].stored_arrays(node.level)
+            return any(array.scanned for array in arrays) + any(array.entry for array in arrays)
+        case n.Locate():
+            return int(any(array.told for array in declared[node.tensor].stored_arrays(node.level)))
+        case n.WriteLevel() | n.WriteLaneLevel():
+            return 0
+        case n.Root() | n.Range() | n.Join() | n.Align() | n.Repeat() | n.Pointwise() | n.Reduce() | n.Accumulate() | n.Permute():
+            return 0
+        case n.Drop() | n.Select() | n.Flatten() | n.SplitLevel() | n.Fork() | n.Merge():
+            return 0
+        case unknown:
+            assert_never(unknown)
+
+
+def peak_bandwidth(machine: Machine) -> float:
+    """Return the bytes that the memory can move in a cycle of the machine."""
+    match machine.memory:
+        case Hbm2Memory() as memory:
+            return float(CHANNEL_BYTES * memory.channels * clock_ratio(memory.clock_ghz, machine.clock_ghz))
+        case ComalFixedMemory():
+            return FIXED_PIPE_BYTES
+        case IdealMemory() | FixedMemory():
+            return inf
+        case unknown:
+            assert_never(unknown)
+
+
+def request_bytes(memory: MemorySettings) -> int:
+    """Return the bytes of one request that a memory answers."""
+    match memory:
+        case Hbm2Memory() | FixedMemory():
+            return memory.line
+        case ComalFixedMemory():
+            return 4
+        case IdealMemory():
+            return 64
+        case unknown:
+            assert_never(unknown)
 
 
 class ArrayLoad(NamedTuple):
-    """The requests for one array by ports that are the same but for the lane. `stage` is the number of their stage.
+    """The requests for one array by ports that are the same but for the lane: one of them (`port`), and how many `ports` there are.
+    `stage` is the number of their stage.
 
-    All ports fetch `lines`, and the busiest one fetches `most`. It asks for `asked`, with the lines in its reuse buffer. `alike`
-    is how many of the `ports` want the same line at the same time, and `array_lines` the lines of the array. `in_order` says that
-    lines are fetched ahead. `missed` are the pieces of the array that a port does not find in its reuse buffer. `at_once` is how
-    many different lines are without an answer, and `in_list` the share of them in one list. `along` is the loop along which lines
-    lie evenly apart, and `in_turn` how many of these follow each other, so that they lie in different bank groups.
+    All ports fetch `lines`, and the busiest one fetches `most`, and finds `hits` in its reuse buffer. `jumps` are the lines of all
+    that lie in another row than the line before. `alike` is how many of the ports want the same line at the same time, and
+    `array_lines` the lines of the array.
     """
 
     stage: int
+    port: PortLines
     ports: int
     lines: Number
     most: Number
-    alike: float
-    array_lines: int
-    in_order: bool
-    asked: Number = 0
-    missed: Number = 0
-    at_once: Number = AT_ONCE
-    in_list: Number = 1.0
-    along: Loop = None
-    in_turn: Number = 1
+    jumps: Number
+    hits: Number = 0
+    alike: float = 1.0
+    array_lines: int = 0
+
+    @property
+    def asked(self) -> Number:
+        """The lines that the busiest port asks for, with the lines in its reuse buffer."""
+        return self.most + self.hits
+
+    def of_array(self, size: int, line: int) -> ArrayLoad:
+        """Return the requests, given the bytes of the array and of a line. Lanes that look up the same, or share the lines of a fiber,
+        want the same line at once."""
+        same = self.ports / min(self.ports, max(1, self.port.divided))
+        alike = same * (min(self.port.dealt, line // 4) if self.port.dealt > 1 else 1)
+        return self._replace(alike=alike, array_lines=-(-size // line))
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +177,7 @@ class MemoryLoad:
         cls,
         ports: Iterable[PortLines],
         stages: Mapping[str, int],
-        array_bytes: Mapping[tuple[str, int, str], int],
+        array_bytes: Mapping[ArrayPlace, int],
         written: Iterable[WrittenLines],
         line: int,
         channels: int,
@@ -115,7 +189,7 @@ class MemoryLoad:
         for port in ports:
             groups.setdefault((stages[port.node], port.kind), []).append(port)
         together = [
-            LanePorts(
+            ArrayLoad(
                 stage,
                 group[0],
                 len(group),
@@ -131,31 +205,14 @@ class MemoryLoad:
     @classmethod
     def of_lanes(
         cls,
-        ports: Sequence[LanePorts],
-        array_bytes: Mapping[tuple[str, int, str], int],
+        ports: Sequence[ArrayLoad],
+        array_bytes: Mapping[ArrayPlace, int],
         written: Iterable[WrittenLines],
         line: int,
         channels: int,
     ) -> MemoryLoad:
         """Add up the requests of ports, given all lanes together. The other arguments are as in `of`."""
-        reads = tuple(
-            ArrayLoad(
-                each.stage,
-                each.number,
-                each.lines,
-                each.most,
-                each.alike(line),
-                -(-array_bytes.get(each.array, 0) // line),
-                each.port.in_order,
-                each.most + each.hits,
-                each.jumps / each.number if each.hits else 0,
-                each.port.at_once,
-                each.port.in_list,
-                each.port.along,
-                each.port.in_turn,
-            )
-            for each in ports
-        )
+        reads = tuple(each.of_array(array_bytes.get(each.port.array, 0), line) for each in ports)
         jumps = sum(each.jumps for each in ports) * _other_row(ports, array_bytes, line, channels)
         out = tuple(written)
         most = max(out, key=lambda each: each.lines, default=WrittenLines(0))
@@ -184,36 +241,12 @@ class WrittenLines:
         return cls(min(lines, each), part.lanes)
 
 
-class LanePorts(NamedTuple):
-    """Ports that are the same but for the lane: one of them, their `number`, the lines of all, and the `most` lines of one.
-    `jumps` are the lines of all that lie in another row than the line before. `hits` are the lines that the busiest one finds in
-    its reuse buffer."""
-
-    stage: int
-    port: PortLines
-    number: int
-    lines: Number
-    most: Number
-    jumps: Number
-    hits: Number = 0
-
-    @property
-    def array(self) -> tuple[str, int, str]:
-        return self.port.tensor, self.port.level, self.port.kind
-
-    def alike(self, line: int) -> float:
-        """Return how many of the ports want the same line at once: those of lanes that look up the same, or share the lines of a
-        fiber."""
-        same = self.number / min(self.number, max(1, self.port.divided))
-        return same * (min(self.port.dealt, line // 4) if self.port.dealt > 1 else 1)
-
-
-def _other_row(ports: Iterable[LanePorts], array_bytes: Mapping[tuple[str, int, str], int], line: int, channels: int) -> float:
+def _other_row(ports: Iterable[ArrayLoad], array_bytes: Mapping[ArrayPlace, int], line: int, channels: int) -> float:
     """Return how likely a bank has another row open than the row of the next request. Lines within as many bytes as all open rows
     have do not close each other's rows. So it is how likely two requests are in different pieces of this size."""
-    lines: dict[tuple[str, int, str], Number] = {}
+    lines: dict[ArrayPlace, Number] = {}
     for each in ports:
-        lines[each.array] = lines.get(each.array, 0) + each.lines
+        lines[each.port.array] = lines.get(each.port.array, 0) + each.lines
     size = OPEN_BYTES * channels
     pieces: dict[int, float] = {}
     start = 0
@@ -226,20 +259,19 @@ def _other_row(ports: Iterable[LanePorts], array_bytes: Mapping[tuple[str, int, 
     return 1 - sum((number / total) ** 2 for number in pieces.values()) if total else 0.0
 
 
-def transfer_cycles(load: MemoryLoad, lines: Number, machine: Machine, peak: float) -> float:
-    """Return the cycles in which a memory moves `lines`, and opens rows for the jumps of the load. `peak` is its bandwidth in
-    bytes a cycle."""
-    memory = machine.memory
+def transfer_cycles(load: MemoryLoad, lines: Number, machine: Machine) -> float:
+    """Return the cycles in which the memory moves `lines`, and opens rows for the jumps of the load."""
+    memory, peak = machine.memory, peak_bandwidth(machine)
     if not isinstance(memory, Hbm2Memory):
         return lines * request_bytes(memory) / peak
     ratio = float(clock_ratio(memory.clock_ghz, machine.clock_ghz))
     return lines * memory.line / (peak * IN_ORDER_SHARE) + load.jumps * ROW_CYCLES / (memory.channels * ratio)
 
 
-def preload_cycles(load: MemoryLoad, machine: Machine, peak: float) -> float:
-    """Return the cycles for which nodes wait until the arrays that they look up are preloaded. `peak` is in bytes a cycle."""
+def preload_cycles(load: MemoryLoad, machine: Machine) -> float:
+    """Return the cycles for which nodes wait until the arrays that they look up are preloaded."""
     share = IN_ORDER_SHARE if isinstance(machine.memory, Hbm2Memory) else 1.0
-    return load.awaited * request_bytes(machine.memory) / (peak * share)
+    return load.awaited * request_bytes(machine.memory) / (peak_bandwidth(machine) * share)
 
 
 def shared_line_cycles(load: MemoryLoad, machine: Machine) -> float:

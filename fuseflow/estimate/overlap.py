@@ -7,7 +7,7 @@ estimate. What counts is the mean over the edges: sum(in degree * out degree) / 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -18,23 +18,33 @@ from fuseflow.estimate.counted.patterns import Pattern
 
 
 @dataclass(frozen=True, slots=True)
-class MeasuredOverlap:
-    """The overlap of pairs of tensors, measured on their patterns when it is needed."""
+class TensorOverlap:
+    """The overlap of pairs of tensors: as a user stated it, or else measured on their patterns when it is needed.
+
+    `rates` are stated by pair of names. `neighbours` is by name the number of entries that a row stores on average over the stored
+    columns, and `means` the number on average over the rows.
+    """
 
     patterns: Mapping[str, Pattern]
     memo: CountMemo
+    rates: Mapping[tuple[str, str], float]
+    neighbours: Mapping[str, float]
+    means: Mapping[str, float]
 
     def lookup_rate(self, source_level: TensorLevel, level: TensorLevel) -> LookupRate | None:
-        """Return the rate as `Overlap.lookup_rate` does. None if a tensor has no pattern, and for any `level` but the second of
-        its tensor."""
+        """Return the rate as `Overlap.lookup_rate` does. None if nothing is stated and a tensor has no pattern, and for any `level`
+        but the second of its tensor."""
         (source, p), (tensor, q) = source_level, level
-        if q != 1 or source not in self.patterns or tensor not in self.patterns:
+        if q != 1:
             return None
-        return self.memo.once(
-            ("reached", p),
-            (self.patterns[source], self.patterns[tensor]),
-            lambda: measure_lookup_rate(self.patterns[source], p, self.patterns[tensor]),
-        )
+        rate = self.rates.get((source, tensor), self.rates.get((tensor, source)))
+        fanout = self.neighbours.get(tensor) if source == tensor else self.means.get(tensor)
+        if fanout is not None and (rate is not None or source == tensor):
+            return LookupRate(1.0 if rate is None else rate, fanout)
+        if source not in self.patterns or tensor not in self.patterns:
+            return None
+        one, other = self.patterns[source], self.patterns[tensor]
+        return self.memo.once(("reached", p), (one, other), lambda: measure_lookup_rate(one, p, other))
 
 
 def measure_lookup_rate(source: Pattern, level: int, tensor: Pattern) -> LookupRate | None:
@@ -62,29 +72,3 @@ def measure_lookup_rate(source: Pattern, level: int, tensor: Pattern) -> LookupR
     weights = weights_by_coordinate[crd]
     total = float(weights[hit].sum())
     return LookupRate(total / float(weights.sum()), float(weights[hit] @ lengths[hit]) / total if total else 0.0)
-
-
-@dataclass(frozen=True, slots=True)
-class AssumedOverlap:
-    """The overlap of tensors as a user stated it.
-
-    `rates` are by pair of names. `neighbours` is by name the number of entries that a row stores on average over the stored columns, and
-    `means` the number on average over the rows. `fallback` answers where nothing was stated.
-    """
-
-    rates: Mapping[tuple[str, str], float] = field(default_factory=dict)
-    neighbours: Mapping[str, float] = field(default_factory=dict)
-    means: Mapping[str, float] = field(default_factory=dict)
-    fallback: MeasuredOverlap | None = None
-
-    def lookup_rate(self, source_level: TensorLevel, level: TensorLevel) -> LookupRate | None:
-        """Return the rate as `Overlap.lookup_rate` does: the stated one, or else that of the fallback. None if neither has
-        one."""
-        (source, _), (tensor, q) = source_level, level
-        if q != 1:
-            return None
-        rate = self.rates.get((source, tensor), self.rates.get((tensor, source)))
-        fanout = self.neighbours.get(tensor) if source == tensor else self.means.get(tensor)
-        if fanout is None or (rate is None and source != tensor):
-            return self.fallback.lookup_rate(source_level, level) if self.fallback else None
-        return LookupRate(1.0 if rate is None else rate, fanout)

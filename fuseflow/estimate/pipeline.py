@@ -3,7 +3,7 @@ are one stage, with the numbers of the lane that has most to do."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import inf
 from typing import NamedTuple
@@ -11,13 +11,42 @@ from typing import NamedTuple
 import numpy as np
 
 from fuseflow.estimate.fifo_loops import Fifo, FifoLoops
-from fuseflow.estimate.flows import Number, largest
+from fuseflow.estimate.flows import Flow, Number, largest
 from fuseflow.estimate.graph_counts import GraphCounts
-from fuseflow.estimate.lane_turns import LaneTurns, lane_turns
-from fuseflow.estimate.memory_bound import memory_answers
+from fuseflow.estimate.memory_load import memory_answers
 from fuseflow.machine.machine import Machine
 from fuseflow.samml import nodes as n
 from fuseflow.sim.outcome.lane_depths import lane_kinds
+
+
+@dataclass(frozen=True, slots=True)
+class LaneTurns:
+    """The turns of lanes at a node that takes rows from them, or deals rows to them: each of `lanes` lanes has `number` turns.
+
+    A merge takes a whole row of one lane before it turns to the next. If the FIFO in front of it holds 16 of the 100 tokens of a row, a
+    lane makes 16 of them before its turn, and 84 while all others stand still. So the lanes take 0.84 times the cycles of one lane
+    together, however many they are. The same holds behind rows that are dealt to lanes: the next lane gets nothing before the last one had
+    room for its row. Work behind a workspace that holds whole rows waits for no turn.
+    """
+
+    lanes: Number
+    number: Number
+
+
+def row_fork(node: n.Primitive, by_name: Mapping[str, n.Primitive]) -> n.Fork | None:
+    """Return the fork that deals rows of which `node` lets those of its lane through; None if `node` does not do that."""
+    fork = by_name.get(node.inputs[1].node) if isinstance(node, n.Align) else None
+    return fork if isinstance(fork, n.Fork) and fork.inputs[0] == node.inputs[0] else None
+
+
+def lane_turns(node: n.Primitive, inputs: Sequence[Flow], by_name: Mapping[str, n.Primitive]) -> LaneTurns | None:
+    """Return the turns of lanes at a node, None if no lanes take turns there."""
+    if fork := row_fork(node, by_name):
+        return LaneTurns(fork.lanes, inputs[1].elements)
+    if not isinstance(node, n.Merge) or not node.levels:  # or a merge of single values
+        return None
+    rows = inputs[0].lists[inputs[0].depth - node.levels]
+    return LaneTurns(len(node.inputs), rows) if np.any(rows) else None
 
 
 class Stage(NamedTuple):
@@ -168,8 +197,7 @@ class Pipeline:
 
 
 def _largest_works(works: Iterable[tuple[float, Number]]) -> list[tuple[float, Number]]:
-    """Return only the works (begin, cycles) that can end last for some share of their cycles: none that begins later is as
-    large."""
+    """Return only the works (begin, cycles) that can end last: none that begins later is as large."""
     largest: list[tuple[float, Number]] = []
     for begin, work in sorted(works, reverse=True):
         if not largest or work > largest[-1][1]:

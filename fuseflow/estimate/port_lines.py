@@ -57,6 +57,10 @@ class PortLines(NamedTuple):
     along: Loop = None
     in_turn: Number = 1
 
+    @property
+    def array(self) -> ArrayPlace:
+        return self.tensor, self.level, self.kind
+
 
 def read_lines(
     graph: n.Graph,
@@ -68,18 +72,18 @@ def read_lines(
     """Yield what each port of the nodes that read requests, in lines of `line` bytes. A resident tensor is not in the memory.
     `buffers` has the lines of each reuse buffer, by port."""
     forks = {node.name: node.lanes for node in graph.nodes if isinstance(node, n.Fork)}
-    addresses = Addresses(graph, flows, forks)
+    addresses = Addresses(graph, flows.__getitem__, forks)
     readers = Counter(node.tensor for node in graph.nodes if isinstance(node, n.Load))
     for node in graph.nodes:
         if not isinstance(node, ReaderNode) or graph.declared[node.tensor].resident:
             continue
         inputs = [flows[port] for port in node.inputs]
         outputs = [flows[n.Port(node.name, k)] for k in range(len(node.port_names()))]
-        for port in node_lines(node, addresses, inputs, outputs, flows, line, array_bytes):
+        for port in node_lines(node, addresses, inputs, outputs, line, array_bytes):
             if graph.declared[node.tensor].preload:
                 yield preloaded(port, readers[node.tensor], array_bytes, line)
-                continue
-            yield buffered(port, node, addresses, inputs[0], flows, line, array_bytes, buffers) if buffers else port
+            else:
+                yield buffered(port, node, addresses, inputs[0], line, array_bytes, buffers)
 
 
 def node_lines(
@@ -87,12 +91,10 @@ def node_lines(
     addresses: Addresses,
     inputs: Sequence[Flow],
     outputs: Sequence[Flow],
-    flows: Mapping[n.Port, Flow],
     line: int,
     array_bytes: Mapping[ArrayPlace, int],
 ) -> Iterator[PortLines]:
-    """Yield what each port of a node requests, in lines of `line` bytes. `inputs` and `outputs` are the flows of its streams,
-    `flows` those of all streams."""
+    """Yield what each port of a node requests, in lines of `line` bytes. `inputs` and `outputs` are the flows of its streams."""
     decl = addresses.graph.declared[node.tensor]
     words_of = elements_read(node, decl, inputs, outputs)
     if isinstance(node, n.Locate):
@@ -111,7 +113,7 @@ def node_lines(
         if lookup is None:
             yield PortLines(node.name, node.tensor, level, kind, largest((1.0, bytes_ / line)), 1, in_order=True)
             continue
-        refs = flows[lookup.inputs[0]] if lookup is not node else inputs[0]
+        refs = inputs[0] if lookup is node else addresses.flow_of(lookup.inputs[0])
         lines, jumps = _lookup_lines(lookup, addresses, refs, bytes_, beyond, width, decl, line)
         dealt, divided = addresses.lanes(lookup)
         loops = addresses.loops(lookup, max(1.0, array_bytes.get((node.tensor, level, kind), 0) / line))
@@ -137,8 +139,7 @@ def node_lines(
 def preloaded(port: PortLines, readers: int, array_bytes: Mapping[ArrayPlace, int], line: int) -> PortLines:
     """Return the port of a node that reads a preloaded array with its share of the lines: they are read once for all `readers`
     together."""
-    place = port.tensor, port.level, port.kind
-    lines = array_bytes.get(place, 0) / line / max(1, readers)
+    lines = array_bytes.get(port.array, 0) / line / max(1, readers)
     return port._replace(lines=lines, jumps=1 / max(1, readers), in_order=True, dealt=1, divided=1, awaited=port.jumps > 1)
 
 
@@ -147,25 +148,23 @@ def buffered(
     node: ReaderNode,
     addresses: Addresses,
     first: Flow,
-    flows: Mapping[n.Port, Flow],
     line: int,
     array_bytes: Mapping[ArrayPlace, int],
     buffers: Mapping[PortName, int],
+    candidate: int = 0,
 ) -> PortLines:
     """Return a port of a node with only the lines that its reuse buffer does not have; as it is if it has none. `first` is the
-    flow of the node's first input."""
-    place = port.tensor, port.level, port.kind
-    capacity = next((lines for (name, array), lines in buffers.items() if name == port.node and array == place), 0)
+    flow of the node's first input. Flows may have arrays over many candidates; then the port is that of number `candidate`."""
+    capacity = next((lines for (name, array), lines in buffers.items() if name == port.node and array == port.array), 0)
     if not capacity:
         return port
-    array_lines = max(1.0, array_bytes.get(place, 0) / line)
+    array_lines = max(1.0, array_bytes.get(port.array, 0) / line)
     if isinstance(node, n.Locate):
         share = min(1.0, array_lines / max(1.0, port.lines)) if capacity >= array_lines else 1.0
+    elif (lookup := addresses.lookup(node)) is None:
+        return port  # it asks for no line twice. The simulator gives it a buffer where a level of one coordinate is left out
     else:
-        lookup = addresses.lookup(node)
-        if lookup is None:
-            return port  # it asks for no line twice. The simulator gives it a buffer where a level of one coordinate is left out
-        refs = first if lookup is node else flows[lookup.inputs[0]]
+        refs = (first if lookup is node else addresses.flow_of(lookup.inputs[0])).at(candidate)
         each = port.lines / max(1.0, refs.elements - refs.absent)
         share = fetched_share(
             refs, addresses.loops(lookup, array_lines), port.lines, min(each, array_lines), array_lines, capacity
@@ -223,14 +222,14 @@ def _spread_lines(
     level: int,
     line: int,
 ) -> tuple[Number, Number]:
-    """Return the lines of an array of more than one line, and the pieces. There are `present` references in `lists` lists, to
-    `each` bytes."""
+    """Return the lines of an array of several lines, and the pieces, for `present` references in `lists` lists."""
     if level < 0:  # from the start again
         return present * np.ceil((each + beyond) / line), present
     varying = addresses.varying_level(node, level)
     sizes = [decl.shape[d] for d in decl.format.order]
     stride = each * prod(sizes[varying + 1 : level + 1])  # bytes from one coordinate to the next
-    in_line = _common_divisor(each, line) if _is_even(decl, level) else width
+    is_even = all(kind.full for kind in decl.format.levels[level + 1 :])  # equally many bytes are below each reference
+    in_line = _common_divisor(each, line) if is_even else width
     if varying < 0:
         return _repeated_lines(present, lists, (each + beyond + line - in_line) / line)
     across = largest((1.0, (each + line - in_line) / line))  # lines of a piece that begins anywhere
@@ -253,8 +252,7 @@ def _repeated_lines(present: Number, lists: Number, across: Number) -> tuple[Num
 def _dealt_lines(
     dealt: Number, size: int, present: Number, lists: Number, each: Number, stride: Number, in_line: Number, line: int
 ) -> tuple[Number, Number]:
-    """Return the lines and pieces of references to `each` bytes that lie `stride` bytes apart, along a dimension of `size`
-    coordinates that is dealt to `dealt` lanes."""
+    """Return the lines and pieces of references that lie `stride` bytes apart, along a dimension of `size` that is dealt."""
     coordinates = choose(dealt == 1, size, least((size, dealt * present / lists)))
     share = least((1.0, present / lists / coordinates))
     # The references that have elements in one line. A line that is no longer than an element is that of one reference.
@@ -272,8 +270,3 @@ def _common_divisor(each: Number, line: int) -> Number:
         common: Number = np.gcd(np.rint(each).astype(np.int64), line)
         return common
     return gcd(round(each), line)
-
-
-def _is_even(decl: n.TensorDecl, level: int) -> bool:
-    """Return whether equally many bytes are below each reference to an element of a level."""
-    return all(kind.full for kind in decl.format.levels[level + 1 :])

@@ -52,9 +52,9 @@ def port_cycles(read: ArrayLoad, written: Number, machine: Machine) -> float:
     memory = machine.memory
     if not isinstance(memory, Hbm2Memory):
         return 0.0
-    asked = read.asked + read.missed * MISS_CYCLES if read.asked > read.most else 0.0
+    asked = read.asked + read.jumps / read.ports * MISS_CYCLES if read.asked > read.most else 0.0
     ratio = float(clock_ratio(memory.clock_ghz, machine.clock_ghz))
-    apart = read.alike * read.in_list * _evenly_apart_cycles(read, memory)  # beside the lines of other lists it is less
+    apart = read.alike * read.port.in_list * _evenly_apart_cycles(read, memory)  # beside the lines of other lists it is less
     mean, wait = read.lines / read.ports, max(ANSWER_CYCLES / memory.outstanding, apart / ratio)
     together = max(wait, _group_cycles(read, read.ports - 1, GROUPS * memory.channels) / ratio)
     fewer = max(wait, _group_cycles(read, (read.ports - 1) / 2, GROUPS * memory.channels) / ratio)
@@ -64,9 +64,11 @@ def port_cycles(read: ArrayLoad, written: Number, machine: Machine) -> float:
 
 def _group_cycles(read: ArrayLoad, others: float, groups: int) -> float:
     """Return the cycles for a line of `read` in the busiest bank group, beside `others` ports that ask for as much."""
-    stride = read.along.stride if read.along is not None and read.along.is_apart else 1.0
-    own = (read.at_once - read.in_turn) / 2 * (gcd(groups, int(stride)) if stride >= 1 and stride == int(stride) else 1)
-    return GROUP_CYCLES * (1 + expected_largest((own + others * read.at_once) / groups, read.at_once)) / read.at_once
+    stride = read.port.along.stride if read.port.along is not None and read.port.along.is_apart else 1.0
+    own = (read.port.at_once - read.port.in_turn) / 2 * (gcd(groups, int(stride)) if stride >= 1 and stride == int(stride) else 1)
+    return (
+        GROUP_CYCLES * (1 + expected_largest((own + others * read.port.at_once) / groups, read.port.at_once)) / read.port.at_once
+    )
 
 
 def queue_cycles(read: ArrayLoad, busy: Number, machine: Machine) -> float:
@@ -81,9 +83,9 @@ def queue_cycles(read: ArrayLoad, busy: Number, machine: Machine) -> float:
 
 def _evenly_apart_cycles(read: ArrayLoad, memory: Hbm2Memory) -> float:
     """Return the cycles for a line where all lie evenly apart, 0 where they do not."""
-    if read.along is None or not read.along.is_apart or read.in_order:
+    if read.port.along is None or not read.port.along.is_apart or read.port.in_order:
         return 0.0
-    return strided_line_cycles(memory.mapping, memory.channels, memory.line, read.along)
+    return strided_line_cycles(memory.mapping, memory.channels, memory.line, read.port.along)
 
 
 @cache

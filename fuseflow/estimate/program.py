@@ -10,15 +10,14 @@ from typing import Generic, TypeVar
 from fuseflow.costs import TensorStatistics, measure_statistics
 from fuseflow.costs.statistics import assume_statistics, view_statistics
 from fuseflow.counted_loops import counted
-from fuseflow.einsum.nodes import Program, TensorType
+from fuseflow.einsum.nodes import Program
 from fuseflow.errors import UsageError
-from fuseflow.estimate import AssumedOverlap, Assumptions, CountMemo, MeasuredOverlap
+from fuseflow.estimate import Assumptions, CountMemo, TensorOverlap
+from fuseflow.estimate.assumptions import KeptShares
 from fuseflow.estimate.counted.patterns import Pattern, dense_pattern, tensor_pattern, view_pattern
 from fuseflow.estimate.graph_bounds import GraphBounds
-from fuseflow.estimate.graph_counts import count_graph
-from fuseflow.estimate.graph_work import Work
-from fuseflow.estimate.kept_shares import KeptShares
-from fuseflow.estimate.memory_bound import peak_bandwidth
+from fuseflow.estimate.graph_counts import Work, count_graph
+from fuseflow.estimate.memory_load import peak_bandwidth
 from fuseflow.estimate.program_estimate import ProgramEstimate, RegionEstimate
 from fuseflow.machine.machine import Machine
 from fuseflow.memory.layout import used_tensors
@@ -62,7 +61,7 @@ class TensorKnowledge:
     patterns: dict[str, Pattern]
     statistics: dict[str, TensorStatistics]
     formats: dict[str, Format]
-    overlap: AssumedOverlap
+    overlap: TensorOverlap
     kept: KeptShares
 
     def copy(self) -> TensorKnowledge:
@@ -124,7 +123,7 @@ class Estimator:
         overlap = self.memo.once(
             ("overlap", tuple(patterns)),
             patterns.values(),
-            lambda: self.assumptions.overlap(MeasuredOverlap(patterns, self.memo)),
+            lambda: self.assumptions.overlap(patterns, self.memo),
         )
         kept = KeptShares.of(program, {} if self.statistics_only else tensors, self.assumptions.kept)
         return TensorKnowledge({} if self.statistics_only else dict(patterns), statistics, formats, overlap, kept)
@@ -132,10 +131,15 @@ class Estimator:
     def region(self, region: EstimatorRegion, machine: Machine, knowledge: TensorKnowledge) -> RegionEstimate:
         """Estimate one region, and add its results to `knowledge`."""
         self.add_views(region.views_before, knowledge)
-        estimate = self._region(region, machine, knowledge)
-        knowledge.write(region.graph, estimate.work, {name: name for name in region.graph.declared})
+        refuse_untimed(region.graph, machine)
+        counted_bounds = self.bounds(region.graph, knowledge)
+        counts, bounds = counted_bounds.counts, counted_bounds.on(machine)
+        work = bounds.work
+        require_room(region.graph, work.config_bytes, machine)
+        config = ConfigurationLoad.at(peak_bandwidth(machine), work.config_bytes)
+        knowledge.write(region.graph, work, {name: name for name in region.graph.declared})
         self.add_views(region.views_after, knowledge)
-        return estimate
+        return RegionEstimate(region.name, region.einsums, work, bounds.bound, config, counts, machine, bounds.load)
 
     def depths(self, region: EstimatorRegion, machine: Machine, knowledge: TensorKnowledge) -> Mapping[Edge, int]:
         """Return the depths of the FIFOs of a region that need more slots than the graph and the machine state, and add the
@@ -146,8 +150,7 @@ class Estimator:
         return depths
 
     def _inputs(self, program: Program, tensors: Mapping[str, Tensor]) -> tuple[dict[str, Pattern], dict[str, TensorStatistics]]:
-        """Return the patterns of the inputs whose coordinates are known, and the statistics of all inputs. Raises `UsageError` if
-        there are none."""
+        """Return the known patterns of inputs, and the statistics of all. Raises `UsageError` if nothing is known of one."""
         self.assumptions.check(program)
         patterns: dict[str, Pattern] = {}
         statistics: dict[str, TensorStatistics] = {}
@@ -161,7 +164,8 @@ class Estimator:
                 patterns[name] = self.memo.once(("dense", sizes), (), partial(dense_pattern, sizes))
                 statistics[name] = TensorStatistics(sizes, tuple(map(float, sizes)))
             elif name in tensors:
-                tensor = self._stored(tensors[name], declared, format)
+                stored = partial(stored_in, tensors[name], format, declared.block)
+                tensor = self.memo.once(("stored", str(format), declared.block), (tensors[name],), stored)
                 patterns[name] = self.memo.once("pattern", (tensor,), partial(tensor_pattern, tensor))
                 statistics[name] = self.memo.once("statistics", (tensor,), partial(measure_statistics, tensor))
             elif self.assume_unknown:
@@ -178,22 +182,11 @@ class Estimator:
         patterns, statistics, formats = knowledge.patterns, knowledge.statistics, knowledge.formats
         for view in views:
             if view.source in patterns:
-                patterns[view.name] = self._view_pattern(patterns[view.source], formats[view.source], view)
+                key, source = ("seen", str(formats[view.source]), str(view.format), view.shape), patterns[view.source]
+                made = partial(view_pattern, source, formats[view.source], view.format, view.shape)
+                patterns[view.name] = self.memo.once(key, (source,), made)
             statistics[view.name] = view_statistics(statistics[view.source], formats[view.source], view.format, view.shape)
             formats[view.name] = view.format
-
-    def _view_pattern(self, pattern: Pattern, before: Format, view: StoredView) -> Pattern:
-        key = ("seen", str(before), str(view.format), view.shape)
-        return self.memo.once(key, (pattern,), lambda: view_pattern(pattern, before, view.format, view.shape))
-
-    def _region(self, region: EstimatorRegion, machine: Machine, knowledge: TensorKnowledge) -> RegionEstimate:
-        refuse_untimed(region.graph, machine)
-        graph_bounds = self.bounds(region.graph, knowledge)
-        bounds = graph_bounds.on(machine)
-        require_room(region.graph, bounds.work.config_bytes, machine)
-        config = ConfigurationLoad.at(peak_bandwidth(machine), bounds.work.config_bytes)
-        counts = graph_bounds.counts
-        return RegionEstimate(region.name, region.einsums, bounds.work, bounds.bound, config, counts, machine, bounds.load)
 
     def key(self, graph: Graph, knowledge: TensorKnowledge) -> Hashable:
         """Return a key that is equal for graphs that have one estimate: they differ in names alone, and the facts about their
@@ -211,24 +204,15 @@ class Estimator:
         names, shape = self.shape(graph)
         kept = knowledge.kept.by_node(graph)
         nodes = self.memo.once("names", (graph,), lambda: tuple(node.name for node in graph.nodes))
-        return self.memo.once(
-            ("bounds", shape, names, nodes, knowledge.of(names), tuple(kept.items())),
-            (knowledge.overlap,),
-            lambda: self._bounds(graph, knowledge, kept),
-        )
 
-    def _bounds(self, graph: Graph, knowledge: TensorKnowledge, kept: Mapping[str, float]) -> GraphBounds:
-        """Count a graph, or take the counts of the same graph with other depths of FIFOs: no count depends on these."""
-        if graph.depths:
-            return self.bounds(replace(graph, depths=()), knowledge).with_depths_of(graph)
-        counts = count_graph(graph, knowledge.statistics, knowledge.patterns, self.memo, knowledge.overlap, kept)
-        return GraphBounds(counts, self.memo)
+        def bounds() -> GraphBounds:
+            if graph.depths:  # no count depends on these
+                return self.bounds(replace(graph, depths=()), knowledge).with_depths_of(graph)
+            counts = count_graph(graph, knowledge.statistics, knowledge.patterns, self.memo, knowledge.overlap, kept)
+            return GraphBounds(counts, self.memo)
 
-    def _stored(self, tensor: Tensor, declared: TensorType, format: Format) -> Tensor:
-        """Return the tensor in its format and blocks, as it is in memory."""
-        return self.memo.once(
-            ("stored", str(format), declared.block), (tensor,), lambda: stored_in(tensor, format, declared.block)
-        )
+        key = "bounds", shape, names, nodes, knowledge.of(names), tuple(kept.items())
+        return self.memo.once(key, (knowledge.overlap,), bounds)
 
 
 @dataclass(slots=True)

@@ -7,20 +7,25 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from fuseflow.energy import EnergyCounts, EventEnergies, ProgramEnergy, load_event_energies
-from fuseflow.estimate.bound import Bound
-from fuseflow.estimate.energy_counts import estimated_counts
-from fuseflow.estimate.graph_counts import GraphCounts
-from fuseflow.estimate.graph_work import Work
-from fuseflow.estimate.held_entries import held_entries
-from fuseflow.estimate.memory_load import MemoryLoad
+from fuseflow.energy import EventEnergies, ProgramEnergy, load_event_energies
+from fuseflow.energy.counts import DramEvents, EnergyCounts, NodeEvents, energy_counts, with_preloads
+from fuseflow.energy.energy import PARTS
+from fuseflow.estimate.graph_counts import GraphCounts, Work, held_entries
+from fuseflow.estimate.graph_cycles import Bound
+from fuseflow.estimate.memory_load import MemoryLoad, request_bytes
+from fuseflow.estimate.node_work import node_values
 from fuseflow.machine.machine import Machine
+from fuseflow.memory.mapping import FIELD_WIDTHS
+from fuseflow.memory.settings import Hbm2Memory, IdealMemory
 from fuseflow.resources import Resources, graph_resources
+from fuseflow.samml.nodes import Edge, Workspace
 from fuseflow.sim.configuration import ConfigurationLoad
 from fuseflow.sim.signature import RegionRepeat
 from fuseflow.summary_table import SummaryTable
 
 SCHEMA = 1
+ROW_BYTES = 1 << (FIELD_WIDTHS["byte"] + FIELD_WIDTHS["column"])
+"""The bytes of a row of a pseudo channel of HBM2."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,9 +50,37 @@ class RegionEstimate:
 
     @property
     def energy_counts(self) -> EnergyCounts:
-        """The events in the region that take energy. Raises `EnergyError` for a machine with `rules: comal`."""
-        area, cycles = self.resources.area, self.bound.cycles
-        return estimated_counts(self.counts, self.work, self.load, self.machine, area, cycles)
+        """The events in the region that take energy: counted where the streams of its graph are counted, else expected. Leakage follows
+        from the cycles, and the rows that a DRAM opens are expected, so neither is counted, nor are hits of reuse buffers. Raises
+        `EnergyError` for a machine with `rules: comal`."""
+        counts, work, graph = self.counts, self.work, self.counts.graph
+        numbers = tuple(zip(graph.nodes, counts.nodes, strict=True))
+        events = NodeEvents(
+            {node.name: node.firings for node in work.nodes},
+            {node.name: node_values(node, own.inputs) for node, own in numbers if node.operator},
+            {Edge(node.name, k): flow.tokens for node, own in numbers for k, flow in enumerate(own.inputs)},
+        )
+        is_ideal = isinstance(self.machine.memory, IdealMemory)
+        expected = {"leakage"} if is_ideal else {"leakage", "dram"}
+        held = held_entries(counts)
+        uncounted = any(isinstance(node, Workspace) and node.name not in held for node in graph.nodes)  # it may be SRAM or not
+        if uncounted or (not is_ideal and any(tensor.buffer for tensor in graph.tensors)):
+            expected.add("workspaces")
+        dram = self._dram if is_ideal else with_preloads(self._dram, graph, work.traffic)
+        area, parts = self.resources.area, frozenset(expected if work.exact else PARTS)
+        return energy_counts(graph, self.machine, events, dram, area, self.bound.cycles, held, expected=parts)
+
+    @property
+    def _dram(self) -> DramEvents:
+        """The expected events of the DRAM. Lines in order open a row once for all its bytes, and each jump opens one."""
+        memory, work, load = self.machine.memory, self.work, self.load
+        if isinstance(memory, IdealMemory):
+            return DramEvents(0, 8 * (sum(row.bytes for row in work.traffic) + work.config_bytes))
+        moved = (load.lines_read + load.written) * request_bytes(memory)
+        rows = moved / ROW_BYTES + load.jumps if isinstance(memory, Hbm2Memory) else 0
+        line, buffered = 8 * memory.line, [read for read in load.reads if read.asked > read.most]
+        fetches, hits = sum(read.lines for read in buffered), sum((read.asked - read.most) * read.ports for read in buffered)
+        return DramEvents(rows, 8 * (moved + work.config_bytes), line * fetches, line * hits)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -154,11 +187,11 @@ class ProgramEstimate:
             "machine": self.machine.name,
             "machine_settings": self.machine.settings,
             "exact": self.exact,
-            "cycles": _plain(self.cycles),
-            "firings": _plain(self.firings),
-            "flops": _plain(self.flops),
-            "operators": {name: _plain(number) for name, number in self.operators.items()},
-            "bytes": _plain_values(self.stats["bytes"]),
+            "cycles": round(self.cycles),
+            "firings": round(self.firings),
+            "flops": round(self.flops),
+            "operators": {name: round(number) for name, number in self.operators.items()},
+            "bytes": _rounded(self.stats["bytes"]),
             "config": asdict(self.config),
             "regions": [_region_json(region) for region in self.regions],
             "notices": list(self.notices),
@@ -173,38 +206,27 @@ def _region_json(region: RegionEstimate) -> dict[str, Any]:
         "times": region.times,
         "repeats": [repeat.name for repeat in region.repeats],
         "exact": region.work.exact,
-        "flops": {name: _plain(number) for name, number in region.work.operators.items()},
-        "firings": _plain(region.firings),
+        "flops": {name: round(number) for name, number in region.work.operators.items()},
+        "firings": round(region.firings),
         "config": asdict(region.config),
         "resources": region.resources.to_json(),
         "bound": {
-            "cycles": _plain(limits.cycles),
-            "compute": _plain(limits.compute),
-            "imbalance": _plain(limits.imbalance),
-            "control": _plain(limits.control),
-            "fifos": _plain(limits.fifos),
+            **{name: round(getattr(limits, name)) for name in ("cycles", "compute", "imbalance", "control", "fifos")},
             "fifo": list(limits.fifo) if limits.fifo else None,
-            "memory": _plain(limits.memory),
-            "answers": _plain(limits.answers),
-            "crowded": _plain(limits.crowded),
-            "behind": _plain(limits.behind),
+            **{name: round(getattr(limits, name)) for name in ("memory", "answers", "crowded", "behind")},
             "limit": limits.limit,
             "node": limits.node,
         },
         "traffic": [
-            {"tensor": t.tensor, "kind": t.kind, "direction": t.direction, "bytes": _plain(t.bytes), "exact": t.exact}
+            {"tensor": t.tensor, "kind": t.kind, "direction": t.direction, "bytes": round(t.bytes), "exact": t.exact}
             for t in region.work.traffic
         ],
         "nodes": [
-            {"name": w.name, "op": w.op, "firings": _plain(w.firings), "occupied": _plain(w.occupied), "exact": w.exact}
+            {"name": w.name, "op": w.op, "firings": round(w.firings), "occupied": round(w.occupied), "exact": w.exact}
             for w in region.work.nodes
         ],
     }
 
 
-def _plain(number: float) -> int:
-    return round(number)
-
-
-def _plain_values(values: Any) -> Any:
-    return {key: _plain_values(value) for key, value in values.items()} if isinstance(values, Mapping) else _plain(values)
+def _rounded(values: Any) -> Any:
+    return {key: _rounded(value) for key, value in values.items()} if isinstance(values, Mapping) else round(values)

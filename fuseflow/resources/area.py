@@ -7,7 +7,7 @@ makes the gates of a graph. The table has means of areas from that command for s
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from types import MappingProxyType
 from typing import NamedTuple, assert_never
@@ -48,9 +48,18 @@ class FifoForm(NamedTuple):
     latency: int
     shallow: int = SHALLOW_SLOTS
 
-    def area(self, depth: int) -> int:
-        """Return the area of a FIFO of this form with `depth` slots."""
-        return fifo_area(self.width, self.latency, depth, self.shallow)
+
+@lru_cache(maxsize=4096)
+def fifo_area(form: FifoForm, depth: int) -> int:
+    """Return the area of a FIFO with `depth` slots. Up to `form.shallow` slots are flip-flops; the slots of a deeper FIFO are in a memory.
+
+    >>> fifo_area(FifoForm(34, 1), 8) > fifo_area(FifoForm(34, 1), 16)
+    True
+    """
+    bits, is_deep = form.width * depth, depth > form.shallow
+    words = FIFO.deep + bits * BIT if is_deep else FIFO.slot_bit * bits
+    address = max(1, (depth - 1).bit_length())
+    return round(FIFO.fixed + FIFO.address_bit * address + words + FIFO.latency_bit * (form.latency - 1) * (form.width + 1))
 
 
 def branches(node: n.Primitive) -> int:
@@ -70,17 +79,14 @@ def branches(node: n.Primitive) -> int:
             assert_never(unknown)
 
 
-@dataclass(frozen=True)  # with places for values that are computed once
-class AreaCount:
-    """The areas of the nodes and the FIFOs of a graph on a machine, each a whole number of gate equivalents."""
-
-    count: ResourceCount
-    _latencies: dict[str, int] = field(default_factory=dict, compare=False)
+@dataclass(frozen=True)  # with a place for a value that is computed once
+class AreaCount(ResourceCount):
+    """The nodes and FIFOs of a graph on a machine, with their resources, and their areas as whole numbers of gate equivalents."""
 
     @cached_property
     def index_bits(self) -> int:
         """The bits of coordinates and references."""
-        return index_bits(self.count.graph, self.count.bounds)
+        return index_bits(self.graph, self.bounds)
 
     def control(self, node: n.Primitive) -> int:
         """Return the area of the rules of a node."""
@@ -91,28 +97,26 @@ class AreaCount:
         return self._rules(node) if isinstance(node, BRANCHING) else 0
 
     def _rules(self, node: n.Primitive) -> int:
-        """Return the area of one branch of a node's rules. A node has more rules if it makes requests to a memory that takes
-        time."""
-        return node.area.at_memory if self.ports(node) else node.area.at_once
+        """Return the area of one branch of the rules of a node, which has more at a memory that takes time."""
+        return node.area.at_memory if self.timed_ports(node) else node.area.at_once
 
-    def ports(self, node: n.Primitive) -> int:
+    def timed_ports(self, node: n.Primitive) -> int:
         """Return the number of ports of a node at a memory that takes time, 0 where the memory answers at once."""
-        return 0 if self.count.machine.memory.model == "ideal" else self.count.ports(node)
+        return 0 if self.machine.memory.model == "ideal" else self.ports(node)
 
     def node(self, node: n.Primitive) -> int:
         """Return the area of a node: the sum for its rules, its lanes of arithmetic, and its ports at a memory that takes
         time."""
-        return self.control(node) + self._arithmetic(node) + self.ports(node) * (PORT + self._link(node))
-
-    def _link(self, node: n.Primitive) -> int:
-        """Return the area of the link of each port of a node."""
+        lanes = max(self.lanes(node).values(), default=1)
+        arithmetic = lanes * sum(map(unit_area, operator_units(node))) if node.operator else 0
         slots = self.link_slots(node)
-        return self.link_form.area(slots) if slots else 0
+        link = fifo_area(self.link_form, slots) if slots else 0
+        return self.control(node) + arithmetic + self.timed_ports(node) * (PORT + link)
 
     def link_slots(self, node: n.Primitive) -> int:
         """Return the slots of the link in a node that reads, from the process that makes requests to the process that waits for
         answers. The link has room for the elements of all unanswered lines. The number is 0 where nothing waits."""
-        memory = self.count.machine.memory
+        memory = self.machine.memory
         if isinstance(memory, IdealMemory) or not isinstance(node, n.TensorReader):
             return 0
         return memory.outstanding * (8 * memory.line // WORD_BITS)
@@ -122,59 +126,24 @@ class AreaCount:
         """The form of the link of a port: a token has an element and the number of its line."""
         return FifoForm(2 * (KIND_BITS + self.index_bits), 1)
 
-    def _arithmetic(self, node: n.Primitive) -> int:
-        if not node.operator:
-            return 0
-        return max(self.count.lanes(node).values(), default=1) * sum(map(unit_area, operator_units(node)))
-
     def token_bits(self, port: n.Port) -> int:
         """Return the bits of a token of a stream, with the bits of its kind."""
-        is_value = self.count.graph.types()[port].kind == "val"
-        return KIND_BITS + (token_bits(self.count.graph, port) if is_value else self.index_bits)
+        is_value = self.graph.types()[port].kind == "val"
+        return KIND_BITS + (token_bits(self.graph, port) if is_value else self.index_bits)
 
     def fifo_form(self, reader: n.Node, k: int) -> FifoForm:
-        """Return the form of the FIFO at input `k` of a node. Tiles are in their slots already during the latency."""
-        graph, port = self.count.graph, reader.inputs[k]
-        writer, types = graph.by_name[port.node], graph.types()
+        """Return the form of the FIFO at input `k` of a node. Tiles are in their slots already during the latency. References of a root are
+        all zero, so their kind is enough. A repeat uses only kinds and levels of its signal."""
+        graph, port, types = self.graph, reader.inputs[k], self.graph.types()
+        writer, bits = graph.by_name[port.node], self.token_bits(port)
         if types[port].tile:
-            return FifoForm(self.token_bits(port), 1, SHALLOW_TILES)
-        return FifoForm(self._kept_bits(reader, k), self._latency(writer))
-
-    def _latency(self, node: n.Primitive) -> int:
-        """Return the latency of a node, from a token that it reads to the token that it emits."""
-        if node.name not in self._latencies:
-            graph, types = self.count.graph, self.count.graph.types()
-            tiles = [types[read].tile for read in node.inputs if types[read].kind == "val"]
-            self._latencies[node.name] = node_timing(node, graph, self.count.machine, tiles).latency
-        return self._latencies[node.name]
-
-    def _kept_bits(self, reader: n.Node, k: int) -> int:
-        """Return the bits of a token that the FIFO at input `k` carries. References of a root are all zero, so their kind is
-        enough. A repeat uses only kinds and levels of its signal."""
-        graph, port = self.count.graph, reader.inputs[k]
-        if isinstance(graph.by_name[port.node], n.Root):
-            return KIND_BITS
-        if isinstance(reader, n.Repeat) and k == 1:
-            return KIND_BITS + LEAST_INDEX_BITS
-        return self.token_bits(port)
-
-    def fifo(self, edge: n.Edge, depth: int) -> int:
-        """Return the area of the FIFO of an edge with `depth` slots."""
-        return self.fifo_form(self.count.graph.by_name[edge.node], edge.input).area(depth)
-
-
-@lru_cache(maxsize=4096)
-def fifo_area(width: int, latency: int, depth: int, shallow: int = SHALLOW_SLOTS) -> int:
-    """Return the area of a FIFO of `depth` slots of `width` bits, with the registers of the latency before it. Up to `shallow`
-    slots are flip-flops; the slots of a deeper FIFO are in a memory.
-
-    >>> fifo_area(34, 1, 8) > fifo_area(34, 1, 16)
-    True
-    """
-    bits, is_deep = width * depth, depth > shallow
-    words = FIFO.deep + bits * BIT if is_deep else FIFO.slot_bit * bits
-    address = max(1, (depth - 1).bit_length())
-    return round(FIFO.fixed + FIFO.address_bit * address + words + FIFO.latency_bit * (latency - 1) * (width + 1))
+            return FifoForm(bits, 1, SHALLOW_TILES)
+        if isinstance(writer, n.Root):
+            bits = KIND_BITS
+        elif isinstance(reader, n.Repeat) and k == 1:
+            bits = KIND_BITS + LEAST_INDEX_BITS
+        tiles = [types[read].tile for read in writer.inputs if types[read].kind == "val"]
+        return FifoForm(bits, node_timing(writer, graph, self.machine, tiles).latency)
 
 
 def memory_area(size: float) -> int:

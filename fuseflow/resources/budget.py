@@ -12,7 +12,7 @@ from typing import Any
 
 from fuseflow.byte_sizes import BYTE_UNITS, BYTES_HINT, MOST_COUNTED, byte_text, split_amount
 from fuseflow.errors import UsageError, did_you_mean
-from fuseflow.resources.amounts import COMPONENTS, Resources
+from fuseflow.resources.graph_resources import COMPONENTS, Resources
 
 BYTES = frozenset(("fifo", "workspace", "buffer"))
 """The components that are counted in bytes, whose limits may have a unit."""
@@ -110,8 +110,7 @@ def component_name(name: str) -> str:
 
 
 def _limit(name: str, text: str, entry: str) -> int:
-    """Return the limit of component `name`, written as `text`, in units, bytes or gate equivalents. Raises `UsageError`, which
-    repeats `entry`."""
+    """Return the limit of component `name`, written as `text`. Raises `UsageError`, which repeats `entry`."""
     component_name(name)
     split, (units, example, hint) = split_amount(text), _units(name)
     if split is None:

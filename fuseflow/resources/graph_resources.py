@@ -6,15 +6,65 @@ The product of two values of 32 bits, behind FIFOs of 64 slots, takes one lane o
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
-from typing import NamedTuple
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, fields
+from typing import Any, NamedTuple
 
 from fuseflow.machine.machine import Machine
-from fuseflow.resources.amounts import Resources
-from fuseflow.resources.area import AreaCount, memory_area
+from fuseflow.resources.area import AreaCount, fifo_area, memory_area
 from fuseflow.resources.resource_count import ResourceCount, token_bytes
 from fuseflow.samml import nodes as n
-from fuseflow.tensors.levels.base import bytes_of
+
+MOST_SMALL_WORDS = 64
+"""The most words of a memory that is no SRAM: it is made of gates, or is a register file. A word is a slot of a FIFO, or an entry of a
+workspace."""
+
+
+@dataclass(frozen=True, slots=True)
+class Resources:
+    """The resources of a graph. A region has the whole accelerator while it runs, so the resources of regions do not add up.
+
+    `mul`, `add` and `special` are lanes of floating-point arithmetic: multipliers, adders (they subtract and compare, too), and
+    units for division, roots and transcendental functions. `port` is the number of ports of the memory, one for each array that a
+    node reads or writes. `stream` is the number of nodes without arithmetic. `fifo` is the bytes of all FIFOs, or None if a FIFO
+    is unbounded. `workspace` is the bytes that nodes hold back, and `buffer` the bytes of reuse buffers. `area` is the area of
+    the circuit in gate equivalents, from the table of areas of units, or None if a FIFO is unbounded.
+
+    `fifo_grows` says that a run may deepen FIFOs: `fifo` and `area` are then lower bounds. `workspace_bound` says that no run
+    counted the entries that are held back: `workspace` is then an upper bound.
+    """
+
+    mul: int = 0
+    add: int = 0
+    special: int = 0
+    port: int = 0
+    stream: int = 0
+    fifo: int | None = 0
+    workspace: int = 0
+    buffer: int = 0
+    area: int | None = 0
+    fifo_grows: bool = False
+    workspace_bound: bool = False
+
+    @classmethod
+    def most_of(cls, regions: Iterable[Resources]) -> Resources:
+        """Return the most of each component over regions that run one after the other."""
+        regions = tuple(regions)
+        amounts: dict[str, list[Any]] = {name: [getattr(region, name) for region in regions] for name in COMPONENTS}
+        most: dict[str, Any] = {name: None if None in each else max(each, default=0) for name, each in amounts.items()}
+        return cls(
+            **most,
+            fifo_grows=any(region.fifo_grows for region in regions),
+            workspace_bound=any(region.workspace_bound for region in regions),
+        )
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the components as a JSON object, with `fifo_grows` and `workspace_bound` where they are set."""
+        return {name: value for name, value in asdict(self).items() if name in COMPONENTS or value}
+
+
+COMPONENTS: tuple[str, ...] = tuple(field.name for field in fields(Resources) if field.type != "bool")
+"""The names of the components, as budgets and tables have them."""
 
 
 class HeldEntries(NamedTuple):
@@ -22,6 +72,11 @@ class HeldEntries(NamedTuple):
 
     most: int
     exact: bool = True
+
+    @classmethod
+    def of(cls, count: ResourceCount, node: n.Primitive, held: Mapping[str, HeldEntries]) -> HeldEntries:
+        """Return the entries in `held` of a node, or all coordinates that its levels can have."""
+        return held[node.name] if node.name in held else cls(count.most_entries(node), False)
 
 
 def graph_resources(
@@ -36,8 +91,7 @@ def graph_resources(
     its levels. `slots` are the depths of FIFOs in a run, or the most slots that were in use where FIFOs are unbounded. Without
     `slots`, the depths are those of the graph and the machine.
     """
-    count = ResourceCount(graph, machine)
-    areas, area = AreaCount(count), 0
+    count, area = AreaCount(graph, machine), 0
     lanes, port, stream = Counter[str](), 0, 0
     workspace, bound = 0, False
     for node in graph.nodes:
@@ -45,25 +99,28 @@ def graph_resources(
         lanes.update(node_lanes)
         stream += node.role != "source" and not node_lanes
         port += count.ports(node)
-        area += areas.node(node)
-        entry_bits = count.entry_bits(node)
-        if entry_bits:
-            entries = held[node.name] if node.name in held else HeldEntries(count.most_entries(node), False)
-            workspace += count.buffers(node) * entries.most * bytes_of(1, entry_bits)
+        area += count.node(node)
+        if entry_bytes := count.entry_bytes(node):
+            entries = HeldEntries.of(count, node, held)
+            workspace += entry_bytes * entries.most
             bound |= not entries.exact
-    fifos, buffer = count.fifos(slots), count.buffer_bytes()
+    fifos, buffer, fifo_bytes, total = count.fifos(slots), count.buffer_bytes(), None, None
+    if fifos is not None:
+        ends = [(graph.by_name[edge.node], edge.input, depth) for edge, depth in fifos]
+        fifo_bytes = sum(depth * token_bytes(graph, node.inputs[k]) for node, k, depth in ends)
+        total = (
+            area + memory_area(workspace + buffer) + sum(fifo_area(count.fifo_form(node, k), depth) for node, k, depth in ends)
+        )
     return Resources(
         lanes["mul"],
         lanes["add"],
         lanes["special"],
         port,
         stream,
-        None
-        if fifos is None
-        else sum(depth * token_bytes(graph, graph.by_name[edge.node].inputs[edge.input]) for edge, depth in fifos),
+        fifo_bytes,
         workspace,
         buffer,
-        None if fifos is None else area + memory_area(workspace + buffer) + sum(areas.fifo(*fifo) for fifo in fifos),
+        total,
         fifo_grows=slots is None and machine.fifo_depth == "auto",
         workspace_bound=bound,
     )
@@ -74,3 +131,29 @@ def arithmetic_lanes(graph: n.Graph, machine: Machine) -> Mapping[str, Mapping[s
     count = ResourceCount(graph, machine)
     lanes = {node.name: count.lanes(node) for node in graph.nodes}
     return {name: of_node for name, of_node in lanes.items() if of_node}
+
+
+def holds_sram(areas: AreaCount, node: n.Primitive, held: Mapping[str, HeldEntries]) -> bool:
+    """Return whether a node holds entries back in SRAM. `held` has the most entries of nodes that were counted."""
+    return bool(areas.entry_bits(node)) and HeldEntries.of(areas, node, held).most > MOST_SMALL_WORDS
+
+
+def has_sram_fifo(areas: AreaCount, edge: n.Edge) -> bool:
+    """Return whether the FIFO of an edge is SRAM at the depth with which a run starts. A FIFO without a bound is not."""
+    depth = dict(areas.graph.depths).get(edge, areas.machine.first_depth)
+    return depth is not None and depth > MOST_SMALL_WORDS
+
+
+def sram_bits(areas: AreaCount, held: Mapping[str, HeldEntries], slots: Mapping[n.Edge, int] | None) -> int:
+    """Return the bits of all memories of a graph that are SRAM: workspaces, reuse buffers, preloaded tensors, FIFOs, and the
+    links of ports. `held` and `slots` are as in `graph_resources`."""
+    bits = 8 * areas.buffer_bytes()
+    for node in areas.graph.nodes:
+        if holds_sram(areas, node, held):
+            bits += 8 * areas.entry_bytes(node) * HeldEntries.of(areas, node, held).most
+        if (link := areas.link_slots(node)) > MOST_SMALL_WORDS:
+            bits += areas.timed_ports(node) * link * areas.link_form.width
+    for edge, depth in areas.fifos(slots) or ():
+        if depth > MOST_SMALL_WORDS:
+            bits += depth * areas.fifo_form(areas.graph.by_name[edge.node], edge.input).width
+    return bits

@@ -96,10 +96,11 @@ class ResourceCount:
         coordinates = len(node.port_names()) - 1
         return WORD_BITS * coordinates + token_bits(self.graph, node.inputs[-1])
 
-    def buffers(self, node: n.Node) -> int:
-        """Return the number of buffers for the entries that a node holds back: two that alternate, or one that is filled once."""
+    def entry_bytes(self, node: n.Primitive) -> int:
+        """Return the bytes for an entry that a node holds back, in all buffers of the node: two that alternate, or one that is
+        filled once."""
         is_alternating = isinstance(node, n.Workspace) and self.machine.rules != "comal"
-        return 2 if is_alternating else 1
+        return (2 if is_alternating else 1) * bytes_of(1, self.entry_bits(node))
 
     @cached_property
     def preloaded(self) -> Mapping[str, int]:

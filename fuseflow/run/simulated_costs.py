@@ -6,8 +6,7 @@ from __future__ import annotations
 from fuseflow.energy.counts import DramEvents, EnergyCounts, NodeEvents, energy_counts, with_preloads
 from fuseflow.machine.machine import Machine
 from fuseflow.memory.settings import IdealMemory
-from fuseflow.resources.amounts import Resources
-from fuseflow.resources.graph_resources import HeldEntries, graph_resources
+from fuseflow.resources.graph_resources import HeldEntries, Resources, graph_resources
 from fuseflow.samml.nodes import Edge, Graph
 from fuseflow.sim import Simulation
 

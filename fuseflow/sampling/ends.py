@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import hypot, sqrt
 
-from fuseflow.estimate.memory_bound import memory_latency, peak_bandwidth
+from fuseflow.estimate.memory_load import memory_latency, peak_bandwidth
 from fuseflow.machine.machine import Machine
 from fuseflow.memory.settings import Hbm2Memory, IdealMemory, clock_ratio
 from fuseflow.memory.timing import HBM2_2000

@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from math import ceil
 
-from fuseflow.estimate.memory_bound import memory_latency
+from fuseflow.estimate.memory_load import memory_latency
 from fuseflow.fusion import FusedRegion
 from fuseflow.machine.machine import Machine
 from fuseflow.memory.layout import array_elements, tensor_arrays

@@ -11,23 +11,27 @@ import memories
 import numpy as np
 import pytest
 import reuse_buffers
+from click.testing import CliRunner
 from matvec_graph import MATVEC
 from random_graphs import random_case
 
 import fuseflow as ff
+from fuseflow.cli.main import main
 from fuseflow.einsum.parse import parse as parse_einsums
 from fuseflow.energy import PARTS, EnergyCounts, load_event_energies
 from fuseflow.energy.counts import MemoryBits
 from fuseflow.errors import DeadlockError, EnergyError
 from fuseflow.memory.buffered_ports import buffered_ports
+from fuseflow.report.page.page import page
+from fuseflow.report.page.run_directory import read_run
 from fuseflow.resources.area import AreaCount
 from fuseflow.resources.gates import GATE_EQUIVALENT, MEMORY_BIT
-from fuseflow.resources.resource_count import ResourceCount
 from fuseflow.run.compiled import Compiled
 from fuseflow.run.simulated_costs import simulated_counts, simulated_resources
 from fuseflow.samml.coordinate_bounds import index_bits, stream_bounds
 from fuseflow.samml.nodes import Graph, Port
 from fuseflow.samml.text import parse
+from fuseflow.samml.tokens import D, Stop
 from fuseflow.sim import Engine, Machine, Simulation, load_machine, simulate
 from fuseflow.tensors import Tensor, pack
 
@@ -107,14 +111,9 @@ def recorded_operations(graph: Graph, simulation: Simulation) -> int:
             port = node.inputs[0] if node.inputs else Port("")
             shape = [graph.types()[p].tile for p in node.inputs if graph.types()[p].tile]
             elements = int(np.prod(np.max(np.array(shape), axis=0))) if shape else 1
-            free[node.name] += elements * sum(not _is_control(token) for token in simulation.streams[port].tokens)
+            values = [token for token in simulation.streams[port].tokens if not (token is D or isinstance(token, Stop))]
+            free[node.name] += elements * len(values)
     return simulation.flops + sum(free.values())
-
-
-def _is_control(token: Any) -> bool:
-    from fuseflow.samml.tokens import D, Stop
-
-    return token is D or isinstance(token, Stop)
 
 
 @pytest.mark.parametrize("seed", range(20))
@@ -199,7 +198,7 @@ def test_fifos_of_more_than_64_slots_are_sram() -> None:
     (small, small_area), (large, large_area) = matvec_with(64), matvec_with(65)
     machine = Machine(name="hand", fifo_depth=65)
     graph, simulation = matvec(machine)
-    areas = AreaCount(ResourceCount(graph, machine))
+    areas = AreaCount(graph, machine)
     edges = [(node, k) for node in graph.nodes for k in range(len(node.inputs))]
     bits = 65 * sum(areas.fifo_form(node, k).width for node, k in edges)
     assert small_area is not None and large_area is not None
@@ -230,8 +229,8 @@ def test_the_links_of_ports_are_sram() -> None:
     """A port has room for the elements of 32 lines of 64 bytes."""
     machine = load_machine("rda", {"fifo_depth": 64})
     graph, simulation = matvec(machine)
-    areas = AreaCount(ResourceCount(graph, machine))
-    ports = sum(areas.ports(node) for node in graph.nodes if areas.link_slots(node))
+    areas = AreaCount(graph, machine)
+    ports = sum(areas.timed_ports(node) for node in graph.nodes if areas.link_slots(node))
     bits = ports * 32 * 16 * areas.link_form.width
     assert ports > 0 and counted(graph, machine, simulation).leaking_bits == bits * simulation.cycles
 
@@ -312,10 +311,6 @@ def test_fused_layers_take_less_dram_energy_than_unfused() -> None:
 
 
 def test_energy_changes_no_run(tmp_path: Any) -> None:
-    from click.testing import CliRunner
-
-    from fuseflow.cli.main import main
-
     arguments = ["run", "docs/example/spmm.ein", "--tensors", "docs/example/tensors.yaml", "-o"]
     for folder, more in (("a", []), ("b", ["--energy"])):
         assert CliRunner().invoke(main, [*arguments, str(tmp_path / folder), *more]).exit_code == 0
@@ -332,22 +327,8 @@ def test_tensors_are_needed_for_nothing() -> None:
 
 
 def test_the_page_of_a_run_has_its_energy(tmp_path: Any) -> None:
-    from click.testing import CliRunner
-
-    from fuseflow.cli.main import main
-    from fuseflow.report.page.page import page
-    from fuseflow.report.page.run_directory import read_run
-
-    arguments = [
-        "run",
-        "docs/example/spmm.ein",
-        "--tensors",
-        "docs/example/tensors.yaml",
-        "--energy",
-        "-o",
-        str(tmp_path / "run"),
-    ]
-    assert CliRunner().invoke(main, arguments).exit_code == 0
+    inputs, out = ["docs/example/spmm.ein", "--tensors", "docs/example/tensors.yaml"], str(tmp_path / "run")
+    assert CliRunner().invoke(main, ["run", *inputs, "--energy", "-o", out]).exit_code == 0
     stored = read_run(tmp_path / "run")
     text = page(stored)
     assert stored.energy is not None and f"<td>{stored.energy['total'] / 1000:,.2f}</td>" in text

@@ -10,7 +10,7 @@ from fuseflow.costs import TensorStatistics
 from fuseflow.costs.stream_shapes import LookupRate
 from fuseflow.einsum.parse import parse
 from fuseflow.errors import FuseFlowError
-from fuseflow.estimate import Assumptions, CountMemo, MeasuredOverlap
+from fuseflow.estimate import Assumptions, CountMemo
 from fuseflow.estimate.assumptions import power_law
 from fuseflow.estimate.counted.patterns import tensor_pattern
 from fuseflow.estimate.overlap import measure_lookup_rate
@@ -45,7 +45,7 @@ def test_listed_degrees(tmp_path):
     path.write_text("0 4 " + "1 " * 98)
     assumptions = Assumptions.parse([f"B.degree=@{path}"])
     assert assumptions.statistics(PROGRAM.declared["B"]) == TensorStatistics((100, 50), (99.0, 102 / 99))
-    rate = assumptions.overlap(MeasuredOverlap({}, CountMemo())).lookup_rate(("B", 1), ("B", 1))
+    rate = assumptions.overlap({}, CountMemo()).lookup_rate(("B", 1), ("B", 1))
     assert rate == LookupRate(1.0, (16 + 98) / 102)
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from fuseflow.costs.statistics import measure_statistics
-from fuseflow.estimate.configuration import stored_bytes
+from fuseflow.estimate.graph_counts import array_bytes
 from fuseflow.samml.nodes import Graph, TensorDecl
 from fuseflow.sim.configuration import configuration_bytes
 from fuseflow.tensors import Format, pack
@@ -33,4 +33,4 @@ def test_bytes_by_format(text: str, density: float) -> None:
     tensor = pack(array.astype(np.float32), format)
     decl = TensorDecl("A", array.shape, format, resident=True)
     expected = configuration_bytes(Graph("g", (decl,), (), ()), {"A": tensor})
-    assert stored_bytes(decl, measure_statistics(tensor)) == expected == tensor.nbytes
+    assert sum(array_bytes(decl, measure_statistics(tensor)).values()) == expected == tensor.nbytes

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 import nm_levels
@@ -9,6 +10,7 @@ import pytest
 from bitmaps import in_graph
 from counted_graphs import IDEAL, SPMM, counted, differences, stored
 from hypothesis import HealthCheck, given, settings
+from random_graphs import Case as Drawn
 from random_graphs import random_case
 from random_programs import Case, cases
 
@@ -24,33 +26,33 @@ from fuseflow.sim import load_machine, simulate
 from fuseflow.tensors import Format, pack
 
 
-@pytest.mark.parametrize("seeds", [range(k, k + 40) for k in range(0, 120, 40)], ids=str)
-def test_random_graphs(seeds: range):
+@pytest.mark.parametrize(
+    ("levels", "first"),
+    [
+        (None, 0),
+        (None, 40),
+        (None, 80),
+        (in_graph, 2000),
+        (in_graph, 2040),
+        (nm_levels.in_graph, 3000),
+        (nm_levels.in_graph, 3040),
+    ],
+)
+def test_random_graphs(levels: Callable[[Drawn, int], Drawn] | None, first: int):
+    """Bits, ranks and coordinates that a locate does not find are counted, too. Pads are counted as entries, offsets in bytes, and
+    what lies outside the size not at all."""
     exact = 0
-    for seed in seeds:
-        case = random_case(seed)
+    for seed in range(first, first + 40):
+        case = random_case(seed) if levels is None else levels(random_case(seed), seed)
         graph, machine = replace(case.graph, depths=()), case.machine.model_copy(update={"fifo_depth": None})
         work = counted(graph, case.tensors, machine)
-        decided = any(isinstance(node, Drop) and node.value is not None for node in graph.nodes)
-        assert work.exact != decided, f"seed {seed}"
+        if levels is None:
+            decided = any(isinstance(node, Drop) and node.value is not None for node in graph.nodes)
+            assert work.exact != decided, f"seed {seed}"
         if work.exact:
             exact += 1
             assert not differences(work, simulate(graph, case.tensors, machine)), f"seed {seed}"
-    assert exact > 0.7 * len(seeds)
-
-
-@pytest.mark.parametrize("seeds", [range(k, k + 40) for k in range(2000, 2080, 40)], ids=str)
-def test_random_graphs_with_bitmaps(seeds: range):
-    """Bits, ranks and coordinates that a locate does not find are counted, too."""
-    exact = 0
-    for seed in seeds:
-        case = in_graph(random_case(seed), seed)
-        graph, machine = replace(case.graph, depths=()), case.machine.model_copy(update={"fifo_depth": None})
-        work = counted(graph, case.tensors, machine)
-        if work.exact:
-            exact += 1
-            assert not differences(work, simulate(graph, case.tensors, machine)), f"seed {seed}"
-    assert exact > 0.7 * len(seeds)
+    assert exact > 0.7 * 40
 
 
 @pytest.mark.parametrize("seeds", [range(k, k + 40) for k in range(3000, 3080, 40)], ids=str)
@@ -69,20 +71,6 @@ def test_random_graphs_with_selections(seeds: range):
                 counts += isinstance(node, Select)
                 assert (number.firings, number.occupied) == (simulated.firings, simulated.occupied), f"seed {seed}, {node}"
     assert counts > len(seeds) // 2
-
-
-@pytest.mark.parametrize("seeds", [range(k, k + 40) for k in range(3000, 3080, 40)], ids=str)
-def test_random_graphs_with_nm_levels(seeds: range):
-    """Pads are counted as entries, offsets in bytes, and what lies outside the size not at all."""
-    exact = 0
-    for seed in seeds:
-        case = nm_levels.in_graph(random_case(seed), seed)
-        graph, machine = replace(case.graph, depths=()), case.machine.model_copy(update={"fifo_depth": None})
-        work = counted(graph, case.tensors, machine)
-        if work.exact:
-            exact += 1
-            assert not differences(work, simulate(graph, case.tensors, machine)), f"seed {seed}"
-    assert exact > 0.7 * len(seeds)
 
 
 @pytest.mark.parametrize("machine", ["ideal", "comal"])

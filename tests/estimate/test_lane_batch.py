@@ -5,12 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from fuseflow.estimate.batches import as_number
 from fuseflow.estimate.counted.memo import Uncountable
-from fuseflow.estimate.flows import Flow
+from fuseflow.estimate.flows import Flow, as_number
 from fuseflow.estimate.lane_batch import LaneBatch
 
-BATCH = LaneBatch.of(("i", "h"), [{"i": 2, "h": 2}, {"i": 3, "h": 2}, {"i": 2, "h": 3}])
+BATCH = LaneBatch(("i", "h"), ((2, 2), (3, 2), (2, 3)))
 
 
 def test_candidates_share_the_lanes_that_they_have_alike():
@@ -37,16 +36,15 @@ def test_the_most_and_the_sum_of_each_candidate():
 def test_numbers_are_on_the_axis_that_has_as_many_lanes():
     """A node in no lanes has a stream that is dealt to those of `i`: a search once ended there with a traceback."""
     numbers = as_number(np.array([10, 11, 20, 21, 22]))
-    assert np.asarray(BATCH.total_of(numbers, [(), ("i",)])).tolist() == [21, 63, 21]
-    assert np.asarray(BATCH.most_of(numbers, [(), ("i",)])).tolist() == [11, 22, 11]
-    assert BATCH.most_of(7, [("i",), ("h",)]) == 7
-    with pytest.raises(Uncountable):  # there are five lanes of each index
-        BATCH.total_of(numbers, [("i",), ("h",)])
-    with pytest.raises(Uncountable):
-        BATCH.most_of(numbers, [(), ("i", "h")])
+    assert np.asarray(BATCH.total(numbers, BATCH.axis_of(numbers, [(), ("i",)]))).tolist() == [21, 63, 21]
+    assert np.asarray(BATCH.most(numbers, BATCH.axis_of(numbers, [(), ("i",)]))).tolist() == [11, 22, 11]
+    assert BATCH.most(7, BATCH.axis_of(7, [("i",), ("h",)])) == 7
+    for axes in ([("i",), ("h",)], [(), ("i", "h")]):  # there are five lanes of each index
+        with pytest.raises(Uncountable):
+            BATCH.axis_of(numbers, axes)
 
 
 def test_further_indices_of_one_lane_change_no_lane():
-    batch = LaneBatch.of(("i", "h"), [{"i": 2}, {"i": 3}])
+    batch = LaneBatch(("i", "h"), ((2, 1), (3, 1)))
     numbers = as_number(np.array([10, 11, 20, 21, 22]))
-    assert np.asarray(batch.total_of(numbers, [("i", "h"), ("i",)])).tolist() == [21, 63]
+    assert np.asarray(batch.total(numbers, batch.axis_of(numbers, [("i", "h"), ("i",)]))).tolist() == [21, 63]

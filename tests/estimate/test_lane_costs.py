@@ -33,7 +33,7 @@ def costs(seed: int, fused: str = "full", machine: str = "rda", writers: str = "
     estimator = Estimator()
     region = compiled.regions[0]
     knowledge = estimator.knowledge(compiled.program, compiled.source.tensors)
-    return LaneCosts.of(estimator, region.serial, region.table.loops, region.fused.order, compiled.machine, knowledge, writers)
+    return LaneCosts(estimator, region.serial, region.table.loops, region.fused.order, compiled.machine, knowledge, writers)
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -135,7 +135,7 @@ def regions_of_models() -> Iterator[LaneCosts]:
             for region, known in zip(compiled.regions, estimator_regions(compiled.regions), strict=True):
                 estimator.add_views(known.views_before, knowledge)
                 order = region.fused.order
-                yield LaneCosts.of(estimator, region.serial, region.table.loops, order, compiled.machine, knowledge)
+                yield LaneCosts(estimator, region.serial, region.table.loops, order, compiled.machine, knowledge)
                 estimator.region(known, compiled.machine, knowledge)
 
 

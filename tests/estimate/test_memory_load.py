@@ -4,18 +4,13 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 
 from fuseflow.estimate.buffer_reuse import OwnLoop
-from fuseflow.estimate.memory_load import (
-    GROUP_CYCLES,
-    IN_ORDER_SHARE,
-    ArrayLoad,
-    MemoryLoad,
-    shared_line_cycles,
-    transfer_cycles,
-)
+from fuseflow.estimate.memory_load import GROUP_CYCLES, IN_ORDER_SHARE, ArrayLoad, MemoryLoad, shared_line_cycles, transfer_cycles
+from fuseflow.estimate.port_lines import PortLines
 from fuseflow.estimate.port_waits import BANKS, answer_cycles, strided_line_cycles
 from fuseflow.memory.memory import Memory
 from fuseflow.memory.models import Hbm2
@@ -25,41 +20,54 @@ RDA = load_machine("rda")
 PORTS, OUTSTANDING = 16, 32
 
 
-def cycles_of(address: Callable[[int, int], int], lines: int, ports: int = PORTS) -> int:
-    """Return the cycles in which ports read so many lines each, with at most 32 without an answer. `address` says which, by port and
-    number."""
-    memory = Memory(Hbm2(channels=8), ports=ports)
+def run_ports(address: Callable[[int, int], int], lines: int, ports: int, every: int = 0) -> tuple[int, int]:
+    """Return the cycles in which ports read so many lines each, with at most 32 without an answer, and how many lines another port
+    wrote: one for `every` lines that the first port read. `address` says which are read, by port and number."""
+    memory = Memory(Hbm2(channels=8), ports=ports + 1)
     requests: list[list[int]] = [[] for _ in range(ports)]
-    cycle = 0
+    cycle = written = 0
     while any(len(r) < lines for r in requests):
         for port, own in enumerate(requests):
             open_ = len(own) < OUTSTANDING or 0 <= memory.answer_cycle(port, own[len(own) - OUTSTANDING]) <= cycle
             if len(own) < lines and open_:
                 own.append(memory.issue(port, address=address(port, len(own)) * 64, size=64, write=False, cycle=cycle))
+                if every and len(own) % every == 0:
+                    memory.issue(ports, address=(1 << 30) + written * 64, size=64, write=True, cycle=cycle)
+                    written += 1
         cycle += 1
         memory.advance(cycle)
     memory.drain()
-    return max(memory.answer_cycle(port, own[-1]) for port, own in enumerate(requests))
+    return max(memory.answer_cycle(port, own[-1]) for port, own in enumerate(requests)), written
+
+
+def cycles_of(address: Callable[[int, int], int], lines: int, ports: int = PORTS) -> int:
+    return run_ports(address, lines, ports)[0]
+
+
+def load_of(ports: int, each: int, array_lines: int, alike: float = 1.0, **settings: Any) -> MemoryLoad:
+    """Return the load of ports that read so many lines each of an array of `array_lines` lines."""
+    port = PortLines("", "", 0, "", each, 0, **settings)
+    return MemoryLoad((ArrayLoad(0, port, ports, ports * each, each, 0, 0, alike, array_lines),), 0, 0, 0)
 
 
 def test_lines_in_order_come_at_the_share_of_the_peak_that_is_stated():
     took = cycles_of(lambda port, n: n * PORTS + port, 1500)
     load = MemoryLoad((), 0, 0, 0)
-    assert transfer_cycles(load, PORTS * 1500, RDA, 256) == pytest.approx(took, rel=0.08)
+    assert transfer_cycles(load, PORTS * 1500, RDA) == pytest.approx(took, rel=0.08)
     assert PORTS * 1500 * 64 / took / 256 == pytest.approx(IN_ORDER_SHARE, rel=0.08)
 
 
 def test_lines_anywhere_in_the_memory_take_the_cycles_of_a_row_more():
     rng = random.Random(0)
     took = cycles_of(lambda port, n: rng.randrange(1 << 26), 1000)
-    assert transfer_cycles(MemoryLoad((), PORTS * 1000, 0, 0), PORTS * 1000, RDA, 256) == pytest.approx(took, rel=0.35)
+    assert transfer_cycles(MemoryLoad((), PORTS * 1000, 0, 0), PORTS * 1000, RDA) == pytest.approx(took, rel=0.35)
 
 
 @pytest.mark.parametrize("lines", [1, 4, 8])
 def test_an_array_of_few_lines_gives_eight_bytes_a_cycle_for_each(lines: int):
     rng = random.Random(0)
     took = cycles_of(lambda port, n: rng.randrange(lines), 60)
-    load = MemoryLoad((ArrayLoad(0, PORTS, PORTS * 60, 60, 1.0, lines, False),), 0, 0, 0)
+    load = load_of(PORTS, 60, lines)
     assert GROUP_CYCLES == 8 and PORTS * 60 * 64 / took <= 8 * lines
     assert shared_line_cycles(load, RDA) == pytest.approx(took, rel=0.3)
 
@@ -67,22 +75,14 @@ def test_an_array_of_few_lines_gives_eight_bytes_a_cycle_for_each(lines: int):
 def test_many_ports_crowd_the_queues():
     """Sixteen groups of sixteen ports read the same lines, one group apart from the other. The rate is fitted, not derived."""
     took = cycles_of(lambda port, n: port // 16 * 1003 + n, 60, ports=256)
-    load = MemoryLoad((ArrayLoad(0, 256, 256 * 60, 60, 16.0, 16_000, False),), 0, 0, 0)
-    assert took > 1.5 * transfer_cycles(load, 256 * 60, RDA, 256)
+    load = load_of(256, 60, 16_000, alike=16.0)
+    assert took > 1.5 * transfer_cycles(load, 256 * 60, RDA)
     assert shared_line_cycles(load, RDA) == pytest.approx(took, rel=0.3)
 
 
 def test_a_port_alone_waits_for_its_answers():
-    memory = Memory(Hbm2(channels=8), ports=1)
-    own: list[int] = []
-    cycle = 0
-    while len(own) < 1000:
-        if len(own) < OUTSTANDING or 0 <= memory.answer_cycle(0, own[len(own) - OUTSTANDING]) <= cycle:
-            own.append(memory.issue(0, address=len(own) * 64, size=64, write=False, cycle=cycle))
-        cycle += 1
-        memory.advance(cycle)
-    load = MemoryLoad((ArrayLoad(0, 1, 1000, 1000, 1.0, 1000, False),), 0, 0, 0)
-    assert answer_cycles(load, 0, RDA) == pytest.approx(cycle, rel=0.15)
+    took = cycles_of(lambda port, n: n, 1000, ports=1)
+    assert answer_cycles(load_of(1, 1000, 1000), 0, RDA) == pytest.approx(took, rel=0.15)
 
 
 @pytest.mark.parametrize(
@@ -116,26 +116,15 @@ def test_lines_that_are_asked_for_again_wait_for_the_bank_group_that_has_most_to
     begin = [rng.randrange(times) * again for _ in range(ports)]
     took = cycles_of(lambda port, n: lines[port][begin[port] + n], number, ports)
     at_once = again * (1 + (OUTSTANDING / again - 1) / times)
-    load = MemoryLoad((ArrayLoad(0, ports, ports * number, number, 1.0, 512, False, at_once=at_once),), 0, 0, 0)
+    load = load_of(ports, number, 512, at_once=at_once)
     assert answer_cycles(load, 0, RDA) == pytest.approx(took, rel=0.2)
 
 
 def test_a_write_closes_the_row_of_what_a_port_reads():
     """One line is written for two hundred that are read, in another row of the same bank."""
-    rng, lines, every = random.Random(1), 2000, 200
-    memory = Memory(Hbm2(channels=8), ports=2)
-    own: list[int] = []
-    cycle = written = 0
-    while len(own) < lines:
-        if len(own) < OUTSTANDING or 0 <= memory.answer_cycle(0, own[len(own) - OUTSTANDING]) <= cycle:
-            own.append(memory.issue(0, address=rng.randrange(128) * 64, size=64, write=False, cycle=cycle))
-            if len(own) % every == 0:
-                memory.issue(1, address=(1 << 30) + written * 64, size=64, write=True, cycle=cycle)
-                written += 1
-        cycle += 1
-        memory.advance(cycle)
-    read = ArrayLoad(0, 1, lines, lines, 1.0, 128, False)
-    load = MemoryLoad((read,), 0, written, written)
+    rng, lines = random.Random(1), 2000
+    took, written = run_ports(lambda port, n: rng.randrange(128), lines, 1, every=200)
+    load = load_of(1, lines, 128)
     waits = answer_cycles(load, BANKS * written, RDA)
-    assert waits == pytest.approx(cycle, rel=0.15)
+    assert waits == pytest.approx(took, rel=0.15)
     assert waits > answer_cycles(load, 0, RDA)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 from unittest.mock import patch
@@ -10,8 +12,8 @@ import numpy as np
 from counted_graphs import IDEAL, SPMM, counted, differences, stored
 from random_graphs import random_case
 
-from fuseflow.estimate import CountMemo, pieces
-from fuseflow.estimate.counted import scan_fibers
+from fuseflow.estimate import CountMemo, stream_walk
+from fuseflow.estimate.counted import patterns
 from fuseflow.estimate.counted.nests import FiberLevel
 from fuseflow.estimate.counted.patterns import tensor_pattern
 from fuseflow.samml.text import parse
@@ -29,6 +31,21 @@ def sparse_tensors() -> dict[str, Tensor]:
     arrays = {name: np.where(rng.random(shape) < 0.1, 1.0 + rng.random(shape), 0.0) for name, shape in shapes.items()}
     tensors = {name: pack(array, Format.parse("csr", 2)) for name, array in arrays.items()}
     return {name: replace(tensor, values=tensor.values.astype("f4")) for name, tensor in tensors.items()}
+
+
+@contextmanager
+def counts_in_pieces() -> Iterator[list[object]]:
+    """Give a list of what was counted in pieces inside of the `with`."""
+    in_pieces, count = list[object](), stream_walk.count_pieces
+
+    def counting(*given: Any) -> object:
+        streams = count(*given)
+        if streams is not None:
+            in_pieces.append(streams)
+        return streams
+
+    with patch("fuseflow.estimate.graph_counts.count_pieces", counting):
+        yield in_pieces
 
 
 def test_a_product_in_pieces_is_that_of_the_run():
@@ -69,15 +86,8 @@ write_val = write(outer) Y.vals
 def test_a_level_that_is_kept_is_read_by_the_first_piece():
     tensors = sparse_tensors()
     tensors["X"] = repack(tensors["X"], KEPT.declared["X"].format)
-    run, in_pieces, count = simulate(KEPT, tensors, IDEAL), 0, pieces.count_pieces
-
-    def counting(*given: Any) -> object:
-        nonlocal in_pieces
-        streams = count(*given)
-        in_pieces += streams is not None
-        return streams
-
-    with patch("fuseflow.estimate.graph_counts.count_pieces", counting):
+    run = simulate(KEPT, tensors, IDEAL)
+    with counts_in_pieces() as in_pieces:
         for budget in range(20, 900, 20):
             work = counted(KEPT, tensors, memo=CountMemo(budget, pieces=64))
             assert not work.exact or not differences(work, run), f"budget {budget}"
@@ -89,15 +99,7 @@ COUNTED_IN_PIECES = (334, 642, 734, 1031)
 
 
 def test_random_graphs_in_pieces():
-    in_pieces, count = 0, pieces.count_pieces
-
-    def counting(*given: Any) -> object:
-        nonlocal in_pieces
-        streams = count(*given)
-        in_pieces += streams is not None
-        return streams
-
-    with patch("fuseflow.estimate.graph_counts.count_pieces", counting):
+    with counts_in_pieces() as in_pieces:
         for seed in (*range(150), *COUNTED_IN_PIECES):
             case = random_case(seed)
             graph, machine = replace(case.graph, depths=()), case.machine.model_copy(update={"fifo_depth": None})
@@ -105,7 +107,7 @@ def test_random_graphs_in_pieces():
                 work = counted(graph, case.tensors, machine, CountMemo(budget, pieces=64))
                 if work.exact:
                     assert not differences(work, simulate(graph, case.tensors, machine)), f"seed {seed}, budget {budget}"
-    assert in_pieces >= len(COUNTED_IN_PIECES)
+    assert len(in_pieces) >= len(COUNTED_IN_PIECES)
 
 
 def test_a_piece_that_has_a_coordinate_too_few_is_noticed():
@@ -115,6 +117,6 @@ def test_a_piece_that_has_a_coordinate_too_few_is_noticed():
     def inside(level: FiberLevel, piece: tuple[int, int]) -> object:
         return (level.crd > piece[0]) & (level.crd < piece[1])
 
-    with patch.object(scan_fibers, "_inside", inside):
+    with patch.object(patterns, "_inside", inside):
         work = counted(GRAPH, tensors, memo=CountMemo(400, pieces=64))
     assert work.exact and differences(work, run)

@@ -71,8 +71,6 @@ def test_statistics_alone():
 
 def program(**tensors: object) -> ff.Compiled:
     text = "tensor A[30, 20] csr\ntensor X[20, 8] dense\nY[i, j] = sum(k) A[i, k] * X[k, j]\noutput Y"
-    from fuseflow.einsum.parse import parse
-
     return ff.compile(parse(text), tensors=tensors)
 
 

@@ -12,7 +12,6 @@ from fuseflow.ops import OPERATORS, REDUCERS
 from fuseflow.resources import graph_resources
 from fuseflow.resources.area import AreaCount, FifoForm, fifo_area, unit_area
 from fuseflow.resources.gates import GATE_EQUIVALENT, MEMORY_BIT
-from fuseflow.resources.resource_count import ResourceCount
 from fuseflow.resources.unit_areas import OPERATOR, PORT
 from fuseflow.samml import nodes as n
 from fuseflow.samml.primitives import NODE_TYPES
@@ -53,10 +52,10 @@ DEEP = {(64, 34, 1): 349, (64, 13, 4): 594, (64, 34, 16): 3347, (512, 26, 1): 50
 
 def test_fifos_are_near_those_of_the_gates() -> None:
     for (depth, width, latency), area in FIFOS.items():
-        assert fifo_area(width, latency, depth) == pytest.approx(area, rel=0.06)
+        assert fifo_area(FifoForm(width, latency), depth) == pytest.approx(area, rel=0.06)
     for (depth, width, latency), area in DEEP.items():
         words = depth * width * MEMORY_BIT / GATE_EQUIVALENT
-        assert fifo_area(width, latency, depth) == pytest.approx(area + words, rel=0.06)
+        assert fifo_area(FifoForm(width, latency), depth) == pytest.approx(area + words, rel=0.06)
 
 
 def test_fifos_of_tiles_are_those_of_their_module() -> None:
@@ -64,24 +63,26 @@ def test_fifos_of_tiles_are_those_of_their_module() -> None:
     tile = "tensor A[3] dense f32 tile 2x2\ntensor y[3] dense f32 tile 2x2\noutput y\nroot = root()\ni = scan(root) A.0\n"
     graph = parse(tile + "v = load(i.ref) A\nw = write(i.crd) y.0\nt = write(v) y.vals\n")
     machine = Machine(name="hand", fifo_depth=64, latency={"default": 1, "memory": 5})
-    form = AreaCount(ResourceCount(graph, machine)).fifo_form(graph.by_name["t"], 0)
+    form = AreaCount(graph, machine).fifo_form(graph.by_name["t"], 0)
     assert form == FifoForm(4 * 32 + 2, 1, shallow_slots("ff_tile_channel"))
-    assert form.area(8) < fifo_area(4 * 32 + 2, 5, 8) / 2
+    assert fifo_area(form, 8) < fifo_area(FifoForm(4 * 32 + 2, 5), 8) / 2
 
 
 def test_the_area_of_a_graph_is_the_sum_of_its_parts() -> None:
     graph, machine = parse(MATVEC), Machine(name="hand", fifo_depth=64)
-    areas = AreaCount(ResourceCount(graph, machine))
+    areas = AreaCount(graph, machine)
     control = sum(node.area.at_once for node in graph.nodes)
-    fifos = 10 * fifo_area(8 + 2, 1, 64) + 4 * (fifo_area(34, 1, 64) - fifo_area(10, 1, 64))  # four carry values
-    fifos += fifo_area(2, 1, 64) - fifo_area(10, 1, 64)  # what the root gives is the kind of a token alone
+    fifos = 10 * fifo_area(FifoForm(8 + 2, 1), 64) + 4 * (
+        fifo_area(FifoForm(34, 1), 64) - fifo_area(FifoForm(10, 1), 64)
+    )  # four carry values
+    fifos += fifo_area(FifoForm(2, 1), 64) - fifo_area(FifoForm(10, 1), 64)  # what the root gives is the kind of a token alone
     assert areas.index_bits == 8
     assert graph_resources(graph, machine, {}).area == control + OPERATOR["mul"] + OPERATOR["fold_sum"] + fifos
 
 
 def test_a_memory_that_takes_time_adds_ports_and_rules() -> None:
     graph = parse(MATVEC)
-    at_once, in_time = (AreaCount(ResourceCount(graph, load_machine(name))) for name in ("ideal", "rda"))
+    at_once, in_time = (AreaCount(graph, load_machine(name)) for name in ("ideal", "rda"))
     load, locate = graph.by_name["A_v"], graph.by_name["x_k"]
     assert at_once.node(load) == n.Load.area.at_once
     assert in_time.node(load) > n.Load.area.at_memory + PORT
@@ -90,7 +91,7 @@ def test_a_memory_that_takes_time_adds_ports_and_rules() -> None:
 
 def test_two_lanes_have_two_units_and_rules_for_each_lane() -> None:
     graph = parse(LANES)
-    areas = AreaCount(ResourceCount(graph, Machine(name="hand", fifo_depth=4)))
+    areas = AreaCount(graph, Machine(name="hand", fifo_depth=4))
     assert areas.control(graph.by_name["fork_x"]) == 2 * n.Fork.area.at_once
     assert areas.control(graph.by_name["out"]) == 2 * n.Merge.area.at_once
 

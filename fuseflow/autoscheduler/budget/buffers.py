@@ -24,7 +24,7 @@ from fuseflow.autoscheduler.budget.settings import SETTINGS
 from fuseflow.autoscheduler.budget.variants import VariantFactory
 from fuseflow.compiler import compile_source
 from fuseflow.estimate.estimator_regions import estimator_regions
-from fuseflow.estimate.memory_bound import request_bytes
+from fuseflow.estimate.memory_load import request_bytes
 from fuseflow.estimate.program import Estimator
 from fuseflow.estimate.program_estimate import ProgramEstimate
 from fuseflow.lower.buffers import buffer_names, with_buffers

@@ -14,8 +14,8 @@ from fuseflow.autoscheduler.budget.deals import Deal
 from fuseflow.autoscheduler.budget.decision import Lanes, RegionDecision
 from fuseflow.autoscheduler.budget.settings import SETTINGS
 from fuseflow.errors import ScheduleError
-from fuseflow.estimate.bound import Bound
 from fuseflow.estimate.estimator_regions import estimator_regions
+from fuseflow.estimate.graph_cycles import Bound
 from fuseflow.estimate.lane_costs import LaneCosts
 from fuseflow.estimate.program import Estimator, TensorKnowledge
 from fuseflow.lower.buffers import with_buffers
@@ -102,9 +102,7 @@ class LoweredCosts:
             region, partitioned = ordered.pieces[-1], ordered.before.lowering.partitioned
             graph = with_buffers(region.serial, partitioned, region.fused)
             table, writers, knowledge = region.table, partitioned.schedule.writers, self._knowledge(ordered)
-            costs = LaneCosts.of(
-                self.estimator, graph, table.loops, ordered.order, self.machine, knowledge, writers, table.stages
-            )
+            costs = LaneCosts(self.estimator, graph, table.loops, ordered.order, self.machine, knowledge, writers, table.stages)
             self._latest = ordered, costs
         return self._latest[1]
 

@@ -17,7 +17,7 @@ from fuseflow.cut.costs import ProgramRanges
 from fuseflow.cut.units import UnitRange
 from fuseflow.errors import FuseFlowError
 from fuseflow.estimate.estimator_regions import estimator_regions
-from fuseflow.estimate.held_entries import held_entries
+from fuseflow.estimate.graph_counts import held_entries
 from fuseflow.estimate.program import Estimator, SharedEstimates, TensorKnowledge
 from fuseflow.estimate.program_estimate import RegionEstimate
 from fuseflow.fusion.linear_extensions import LoopOrder

@@ -27,8 +27,8 @@ from fuseflow.autoscheduler.budget.decision import Lanes
 from fuseflow.autoscheduler.budget.settings import SETTINGS
 from fuseflow.cp_sat import Option, SelectionProblem, select
 from fuseflow.errors import ScheduleError
-from fuseflow.estimate.dealt_resources import DealtResources
-from fuseflow.estimate.held_entries import held_entries
+from fuseflow.estimate.dealt_graph import DealtResources
+from fuseflow.estimate.graph_counts import held_entries
 from fuseflow.estimate.lane_costs import LaneCosts
 from fuseflow.lower.lanes import without_lanes
 from fuseflow.resources import COMPONENTS, HeldEntries, Resources, graph_resources

@@ -38,7 +38,7 @@ def union_fibers(memo: CountMemo, nests: Sequence[FiberNest], group: Ints, membe
     group, member = np.divmod(keys, max(1, level.fibers))
     kept = level.lengths[member] > 0 if level.fibers else np.zeros(0, dtype=bool)
     group, member = group[kept], member[kept]
-    if (np.diff(group) > 0).all() and _without_gaps(nests):
+    if (np.diff(group) > 0).all() and all(_leads_on(n.links, n.level) for n in nests[1:]):
         fiber = np.full(groups, EMPTY)
         fiber[group] = member
         return FiberUnion(tuple(n.level for n in nests), tuple(n.links for n in nests[1:]), fiber)
@@ -46,11 +46,6 @@ def union_fibers(memo: CountMemo, nests: Sequence[FiberNest], group: Ints, membe
     distinct_groups, _, which = deduplicate_fibers(FiberLevel(group_positions(group, groups), member, max(1, level.fibers)))
     distinct = (_innermost if len(nests) == 1 else _outer)(memo, nests, distinct_groups)
     return FiberUnion(distinct.levels, distinct.links, distinct.fiber[which])
-
-
-def _without_gaps(nests: Sequence[FiberNest]) -> bool:
-    """Return whether there is a fiber that is not empty below every element of every nest but the last."""
-    return all(_leads_on(n.links, n.level) for n in nests[1:])
 
 
 def _leads_on(links: ElementNumbers, level: FiberLevel) -> bool:
@@ -108,8 +103,7 @@ def _outer(memo: CountMemo, nests: Sequence[FiberNest], groups: FiberLevel) -> F
 
 
 def _copied_in_groups(level: FiberLevel, groups: FiberLevel) -> FiberCopies | None:
-    """Return for each group the one fiber that all its members are copies of. None if members of a group copy different
-    fibers."""
+    """Return for each group the one fiber that all its members are copies of, None if some group has no such fiber."""
     copies = level.coordinates
     if not isinstance(copies, FiberCopies):
         copies = FiberCopies(level, np.arange(level.fibers))
@@ -122,8 +116,7 @@ def _copied_in_groups(level: FiberLevel, groups: FiberLevel) -> FiberCopies | No
 def _outer_of_copies(
     memo: CountMemo, nests: Sequence[FiberNest], links: PerFiber, groups: FiberLevel, copied: FiberCopies
 ) -> FiberUnion:
-    """Merge members that copy one fiber in each group, and have one fiber below all their coordinates. So a group has one union
-    below."""
+    """Merge members that copy one fiber in each group, and have one fiber below all their coordinates."""
     inner = union_fibers(memo, nests, groups.owner, links.numbers[groups.crd], groups.fibers)
     (sources, below), which = distinct_tuples([np.where(inner.fiber >= 0, copied.sources, EMPTY), inner.fiber])
     merged = copied.level.copies(sources)

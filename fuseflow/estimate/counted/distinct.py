@@ -44,7 +44,8 @@ def deduplicate_fibers(level: FiberLevel, below: Ints | None = None) -> tuple[Fi
     mixed = _mix(level.crd.astype(np.uint64) * np.uint64(2) + np.uint64(1))
     if below is not None:
         mixed = _mix(mixed + below.astype(np.uint64))
-    fingerprints = _range_sums(mixed, level.pos) + _mix(level.lengths.astype(np.uint64))
+    sums = np.concatenate((np.zeros(1, dtype=np.uint64), np.cumsum(mixed, dtype=np.uint64)))  # modulo 2^64
+    fingerprints = sums[level.pos[1:]] - sums[level.pos[:-1]] + _mix(level.lengths.astype(np.uint64))
     _, first, which = np.unique(fingerprints, return_index=True, return_inverse=True)
     if len(first) == level.fibers:
         return level, below, np.arange(level.fibers)
@@ -82,13 +83,6 @@ def _all_equal(level: FiberLevel, below: Ints | None, like: Ints) -> bool:
         return False
     other = np.arange(level.elements) + (level.pos[:-1][like] - level.pos[:-1])[level.owner]
     return bool((level.crd == level.crd[other]).all() and (below is None or (below == below[other]).all()))
-
-
-def _range_sums(values: npt.NDArray[np.uint64], pos: Ints) -> npt.NDArray[np.uint64]:
-    """Return the sum of the values from each position to the next, modulo 2^64."""
-    total = np.concatenate((np.zeros(1, dtype=np.uint64), np.cumsum(values, dtype=np.uint64)))
-    sums: npt.NDArray[np.uint64] = total[pos[1:]] - total[pos[:-1]]
-    return sums
 
 
 def _mix(x: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:

@@ -87,21 +87,17 @@ def merge_nests(
     heads = np.cumsum([0, *(top.level.fibers + 1 for top in tops)])
     at = starts[lane] + firsts[heads[lane] + np.stack(fibers)[lane, rows[row]]] + nth
     level = FiberLevel(positions(counts.lengths[rows]), np.concatenate([top.level.crd for top in tops])[at], tops[0].level.size)
-    deeper, label = _stacked_levels([chain[depth:] for chain in chains], _stacked_labels(nests, labels))
+    label: Ints | None = None
+    if any(own is not None for own in labels):  # of all lanes, one lane behind the other
+        sizes = [nest.level.elements for nest in nests]
+        label = np.concatenate(
+            [np.zeros(size, dtype=np.int64) if own is None else own for size, own in zip(sizes, labels, strict=True)]
+        )
+    deeper, label = _stacked_levels([chain[depth:] for chain in chains], label)
     merged = FiberNest(outer, links, level)
     for n, (lower_level, link) in enumerate(deeper):
         merged = FiberNest(merged, link[at] if n == 0 else link, lower_level)
     return merged, normalize_labels(label[at] if label is not None and not deeper else label)
-
-
-def _stacked_labels(nests: Sequence[FiberNest], labels: Sequence[Ints | None]) -> Ints | None:
-    """Return the labels of all lanes, one lane behind the other; None if no lane has labels."""
-    if all(label is None for label in labels):
-        return None
-    labels_by_lane = (
-        np.zeros(n.level.elements, dtype=np.int64) if label is None else label for n, label in zip(nests, labels, strict=True)
-    )
-    return np.concatenate(list(labels_by_lane))
 
 
 def _stacked_levels(

@@ -106,7 +106,8 @@ def _refine(memo: CountMemo, nests: Sequence[FiberNest]) -> tuple[FiberNest, tup
             None if k == finest else FiberMap(nest.level, nests[k].level, fibers) for k, fibers in enumerate(counterparts)
         )
     rows, which = distinct_tuples(links.columns)
-    if above is not None and not _have_equal_lengths(nests, rows):
+    lengths = [take(nest.level.lengths, row, 0) for nest, row in zip(nests, rows, strict=True)]
+    if above is not None and not all(np.array_equal(lengths[0], own) for own in lengths[1:]):
         # Nests differ below elements that never occur, as in other lanes. These have no fibers here.
         occurs = above.times > 0 if links.level else above.element_times > 0
         rows, which = distinct_tuples([np.where(occurs, column, EMPTY) for column in links.columns])
@@ -116,15 +117,8 @@ def _refine(memo: CountMemo, nests: Sequence[FiberNest]) -> tuple[FiberNest, tup
     return FiberNest(above, links.numbers(which), level), maps
 
 
-def _have_equal_lengths(nests: Sequence[FiberNest], rows: Sequence[Ints]) -> bool:
-    """Return whether the fibers of each row have equally many elements. `rows` has a column of fibers for each nest."""
-    first, *others = (take(nest.level.lengths, row, 0) for nest, row in zip(nests, rows, strict=True))
-    return all(np.array_equal(first, lengths) for lengths in others)
-
-
 def _counterparts(fibers: Sequence[Ints], finest: int, count: int) -> list[Ints] | None:
-    """Return for each nest which of its fibers each of the `count` fibers of the finest one refines. None if there are several
-    for one fiber."""
+    """Return for each nest which of its fibers each fiber of the finest one refines, None if there are several for one."""
     finest_fibers = fibers[finest]
     nonempty = finest_fibers >= 0
     finest_fibers = finest_fibers if nonempty.all() else finest_fibers[nonempty]

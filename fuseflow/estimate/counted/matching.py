@@ -35,7 +35,9 @@ def merge_fibers(memo: CountMemo, kind: MergeKind, sides: Sequence[FiberLevel], 
     sides = [side if side.size == size else replace(side, size=size) for side in sides]
     match kind:
         case "left":
-            return _left(memo, sides, fibers)
+            base, row, at = _selected_level(memo, sides[0], fibers[0])
+            matches = [side.find(f[row], base.crd) for side, f in zip(sides[1:], fibers[1:], strict=True)]
+            return FiberMerge(base, (at, *matches), _comparisons(memo, sides, fibers, base, row, matches))
         case "intersect":
             return _intersect(memo, sides, fibers)
         case "union":
@@ -49,19 +51,12 @@ def _lengths(level: FiberLevel, fibers: Ints) -> Ints:
 
 
 def _selected_level(memo: CountMemo, level: FiberLevel, fibers: Ints) -> tuple[FiberLevel, Ints, Ints]:
-    """Return a level of these fibers alone, and for each element the position of its fiber in `fibers` and its number in
-    `level`."""
+    """Return a level of these fibers alone, and for each element the position of its fiber in `fibers` and its old number."""
     if (fibers >= 0).all() and len(fibers) == level.fibers and (fibers == np.arange(level.fibers)).all():
         return level, level.owner, np.arange(level.elements)
     memo.afford(int(_lengths(level, fibers).sum()))
     row, at = level.expanded(fibers)
     return FiberLevel(group_positions(row, len(fibers)), level.crd[at], level.size), row, at
-
-
-def _left(memo: CountMemo, sides: Sequence[FiberLevel], fibers: Sequence[Ints]) -> FiberMerge:
-    base, row, at = _selected_level(memo, sides[0], fibers[0])
-    matches = [side.find(f[row], base.crd) for side, f in zip(sides[1:], fibers[1:], strict=True)]
-    return FiberMerge(base, (at, *matches), _comparisons(memo, sides, fibers, base, row, matches))
 
 
 def _intersect(memo: CountMemo, sides: Sequence[FiberLevel], fibers: Sequence[Ints]) -> FiberMerge:

@@ -44,11 +44,6 @@ class CountMemo:
         result: Value = self._results[key][1]
         return result
 
-    @property
-    def piece_budget(self) -> int:
-        """The most distinct elements that a count may take in a piece."""
-        return -(-self.budget // 8)
-
     def forget(self, limit: int) -> None:
         """Forget all results if there are more than `limit`."""
         if len(self._results) > limit:

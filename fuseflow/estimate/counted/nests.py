@@ -147,6 +147,11 @@ def by_element(numbers: ElementNumbers) -> Ints:
     return numbers.each if isinstance(numbers, PerFiber) else numbers
 
 
+def _fewest(numbers: ElementNumbers) -> Ints:
+    """Return one number for each fiber where that is enough, or else the number of each element."""
+    return numbers.numbers if isinstance(numbers, PerFiber) else numbers
+
+
 @dataclass(frozen=True, eq=False)
 class FiberNest:
     """The lists of a stream, depth by depth. `links` has the fiber of `level` below each element of the nest above, or below the
@@ -161,11 +166,7 @@ class FiberNest:
 
     def __post_init__(self) -> None:
         if not self.level.fibers:
-            numbers = self.links.numbers if isinstance(self.links, PerFiber) else self.links
-            nowhere = np.full(len(numbers), EMPTY)
-            object.__setattr__(
-                self, "links", PerFiber(self.links.level, nowhere) if isinstance(self.links, PerFiber) else nowhere
-            )
+            object.__setattr__(self, "links", below_links(np.zeros(0, dtype=np.int64), self.links, EMPTY))
 
     @property
     def link(self) -> Ints:
@@ -256,9 +257,7 @@ class CountedStream:
     def absent(self) -> int:
         """The number of elements that are `N`."""
         absent = None if self.labels is None else absent_elements(self.labels)
-        if absent is None:
-            return 0
-        return int(by_element(absent).sum()) if self.nest is None else self.nest.total(absent)
+        return 0 if absent is None else ElementCounts(self.nest, absent).total
 
 
 @dataclass(frozen=True, eq=False)
@@ -294,8 +293,7 @@ class ElementCounts:
 
 def absent_elements(labels: ElementNumbers) -> ElementNumbers | None:
     """Return 1 for each element that is `N`, and 0 for the others. None if no element is `N`."""
-    numbers = labels.numbers if isinstance(labels, PerFiber) else labels
-    absent = numbers < 0
+    absent = _fewest(labels) < 0
     if not absent.any():
         return None
     ones: Ints = absent.astype(np.int64)
@@ -332,9 +330,7 @@ def positions(lengths: Ints) -> Ints:
 
 def normalize_labels(labels: Numbers | None) -> Numbers | None:
     """Return the labels, or None if all of them are 0."""
-    if labels is None or not (labels.numbers if isinstance(labels, PerFiber) else labels).any():
-        return None
-    return labels
+    return None if labels is None or not _fewest(labels).any() else labels
 
 
 def distinct_elements(nest: FiberNest | None) -> int:

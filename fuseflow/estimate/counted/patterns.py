@@ -1,17 +1,35 @@
-"""Patterns: the coordinates that tensors store, as the distinct fibers of every level, with equal subtrees held once."""
+"""Patterns: the coordinates that tensors store, as the distinct fibers of every level, with equal subtrees held once; and the fibers of a
+pattern that a scan goes through."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from hashlib import blake2b
+from typing import TypeAlias
 
 import numpy as np
 
 from fuseflow.estimate.counted.distinct import append_empty_fiber, deduplicate_fibers, group_positions, select_fibers
-from fuseflow.estimate.counted.nests import EMPTY, FiberLevel, FiberNest, Ints, full_level, normalize_labels, sum_by_group, take
+from fuseflow.estimate.counted.memo import CountMemo
+from fuseflow.estimate.counted.nests import (
+    EMPTY,
+    CountedStream,
+    ElementNumbers,
+    FiberLevel,
+    FiberNest,
+    Ints,
+    PerFiber,
+    below_links,
+    by_element,
+    distinct_elements,
+    full_level,
+    normalize_labels,
+    sum_by_group,
+    take,
+)
 from fuseflow.tensors import Format, Tensor
 from fuseflow.tensors.levels import Level as Kind
 from fuseflow.tensors.levels.base import Listed
@@ -135,8 +153,7 @@ def view_pattern(pattern: Pattern, source_format: Format, format: Format, shape:
 
 
 def _runs(pattern: Pattern, format: Format) -> list[tuple[bool, FiberLevel, Ints | None]]:
-    """Return the levels of a pattern, where dense levels next to each other are joined into one. For each level the result says
-    whether it is dense, and has the links below it."""
+    """Return the levels, dense ones next to each other as one, each with whether it is dense and with the links below it."""
     runs: list[tuple[bool, FiberLevel, Ints | None]] = []
     for kind, level, below in zip(format.levels, pattern.levels, pattern.below, strict=True):
         if not (kind.full and runs and runs[-1][0]):
@@ -204,3 +221,95 @@ def _stored_coordinates(
         if not kind.follows:
             entries = None
     return tuple(words)
+
+
+Piece: TypeAlias = tuple[int, int]
+"""A range of the coordinates of the outermost loops: the first of them, and the one behind the last."""
+
+
+@dataclass(frozen=True, eq=False)
+class ScannedFibers:
+    """The fibers of a level that a scan goes through. `labels` has the fiber that each reference leads to. `below` and `words`
+    are as in `Pattern`."""
+
+    level: FiberLevel
+    labels: ElementNumbers | None
+    below: Ints | None
+    words: Ints | None
+
+
+def scanned_fibers(memo: CountMemo, ref: CountedStream, pattern: Pattern, level: int, piece: Piece | None) -> ScannedFibers:
+    """Return the fibers of a level of a tensor that the references of the stream `ref` lead to; without a `piece`, all fibers of
+    the level."""
+    whole = ScannedFibers(pattern.levels[level], ref.labels, pattern.below[level], pattern.words[level])
+    if piece is None:
+        return whole
+    if ref.nest is None:
+        return memo.once(("outermost", level), (pattern,), lambda: _outermost(whole, piece))
+    return memo.once(("named", level), (pattern, ref.nest, ref.labels), lambda: _named(whole, ref))
+
+
+def outermost_level(level: FiberLevel, piece: Piece | None) -> FiberLevel:
+    """Return the coordinates of an outermost level (one fiber) that are in a piece; all if there is no piece."""
+    if piece is None:
+        return level
+    kept = _inside(level, piece)
+    return FiberLevel(np.array([0, int(kept.sum())]), level.crd[kept], level.size)
+
+
+def _inside(level: FiberLevel, piece: Piece) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
+    first, end = piece
+    inside: np.ndarray[tuple[int], np.dtype[np.bool_]] = (level.crd >= first) & (level.crd < end)
+    return inside
+
+
+def _outermost(whole: ScannedFibers, piece: Piece) -> ScannedFibers:
+    """Return the coordinates of an outermost level that are in a piece. All words of the fiber count in its first piece."""
+    level, words = outermost_level(whole.level, piece), whole.words
+    if words is not None and piece[0] > 0:
+        words = np.zeros_like(words)
+    return ScannedFibers(level, whole.labels, None if whole.below is None else whole.below[_inside(whole.level, piece)], words)
+
+
+def _named(whole: ScannedFibers, ref: CountedStream) -> ScannedFibers:
+    """Return the fibers that some reference of the stream `ref` leads to, numbered anew."""
+    label = np.zeros(distinct_elements(ref.nest), dtype=np.int64) if ref.label is None else ref.label
+    fibers = np.unique(label[label >= 0])
+    numbers = np.full(whole.level.fibers, EMPTY)
+    numbers[fibers] = np.arange(len(fibers))
+    level, below = select_fibers(whole.level, fibers, whole.below)
+    return ScannedFibers(level, take(numbers, label), below, None if whole.words is None else whole.words[fibers])
+
+
+def without_empty_lists(nest: FiberNest, depths: Collection[int]) -> FiberNest:
+    """Return a nest without the elements of these depths, counted from 0, that have an empty list below."""
+    chain = nest.chain
+    levels, links = [part.level for part in chain], [part.links for part in chain]
+    for p in sorted(depths, reverse=True):
+        level, lengths = levels[p], below_links(levels[p + 1].lengths, links[p + 1])
+        if isinstance(lengths, PerFiber) and (lengths.numbers > 0).all():
+            continue
+        filled = by_element(lengths) > 0
+        if not filled.all():
+            levels[p] = FiberLevel(group_positions(level.owner[filled], level.fibers), level.crd[filled], level.size)
+            links[p + 1] = by_element(links[p + 1])[filled]
+    above: FiberNest | None = None
+    for original, level, link in zip(chain, levels, links, strict=True):
+        unchanged = above is original.above and level is original.level and link is original.links
+        above = original if unchanged else FiberNest(above, link, level)
+    assert above is not None
+    return above
+
+
+def written_nest(levels: Sequence[FiberNest | None]) -> FiberNest | None:
+    """Return the nest of a result, whose levels are written from streams with these nests, outermost first. None for a scalar.
+
+    A stream of inner coordinates can have a list for an outer coordinate that was dropped since that list is empty: public
+    primitives drop from one pair of streams after the other, and the innermost stream passes only the first of these. Such lists
+    store nothing.
+    """
+    if not levels or levels[-1] is None:
+        return None
+    chain = levels[-1].chain
+    dropped = [p for p, (nest, part) in enumerate(zip(levels, chain, strict=True)) if nest and nest.elements < part.elements]
+    return without_empty_lists(levels[-1], dropped) if dropped else levels[-1]

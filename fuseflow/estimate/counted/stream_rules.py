@@ -10,7 +10,6 @@ import numpy as np
 
 from fuseflow.estimate.counted.accumulator_unions import union_fibers
 from fuseflow.estimate.counted.distinct import distinct_tuples, group_positions
-from fuseflow.estimate.counted.empty_lists import without_empty_lists
 from fuseflow.estimate.counted.fork_merge import fork_nest, merge_nests
 from fuseflow.estimate.counted.joint_nests import ElementMap, NumberColumns, apply_map, common_refinement, map_numbers
 from fuseflow.estimate.counted.matching import merge_fibers
@@ -30,8 +29,7 @@ from fuseflow.estimate.counted.nests import (
     normalize_labels,
     take,
 )
-from fuseflow.estimate.counted.patterns import Pattern
-from fuseflow.estimate.counted.scan_fibers import Piece, outermost_level, scanned_fibers
+from fuseflow.estimate.counted.patterns import Pattern, Piece, outermost_level, scanned_fibers, without_empty_lists
 from fuseflow.samml import nodes as n
 
 
@@ -70,13 +68,7 @@ class StreamRules:
             case n.Range():
                 return NodeStreams((self._range(node, inputs[0]),))
             case n.Locate():
-                below = self._pattern(node.tensor).below[node.level]
-                level = self._pattern(node.tensor).levels[node.level]
-                located = self.memo.once("locate", (below, level, *_memo_key(inputs)), lambda: self._locate(node, inputs))
-                reads = node.level == 0 and (
-                    self.piece is None or self.piece[0] == 0
-                )  # a level that is kept is read by the first piece
-                return NodeStreams((located,), read=level.elements if reads else 0)
+                return self._locate(node, inputs)
             case n.Join():
                 return self._join(node, inputs)
             case n.Align():
@@ -140,9 +132,14 @@ class StreamRules:
             level = self.memo.once(("outermost", node.size), (), lambda: outermost_level(level, self.piece))
         return CountedStream(self._below(ref, None, level))
 
-    def _locate(self, node: n.Locate, inputs: Sequence[CountedStream]) -> CountedStream:
+    def _locate(self, node: n.Locate, inputs: Sequence[CountedStream]) -> NodeStreams:
         pattern = self._pattern(node.tensor)
         level, below = pattern.levels[node.level], pattern.below[node.level]
+        located = self.memo.once("locate", (below, level, *_memo_key(inputs)), lambda: self._located(node, inputs, level, below))
+        reads = node.level == 0 and (self.piece is None or self.piece[0] == 0)  # a level that is kept is read by the first piece
+        return NodeStreams((located,), read=level.elements if reads else 0)
+
+    def _located(self, node: n.Locate, inputs: Sequence[CountedStream], level: FiberLevel, below: Ints | None) -> CountedStream:
         nest, maps = self._together(*inputs)
         labels = [None if s.labels is None else map_numbers(s.labels, map) for s, map in zip(inputs, maps, strict=True)]
         is_decided = below is not None or not level.complete
@@ -206,7 +203,8 @@ class StreamRules:
             nest = FiberNest(above, links.numbers(which), merged.level)
             out = [CountedStream(nest)]
             for at, of in zip(merged.picks, labels, strict=True):
-                out += [CountedStream(nest, normalize_labels(_labels_at(each, at))) for each in of]
+                moved = [np.minimum(at, 0) if each is None else take(by_element(each), at) for each in of]  # None: all are 0
+                out += [CountedStream(nest, normalize_labels(each)) for each in moved]
             return NodeStreams(tuple(out), ElementCounts(above, links.numbers(merged.steps[which])))
 
         return self.memo.once(("join", node.kind, node.payloads), _memo_key(inputs), count)
@@ -379,11 +377,6 @@ def _members(level: FiberLevel, links: ElementNumbers) -> tuple[Ints, Ints]:
         filled = np.flatnonzero(level.lengths)
         return filled, links.numbers[filled]
     return level.owner, links
-
-
-def _labels_at(labels: ElementNumbers | None, at: Ints) -> Ints:
-    """Return the labels of the elements `at`; labels of None are all 0."""
-    return np.minimum(at, 0) if labels is None else take(by_element(labels), at)
 
 
 def _nested_streams(lists: FiberNest, row: Ints, columns: Sequence[Ints], sizes: Sequence[int]) -> tuple[CountedStream, ...]:

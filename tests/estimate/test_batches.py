@@ -11,8 +11,8 @@ from numpy.testing import assert_array_equal
 import fuseflow as ff
 from fuseflow.compiler import compile_source
 from fuseflow.einsum.parse import parse
+from fuseflow.estimate.batches import largest_stages
 from fuseflow.estimate.counted.nests import FiberLevel, FiberNest
-from fuseflow.estimate.stage_weights import largest_stages
 from fuseflow.frontend.model_spec import ModelSpec
 from fuseflow.frontend.sources import load
 from fuseflow.run.compiled import Compiled
