@@ -15,14 +15,11 @@ import math
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import count
-from typing import assert_never
 
-from fuseflow.einsum.dimensions import Dimensions, split_axes, unify_dimensions
-from fuseflow.einsum.indices import fresh_indices
+from fuseflow.einsum.dimensions import Dimensions, RegionSplit, axes_of, split_in_region, unify_dimensions
+from fuseflow.einsum.indices import fresh_indices, unused_name
 from fuseflow.einsum.nodes import (
     Access,
-    Apply,
-    Const,
     Einsum,
     Expr,
     Index,
@@ -33,8 +30,8 @@ from fuseflow.einsum.nodes import (
     Split,
     TensorType,
     index_names,
+    map_children,
 )
-from fuseflow.einsum.region_splits import RegionSplit, split_in_region
 from fuseflow.tensors import Format
 
 Parts = tuple[tuple[int, ...], ...]
@@ -85,14 +82,6 @@ def regroupings(program: Program, kept: Collection[str] = ()) -> frozenset[str]:
     refinement = _Refinement(program, frozenset(kept), unify_dimensions(program, frozenset(kept)))
     refinement.decide()
     return refinement.grouped()
-
-
-def is_view(einsum: Einsum) -> bool:
-    """Return whether an Einsum only sees a tensor in other parts: its dimensions stay in order, and each is taken apart or put together."""
-    body = einsum.body
-    if not isinstance(body, Access) or not any(isinstance(i, Split) for i in (*einsum.indices, *body.indices)):
-        return False
-    return index_names(einsum.indices) == body.names
 
 
 @dataclass(slots=True)
@@ -160,7 +149,8 @@ class _Refinement:
         boundary += [(name, len(self.program.defined[name].indices)) for name in self.program.outputs]
         boundary_dimensions = {self.dims.find((name, position)) for name, rank in boundary for position in range(rank)}
         reshapes = (e for e in self.program.einsums if e.reshapes and e.name not in self.barriers)
-        return frozenset(e.name for e in reshapes if boundary_dimensions.isdisjoint(map(self.dims.find, split_axes(e))))
+        split_axes = {e.name: [axis for axis, index in axes_of(e) if isinstance(index, Split)] for e in reshapes}
+        return frozenset(name for name, axes in split_axes.items() if boundary_dimensions.isdisjoint(map(self.dims.find, axes)))
 
     def _hold(self, einsum: Einsum) -> None:
         """Decide in which parts a result is computed: the parts of its indices. If it is also seen whole, it is renamed."""
@@ -188,30 +178,20 @@ class _Refinement:
             self.declared[name] = replace(declared, name=name, shape=_flat(parts), format=_in_parts(declared.format, parts))
 
     def _body(self, einsum: Einsum, node: Expr, scope: _Scope) -> Expr:
-        match node:
-            case Const():
-                return node
-            case Access():
-                indices = scope.all(node.indices)
-                if node.tensor in self.other_names:
-                    original = self.other_names[node.tensor]
-                    return Access(original.tensor, tuple(indices[int(v)] for v in original.names))
-                return Access(self._reach(node.tensor, self._wanted(einsum, node), einsum.location), indices)
-            case Apply():
-                return Apply(node.op, tuple(self._body(einsum, arg, scope) for arg in node.args))
-            case Reduce():
-                return Reduce(node.op, scope.all(node.over), self._body(einsum, node.body, scope))
-            case Keep():  # its indices stay whole (`dimensions`)
-                return Keep(node.rule, scope.all(node.over), self._body(einsum, node.body, scope))
-            case unknown:
-                assert_never(unknown)
+        if isinstance(node, Access):
+            indices = scope.all(node.indices)
+            if node.tensor in self.other_names:
+                original = self.other_names[node.tensor]
+                return Access(original.tensor, tuple(indices[int(v)] for v in original.names))
+            return Access(self._reach(node.tensor, self._wanted(einsum, node), einsum.location), indices)
+        if isinstance(node, Reduce | Keep):  # the indices of a `keep` stay whole (`dimensions`)
+            node = replace(node, over=scope.all(node.over))
+        return map_children(lambda child: self._body(einsum, child, scope), node)
 
     def _wanted(self, einsum: Einsum, access: Access) -> Parts:
         return tuple(self._extents(einsum, index) for index in access.indices)
 
     def _extents(self, einsum: Einsum, index: Index) -> tuple[int, ...]:
-        if isinstance(index, str):
-            return self.dims.parts((einsum.name, index))
         return tuple(size for v in index_names((index,)) for size in self.dims.parts((einsum.name, v)))
 
     def _reach(self, tensor: str, wanted: Parts, location: Location) -> str:
@@ -245,7 +225,7 @@ class _Refinement:
         return name
 
     def _fresh(self, wanted: str) -> str:
-        name = next(n for k in count(1) if (n := wanted if k == 1 else f"{wanted}_{k}") not in self.used_names)
+        name = unused_name(wanted, self.used_names)
         self.used_names.add(name)
         return name
 

@@ -9,7 +9,7 @@ from fuseflow.errors import AttributesError, did_you_mean
 from fuseflow.frontend.model_spec import PropagationSpec
 from fuseflow.frontend.source import Simplification, Source
 from fuseflow.propagation.analysis import Analysis, analyse
-from fuseflow.propagation.initial import attributes_of
+from fuseflow.propagation.attribute import attributes_of
 from fuseflow.propagation.propagation import Propagation, propagate
 from fuseflow.propagation.rows import attribute_rows
 

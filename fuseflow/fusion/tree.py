@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import ClassVar, TypeAlias, assert_never
 
 from fuseflow.einsum.nodes import TensorType
-from fuseflow.float32.precision import computing_precision, precision_of_number, result_precision
+from fuseflow.float32.arithmetic import computing_precision, precision_of_number, result_precision
 from fuseflow.float32.words import rounded
 from fuseflow.ops import Precision, operator, reducer
 from fuseflow.selection import Rule

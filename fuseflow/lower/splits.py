@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable
 
+from fuseflow.einsum.dimensions import RegionSplit
 from fuseflow.einsum.nodes import Program
-from fuseflow.einsum.region_splits import RegionSplit
 from fuseflow.einsum.reshapes import eliminate_reshapes
 from fuseflow.errors import ProgramError, ScheduleError, did_you_mean
 from fuseflow.schedule import Region, Schedule

@@ -6,8 +6,8 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import replace
 
-from fuseflow.einsum.narrowing import rounds
 from fuseflow.einsum.nodes import Access, Const, Einsum, Program
+from fuseflow.einsum.precision import rounds
 
 
 def leave_to_writers(program: Program, regions: Collection[Collection[str]], drop_zeros: Collection[str]) -> Program:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 from fuseflow.einsum.nodes import Einsum, Program
-from fuseflow.einsum.places import places_of
+from fuseflow.einsum.text import places_of
 from fuseflow.fusion import FusedRegion
 from fuseflow.lower.regions import CompiledRegion
 from fuseflow.schedule import Schedule

@@ -17,7 +17,7 @@ import numpy.typing as npt
 from fuseflow.einsum.format_inference import infer
 from fuseflow.einsum.interpret import MAX_POINTS, evaluate
 from fuseflow.einsum.nodes import Program
-from fuseflow.einsum.tensor_arrays import to_operand
+from fuseflow.einsum.sparse_arrays import to_operand
 from fuseflow.errors import PlanError
 from fuseflow.plan.scales import Scale, factors_of_products, scaled
 from fuseflow.tensors import Tensor

@@ -16,7 +16,7 @@ import numpy.typing as npt
 from fuseflow.errors import AttributesError
 from fuseflow.propagation.analysis import Analysis
 from fuseflow.propagation.attribute import Attribute
-from fuseflow.propagation.tensor_mask import Bits
+from fuseflow.propagation.labeled import Bits
 from fuseflow.tensors.dtypes import DTYPES, ElementType
 
 _WIDTH, _TYPE, _CONSTANT = 0x7F, 7, 1 << 11

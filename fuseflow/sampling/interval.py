@@ -8,7 +8,7 @@ full pipeline. The cycles of an average unit are read off a line through the rep
 interval is wider. It is also wider if the average weight is far from their weights, so that heavy units count.
 
 Replicates differ in everything that is random in one: its units, where its data are in the memory, and when the memory refreshes
-itself. So the scatter about the line contains all of it. Two terms are added: rare events that no replicate may see (`ends`), and
+itself. So the scatter about the line contains all of it. Two terms are added: rare events that no replicate may see (`EndUncertainty`), and
 a small error that all replicates may share (`SYSTEMATIC`). Coordinates that are always taken have one position, too: they are as
 uncertain as replicates of the same length.
 """
@@ -21,8 +21,6 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
-
-from fuseflow.sampling.ends import EndUncertainty
 
 SYSTEMATIC = 0.003
 """The part of half an interval not seen in scatter, as a share of the cycles. Replicates may agree better than they are right:
@@ -82,6 +80,21 @@ def sampled_sum(parts: Sequence[tuple[int, SampledCycles]], exact: int, confiden
     """
     estimate = exact + sum(times * part.estimate for times, part in parts)
     return SampledCycles(estimate, math.hypot(*(times * part.half_width for times, part in parts)), confidence)
+
+
+@dataclass(frozen=True, slots=True)
+class EndUncertainty:
+    """The cycles between the least and the largest time that a run may have, because of the moment at which it ends. `each` is the
+    part that differs from replicate to replicate, and `common` the part that all share, as the data of each begin with a new line.
+    """
+
+    each: float
+    common: float
+
+    def variance(self, replicates: int) -> float:
+        """Return the variance of the mean of `replicates` replicates, if all times between the least and the largest are equally
+        likely."""
+        return (self.each**2 / replicates + self.common**2) / 12
 
 
 @dataclass(frozen=True, slots=True)

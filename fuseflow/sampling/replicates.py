@@ -10,8 +10,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from fuseflow.sampling.design import LEAST_SIZE, Position, ReplicateRows, SampleDesign, Weights, design_sample
-from fuseflow.sampling.ends import EndUncertainty
-from fuseflow.sampling.interval import SYSTEMATIC, ClassReplicates, MeasuredReplicate, Replicates, SampledCycles
+from fuseflow.sampling.interval import SYSTEMATIC, ClassReplicates, EndUncertainty, MeasuredReplicate, Replicates, SampledCycles
 from fuseflow.sampling.sample import LARGEST_SHARE, Sample
 from fuseflow.sim import Simulation
 from fuseflow.tensors import Tensor
@@ -65,14 +64,6 @@ class SampledRun:
     outputs: tuple[RowOutputs, ...]
 
 
-def sample_whole(weights: Weights, run: RowRunner, confidence: float) -> SampledRun:
-    """Return the sample that has all coordinates, in one run (`run`). It is exact."""
-    rows = np.arange(len(weights))
-    simulation = run(rows, Position())
-    cycles = SampledCycles(simulation.cycles, 0.0, confidence)
-    return SampledRun(RegionSample(cycles, len(rows), len(rows), 0, 1, 1.0), ((rows, simulation.outputs),))
-
-
 def sample_region(
     weights: Weights, least_warmup: int, ends: EndUncertainty, sample: Sample, coordinates: int, run: RowRunner, stream: int
 ) -> SampledRun | None:
@@ -82,25 +73,29 @@ def sample_region(
     run before each unit, and a replicate has at least `coordinates` coordinates. `ends` is by how many cycles a run may be wrong
     because of the moment at which it ends. `stream` seeds the random choices.
     """
-    if sample.fraction == 1:
-        return sample_whole(weights, run, sample.confidence)
+    if sample.fraction == 1:  # all coordinates in one run, which is exact
+        rows = np.arange(len(weights))
+        simulation = run(rows, Position())
+        cycles = SampledCycles(simulation.cycles, 0.0, sample.confidence)
+        return SampledRun(RegionSample(cycles, len(rows), len(rows), 0, 1, 1.0), ((rows, simulation.outputs),))
     if sample.error is not None and sample.error <= SYSTEMATIC:
         return None
     rng = np.random.default_rng([sample.seed, stream])
     wanted, scale = sample.shortest * PILOT_SHARE, 1.0
     while True:
         pilot = wanted < sample.shortest
-        rows = len(weights) * wanted / (scale * float(weights.sum()))
+        size_in_rows = len(weights) * wanted / (scale * float(weights.sum()))
         if not pilot:
-            rows = max(rows, coordinates, len(weights) * (sample.fraction or 0) / sample.replicates)
-        unit = max(least_warmup, math.ceil(rows * MEASURED / UNITS))
+            size_in_rows = max(size_in_rows, coordinates, len(weights) * (sample.fraction or 0) / sample.replicates)
+        unit = max(least_warmup, math.ceil(size_in_rows * MEASURED / UNITS))
         warmup = max(least_warmup, math.ceil(unit * (1 / MEASURED - 1)))
-        size = max(LEAST_SIZE, math.ceil(rows / (unit + warmup)))
+        size = max(LEAST_SIZE, math.ceil(size_in_rows / (unit + warmup)))
         replicates = _Measurement(design_sample(weights, size, unit, warmup, sample.replicates, rng), run, ends)
         if not replicates.affordable(sample.replicates):
             return None
         first = replicates.measured(-1, 1)[0]  # of the lightest class, which has the most units, and takes the least time
-        steady = STEADINESS * (first.constant if pilot else replicates.largest_constant(sample.replicates))
+        lightest = [first] if pilot else replicates.measured(-1, sample.replicates)
+        steady = STEADINESS * max(m.constant for m in lightest)
         if not pilot and first.cycles >= max(sample.shortest, steady):
             steady = STEADINESS * replicates.heavy_constant(sample.replicates)
             if first.cycles >= steady:
@@ -134,10 +129,6 @@ class _Measurement:
         for number in range(len(known), count):
             known.append(self._measured(self.design.replicate(self.design.classes[drawn], number)))
         return known[:count]
-
-    def largest_constant(self, count: int) -> float:
-        """Return the largest constant (fill and drain) of the first `count` replicates of the lightest class."""
-        return max(m.constant for m in self.measured(-1, count))
 
     def heavy_constant(self, count: int) -> float:
         """Return the largest mean constant (fill and drain) of the first `count` replicates of a heavy class, 0 if there is none.

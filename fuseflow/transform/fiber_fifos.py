@@ -14,7 +14,8 @@ from dataclasses import replace
 from functools import reduce
 from operator import or_
 
-from fuseflow.samml.nodes import Edge, Graph, Port
+from fuseflow.samml.nodes import Edge, Graph
+from fuseflow.transform.stream_levels import ports_of
 
 
 def mark_fiber_fifos(graph: Graph) -> Graph:
@@ -49,8 +50,7 @@ def _behind(graph: Graph) -> dict[str, int]:
 
 
 def _fed(graph: Graph) -> dict[str, int]:
-    """Return, for every node, the bits of the folds that it or a node upstream feeds, at least as deep as the fiber that is
-    folded."""
+    """Return, for every node, the bits of the folds that it or a node upstream feeds, as deep as the folded fiber or deeper."""
     types, folds = graph.types(), _folds(graph)
     feeds = dict.fromkeys((node.name for node in graph.nodes), 0)  # the folds downstream
     for node in reversed(graph.nodes):
@@ -64,7 +64,7 @@ def _fed(graph: Graph) -> dict[str, int]:
             shallow[depth] = shallow.get(depth, 0) | folds[node.name]
     fed: dict[str, int] = {}
     for node in graph.nodes:
-        emitted = max((types[Port(node.name, k)].depth for k in range(len(node.port_names()))), default=-1)
+        emitted = max((types[port].depth for port in ports_of(node)), default=-1)
         mine = feeds[node.name] & _union(bits for depth, bits in shallow.items() if depth <= emitted)
         fed[node.name] = mine | _union(fed[p.node] for p in node.inputs)
     return fed

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 
-from fuseflow.einsum.masked_elements import masked_elements
+from fuseflow.einsum.comparison import masked_elements
 from fuseflow.einsum.parse import parse
 
 SOFTMAX = """

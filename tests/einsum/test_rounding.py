@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from fuseflow.einsum.comparison import rounding_variances
 from fuseflow.einsum.interpret import evaluate
 from fuseflow.einsum.parse import parse
-from fuseflow.einsum.rounding import rounding_variances
 
 ROWS, COLUMNS = 60, 50
 UNIT = float(np.finfo(np.float32).eps) / 2

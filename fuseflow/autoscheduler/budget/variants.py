@@ -25,7 +25,7 @@ from fuseflow.autoscheduler.budget.storage import (
     turned_formats,
 )
 from fuseflow.cut.costs import prepare_costs
-from fuseflow.einsum.chain_orders import chain_orders
+from fuseflow.einsum.association import chain_orders
 from fuseflow.einsum.nodes import Program
 from fuseflow.errors import FuseFlowError
 from fuseflow.estimate.program import Estimator
