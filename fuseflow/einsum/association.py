@@ -80,16 +80,10 @@ def _products(node: Expr) -> Iterator[Expr]:
 
 def _multiplies(node: Expr) -> bool:
     match node:
-        case Access() | Const():
+        case Access() | Const() | Apply(op="mul") | Reduce(op="sum"):
             return True
-        case Apply():
-            return node.op == "mul"
-        case Reduce():
-            return node.op == "sum"
-        case Keep():
+        case _:
             return False
-        case unknown:
-            assert_never(unknown)
 
 
 # The factors of a chain ------------------------------------------------------------------------------------------------------
@@ -121,7 +115,10 @@ class Expansion:
                 for arg in node.args:
                     self.add(arg, names)
             case Reduce():
-                inside = {index: self.fresh(index) for index in node.over}
+                inside: dict[str, str] = {}
+                for index in node.over:
+                    inside[index] = unused_name(index, self.used, "")
+                    self.used.add(inside[index])
                 self.add(node.body, {**names, **inside})
             case Access():
                 self.add_element(node, names)
@@ -163,11 +160,6 @@ class Expansion:
             return
         raise ProgramError(f"`{einsum.name}` stands between the factors: {why}", hint=f"name `{einsum.name}` as a factor")
 
-    def fresh(self, index: str) -> str:
-        name = unused_name(index, self.used, "")
-        self.used.add(name)
-        return name
-
 
 # The program in another order ------------------------------------------------------------------------------------------------
 
@@ -195,9 +187,8 @@ def _by_tensor(elements: Sequence[Access], chain: Chain) -> dict[str, list[Acces
     wanted, present = Counter(chain.factors), Counter(element.tensor for element in elements)
     listed = ", ".join(f"`{element.tensor}`" for element in elements)
     for name in wanted - present:
-        raise ProgramError(
-            f"`{name}` is no factor of it" + (", or not so often" if present[name] else ""), hint=f"it has {listed}"
-        )
+        why = f"`{name}` is no factor of it" + (", or not so often" if present[name] else "")
+        raise ProgramError(why, hint=f"it has {listed}")
     for name in present - wanted:
         raise ProgramError(f"`{name}` is a factor of it, too", hint=f"it has {listed}")
     return {name: [element for element in elements if element.tensor == name] for name in present}

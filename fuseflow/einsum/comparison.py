@@ -18,7 +18,7 @@ A row that a mask covers completely has the maximum -inf. PyTorch subtracts that
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import count
 from typing import assert_never
@@ -237,9 +237,14 @@ def _spread(term: Expr, node: Reduce) -> Expr:
 
 
 def _sum(terms: Terms) -> Expr:
-    total: Expr = Const(0.0)
-    for n, term in enumerate(terms):
-        total = Apply("add", (total, term)) if n else term
+    return _folded("add", terms) or Const(0.0)
+
+
+def _folded(op: str, terms: Iterable[Expr]) -> Expr | None:
+    """Return an operator applied to all terms, from left to right; None if there are none."""
+    total: Expr | None = None
+    for term in terms:
+        total = term if total is None else Apply(op, (total, term))
     return total
 
 
@@ -299,25 +304,13 @@ def _flag(node: Expr, names: Mapping[str, str], program: Program) -> Expr | None
             flags = [_flag(arg, names, program) for arg in node.args]
             if node.op == "sub" and _is_maximum(node.args[1], program):
                 flags.append(Apply("mul", tuple(Apply("eq", (side, Const(-math.inf))) for side in node.args)))  # both are masked
-            return _any(*flags)
+            return _folded("max", [flag for flag in flags if flag is not None])
         case unknown:
             assert_never(unknown)
 
 
 def _is_maximum(node: Expr, program: Program) -> bool:
     """Return whether an expression is the maximum of rows."""
-    match node:
-        case Reduce():
-            return node.op == "max"
-        case Access():
-            return node.tensor in program.defined and _is_maximum(program.defined[node.tensor].body, program)
-        case _:
-            return False
-
-
-def _any(*flags: Expr | None) -> Expr | None:
-    total: Expr | None = None
-    for flag in flags:
-        if flag is not None:
-            total = flag if total is None else Apply("max", (total, flag))
-    return total
+    if isinstance(node, Access):
+        return node.tensor in program.defined and _is_maximum(program.defined[node.tensor].body, program)
+    return isinstance(node, Reduce) and node.op == "max"

@@ -15,19 +15,7 @@ import numpy as np
 
 from fuseflow.einsum.format_inference import Scope, fill_of, is_integral
 from fuseflow.einsum.interpret import evaluate_operands
-from fuseflow.einsum.nodes import (
-    Access,
-    Apply,
-    Const,
-    Einsum,
-    Expr,
-    Keep,
-    Program,
-    Reduce,
-    accesses,
-    free_indices,
-    walk,
-)
+from fuseflow.einsum.nodes import Access, Apply, Const, Einsum, Expr, Keep, Program, Reduce, accesses, free_indices, walk
 from fuseflow.einsum.sparse_arrays import Operand, SparseArray
 from fuseflow.einsum.text import show_einsum
 from fuseflow.einsum.verify import extents

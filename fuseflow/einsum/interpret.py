@@ -18,19 +18,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias, assert_never
 import numpy as np
 import numpy.typing as npt
 
-from fuseflow.einsum.nodes import (
-    Access,
-    Apply,
-    Const,
-    Einsum,
-    Expr,
-    Keep,
-    Program,
-    Reduce,
-    accesses,
-    free_indices,
-    index_names,
-)
+from fuseflow.einsum.nodes import Access, Apply, Const, Einsum, Expr, Keep, Program, Reduce, accesses, free_indices, index_names
 from fuseflow.einsum.precision import converted, expression_precision, rounds, with_roundings
 from fuseflow.einsum.selections import read_affine
 from fuseflow.einsum.sparse_arrays import (

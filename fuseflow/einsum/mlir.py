@@ -214,18 +214,15 @@ class _Reader:
                 op.refuse("is no operation of a program", did_you_mean(op.name, OPERATIONS))
         depth = 1 + max((arg.depth for arg in args), default=0)
         if depth > MAX_DEPTH:
-            op.refuse(
-                f"stands above {MAX_DEPTH} operators one inside the other", "split the expression into several `einsum.define`"
-            )
+            hint = "split the expression into several `einsum.define`"
+            op.refuse(f"stands above {MAX_DEPTH} operators one inside the other", hint)
         self.trees[op.results[0]] = _Tree(expr, depth, op)
 
     def take(self, op: m.Operation, value: ir.Value) -> _Tree:
         """Return the expression of the operand `value`, and remove it. It has one reader, since an expression is a tree."""
         if value not in self.trees:
-            op.refuse(
-                "reads an element that another operation has read, or that is made later",
-                "an expression is a tree, operands first; repeat what stands in it twice",
-            )
+            hint = "an expression is a tree, operands first; repeat what stands in it twice"
+            op.refuse("reads an element that another operation has read, or that is made later", hint)
         return self.trees.pop(value)
 
     def program(self, name: str) -> Program:

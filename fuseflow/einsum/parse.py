@@ -252,11 +252,8 @@ class _Line(TokenReader):
         if self.peek().kind == "name":
             name = self.take()
             if self.peek().text == "*":
-                self.fail(
-                    "the factor of a term stands before it",
-                    name,
-                    f"write `2*{name.text}`; a split such as `h*64 + d` stands alone",
-                )
+                hint = f"write `2*{name.text}`; a split such as `h*64 + d` stands alone"
+                self.fail("the factor of a term stands before it", name, hint)
             return 1, name.text
         size = self.expect_integer("an index, such as `i`, `h*64 + d`, `2*p + r - 1` or `3`")
         return (size, self.expect_name("an index after its factor")) if self.accept("*") else (size, "")
@@ -339,10 +336,8 @@ class _Line(TokenReader):
         if is_number(token) and self.peek(1).text != "[":
             return Const(float(self.take().text))
         if self.at_keep():
-            self.fail(
-                "`keep(...)` inside an expression",
-                hint="a `keep` stands at the head of a right side: give it a statement of its own",
-            )
+            hint = "a `keep` stands at the head of a right side: give it a statement of its own"
+            self.fail("`keep(...)` inside an expression", hint=hint)
         name = self.expect_name("an operand")
         if self.peek().text == "(":
             return self.call(token)

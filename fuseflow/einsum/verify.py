@@ -199,11 +199,8 @@ def _check_scope(einsum: Einsum, node: Expr, left: frozenset[str], reduced: froz
             _check_scope(einsum, node.body, left, reduced | set(node.over))
         case Keep():
             if node is not einsum.body:
-                _fail(
-                    einsum,
-                    f"`{node}` stands inside an expression",
-                    "a `keep` stands at the head of a right side: give it a statement of its own",
-                )
+                hint = "a `keep` stands at the head of a right side: give it a statement of its own"
+                _fail(einsum, f"`{node}` stands inside an expression", hint)
             _check_keep(einsum, node, left)
             _check_scope(einsum, node.body, left, reduced)
         case Const():
@@ -234,11 +231,8 @@ def _check_reduction(einsum: Einsum, node: Reduce, left: frozenset[str], reduced
         if name in left:
             _fail(einsum, f"`{reduction}` reduces `{name}`, which is on the left side", "give the reduction an index of its own")
         if name in reduced:
-            _fail(
-                einsum,
-                f"`{reduction}` reduces `{name}` inside a reduction over `{name}`",
-                "give the inner one an index of its own",
-            )
+            hint = "give the inner one an index of its own"
+            _fail(einsum, f"`{reduction}` reduces `{name}` inside a reduction over `{name}`", hint)
         if name not in free:
             hint = f"indices there: {', '.join(free) or 'none'}"
             _fail(einsum, f"`{reduction}` reduces `{name}`, which its operand does not have", hint)
@@ -255,11 +249,8 @@ def _check_keep(einsum: Einsum, node: Keep, left: frozenset[str]) -> None:
         )
         _fail(einsum, f"`{node}` {'has indices' if node.over else 'has no indices'}", hint)
     if isinstance(node.rule, Largest) and node.rule.every and len(node.over) != 1:
-        _fail(
-            einsum,
-            f"`{node}` counts coordinates of one index, not of {len(node.over)}",
-            f"as in `keep({node.rule} over {node.over[0]})`",
-        )
+        hint = f"as in `keep({node.rule} over {node.over[0]})`"
+        _fail(einsum, f"`{node}` counts coordinates of one index, not of {len(node.over)}", hint)
     if len(set(node.over)) < len(node.over):
         _fail(einsum, f"`{node}` names an index twice")
     for name in node.over:

@@ -9,18 +9,7 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 
 from fuseflow.float32.curves import COSINE, ERF, EXP2, LOG2, RSQRT, SINE, TANH
-from fuseflow.float32.words import (
-    FRACTION,
-    INFINITY,
-    NAN,
-    ONE,
-    SIGN,
-    bit_length,
-    exponent_of,
-    is_nan,
-    round_word,
-    significand_of,
-)
+from fuseflow.float32.words import FRACTION, INFINITY, NAN, ONE, SIGN, bit_length, exponent_of, is_nan, round_word, significand_of
 
 
 def polynomial(coefficients: tuple[int, ...], first: int, degree: int, t: int, digits: int) -> int:

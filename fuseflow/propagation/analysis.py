@@ -76,9 +76,8 @@ class TensorMask:
         if self.crds is None:
             return np.broadcast_to(self.bits, self.shape)
         if self.size > MAX_POINTS:
-            raise AttributesError(
-                f"`{name}` has {self.size:,} elements, and its mask lists coordinates", hint="ask `mask` for it"
-            )
+            why = f"`{name}` has {self.size:,} elements, and its mask lists coordinates"
+            raise AttributesError(why, hint="ask `mask` for it")
         array = np.full(self.shape, self.elsewhere)
         array[tuple(self.crds)] = self.bits
         return array

@@ -47,13 +47,11 @@ class Entries:
     def at(self, mask: LabeledArray | Entries) -> Bits:
         """Return a mask at the listed coordinates. If the mask has indices that this one lacks, it counts as true where it is
         true for any of them. If it lists other coordinates, it counts as true."""
-        match mask:
-            case LabeledArray():
-                own = any_over(mask, self.names)
-                places = tuple(self.crds[self.names.index(name)] for name in own.names)
-                return np.broadcast_to(own.array[places], self.mask.shape)
-            case Entries():
-                return mask.mask if self.same_place(mask) else np.ones(self.mask.shape, dtype=bool)
+        if isinstance(mask, Entries):
+            return mask.mask if self.same_place(mask) else np.ones(self.mask.shape, dtype=bool)
+        own = any_over(mask, self.names)
+        places = tuple(self.crds[self.names.index(name)] for name in own.names)
+        return np.broadcast_to(own.array[places], self.mask.shape)
 
     def both(self, mask: LabeledArray | Entries) -> Entries:
         """Return this mask where `mask` is true, too, in the sense of `at`."""

@@ -35,9 +35,8 @@ class TesaCode:
         wrong = (self.codes >> 12 != 0) | (self.codes >> _TYPE & 0xF > _BFLOAT)
         if wrong.any():
             place = tuple(map(int, np.argwhere(wrong)[0]))
-            raise AttributesError(
-                f"{int(self.codes[place]):#06x} at {place} is no code", hint="bits 12 to 15 are 0, and a type is 0, 1, 2 or 3"
-            )
+            hint = "bits 12 to 15 are 0, and a type is 0, 1, 2 or 3"
+            raise AttributesError(f"{int(self.codes[place]):#06x} at {place} is no code", hint=hint)
 
     @property
     def widths(self) -> npt.NDArray[np.uint8]:

@@ -63,12 +63,7 @@ class SampledCycles:
 
     def to_json(self) -> dict[str, float]:
         """Return the number as plain values. None of its keys is one of an exact number."""
-        return {
-            "estimate": round(self.estimate),
-            "low": self.low,
-            "high": self.high,
-            "confidence": self.confidence,
-        }
+        return {"estimate": round(self.estimate), "low": self.low, "high": self.high, "confidence": self.confidence}
 
 
 def sampled_sum(parts: Sequence[tuple[int, SampledCycles]], exact: int, confidence: float) -> SampledCycles:

@@ -22,9 +22,8 @@ from fuseflow.machine.machine import Machine
 from fuseflow.memory.controller import Controller, ControllerFactory
 from fuseflow.memory.layout import AddressRange, ArrayName, array_elements, lay_out, tensor_arrays
 from fuseflow.samml.nodes import Graph
-from fuseflow.sampling.design import Position
 from fuseflow.sampling.lengths import end_uncertainty, replicate_length
-from fuseflow.sampling.replicates import RowRunner, SampledRun, sample_region
+from fuseflow.sampling.replicates import Position, RowRunner, SampledRun, sample_region
 from fuseflow.sampling.restriction import (
     coordinate_count,
     refusal,

@@ -119,14 +119,10 @@ class _StageTree:
         """Return the weight of each element of a nest: the largest weight of a list below it."""
         weights = np.full(len(nest.level.crd), float(self.cycles[nest]))
         for below in self.inside.get(nest, []):
-            lists = self._lists(below)
+            sums = np.bincount(below.level.owner, weights=self._elements(below), minlength=below.level.fibers)
+            lists = sums + 1.0  # a cycle for the stop behind each list
             weights = np.maximum(weights, np.where(below.link >= 0, lists[below.link], 1.0) if len(lists) else 1.0)
         return weights
-
-    def _lists(self, nest: FiberNest) -> Weights:
-        """Return the weight of each list of a nest: the sum over its elements, and a cycle for the stop behind it."""
-        sums = np.bincount(nest.level.owner, weights=self._elements(nest), minlength=nest.level.fibers)
-        return np.asarray(sums + 1.0, dtype=np.float64)
 
 
 def _counted_streams(graph: Graph, patterns: Mapping[str, Pattern], memo: CountMemo) -> Iterator[tuple[Port, CountedStream]]:
