@@ -141,8 +141,7 @@ class Expansion:
         self.expanded[einsum.name] = element.names, self.elements[start:]
 
     def refuse_kept(self, einsum: Einsum) -> None:
-        """Raise `ProgramError` for an intermediate that must stay: it has other readers, is an output, is of a narrow type, or no
-        product."""
+        """Raise `ProgramError` for an intermediate that must stay: it has other readers, is an output, of a narrow type, or no product."""
         readers = sum(access.tensor == einsum.name for e in self.program.einsums for access in e.accesses)
         others = [node for node in walk(einsum.body) if not _multiplies(node)]
         if others:
@@ -238,8 +237,7 @@ class ChainWriter:
         return Apply("mul", (left, right)), tuple(dict.fromkeys((*left.names, *right.names)))
 
     def read(self, pairs: Pairs, outside: frozenset[str]) -> Access:
-        """Return an access to a factor, or to the result of a pair, for which it adds an Einsum. Indices not in `outside` are
-        summed."""
+        """Return an access to a factor, or to the result of a pair, for which it adds an Einsum. Indices not in `outside` are summed."""
         if isinstance(pairs, Access):
             return pairs
         body, names = self.product(pairs, outside)

@@ -55,9 +55,7 @@ def to_mlir(program: Program) -> str:
 
 
 def from_mlir(text: str, file: str = "<mlir>") -> Program:
-    """Return the program that a module holds; `file` is its name in errors. Raises `ProgramError` if it does not parse or does not
-    verify.
-    """
+    """Return the program that a module holds; `file` is its name in errors. Raises `ProgramError` if it does not parse or verify."""
     with m.context("einsum", error=ProgramError, file=file):
         module = m.parse(text, file, ("einsum",), ProgramError)
         head = module.only(PROGRAM)

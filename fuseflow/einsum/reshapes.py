@@ -112,7 +112,12 @@ class _Refinement:
         for tensor in program.inputs:
             self.storage[tensor.name] = tensor.name, _whole(tensor.shape)
         for einsum in program.einsums:
-            self._hold(einsum)
+            wanted = tuple(self._extents(einsum, index) for index in einsum.indices)
+            if wanted != tuple(self.dims.parts((einsum.name, p)) for p in range(len(wanted))):
+                self.barriers.add(einsum.name)
+            # a result in parts that is also seen whole is renamed
+            apart = any(len(parts) > 1 for parts in wanted) and (einsum.name in program.outputs or einsum.name in self.barriers)
+            self.storage[einsum.name] = self._fresh(f"{einsum.name}.split") if apart else einsum.name, wanted
         operands_in_other_parts = {
             e.name: {a.tensor for a in e.accesses if self._wanted(e, a) != self.storage[a.tensor][1]} for e in program.einsums
         }
@@ -151,14 +156,6 @@ class _Refinement:
         reshapes = (e for e in self.program.einsums if e.reshapes and e.name not in self.barriers)
         split_axes = {e.name: [axis for axis, index in axes_of(e) if isinstance(index, Split)] for e in reshapes}
         return frozenset(name for name, axes in split_axes.items() if boundary_dimensions.isdisjoint(map(self.dims.find, axes)))
-
-    def _hold(self, einsum: Einsum) -> None:
-        """Decide in which parts a result is computed: the parts of its indices. If it is also seen whole, it is renamed."""
-        wanted = tuple(self._extents(einsum, index) for index in einsum.indices)
-        if wanted != tuple(self.dims.parts((einsum.name, p)) for p in range(len(wanted))):
-            self.barriers.add(einsum.name)
-        apart = any(len(parts) > 1 for parts in wanted) and (einsum.name in self.program.outputs or einsum.name in self.barriers)
-        self.storage[einsum.name] = self._fresh(f"{einsum.name}.split") if apart else einsum.name, wanted
 
     def _statement(self, einsum: Einsum, needed: frozenset[str]) -> None:
         """Write an Einsum with all indices in parts. If it is only another name of its operand, note that instead, unless it is

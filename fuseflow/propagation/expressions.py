@@ -65,7 +65,10 @@ class Expressions:
             case Const():
                 return LabeledArray(np.asarray(node.value, dtype=np.float64))
             case Access():
-                return self._read(node)
+                known = self._known[node.tensor]
+                if isinstance(known, Entries):
+                    return Entries(known.crds, known.mask, node.names) if node.is_plain else UNKNOWN
+                return read(node, known, self._shapes[node.tensor], self.sizes, 0.0)
             case Apply():
                 return self._applied([self.value(arg) for arg in node.args], operator(node.op))
             case Reduce():
@@ -74,12 +77,6 @@ class Expressions:
                 return self._selected(node)
             case other:
                 assert_never(other)
-
-    def _read(self, node: Access) -> Value:
-        known = self._known[node.tensor]
-        if isinstance(known, Entries):
-            return Entries(known.crds, known.mask, node.names) if node.is_plain else UNKNOWN
-        return read(node, known, self._shapes[node.tensor], self.sizes, 0.0)
 
     def _applied(self, values: Sequence[Value], row: Operator) -> Value:
         listed = [value for value in values if isinstance(value, Entries)]

@@ -87,8 +87,7 @@ class EndUncertainty:
     common: float
 
     def variance(self, replicates: int) -> float:
-        """Return the variance of the mean of `replicates` replicates, if all times between the least and the largest are equally
-        likely."""
+        """Return the variance of the mean of `replicates` replicates, if all times between the least and the largest are equally likely."""
         return (self.each**2 / replicates + self.common**2) / 12
 
 
@@ -141,8 +140,10 @@ class Replicates:
         parts, once = [_class_estimate(c, self.ends) for c in self.classes], float(self.first)
         if self.certain is not None:  # as uncertain as replicates of the heaviest class that take as long
             once += self.certain.steady
-            like = self.certain.steady / max(1.0, float(np.mean([m.steady for m in self.classes[0].measured])))
-            parts[0] = replace(parts[0], variance=parts[0].variance + like * _replicate_variance(self.classes[0]))
+            heaviest = self.classes[0]
+            like = self.certain.steady / max(1.0, float(np.mean([m.steady for m in heaviest.measured])))
+            scatter = _fitted_line(*_unit_costs(heaviest)).scatter * float(np.mean([m.units for m in heaviest.measured])) ** 2
+            parts[0] = replace(parts[0], variance=parts[0].variance + like * scatter)
         sampled, variance = math.fsum(part.cycles for part in parts), math.fsum(part.variance for part in parts)
         half_width = SYSTEMATIC * sampled
         if variance > 0:
@@ -175,11 +176,6 @@ def _class_estimate(drawn: ClassReplicates, ends: EndUncertainty) -> _Estimate:
     variance = max(line.variance(average), _jackknife_variance(weights, cycles, average))
     variance += ends.variance(len(units)) * float(np.mean(1 / np.square(units)))
     return _Estimate(drawn.units * line.at(average), drawn.units**2 * variance, line.freedom)
-
-
-def _replicate_variance(drawn: ClassReplicates) -> float:
-    """Return the variance of the cycles of a replicate about the line."""
-    return _fitted_line(*_unit_costs(drawn)).scatter * float(np.mean([m.units for m in drawn.measured])) ** 2
 
 
 def _unit_costs(drawn: ClassReplicates) -> tuple[Floats, Floats]:

@@ -128,8 +128,7 @@ def _restricted_arrays(region: CompiledRegion) -> int:
 
 
 def require_bounded_fifos(machine: Machine) -> None:
-    """Raise `SamplingError` for a machine with unbounded FIFOs, on which a sample is of no use: cycles follow from the counts
-    alone."""
+    """Raise `SamplingError` for a machine with unbounded FIFOs, on which a sample is of no use: cycles follow from the counts alone."""
     if machine.fifo_depth is None:
         raise SamplingError(
             f"the FIFOs of machine `{machine.name}` are unbounded: all rows of a region are in flight at once, and its cycles follow "
@@ -198,8 +197,7 @@ def placed(graph: Graph, read: Mapping[str, Tensor], machine: Machine, restricte
 
 
 def expected_bytes(graph: Graph, results: Mapping[str, Tensor], share: float) -> dict[ArrayName, int]:
-    """Return the bytes that a region is expected to write to each array, given the results of a share (`share`) of its
-    coordinates."""
+    """Return the bytes that a region is expected to write to each array, given the results of a share (`share`) of its coordinates."""
     return {
         array: round(array_elements(results[name], array) * width / share)
         for name in graph.outputs

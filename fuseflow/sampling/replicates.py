@@ -154,8 +154,7 @@ class SampleDesign:
         return float(self.weights[coordinates].sum())
 
     def share(self, replicates: int) -> float:
-        """Return the expected share of the work if `replicates` replicates of each class are run, and the units that are always
-        taken."""
+        """Return the expected share of the work if `replicates` replicates of each class are run, and the units that are always taken."""
         certain, before = self.certain, 2 * self.warmup * float(self.weights.mean())
         work = self.weight(self.first) + self.weight(certain.rows) + self.weight(certain.warmup)
         for drawn in self.classes:

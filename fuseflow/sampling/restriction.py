@@ -59,8 +59,7 @@ def sampled_index(fused: FusedRegion) -> str:
 
 
 def replicate_lengthening(fused: FusedRegion) -> int:
-    """Return the factor by which replicates must be longer than asked for, so that starts are no more frequent than in other
-    regions."""
+    """Return the factor by which replicates must be longer than asked for, so that starts are no more frequent than in other regions."""
     around = fused.order[: fused.order.index(sampled_index(fused))]
     return -(-math.prod(index_coordinates(fused, index) for index in around) // SHORT_STARTS)
 
@@ -212,19 +211,14 @@ def restricted_graph(region: CompiledRegion, restricted: RestrictedRegion, sched
         graph = public_form(graph).graph
     graph = mark_fiber_fifos(graph)
     verify_graph(graph)
-    graph = _with_depths_of(graph, region.graph)
+    place = {node.name: n for n, node in enumerate(region.graph.nodes)}  # that both have the same nodes is checked below
+    depths = {(place[edge.node], edge.input): depth for edge, depth in region.graph.depths}
+    graph = graph.with_depths({Edge(graph.nodes[at].name, k): d for (at, k), d in depths.items() if at < len(graph.nodes)})
     if _structure(graph) != _structure(region.graph):
         raise SamplingError(
             f"region `{region.name}` has another graph for some of the coordinates of `{sampled_index(region.fused)}`"
         )
     return graph
-
-
-def _with_depths_of(graph: Graph, other: Graph) -> Graph:
-    """Return a graph with the FIFO depths of another one, node by node in order. That both have the same nodes is checked later."""
-    place = {node.name: n for n, node in enumerate(other.nodes)}
-    depths = {(place[edge.node], edge.input): depth for edge, depth in other.depths}
-    return graph.with_depths({Edge(graph.nodes[at].name, k): depth for (at, k), depth in depths.items() if at < len(graph.nodes)})
 
 
 def _structure(graph: Graph) -> object:

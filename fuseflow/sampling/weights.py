@@ -169,15 +169,12 @@ def rows_in_fifos(graph: Graph, loop: IndexWeights, depth: int) -> float:
                 network.add_edge(port.node, node.name, rows=min(rows, known))
     slowest = loop.stages.argmax(axis=0) if len(loop.stages) else np.array([], int)
     share = np.bincount(slowest, weights=loop.stages.max(axis=0, initial=0), minlength=len(loop.stages))
-    nodes = [_nodes(graph, loop, int(stage)) for stage in np.flatnonzero(share > RARELY * share.sum())]
+    nodes: list[set[str]] = []  # that make or take the tokens of each stage
+    for stage in np.flatnonzero(share > RARELY * share.sum()):
+        ports = set(loop.streams[stage])
+        nodes.append({port.node for port in ports} | {node.name for node in graph.nodes if ports.intersection(node.inputs)})
     between = [_rows_between(network, one, nodes[k + 1 :]) for k, one in enumerate(nodes)]
     return max(between, default=0.0)
-
-
-def _nodes(graph: Graph, loop: IndexWeights, stage: int) -> set[str]:
-    """Return the names of the nodes that make or take the tokens of the stage with this number."""
-    ports = set(loop.streams[stage])
-    return {port.node for port in ports} | {node.name for node in graph.nodes if ports.intersection(node.inputs)}
 
 
 def _rows_between(network: nx.Graph[str], one: set[str], others: list[set[str]]) -> float:

@@ -37,8 +37,7 @@ class LaneRequest:
         return self.own.get((stage, index), self.lanes.get(index, 1))
 
     def counts(self, index: str) -> tuple[int, ...]:
-        """Return the different numbers of lanes above one over which an index is dealt, first that of stages without an entry in
-        `own`."""
+        """Return the different numbers of lanes above one over which an index is dealt, first that of stages without an entry in `own`."""
         counts = (self.lanes[index], *(count for (_, dealt), count in self.own.items() if dealt == index))
         return tuple(count for count in dict.fromkeys(counts) if count > 1)
 

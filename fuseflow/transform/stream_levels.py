@@ -35,8 +35,7 @@ def stream_levels(graph: Graph, loops: Loops) -> dict[Port, Levels]:
 
 
 def common_levels(streams: Iterable[Levels]) -> Levels:
-    """Return the levels of streams that are nested in each other. Each level has the indices that all streams with this level
-    share."""
+    """Return the levels of streams that are nested in each other. Each level has the indices that all streams with this level share."""
     shared, nested = [], tuple(streams)
     if len(nested) == 1:
         return nested[0]
@@ -53,8 +52,7 @@ def node_levels(node: Primitive, levels: Mapping[Port, Levels]) -> Iterator[froz
 
 
 def stage_loops(graph: Graph, loops: Loops, stages: Mapping[str, str]) -> dict[str, frozenset[str]]:
-    """Return by stage, in the order of the graph, the indices of the loops that its nodes run in. `stages` has the stage of each
-    node."""
+    """Return by stage, in the order of the graph, the indices of the loops that its nodes run in. `stages` has the stage of each node."""
     levels, inside = stream_levels(graph, loops), dict[str, frozenset[str]]()
     for node in graph.nodes:
         stage = stages.get(node.name)

@@ -141,10 +141,6 @@ def _where(a: Arithmetic, condition: Value, x: Value, y: Value) -> Port | None:
     return a.add(a.mul(true, x), a.mul(a.negated(true), y))
 
 
-def _tanh(a: Arithmetic, x: Port) -> Port:
-    return a.sub(a.mul(a.apply("sigmoid", a.mul(x, 2.0)), 2.0), 1.0)
-
-
 ROOTS = 8
 """The number of times that `log` takes a reciprocal root: after these, all 32-bit floats are near 1."""
 
@@ -185,7 +181,7 @@ FORMS: Mapping[str, Callable[..., Port | None]] = {
     "neg": lambda a, x: a.mul(x, -1.0),
     "abs": lambda a, x: a.add(a.apply("relu", x), a.apply("relu", a.mul(x, -1.0))),
     "sqrt": _sqrt,
-    "tanh": _tanh,
+    "tanh": lambda a, x: a.sub(a.mul(a.apply("sigmoid", a.mul(x, 2.0)), 2.0), 1.0),
     "sub": Arithmetic.sub,
     "div": Arithmetic.div,
     "max": _max,

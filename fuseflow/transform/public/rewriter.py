@@ -18,8 +18,7 @@ Side: TypeAlias = tuple[Port, tuple[Port, ...]]
 
 
 class GraphRewriter:
-    """A rewriter of a verified graph without FIFO depths. `nodes` has the nodes that were put so far; a rule reads ports of these
-    nodes."""
+    """A rewriter of a verified graph without FIFO depths. `nodes` has the nodes that were put so far; a rule reads ports of these nodes."""
 
     def __init__(self, graph: Graph) -> None:
         vectors = {t.name: t for t in (dense_dimension(node.size) for node in graph.nodes if isinstance(node, Range))}
