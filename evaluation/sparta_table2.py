@@ -22,7 +22,7 @@ ROUNDING = ("saturate", "nearest")
 
 def collect() -> Data:
     from fuseflow.ops import OPERATORS
-    from fuseflow.propagation.forward import applied
+    from fuseflow.propagation.expressions import applied
 
     table: Data = {}
     for name, row in OPERATORS.items():

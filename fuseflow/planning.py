@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from functools import cache, partial
 
-from fuseflow.einsum.blocked_storage import tensors_to_blocks
+from fuseflow.einsum.blocks import tensors_to_blocks
 from fuseflow.einsum.nodes import Program
 from fuseflow.errors import PlanError
 from fuseflow.frontend.source import Source

@@ -1,21 +1,25 @@
-"""The association of products: a chain of products is computed in another order.
+"""The association of products: a chain of products is computed in another order, as the section `associate` of a schedule says it.
 
 In exact arithmetic (A X) W and A (X W) are equal, and one of them may be much less work. The chain `A (X W)` of the result T1 means:
 
     T0[i, f] = sum(k) A[i, k] * X[k, f]             T1.X_W[k, h] = sum(f) X[k, f] * W[f, h]
     T1[i, h] = sum(f) T0[i, f] * W[f, h]     ->     T1[i, h] = sum(k) A[i, k] * T1.X_W[k, h]
 
-Sums are rounded in another order then, so nothing is associated anew unless the user asks for it.
+A chain are the factors of a result, and the factors of intermediates between them that nothing else reads. Sums are rounded in another
+order then, so nothing is associated anew unless the user asks for it.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from itertools import product
 from typing import TypeAlias, assert_never
 
 from fuseflow.einsum.chain import Chain, Group, factors, show
+from fuseflow.einsum.indices import unused_name
 from fuseflow.einsum.nodes import (
     Access,
     Apply,
@@ -29,6 +33,7 @@ from fuseflow.einsum.nodes import (
     children,
     free_indices,
     index_names,
+    map_children,
     plain_names,
     walk,
 )
@@ -36,6 +41,8 @@ from fuseflow.errors import ProgramError, did_you_mean
 
 Pairs: TypeAlias = "Access | tuple[Pairs, Pairs]"
 """A product of factors: an access to a single factor, or a pair of two products."""
+MOST_FACTORS = 5
+"""Chains of more factors are left as they are: they have too many orders."""
 
 
 def associated(program: Program, name: str, chain: Chain) -> Program:
@@ -63,7 +70,7 @@ def associated(program: Program, name: str, chain: Chain) -> Program:
 
 def _products(node: Expr) -> Iterator[Expr]:
     """Yield the outermost products in an expression that have two accesses or more."""
-    if _is_product(node):
+    if all(_multiplies(inner) for inner in walk(node)):
         if len(accesses(node)) > 1:
             yield node
         return
@@ -71,22 +78,12 @@ def _products(node: Expr) -> Iterator[Expr]:
         yield from _products(child)
 
 
-def _is_product(node: Expr) -> bool:
-    return all(_multiplies(inner) for inner in walk(node))
-
-
 def _multiplies(node: Expr) -> bool:
     match node:
-        case Access() | Const():
+        case Access() | Const() | Apply(op="mul") | Reduce(op="sum"):
             return True
-        case Apply():
-            return node.op == "mul"
-        case Reduce():
-            return node.op == "sum"
-        case Keep():
+        case _:
             return False
-        case unknown:
-            assert_never(unknown)
 
 
 # The factors of a chain ------------------------------------------------------------------------------------------------------
@@ -118,7 +115,10 @@ class Expansion:
                 for arg in node.args:
                     self.add(arg, names)
             case Reduce():
-                inside = {index: self.fresh(index) for index in node.over}
+                inside: dict[str, str] = {}
+                for index in node.over:
+                    inside[index] = unused_name(index, self.used, "")
+                    self.used.add(inside[index])
                 self.add(node.body, {**names, **inside})
             case Access():
                 self.add_element(node, names)
@@ -141,8 +141,7 @@ class Expansion:
         self.expanded[einsum.name] = element.names, self.elements[start:]
 
     def refuse_kept(self, einsum: Einsum) -> None:
-        """Raise `ProgramError` for an intermediate that must stay: it has other readers, is an output, is of a narrow type, or no
-        product."""
+        """Raise `ProgramError` for an intermediate that must stay: it has other readers, is an output, of a narrow type, or no product."""
         readers = sum(access.tensor == einsum.name for e in self.program.einsums for access in e.accesses)
         others = [node for node in walk(einsum.body) if not _multiplies(node)]
         if others:
@@ -160,14 +159,6 @@ class Expansion:
             return
         raise ProgramError(f"`{einsum.name}` stands between the factors: {why}", hint=f"name `{einsum.name}` as a factor")
 
-    def fresh(self, index: str) -> str:
-        name, count = index, 1
-        while name in self.used:
-            count += 1
-            name = f"{index}{count}"
-        self.used.add(name)
-        return name
-
 
 # The program in another order ------------------------------------------------------------------------------------------------
 
@@ -175,7 +166,7 @@ class Expansion:
 def _rewritten(program: Program, einsum: Einsum, node: Expr, expansion: Expansion, chain: Chain) -> Program:
     pairs = _pairs(chain.root, _by_tensor(expansion.elements, chain))
     writer, free = ChainWriter(program, einsum, expansion.expanded), free_indices(node)
-    body, names = writer.product(chain.root, pairs, frozenset(free))
+    body, names = writer.product(pairs, frozenset(free))
     over = tuple(index for index in names if index not in free)
     body = Reduce("sum", over, body) if over else body
     for constant in expansion.constants:
@@ -195,9 +186,8 @@ def _by_tensor(elements: Sequence[Access], chain: Chain) -> dict[str, list[Acces
     wanted, present = Counter(chain.factors), Counter(element.tensor for element in elements)
     listed = ", ".join(f"`{element.tensor}`" for element in elements)
     for name in wanted - present:
-        raise ProgramError(
-            f"`{name}` is no factor of it" + (", or not so often" if present[name] else ""), hint=f"it has {listed}"
-        )
+        why = f"`{name}` is no factor of it" + (", or not so often" if present[name] else "")
+        raise ProgramError(why, hint=f"it has {listed}")
     for name in present - wanted:
         raise ProgramError(f"`{name}` is a factor of it, too", hint=f"it has {listed}")
     return {name: [element for element in elements if element.tensor == name] for name in present}
@@ -216,6 +206,10 @@ def _elements(pairs: Pairs) -> tuple[Access, ...]:
     return (pairs,) if isinstance(pairs, Access) else (*_elements(pairs[0]), *_elements(pairs[1]))
 
 
+def _group(pairs: Pairs) -> Group:
+    return pairs.tensor if isinstance(pairs, Access) else (_group(pairs[0]), _group(pairs[1]))
+
+
 def _indices(pairs: Pairs) -> frozenset[str]:
     """Return all indices of the accesses in a group."""
     return frozenset(name for element in _elements(pairs) for name in element.names)
@@ -231,25 +225,22 @@ class ChainWriter:
     expanded: Mapping[str, tuple[tuple[str, ...], list[Access]]]
     einsums: list[Einsum] = field(default_factory=list)
 
-    def product(self, group: Group, pairs: Pairs, outside: frozenset[str]) -> tuple[Expr, tuple[str, ...]]:
+    def product(self, pairs: Pairs, outside: frozenset[str]) -> tuple[Expr, tuple[str, ...]]:
         """Return the product of a pair, and the indices of the product. `outside` are the indices that others have."""
-        assert isinstance(group, tuple)
         assert isinstance(pairs, tuple)
-        left = self.read(group[0], pairs[0], outside | _indices(pairs[1]))
-        right = self.read(group[1], pairs[1], outside | _indices(pairs[0]))
+        left = self.read(pairs[0], outside | _indices(pairs[1]))
+        right = self.read(pairs[1], outside | _indices(pairs[0]))
         if not set(left.names) & set(right.names):
-            raise ProgramError(
-                f"`{show(group[0])}` and `{show(group[1])}` share no index, so that their product has an entry for every two of theirs",
-                hint="multiply factors that share an index",
-            )
+            first, second = (show(_group(part)) for part in pairs)
+            why = f"`{first}` and `{second}` share no index, so that their product has an entry for every two of theirs"
+            raise ProgramError(why, hint="multiply factors that share an index")
         return Apply("mul", (left, right)), tuple(dict.fromkeys((*left.names, *right.names)))
 
-    def read(self, group: Group, pairs: Pairs, outside: frozenset[str]) -> Access:
-        """Return an access to a factor, or to the result of a pair, for which it adds an Einsum. Indices not in `outside` are
-        summed."""
+    def read(self, pairs: Pairs, outside: frozenset[str]) -> Access:
+        """Return an access to a factor, or to the result of a pair, for which it adds an Einsum. Indices not in `outside` are summed."""
         if isinstance(pairs, Access):
             return pairs
-        body, names = self.product(group, pairs, outside)
+        body, names = self.product(pairs, outside)
         kept = tuple(index for index in names if index in outside)
         over = tuple(index for index in names if index not in outside)
         same = (
@@ -259,30 +250,75 @@ class ChainWriter:
         )
         name = next(same, None)
         if name is None:
-            name = self.fresh("_".join(factor.replace(".", "_") for factor in factors(group)))
+            label = "_".join(factor.tensor.replace(".", "_") for factor in _elements(pairs))
+            taken = {*self.program.defined, *self.program.declared, *(e.name for e in self.einsums)}
+            name = unused_name(f"{self.einsum.name}.{label}", taken)
         else:
             kept = self.expanded[name][0]
         self.einsums.append(Einsum(name, kept, Reduce("sum", over, body) if over else body, self.einsum.location))
         return Access(name, kept)
 
-    def fresh(self, label: str) -> str:
-        taken = {*self.program.defined, *self.program.declared, *(e.name for e in self.einsums)}
-        name, count = f"{self.einsum.name}.{label}", 1
-        while name in taken:
-            count += 1
-            name = f"{self.einsum.name}.{label}_{count}"
-        return name
-
 
 def _replaced(node: Expr, old: Expr, new: Expr) -> Expr:
-    if node is old:
-        return new
+    return new if node is old else map_children(lambda child: _replaced(child, old, new), node)
+
+
+# All orders of all chains -----------------------------------------------------------------------------------------------------
+
+
+def chain_orders(program: Program) -> dict[str, tuple[Chain, ...]]:
+    """Return the other orders of each chain, by the result that it ends in. They are legal."""
+    inner = set[str]()
+    orders: dict[str, tuple[Chain, ...]] = {}
+    for einsum in reversed(program.einsums):
+        if einsum.name in inner:
+            continue
+        expansion = Expansion(program, einsum, frozenset())
+        group = _chain(einsum.body, expansion, inner)
+        if group is None or not 3 <= len(leaves := factors(group)) <= MOST_FACTORS:
+            continue
+        legal: list[Chain] = []
+        for tree in _trees(leaves):
+            if not isinstance(tree, str) and tree != group:
+                with suppress(ProgramError):
+                    associated(program, einsum.name, Chain(tree))
+                    legal.append(Chain(tree))
+        if legal:
+            orders[einsum.name] = tuple(legal)
+    return dict(sorted(orders.items(), key=lambda entry: program.positions[entry[0]]))
+
+
+def _chain(node: Expr, expansion: Expansion, inner: set[str]) -> Group | None:
+    """Return the factors of a product, in pairs in the order of computation. The product is the expression itself, or the only
+    one inside it; None if there is none. The names of expanded intermediates are added to `inner`."""
     match node:
-        case Apply():
-            return replace(node, args=tuple(_replaced(arg, old, new) for arg in node.args))
+        case Access():
+            einsum = expansion.program.defined.get(node.tensor)
+            if einsum is None:
+                return node.tensor
+            try:
+                expansion.refuse_kept(einsum)
+            except ProgramError:
+                return node.tensor
+            inner.add(einsum.name)
+            return _chain(einsum.body, expansion, inner)
         case Reduce() | Keep():
-            return replace(node, body=_replaced(node.body, old, new))
-        case Access() | Const():
-            return node
+            return _chain(node.body, expansion, inner)
+        case Apply(op="mul"):
+            parts = [part for arg in node.args if (part := _chain(arg, expansion, inner)) is not None]
+            return (parts[0], parts[1]) if len(parts) == 2 else parts[0] if len(parts) == 1 else None
+        case Apply():
+            products = [arg for arg in node.args if not isinstance(arg, Access)]
+            return _chain(products[0], expansion, inner) if len(products) == 1 else None
+        case Const():
+            return None
         case unknown:
             assert_never(unknown)
+
+
+def _trees(leaves: tuple[str, ...]) -> Iterator[Group]:
+    """Yield all ways to multiply factors in pairs without a change of their order."""
+    if len(leaves) == 1:
+        yield leaves[0]
+    for cut in range(1, len(leaves)):
+        yield from product(_trees(leaves[:cut]), _trees(leaves[cut:]))

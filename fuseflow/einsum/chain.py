@@ -29,10 +29,20 @@ class Chain:
     @classmethod
     def parse(cls, text: str) -> Chain:
         """Read a chain. Raises `ProgramError` for a text that is none, and for one that leaves the order open."""
-        items, rest = _items(text, _words(text))
-        if rest:
-            raise _refused(text, "a `)` closes nothing")
-        group = _group(text, items)
+        open_lists: list[list[object]] = [[]]
+        for word in _words(text):
+            if word == "(":
+                open_lists[-1].append(inner := list[object]())
+                open_lists.append(inner)
+            elif word != ")":
+                open_lists[-1].append(word)
+            elif len(open_lists) > 1:
+                open_lists.pop()
+            else:
+                raise _refused(text, "a `)` closes nothing")
+        if len(open_lists) > 1:
+            raise _refused(text, "a `(` is not closed")
+        group = _group(text, open_lists[0])
         if isinstance(group, str):
             raise _refused(text, "it has one factor")
         return cls(group)
@@ -67,22 +77,6 @@ def _words(text: str) -> list[str]:
         words.append(word[1])
         at = word.end()
     return words
-
-
-def _items(text: str, words: list[str]) -> tuple[list[object], list[str]]:
-    """Return the factors, and lists of factors, up to the end of a parenthesis, and the words from there on."""
-    items: list[object] = []
-    while words and words[0] != ")":
-        word, *words = words
-        if word == "(":
-            inner, words = _items(text, words)
-            if not words:
-                raise _refused(text, "a `(` is not closed")
-            items.append(inner)
-            words = words[1:]
-        else:
-            items.append(word)
-    return items, words
 
 
 def _group(text: str, items: object) -> Group:

@@ -10,9 +10,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import assert_never
 
-from fuseflow.einsum.nodes import Access, Apply, Const, Einsum, Expr, Keep, Program, Reduce
+from fuseflow.einsum.nodes import Access, Const, Einsum, Expr, Keep, Program, map_children
 from fuseflow.tensors.dtypes import DTYPES
 
 
@@ -59,14 +58,6 @@ def _needed(einsum: Einsum, program: Program, numbers: Mapping[str, Const]) -> l
 
 
 def _with(node: Expr, numbers: Mapping[str, Const]) -> Expr:
-    match node:
-        case Access():
-            return numbers.get(node.tensor, node)
-        case Apply():
-            return replace(node, args=tuple(_with(arg, numbers) for arg in node.args))
-        case Reduce() | Keep():
-            return replace(node, body=_with(node.body, numbers))
-        case Const():
-            return node
-        case unknown:
-            assert_never(unknown)
+    if isinstance(node, Access):
+        return numbers.get(node.tensor, node)
+    return map_children(lambda child: _with(child, numbers), node)

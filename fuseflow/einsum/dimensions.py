@@ -5,17 +5,24 @@
 Dimensions are joined where one index runs over them. A split of one of them holds for all of them. Several splits of one dimension are
 combined: (12, 64) and (24, 32) make it (12, 2, 32). A split is left out if it has no common parts with earlier splits, or if a
 compressed level or a `keep` over the dimension forbids it.
+
+An index can also be split in one region only: a loop becomes two, and no value is stored elsewhere.
+
+    T[i, h] = sum(k) A[i, k] * X[k, h]     i in parts of 4     T.split[i0, i1, h] = sum(k) A.split[i0, i1, k] * X[k, h]
+
+Tensors that the region reads and writes are seen in parts there, and whole everywhere else. So lanes of `i0` take runs of four rows.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import TypeAlias
 
-from fuseflow.einsum.nodes import Access, Einsum, Keep, Program, Split
+from fuseflow.einsum.nodes import Access, Einsum, Index, Keep, Program, Split, index_names
 from fuseflow.einsum.verify import shapes_and_extents
+from fuseflow.errors import ProgramError, did_you_mean
 
 Axis: TypeAlias = tuple[str, str | int]
 """An axis is a dimension of a tensor (the tensor and its position) or an index of an Einsum (the Einsum and the name of the index). A
@@ -96,10 +103,8 @@ class Dimensions:
     def _label(self, axis: Axis) -> tuple[str, ...]:
         return self.labels(axis) if len(self.parts(axis)) > 1 else (str(axis[1]),)
 
-    def split(self, axis: Axis, outer: Axis, inner: Axis) -> bool:
-        """Take a dimension apart into `outer` and `inner`, and every dimension that this concerns. Return False, without a change, if that
-        is impossible.
-        """
+    def split(self, axis: Axis, outer: Axis, inner: Axis) -> None:
+        """Take a dimension apart into `outer` and `inner`, and every dimension that this concerns, unless that is impossible."""
         whole, pair = self.find(axis), (self.find(outer), self.find(inner))
         previous_cuts = dict(self.cuts)
         self._splits.setdefault(whole, []).append(pair)
@@ -107,12 +112,11 @@ class Dimensions:
             self._within.setdefault(part, []).append(whole)
         if self._settled(whole):
             self.names.setdefault(whole, (outer, inner))
-            return True
+            return
         self.cuts = previous_cuts
         self._splits[whole].pop()
         for part in pair:
             self._within[part].pop()
-        return False
 
     def _settled(self, start: Axis) -> bool:
         """Carry cuts between dimensions and their parts until they agree, from `start` on. Return False if they cannot."""
@@ -128,9 +132,7 @@ class Dimensions:
         return True
 
     def _exchanged(self, whole: Axis, outer: Axis, inner: Axis) -> list[Axis] | None:
-        """Make the cuts of a dimension agree with the cuts of the two parts of one split. Return the axes that got new cuts, or
-        None if they cannot agree.
-        """
+        """Make the cuts of a dimension and of the two parts of a split agree. Return the axes with new cuts, None if they cannot."""
         size = self.extent[inner]
         old = {axis: self.cuts.get(axis, frozenset()) for axis in (whole, outer, inner)}
         cuts = old[whole] | old[inner] | {size} | {size * cut for cut in old[outer]}
@@ -153,10 +155,9 @@ def unify_dimensions(program: Program, whole: Collection[str] = ()) -> Dimension
         dims.extent |= {(name, position): size for position, size in enumerate(lengths)}
     for einsum in program.einsums:
         dims.extent |= {(einsum.name, index): size for index, size in extents_by_einsum[einsum.name].items()}
-        for access in all_accesses(einsum):
-            for position, index in enumerate(access.indices):
-                if isinstance(index, str):
-                    dims.join((access.tensor, position), (einsum.name, index))
+        for axis, index in axes_of(einsum):
+            if isinstance(index, str):
+                dims.join(axis, (einsum.name, index))
     splits = [split for einsum in program.einsums if einsum.reshapes for split in _splits(einsum, dims)]
     _join_parts(dims, splits)
     for tensor in program.tensors:
@@ -172,10 +173,9 @@ def unify_dimensions(program: Program, whole: Collection[str] = ()) -> Dimension
 
 def _splits(einsum: Einsum, dims: Dimensions) -> Iterator[tuple[Axis, Axis, Axis]]:
     """Yield each dimension of an Einsum that is split, with its two parts. A split with a part of one value is left out."""
-    for access in all_accesses(einsum):
-        for position, index in enumerate(access.indices):
-            if isinstance(index, Split) and index.size > 1 and dims.extent[einsum.name, index.outer] > 1:
-                yield (access.tensor, position), (einsum.name, index.outer), (einsum.name, index.inner)
+    for axis, index in axes_of(einsum):
+        if isinstance(index, Split) and index.size > 1 and dims.extent[einsum.name, index.outer] > 1:
+            yield axis, (einsum.name, index.outer), (einsum.name, index.inner)
 
 
 def _join_parts(dims: Dimensions, splits: list[tuple[Axis, Axis, Axis]]) -> None:
@@ -191,12 +191,83 @@ def _join_parts(dims: Dimensions, splits: list[tuple[Axis, Axis, Axis]]) -> None
                     joined = True
 
 
-def split_axes(einsum: Einsum) -> Iterator[Axis]:
-    """Yield the dimensions that an Einsum sees as two indices."""
-    for access in all_accesses(einsum):
-        yield from ((access.tensor, position) for position, index in enumerate(access.indices) if isinstance(index, Split))
+def axes_of(einsum: Einsum) -> Iterator[tuple[Axis, Index]]:
+    """Yield each dimension that an Einsum writes or reads, with the index that runs over it, the left side first."""
+    for access in (Access(einsum.name, einsum.indices), *einsum.accesses):
+        for position, index in enumerate(access.indices):
+            yield (access.tensor, position), index
 
 
-def all_accesses(einsum: Einsum) -> tuple[Access, ...]:
-    """Return all accesses of an Einsum, the left side first."""
-    return (Access(einsum.name, einsum.indices), *einsum.accesses)
+@dataclass(frozen=True, slots=True)
+class RegionSplit:
+    """The index `index` of the Einsum `einsum`, and all that shares it in the Einsums of the `region`, in parts of `size` coordinates."""
+
+    einsum: str
+    index: str
+    size: int
+    region: frozenset[str]
+
+
+def split_in_region(program: Program, dims: Dimensions, kept: Collection[str], split: RegionSplit) -> Mapping[Axis, OwnParts]:
+    """Return the parts of all axes that the split concerns. Tensors in `kept` keep the dimensions in which they are stored.
+    Raises `ProgramError` where an index cannot be in such parts."""
+    einsums = [einsum for einsum in program.einsums if einsum.name in split.region]
+    indices = index_names(tuple(index for _, index in axes_of(program.defined[split.einsum])))
+    if split.index not in indices:
+        raise ProgramError(f"`{split.einsum}` has no such index", hint=did_you_mean(split.index, indices))
+    axes = _shared_axes(einsums, (split.einsum, split.index))
+    extent = dims.extent[split.einsum, split.index]
+    if extent % split.size or not 1 < split.size < extent:
+        raise ProgramError(f"{extent:,} coordinates are not several parts of {split.size:,}", hint=_divisors(extent, split.size))
+    _refuse_whole(program, dims, kept, einsums, axes)
+    sizes = extent // split.size, split.size
+    by_index = {axis: OwnParts(axis[1], sizes) for axis in axes if isinstance(axis[1], str)}
+    results = {
+        (e.name, position): by_index[e.name, index]
+        for e in einsums
+        for position, index in enumerate(e.indices)
+        if isinstance(index, str) and (e.name, index) in by_index
+    }
+    return by_index | results
+
+
+def _shared_axes(einsums: Iterable[Einsum], start: Axis) -> frozenset[Axis]:
+    """Return the axes that are the same dimension as `start` in these Einsums."""
+    within = Dimensions()
+    axes = {start}
+    for einsum in einsums:
+        for axis, index in axes_of(einsum):
+            if isinstance(index, str):
+                within.join(axis, (einsum.name, index))
+                axes |= {axis, (einsum.name, index)}
+    return frozenset(axis for axis in axes if within.find(axis) == within.find(start))
+
+
+def _refuse_whole(
+    program: Program, dims: Dimensions, kept: Collection[str], einsums: Iterable[Einsum], axes: Collection[Axis]
+) -> None:
+    """Raise `ProgramError` if something needs the dimension of `axes` whole, or in other parts."""
+    for tensor in program.tensors:
+        for level, position in zip(tensor.format.levels, tensor.format.order, strict=True) if tensor.format is not None else ():
+            if not level.full and (tensor.name, position) in axes:
+                raise ProgramError(f"`{tensor.name}` stores it {level.text}", hint="store it in a dense level")
+    for einsum in einsums:
+        keep = einsum.body if isinstance(einsum.body, Keep) else None
+        if keep is not None and any((einsum.name, index) in axes for index in keep.over):
+            raise ProgramError(f"`{keep}` of `{einsum.name}` compares along it")
+        for axis, index in axes_of(einsum):
+            concerned = {axis, *((einsum.name, name) for name in index_names((index,)))}
+            if not isinstance(index, str) and not concerned.isdisjoint(axes):
+                raise ProgramError(f"`{einsum.name}` reads it as `{index}` of `{axis[0]}`")
+    stored = next((name for name, position in axes if name in kept and isinstance(position, int)), None)
+    if stored is not None:
+        raise ProgramError(f"`{stored}` is stored in the dimensions that it has")
+    if any(len(dims.parts(axis)) > 1 for axis in axes if isinstance(axis[1], str)):
+        raise ProgramError("it is in parts already, by a reshape or another split")
+
+
+def _divisors(size: int, wanted: int) -> str:
+    """Return a hint that names the sizes of parts nearest to the one that is wanted."""
+    divisors = [n for n in range(2, size // 2 + 1) if size % n == 0]
+    nearest = sorted(sorted(divisors, key=lambda n: abs(n - wanted))[:2])
+    return f"parts of {' or '.join(f'{n:,}' for n in nearest)}" if nearest else "leave it whole"

@@ -10,9 +10,8 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from enum import Enum
-from typing import Final, assert_never
+from typing import Final, NoReturn, assert_never
 
-from fuseflow.einsum.narrowing import converted
 from fuseflow.einsum.nodes import (
     Access,
     Apply,
@@ -29,10 +28,11 @@ from fuseflow.einsum.nodes import (
     stored_index,
     walk,
 )
-from fuseflow.einsum.precision import expression_precision, with_roundings
+from fuseflow.einsum.precision import converted, expression_precision, with_roundings
 from fuseflow.einsum.text import show_einsum
 from fuseflow.einsum.verify import shapes_and_extents, verify, with_known_sizes
 from fuseflow.errors import ProgramError
+from fuseflow.float32.arithmetic import COMPARISONS
 from fuseflow.float32.words import rounded
 from fuseflow.number_text import show_number
 from fuseflow.ops import OPERATORS, canonical, operator, reducer
@@ -93,18 +93,18 @@ def infer(program: Program) -> Program:
 def _typed(program: Program, previous: TypedProgram | None) -> Program:
     """Return the program with the types of all its tensors; types that cannot have changed are taken from `previous`."""
     shape_by_tensor, sizes = shapes_and_extents(program)
-    declared, previous_types = program.declared, _PreviousTypes.of(previous)
+    declared = program.declared
     types = {t.name: t if t.format else replace(t, format=Format.dense(len(t.shape))) for t in program.inputs}
     for einsum in program.einsums:
         declaration = declared.get(einsum.name)
-        type = previous_types.type_of(einsum, declaration, types)
+        type = _known_type(previous, einsum, declaration, types)
         if type is None:
             scope = Scope(types, {name: types[name].fill for name in einsum.operands}, sizes[einsum.name])
             undeclared = TensorType(einsum.name, shape_by_tensor[einsum.name], dtype=result_dtype(einsum, scope))
             type = _type_of(einsum, undeclared if declaration is None else declaration, scope)
         types[einsum.name] = type
-    order = [*declared, *(e.name for e in program.einsums if e.name not in declared)]
-    return with_known_sizes(replace(program, tensors=tuple(types[name] for name in order)), (shape_by_tensor, sizes))
+    tensors = tuple(types[name] for name in dict.fromkeys((*declared, *program.defined)))
+    return with_known_sizes(replace(program, tensors=tensors), (shape_by_tensor, sizes))
 
 
 def _type_of(einsum: Einsum, declared: TensorType, scope: Scope) -> TensorType:
@@ -118,10 +118,13 @@ def _type_of(einsum: Einsum, declared: TensorType, scope: Scope) -> TensorType:
     if dtype.narrow:
         fill = dtype.nearest(fill)
     elif dtype.is_integer and not is_integral(einsum.body, scope):
-        _refuse_integers(einsum, declared, scope)
+        message = f"`{einsum.name}` is declared {declared.dtype}, and its values need not be integers"
+        _refuse(einsum, message, f"declare it `{result_dtype(einsum, scope)}`", declared)
     said = canonical(rounded(declared.fill)) if dtype.precision == "f32" else declared.fill
     if said not in (0, canonical(fill)):
-        _refuse_fill(einsum, declared, fill)
+        numbers = show_number(declared.fill), show_number(fill)
+        message = f"`{einsum.name}` is declared with the implicit value {numbers[0]}, it has {numbers[1]}"
+        _refuse(einsum, message, "leave `fill` out: it follows from the operands", declared)
     return replace(declared, format=declared.format or format, fill=fill)
 
 
@@ -134,41 +137,29 @@ def _with_roundings(einsum: Einsum, declared: TensorType, scope: Scope) -> Expr:
     return with_roundings(converted(einsum, types, precisions), precisions).body
 
 
-@dataclass(frozen=True, slots=True)
-class _PreviousTypes:
-    """The program before it was rewritten, by name: the statements, their declarations, and the inferred types."""
-
-    statements: Mapping[str, Einsum]
-    declared: Mapping[str, TensorType]
-    types: Mapping[str, TensorType]
-
-    @classmethod
-    def of(cls, previous: TypedProgram | None) -> _PreviousTypes:
-        if previous is None:
-            return cls({}, {}, {})
-        return cls(previous.source.defined, previous.source.declared, previous.program.declared)
-
-    def type_of(self, einsum: Einsum, declared: TensorType | None, types: Mapping[str, TensorType]) -> TensorType | None:
-        """Return the type that a result had, or None if anything that decides it has changed."""
-        unchanged = self.statements.get(einsum.name) == einsum and self.declared.get(einsum.name) == declared
-        return self.types[einsum.name] if unchanged and all(types[n] == self.types.get(n) for n in einsum.operands) else None
+def _known_type(
+    previous: TypedProgram | None, einsum: Einsum, declared: TensorType | None, types: Mapping[str, TensorType]
+) -> TensorType | None:
+    """Return the type that a result had before the program was rewritten, or None if anything that decides it has changed."""
+    if previous is None:
+        return None
+    source, known = previous.source, previous.program.declared
+    unchanged = source.defined.get(einsum.name) == einsum and source.declared.get(einsum.name) == declared
+    return known[einsum.name] if unchanged and all(types[n] == known.get(n) for n in einsum.operands) else None
 
 
 def result_format(einsum: Einsum, scope: Scope) -> Format:
     """Return the format of a result, its levels in the order of the left side's dimensions. A split dimension is dense only if both of its
     indices are. Without a sparse operand it is dense, unless the statement keeps entries.
     """
-    if not isinstance(einsum.body, Keep) and all(_is_dense(scope.types[name]) for name in einsum.operands):
+    formats = [scope.types[name].format for name in einsum.operands]
+    if not isinstance(einsum.body, Keep) and all(format is not None and format.all_dense for format in formats):
         return Format.dense(len(einsum.indices))
     levels = []
     for index in einsum.indices:
         total = all(presence(einsum.body, name, scope) is not Presence.PATTERN for name in index_names((index,)))
         levels.append("dense" if total else "compressed")
     return Format.of(*levels)
-
-
-def _is_dense(type: TensorType) -> bool:
-    return type.format is not None and type.format.all_dense
 
 
 def presence(node: Expr, index: str, scope: Scope) -> Presence:
@@ -180,7 +171,11 @@ def presence(node: Expr, index: str, scope: Scope) -> Presence:
         case Const():
             return Presence.CONSTANT
         case Access():
-            return _of_access(node, index, scope)
+            format = scope.types[node.tensor].format
+            assert format is not None, "operands are inferred before their users"
+            along = [dimension for dimension, i in enumerate(node.indices) if index in index_names((i,))]
+            is_total = all(format.levels[format.order.index(dimension)].full for dimension in along)
+            return Presence.TOTAL if is_total else Presence.PATTERN
         case Apply():
             return _of_operator(node, index, scope)
         case Reduce():
@@ -190,15 +185,6 @@ def presence(node: Expr, index: str, scope: Scope) -> Presence:
             return Presence.PATTERN if decided else presence(node.body, index, scope)
         case unknown:
             assert_never(unknown)
-
-
-def _of_access(node: Access, index: str, scope: Scope) -> Presence:
-    format = scope.types[node.tensor].format
-    assert format is not None, "operands are inferred before their users"
-    for dimension, i in enumerate(node.indices):
-        if index in index_names((i,)) and not format.levels[format.order.index(dimension)].full:
-            return Presence.PATTERN
-    return Presence.TOTAL
 
 
 def _of_operator(node: Apply, index: str, scope: Scope) -> Presence:
@@ -265,12 +251,12 @@ def is_integral(node: Expr, scope: Scope) -> bool:
         case Access():
             return DTYPES[scope.types[node.tensor].dtype].is_integer
         case Apply():
-            if node.op in (*_COMPARISONS, "saturate"):
+            if node.op in (*COMPARISONS, "saturate"):
                 return True
             if node.op == "pow" and isinstance(node.args[1], Const):
                 return node.args[1].value >= 0 and all(is_integral(arg, scope) for arg in node.args)
             values = node.args[1:] if node.op == "where" else node.args
-            return node.op in _INTEGRAL and all(is_integral(arg, scope) for arg in values)
+            return OPERATORS[node.op].keeps_integers and all(is_integral(arg, scope) for arg in values)
         case Keep():
             return is_integral(node.body, scope)
         case Reduce():
@@ -279,10 +265,7 @@ def is_integral(node: Expr, scope: Scope) -> bool:
             assert_never(unknown)
 
 
-_COMPARISONS: Final = frozenset(("eq", "ne", "lt", "le", "gt", "ge"))
 _PROMOTION: Final = ("i32", "i64", "f32", "f64")
-_INTEGRAL: Final = frozenset(row.name for row in OPERATORS.values() if row.unit in ("add", "mul", "logic"))
-"""The operators whose results are integers if their operands are."""
 
 
 def result_dtype(einsum: Einsum, scope: Scope) -> str:
@@ -311,7 +294,7 @@ def _is_fractional(node: Expr, scope: Scope) -> bool:
         case Access() | Keep():
             return False
         case Apply():
-            return node.op not in _INTEGRAL
+            return not OPERATORS[node.op].keeps_integers
         case Reduce():
             empty = math.prod(scope.extents[name] for name in node.over) == 0
             return empty and math.isinf(reducer(node.op).identity)
@@ -325,17 +308,12 @@ def _check_keep(einsum: Einsum, keep: Keep, declared: TensorType, scope: Scope) 
     implicit = any(presence(keep.body, v, scope) is Presence.PATTERN for v in index_names(einsum.indices))
     if implicit and fill != 0:
         message = f"`{keep}` keeps entries beside the implicit value 0, and that of its operand is {show_number(fill)}"
-        _refuse_keep(
-            einsum, message, "store the operand dense, or keep before the operator that makes the implicit value another"
-        )
+        _refuse(einsum, message, "store the operand dense, or keep before the operator that makes the implicit value another")
     tensors = ((einsum.name, declared), *((name, scope.types[name]) for name in einsum.operands))
     blocked = next((name for name, tensor in tensors if tensor.block), None)
     if blocked is not None:
-        _refuse_keep(
-            einsum,
-            f"`{keep}` compares single elements, and `{blocked}` is stored in blocks",
-            f"leave the block of `{blocked}` out",
-        )
+        message = f"`{keep}` compares single elements, and `{blocked}` is stored in blocks"
+        _refuse(einsum, message, f"leave the block of `{blocked}` out")
 
 
 def _check_padding(einsum: Einsum, declared: TensorType, scope: Scope) -> None:
@@ -362,7 +340,7 @@ def _check_padding(einsum: Einsum, declared: TensorType, scope: Scope) -> None:
             hint = f"`{show_einsum(replace(einsum, body=wanted))}`, or store it `compressed`"
         else:
             continue
-        raise ProgramError(why, hint=hint, notes=[f"in `{show_einsum(einsum)}`"], span=declared.span or einsum.location.span)
+        _refuse(einsum, why, hint, declared)
 
 
 def _sees_groups(einsum: Einsum, index: str, level: Level, scope: Scope) -> bool:
@@ -375,20 +353,7 @@ def _sees_groups(einsum: Einsum, index: str, level: Level, scope: Scope) -> bool
     return is_reshape and format is not None and (format.levels[-1], format.order[-1]) == (level, view.indices.index(index))
 
 
-def _refuse_keep(einsum: Einsum, message: str, hint: str) -> None:
-    raise ProgramError(message, hint=hint, notes=[f"in `{show_einsum(einsum)}`"], span=einsum.location.span)
-
-
-def _refuse_integers(einsum: Einsum, declared: TensorType, scope: Scope) -> None:
-    raise ProgramError(
-        f"`{einsum.name}` is declared {declared.dtype}, and its values need not be integers",
-        hint=f"declare it `{result_dtype(einsum, scope)}`",
-        notes=[f"in `{show_einsum(einsum)}`"],
-        span=declared.span or einsum.location.span,
-    )
-
-
-def _refuse_fill(einsum: Einsum, declared: TensorType, fill: float) -> None:
-    message = f"`{einsum.name}` is declared with the implicit value {show_number(declared.fill)}, it has {show_number(fill)}"
-    hint = "leave `fill` out: it follows from the operands"
-    raise ProgramError(message, hint=hint, notes=[f"in `{show_einsum(einsum)}`"], span=declared.span or einsum.location.span)
+def _refuse(einsum: Einsum, message: str, hint: str, declared: TensorType | None = None) -> NoReturn:
+    """Raise `ProgramError` for a statement, at the declaration of its result if that is at fault and has a place."""
+    span = declared.span if declared is not None else None
+    raise ProgramError(message, hint=hint, notes=[f"in `{show_einsum(einsum)}`"], span=span or einsum.location.span)

@@ -5,16 +5,15 @@ j"}`).
 from __future__ import annotations
 
 import string
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import replace
 from itertools import count
 from typing import assert_never
 
+from fuseflow.einsum.dimensions import Axis, Dimensions, axes_of, unify_dimensions
 from fuseflow.einsum.nodes import (
     Access,
     Affine,
-    Apply,
-    Const,
     Einsum,
     Expr,
     Index,
@@ -24,6 +23,7 @@ from fuseflow.einsum.nodes import (
     Split,
     index_names,
     linear_form,
+    map_children,
     walk,
 )
 from fuseflow.errors import ProgramError, did_you_mean
@@ -39,21 +39,18 @@ def fresh_indices() -> Iterator[str]:
         yield from (f"{letter}{n}" for letter in LETTERS)
 
 
+def unused_name(wanted: str, taken: Collection[str], between: str = "_") -> str:
+    """Return a name that is not taken: the wanted one, or it with the first number, from 2 on, that makes it new."""
+    return next(n for k in count(1) if (n := wanted if k == 1 else f"{wanted}{between}{k}") not in taken)
+
+
 def substitute(expr: Expr, indices: Mapping[str, Index]) -> Expr:
     """Return the expression with other index names. A part of a split, or a term, may become a sum of terms."""
-    match expr:
-        case Access():
-            return Access(expr.tensor, substitute_indices(expr.indices, indices))
-        case Const():
-            return expr
-        case Apply():
-            return Apply(expr.op, tuple(substitute(arg, indices) for arg in expr.args))
-        case Reduce():
-            return Reduce(expr.op, tuple(str(indices.get(name, name)) for name in expr.over), substitute(expr.body, indices))
-        case Keep():
-            return Keep(expr.rule, tuple(str(indices.get(name, name)) for name in expr.over), substitute(expr.body, indices))
-        case unknown:
-            assert_never(unknown)
+    if isinstance(expr, Access):
+        return Access(expr.tensor, substitute_indices(expr.indices, indices))
+    if isinstance(expr, Reduce | Keep):
+        expr = replace(expr, over=tuple(str(indices.get(name, name)) for name in expr.over))
+    return map_children(lambda child: substitute(child, indices), expr)
 
 
 def substitute_indices(indices: tuple[Index, ...], names: Mapping[str, Index]) -> tuple[Index, ...]:
@@ -63,19 +60,9 @@ def substitute_indices(indices: tuple[Index, ...], names: Mapping[str, Index]) -
 
 def substitute_tensors(expr: Expr, names: Mapping[str, str]) -> Expr:
     """Return the expression with other names of tensors."""
-    match expr:
-        case Access():
-            return Access(names.get(expr.tensor, expr.tensor), expr.indices)
-        case Const():
-            return expr
-        case Apply():
-            return Apply(expr.op, tuple(substitute_tensors(arg, names) for arg in expr.args))
-        case Reduce():
-            return Reduce(expr.op, expr.over, substitute_tensors(expr.body, names))
-        case Keep():
-            return Keep(expr.rule, expr.over, substitute_tensors(expr.body, names))
-        case unknown:
-            assert_never(unknown)
+    if isinstance(expr, Access):
+        return Access(names.get(expr.tensor, expr.tensor), expr.indices)
+    return map_children(lambda child: substitute_tensors(child, names), expr)
 
 
 def _index(index: Index, indices: Mapping[str, Index]) -> Index:
@@ -123,12 +110,55 @@ def _renamed(einsum: Einsum, wanted: list[str]) -> Einsum:
             f"index names `{' '.join(wanted)}` do not fit `{einsum.name}[{', '.join(map(str, einsum.indices))}]`",
             hint=f"give {len(left)} different names, separated by spaces",
         )
-    table = dict(zip(left, wanted, strict=True))
-    reduced = dict.fromkeys(v for n in walk(einsum.body) if isinstance(n, Reduce) for v in n.over)
-    taken = {*wanted, *(v for v in reduced if v not in wanted)}
+    table, reduced = dict(zip(left, wanted, strict=True)), _reduced(einsum)
+    taken = {*wanted, *reduced}
     for v in reduced:
         if v in wanted:
             table[v] = next(name for name in fresh_indices() if name not in taken)
             taken.add(table[v])
+    return _with_indices(einsum, table)
+
+
+def name_split_indices(program: Program) -> Program:
+    """Return the program with new names for the indices that run over a part of a split dimension: heads are called h and d, and a batch
+    b, wherever they are used. The other indices of these Einsums become i, j, k, ...
+
+    T[i, j, k] = sum(l) Q[j, i, l] * K[k, i, l]     ->     T[h, i, j] = sum(d) Q[i, h, d] * K[j, h, d]
+    """
+    dims = unify_dimensions(program)
+    names: dict[Axis, str] = {}
+    for einsum in program.einsums:
+        for indices in (einsum.indices, *(access.indices for access in einsum.accesses)):
+            for position, index in enumerate(indices):
+                if isinstance(
+                    index, Split
+                ):  # the outermost dimension is a batch and rows; any other has heads and their elements
+                    is_batch = position == 0 and len(indices) > 1
+                    names.setdefault(dims.find((einsum.name, index.outer)), "b" if is_batch else "h")
+                    if not is_batch:
+                        names.setdefault(dims.find((einsum.name, index.inner)), "d")
+    return replace(program, einsums=tuple(_with_names(e, dims, names) for e in program.einsums)) if names else program
+
+
+def _with_names(einsum: Einsum, dims: Dimensions, names: Mapping[Axis, str]) -> Einsum:
+    table: dict[str, Index] = {}
+    for v in dict.fromkeys((*index_names(einsum.indices), *_reduced(einsum))):
+        name = names.get(dims.find((einsum.name, v)))
+        if name is not None and name not in table.values():
+            table[v] = name
+    if not table:
+        return einsum
+    letters = (v for v in fresh_indices() if v not in names.values())
+    for v in index_names(tuple(index for _, index in axes_of(einsum))):
+        if v not in table:
+            table[v] = next(letters)
+    return _with_indices(einsum, table)
+
+
+def _reduced(einsum: Einsum) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(v for node in walk(einsum.body) if isinstance(node, Reduce) for v in node.over))
+
+
+def _with_indices(einsum: Einsum, table: Mapping[str, Index]) -> Einsum:
     indices, body = substitute_indices(einsum.indices, table), substitute(einsum.body, table)
-    return replace(einsum, indices=indices, body=body, order=tuple([table.get(v, v) for v in einsum.order]))
+    return replace(einsum, indices=indices, body=body, order=tuple([str(table.get(v, v)) for v in einsum.order]))

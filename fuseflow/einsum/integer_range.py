@@ -15,29 +15,16 @@ import numpy as np
 
 from fuseflow.einsum.format_inference import Scope, fill_of, is_integral
 from fuseflow.einsum.interpret import evaluate_operands
-from fuseflow.einsum.nodes import (
-    Access,
-    Apply,
-    Const,
-    Einsum,
-    Expr,
-    Keep,
-    Program,
-    Reduce,
-    TensorType,
-    accesses,
-    free_indices,
-    walk,
-)
+from fuseflow.einsum.nodes import Access, Apply, Const, Einsum, Expr, Keep, Program, Reduce, accesses, free_indices, walk
 from fuseflow.einsum.sparse_arrays import Operand, SparseArray
 from fuseflow.einsum.text import show_einsum
 from fuseflow.einsum.verify import extents
 from fuseflow.errors import ProgramError
-from fuseflow.tensors.dtypes import DTYPES, EXACT_INTEGERS, ElementType
+from fuseflow.float32.arithmetic import COMPARISONS
+from fuseflow.tensors.dtypes import DTYPES, EXACT_INTEGERS
 
 ArrayOf: TypeAlias = Callable[[str], Operand | None]
 """Returns the array of an input, or None if it has none."""
-COMPARISONS = ("eq", "ne", "lt", "le", "gt", "ge")
 SELECTIONS = ("max", "min", "relu", "abs", "neg", "copy")
 """Operators whose result is no larger than their largest operand."""
 
@@ -61,7 +48,11 @@ def rounded_integers(program: Program, array_of: ArrayOf, exact: int) -> dict[st
     all numbers of its type. All results must be declared.
     """
     integers = {t.name for t in program.tensors if DTYPES[t.dtype].is_integer}
-    bounds = {t.name: _most(t, array_of(t.name)) if t.name in integers else inf for t in program.inputs}
+    bounds = dict.fromkeys((t.name for t in program.inputs), inf)
+    for tensor in program.inputs:
+        if tensor.name in integers:
+            array = array_of(tensor.name)
+            bounds[tensor.name] = max(map(abs, DTYPES[tensor.dtype].range)) if array is None else _largest(array)
     sizes, largest_by_result = extents(program), dict[str, float]()
     for einsum in program.einsums:
         scope = Scope(program.declared, {}, sizes[einsum.name])
@@ -74,18 +65,14 @@ def rounded_integers(program: Program, array_of: ArrayOf, exact: int) -> dict[st
             if not largest <= exact:
                 largest_by_result[einsum.name] = max(largest, largest_by_result.get(einsum.name, 0.0))
         bound = fill_of(_magnitude(einsum.body, integers), bounds, scope.extents)
-        bounds[einsum.name] = _saturated(bound, DTYPES[program.declared[einsum.name].dtype])
+        type = DTYPES[program.declared[einsum.name].dtype]
+        bounds[einsum.name] = min(bound, -type.range[0]) if type.narrow and type.is_integer else bound
     return largest_by_result
-
-
-def _most(tensor: TensorType, array: Operand | None) -> float:
-    """Return the largest magnitude of an input of an integer type."""
-    return max(map(abs, DTYPES[tensor.dtype].range)) if array is None else _largest(array)
 
 
 def _evaluated(program: Program, magnitude: Expr, array_of: ArrayOf, integers: Collection[str]) -> Operand | None:
     """Return the values of an expression of magnitudes, or None if it reads an input for which `array_of` has no array."""
-    part = computing(program, {access.tensor for access in accesses(magnitude)})
+    part = program.computing({access.tensor for access in accesses(magnitude)})
     absolute = {t.name: _absolute(array) for t in part.inputs if (array := array_of(t.name)) is not None}
     if len(absolute) < len(part.inputs):
         return None
@@ -97,26 +84,8 @@ def _evaluated(program: Program, magnitude: Expr, array_of: ArrayOf, integers: C
     return evaluate_operands(replace(part, einsums=einsums, outputs=(name,)), absolute, outputs_only=True)[name]
 
 
-def computing(program: Program, tensors: Collection[str]) -> Program:
-    """Return the part of a program that computes these tensors. Some of them may be inputs. It has no outputs."""
-    needed, einsums = set(tensors), list[Einsum]()
-    for einsum in reversed(program.einsums):
-        if einsum.name in needed:
-            needed |= set(einsum.operands)
-            einsums.append(einsum)
-    kept = tuple(t for t in program.tensors if t.name in needed)
-    return replace(program, tensors=kept, einsums=tuple(reversed(einsums)), outputs=())
-
-
-def _saturated(bound: float, type: ElementType) -> float:
-    """Return the largest magnitude of a result of this type that is no larger than `bound` before it is stored."""
-    return min(bound, -type.range[0]) if type.narrow and type.is_integer else bound
-
-
 def _magnitude(node: Expr, integers: Collection[str]) -> Expr:
-    """Return an expression on the magnitudes of its operands that is at least as large as each partial result of this one. A comparison
-    counts with the integers that it compares.
-    """
+    """Return an expression on the magnitudes of the operands of this one that is at least as large as each of its partial results."""
     match node:
         case Const():
             return Const(abs(node.value))

@@ -4,7 +4,7 @@ Arrays have elements of float64. Floats of 32 bits are such numbers, to which a 
 
 A value is an array with one name for each axis. Pointwise operators broadcast over the union of their operands' names, and reductions fold
 the axes that they name. A sum of products of finite factors is computed by `np.einsum`, which never builds the product. Large arrays that
-store little stay sparse where the program allows (`sparse_operands`).
+store little stay sparse where the program allows (`sparse_arrays`).
 """
 
 from __future__ import annotations
@@ -12,32 +12,26 @@ from __future__ import annotations
 import math
 import string
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, TypeAlias, assert_never
 
 import numpy as np
 import numpy.typing as npt
 
-from fuseflow.einsum.affine_read import read_affine
-from fuseflow.einsum.narrowing import converted
-from fuseflow.einsum.nodes import (
-    Access,
-    Affine,
-    Apply,
-    Const,
-    Einsum,
-    Expr,
-    Index,
-    Keep,
-    Program,
-    Reduce,
-    Split,
-    accesses,
-    free_indices,
-    index_names,
+from fuseflow.einsum.nodes import Access, Apply, Const, Einsum, Expr, Keep, Program, Reduce, accesses, free_indices, index_names
+from fuseflow.einsum.precision import converted, expression_precision, rounds, with_roundings
+from fuseflow.einsum.selections import read_affine
+from fuseflow.einsum.sparse_arrays import (
+    Labeled,
+    LabeledArray,
+    LabeledSparse,
+    Operand,
+    SparseArray,
+    dense,
+    sparse_pointwise,
+    sparse_product,
+    union,
 )
-from fuseflow.einsum.precision import expression_precision, with_roundings, without_rounding
-from fuseflow.einsum.sparse_arrays import LabeledSparse, Operand, SparseArray
-from fuseflow.einsum.sparse_operands import Labeled, LabeledArray, plain_access, sparse_pointwise, sparse_product
 from fuseflow.einsum.verify import extents, verify
 from fuseflow.errors import ProgramError, did_you_mean
 from fuseflow.ops import Array, operator, reducer
@@ -68,7 +62,7 @@ def evaluate(
     >>> evaluate(parse("tensor A[2, 2]\\n s = sum(i, j) A[i, j]\\n output s"), {"A": [[1, 2], [3, 4]]})["s"].item()
     10.0
     """
-    return {name: _dense(result) for name, result in evaluate_operands(program, arrays, outputs_only, wide).items()}
+    return {name: dense(result) for name, result in evaluate_operands(program, arrays, outputs_only, wide).items()}
 
 
 def evaluate_operands(
@@ -84,7 +78,7 @@ def evaluate_operands(
         result = program.declared.get(einsum.name)
         precisions[einsum.name] = DTYPES[result.dtype].precision if result else expression_precision(said.body, precisions)
         said = said if wide else with_roundings(said, precisions)
-        operands[einsum.name] = results[einsum.name] = _evaluate_einsum(said, operands, sizes[einsum.name])
+        operands[einsum.name] = results[einsum.name] = evaluate_einsum(said, operands, sizes[einsum.name])
         for name in last[einsum.name] if outputs_only else ():
             operands.pop(name)
             results.pop(name, None)
@@ -92,9 +86,7 @@ def evaluate_operands(
 
 
 def _last_uses(program: Program) -> dict[str, list[str]]:
-    """Return, by Einsum, the tensors that no later Einsum reads: its operands, and its own result if nothing reads it. Outputs of the
-    program are left out.
-    """
+    """Return, by Einsum, its operands that no later Einsum reads, and its result if nothing reads it, outputs of the program left out."""
     reader = {name: e.name for e in program.einsums for name in (e.name, *e.operands)}
     last: dict[str, list[str]] = {e.name: [] for e in program.einsums}
     for name, einsum in reader.items():
@@ -103,226 +95,172 @@ def _last_uses(program: Program) -> dict[str, list[str]]:
     return last
 
 
-def evaluate_einsum(einsum: Einsum, arrays: Mapping[str, Operand], sizes: Mapping[str, int]) -> Array:
-    """Return the result of one Einsum, its dimensions as on the left side."""
-    return _dense(_evaluate_einsum(einsum, arrays, sizes))
-
-
-def _evaluate_einsum(einsum: Einsum, arrays: Mapping[str, Operand], sizes: Mapping[str, int]) -> Operand:
-    """Return the result of one Einsum, sparse if it is large and stores little."""
-    names = index_names(einsum.indices)
+def evaluate_einsum(einsum: Einsum, arrays: Mapping[str, Operand], sizes: Mapping[str, int]) -> Operand:
+    """Return the result of one Einsum, its dimensions as on the left side. It is sparse if it is large and stores little."""
+    names, evaluator = index_names(einsum.indices), _Evaluator(arrays, sizes)
     shape = [math.prod(sizes[name] for name in index_names((index,))) for index in einsum.indices]
-    value = _sparse_value(einsum.body, arrays, sizes) if _reads_sparse(einsum.body, arrays) else None
+    value = evaluator.sparse_value(einsum.body) if evaluator.reads_sparse(einsum.body) else None
     if value is None:
-        value = _evaluate(einsum.body, arrays, sizes, {})
+        value = evaluator.dense_value(einsum.body, {})
     if isinstance(value, LabeledSparse) and set(value.names) == set(names) and value.array.size > MAX_POINTS:
         return value.over(names).array.reshape(shape)
     array = _labeled_dense(value).over(names)
     full = np.broadcast_to(array, [sizes[n] for n in names]).reshape(shape)
-    if full.size > array.size or any(_shares_memory(full, operand) for operand in arrays.values()):
+    operands = (operand for operand in arrays.values() if not isinstance(operand, SparseArray))
+    if full.size > array.size or any(np.may_share_memory(full, operand) for operand in operands):
         return full.copy()
     return np.asarray(full, order="C")  # which leaves a scalar without dimensions
-
-
-def _shares_memory(array: Array, operand: Operand) -> bool:
-    return not isinstance(operand, SparseArray) and np.may_share_memory(array, operand)
-
-
-def _dense(operand: Operand) -> Array:
-    return operand.toarray() if isinstance(operand, SparseArray) else operand
 
 
 def _labeled_dense(value: Labeled) -> LabeledArray:
     return LabeledArray(value.array.toarray(), value.names) if isinstance(value, LabeledSparse) else value
 
 
-def _reads_sparse(node: Expr, arrays: Mapping[str, Operand]) -> bool:
-    return any(isinstance(arrays[access.tensor], SparseArray) for access in accesses(node))
-
-
-def _sparse_value(node: Expr, arrays: Mapping[str, Operand], sizes: Mapping[str, int]) -> Labeled | None:
-    """Return the value of an expression without the dense form of a sparse operand, or None if the program does not allow that."""
-    match node:
-        case Const():
-            return LabeledArray(np.asarray(node.value, dtype=np.float64), ())
-        case Access():
-            operand = arrays[node.tensor]
-            whole = not any(isinstance(index, Affine) for index in node.indices)
-            return (
-                _read_sparse(node, operand, sizes)
-                if isinstance(operand, SparseArray) and whole
-                else _read(node, operand, sizes, {})
-            )
-        case Reduce():
-            return _reduce(node, arrays, sizes, {})
-        case Apply():
-            return _sparse_operator(node, arrays, sizes)
-        case Keep():
-            value = _sparse_value(node.body, arrays, sizes)
-            if isinstance(value, LabeledSparse) and value.array.fill == 0:  # else a rule may keep elements that are not stored
-                return value.keep(node.rule, node.over)
-            return None
-        case unknown:
-            assert_never(unknown)
-
-
-def _sparse_operator(node: Apply, arrays: Mapping[str, Operand], sizes: Mapping[str, int]) -> Labeled | None:
-    """Return the value of an operator. It is dense where that is not larger than its largest dense operand, and None where it would be."""
-    size = math.prod(sizes[n] for n in free_indices(node))
-    if size <= MAX_POINTS and not _reads_sparse(node, arrays):
-        return _evaluate(node, arrays, sizes, {})
-    values = [value for arg in node.args if (value := _sparse_value(arg, arrays, sizes)) is not None]
-    if len(values) < len(node.args):
-        return None
-    row = operator(node.op)
-    if any(isinstance(value, LabeledSparse) for value in values):
-        constants = [arg.value if isinstance(arg, Const) else None for arg in node.args]
-        result = sparse_pointwise(row, values, constants)
-        if result is not None:
-            return result
-    if size > max([MAX_POINTS, *(value.array.size for value in values if isinstance(value, LabeledArray))]):
-        return None
-    names = tuple(dict.fromkeys(n for value in values for n in value.names))
-    return LabeledArray(row(*(_labeled_dense(value).over(names) for value in values)), names)
-
-
 Ranges = dict[str, slice]
 """A part of the index space. An index without a range runs over its whole extent."""
 
 
-def _evaluate(node: Expr, arrays: Mapping[str, Operand], sizes: Mapping[str, int], part: Ranges) -> LabeledArray:
-    match node:
-        case Const():
-            return LabeledArray(np.asarray(node.value, dtype=np.float64), ())
-        case Access():
-            return _read(node, arrays[node.tensor], sizes, part)
-        case Apply():
-            values = [_evaluate(arg, arrays, sizes, part) for arg in node.args]
-            names = tuple(dict.fromkeys(n for v in values for n in v.names))
-            return LabeledArray(operator(node.op)(*(v.over(names) for v in values)), names)
-        case Reduce():
-            return _labeled_dense(_reduce(node, arrays, sizes, part))
-        case Keep():
-            return _keep(node, _evaluate(node.body, arrays, sizes, part))
-        case unknown:
-            assert_never(unknown)
+@dataclass(frozen=True, slots=True)
+class _Evaluator:
+    """Evaluates the expressions of one Einsum, given the arrays of tensors and the extents of indices."""
 
+    arrays: Mapping[str, Operand]
+    sizes: Mapping[str, int]
 
-def _keep(node: Keep, value: LabeledArray) -> LabeledArray:
-    """Return the array with 0 for entries that the rule of a `keep` drops. A `keep` is the head of a statement, so the value is
-    whole along every index."""
-    mask = kept(node.rule, value.array, [value.names.index(name) for name in node.over])
-    return LabeledArray(np.where(mask, value.array, 0.0), value.names)
+    def reads_sparse(self, node: Expr) -> bool:
+        return any(isinstance(self.arrays[access.tensor], SparseArray) for access in accesses(node))
 
+    def sparse_value(self, node: Expr) -> Labeled | None:
+        """Return the value of an expression without the dense form of a sparse operand, or None if the program does not allow that."""
+        match node:
+            case Const():
+                return self.dense_value(node, {})
+            case Access():
+                return self.read(node, {})
+            case Reduce():
+                return self.reduction(node, {})
+            case Apply():
+                return self.sparse_operator(node)
+            case Keep():
+                value = self.sparse_value(node.body)
+                if (
+                    isinstance(value, LabeledSparse) and value.array.fill == 0
+                ):  # else a rule may keep elements that are not stored
+                    return value.keep(node.rule, node.over)
+                return None
+            case unknown:
+                assert_never(unknown)
 
-def _read_sparse(access: Access, operand: SparseArray, sizes: Mapping[str, int]) -> LabeledSparse:
-    """Return the elements that an access reads, with split dimensions taken apart and diagonals extracted."""
-    shape = [size for i, n in zip(access.indices, operand.shape, strict=True) for size in _axes(i, n)]
-    return LabeledSparse(operand.reshape(shape), access.names).diagonal()
+    def sparse_operator(self, node: Apply) -> Labeled | None:
+        """Return the value of an operator: dense if that is not larger than its largest dense operand, else sparse or None."""
+        size = math.prod(self.sizes[n] for n in free_indices(node))
+        if size <= MAX_POINTS and not self.reads_sparse(node):
+            return self.dense_value(node, {})
+        values = [value for arg in node.args if (value := self.sparse_value(arg)) is not None]
+        if len(values) < len(node.args):
+            return None
+        row = operator(node.op)
+        if any(isinstance(value, LabeledSparse) for value in values):
+            constants = [arg.value if isinstance(arg, Const) else None for arg in node.args]
+            result = sparse_pointwise(row, values, constants)
+            if result is not None:
+                return result
+        if size > max([MAX_POINTS, *(value.array.size for value in values if isinstance(value, LabeledArray))]):
+            return None
+        names = union(*values)
+        return LabeledArray(row(*(_labeled_dense(value).over(names) for value in values)), names)
 
+    def dense_value(self, node: Expr, part: Ranges) -> LabeledArray:
+        """Return the value of an expression in this part of the index space."""
+        match node:
+            case Const():
+                return LabeledArray(np.asarray(node.value, dtype=np.float64))
+            case Access():
+                return _labeled_dense(self.read(node, part))
+            case Apply():
+                values = [self.dense_value(arg, part) for arg in node.args]
+                names = union(*values)
+                return LabeledArray(operator(node.op)(*(v.over(names) for v in values)), names)
+            case Reduce():
+                return _labeled_dense(self.reduction(node, part))
+            case Keep():
+                value = self.dense_value(node.body, part)  # of a whole statement, so that it is whole along every index
+                mask = kept(node.rule, value.array, [value.names.index(name) for name in node.over])
+                return LabeledArray(np.where(mask, value.array, 0.0), value.names)
+            case unknown:
+                assert_never(unknown)
 
-def _read(access: Access, operand: Operand, sizes: Mapping[str, int], part: Ranges) -> LabeledArray:
-    """Return the elements that an access reads in this part of the index space, with split dimensions taken apart and diagonals
-    extracted.
-    """
-    shifted = any(isinstance(index, Affine) for index in access.indices)
-    if isinstance(operand, SparseArray) and not shifted:
-        return _labeled_dense(_read_sparse(access, operand, sizes).part(part))
-    array = read_affine(_dense(operand), access.indices, sizes)
-    array = np.reshape(array, [sizes[name] for name in access.names])
-    axes, names = access.names, tuple(dict.fromkeys(access.names))
-    if len(names) < len(axes):
-        array = np.einsum(f"{_letters(axes, names)}->{_letters(names, names)}", array)
-    return LabeledArray(array[tuple(part.get(n, slice(None)) for n in names)], names)
+    def read(self, access: Access, part: Ranges) -> Labeled:
+        """Return what an access reads in this part of the index space, with split dimensions taken apart and diagonals extracted."""
+        operand, shape = self.arrays[access.tensor], [self.sizes[name] for name in access.names]
+        if isinstance(operand, SparseArray) and not access.is_affine:
+            elements = operand if access.is_plain else operand.reshape(shape)
+            whole = LabeledSparse(elements, access.names).diagonal()
+            return whole.part(part) if part else whole
+        array = np.reshape(read_affine(dense(operand), access.indices, self.sizes), shape)
+        axes, names = access.names, tuple(dict.fromkeys(access.names))
+        if len(names) < len(axes):
+            array = np.einsum(f"{_letters(axes, names)}->{_letters(names, names)}", array)
+        return LabeledArray(array[tuple(part.get(n, slice(None)) for n in names)], names)
 
-
-def _axes(index: Index, size: int) -> tuple[int, ...]:
-    return (size // index.size, index.size) if isinstance(index, Split) else (size,)
-
-
-def _reduce(node: Reduce, arrays: Mapping[str, Operand], sizes: Mapping[str, int], part: Ranges) -> Labeled:
-    factors = _factors(node.body) if node.op == "sum" else ()
-    if not part and _reads_sparse(node.body, arrays):
-        contraction = _product_with_sparse(factors, node.over, arrays, sizes)
-        if contraction is not None:
-            return contraction
-        body = _sparse_value(node.body, arrays, sizes)
-        if isinstance(body, LabeledSparse):
-            folded = body.fold(reducer(node.op), node.over)
-            return folded if folded.array.size > MAX_POINTS else _labeled_dense(folded)
-    if len(factors) > 1:
-        value = _sum_of_products(node, [_evaluate(f, arrays, sizes, part) for f in factors])
-        if value is not None:
-            return value
-    kept = tuple(n for n in free_indices(node.body) if n not in node.over)
-    space = (*kept, *node.over)
-    lengths = [len(range(*part[n].indices(sizes[n]))) if n in part else sizes[n] for n in space]
-    if math.prod(lengths) > MAX_POINTS:
-        return _in_chunks(node, arrays, sizes, part, space, lengths)
-    full = np.broadcast_to(_evaluate(node.body, arrays, sizes, part).over(space), lengths)
-    row = reducer(node.op)
-    with np.errstate(all="ignore"):
-        return LabeledArray(row.array.reduce(full, axis=tuple(range(len(kept), len(space))), initial=row.identity), kept)
-
-
-def _product_with_sparse(
-    factors: tuple[Expr, ...], over: tuple[str, ...], arrays: Mapping[str, Operand], sizes: Mapping[str, int]
-) -> Labeled | None:
-    """Return the sum of the product of two factors over one index, where one is an access of a large sparse matrix and the other
-    is of any form; None where `sparse_product` returns None."""
-    if len(factors) != 2 or len(over) != 1 or set(free_indices(factors[0])) & set(free_indices(factors[1])) != set(over):
-        return None
-    if not any((access := plain_access(f)) and isinstance(arrays[access.tensor], SparseArray) for f in factors):
-        return None
-    values = [_factor_value(factor, arrays, sizes) for factor in factors]
-    known = [value for value in values if value is not None]
-    return sparse_product(known, over[0], MAX_POINTS) if len(known) == len(values) else None
-
-
-def _factor_value(factor: Expr, arrays: Mapping[str, Operand], sizes: Mapping[str, int]) -> Labeled | None:
-    """Return the value of a factor of a product. An operand that is read without a change stays as it is stored."""
-    access = plain_access(factor)
-    operand = arrays[access.tensor] if access else None
-    if access and isinstance(operand, SparseArray):
-        return LabeledSparse(operand, access.names)
-    return _sparse_value(factor, arrays, sizes)
-
-
-def _in_chunks(
-    node: Reduce,
-    arrays: Mapping[str, Operand],
-    sizes: Mapping[str, int],
-    part: Ranges,
-    space: tuple[str, ...],
-    lengths: list[int],
-) -> LabeledArray:
-    """Evaluate a reduction in two halves of this part of the index space: the first index of `space` with more than one
-    coordinate is halved. The halves are concatenated, or combined if the index is reduced."""
-    axis = next(a for a, length in enumerate(lengths) if length > 1)
-    index = space[axis]
-    start = part[index].start if index in part else 0
-    middle, stop = start + lengths[axis] // 2, start + lengths[axis]
-    halves = ({**part, index: slice(*ends)} for ends in ((start, middle), (middle, stop)))
-    first, second = (_labeled_dense(_reduce(node, arrays, sizes, half)) for half in halves)
-    if index in node.over:
+    def reduction(self, node: Reduce, part: Ranges) -> Labeled:
+        factors = _factors(node.body) if node.op == "sum" else ()
+        if not part and self.reads_sparse(node.body):
+            contraction = self.product_with_sparse(factors, node.over)
+            if contraction is not None:
+                return contraction
+            body = self.sparse_value(node.body)
+            if isinstance(body, LabeledSparse):
+                folded = body.fold(reducer(node.op), node.over)
+                return folded if folded.array.size > MAX_POINTS else _labeled_dense(folded)
+        if len(factors) > 1:
+            value = _sum_of_products(node, [self.dense_value(f, part) for f in factors])
+            if value is not None:
+                return value
+        kept = tuple(n for n in free_indices(node.body) if n not in node.over)
+        space = (*kept, *node.over)
+        lengths = [len(range(*part[n].indices(self.sizes[n]))) if n in part else self.sizes[n] for n in space]
+        if math.prod(lengths) > MAX_POINTS:
+            return self.in_chunks(node, part, dict(zip(space, lengths, strict=True)))
+        full = np.broadcast_to(self.dense_value(node.body, part).over(space), lengths)
+        row = reducer(node.op)
         with np.errstate(all="ignore"):
-            return LabeledArray(reducer(node.op).array(first.array, second.over(first.names)), first.names)
-    return LabeledArray(np.concatenate((first.array, second.over(first.names)), axis=first.names.index(index)), first.names)
+            return LabeledArray(row.array.reduce(full, axis=tuple(range(len(kept), len(space))), initial=row.identity), kept)
+
+    def product_with_sparse(self, factors: tuple[Expr, ...], over: tuple[str, ...]) -> Labeled | None:
+        """Return the sum of the product of two factors over one index, where one is an access of a large sparse matrix and the other
+        is of any form; None where `sparse_product` returns None."""
+        if len(factors) != 2 or len(over) != 1 or set(free_indices(factors[0])) & set(free_indices(factors[1])) != set(over):
+            return None
+        if not any(isinstance(f, Access) and f.is_plain and self.reads_sparse(f) for f in factors):
+            return None
+        known = [value for factor in factors if (value := self.sparse_value(factor)) is not None]
+        return sparse_product(known, over[0], MAX_POINTS) if len(known) == len(factors) else None
+
+    def in_chunks(self, node: Reduce, part: Ranges, lengths: Mapping[str, int]) -> LabeledArray:
+        """Evaluate a reduction in two halves of the first index with more than one coordinate, and put these together."""
+        index, length = next((index, length) for index, length in lengths.items() if length > 1)
+        start = part[index].start if index in part else 0
+        middle, stop = start + length // 2, start + length
+        halves = ({**part, index: slice(*ends)} for ends in ((start, middle), (middle, stop)))
+        first, second = (_labeled_dense(self.reduction(node, half)) for half in halves)
+        if index in node.over:
+            with np.errstate(all="ignore"):
+                return LabeledArray(reducer(node.op).array(first.array, second.over(first.names)), first.names)
+        return LabeledArray(np.concatenate((first.array, second.over(first.names)), axis=first.names.index(index)), first.names)
 
 
 def _factors(node: Expr) -> tuple[Expr, ...]:
     """Return the factors of a product that is summed up. It is not rounded before, as in a product of tiles."""
-    product = without_rounding(node)
+    product = node.args[0] if rounds(node, "f32") else node
     if isinstance(product, Apply) and product.op == "mul":
         return tuple(f for arg in product.args for f in _factors(arg))
     return (node,)
 
 
 def _sum_of_products(node: Reduce, factors: list[LabeledArray]) -> LabeledArray | None:
-    """Return the contraction of the factors, or None where an infinity or NaN appears: there the annihilators of the operator table
-    decide.
-    """
-    names = tuple(dict.fromkeys(n for f in factors for n in f.names))
+    """Return the contraction of the factors, or None where an infinity or NaN appears: there the annihilators of the table decide."""
+    names = union(*factors)
     kept = tuple(n for n in names if n not in node.over)
     subscripts = ",".join(_letters(f.names, names) for f in factors) + "->" + _letters(kept, names)
     with np.errstate(all="ignore"):

@@ -55,9 +55,7 @@ def to_mlir(program: Program) -> str:
 
 
 def from_mlir(text: str, file: str = "<mlir>") -> Program:
-    """Return the program that a module holds; `file` is its name in errors. Raises `ProgramError` if it does not parse or does not
-    verify.
-    """
+    """Return the program that a module holds; `file` is its name in errors. Raises `ProgramError` if it does not parse or verify."""
     with m.context("einsum", error=ProgramError, file=file):
         module = m.parse(text, file, ("einsum",), ProgramError)
         head = module.only(PROGRAM)
@@ -88,7 +86,7 @@ def _write(program: Program) -> None:
             tensors[tensor.name] = ir.Operation.create(INPUT, [_tensor_type(tensor)], attributes=values).result
     for einsum in program.einsums:
         body = _write_expr(einsum.body, tensors)
-        type = _result_type(einsum.name, declared.get(einsum.name), sizes[einsum.name])
+        type = _result_type(declared.get(einsum.name), sizes[einsum.name])
         values = {
             "name": a.string(einsum.name),
             "indices": a.array(map(_index_attribute, einsum.indices)),
@@ -122,18 +120,16 @@ def _write_expr(expr: Expr, tensors: dict[str, ir.Value]) -> ir.Value:
 
 
 def _tensor_type(tensor: TensorType) -> ir.Type:
-    encoding = _format_attribute(tensor.format, tensor.block) if tensor.format is not None or tensor.block else None
+    encoding, format = None, tensor.format
+    if format is not None or tensor.block:
+        levels, order = (a.unit(), ()) if format is None else (a.strings(format.words), format.order)
+        encoding = a.declared(FORMAT, levels, a.integers(order), a.integers(tensor.block))
     return ir.RankedTensorType.get(tensor.shape, ir.Type.parse(DTYPES[tensor.dtype].mlir), encoding)
 
 
-def _result_type(name: str, declared: TensorType | None, shape: tuple[int, ...]) -> ir.Type:
+def _result_type(declared: TensorType | None, shape: tuple[int, ...]) -> ir.Type:
     """Return the type of a declared tensor. Without a declaration, its dtype and format are left to inference."""
     return _tensor_type(declared) if declared is not None else ir.RankedTensorType.get(shape, a.declared_type(ELEMENT))
-
-
-def _format_attribute(format: Format | None, block: Block) -> ir.Attribute:
-    levels = a.unit() if format is None else a.strings(format.words)
-    return a.declared(FORMAT, levels, a.integers(() if format is None else format.order), a.integers(block))
 
 
 def _index_attribute(index: Index) -> ir.Attribute:
@@ -216,18 +212,15 @@ class _Reader:
                 op.refuse("is no operation of a program", did_you_mean(op.name, OPERATIONS))
         depth = 1 + max((arg.depth for arg in args), default=0)
         if depth > MAX_DEPTH:
-            op.refuse(
-                f"stands above {MAX_DEPTH} operators one inside the other", "split the expression into several `einsum.define`"
-            )
+            hint = "split the expression into several `einsum.define`"
+            op.refuse(f"stands above {MAX_DEPTH} operators one inside the other", hint)
         self.trees[op.results[0]] = _Tree(expr, depth, op)
 
     def take(self, op: m.Operation, value: ir.Value) -> _Tree:
         """Return the expression of the operand `value`, and remove it. It has one reader, since an expression is a tree."""
         if value not in self.trees:
-            op.refuse(
-                "reads an element that another operation has read, or that is made later",
-                "an expression is a tree, operands first; repeat what stands in it twice",
-            )
+            hint = "an expression is a tree, operands first; repeat what stands in it twice"
+            op.refuse("reads an element that another operation has read, or that is made later", hint)
         return self.trees.pop(value)
 
     def program(self, name: str) -> Program:
@@ -325,14 +318,13 @@ def _check_types(program: Program, reader: _Reader) -> None:
     """Raise `ProgramError` for a definition whose result in MLIR has another type than in the program."""
     declared, sizes = program.declared, shapes(program)
     for op, einsum in reader.einsums:
-        wanted = _result_type(einsum.name, declared.get(einsum.name), sizes[einsum.name])
+        wanted = _result_type(declared.get(einsum.name), sizes[einsum.name])
         if op.results[0].type != wanted:
             op.refuse(f"gives `{einsum.name}` the type {op.results[0].type}; it is {wanted}")
 
 
 def _placed(error: ProgramError, reader: _Reader, head: m.Operation) -> ProgramError:
-    """Return the same error with a place in the module: the place of the first statement or tensor that it names, or else of the
-    program, `head`."""
+    """Return the same error with the place of the first statement or tensor that it names, or else of the program, `head`."""
     quoted_names = re.findall(r"`([^`\[ ]+)", " ".join([*error.notes, error.message]))
     error.span = next((span for name in quoted_names if (span := reader.place(name))), head.place)
     return error

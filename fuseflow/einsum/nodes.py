@@ -4,7 +4,7 @@ meaning are in modules of their own.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, TypeAlias, TypeVar, assert_never
@@ -14,34 +14,8 @@ from fuseflow.ops import canonical
 from fuseflow.selection import Kind, Rule, kind
 from fuseflow.tensors import Format
 from fuseflow.tensors.blocks import Block, block_counts, tile_shape
-from fuseflow.tensors.dtypes import DTYPES
 
 T = TypeVar("T")
-
-__all__ = [
-    "DTYPES",
-    "Access",
-    "Affine",
-    "Apply",
-    "Const",
-    "Einsum",
-    "Expr",
-    "Index",
-    "Keep",
-    "Location",
-    "Program",
-    "Reduce",
-    "Split",
-    "TensorType",
-    "accesses",
-    "children",
-    "free_indices",
-    "index_names",
-    "linear_form",
-    "plain_names",
-    "stored_index",
-    "walk",
-]
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,8 +50,7 @@ class Affine:
     def __str__(self) -> str:
         signed = [(factor, name if abs(factor) == 1 else f"{abs(factor)}*{name}") for name, factor in self.terms]
         constant = [(self.offset, str(abs(self.offset)))]
-        plain = [name for name, factor in self.terms] if self.offset == 0 else []
-        if self.offset or not signed or (len(plain) == 1 and self.terms[0][1] == 1):  # `i + 0` is no plain `i`
+        if self.offset or not signed or (len(self.terms) == 1 and self.terms[0][1] == 1):  # `i + 0` is no plain `i`
             signed = [*constant, *signed] if signed and signed[0][0] < 0 <= self.offset else [*signed, *constant]
         first, *rest = signed
         return ("-" if first[0] < 0 else "") + first[1] + "".join(f" {'-' if sign < 0 else '+'} {text}" for sign, text in rest)
@@ -97,6 +70,16 @@ class Access:
     def names(self) -> tuple[str, ...]:
         """The names of the indices, both names of a split among them."""
         return index_names(self.indices)
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether it reads each dimension along one index of its own."""
+        return all(isinstance(index, str) for index in self.indices) and len(set(self.indices)) == len(self.indices)
+
+    @property
+    def is_affine(self) -> bool:
+        """Whether any of its indices has an offset or a factor."""
+        return any(isinstance(index, Affine) for index in self.indices)
 
 
 @dataclass(frozen=True, slots=True)
@@ -269,6 +252,16 @@ class Program:
             return self
         return replace(self, einsums=tuple([replace(e, order=()) for e in self.einsums]), region_orders=())
 
+    def computing(self, tensors: Collection[str]) -> Program:
+        """Return the part of the program that computes these tensors. Some of them may be inputs. It has no outputs."""
+        needed, einsums = set(tensors), list[Einsum]()
+        for einsum in reversed(self.einsums):
+            if einsum.name in needed:
+                needed.update(einsum.operands)
+                einsums.append(einsum)
+        kept = tuple(t for t in self.tensors if t.name in needed)
+        return replace(self, tensors=kept, einsums=tuple(reversed(einsums)), outputs=())
+
     @cached_property
     def _known(self) -> dict[Callable[[Program], Any], Any]:
         return {}
@@ -299,6 +292,19 @@ def children(node: Expr) -> tuple[Expr, ...]:
             assert_never(unknown)
 
 
+def map_children(function: Callable[[Expr], Expr], node: Expr) -> Expr:
+    """Return an expression with a function applied to each of its direct operands."""
+    match node:
+        case Apply():
+            return replace(node, args=tuple(map(function, node.args)))
+        case Reduce() | Keep():
+            return replace(node, body=function(node.body))
+        case Access() | Const():
+            return node
+        case unknown:
+            assert_never(unknown)
+
+
 def walk(node: Expr) -> Iterator[Expr]:
     """Yield the node and everything below it, outermost first, left to right."""
     yield node
@@ -308,17 +314,9 @@ def walk(node: Expr) -> Iterator[Expr]:
 
 def accesses(node: Expr) -> tuple[Access, ...]:
     """Return every access in an expression, left to right."""
-    match node:
-        case Access():
-            return (node,)
-        case Const():
-            return ()
-        case Apply():
-            return tuple([access for arg in node.args for access in accesses(arg)])
-        case Reduce() | Keep():
-            return accesses(node.body)
-        case unknown:
-            assert_never(unknown)
+    if isinstance(node, Access):
+        return (node,)
+    return tuple([access for child in children(node) for access in accesses(child)])
 
 
 def index_names(indices: tuple[Index, ...]) -> tuple[str, ...]:
@@ -327,21 +325,11 @@ def index_names(indices: tuple[Index, ...]) -> tuple[str, ...]:
     for index in indices:
         if isinstance(index, str):
             names.append(index)
+        elif isinstance(index, Split):
+            names += (index.outer, index.inner)
         else:
-            names += _names(index)
+            names += [name for name, _ in index.terms]
     return tuple(names)
-
-
-def _names(index: Index) -> tuple[str, ...]:
-    match index:
-        case str():
-            return (index,)
-        case Split():
-            return index.outer, index.inner
-        case Affine():
-            return tuple([name for name, _ in index.terms])
-        case unknown:
-            assert_never(unknown)
 
 
 def stored_index(index: Index) -> str | Split:
@@ -373,16 +361,7 @@ def plain_names(node: Expr) -> frozenset[str]:
 
 def free_indices(node: Expr) -> tuple[str, ...]:
     """Return the indices that the value of `node` has, in order of appearance. Indices that are reduced inside of it are left out."""
-    match node:
-        case Access():
-            return tuple(dict.fromkeys(node.names))
-        case Const():
-            return ()
-        case Apply():
-            return tuple(dict.fromkeys(name for arg in node.args for name in free_indices(arg)))
-        case Reduce():
-            return tuple(name for name in free_indices(node.body) if name not in node.over)
-        case Keep():
-            return free_indices(node.body)
-        case unknown:
-            assert_never(unknown)
+    if isinstance(node, Access):
+        return tuple(dict.fromkeys(node.names))
+    bound = node.over if isinstance(node, Reduce) else ()
+    return tuple(dict.fromkeys([name for child in children(node) for name in free_indices(child) if name not in bound]))

@@ -21,7 +21,6 @@ from __future__ import annotations
 from typing import Final
 
 from fuseflow.einsum.nodes import (
-    DTYPES,
     Access,
     Affine,
     Apply,
@@ -44,6 +43,7 @@ from fuseflow.ops import OPERATORS, REDUCERS
 from fuseflow.selection import MAX_GROUP, NONZERO, Largest, Rule, Threshold
 from fuseflow.tensors import Format
 from fuseflow.tensors.blocks import Block, parse_block
+from fuseflow.tensors.dtypes import DTYPES
 
 SYMBOLS: Final = {row.symbol: row for row in OPERATORS.values() if row.symbol}
 _ADD: Final = OPERATORS["add"].precedence
@@ -68,19 +68,20 @@ def parse(text: str, file: str = "<text>") -> Program:
         line = _Line(raw.partition("#")[0], file, number)
         if line.peek().kind == "end":
             continue
-        keyword = line.peek().text if line.peek(1).kind == "name" else ""
+        first = line.peek()
+        keyword = line.take().text if line.peek(1).kind == "name" else ""
         match keyword:
             case "tensor":
                 tensors.append(line.declaration())
             case "output":
-                outputs += line.outputs()
+                outputs += line.names("an output")
             case "program":
-                name = line.program()
+                name = line.take().text
             case "":
                 einsums.append(line.statement())
             case _:
                 hint = did_you_mean(keyword, ["tensor", "output", "program"])
-                line.fail(f"a line cannot start with `{keyword} {line.peek(1).text}`", line.peek(), hint)
+                line.fail(f"a line cannot start with `{keyword} {line.peek().text}`", first, hint)
         line.finish()
     return Program(tuple(tensors), tuple(einsums), tuple(outputs), name)
 
@@ -96,19 +97,14 @@ def parse_expr(text: str, file: str = "<text>") -> Expr:
 class _Line(TokenReader):
     """A line of a program. There is one method for each rule of the grammar."""
 
-    def program(self) -> str:
-        self.take()
-        return self.take().text
-
-    def outputs(self) -> list[str]:
-        self.take()
-        names = [self.expect_name("an output")]
+    def names(self, description: str) -> tuple[str, ...]:
+        """Read names between commas. In errors, `description` is a name."""
+        names = [self.expect_name(description)]
         while self.accept(","):
-            names.append(self.expect_name("an output"))
-        return names
+            names.append(self.expect_name(description))
+        return tuple(names)
 
     def declaration(self) -> TensorType:
-        self.take()
         span = self.span()
         name = self.expect_name("a tensor name")
         shape = self.shape(name)
@@ -183,7 +179,7 @@ class _Line(TokenReader):
     def statement(self) -> Einsum:
         span = self.span()
         name = self.expect_name("a statement, a declaration or an output")
-        indices = self.indices("[", "]") if self.peek().text == "[" else ()
+        indices = self.indices()
         self.expect("=", f"after the left side of `{name}`")
         body = self.body()
         path = self.take().text[1:] if self.peek().kind == "path" else ""
@@ -212,7 +208,9 @@ class _Line(TokenReader):
             return Keep(rule, (), self.expression())
         rule = Largest(self.expect_integer("`nonzero`, `threshold`, or how many entries to keep"), self.expect_group())
         self.expect("over", f"and the indices in which {rule} are kept, as in `keep({rule} over j)`")
-        return Keep(rule, self.names("an index", "after the indices"), self.expression())
+        over = self.names("an index")
+        self.expect(")", "after the indices")
+        return Keep(rule, over, self.expression())
 
     def expect_group(self) -> int:
         """Read the size of a group, if there is one. 0 is the whole fiber, so it is refused as a size."""
@@ -224,22 +222,15 @@ class _Line(TokenReader):
             self.fail("a group cannot have 0 coordinates", token, f"groups have between 1 and {MAX_GROUP}")
         return size
 
-    def names(self, description: str, where: str) -> tuple[str, ...]:
-        """Read names between commas, and the parenthesis that closes them. In errors, `description` is a name, and `where` the
-        place of the parenthesis."""
-        names = [self.expect_name(description)]
-        while self.accept(","):
-            names.append(self.expect_name(description))
-        self.expect(")", where)
-        return tuple(names)
-
-    def indices(self, opens: str, closes: str) -> tuple[Index, ...]:
-        self.expect(opens, "and an index list")
+    def indices(self) -> tuple[Index, ...]:
+        """Read an index list in brackets; a scalar may have none."""
         parsed: list[Index] = []
-        while not self.accept(closes):
+        if not self.accept("["):
+            return ()
+        while not self.accept("]"):
             parsed.append(self.index())
-            if self.peek().text != closes:
-                self.expect(",", f"or `{closes}` after an index")
+            if self.peek().text != "]":
+                self.expect(",", "or `]` after an index")
         return tuple(parsed)
 
     def index(self) -> Index:
@@ -261,11 +252,8 @@ class _Line(TokenReader):
         if self.peek().kind == "name":
             name = self.take()
             if self.peek().text == "*":
-                self.fail(
-                    "the factor of a term stands before it",
-                    name,
-                    f"write `2*{name.text}`; a split such as `h*64 + d` stands alone",
-                )
+                hint = f"write `2*{name.text}`; a split such as `h*64 + d` stands alone"
+                self.fail("the factor of a term stands before it", name, hint)
             return 1, name.text
         size = self.expect_integer("an index, such as `i`, `h*64 + d`, `2*p + r - 1` or `3`")
         return (size, self.expect_name("an index after its factor")) if self.accept("*") else (size, "")
@@ -305,17 +293,15 @@ class _Line(TokenReader):
     def term(self) -> Expr:
         if self.at_reduction():
             op = self.take().text
-            over = self.reduced()
+            self.expect("(", "and the reduced indices")
+            over = self.names("a reduced index")
+            self.expect(")", "after the reduced indices")
             return Reduce(op, over, self.term())
         left = self.unary()
         while (row := SYMBOLS.get(self.peek().text)) and row.precedence == _MUL:
             self.take()
             left = Apply(row.name, (left, self.unary()))
         return left
-
-    def reduced(self) -> tuple[str, ...]:
-        self.expect("(", "and the reduced indices")
-        return self.names("a reduced index", "after the reduced indices")
 
     def at_reduction(self) -> bool:
         """Return whether a reduction starts here. `max` and `min` are operators too; they are reductions where names in parentheses are
@@ -350,14 +336,12 @@ class _Line(TokenReader):
         if is_number(token) and self.peek(1).text != "[":
             return Const(float(self.take().text))
         if self.at_keep():
-            self.fail(
-                "`keep(...)` inside an expression",
-                hint="a `keep` stands at the head of a right side: give it a statement of its own",
-            )
+            hint = "a `keep` stands at the head of a right side: give it a statement of its own"
+            self.fail("`keep(...)` inside an expression", hint=hint)
         name = self.expect_name("an operand")
         if self.peek().text == "(":
             return self.call(token)
-        return Access(name, self.indices("[", "]") if self.peek().text == "[" else ())
+        return Access(name, self.indices())
 
     def call(self, token: Token) -> Expr:
         row = OPERATORS.get(token.text)

@@ -15,14 +15,11 @@ import math
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import count
-from typing import assert_never
 
-from fuseflow.einsum.dimensions import Dimensions, split_axes, unify_dimensions
-from fuseflow.einsum.indices import fresh_indices
+from fuseflow.einsum.dimensions import Dimensions, RegionSplit, axes_of, split_in_region, unify_dimensions
+from fuseflow.einsum.indices import fresh_indices, unused_name
 from fuseflow.einsum.nodes import (
     Access,
-    Apply,
-    Const,
     Einsum,
     Expr,
     Index,
@@ -33,8 +30,8 @@ from fuseflow.einsum.nodes import (
     Split,
     TensorType,
     index_names,
+    map_children,
 )
-from fuseflow.einsum.region_splits import RegionSplit, split_in_region
 from fuseflow.tensors import Format
 
 Parts = tuple[tuple[int, ...], ...]
@@ -87,14 +84,6 @@ def regroupings(program: Program, kept: Collection[str] = ()) -> frozenset[str]:
     return refinement.grouped()
 
 
-def is_view(einsum: Einsum) -> bool:
-    """Return whether an Einsum only sees a tensor in other parts: its dimensions stay in order, and each is taken apart or put together."""
-    body = einsum.body
-    if not isinstance(body, Access) or not any(isinstance(i, Split) for i in (*einsum.indices, *body.indices)):
-        return False
-    return index_names(einsum.indices) == body.names
-
-
 @dataclass(slots=True)
 class _Refinement:
     """The elimination of the reshapes of one program, statement by statement. `storage` gives for every tensor its new name and
@@ -123,7 +112,12 @@ class _Refinement:
         for tensor in program.inputs:
             self.storage[tensor.name] = tensor.name, _whole(tensor.shape)
         for einsum in program.einsums:
-            self._hold(einsum)
+            wanted = tuple(self._extents(einsum, index) for index in einsum.indices)
+            if wanted != tuple(self.dims.parts((einsum.name, p)) for p in range(len(wanted))):
+                self.barriers.add(einsum.name)
+            # a result in parts that is also seen whole is renamed
+            apart = any(len(parts) > 1 for parts in wanted) and (einsum.name in program.outputs or einsum.name in self.barriers)
+            self.storage[einsum.name] = self._fresh(f"{einsum.name}.split") if apart else einsum.name, wanted
         operands_in_other_parts = {
             e.name: {a.tensor for a in e.accesses if self._wanted(e, a) != self.storage[a.tensor][1]} for e in program.einsums
         }
@@ -160,15 +154,8 @@ class _Refinement:
         boundary += [(name, len(self.program.defined[name].indices)) for name in self.program.outputs]
         boundary_dimensions = {self.dims.find((name, position)) for name, rank in boundary for position in range(rank)}
         reshapes = (e for e in self.program.einsums if e.reshapes and e.name not in self.barriers)
-        return frozenset(e.name for e in reshapes if boundary_dimensions.isdisjoint(map(self.dims.find, split_axes(e))))
-
-    def _hold(self, einsum: Einsum) -> None:
-        """Decide in which parts a result is computed: the parts of its indices. If it is also seen whole, it is renamed."""
-        wanted = tuple(self._extents(einsum, index) for index in einsum.indices)
-        if wanted != tuple(self.dims.parts((einsum.name, p)) for p in range(len(wanted))):
-            self.barriers.add(einsum.name)
-        apart = any(len(parts) > 1 for parts in wanted) and (einsum.name in self.program.outputs or einsum.name in self.barriers)
-        self.storage[einsum.name] = self._fresh(f"{einsum.name}.split") if apart else einsum.name, wanted
+        split_axes = {e.name: [axis for axis, index in axes_of(e) if isinstance(index, Split)] for e in reshapes}
+        return frozenset(name for name, axes in split_axes.items() if boundary_dimensions.isdisjoint(map(self.dims.find, axes)))
 
     def _statement(self, einsum: Einsum, needed: frozenset[str]) -> None:
         """Write an Einsum with all indices in parts. If it is only another name of its operand, note that instead, unless it is
@@ -188,30 +175,20 @@ class _Refinement:
             self.declared[name] = replace(declared, name=name, shape=_flat(parts), format=_in_parts(declared.format, parts))
 
     def _body(self, einsum: Einsum, node: Expr, scope: _Scope) -> Expr:
-        match node:
-            case Const():
-                return node
-            case Access():
-                indices = scope.all(node.indices)
-                if node.tensor in self.other_names:
-                    original = self.other_names[node.tensor]
-                    return Access(original.tensor, tuple(indices[int(v)] for v in original.names))
-                return Access(self._reach(node.tensor, self._wanted(einsum, node), einsum.location), indices)
-            case Apply():
-                return Apply(node.op, tuple(self._body(einsum, arg, scope) for arg in node.args))
-            case Reduce():
-                return Reduce(node.op, scope.all(node.over), self._body(einsum, node.body, scope))
-            case Keep():  # its indices stay whole (`dimensions`)
-                return Keep(node.rule, scope.all(node.over), self._body(einsum, node.body, scope))
-            case unknown:
-                assert_never(unknown)
+        if isinstance(node, Access):
+            indices = scope.all(node.indices)
+            if node.tensor in self.other_names:
+                original = self.other_names[node.tensor]
+                return Access(original.tensor, tuple(indices[int(v)] for v in original.names))
+            return Access(self._reach(node.tensor, self._wanted(einsum, node), einsum.location), indices)
+        if isinstance(node, Reduce | Keep):  # the indices of a `keep` stay whole (`dimensions`)
+            node = replace(node, over=scope.all(node.over))
+        return map_children(lambda child: self._body(einsum, child, scope), node)
 
     def _wanted(self, einsum: Einsum, access: Access) -> Parts:
         return tuple(self._extents(einsum, index) for index in access.indices)
 
     def _extents(self, einsum: Einsum, index: Index) -> tuple[int, ...]:
-        if isinstance(index, str):
-            return self.dims.parts((einsum.name, index))
         return tuple(size for v in index_names((index,)) for size in self.dims.parts((einsum.name, v)))
 
     def _reach(self, tensor: str, wanted: Parts, location: Location) -> str:
@@ -245,7 +222,7 @@ class _Refinement:
         return name
 
     def _fresh(self, wanted: str) -> str:
-        name = next(n for k in count(1) if (n := wanted if k == 1 else f"{wanted}_{k}") not in self.used_names)
+        name = unused_name(wanted, self.used_names)
         self.used_names.add(name)
         return name
 

@@ -4,34 +4,36 @@
 
 `select` is 1 where i = 2*p + r - 1 lies inside of `X`. Only the ones are stored. Its index joins the sum around the product that reads it;
 elsewhere, as inside of a maximum, it gets a sum of its own. Equal selections are one tensor.
+
+The interpreter reads such an access directly (`read_affine`): `X[2*p + r - 1]` is an array over p and r, with 0 where the coordinate lies
+outside of `X`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from itertools import count
-from typing import TypeAlias, assert_never
+from itertools import accumulate
+from typing import TypeAlias
 
 import numpy as np
 
-from fuseflow.einsum.affine_read import coordinates
-from fuseflow.einsum.indices import fresh_indices
+from fuseflow.einsum.indices import fresh_indices, unused_name
 from fuseflow.einsum.nodes import (
     Access,
     Affine,
     Apply,
-    Const,
     Einsum,
     Expr,
     Index,
-    Keep,
     Program,
     Reduce,
     TensorType,
     index_names,
+    map_children,
 )
 from fuseflow.einsum.verify import shapes_and_extents
+from fuseflow.ops import Array
 from fuseflow.tensors import Format, Tensor
 from fuseflow.tensors.pack import from_coordinates
 
@@ -44,7 +46,7 @@ NAME = "select"
 
 def has_affine(program: Program) -> bool:
     """Return whether a program has an index with an offset or a factor."""
-    return any(isinstance(i, Affine) for e in program.einsums for access in e.accesses for i in access.indices)
+    return any(access.is_affine for e in program.einsums for access in e.accesses)
 
 
 def replace_affine(program: Program) -> tuple[Program, dict[str, Tensor]]:
@@ -62,38 +64,31 @@ def replace_affine(program: Program) -> tuple[Program, dict[str, Tensor]]:
         return program, {}
     shapes, extents = shapes_and_extents(program)
     selections = _Selections({*program.declared, *program.defined})
-    einsums = tuple(_Statement(e, shapes, extents[e.name], selections).rewritten() for e in program.einsums)
-    declared = (*program.tensors, *(tensor.type for tensor in selections.by_key.values()))
-    return replace(program, tensors=declared, einsums=einsums), {s.type.name: s.tensor for s in selections.by_key.values()}
-
-
-@dataclass(frozen=True, slots=True)
-class Selection:
-    """A selection as the compiler declares it, with its ones."""
-
-    type: TensorType
-    tensor: Tensor
+    statements = ((e, _Statement(e, shapes, extents[e.name], selections)) for e in program.einsums)
+    einsums = tuple(replace(einsum, body=statement.closed(einsum.body)) for einsum, statement in statements)
+    declared = (*program.tensors, *(type for type, _ in selections.by_key.values()))
+    return replace(program, tensors=declared, einsums=einsums), {t.name: tensor for t, tensor in selections.by_key.values()}
 
 
 @dataclass(slots=True)
 class _Selections:
-    """The selections of a program so far, and the names that are taken."""
+    """The selections of a program so far, as declarations with their ones, and the names that are taken."""
 
     taken: set[str]
-    by_key: dict[SelectionKey, Selection] = field(default_factory=dict)
+    by_key: dict[SelectionKey, tuple[TensorType, Tensor]] = field(default_factory=dict)
 
     def name(self, index: Affine, sizes: Mapping[str, int], extent: int) -> str:
         """Return the name of the selection for an affine index of a dimension."""
         factors = tuple(factor for _, factor in index.terms)
         key = factors, tuple(sizes[name] for name, _ in index.terms), index.offset, extent
         if key not in self.by_key:
-            name = next(n for k in count(1) if (n := NAME if k == 1 else f"{NAME}_{k}") not in self.taken)
+            name = unused_name(NAME, self.taken)
             self.taken.add(name)
             self.by_key[key] = _selection(name, index, sizes, extent)
-        return self.by_key[key].type.name
+        return self.by_key[key][0].name
 
 
-def _selection(name: str, index: Affine, sizes: Mapping[str, int], extent: int) -> Selection:
+def _selection(name: str, index: Affine, sizes: Mapping[str, int], extent: int) -> tuple[TensorType, Tensor]:
     """Return the selection of a dimension. It has the dtype of a truth value, so that it changes no dtype that it is multiplied with."""
     wanted = coordinates(index, sizes)
     wanted = np.broadcast_to(wanted, [sizes[term] for term, _ in index.terms])
@@ -102,7 +97,7 @@ def _selection(name: str, index: Affine, sizes: Mapping[str, int], extent: int) 
     format = Format.of(*["dense"] * wanted.ndim, "compressed")
     type = TensorType(name, (*wanted.shape, extent), format, "i32")
     table = np.stack([*points, wanted[inside]])
-    return Selection(type, from_coordinates(type.shape, table, np.ones(table.shape[1], np.int32), format))
+    return type, from_coordinates(type.shape, table, np.ones(table.shape[1], np.int32), format)
 
 
 @dataclass(slots=True)
@@ -119,9 +114,6 @@ class _Statement:
         used = {*self.sizes, *index_names(self.einsum.indices)}
         self.letters = (name for name in fresh_indices() if name not in used)
 
-    def rewritten(self) -> Einsum:
-        return replace(self.einsum, body=self.closed(self.einsum.body))
-
     def closed(self, node: Expr) -> Expr:
         """Return an expression with a sum around it over the coordinates that its selections read."""
         body, selected = self.opened(node)
@@ -131,22 +123,16 @@ class _Statement:
         """Return an expression with selections, and the indices over which it is still to be summed. These sums are moved outward
         past products and sums, with which they commute."""
         match node:
-            case Const():
-                return node, ()
             case Access():
                 return self.access(node)
             case Apply(op="mul", args=(first, second)):
                 (left, left_over), (right, right_over) = self.opened(first), self.opened(second)
                 return Apply("mul", (left, right)), (*left_over, *right_over)
-            case Apply():
-                return replace(node, args=tuple(map(self.closed, node.args))), ()
             case Reduce(op="sum"):
                 body, selected = self.opened(node.body)
                 return Reduce("sum", (*node.over, *selected), body), ()
-            case Reduce() | Keep():
-                return replace(node, body=self.closed(node.body)), ()
-            case unknown:
-                assert_never(unknown)
+            case _:
+                return map_children(self.closed, node), ()
 
     def access(self, node: Access) -> tuple[Expr, tuple[str, ...]]:
         indices, selected, factors = list[Index](), list[str](), list[Expr]()
@@ -160,3 +146,35 @@ class _Statement:
         for factor in reversed(factors):
             product = Apply("mul", (factor, product))
         return product, tuple(selected)
+
+
+def read_affine(array: Array, indices: tuple[Index, ...], sizes: Mapping[str, int]) -> Array:
+    """Return the array with the axis of each affine index replaced by one axis for each of its terms. Other axes stay.
+
+    >>> read_affine(np.array([5.0, 6.0, 7.0]), (Affine((("p", 2),), -1),), {"p": 3}).tolist()
+    [0.0, 6.0, 0.0]
+    """
+    widths = [len(index_names((index,))) if isinstance(index, Affine) else 1 for index in indices]
+    for axis, index in zip(accumulate(widths, initial=0), indices, strict=False):
+        if isinstance(index, Affine):
+            array = _gathered(array, axis, coordinates(index, sizes))
+    return array
+
+
+def coordinates(index: Affine, sizes: Mapping[str, int]) -> np.ndarray[tuple[int, ...], np.dtype[np.int64]]:
+    """Return an array of coordinates with an axis for each term of an affine index, in the order of the terms. `sizes` are the
+    extents of the terms."""
+    grid = np.full([1] * len(index.terms), index.offset, np.int64)
+    for position, (name, factor) in enumerate(index.terms):
+        column = [-1 if other == position else 1 for other in range(len(index.terms))]
+        grid = grid + (factor * np.arange(sizes[name], dtype=np.int64)).reshape(column)
+    return grid
+
+
+def _gathered(array: Array, axis: int, wanted: np.ndarray[tuple[int, ...], np.dtype[np.int64]]) -> Array:
+    inside = (wanted >= 0) & (wanted < array.shape[axis])
+    if not inside.any():  # an empty axis has nothing to take
+        return np.zeros((*array.shape[:axis], *wanted.shape, *array.shape[axis + 1 :]))
+    taken = np.take(array, np.where(inside, wanted, 0), axis=axis)
+    mask = inside.reshape([1] * axis + list(wanted.shape) + [1] * (array.ndim - axis - 1))
+    return np.where(mask, taken, 0.0)

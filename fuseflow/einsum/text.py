@@ -11,6 +11,7 @@ at the head of a right side, and is about all of it: `H[i, j] = keep(2 of 4 over
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Final, assert_never
 
 from fuseflow.einsum.nodes import Access, Apply, Const, Einsum, Expr, Index, Keep, Program, Reduce, TensorType
@@ -118,3 +119,15 @@ def _within(node: Expr, least: float, number: bool = False) -> str:
 def _columns(rows: list[tuple[str, str]], between: str) -> list[str]:
     width = max((len(left) for left, _ in rows if len(left) <= _WIDEST), default=0)
     return [f"{left:<{width}}{between}{right}".rstrip() for left, right in rows]
+
+
+SHOWN_PLACES = 3
+"""The places that a message lists, at most."""
+
+
+def places_of(einsums: Iterable[Einsum]) -> str:
+    """Return the files and lines of some Einsums, each once: `m.mlir:13, m.mlir:19`."""
+    spans = [e.location.span for e in einsums if e.location.span is not None]
+    places = list(dict.fromkeys(f"{span.file}:{span.line}" for span in spans))
+    more = f" and {len(places) - SHOWN_PLACES} other places" if len(places) > SHOWN_PLACES else ""
+    return ", ".join(places[:SHOWN_PLACES]) + more or "the program"

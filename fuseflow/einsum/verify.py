@@ -9,7 +9,6 @@ from collections.abc import Iterable, Mapping
 from typing import Final, NoReturn, TypeAlias, assert_never
 
 from fuseflow.einsum.nodes import (
-    DTYPES,
     Access,
     Affine,
     Apply,
@@ -31,6 +30,7 @@ from fuseflow.errors import FuseFlowError, ProgramError, Span, did_you_mean
 from fuseflow.number_text import show_number
 from fuseflow.ops import operator, reducer
 from fuseflow.selection import Largest, Threshold, refusal
+from fuseflow.tensors.dtypes import DTYPES
 
 TENSOR_NAME: Final = re.compile(r"\w+(\.\w+)*")
 """The names of tensors and Einsums are words joined by dots (`layer1.weight`). A number is no name."""
@@ -89,16 +89,14 @@ def _shapes_and_extents(program: Program) -> tuple[Shapes, Extents]:
                 _fail(einsum, f"tensor `{name}` {reason}", "" if name in defined else did_you_mean(name, [*declared, *defined]))
         sizes[einsum.name] = _extents(einsum, shape_by_tensor, declared.get(einsum.name))
         own = sizes[einsum.name]
-        shape_by_tensor[einsum.name] = tuple([own[i] if isinstance(i, str) else _dimension(i, own) for i in einsum.indices])
-    order = [*declared, *(e.name for e in program.einsums if e.name not in declared)]
-    return {name: shape_by_tensor[name] for name in order}, sizes
+        shape_by_tensor[einsum.name] = tuple([math.prod([own[name] for name in index_names((i,))]) for i in einsum.indices])
+    return {name: shape_by_tensor[name] for name in (*declared, *defined)}, sizes
 
 
 def _check_declarations(program: Program, verified: Mapping[str, TensorType]) -> None:
     for name, count in Counter(t.name for t in program.tensors).items():
         if count > 1:
-            last_span = [t.span for t in program.tensors if t.name == name][-1]
-            raise ProgramError(f"tensor `{name}` is declared {count} times", span=last_span)
+            raise ProgramError(f"tensor `{name}` is declared {count} times", span=program.declared[name].span)
     defined = program.defined
     for tensor in program.tensors:
         if tensor.name in defined and tensor.format is not None and tensor.format.complete:
@@ -108,8 +106,7 @@ def _check_declarations(program: Program, verified: Mapping[str, TensorType]) ->
             _check_declaration(tensor)
     for name, count in Counter(e.name for e in program.einsums).items():
         if count > 1:
-            last = [e for e in program.einsums if e.name == name][-1]
-            _fail(last, f"`{name}` is defined {count} times", "give each result its own name")
+            _fail(defined[name], f"`{name}` is defined {count} times", "give each result its own name")
 
 
 def _check_declaration(tensor: TensorType) -> None:
@@ -186,9 +183,7 @@ def _check_spelling(einsum: Einsum, indices: Iterable[Index]) -> None:
 
 
 def _check_scope(einsum: Einsum, node: Expr, left: frozenset[str], reduced: frozenset[str]) -> None:
-    """Check that every index is on the left side or bound by one reduction around it, and that operators exist and have all their
-    operands.
-    """
+    """Check that every index is on the left side or bound by one reduction around it, and that operators have all their operands."""
     match node:
         case Access():
             for name in node.names:
@@ -204,11 +199,8 @@ def _check_scope(einsum: Einsum, node: Expr, left: frozenset[str], reduced: froz
             _check_scope(einsum, node.body, left, reduced | set(node.over))
         case Keep():
             if node is not einsum.body:
-                _fail(
-                    einsum,
-                    f"`{node}` stands inside an expression",
-                    "a `keep` stands at the head of a right side: give it a statement of its own",
-                )
+                hint = "a `keep` stands at the head of a right side: give it a statement of its own"
+                _fail(einsum, f"`{node}` stands inside an expression", hint)
             _check_keep(einsum, node, left)
             _check_scope(einsum, node.body, left, reduced)
         case Const():
@@ -239,11 +231,8 @@ def _check_reduction(einsum: Einsum, node: Reduce, left: frozenset[str], reduced
         if name in left:
             _fail(einsum, f"`{reduction}` reduces `{name}`, which is on the left side", "give the reduction an index of its own")
         if name in reduced:
-            _fail(
-                einsum,
-                f"`{reduction}` reduces `{name}` inside a reduction over `{name}`",
-                "give the inner one an index of its own",
-            )
+            hint = "give the inner one an index of its own"
+            _fail(einsum, f"`{reduction}` reduces `{name}` inside a reduction over `{name}`", hint)
         if name not in free:
             hint = f"indices there: {', '.join(free) or 'none'}"
             _fail(einsum, f"`{reduction}` reduces `{name}`, which its operand does not have", hint)
@@ -260,24 +249,14 @@ def _check_keep(einsum: Einsum, node: Keep, left: frozenset[str]) -> None:
         )
         _fail(einsum, f"`{node}` {'has indices' if node.over else 'has no indices'}", hint)
     if isinstance(node.rule, Largest) and node.rule.every and len(node.over) != 1:
-        _fail(
-            einsum,
-            f"`{node}` counts coordinates of one index, not of {len(node.over)}",
-            f"as in `keep({node.rule} over {node.over[0]})`",
-        )
+        hint = f"as in `keep({node.rule} over {node.over[0]})`"
+        _fail(einsum, f"`{node}` counts coordinates of one index, not of {len(node.over)}", hint)
     if len(set(node.over)) < len(node.over):
         _fail(einsum, f"`{node}` names an index twice")
     for name in node.over:
         if name not in free or name not in left:
             hint = f"indices there: {', '.join(v for v in free if v in left) or 'none'}"
             _fail(einsum, f"`{node}` is over `{name}`, which its operand does not have", hint)
-
-
-def _check_rule(einsum: Einsum, node: Keep, sizes: Mapping[str, int]) -> None:
-    """Check the numbers of a rule, given the extents of its indices."""
-    why, hint = refusal(node.rule, math.prod(sizes[name] for name in node.over))
-    if why:
-        _fail(einsum, f"`{node}`: {why}", hint)
 
 
 def _extents(einsum: Einsum, shape_by_tensor: Mapping[str, tuple[int, ...]], declared: TensorType | None) -> dict[str, int]:
@@ -297,7 +276,9 @@ def _extents(einsum: Einsum, shape_by_tensor: Mapping[str, tuple[int, ...]], dec
             hint = f"the extent of `{name}` must follow from another operand, one that is read along a plain `{name}`"
             _fail(einsum, f"nothing gives index `{name}` an extent: it stands in sums only", hint)
     if isinstance(einsum.body, Keep):
-        _check_rule(einsum, einsum.body, bindings)
+        why, hint = refusal(einsum.body.rule, math.prod(bindings[name] for name in einsum.body.over))
+        if why:
+            _fail(einsum, f"`{einsum.body}`: {why}", hint)
     for index in einsum.indices:
         if isinstance(index, Split) and bindings[index.inner] != index.size:
             extent, where = bindings[index.inner], show_expr(sources[index.inner])
@@ -330,10 +311,6 @@ def _parts(einsum: Einsum, access: Access, dimension: int, index: Index, size: i
         where = f"dimension {dimension} of `{show_expr(access)}`"
         _fail(einsum, f"{where} has {size} entries, which the split size {index.size} does not divide")
     return (index.outer, size // index.size), (index.inner, index.size)
-
-
-def _dimension(index: Index, sizes: Mapping[str, int]) -> int:
-    return math.prod(sizes[name] for name in index_names((index,)))
 
 
 def _fail(einsum: Einsum, message: str, hint: str = "") -> NoReturn:

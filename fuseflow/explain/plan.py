@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from fuseflow.compiler import compile_source
-from fuseflow.einsum.blocked_storage import tensors_to_blocks
+from fuseflow.einsum.blocks import tensors_to_blocks
 from fuseflow.errors import UsageError
 from fuseflow.estimate.program import Estimator
 from fuseflow.frontend.source import Source

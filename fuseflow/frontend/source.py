@@ -15,7 +15,7 @@ from fuseflow.errors import AttributesError, UsageError, did_you_mean
 from fuseflow.frontend.model_spec import PropagationSpec
 from fuseflow.plan.plan import Plan
 from fuseflow.propagation.analysis import Analysis, analyse
-from fuseflow.propagation.initial import attributes_of
+from fuseflow.propagation.attribute import attributes_of
 from fuseflow.propagation.propagation import Propagation, propagate
 from fuseflow.propagation.rows import AttributeRow, attribute_rows
 from fuseflow.tensors import Tensor

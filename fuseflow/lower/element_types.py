@@ -7,8 +7,7 @@ from collections.abc import Mapping
 from fuseflow.einsum.integer_range import rounded_integers
 from fuseflow.einsum.interpret import MAX_POINTS
 from fuseflow.einsum.nodes import Program, TensorType
-from fuseflow.einsum.sparse_arrays import Operand
-from fuseflow.einsum.tensor_arrays import to_operand
+from fuseflow.einsum.sparse_arrays import Operand, to_operand
 from fuseflow.errors import MachineError, Span
 from fuseflow.machine.machine import Machine
 from fuseflow.sim.arithmetic import EXACT_INTEGERS, holds, unheld_value, wide_type_error, wide_value_error

@@ -8,12 +8,12 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from fuseflow.einsum.association import associated
+from fuseflow.einsum.blocks import guard_padding
 from fuseflow.einsum.chain import Chain
+from fuseflow.einsum.dimensions import RegionSplit
 from fuseflow.einsum.format_inference import TypedProgram
-from fuseflow.einsum.narrowing import round_results, rounds
 from fuseflow.einsum.nodes import Access, Const, Einsum, Program, TensorType, stored_index
-from fuseflow.einsum.padding import guard_padding
-from fuseflow.einsum.region_splits import RegionSplit
+from fuseflow.einsum.precision import round_results, rounds
 from fuseflow.einsum.reshapes import ReshapeElimination, eliminate_reshapes
 from fuseflow.einsum.verify import Extents, extents
 from fuseflow.errors import ProgramError, ScheduleError, TensorError, did_you_mean

@@ -14,7 +14,7 @@ from fuseflow.costs import Estimate
 from fuseflow.costs.cost import expected_rank
 from fuseflow.einsum.indices import substitute_tensors
 from fuseflow.einsum.nodes import Program
-from fuseflow.einsum.places import places_of
+from fuseflow.einsum.text import places_of
 from fuseflow.errors import FusionError, OrdersError, PlacesError
 from fuseflow.fusion import FusedRegion, choose_order, fuse, inline
 from fuseflow.fusion.copies import name_copies, remove_copy, requires_copy

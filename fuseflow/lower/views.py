@@ -49,7 +49,7 @@ def view_tensor(source: TensorType, format: Format, source_statistics: TensorSta
 
 
 def source_of(view: Einsum) -> Access:
-    """Return the access to the tensor that a view (an Einsum with `einsum.reshapes.is_view`) shows."""
+    """Return the access to the tensor that a view (an Einsum in `einsum.reshapes.ReshapeElimination.views`) shows."""
     assert isinstance(view.body, Access)
     return view.body
 

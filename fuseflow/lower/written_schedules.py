@@ -12,7 +12,7 @@ from itertools import combinations, pairwise
 
 from fuseflow.einsum.format_inference import TypedProgram
 from fuseflow.einsum.nodes import Einsum, Program, accesses, index_names
-from fuseflow.einsum.places import places_of
+from fuseflow.einsum.text import places_of
 from fuseflow.fusion import FusedRegion
 from fuseflow.lower.partition import PartitionedProgram, declare_formats, with_associations
 from fuseflow.lower.regions import CompiledRegion

@@ -30,7 +30,7 @@ from fuseflow.einsum.format_inference import infer
 from fuseflow.einsum.indices import fresh_indices
 from fuseflow.einsum.interpret import MAX_POINTS, evaluate
 from fuseflow.einsum.nodes import Access, Apply, Const, Einsum, Expr, Program, Reduce, TensorType, children
-from fuseflow.einsum.tensor_arrays import to_operand
+from fuseflow.einsum.sparse_arrays import to_operand
 from fuseflow.errors import PlanError
 from fuseflow.plan.products import factors, first_free, replaced
 from fuseflow.tensors import Tensor

@@ -4,24 +4,83 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from fuseflow.einsum.format_inference import infer
-from fuseflow.einsum.narrowing import rounded
 from fuseflow.einsum.nodes import Access, Einsum, Program
+from fuseflow.einsum.precision import rounded
+from fuseflow.einsum.sparse_arrays import LabeledArray, SparseArray, flat_positions
 from fuseflow.einsum.verify import extents
 from fuseflow.errors import AttributesError, did_you_mean
 from fuseflow.ops import Array
 from fuseflow.propagation.attribute import Attribute, folded
-from fuseflow.propagation.backward import EVERYWHERE, Backward
-from fuseflow.propagation.contraction import MAX_POINTS, Mask
-from fuseflow.propagation.entries import Entries
-from fuseflow.propagation.forward import UNKNOWN, Forward, Value
-from fuseflow.propagation.labeled import Labeled, is_plain, read, tensor_array, written
+from fuseflow.propagation.expressions import UNKNOWN, Expressions, Value
+from fuseflow.propagation.labeled import EVERYWHERE, MAX_POINTS, Bits, Entries, Mask, read, tensor_array, written
 from fuseflow.propagation.sweeps import known_after, needed_before
-from fuseflow.propagation.tensor_mask import Bits, TensorMask
+from fuseflow.tensors.levels.base import Ints
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TensorMask:
+    """A mask of a tensor of a shape, in one of four forms: everywhere the same, the same along some dimensions, an element for each, or at
+    listed coordinates.
+
+    Without `crds`, `bits` has an axis for each dimension, of extent 1 where nothing changes along it. With `crds`, `bits` has an element
+    for each of these coordinates, and the mask is `elsewhere` at all others.
+    """
+
+    shape: tuple[int, ...]
+    bits: Bits
+    crds: Ints | None = None
+    elsewhere: bool = False
+
+    def __invert__(self) -> TensorMask:
+        return replace(self, bits=~self.bits, elsewhere=not self.elsewhere)
+
+    @property
+    def size(self) -> int:
+        """The number of elements of the tensor."""
+        return math.prod(self.shape)
+
+    def count(self) -> int:
+        """Return the number of elements at which the mask is true."""
+        true = int(np.count_nonzero(self.bits))
+        if self.crds is None:
+            return true * (self.size // self.bits.size) if self.bits.size else 0
+        return true + (self.size - self.bits.size if self.elsewhere else 0)
+
+    def along(self, mode: int) -> Bits:
+        """Return at which coordinates of a dimension the mask is true for any element."""
+        extent = self.shape[mode]
+        if self.crds is None:
+            others = tuple(axis for axis in range(self.bits.ndim) if axis != mode)
+            return np.broadcast_to(self.bits.any(axis=others), (extent,)) if self.size else np.zeros(extent, dtype=bool)
+        listed = np.bincount(self.crds[mode], minlength=extent) if self.elsewhere else np.zeros(extent, dtype=np.int64)
+        any_of = self.elsewhere & (listed < self.size // max(1, extent))
+        any_of[self.crds[mode][self.bits]] = True
+        return any_of
+
+    def at(self, crds: Ints) -> Bits:
+        """Return the mask at some coordinates, an array [rank, n]."""
+        if self.crds is None:
+            places = [c if extent > 1 else np.zeros_like(c) for c, extent in zip(crds, self.bits.shape, strict=True)]
+            return np.broadcast_to(self.bits[tuple(places)], crds.shape[1:])
+        listed = SparseArray.of_points(self.shape, self.crds, self.bits.astype(np.float64), float(self.elsewhere))
+        return np.asarray(listed.at(flat_positions(self.shape, crds)) != 0)
+
+    def whole(self, name: str = "the tensor") -> Bits:
+        """Return the mask as an array of the shape of the tensor. Raise `AttributesError` for one at listed coordinates of a tensor that
+        has more than 2^26 elements."""
+        if self.crds is None:
+            return np.broadcast_to(self.bits, self.shape)
+        if self.size > MAX_POINTS:
+            why = f"`{name}` has {self.size:,} elements, and its mask lists coordinates"
+            raise AttributesError(why, hint="ask `mask` for it")
+        array = np.full(self.shape, self.elsewhere)
+        array[tuple(self.crds)] = self.bits
+        return array
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -101,7 +160,8 @@ def analyse(program: Program, attributes: Mapping[str, Attribute] | None = None)
     shapes = {tensor.name: tensor.shape for tensor in typed.tensors}
     steps = [EinsumStep(einsum, typed, shapes, given.get(einsum.name)) for einsum in typed.einsums]
     known = known_after(steps, start)
-    needed = {name: np.full(_mask_shape(value), name in typed.outputs) for name, value in known.items()}
+    shape_by_name = {n: value.mask.shape if isinstance(value, Entries) else (1,) * value.ndim for n, value in known.items()}
+    needed = {name: np.full(shape, name in typed.outputs) for name, shape in shape_by_name.items()}
     return Analysis(typed, known, needed_before(steps, known, needed))
 
 
@@ -115,31 +175,31 @@ class EinsumStep:
         self._left, self._body = Access(einsum.name, einsum.indices), rounded(einsum, program.declared).body
         self._sizes, self._shapes = extents(program)[einsum.name], shapes
         self._given = None if attribute is None else attribute.known(program.declared[einsum.name])
-        self._forward: Forward | None = None
+        self._expressions: Expressions | None = None
 
     def known(self, known: Mapping[str, Array | Entries]) -> dict[str, Array | Entries]:
-        self._forward = Forward(known, self._shapes, self._sizes)
-        result = self._of_result(self._forward.value(self._body))
+        self._expressions = Expressions(known, self._shapes, self._sizes)
+        result = self._of_result(self._expressions.value(self._body))
         name = self._left.tensor
         return {name: result if self._given is None else _pruned(result, self._given, self._shapes[name])}
 
     def needed(self, known: Mapping[str, Array | Entries], needed: Mapping[str, Bits]) -> Iterator[tuple[str, Bits]]:
-        name, forward = self._left.tensor, self._forward
-        assert forward is not None, "the sweep forward comes first"
-        self._forward = None  # no later step reads it
+        name, expressions = self._left.tensor, self._expressions
+        assert expressions is not None, "the sweep forward comes first"
+        self._expressions = None  # no later step reads it
         result = known[name]
         if isinstance(result, Entries):
             need: Mask = Entries(result.crds, result.mask & needed[name], self._left.names)
         else:
             need = read(self._left, needed[name] & np.isnan(result), self._shapes[name], self._sizes, False)
-        for access, elements in Backward(forward).needs(self._body, need):
+        for access, elements in expressions.needs(self._body, need):
             yield access.tensor, self._of_operand(known[access.tensor], access, elements)
 
     def _of_result(self, value: Value) -> Array | Entries:
         """Return the known values of the result as an array over its dimensions."""
         if isinstance(value, Entries):
             names = self._left.names
-            if is_plain(self._left) and set(names) == set(value.names):
+            if self._left.is_plain and set(names) == set(value.names):
                 rows = [value.names.index(name) for name in names]
                 return Entries(value.crds if rows == sorted(rows) else value.crds[rows], value.mask)
             value = UNKNOWN
@@ -151,15 +211,11 @@ class EinsumStep:
         shape = self._shapes[access.tensor]
         if isinstance(known, Entries):
             entries = Entries(known.crds, known.mask, access.names)
-            return entries.at(elements) if is_plain(access) else np.ones(known.mask.shape, dtype=bool)
-        if isinstance(elements, Labeled):
+            return entries.at(elements) if access.is_plain else np.ones(known.mask.shape, dtype=bool)
+        if isinstance(elements, LabeledArray):
             return written(access, elements, shape, self._sizes)
         fits = math.prod(shape) <= MAX_POINTS
         return written(access, elements.whole(self._sizes) if fits else EVERYWHERE, shape, self._sizes)
-
-
-def _mask_shape(known: Array | Entries) -> tuple[int, ...]:
-    return known.mask.shape if isinstance(known, Entries) else (1,) * known.ndim
 
 
 def _pruned(known: Array | Entries, given: Array | Entries, shape: tuple[int, ...]) -> Array | Entries:

@@ -6,15 +6,18 @@ whole dimension along which nothing changes. So the array of a tensor without an
 
 from __future__ import annotations
 
+import math
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
-from fuseflow.einsum.nodes import TensorType
+from fuseflow.einsum.nodes import Program, TensorType
 from fuseflow.errors import AttributesError
 from fuseflow.ops import Array
-from fuseflow.propagation.entries import Entries
+from fuseflow.propagation.labeled import MAX_POINTS, Bits, Entries
+from fuseflow.tensors import Tensor
 from fuseflow.tensors.levels.base import Ints
 
 
@@ -77,3 +80,35 @@ def folded(array: Array) -> Array:
         if array.shape[axis] > 1 and np.array_equal(np.broadcast_to(first, array.shape), array, equal_nan=True):
             array = first.copy()
     return array
+
+
+def attributes_of(
+    program: Program,
+    tensors: Mapping[str, Tensor],
+    fixed: Collection[str],
+    constants: Collection[str] = (),
+    masks: Mapping[str, Bits] | None = None,
+    most: int = MAX_POINTS,
+) -> dict[str, Attribute]:
+    """Return the attributes of the inputs of a program.
+
+    A tensor that is `fixed` stores the same entries in every run, so that all others are pruned. One that is stored dense says nothing,
+    unless `masks` has a mask for it, which is true where it is not pruned. For `constants`, the numbers are known, too, unless
+    the tensor has more than `most` elements. Then its entries are listed.
+    """
+    attributes = {}
+    for declared in program.inputs:
+        name, tensor, mask = declared.name, tensors.get(declared.name), (masks or {}).get(declared.name)
+        if mask is not None and name not in constants:
+            attributes[name] = Attribute(mask=mask.reshape(declared.shape))
+        elif tensor is not None and not tensor.tile:
+            has_pattern, is_large = name in fixed and not tensor.format.all_dense, math.prod(tensor.shape) > most
+            if is_large and has_pattern and tensor.fill == 0:
+                attributes[name] = Attribute(crds=tensor.coordinates())
+            elif not is_large and name in constants:
+                attributes[name] = Attribute(tensor.to_dense())
+            elif not is_large and has_pattern:
+                stored = np.zeros(tensor.shape, dtype=bool)
+                stored[tuple(tensor.coordinates())] = True
+                attributes[name] = Attribute(mask=stored)
+    return attributes

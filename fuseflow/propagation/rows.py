@@ -10,8 +10,7 @@ import numpy as np
 
 from fuseflow.einsum.nodes import Program
 from fuseflow.propagation.analysis import Analysis
-from fuseflow.propagation.cutting import Cuts
-from fuseflow.propagation.propagation import Propagation
+from fuseflow.propagation.propagation import Cuts, Propagation
 from fuseflow.tensors import Tensor
 
 TensorKind: TypeAlias = Literal["constant", "buffer", "input", "intermediate", "output"]
@@ -65,35 +64,25 @@ def attribute_rows(
     `propagation` has the program after the cuts. A result stores all its entries before them, and only entries that are not dead after.
     """
     fixed, cuts, left = set(constants), propagation.cuts, propagation.program.defined
-    inputs = [
-        _row(declared.name, "constant" if declared.name in fixed else "input", _layer(declared.name), analysis, stored, now, cuts)
-        for declared in program.inputs
-        for stored in [_entries(tensors.get(declared.name), declared.shape)]
-        for now in [_entries(propagation.tensors.get(declared.name)) if declared.name in tensors else stored]
-    ]
-    results = [
-        _row(
-            einsum.name,
-            "output" if einsum.name in program.outputs else "intermediate",
-            einsum.location.path,
-            analysis,
-            analysis.dead_mask(einsum.name).size,
-            (~analysis.dead_mask(einsum.name)).count() if einsum.name in left else 0,
-            cuts,
-        )
-        for einsum in program.einsums
-    ]
-    return (*inputs, *results)
+    rows: list[AttributeRow] = []
+    for declared in program.inputs:
+        name, tensor = declared.name, tensors.get(declared.name)
+        stored = _entries(tensor, declared.shape)
+        now = stored if tensor is None else _entries(propagation.tensors.get(name))
+        layer = name.rpartition(".")[0]
+        rows.append(_row(name, "constant" if name in fixed else "input", layer, analysis, stored, now, cuts))
+    for einsum in program.einsums:
+        kind: TensorKind = "output" if einsum.name in program.outputs else "intermediate"
+        dead = analysis.dead_mask(einsum.name)
+        now = (~dead).count() if einsum.name in left else 0
+        rows.append(_row(einsum.name, kind, einsum.location.path, analysis, dead.size, now, cuts))
+    return tuple(rows)
 
 
 def _row(name: str, kind: TensorKind, layer: str, analysis: Analysis, stored: int, now: int, cuts: Cuts) -> AttributeRow:
     dead, shape = analysis.dead_mask(name), analysis.program.declared[name].shape
     constant, needed = analysis.constant_mask(name).count(), analysis.needed_mask(name).count()
     return AttributeRow(name, kind, layer, shape, dead.size, stored, dead.count(), constant, needed, now, cuts.shape(name, shape))
-
-
-def _layer(name: str) -> str:
-    return name.rpartition(".")[0]
 
 
 def _entries(tensor: Tensor | None, shape: tuple[int, ...] = ()) -> int:

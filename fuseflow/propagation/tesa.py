@@ -16,7 +16,7 @@ import numpy.typing as npt
 from fuseflow.errors import AttributesError
 from fuseflow.propagation.analysis import Analysis
 from fuseflow.propagation.attribute import Attribute
-from fuseflow.propagation.tensor_mask import Bits
+from fuseflow.propagation.labeled import Bits
 from fuseflow.tensors.dtypes import DTYPES, ElementType
 
 _WIDTH, _TYPE, _CONSTANT = 0x7F, 7, 1 << 11
@@ -35,9 +35,8 @@ class TesaCode:
         wrong = (self.codes >> 12 != 0) | (self.codes >> _TYPE & 0xF > _BFLOAT)
         if wrong.any():
             place = tuple(map(int, np.argwhere(wrong)[0]))
-            raise AttributesError(
-                f"{int(self.codes[place]):#06x} at {place} is no code", hint="bits 12 to 15 are 0, and a type is 0, 1, 2 or 3"
-            )
+            hint = "bits 12 to 15 are 0, and a type is 0, 1, 2 or 3"
+            raise AttributesError(f"{int(self.codes[place]):#06x} at {place} is no code", hint=hint)
 
     @property
     def widths(self) -> npt.NDArray[np.uint8]:

@@ -10,11 +10,10 @@ from math import prod
 from operator import mul
 
 from fuseflow.counted_loops import counted
-from fuseflow.einsum.blocked_storage import tensors_to_elements
+from fuseflow.einsum.blocks import tensors_to_elements
 from fuseflow.einsum.interpret import MAX_POINTS
 from fuseflow.einsum.nodes import Einsum, Program
-from fuseflow.einsum.sparse_arrays import Operand
-from fuseflow.einsum.tensor_arrays import to_operand
+from fuseflow.einsum.sparse_arrays import Operand, to_operand
 from fuseflow.frontend.source import NodeValues
 from fuseflow.lower.regions import CompiledRegion
 from fuseflow.lower.views import add_views

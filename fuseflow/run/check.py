@@ -2,8 +2,8 @@
 
 An element passes that differs from its reference by a small share of itself. Where terms cancel, another order of summation or a wider type
 makes larger differences. So for other elements the difference is compared with the rounding error of the summed magnitudes, where that is
-cheap to compute (`einsum.rounding`), and else with the largest magnitude of elements like them. An element whose value is lost in rounding
-is not compared: every number would be right. It is counted, and an output in which nothing can be compared does not pass.
+cheap to compute (`einsum.comparison`), and else with the largest magnitude of elements like them. An element whose value is lost in
+rounding is not compared: every number would be right. It is counted, and an output in which nothing can be compared does not pass.
 """
 
 from __future__ import annotations
@@ -15,11 +15,10 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from fuseflow.einsum.comparison import LARGEST_SPACE, ROUNDING_FACTOR, masked_elements, rounding_variances
 from fuseflow.einsum.format_inference import infer
 from fuseflow.einsum.interpret import InputArray
-from fuseflow.einsum.masked_elements import masked_elements
 from fuseflow.einsum.nodes import Program
-from fuseflow.einsum.rounding import LARGEST_SPACE, ROUNDING_FACTOR, rounding_variances
 from fuseflow.einsum.sparse_arrays import Operand, SparseArray, flat_positions
 from fuseflow.tensors import Tensor
 from fuseflow.tensors.levels.base import Ints
@@ -77,7 +76,7 @@ class Check:
     infinite if one side is NaN or infinite and the other is not. `worst` names the output, and `largest` is its element that
     differs most. `not_compared` of all `elements` differ, but rounding errors may be larger than their values, because terms
     cancel. `uncertain` is the one of these that differs most. `masked_rows` counts the rows that are NaN in the reference and
-    empty in the run, and that the comparison leaves out, since they are behind a mask (`einsum.masked_elements`). `unknown` names
+    empty in the run, and that the comparison leaves out, since they are behind a mask (`einsum.comparison`). `unknown` names
     an output without a compared element, so that the check did not pass.
     """
 

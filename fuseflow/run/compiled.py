@@ -9,14 +9,12 @@ from pathlib import Path
 from typing import overload
 
 from fuseflow.costs.narrow_types import narrow_notice
-from fuseflow.einsum.blocked_storage import tensors_to_blocks, tensors_to_elements
+from fuseflow.einsum.blocks import guard_data, tensors_to_blocks, tensors_to_elements
 from fuseflow.einsum.format_inference import infer
 from fuseflow.einsum.integer_range import refuse_rounded_integers
 from fuseflow.einsum.interpret import MAX_POINTS, evaluate_operands
 from fuseflow.einsum.nodes import Program, TensorType
-from fuseflow.einsum.padding import guard_data
-from fuseflow.einsum.sparse_arrays import Operand
-from fuseflow.einsum.tensor_arrays import to_operand
+from fuseflow.einsum.sparse_arrays import Operand, to_operand
 from fuseflow.errors import OverfullError, UsageError
 from fuseflow.estimate.counted.memo import MOST_PIECES, CountMemo
 from fuseflow.estimate.estimator_regions import estimator_regions

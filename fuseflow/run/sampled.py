@@ -23,8 +23,8 @@ from fuseflow.run.sampled_result import SampledRegionResult
 from fuseflow.sampling.interval import SampledCycles
 from fuseflow.sampling.region import RegionSampler, require_bounded_fifos
 from fuseflow.sampling.replicates import SampledRun
+from fuseflow.sampling.restriction import sampled_index
 from fuseflow.sampling.sample import Sample
-from fuseflow.sampling.sampled_index import sampled_index
 from fuseflow.sampling.values import interpret_results, interpret_rows, values_refusal
 from fuseflow.schedule import Schedule
 from fuseflow.sim import Engine, simulate

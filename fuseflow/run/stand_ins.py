@@ -13,10 +13,10 @@ from dataclasses import replace
 import numpy as np
 import numpy.typing as npt
 
-from fuseflow.einsum.blocked_storage import tensors_to_elements
+from fuseflow.einsum.blocks import tensors_to_elements
 from fuseflow.einsum.interpret import MAX_POINTS, evaluate_operands
 from fuseflow.einsum.nodes import Program, TensorType
-from fuseflow.einsum.tensor_arrays import to_operand
+from fuseflow.einsum.sparse_arrays import to_operand
 from fuseflow.lower.regions import CompiledRegion
 from fuseflow.run.check import Check, check_program
 from fuseflow.tensors import Tensor
@@ -30,7 +30,7 @@ def stand_in(type: TensorType, computed: Tensor, seed: int) -> Tensor:
     """Return a tensor of random elements that is stored at the same coordinates as the computed one. The elements depend on its
     name and the seed.
 
-    The padding of blocks keeps its values, because readers rely on them (`einsum.padding`).
+    The padding of blocks keeps its values, because readers rely on them (`einsum.blocks`).
     """
     rng, shape = np.random.default_rng([seed, zlib.crc32(type.name.encode())]), type.shape
     numbers = rng.integers(1, 255, shape) if computed.values.dtype.kind == "i" else 1 - rng.random(shape)

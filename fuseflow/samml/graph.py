@@ -11,7 +11,7 @@ from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from fuseflow.float32.precision import computing_precision, precision_of_number, result_precision, widest
+from fuseflow.float32.arithmetic import computing_precision, precision_of_number, result_precision, widest
 from fuseflow.ops import Precision
 from fuseflow.samml.compute import Alu
 from fuseflow.samml.declarations import Port, StreamType, TensorDecl

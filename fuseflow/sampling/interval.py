@@ -8,7 +8,7 @@ full pipeline. The cycles of an average unit are read off a line through the rep
 interval is wider. It is also wider if the average weight is far from their weights, so that heavy units count.
 
 Replicates differ in everything that is random in one: its units, where its data are in the memory, and when the memory refreshes
-itself. So the scatter about the line contains all of it. Two terms are added: rare events that no replicate may see (`ends`), and
+itself. So the scatter about the line contains all of it. Two terms are added: rare events that no replicate may see (`EndUncertainty`), and
 a small error that all replicates may share (`SYSTEMATIC`). Coordinates that are always taken have one position, too: they are as
 uncertain as replicates of the same length.
 """
@@ -21,8 +21,6 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
-
-from fuseflow.sampling.ends import EndUncertainty
 
 SYSTEMATIC = 0.003
 """The part of half an interval not seen in scatter, as a share of the cycles. Replicates may agree better than they are right:
@@ -65,12 +63,7 @@ class SampledCycles:
 
     def to_json(self) -> dict[str, float]:
         """Return the number as plain values. None of its keys is one of an exact number."""
-        return {
-            "estimate": round(self.estimate),
-            "low": self.low,
-            "high": self.high,
-            "confidence": self.confidence,
-        }
+        return {"estimate": round(self.estimate), "low": self.low, "high": self.high, "confidence": self.confidence}
 
 
 def sampled_sum(parts: Sequence[tuple[int, SampledCycles]], exact: int, confidence: float) -> SampledCycles:
@@ -82,6 +75,20 @@ def sampled_sum(parts: Sequence[tuple[int, SampledCycles]], exact: int, confiden
     """
     estimate = exact + sum(times * part.estimate for times, part in parts)
     return SampledCycles(estimate, math.hypot(*(times * part.half_width for times, part in parts)), confidence)
+
+
+@dataclass(frozen=True, slots=True)
+class EndUncertainty:
+    """The cycles between the least and the largest time that a run may have, because of the moment at which it ends. `each` is the
+    part that differs from replicate to replicate, and `common` the part that all share, as the data of each begin with a new line.
+    """
+
+    each: float
+    common: float
+
+    def variance(self, replicates: int) -> float:
+        """Return the variance of the mean of `replicates` replicates, if all times between the least and the largest are equally likely."""
+        return (self.each**2 / replicates + self.common**2) / 12
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,8 +140,10 @@ class Replicates:
         parts, once = [_class_estimate(c, self.ends) for c in self.classes], float(self.first)
         if self.certain is not None:  # as uncertain as replicates of the heaviest class that take as long
             once += self.certain.steady
-            like = self.certain.steady / max(1.0, float(np.mean([m.steady for m in self.classes[0].measured])))
-            parts[0] = replace(parts[0], variance=parts[0].variance + like * _replicate_variance(self.classes[0]))
+            heaviest = self.classes[0]
+            like = self.certain.steady / max(1.0, float(np.mean([m.steady for m in heaviest.measured])))
+            scatter = _fitted_line(*_unit_costs(heaviest)).scatter * float(np.mean([m.units for m in heaviest.measured])) ** 2
+            parts[0] = replace(parts[0], variance=parts[0].variance + like * scatter)
         sampled, variance = math.fsum(part.cycles for part in parts), math.fsum(part.variance for part in parts)
         half_width = SYSTEMATIC * sampled
         if variance > 0:
@@ -167,11 +176,6 @@ def _class_estimate(drawn: ClassReplicates, ends: EndUncertainty) -> _Estimate:
     variance = max(line.variance(average), _jackknife_variance(weights, cycles, average))
     variance += ends.variance(len(units)) * float(np.mean(1 / np.square(units)))
     return _Estimate(drawn.units * line.at(average), drawn.units**2 * variance, line.freedom)
-
-
-def _replicate_variance(drawn: ClassReplicates) -> float:
-    """Return the variance of the cycles of a replicate about the line."""
-    return _fitted_line(*_unit_costs(drawn)).scatter * float(np.mean([m.units for m in drawn.measured])) ** 2
 
 
 def _unit_costs(drawn: ClassReplicates) -> tuple[Floats, Floats]:

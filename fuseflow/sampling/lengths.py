@@ -12,17 +12,17 @@ Short replicates on such machines agreed with each other, and were up to 18 % of
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from math import ceil
+from math import ceil, hypot, sqrt
 
-from fuseflow.estimate.memory_load import memory_latency
+from fuseflow.estimate.memory_load import memory_latency, peak_bandwidth
 from fuseflow.fusion import FusedRegion
 from fuseflow.machine.machine import Machine
 from fuseflow.memory.layout import array_elements, tensor_arrays
 from fuseflow.memory.settings import Hbm2Memory, IdealMemory, clock_ratio
 from fuseflow.memory.timing import HBM2_2000
 from fuseflow.samml.nodes import Graph
-from fuseflow.sampling.sampled_index import sampled_index
+from fuseflow.sampling.interval import EndUncertainty
+from fuseflow.sampling.restriction import sampled_index
 from fuseflow.tensors import Tensor
 from fuseflow.tensors.levels.base import bytes_of
 
@@ -35,19 +35,13 @@ WALKED = 2
 """A replicate has at least the coordinates of this many lines of its longest array."""
 
 
-@dataclass(frozen=True, slots=True)
-class ReplicateLength:
-    """The fewest `cycles` and the fewest `coordinates` of a replicate."""
-
-    cycles: int
-    coordinates: int
-
-
-def replicate_length(fused: FusedRegion, graph: Graph, read: Mapping[str, Tensor], machine: Machine) -> ReplicateLength:
-    """Return the least length of a replicate of a region. `graph` is its graph, and `read` has the tensors that it reads."""
+def replicate_length(fused: FusedRegion, graph: Graph, read: Mapping[str, Tensor], machine: Machine) -> tuple[int, int]:
+    """Return the fewest cycles and the fewest coordinates of a replicate of a region. `graph` is its graph, and `read` has the
+    tensors that it reads.
+    """
     memory = machine.memory
     if isinstance(memory, IdealMemory):
-        return ReplicateLength(1, 1)
+        return 1, 1
     index = sampled_index(fused)
     restricted = {view.tensor for view in fused.views if index in view.indices}
     whole = {view.tensor for view in fused.views if index not in view.indices}
@@ -57,7 +51,7 @@ def replicate_length(fused: FusedRegion, graph: Graph, read: Mapping[str, Tensor
     if isinstance(memory, Hbm2Memory):
         cycles = max(cycles, ceil(REFRESHES * HBM2_2000.nREFI / clock_ratio(memory.clock_ghz, machine.clock_ghz)))
     coordinates = ceil(fused.sizes[index] * min(1, WALKED / walked)) if walked else 1
-    return ReplicateLength(max(1, cycles), coordinates)
+    return max(1, cycles), coordinates
 
 
 def _longest_array(graph: Graph, read: Mapping[str, Tensor], names: set[str], line: int) -> int:
@@ -69,3 +63,20 @@ def _longest_array(graph: Graph, read: Mapping[str, Tensor], names: set[str], li
         for array, bits in tensor_arrays(graph.declared[name])
     ]
     return max(lengths, default=0)
+
+
+def end_uncertainty(machine: Machine, arrays: int) -> EndUncertainty:
+    """Return the uncertainty of runs: a full FIFO and a pause for refresh in each run, and a line of each of the `arrays` arrays.
+
+    Some events happen once in many rows: a pause in which the memory refreshes itself, or a line of an array of which each row reads
+    a few bytes. A run has one more or one less of them than its share, and short ones may have none at all. Without them, rows that
+    are all equal would make an interval without width.
+    """
+    slack, memory = float(machine.first_depth or 0), machine.memory
+    if isinstance(memory, IdealMemory):
+        return EndUncertainty(slack, 0.0)
+    pause = 0.0
+    if isinstance(memory, Hbm2Memory):
+        pause = HBM2_2000.nRFC / float(clock_ratio(memory.clock_ghz, machine.clock_ghz))
+    line = memory_latency(memory) + memory.line / peak_bandwidth(machine)
+    return EndUncertainty(hypot(slack, pause), sqrt(arrays) * line)

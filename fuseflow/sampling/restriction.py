@@ -1,4 +1,9 @@
-"""The restriction of a region to some coordinates of its sampled index.
+"""The index of a region that is sampled, and the restriction of the region to some of its coordinates.
+
+The sampled index is the outermost one that is long enough, and along which no coordinate depends on another. So it is free in every
+result, and no `keep` compares its coordinates.
+
+    attention, order b,h,i,j,d     one sequence, 12 heads, 1,024 rows i     sampled: i, in each of the 12 heads
 
     Y[i, j] = sum(k) A[i, k] * X[k, j], order i,k,j, rows 1 and 3     the same graph, with two rows of A, all of X, and two rows of Y
 
@@ -8,6 +13,7 @@ tensor. So the extents of the graph shrink and nothing else changes.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass, fields, replace
 
@@ -19,7 +25,6 @@ from fuseflow.lower.lanes import with_lanes
 from fuseflow.lower.regions import CompiledRegion
 from fuseflow.samml.nodes import Edge, Graph
 from fuseflow.samml.verify import verify as verify_graph
-from fuseflow.sampling.sampled_index import index_coordinates, sampled_index
 from fuseflow.schedule import Schedule
 from fuseflow.table import build_table, emit
 from fuseflow.tensors import Tensor
@@ -27,6 +32,41 @@ from fuseflow.tensors.levels.base import Ints
 from fuseflow.tensors.restriction import restrict
 from fuseflow.transform import mark_fiber_fifos
 from fuseflow.transform.public import public_form
+
+FEWEST_COORDINATES = 67
+"""The fewest coordinates of a sampled index: five replicates of four coordinates are at most 30 % of them."""
+MOST_STARTS = 1024
+"""How often the loops around a sampled index may start it again. Each start fills and drains its pipeline, whatever the sample
+is."""
+SHORT_STARTS = 64
+"""How many starts a replicate of the shortest length may have. With more of them, replicates are longer in proportion."""
+
+
+def sampled_index(fused: FusedRegion) -> str:
+    """Return the index whose coordinates are sampled. It is the outermost index of the order if no index is long enough."""
+    joined = {index for node in reductions(*fused.trees) for index in node.over}
+    joined |= {index for node in selections(*fused.trees) for index in node.over}
+    starts = 1
+    for index in fused.order:
+        coordinates = index_coordinates(fused, index)
+        free = index not in joined and all(index in result.indices for result in fused.results)
+        if free and coordinates >= FEWEST_COORDINATES:
+            return index
+        starts *= coordinates
+        if starts > MOST_STARTS:
+            break
+    return fused.order[0]
+
+
+def replicate_lengthening(fused: FusedRegion) -> int:
+    """Return the factor by which replicates must be longer than asked for, so that starts are no more frequent than in other regions."""
+    around = fused.order[: fused.order.index(sampled_index(fused))]
+    return -(-math.prod(index_coordinates(fused, index) for index in around) // SHORT_STARTS)
+
+
+def index_coordinates(fused: FusedRegion, index: str) -> int:
+    """Return how many coordinates an index has, or how many blocks of coordinates if it runs over blocks."""
+    return -(-fused.sizes[index] // fused.blocks.get(index, 1))
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +131,8 @@ def refusal(region: CompiledRegion) -> str | None:
 def restrict_region(fused: FusedRegion, count: int) -> RestrictedRegion:
     """Return a region with its sampled index restricted to `count` coordinates, or to `count` blocks if it runs over blocks."""
     index = sampled_index(fused)
-    size = _restricted_extent(fused, count)
+    # all coordinates have the extent of the region: its last block may not be full
+    size = fused.sizes[index] if count == coordinate_count(fused) else count * fused.blocks.get(index, 1)
     modes = {view: tuple(d for d, v in enumerate(view.indices) if v == index) for view in fused.views}
     uses: dict[str, set[tuple[int, ...]]] = {}
     for view in fused.views:
@@ -116,8 +157,7 @@ def restrict_region(fused: FusedRegion, count: int) -> RestrictedRegion:
 
 
 def _levels_above(declared: TensorType, modes: Iterable[int]) -> int:
-    """Return how many outermost levels of a tensor do not change when it is restricted along some modes
-    (`tensors.restriction`)."""
+    """Return how many outermost levels of a tensor stay when it is restricted along some modes (`tensors.restriction`)."""
     assert declared.format is not None
     if not all(level.appended for level in declared.format.levels):
         return 0
@@ -134,13 +174,6 @@ def restriction_name(tensor: str, modes: Iterable[int], taken: Container[str]) -
     while name in taken:
         name += "_"
     return name
-
-
-def _restricted_extent(fused: FusedRegion, count: int) -> int:
-    """Return the extent of `count` coordinates or blocks. If these are all, it is that of the region: its last block may not be
-    full."""
-    index = sampled_index(fused)
-    return fused.sizes[index] if count == coordinate_count(fused) else count * fused.blocks.get(index, 1)
 
 
 def coordinate_count(fused: FusedRegion) -> int:
@@ -160,14 +193,9 @@ def _with_tensors(
     results = tuple(
         replace(r, tree=new(r.tree), tensor=replace(r.tensor, shape=tuple(sizes[v] for v in r.indices))) for r in fused.results
     )
-    merges = tuple((_reduction(new(node)), index) for node, index in fused.merges)
+    merges = tuple((merged, index) for node, index in fused.merges if isinstance(merged := new(node), Reduction))
     fill = {new(tree): fused.fill[tree] for tree in nodes(*fused.trees)}
     return replace(fused, results=results, sizes=sizes, stored=stored, fill=fill, merges=merges, copies=())
-
-
-def _reduction(tree: Tree) -> Reduction:
-    assert isinstance(tree, Reduction)
-    return tree
 
 
 def restricted_graph(region: CompiledRegion, restricted: RestrictedRegion, schedule: Schedule) -> Graph:
@@ -183,20 +211,14 @@ def restricted_graph(region: CompiledRegion, restricted: RestrictedRegion, sched
         graph = public_form(graph).graph
     graph = mark_fiber_fifos(graph)
     verify_graph(graph)
-    graph = _with_depths_of(graph, region.graph)
+    place = {node.name: n for n, node in enumerate(region.graph.nodes)}  # that both have the same nodes is checked below
+    depths = {(place[edge.node], edge.input): depth for edge, depth in region.graph.depths}
+    graph = graph.with_depths({Edge(graph.nodes[at].name, k): d for (at, k), d in depths.items() if at < len(graph.nodes)})
     if _structure(graph) != _structure(region.graph):
         raise SamplingError(
             f"region `{region.name}` has another graph for some of the coordinates of `{sampled_index(region.fused)}`"
         )
     return graph
-
-
-def _with_depths_of(graph: Graph, other: Graph) -> Graph:
-    """Return a graph with the FIFO depths of another graph, node by node in order. That both have the same nodes is checked
-    later."""
-    place = {node.name: n for n, node in enumerate(other.nodes)}
-    depths = {(place[edge.node], edge.input): depth for edge, depth in other.depths}
-    return graph.with_depths({Edge(graph.nodes[at].name, k): depth for (at, k), depth in depths.items() if at < len(graph.nodes)})
 
 
 def _structure(graph: Graph) -> object:

@@ -5,16 +5,15 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 import numpy as np
 import numpy.typing as npt
 
-from fuseflow.einsum.blocked_storage import tensors_to_elements
+from fuseflow.einsum.blocks import tensors_to_elements
 from fuseflow.einsum.interpret import MAX_POINTS, evaluate_operands
 from fuseflow.einsum.nodes import Program
-from fuseflow.einsum.sparse_arrays import Operand, SparseArray, flat_positions
-from fuseflow.einsum.tensor_arrays import to_operand
+from fuseflow.einsum.sparse_arrays import Operand, SparseArray, dense, flat_positions, to_operand
 from fuseflow.errors import SamplingError
 from fuseflow.estimate.counted.patterns import Pattern, outermost_part
 from fuseflow.fusion.region import RegionOutput
@@ -22,8 +21,7 @@ from fuseflow.fusion.region_program import as_program
 from fuseflow.fusion.tree import selections
 from fuseflow.lower.regions import CompiledRegion
 from fuseflow.samml.nodes import TensorDecl
-from fuseflow.sampling.restriction import coordinate_count, refusal, restrict_region
-from fuseflow.sampling.sampled_index import sampled_index
+from fuseflow.sampling.restriction import coordinate_count, refusal, restrict_region, sampled_index
 from fuseflow.tensors import DTYPES, Tensor, pack
 from fuseflow.tensors.blocks import Block, split_into_tiles, to_blocks
 from fuseflow.tensors.concatenation import concatenate
@@ -91,16 +89,11 @@ def _piece_bounds(region: CompiledRegion, memory: Mapping[str, Tensor], patterns
     outermost = all(r.tensor.format is not None and r.indices[r.tensor.format.order[0]] == index for r in fused.results)
     if not outermost:
         return []
-    results = (_stored_elements(r.tensor.shape, patterns.get(r.name)) for r in fused.results)
+    results = (patterns[r.name].elements if r.name in patterns else math.prod(r.tensor.shape) for r in fused.results)
     read = {view.tensor for view in fused.views if index in view.indices}
     elements = sum(results) + sum(memory[name].stored for name in read if name in memory)
     pieces = min(count, -(-elements // PIECE_ELEMENTS))
     return [count * k // pieces for k in range(pieces + 1)] if pieces > 1 else []
-
-
-def _stored_elements(shape: Sequence[int], pattern: Pattern | None) -> int:
-    """Return how many elements a result of this shape stores: all of them if it has no pattern."""
-    return math.prod(shape) if pattern is None else pattern.elements
 
 
 def _stored(region: CompiledRegion, result: RegionOutput, computed: Operand, pattern: Pattern | None) -> Tensor:
@@ -109,7 +102,7 @@ def _stored(region: CompiledRegion, result: RegionOutput, computed: Operand, pat
     if pattern is not None:
         return _at_pattern(computed, decl, block, pattern)
     type = DTYPES[decl.dtype]
-    return to_blocks(pack(type.hold(_dense(computed)), decl.format, decl.fill, type=type), block)
+    return to_blocks(pack(type.hold(dense(computed)), decl.format, decl.fill, type=type), block)
 
 
 def interpret_rows(
@@ -119,14 +112,13 @@ def interpret_rows(
     that index are computed whole, but no array is as long as a result."""
     computed = _evaluated_rows(region, memory, rows, {}, wide)
     types = {r.name: DTYPES[region.graph.declared[r.name].dtype] for r in region.fused.results}
-    return {name: type.hold(_dense(computed[name])) for name, type in types.items()}
+    return {name: type.hold(dense(computed[name])) for name, type in types.items()}
 
 
 def _evaluated_rows(
     region: CompiledRegion, memory: Mapping[str, Tensor], rows: Ints, whole: dict[str, Operand], wide: bool
 ) -> dict[str, Operand]:
-    """Return the results of a region at some coordinates of its sampled index. Operands without that index are kept in
-    `whole`."""
+    """Return the results of a region at some coordinates of its sampled index. Operands without it are kept in `whole`."""
     restricted = restrict_region(region.fused, len(rows))
     program = as_program(restricted.fused)
     names = [t.name for t in program.inputs]
@@ -137,8 +129,7 @@ def _evaluated_rows(
 
 
 def _evaluated(program: Program, read: Mapping[str, Tensor], operands: Mapping[str, Operand], wide: bool) -> dict[str, Operand]:
-    """Return the outputs of a program. `read` are tensors that it reads, and `operands` others, as operands of the
-    interpreter."""
+    """Return the outputs of a program that reads some tensors, and others as `operands` of the interpreter."""
     return evaluate_operands(program, {**operands, **_operands(program, read)}, outputs_only=True, wide=wide)
 
 
@@ -152,7 +143,7 @@ def _at_pattern(computed: Operand, decl: TensorDecl, block: Block, pattern: Patt
     """Return the tensor that stores computed values at the coordinates of a pattern."""
     type = DTYPES[decl.dtype]
     if decl.format.all_dense and not block:  # every element is stored, and none has to be looked up
-        return pack(type.hold(_dense(computed)), decl.format, decl.fill, type=type)
+        return pack(type.hold(dense(computed)), decl.format, decl.fill, type=type)
     levels, columns, fibers = list[Fibers](), list[npt.NDArray[np.int64]](), np.zeros(1, dtype=np.int64)
     for level, kind, below in zip(pattern.levels, decl.format.levels, pattern.below, strict=True):
         owner, at = level.expanded(fibers)
@@ -171,11 +162,7 @@ def _at_pattern(computed: Operand, decl: TensorDecl, block: Block, pattern: Patt
 def _values_at(computed: Operand, points: npt.NDArray[np.int64], block: Block, fill: float) -> npt.NDArray[np.float64]:
     """Return the values, or the tiles of values, at these points."""
     if block:
-        return np.asarray(split_into_tiles(_dense(computed), block, fill)[tuple(points)], dtype=np.float64)
+        return np.asarray(split_into_tiles(dense(computed), block, fill)[tuple(points)], dtype=np.float64)
     if isinstance(computed, SparseArray):
         return computed.at(flat_positions(computed.shape, points))
     return np.asarray(computed[tuple(points)], dtype=np.float64).reshape(points.shape[1])
-
-
-def _dense(computed: Operand) -> npt.NDArray[np.float64]:
-    return computed.toarray() if isinstance(computed, SparseArray) else computed

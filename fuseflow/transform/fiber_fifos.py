@@ -9,12 +9,13 @@ reduced. Precondition: a verified graph. Effect: `Graph.fiber_fifos` is computed
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from functools import reduce
 from operator import or_
 
-from fuseflow.samml.nodes import Edge, Graph, Port
+from fuseflow.samml.nodes import Edge, Graph
+from fuseflow.transform.stream_levels import ports_of
 
 
 def mark_fiber_fifos(graph: Graph) -> Graph:
@@ -24,8 +25,12 @@ def mark_fiber_fifos(graph: Graph) -> Graph:
     stream upstream of this one feeds that fold with at least one token for every element of the fiber. Sets of folds are bit
     masks.
     """
-    behind, fed = _behind(graph), _fed(graph)
-    edges = []
+    holding = (node.name for node in graph.nodes if node.holds_back)  # what they emit, until the fiber has ended
+    folds = {name: 1 << k for k, name in enumerate(holding)}
+    behind: dict[str, int] = {}  # the folds upstream of each node, and the node if it is one
+    for node in graph.nodes:
+        behind[node.name] = folds.get(node.name, 0) | _union(behind[p.node] for p in node.inputs)
+    fed, edges = _fed(graph, folds), list[Edge]()
     for node in graph.nodes:
         folded = [behind[p.node] for p in node.inputs]
         for k, port in enumerate(node.inputs):
@@ -34,24 +39,9 @@ def mark_fiber_fifos(graph: Graph) -> Graph:
     return replace(graph, fiber_fifos=tuple(edges))
 
 
-def _folds(graph: Graph) -> dict[str, int]:
-    """Return the bit of every fold: a node that holds back what it emits until its fiber has ended."""
-    folds = (node.name for node in graph.nodes if node.holds_back)
-    return {name: 1 << k for k, name in enumerate(folds)}
-
-
-def _behind(graph: Graph) -> dict[str, int]:
-    """Return, for every node, the bits of the folds upstream of it and its own bit if it is one."""
-    folds, upstream = _folds(graph), dict[str, int]()
-    for node in graph.nodes:
-        upstream[node.name] = folds.get(node.name, 0) | _union(upstream[p.node] for p in node.inputs)
-    return upstream
-
-
-def _fed(graph: Graph) -> dict[str, int]:
-    """Return, for every node, the bits of the folds that it or a node upstream feeds, at least as deep as the fiber that is
-    folded."""
-    types, folds = graph.types(), _folds(graph)
+def _fed(graph: Graph, folds: Mapping[str, int]) -> dict[str, int]:
+    """Return, for every node, the bits of the folds that it or a node upstream feeds, as deep as the folded fiber or deeper."""
+    types = graph.types()
     feeds = dict.fromkeys((node.name for node in graph.nodes), 0)  # the folds downstream
     for node in reversed(graph.nodes):
         onward = feeds[node.name] | folds.get(node.name, 0)
@@ -64,7 +54,7 @@ def _fed(graph: Graph) -> dict[str, int]:
             shallow[depth] = shallow.get(depth, 0) | folds[node.name]
     fed: dict[str, int] = {}
     for node in graph.nodes:
-        emitted = max((types[Port(node.name, k)].depth for k in range(len(node.port_names()))), default=-1)
+        emitted = max((types[port].depth for port in ports_of(node)), default=-1)
         mine = feeds[node.name] & _union(bits for depth, bits in shallow.items() if depth <= emitted)
         fed[node.name] = mine | _union(fed[p.node] for p in node.inputs)
     return fed

@@ -37,8 +37,7 @@ class LaneRequest:
         return self.own.get((stage, index), self.lanes.get(index, 1))
 
     def counts(self, index: str) -> tuple[int, ...]:
-        """Return the different numbers of lanes above one over which an index is dealt, first that of stages without an entry in
-        `own`."""
+        """Return the different numbers of lanes above one over which an index is dealt, first that of stages without an entry in `own`."""
         counts = (self.lanes[index], *(count for (_, dealt), count in self.own.items() if dealt == index))
         return tuple(count for count in dict.fromkeys(counts) if count > 1)
 
@@ -58,7 +57,8 @@ class LaneRequest:
         for (stage, index), count in self.own.items():
             _check_count(f"{stage}.{index}", count)
             if stage not in inside:
-                raise ScheduleError(f"graph `{graph.name}` has no stage `{stage}`", hint=_nearest(stage, inside))
+                hint = did_you_mean(stage, inside) or f"it has {', '.join(f'`{name}`' for name in inside)}"
+                raise ScheduleError(f"graph `{graph.name}` has no stage `{stage}`", hint=hint)
             if index not in inside[stage]:
                 hint = f"it runs in the loops {', '.join(i for i in self.lanes if i in inside[stage])}"
                 raise ScheduleError(f"stage `{stage}` of graph `{graph.name}` has no loop over `{index}`", hint=hint)
@@ -95,7 +95,3 @@ def refuse_too_many(graph: Graph, loop: str, count: int, dealt: int) -> None:
 def _check_count(name: str, count: int) -> None:
     if count < 1:
         raise ScheduleError(f"{count} lanes of `{name}`: not a number of lanes", hint="1 or more")
-
-
-def _nearest(stage: str, stages: Mapping[str, frozenset[str]]) -> str:
-    return did_you_mean(stage, stages) or f"it has {', '.join(f'`{name}`' for name in stages)}"

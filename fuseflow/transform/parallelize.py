@@ -59,7 +59,7 @@ from fuseflow.samml.nodes import (
 from fuseflow.samml.stream_shapes import StreamShape, lists_are_full_or_empty
 from fuseflow.samml.verify import proved
 from fuseflow.transform.lane_request import LaneRequest, Writers, refuse_too_many
-from fuseflow.transform.stream_levels import Loops, common_levels, stream_levels
+from fuseflow.transform.stream_levels import Loops, common_levels, ports_of, stream_levels
 
 NO_STAGES: Mapping[str, str] = {}
 
@@ -145,7 +145,7 @@ class _Dealer:
     """
 
     def __init__(self, before: LaneGraph, index: str, count: int, inside: Mapping[str, str], writers: Writers) -> None:
-        self.before, self.index, self.count, self.inside, self.writers = before, index, count, inside, writers
+        self.index, self.count, self.inside, self.writers = index, count, inside, writers
         names = set(inside.values())
         self.loop = names.pop() if len(names) == 1 else index
         self.stages = dict(before.stages)
@@ -169,13 +169,13 @@ class _Dealer:
             way = self.way(node)
             if way == "once":
                 self.put(replace(node, inputs=tuple(map(self.whole, node.inputs))))
-                self.wholes |= {p: p for p in _outputs(node)}
+                self.wholes |= {p: p for p in ports_of(node)}
                 continue
             lanes = self.copies(node)
             if way == "lanes":
-                self.lanes |= {p: tuple(Port(lane, p.output) for lane in lanes) for p in _outputs(node)}
+                self.lanes |= {p: tuple(Port(lane, p.output) for lane in lanes) for p in ports_of(node)}
             else:
-                self.wholes |= zip(_outputs(node), self.fold(node, lanes), strict=True)
+                self.wholes |= zip(ports_of(node), self.fold(node, lanes), strict=True)
         nodes = tuple(self.nodes.values())
         kept = {node.name for node in nodes}
         return LaneGraph(
@@ -332,7 +332,7 @@ class _Dealer:
         both are full: lanes of another index may be folded later, and full streams differ then."""
         while True:
             node = self.by_name[port.node]
-            outputs = (p for p in _outputs(node) if self.types[p].kind == "crd" and self.types[p].depth == at + 1)
+            outputs = (p for p in ports_of(node) if self.types[p].kind == "crd" and self.types[p].depth == at + 1)
             if (crd := next(outputs, None)) is not None:
                 return crd
             above = [p for p in node.inputs if self.types[p].depth > at]
@@ -402,7 +402,7 @@ class _Dealer:
             if place:
                 self.places[node.name] = place
         self.nodes[node.name] = node
-        return _outputs(node)
+        return ports_of(node)
 
     def fresh(self, name: str) -> str:
         candidate, count = name, 1
@@ -450,10 +450,6 @@ class _Dealer:
 
         arity = len(node.port_names())
         return _tree([tuple(Port(lane, k) for k in range(arity)) for lane in lanes], united)
-
-
-def _outputs(node: Primitive) -> tuple[Port, ...]:
-    return tuple(Port(node.name, k) for k in range(len(node.port_names())))
 
 
 def _levels_dealt(lanes: Sequence[StreamShape]) -> int:

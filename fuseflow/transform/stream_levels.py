@@ -18,6 +18,11 @@ Loops: TypeAlias = Mapping[str, frozenset[str]]
 NO_INDICES: frozenset[str] = frozenset()
 
 
+def ports_of(node: Primitive) -> tuple[Port, ...]:
+    """Return the outputs of a node."""
+    return tuple(Port(node.name, k) for k in range(len(node.port_names())))
+
+
 def stream_levels(graph: Graph, loops: Loops) -> dict[Port, Levels]:
     """Return the indices of each level of every stream."""
     nests: dict[Port, Levels] = {}
@@ -25,15 +30,12 @@ def stream_levels(graph: Graph, loops: Loops) -> dict[Port, Levels]:
     for node in graph.nodes:
         depth = types[node.inputs[0]].depth if node.inputs else 0
         below = node.nested(common_levels(nests[p] for p in node.inputs), depth, loops.get(node.name, NO_INDICES), NO_INDICES)
-        for k in range(len(node.port_names())):
-            port = Port(node.name, k)
-            nests[port] = below[: types[port].depth]
+        nests |= {port: below[: types[port].depth] for port in ports_of(node)}
     return nests
 
 
 def common_levels(streams: Iterable[Levels]) -> Levels:
-    """Return the levels of streams that are nested in each other. Each level has the indices that all streams with this level
-    share."""
+    """Return the levels of streams that are nested in each other. Each level has the indices that all streams with this level share."""
     shared, nested = [], tuple(streams)
     if len(nested) == 1:
         return nested[0]
@@ -45,13 +47,12 @@ def common_levels(streams: Iterable[Levels]) -> Levels:
 
 def node_levels(node: Primitive, levels: Mapping[Port, Levels]) -> Iterator[frozenset[str]]:
     """Yield the indices of every level of every stream that a node reads or makes."""
-    for port in (*node.inputs, *(Port(node.name, k) for k in range(len(node.port_names())))):
+    for port in (*node.inputs, *ports_of(node)):
         yield from levels[port]
 
 
 def stage_loops(graph: Graph, loops: Loops, stages: Mapping[str, str]) -> dict[str, frozenset[str]]:
-    """Return by stage, in the order of the graph, the indices of the loops that its nodes run in. `stages` has the stage of each
-    node."""
+    """Return by stage, in the order of the graph, the indices of the loops that its nodes run in. `stages` has the stage of each node."""
     levels, inside = stream_levels(graph, loops), dict[str, frozenset[str]]()
     for node in graph.nodes:
         stage = stages.get(node.name)

@@ -9,9 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fuseflow.einsum.association import associated
+from fuseflow.einsum.association import associated, chain_orders
 from fuseflow.einsum.chain import Chain, Group
-from fuseflow.einsum.chain_orders import chain_orders
 from fuseflow.einsum.interpret import evaluate
 from fuseflow.einsum.nodes import Program, Reduce
 from fuseflow.einsum.parse import parse

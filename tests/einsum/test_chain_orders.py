@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from fuseflow.einsum.association import associated
-from fuseflow.einsum.chain_orders import chain_orders
+from fuseflow.einsum.association import associated, chain_orders
 from fuseflow.einsum.parse import parse
 
 DECLARED = "\n".join(f"tensor {name}[4, 4] dense" for name in "ABCD")

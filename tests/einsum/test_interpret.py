@@ -13,10 +13,9 @@ from hypothesis import strategies as st
 from fuseflow.einsum import interpret
 from fuseflow.einsum.format_inference import infer
 from fuseflow.einsum.interpret import evaluate
-from fuseflow.einsum.narrowing import converted
 from fuseflow.einsum.nodes import Access, Apply, Const, Einsum, Expr, Reduce, Split, index_names
 from fuseflow.einsum.parse import parse
-from fuseflow.einsum.precision import expression_precision
+from fuseflow.einsum.precision import converted, expression_precision
 from fuseflow.einsum.text import show
 from fuseflow.einsum.verify import extents
 from fuseflow.errors import ProgramError

@@ -1,8 +1,7 @@
 import numpy as np
 
-from fuseflow.einsum.blocks import propagate_blocks
+from fuseflow.einsum.blocks import guard_data, guard_padding, propagate_blocks
 from fuseflow.einsum.format_inference import infer
-from fuseflow.einsum.padding import guard_data, guard_padding
 from fuseflow.einsum.parse import parse
 from fuseflow.einsum.text import show_expr
 

@@ -1,4 +1,4 @@
-"""The text form: goldens, and what is printed reads back as the same program."""
+"""The text form: goldens, and what is printed reads back as the same program. And the places of Einsums in messages."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from fuseflow.einsum.format_inference import infer
 from fuseflow.einsum.nodes import Access, Apply, Const, Einsum, Expr, Location, Program, Reduce, Split, TensorType
 from fuseflow.einsum.parse import parse, parse_expr
-from fuseflow.einsum.text import show, show_expr
+from fuseflow.einsum.text import places_of, show, show_expr
+from fuseflow.errors import Span
 from fuseflow.number_text import show_number
 from fuseflow.ops import OPERATORS, REDUCERS
 from fuseflow.tensors import Format
@@ -165,3 +166,10 @@ def test_programs_with_inferred_formats_read_back(programs, data):
     program = infer(data.draw(programs))
     assume(not any(math.isnan(t.fill) for t in program.tensors))  # NaN is not equal to itself
     assert parse(show(program)) == program
+
+
+def test_places_are_each_line_once_and_not_too_many() -> None:
+    einsums = [Einsum(f"T{n}", (), Const(1.0), Location(span=Span("m.mlir", 3 + n // 2, n + 1))) for n in range(10)]
+    assert places_of(einsums[:4]) == "m.mlir:3, m.mlir:4"
+    assert places_of(einsums) == "m.mlir:3, m.mlir:4, m.mlir:5 and 2 other places"
+    assert places_of([Einsum("T", (), Const(1.0))]) == "the program"

@@ -10,7 +10,7 @@ import pytest
 from fuseflow.einsum.parse import parse
 from fuseflow.errors import AttributesError
 from fuseflow.propagation import Attribute, analyse, constant, pruned
-from fuseflow.propagation.entries import Entries
+from fuseflow.propagation.labeled import Entries
 
 DATA = Path(__file__).parents[1] / "data" / "sparsity"
 CASES = {case["name"]: case for case in json.loads((DATA / "propagation.json").read_text())}

@@ -14,7 +14,7 @@ import pytest
 from fuseflow.einsum.parse import parse
 from fuseflow.ops import OPERATORS, REDUCERS
 from fuseflow.propagation import analyse, constant
-from fuseflow.propagation.forward import applied
+from fuseflow.propagation.expressions import applied
 
 FILLINGS = 4096
 STATES = (math.nan, 0.0, 1.0, -1.0, 0.5, math.inf, -math.inf)

@@ -10,7 +10,7 @@ from scipy import sparse
 
 from fuseflow.einsum.parse import parse
 from fuseflow.propagation import analyse, propagate
-from fuseflow.propagation.initial import attributes_of
+from fuseflow.propagation.attribute import attributes_of
 from fuseflow.tensors import Format, pack
 
 NODES, EDGES = 235_868, 2_358_104

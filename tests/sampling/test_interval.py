@@ -8,9 +8,16 @@ import numpy as np
 import pytest
 from synthetic_loops import NO_ENDS, class_replicates, measured
 
-from fuseflow.sampling.design import SampleDesign, design_sample
-from fuseflow.sampling.ends import EndUncertainty
-from fuseflow.sampling.interval import SYSTEMATIC, ClassReplicates, MeasuredReplicate, Replicates, SampledCycles, sampled_sum
+from fuseflow.sampling.interval import (
+    SYSTEMATIC,
+    ClassReplicates,
+    EndUncertainty,
+    MeasuredReplicate,
+    Replicates,
+    SampledCycles,
+    sampled_sum,
+)
+from fuseflow.sampling.replicates import SampleDesign, design_sample
 
 
 def test_alike_coordinates_are_exact_and_the_constant_counts_once() -> None:

@@ -12,8 +12,7 @@ import fuseflow as ff
 from fuseflow.einsum.parse import parse
 from fuseflow.estimate import CountMemo
 from fuseflow.estimate.counted.patterns import tensor_pattern
-from fuseflow.sampling.neighbours import WASHOUT, least_warmup, rows_in_fifos
-from fuseflow.sampling.weights import index_weights
+from fuseflow.sampling.weights import WASHOUT, index_weights, least_warmup, rows_in_fifos
 from fuseflow.sim import load_machine
 from fuseflow.table import emit
 

@@ -19,9 +19,8 @@ from fuseflow.samml.mlir import to_mlir
 from fuseflow.samml.protobuf import to_proto
 from fuseflow.samml.text import show
 from fuseflow.samml.verify import verify as verify_graph
-from fuseflow.sampling.placement import RestrictedArrays, placed
-from fuseflow.sampling.restriction import coordinate_count, refusal, restrict_region, restricted_graph
-from fuseflow.sampling.sampled_index import sampled_index
+from fuseflow.sampling.region import RestrictedArrays, placed
+from fuseflow.sampling.restriction import coordinate_count, refusal, restrict_region, restricted_graph, sampled_index
 from fuseflow.sim import Simulation, simulate
 
 EXAMPLES = 15
@@ -84,7 +83,7 @@ def test_all_coordinates_are_the_region_itself(seed: int, wide: bool) -> None:
 @pytest.mark.parametrize("seed", SEEDS)
 def test_the_sampled_index_may_have_loops_around_it(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Where two coordinates are enough, inner indices of small programs are sampled: those below a loop that is reduced."""
-    monkeypatch.setattr("fuseflow.sampling.sampled_index.FEWEST_COORDINATES", 2)
+    monkeypatch.setattr("fuseflow.sampling.restriction.FEWEST_COORDINATES", 2)
     counts: Counter[str] = Counter()
     machine = random_machine(seed + 200)
     tally = program_fuzz.run(seed + 50, EXAMPLES, lambda case: check(case, machine, counts), smaller=False)

@@ -13,8 +13,7 @@ from fuseflow.einsum.parse import parse
 from fuseflow.estimate.program import Estimator
 from fuseflow.fusion.tree import selections
 from fuseflow.lower.regions import CompiledRegion
-from fuseflow.sampling.restriction import coordinate_count, refusal
-from fuseflow.sampling.sampled_index import replicate_lengthening, sampled_index
+from fuseflow.sampling.restriction import coordinate_count, refusal, replicate_lengthening, sampled_index
 from fuseflow.sampling.weights import index_weights
 
 HEADS = """

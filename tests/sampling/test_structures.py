@@ -14,7 +14,7 @@ from scipy import sparse
 import fuseflow as ff
 from fuseflow.einsum.parse import parse
 from fuseflow.sampling import region
-from fuseflow.sampling.design import Position, ReplicateRows, SampleDesign
+from fuseflow.sampling.replicates import Position, ReplicateRows, SampleDesign
 from fuseflow.tensors.levels.base import Ints
 
 ROWS, FEATURES, HIDDEN, SEEDS = 8_000, 32, 16, 4

@@ -16,12 +16,12 @@ from random_programs import cases, view_programs, wide_programs
 
 from fuseflow.einsum.format_inference import infer
 from fuseflow.einsum.interpret import evaluate_einsum
-from fuseflow.einsum.narrowing import rounded
 from fuseflow.einsum.nodes import Program
+from fuseflow.einsum.precision import rounded
 from fuseflow.einsum.verify import extents
 from fuseflow.errors import ProgramError
 from fuseflow.propagation import Analysis, Attribute, Propagation, analyse, propagate
-from fuseflow.propagation.entries import Entries
+from fuseflow.propagation.labeled import Entries
 from fuseflow.tensors import Format, pack
 from fuseflow.tensors.array_files import pack_declared
 

@@ -18,11 +18,10 @@ import torch_oracle
 from engines import LIMITS, differences, on_engine
 from random_programs import Case
 
-from fuseflow.einsum.blocked_storage import tensors_to_blocks, tensors_to_elements
+from fuseflow.einsum.blocks import guard_data, tensors_to_blocks, tensors_to_elements
 from fuseflow.einsum.format_inference import infer
 from fuseflow.einsum.interpret import evaluate
 from fuseflow.einsum.nodes import Program, TensorType
-from fuseflow.einsum.padding import guard_data
 from fuseflow.einsum.selections import replace_affine
 from fuseflow.errors import FuseFlowError, FusionError, GraphError, ScheduleError
 from fuseflow.fusion import FusedRegion, fusion_choices

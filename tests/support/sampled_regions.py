@@ -10,9 +10,8 @@ from memories import random_memory
 from program_levels import compiled
 from random_programs import Case
 
-from fuseflow.einsum.blocked_storage import tensors_to_blocks
+from fuseflow.einsum.blocks import guard_data, tensors_to_blocks
 from fuseflow.einsum.nodes import Program
-from fuseflow.einsum.padding import guard_data
 from fuseflow.lower.regions import CompiledRegion
 from fuseflow.samml.auxiliary import auxiliary_tensors
 from fuseflow.schedule import Schedule

@@ -6,9 +6,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from fuseflow.sampling.design import ReplicateRows, SampleDesign, UnitClass, design_sample
-from fuseflow.sampling.ends import EndUncertainty
-from fuseflow.sampling.interval import ClassReplicates, MeasuredReplicate, Replicates, SampledCycles
+from fuseflow.sampling.interval import ClassReplicates, EndUncertainty, MeasuredReplicate, Replicates, SampledCycles
+from fuseflow.sampling.replicates import ReplicateRows, SampleDesign, UnitClass, design_sample
 
 NO_ENDS = EndUncertainty(0.0, 0.0)
 

@@ -13,7 +13,7 @@ import numpy as np
 from program_faults import Plant, fault
 
 from fuseflow import ops, selection
-from fuseflow.einsum import affine_read, selections
+from fuseflow.einsum import selections
 from fuseflow.einsum.nodes import Affine, Apply, Expr, Reduce
 from fuseflow.sim.reference import interpret, select
 from fuseflow.table import builder
@@ -25,8 +25,8 @@ Change = Callable[[Affine], Affine]
 
 def _of_selections(change: Change) -> AbstractContextManager[Any]:
     """The selections of a program that is compiled are those of other indices. Its interpreter reads as before."""
-    real = selections.coordinates
-    return patch.object(selections, "coordinates", lambda index, sizes: real(change(index), sizes))
+    real = selections._selection
+    return patch.object(selections, "_selection", lambda name, index, *extents: real(name, change(index), *extents))
 
 
 # Offsets, strides and concatenations -----------------------------------------------------------------------------------------
@@ -93,13 +93,13 @@ def sum_moves_out() -> AbstractContextManager[Any]:
 
 @fault("what is read outside of a tensor is its last entry", VIEW_FAULTS)
 def clamped() -> AbstractContextManager[Any]:
-    real = affine_read._gathered
+    real = selections._gathered
 
     def gathered(array: Any, axis: int, wanted: Any) -> Any:
         last = array.shape[axis] - 1
         return real(array, axis, np.clip(wanted, 0, last) if last >= 0 else wanted)
 
-    return patch.object(affine_read, "_gathered", gathered)
+    return patch.object(selections, "_gathered", gathered)
 
 
 @fault("what a selection leaves out counts if it is infinite", VIEW_FAULTS)

@@ -26,8 +26,8 @@ from fuseflow.autoscheduler.budget.search import Variant
 from fuseflow.autoscheduler.budget.settings import SETTINGS
 from fuseflow.costs.statistics import stored_statistics
 from fuseflow.cut.costs import prepare_costs
+from fuseflow.einsum.association import chain_orders
 from fuseflow.einsum.blocks import BlockAxis, block_axes
-from fuseflow.einsum.chain_orders import chain_orders
 from fuseflow.einsum.nodes import Program
 from fuseflow.errors import FuseFlowError
 from fuseflow.estimate.program import Estimator

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 from torch_mlir import ir
 
-from fuseflow.einsum.narrowing import round_to
 from fuseflow.einsum.nodes import Apply, Const, Expr
+from fuseflow.einsum.precision import round_to
 from fuseflow.errors import FrontendError
 from fuseflow.float32.words import rounded
 from fuseflow.frontend.hints import HINT_OUTSIDE

@@ -21,9 +21,8 @@ from typing import Any
 from torch_mlir import ir
 
 from fuseflow.counted_loops import counted
-from fuseflow.einsum.indices import substitute
+from fuseflow.einsum.indices import name_split_indices, substitute
 from fuseflow.einsum.nodes import Access, Affine, Apply, Const, Expr, Index, Program, Reduce, TensorType, accesses, walk
-from fuseflow.einsum.split_names import name_split_indices
 from fuseflow.errors import FrontendError
 from fuseflow.frontend.hints import HINT_OUTSIDE
 from fuseflow.frontend.linalg import modules

@@ -1,5 +1,5 @@
 // Copyright and licence: Apache-2.0, as the package.
-// log2 of significand * 2**(exponent - 23) as value * 2**units: the steps of `logarithm` in fuseflow/float32/logarithms.py.
+// log2 of significand * 2**(exponent - 23) as value * 2**units: the steps of `logarithm` in fuseflow/float32/functions.py.
 module ff_f32_logarithm (
     input [23:0] significand, input signed [8:0] exponent, output signed [63:0] value, output signed [10:0] units
 );

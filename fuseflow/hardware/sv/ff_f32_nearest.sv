@@ -1,6 +1,6 @@
 // Copyright and licence: Apache-2.0, as the package.
 // The narrow float that is nearest to a, where 1 + b is the next one above 1, and c the smallest above 0: the steps of
-// fuseflow/float32/narrowing.py.
+// fuseflow/float32/functions.py.
 module ff_f32_nearest (input [31:0] a, input [31:0] b, input [31:0] c, output [31:0] y);
   wire sa, na, ia, za, sb, nb, ib, zb, sc, nc, ic, zc;
   wire signed [8:0] exponent, relative, absolute;

@@ -1,5 +1,5 @@
 // Copyright and licence: Apache-2.0, as the package.
-// a**b, within 1 ulp, with the special cases of C: the steps of fuseflow/float32/logarithms.py.
+// a**b, within 1 ulp, with the special cases of C: the steps of fuseflow/float32/functions.py.
 module ff_f32_pow (input [31:0] a, input [31:0] b, output [31:0] y);
   wire sa, na, ia, za, sb, nb, ib, zb;
   wire signed [8:0] ea, eb;

@@ -1,5 +1,5 @@
 // Copyright and licence: Apache-2.0, as the package.
-// 1 / sqrt(a), within 1 ulp: the steps of fuseflow/float32/roots.py.
+// 1 / sqrt(a), within 1 ulp: the steps of fuseflow/float32/functions.py.
 module ff_f32_rsqrt (input [31:0] a, output [31:0] y);
   wire sign, nan, infinite, zero;
   wire signed [8:0] exponent;

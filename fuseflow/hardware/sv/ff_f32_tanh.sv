@@ -1,5 +1,5 @@
 // Copyright and licence: Apache-2.0, as the package.
-// tanh(a), within 1 ulp: the steps of fuseflow/float32/exponentials.py.
+// tanh(a), within 1 ulp: the steps of fuseflow/float32/functions.py.
 module ff_f32_tanh (input [31:0] a, output [31:0] y);
   wire sign, nan, infinite, zero;
   wire signed [8:0] exponent;

@@ -1,5 +1,5 @@
 // Copyright and licence: Apache-2.0, as the package.
-// sin(a), or cos(a) if `cosine` is set, within 1 ulp: the steps of fuseflow/float32/waves.py.
+// sin(a), or cos(a) if `cosine` is set, within 1 ulp: the steps of fuseflow/float32/functions.py.
 module ff_f32_wave (input [31:0] a, input cosine, output [31:0] y);
   wire sign, nan, infinite, zero;
   wire signed [8:0] exponent;

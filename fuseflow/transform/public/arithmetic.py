@@ -50,15 +50,6 @@ class Arithmetic:
     def div(self, a: Value, b: Value) -> Port:
         return self.apply("div", self.add(self.mul(b, 0.0), a) if isinstance(a, float) else a, b)
 
-    def relu(self, a: Port) -> Port:
-        return self.apply("relu", a)
-
-    def exp(self, a: Port) -> Port:
-        return self.apply("exp", a)
-
-    def rsqrt(self, a: Port) -> Port:
-        return self.apply("rsqrt", a)
-
     def polynomial(self, x: Port, coefficients: Sequence[float]) -> Port:
         """Return c[0] x + c[1] x^2 + ..., by Horner's rule."""
         *others, value = coefficients
@@ -70,11 +61,11 @@ class Arithmetic:
     def is_zero(self, a: Port) -> Port:
         """Return 1 where a value is 0, and 0 elsewhere."""
         scaled = self.mul(a, LARGE)
-        return self.truth(self.relu(self.sub(1.0, self.mul(scaled, scaled))))
+        return self.truth(self.apply("relu", self.sub(1.0, self.mul(scaled, scaled))))
 
     def positive(self, a: Port) -> Port:
         """Return 1 where a value is above 0, and 0 elsewhere."""
-        return self.negated(self.relu(self.sub(1.0, self.mul(self.relu(a), LARGE))))
+        return self.negated(self.apply("relu", self.sub(1.0, self.mul(self.apply("relu", a), LARGE))))
 
     def negated(self, a: Port) -> Port:
         """Return 1 - a, for truth values."""
@@ -86,7 +77,7 @@ class Arithmetic:
 
     def minus_infinity_at_0(self, a: Port) -> Port:
         """Return -inf where a truth value is 0, and a number that changes no sum of 32-bit floats where it is 1."""
-        return self.mul(self.rsqrt(a), -1.0 / LARGE)
+        return self.mul(self.apply("rsqrt", a), -1.0 / LARGE)
 
 
 def _max(a: Arithmetic, x: Value, y: Value) -> Port | None:
@@ -104,8 +95,8 @@ def _min(a: Arithmetic, x: Value, y: Value) -> Port | None:
 
 
 def _sqrt(a: Arithmetic, x: Port) -> Port:
-    inverse = a.rsqrt(x)
-    return a.rsqrt(a.mul(inverse, inverse))
+    inverse = a.apply("rsqrt", x)
+    return a.apply("rsqrt", a.mul(inverse, inverse))
 
 
 def _pow(a: Arithmetic, x: Value, y: Value) -> Port | None:
@@ -115,7 +106,7 @@ def _pow(a: Arithmetic, x: Value, y: Value) -> Port | None:
         case 0.5:
             return _sqrt(a, x)
         case -0.5:
-            return a.rsqrt(x)
+            return a.apply("rsqrt", x)
         case -1.0:
             return a.div(1.0, x)
         case 2.0:
@@ -150,10 +141,6 @@ def _where(a: Arithmetic, condition: Value, x: Value, y: Value) -> Port | None:
     return a.add(a.mul(true, x), a.mul(a.negated(true), y))
 
 
-def _tanh(a: Arithmetic, x: Port) -> Port:
-    return a.sub(a.mul(a.apply("sigmoid", a.mul(x, 2.0)), 2.0), 1.0)
-
-
 ROOTS = 8
 """The number of times that `log` takes a reciprocal root: after these, all 32-bit floats are near 1."""
 
@@ -163,11 +150,11 @@ def _log(a: Arithmetic, x: Port) -> Port:
     iteration on exp; and -inf where x is 0. The exponents are limited so that exp neither overflows nor vanishes."""
     root = x
     for _ in range(ROOTS):
-        root = a.rsqrt(root)
+        root = a.apply("rsqrt", root)
     log = a.mul(a.div(a.sub(root, 1.0), a.add(root, 1.0)), 2.0 * 2**ROOTS)
     for _ in range(3):
         log = a.apply("max", log, -87.0)
-        exponential = a.exp(log)
+        exponential = a.apply("exp", log)
         log = a.add(log, a.mul(a.div(a.sub(x, exponential), a.add(x, exponential)), 2.0))
     return a.add(log, a.minus_infinity_at_0(x))
 
@@ -183,18 +170,18 @@ def _erf(a: Arithmetic, x: Port) -> Port:
 
     def complement(part: Port) -> Port:
         scaled = a.add(a.mul(part, ERF_SCALE), 1.0)
-        t = a.rsqrt(a.mul(scaled, scaled))
-        return a.mul(a.polynomial(t, ERF_COEFFICIENTS), a.exp(a.mul(a.mul(part, part), -1.0)))
+        t = a.apply("rsqrt", a.mul(scaled, scaled))
+        return a.mul(a.polynomial(t, ERF_COEFFICIENTS), a.apply("exp", a.mul(a.mul(part, part), -1.0)))
 
-    return a.sub(complement(a.relu(a.mul(x, -1.0))), complement(a.relu(x)))
+    return a.sub(complement(a.apply("relu", a.mul(x, -1.0))), complement(a.apply("relu", x)))
 
 
 FORMS: Mapping[str, Callable[..., Port | None]] = {
     "copy": lambda a, x: a.add(x, 0.0),
     "neg": lambda a, x: a.mul(x, -1.0),
-    "abs": lambda a, x: a.add(a.relu(x), a.relu(a.mul(x, -1.0))),
+    "abs": lambda a, x: a.add(a.apply("relu", x), a.apply("relu", a.mul(x, -1.0))),
     "sqrt": _sqrt,
-    "tanh": _tanh,
+    "tanh": lambda a, x: a.sub(a.mul(a.apply("sigmoid", a.mul(x, 2.0)), 2.0), 1.0),
     "sub": Arithmetic.sub,
     "div": Arithmetic.div,
     "max": _max,
@@ -233,8 +220,7 @@ def public_alu(w: GraphRewriter, node: Alu) -> Sequence[Port] | None:
 
 
 def _is_public(node: Alu, operands: Sequence[Value]) -> bool:
-    """Return whether the public schema has this quotient, difference or maximum of these operands. It has maxima with constants
-    only."""
+    """Return whether the public schema has this quotient or difference of these operands, or this maximum with a constant."""
     if node.function in ("div", "sub"):
         return isinstance(operands[0], Port) and (node.function == "div" or isinstance(operands[1], Port))
     return node.function == "max" and any(isinstance(x, float) for x in operands)

@@ -11,14 +11,14 @@ from fuseflow.samml.node_check import StreamFacts
 from fuseflow.samml.nodes import Edge, Graph, Join, Port, Primitive, Range, Scan, TensorUser, TensorWriter, upstream
 from fuseflow.samml.stream_shapes import StreamShape, holds
 from fuseflow.samml.verify import StreamProver
+from fuseflow.transform.stream_levels import ports_of
 
 Side: TypeAlias = tuple[Port, tuple[Port, ...]]
 """A side of a join: its coordinates and its payloads."""
 
 
 class GraphRewriter:
-    """A rewriter of a verified graph without FIFO depths. `nodes` has the nodes that were put so far; a rule reads ports of these
-    nodes."""
+    """A rewriter of a verified graph without FIFO depths. `nodes` has the nodes that were put so far; a rule reads ports of these nodes."""
 
     def __init__(self, graph: Graph) -> None:
         vectors = {t.name: t for t in (dense_dimension(node.size) for node in graph.nodes if isinstance(node, Range))}
@@ -31,7 +31,8 @@ class GraphRewriter:
         """The streams that are known to hold 0 and 1 alone."""
         self._before = graph.by_name
         self._source = ""
-        self._prover = StreamProver(self.graph)
+        self.prover = StreamProver(self.graph)
+        """It has the facts of all streams that were put."""
         self._payloads: dict[StreamShape, list[Port]] = {}
         self._scans: dict[tuple[Port, str, int], tuple[Port, ...]] = {}
 
@@ -56,8 +57,8 @@ class GraphRewriter:
         node = replace(node, name=self._fresh(node.name))
         self.nodes[node.name] = node
         self.sources[node.name] = self._source
-        self._prover.visit(node)
-        outputs = tuple(Port(node.name, k) for k in range(len(node.port_names())))
+        self.prover.visit(node)
+        outputs = ports_of(node)
         for port in outputs:
             if self.facts(port).type.kind != "crd" and not self.facts(port).nullable:
                 self._payloads.setdefault(self.facts(port).shape, []).append(port)
@@ -70,17 +71,8 @@ class GraphRewriter:
             candidate = f"{name}'{count}"
         return candidate
 
-    @property
-    def proven(self) -> Mapping[Port, StreamFacts]:
-        """The facts of all streams that were put."""
-        return self._prover.facts
-
     def facts(self, port: Port) -> StreamFacts:
-        return self._prover.facts[port]
-
-    def maker(self, port: Port) -> Primitive:
-        """Return the node that makes a stream."""
-        return self.nodes[port.node]
+        return self.prover.facts[port]
 
     def payload(self, crd: Port) -> Port | None:
         """Return a stream of references or values that belongs to these coordinates and is never `N`, from the same node if it

@@ -1,4 +1,4 @@
-"""Products with matrices that stay sparse: the same numbers as of their dense form."""
+"""Matrices that stay sparse have the same numbers as their dense form, in products too; packed tensors share their coordinates."""
 
 import numpy as np
 import pytest
@@ -7,8 +7,7 @@ from scipy import sparse
 from fuseflow.einsum import interpret
 from fuseflow.einsum.interpret import evaluate, evaluate_operands
 from fuseflow.einsum.parse import parse
-from fuseflow.einsum.sparse_arrays import Operand, SparseArray
-from fuseflow.einsum.tensor_arrays import to_operand
+from fuseflow.einsum.sparse_arrays import Operand, SparseArray, TensorArray, to_operand
 from fuseflow.tensors import Format, pack
 
 DECLARED = "tensor A[5, 7] csr\ntensor B[7, 6] csr\ntensor C[6, 7] csr\ntensor D[7, 3] dense\ntensor E[2, 7, 3] dense\ntensor v[7] dense\n"
@@ -149,3 +148,24 @@ def test_large_results_that_store_little_stay_sparse() -> None:
         result = results[name]
         assert isinstance(result, SparseArray) and result.values.tolist() == [3.0] * 50
     np.testing.assert_array_equal(np.flatnonzero(results["m"]), entries)
+
+
+FORMATS = ("csr", "dcsr", "csc", "coo", "(dense, bitmap)", "(compressed, dense)", "(bitmap, compressed)")
+
+
+@pytest.mark.parametrize("format", FORMATS)
+def test_the_elements_are_those_of_the_tensor(format: str) -> None:
+    rng = np.random.default_rng(0)
+    array = (rng.random((9, 7)) < 0.3) * rng.random((9, 7))
+    array[3] = 0
+    tensor = pack(array, Format.parse(format, 2))
+    operand, listed = TensorArray(tensor), SparseArray.of_tensor(tensor)
+    np.testing.assert_array_equal(operand.tocsr().toarray(), array)
+    np.testing.assert_array_equal(operand.positions, listed.positions)
+    np.testing.assert_array_equal(operand.values, listed.values)
+    assert (operand.shape, operand.size, operand.fill) == (listed.shape, listed.size, listed.fill)
+
+
+def test_a_matrix_stored_by_rows_shares_its_coordinates() -> None:
+    tensor = pack(np.eye(5), Format.parse("dcsr", 2))
+    assert np.shares_memory(TensorArray(tensor).tocsr().indices, tensor.levels[1].arrays["crd"])

@@ -1,4 +1,5 @@
-"""The rounding errors that a program is expected to make, as another program that the interpreter evaluates.
+"""What the comparison of a run with a reference needs beside the values: the rounding errors that a program is expected to make, and the
+elements that depend on a softmax of nothing. Both are other programs, which the interpreter evaluates.
 
     s[i] = sum(j) A[i, j] * X[j]
     s.variance[i] = (sum(j) A[i, j]^2 * X[j]^2) + (sum(j) abs(A[i, j]) * abs(X[j]))^2
@@ -9,12 +10,15 @@ of a unit. Functions are evaluated at both ends of the range of their rounded op
 variance is infinite where rounding may leave the domain of a function, as in a root of a negative number or a quotient by 0.
 
 The model is from Higham and Mary, A New Approach to Probabilistic Rounding Error Analysis, 2019.
+
+A row that a mask covers completely has the maximum -inf. PyTorch subtracts that from every score, and -inf - -inf is NaN there. Here it is
+-inf, so that the row is empty. Results of such a row are NaN in PyTorch, too. No other NaN of PyTorch is behind a mask.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import count
 from typing import assert_never
@@ -23,6 +27,7 @@ from fuseflow.einsum.interpret import InputArray, evaluate_operands
 from fuseflow.einsum.nodes import Access, Apply, Const, Einsum, Expr, Keep, Program, Reduce, free_indices, index_names
 from fuseflow.einsum.sparse_arrays import Operand
 from fuseflow.einsum.verify import extents
+from fuseflow.float32.arithmetic import COMPARISONS
 
 ROUNDING_FACTOR = 16
 """An error of at most this many standard deviations of the rounding error is taken for rounding."""
@@ -42,7 +47,10 @@ def rounding_variances(
     >>> rounding_variances(parse("tensor A[4]\\n s = sum(i) A[i]\\n output s"), {"A": [1, -1, 3, -3]})["s"].item()
     64.0
     """
-    if not _is_cheap(program, most_points):
+    sizes = extents(program)
+    result_sizes = [math.prod(sizes[e.name][name] for name in index_names(e.indices)) for e in program.einsums]
+    spaces = sum(math.prod(sizes[e.name].values()) for e in program.einsums)
+    if max(result_sizes, default=0) > LARGEST_RESULT or spaces > most_points:
         return None
     variances = _Variances(_variance_names(program), unit)
     for einsum in program.einsums:
@@ -51,13 +59,6 @@ def rounding_variances(
     noisy = replace(program, einsums=tuple(variances.einsums), outputs=tuple(outputs.values()))
     results = evaluate_operands(noisy, arrays, outputs_only=True, wide=True)
     return {name: results[variance] for name, variance in outputs.items()}
-
-
-def _is_cheap(program: Program, most_points: int) -> bool:
-    sizes = extents(program)
-    results = (math.prod(sizes[e.name][name] for name in index_names(e.indices)) for e in program.einsums)
-    spaces = sum(math.prod(sizes[e.name].values()) for e in program.einsums)
-    return max(results, default=0) <= LARGEST_RESULT and spaces <= most_points
 
 
 def _variance_names(program: Program) -> dict[str, str]:
@@ -236,7 +237,80 @@ def _spread(term: Expr, node: Reduce) -> Expr:
 
 
 def _sum(terms: Terms) -> Expr:
-    total: Expr = Const(0.0)
-    for n, term in enumerate(terms):
-        total = Apply("add", (total, term)) if n else term
+    return _folded("add", terms) or Const(0.0)
+
+
+def _folded(op: str, terms: Iterable[Expr]) -> Expr | None:
+    """Return an operator applied to all terms, from left to right; None if there are none."""
+    total: Expr | None = None
+    for term in terms:
+        total = term if total is None else Apply(op, (total, term))
     return total
+
+
+# Elements behind a mask ------------------------------------------------------------------------------------------------------
+
+
+def masked_elements(program: Program, arrays: Mapping[str, InputArray]) -> dict[str, Operand]:
+    """Return for every output which of its elements depend on a softmax of nothing: 1 where one does, and 0 elsewhere. Outputs that have
+    none at all are left out.
+
+    >>> from fuseflow.einsum.parse import parse
+    >>> text = "tensor A[2, 2]\\n m[i] = max(j) A[i, j]\\n y[i, j] = exp(A[i, j] - m[i])\\n output y"
+    >>> masked_elements(parse(text), {"A": [[1.0, -math.inf], [-math.inf, -math.inf]]})["y"].tolist()
+    [[0.0, 0.0], [1.0, 1.0]]
+    """
+    names, einsums = dict[str, str](), list(program.einsums)
+    for einsum in program.einsums:
+        flag = _flag(einsum.body, names, program)
+        if flag is not None:
+            name = f"{einsum.name}.masked"
+            while name in program.declared or name in program.defined:
+                name += "_"
+            names[einsum.name] = name
+            whole = Access(einsum.name, einsum.indices)  # which has all indices of the left side
+            einsums.append(replace(einsum, name=name, body=Apply("where", (whole, flag, flag))))
+    outputs = {name: names[name] for name in program.outputs if name in names}
+    if not outputs:
+        return {}
+    results = evaluate_operands(
+        replace(program, einsums=tuple(einsums), outputs=tuple(dict.fromkeys(outputs.values()))), arrays, outputs_only=True
+    )
+    return {name: results[flag] for name, flag in outputs.items()}
+
+
+def _flag(node: Expr, names: Mapping[str, str], program: Program) -> Expr | None:
+    """Return an expression that is 1 where a mask makes an element NaN, None if it makes none. `names` has the flags of tensors."""
+    match node:
+        case Const():
+            return None
+        case Access():
+            return replace(node, tensor=names[node.tensor]) if node.tensor in names else None
+        case Keep():
+            return _flag(node.body, names, program)
+        case Reduce():
+            flag = _flag(node.body, names, program)
+            # the product has all indices that are folded
+            return None if flag is None else Reduce("max", node.over, Apply("max", (flag, Apply("mul", (Const(0.0), node.body)))))
+        case Apply():
+            if node.op in COMPARISONS:  # it makes a truth value of NaN
+                return None
+            if node.op == "where":
+                condition, *branches = node.args
+                first, second = (_flag(branch, names, program) for branch in branches)
+                if first is None and second is None:
+                    return None
+                return Apply("where", (condition, first or Const(0.0), second or Const(0.0)))
+            flags = [_flag(arg, names, program) for arg in node.args]
+            if node.op == "sub" and _is_maximum(node.args[1], program):
+                flags.append(Apply("mul", tuple(Apply("eq", (side, Const(-math.inf))) for side in node.args)))  # both are masked
+            return _folded("max", [flag for flag in flags if flag is not None])
+        case unknown:
+            assert_never(unknown)
+
+
+def _is_maximum(node: Expr, program: Program) -> bool:
+    """Return whether an expression is the maximum of rows."""
+    if isinstance(node, Access):
+        return node.tensor in program.defined and _is_maximum(program.defined[node.tensor].body, program)
+    return isinstance(node, Reduce) and node.op == "max"
