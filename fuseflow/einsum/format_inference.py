@@ -37,6 +37,7 @@ from fuseflow.float32.words import rounded
 from fuseflow.number_text import show_number
 from fuseflow.ops import OPERATORS, canonical, operator, reducer
 from fuseflow.tensors import DTYPES, Format
+from fuseflow.tensors.dtypes import ElementType
 from fuseflow.tensors.levels import Level
 
 
@@ -283,8 +284,30 @@ def result_dtype(einsum: Einsum, scope: Scope) -> str:
     precision = expression_precision(einsum.body, {name: type.precision for name, type in types.items()})
     if precision != "integer":
         return precision
+    if widest == "f64":
+        widest = _integer_dtype(einsum.body, types)
     fractional = any(_is_fractional(node, scope) for node in walk(einsum.body)) and not is_integral(einsum.body, scope)
     return max(widest, "f32", key=_PROMOTION.index) if fractional else widest
+
+
+def _integer_dtype(node: Expr, types: Mapping[str, ElementType]) -> str:
+    """Return the dtype of an expression whose values are integers. Floats of 64 bits end in comparisons, which give 0 or 1, and in
+    roundings to integers."""
+    match node:
+        case Const():
+            return _PROMOTION[0]
+        case Access():
+            return types[node.tensor].promoted
+        case Keep() | Reduce():
+            return _integer_dtype(node.body, types)
+        case Apply():
+            args = [_integer_dtype(arg, types) for arg in (node.args[1:] if node.op == "where" else node.args)]
+            widest = max(args, key=_PROMOTION.index)
+            if widest == "f64" and (node.op in COMPARISONS or node.op == "saturate"):
+                return "i64" if node.op == "saturate" else "f32"
+            return widest
+        case unknown:
+            assert_never(unknown)
 
 
 def _is_fractional(node: Expr, scope: Scope) -> bool:

@@ -129,5 +129,5 @@ def _largest(array: Operand) -> float:
 def _absolute(array: Operand) -> Operand:
     """Return the magnitudes of an array."""
     if isinstance(array, SparseArray):
-        return replace(array, values=np.abs(array.values), fill=abs(array.fill))
+        return SparseArray(array.shape, array.positions, np.abs(array.values), abs(array.fill))
     return np.abs(array)

@@ -77,7 +77,7 @@ class TensorMask:
             return np.broadcast_to(self.bits, self.shape)
         if self.size > MAX_POINTS:
             why = f"`{name}` has {self.size:,} elements, and its mask lists coordinates"
-            raise AttributesError(why, hint="ask `mask` for it")
+            raise AttributesError(why, hint="`needed_mask` and `dead_mask` return masks by coordinates")
         array = np.full(self.shape, self.elsewhere)
         array[tuple(self.crds)] = self.bits
         return array

@@ -122,6 +122,9 @@ def test_merged_heads_are_dense_only_if_both_indices_are():
         ("exp(n[i])", "f32"),
         ("where(n[i] == 0, -inf, n[i])", "f32"),
         ("relu(n[i])", "i32"),
+        ("w[i] <= w[i]", "f32"),
+        ("where(w[i] > 0, n[i], 0)", "i32"),
+        ("saturate(w[i], -inf, inf)", "i64"),
     ],
 )
 def test_the_dtype_is_the_widest_operand(body, dtype):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+import scipy.sparse
 
 from fuseflow.compiler import compile
 from fuseflow.einsum.parse import parse
@@ -68,3 +69,17 @@ def test_floats_beside_integers_may_be_large() -> None:
     result = compile(program, tensors={"z": np.array([1e30, -1e30, 0], dtype=np.float32)}).run()
     assert result.check is not None and result.check.passed
     assert result.tensors["y"].to_dense().tolist() == [1, 0, 0]
+
+
+def test_a_large_sparse_operand_is_looked_at_by_its_entries() -> None:
+    """Its array would have 2^28 elements."""
+    program = parse("tensor A[16384, 16384] csr i64\ny[i] = sum(k) A[i, k] * A[i, k]\noutput y\n")
+    coordinates = (np.array([0, 3, 16383]), np.array([5, 5, 16383]))
+    for value, refused in ((2**20, False), (2**40, True)):
+        matrix = scipy.sparse.csr_array((np.array([value, -value, 1]), coordinates), shape=(16384, 16384))
+        run = compile(program, tensors={"A": matrix}).run
+        if refused:
+            with pytest.raises(FuseFlowError, match=r"`y` may hold rounded integers|may be a rounded integer"):
+                run()
+        else:
+            assert run().tensors["y"].to_dense()[[0, 3, 16383]].tolist() == [value**2, value**2, 1]

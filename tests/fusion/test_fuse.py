@@ -195,3 +195,12 @@ def test_the_fused_program_means_the_same(case: Case):
     expected, actual = evaluate(p, case.arrays), evaluate(as_program(region), case.arrays)
     for name in p.outputs:
         np.testing.assert_allclose(actual[name], expected[name], rtol=1e-9, atol=1e-9)
+
+
+def test_truth_values_of_64_bit_floats_are_no_such_floats():
+    """Otherwise the exponential would have 64 bits where the comparison is a result of its own, and 32 where it is fused."""
+    p = infer(parse("tensor A[3] f64\nT[i] = A[i] <= A[i]\nY[i] = exp(min(copy(T[i]), 2))\noutput Y"))
+    region = fuse(p, "all", [e.name for e in p.einsums], p.outputs, {t.name: t for t in p.inputs})
+    arrays = {"A": np.array([0.1, 0.2, 0.3])}
+    alone, fused = evaluate(p, arrays)["Y"], evaluate(as_program(region), arrays)["Y"]
+    assert alone.tolist() == fused.tolist() == [float(np.exp(np.float32(1)))] * 3

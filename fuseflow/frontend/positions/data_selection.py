@@ -12,7 +12,7 @@ from fuseflow.frontend.positions.neighbours import NEIGHBOURS
 from fuseflow.frontend.positions.ranking import RANKINGS
 from fuseflow.frontend.positions.scatters import SCATTERS
 from fuseflow.frontend.positions.selection_products import extreme_along, multiplied_along, overwrite_along, product_along
-from fuseflow.frontend.positions.selections import Call, Handler, Selections
+from fuseflow.frontend.positions.selections import Call, Handler, Selections, described
 from fuseflow.frontend.trace import fx_origin
 from fuseflow.frontend.trace.dependence import Memories, remove_unused, shares_memory, written_by
 
@@ -32,7 +32,7 @@ def select_data(selections: Selections) -> None:
             continue
         name = fx_origin.short_name(node.target)
         handler = _HANDLERS.get(name if name.startswith("_") else name.rstrip("_"))
-        if handler is None:
+        if handler is None or _has_no_dimension(node):
             continue
         root = memories.root(node)
         if root is not node and not any(written_by(node)) and any(positions[w] > positions[node] for w in memories.writers(root)):
@@ -45,6 +45,13 @@ def select_data(selections: Selections) -> None:
             graph.erase_node(node)
     remove_unused(selections.traced)
     edges_to_matrices(selections)
+
+
+def _has_no_dimension(node: Node) -> bool:
+    """Return whether an operator goes along a dimension of a tensor that has none. It is refused later."""
+    operand, schema = node.args[0] if node.args else None, getattr(node.target, "_schema", None)
+    takes_dimension = schema is not None and any(argument.name == "dim" for argument in schema.arguments)
+    return takes_dimension and isinstance(operand, Node) and described(operand).dim() == 0
 
 
 def _is_read_as_it_was(node: Node, positions: dict[Node, int]) -> bool:

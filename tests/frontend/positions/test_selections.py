@@ -14,6 +14,7 @@ from sources import compiled_at
 from torch import Tensor, nn
 
 import fuseflow as ff
+from fuseflow.errors import FrontendError
 from fuseflow.frontend import import_model
 from fuseflow.frontend.source import Source
 from fuseflow.run.compiled import Compiled
@@ -211,3 +212,27 @@ def test_slices_whose_bounds_are_tensors() -> None:
 
     check = ff.compile(Typed(), (torch.randn(4, 3), torch.tensor([0, 1, 4]), torch.randn(2, 3, 2))).run().check
     assert check is not None and check.passed
+
+
+ALONG_NOTHING: dict[str, Callable[[Tensor], Tensor]] = {
+    "gather": lambda x: x.gather(0, torch.tensor(0)),
+    "index_select": lambda x: x.index_select(0, torch.tensor([0])),
+    "scatter": lambda x: x.scatter(0, torch.tensor(0), x * 2),
+    "scatter_add": lambda x: x.scatter_add(0, torch.tensor(0), x * 2),
+    "scatter_reduce": lambda x: x.scatter_reduce(0, torch.tensor(0), x * 2, "amax"),
+    "index_copy": lambda x: x.index_copy(0, torch.tensor([0]), x.reshape(1)),
+    "sort": lambda x: x.sort(0).values,
+    "argsort": lambda x: x.argsort(0),
+}
+
+
+@pytest.mark.parametrize("name", ALONG_NOTHING)
+def test_a_tensor_without_dimensions_has_none_to_go_along(name: str) -> None:
+    """PyTorch takes dimension 0 of it."""
+
+    class Whole(nn.Module):
+        def forward(self, x: Tensor) -> Tensor:
+            return ALONG_NOTHING[name](x.sum())
+
+    with pytest.raises(FrontendError, match=name):
+        ff.compile(Whole(), (torch.randn(3),))
