@@ -50,7 +50,7 @@ class SparseArray:
     @classmethod
     def of_scipy(cls, matrix: Any) -> SparseArray:
         """Return the elements of a scipy array. Entries of one coordinate are added up."""
-        from scipy import sparse  # see `tensors.scipy_arrays`
+        from scipy import sparse  # see `tensors.pack.is_scipy`
 
         coo = sparse.coo_array(matrix)
         if coo.dtype != np.bool_:  # integers would wrap around
@@ -97,7 +97,7 @@ class SparseArray:
 
     def tocsr(self) -> sparse.csr_array:
         """Return the elements of a matrix whose implicit value is 0 as a scipy array."""
-        from scipy import sparse  # see `tensors.scipy_arrays`
+        from scipy import sparse  # see `tensors.pack.is_scipy`
 
         rows, columns = self.shape
         return sparse.csr_array((self.values, tuple(self.points)), shape=(rows, columns))

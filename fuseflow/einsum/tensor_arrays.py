@@ -50,7 +50,7 @@ class TensorArray(SparseArray):
             or tensor.levels[1].firsts is not None
         ):
             return super().tocsr()
-        from scipy import sparse  # see `tensors.scipy_arrays`
+        from scipy import sparse  # see `tensors.pack.is_scipy`
 
         _, rows, _ = tensor.levels[0].expand(np.zeros(1, dtype=np.int64))
         counts = np.zeros(tensor.shape[0] + 1, dtype=np.int64)

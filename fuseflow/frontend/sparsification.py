@@ -40,7 +40,7 @@ def sparsified(model: Any, spec: ModelSpec, *, owned: bool) -> Iterator[Any]:
         raise FrontendError(
             f"a {type(model).__name__} cannot be made sparse", hint="a `torch.nn.Module` has weights and intermediates with names"
         )
-    from fuseflow.sparsity.stored_weights import replica
+    from fuseflow.sparsity.weights import replica
 
     sparse = model if owned else replica(model)
     with torch.random.fork_rng(devices=()):

@@ -19,10 +19,9 @@ from torch.fx import Node
 from fuseflow.errors import FrontendError
 from fuseflow.frontend.trace import fx_origin
 from fuseflow.frontend.trace.aten_operators import MOVEMENTS
-from fuseflow.sparsity.layouts.compressed import CSR
-from fuseflow.sparsity.layouts.coo import COO
 from fuseflow.sparsity.layouts.layout import Layout, has_compiler_format
 from fuseflow.sparsity.layouts.listing import LAYOUTS
+from fuseflow.sparsity.layouts.sparse import COO, CSR
 from fuseflow.sparsity.state import require_zeros, sparse_weights
 
 
