@@ -46,7 +46,7 @@ def collect() -> Data:
     import torch
 
     import fuseflow.sparsity as sp
-    from fuseflow.sparsity.dispatch.lookup import forward_candidates
+    from fuseflow.sparsity.dispatch.registry import forward_candidates
     from fuseflow.sparsity.dispatch.signature import canonical
     from fuseflow.sparsity.registrations import MODULES
 

@@ -33,7 +33,7 @@ SLOW = {
         ("import fuseflow.frontend.import_cache.cache", {"ruamel.yaml", "pydantic"}),
         ("import fuseflow.frontend.sources", {"ruamel.yaml", "pydantic"}),
         ("import fuseflow.tensors.array_files, fuseflow.tensors.tensor_listing", {"ruamel.yaml", "pydantic"}),
-        ("import fuseflow.sparsity.energies, fuseflow.sparsity.grouped.masks, fuseflow.sparsity.grouped.layout", set()),
+        ("import fuseflow.sparsity.arrays, fuseflow.sparsity.grouped.grouping", set()),
         ("import fuseflow.plan.plan, fuseflow.plan.block_weights", {"ruamel.yaml", "pydantic"}),
         ("import fuseflow.attributes", set()),
         ("import fuseflow.autoscheduler.budget.budget_schedule", {"ruamel.yaml", "pydantic", "networkx", "rich"}),

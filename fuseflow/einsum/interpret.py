@@ -37,7 +37,7 @@ from fuseflow.errors import ProgramError, did_you_mean
 from fuseflow.ops import Array, operator, reducer
 from fuseflow.selection import kept
 from fuseflow.tensors.dtypes import DTYPES
-from fuseflow.tensors.scipy_arrays import is_scipy
+from fuseflow.tensors.pack import is_scipy
 
 if TYPE_CHECKING:
     from scipy import sparse

@@ -61,7 +61,7 @@ class SparseArray:
     @classmethod
     def of_scipy(cls, matrix: Any) -> SparseArray:
         """Return the elements of a scipy array. Entries of one coordinate are added up."""
-        from scipy import sparse  # see `tensors.scipy_arrays`
+        from scipy import sparse  # see `tensors.pack.is_scipy`
 
         coo = sparse.coo_array(matrix)
         if coo.dtype != np.bool_:  # integers would wrap around
@@ -108,7 +108,7 @@ class SparseArray:
 
     def tocsr(self) -> sparse.csr_array:
         """Return the elements of a matrix whose implicit value is 0 as a scipy array."""
-        from scipy import sparse  # see `tensors.scipy_arrays`
+        from scipy import sparse  # see `tensors.pack.is_scipy`
 
         rows, columns = self.shape
         return sparse.csr_array((self.values, tuple(self.points)), shape=(rows, columns))
@@ -140,7 +140,7 @@ class TensorArray(SparseArray):
         tensor, (outer, inner) = self.tensor, self.tensor.levels
         if tensor.format.order != (0, 1) or not isinstance(inner, CompressedFibers) or inner.firsts is not None:
             return super().tocsr()
-        from scipy import sparse  # see `tensors.scipy_arrays`
+        from scipy import sparse  # see `tensors.pack.is_scipy`
 
         _, rows, _ = outer.expand(np.zeros(1, dtype=np.int64))
         counts = np.zeros(tensor.shape[0] + 1, dtype=np.int64)

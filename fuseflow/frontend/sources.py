@@ -242,7 +242,7 @@ def sparsified(model: Any, spec: ModelSpec, *, owned: bool) -> Iterator[Any]:
     if not isinstance(model, torch.nn.Module):
         hint = "a `torch.nn.Module` has weights and intermediates with names"
         raise FrontendError(f"a {type(model).__name__} cannot be made sparse", hint=hint)
-    from fuseflow.sparsity.stored_weights import replica
+    from fuseflow.sparsity.weights import replica
 
     sparse = model if owned else replica(model)
     with torch.random.fork_rng(devices=()):

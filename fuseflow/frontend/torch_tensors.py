@@ -17,7 +17,7 @@ from fuseflow.tensors import Format, Tensor, from_coordinates, pack
 from fuseflow.tensors.blocks import Block, check_block
 from fuseflow.tensors.dtypes import parse_dtype
 from fuseflow.tensors.levels import Dense
-from fuseflow.tensors.pack_compressed import pack_compressed
+from fuseflow.tensors.pack import pack_compressed
 
 TORCH_DTYPES = {
     torch.float32: "f32",

@@ -39,18 +39,14 @@ def load_machine(name_or_path: str | Path, settings: Mapping[str, Setting] | Non
     >>> load_machine("rda", {"fifo_depth": 16, "latency.add": 2}).latency.of("add")
     2
     """
-    machine = _load(name_or_path)
-    return with_settings(machine, settings) if settings else machine
-
-
-def _load(name_or_path: str | Path) -> Machine:
-    name = str(name_or_path)
+    name, path = str(name_or_path), Path(name_or_path)
     if name in machine_names():
-        return _shipped(name)
-    path = Path(name_or_path)
-    if path.suffix not in (".yaml", ".yml") and not path.is_file():
+        machine = _shipped(name)
+    elif path.suffix not in (".yaml", ".yml") and not path.is_file():
         raise MachineError(f"unknown machine `{name}`", hint=did_you_mean(name, machine_names()))
-    return read_machine(read_text(path, "the machine"), name)
+    else:
+        machine = read_machine(read_text(path, "the machine"), name)
+    return with_settings(machine, settings) if settings else machine
 
 
 @cache
@@ -97,8 +93,7 @@ def read_machine(text: str, file: str = "<text>") -> Machine:
 
 
 def _read(text: str, file: str, above: tuple[Path, ...]) -> Machine:
-    """Return a machine from YAML text. `above` are the files of which it is the base, directly or not; none may be its base in
-    turn."""
+    """Return a machine from YAML text. `above` are the files of which it is the base, directly or not; none may be its base in turn."""
     data = read_yaml(text, file, MachineError)
     content = data.content
     if not isinstance(content, dict):

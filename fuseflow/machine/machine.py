@@ -8,49 +8,34 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal, TypeAlias
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationInfo, field_validator
+from pydantic import BeforeValidator, Field, ValidationInfo, field_validator
 from pydantic_core import PydanticCustomError
 
 from fuseflow.memory.controller import Controller
 from fuseflow.memory.settings import (
+    MOST,
     Clock,
     Hbm2Memory,
     IdealMemory,
     MemorySettings,
+    Strict,
     clock_ratio,
     controller,
     memory_settings,
+    number_in,
     whole_number,
 )
 
 
-class _Strict(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid", serialize_by_alias=True)
-
-
-def _count(value: Any) -> Any:
-    if whole_number(value) < 1:
-        raise PydanticCustomError("count", "must be a whole number, 1 or more")
-    return whole_number(value)
-
-
-def _bytes(value: Any) -> Any:
-    if whole_number(value) < 0:
-        raise PydanticCustomError("bytes", "must be a whole number of bytes, 0 or more")
-    return whole_number(value)
-
-
 def _depth(value: Any) -> Any:
-    if value is None or value == "auto":
+    if value is None or value == "auto" or whole_number(value) >= 1:
         return value
-    if whole_number(value) >= 1:
-        return whole_number(value)
     raise PydanticCustomError("depth", "must be a number of tokens (1 or more), `auto`, or null for unbounded")
 
 
 def _slots(value: Any) -> Any:
     if value is None or whole_number(value) >= 1:
-        return value if value is None else whole_number(value)
+        return value
     raise PydanticCustomError("slots", "must be a number of tokens (1 or more), or null for unbounded")
 
 
@@ -64,13 +49,13 @@ def _units(value: Any) -> Any:
     )
 
 
-Count = Annotated[int, BeforeValidator(_count)]
-Bytes = Annotated[int, BeforeValidator(_bytes)]
+Count = Annotated[int, number_in(range(1, MOST + 1), "must be a whole number, 1 or more")]
+Bytes = Annotated[int, number_in(range(MOST + 1), "must be a whole number of bytes, 0 or more")]
 Depth = Annotated[int | Literal["auto"] | None, BeforeValidator(_depth)]
 Slots = Annotated[int | None, BeforeValidator(_slots)]
 
 
-class UnitCycles(_Strict):
+class UnitCycles(Strict):
     """The cycles of each kind of unit. A unit without a number has that of `default`."""
 
     default: Count = 1
@@ -114,7 +99,7 @@ def _lanes(value: Any) -> Any:
     )
 
 
-class Lanes(_Strict):
+class Lanes(Strict):
     """The number of elements that a unit for tiles processes instead of one element of 32 bits, by the bits of an element."""
 
     bits_4: Count = Field(default=8, alias="4")
@@ -149,7 +134,7 @@ SELDOM = ("arithmetic", "handover_depth", "lanes", "config_bytes")
 """The settings that most machines leave as they are."""
 
 
-class Machine(_Strict):
+class Machine(Strict):
     """A machine runs graphs: its settings decide their cycles.
 
     `rules` chooses the meaning of time: `dataflow` is defined in docs/streams.md, and `comal` by the public Comal simulator.
@@ -193,8 +178,7 @@ class Machine(_Strict):
 
     @property
     def settings(self) -> dict[str, Any]:
-        """All settings but the name, as plain values for a file. Settings in `SELDOM` are left out if they have their usual
-        value."""
+        """All settings but the name, as plain values for a file. Settings in `SELDOM` are left out if they have their usual value."""
         units = {key: getattr(self, key).model_dump(exclude_none=True) for key in ("latency", "interval")}
         usual = {key for key in SELDOM if getattr(self, key) == type(self).model_fields[key].default}
         return {**self.model_dump(exclude={"name", *usual}), **units}
@@ -215,7 +199,11 @@ class Machine(_Strict):
     @field_validator("latency", "interval", "fifo_depth", "handover_depth", "tile_macs", "lanes", "memory")
     @classmethod
     def _fits_rules(cls, value: Any, info: ValidationInfo) -> Any:
-        if info.data.get("rules") == "comal" and not _in_comal(value, cls.model_fields[str(info.field_name)].default):
+        if isinstance(value, UnitCycles):
+            in_comal = all(value.of(unit) == 1 for unit in type(value).model_fields)
+        else:
+            in_comal = value == cls.model_fields[str(info.field_name)].default
+        if info.data.get("rules") == "comal" and not in_comal:
             reasons = {
                 "fifo_depth": "FIFOs are unbounded",
                 "handover_depth": "a node with workspaces is one process",
@@ -227,9 +215,3 @@ class Machine(_Strict):
             hint = {"hint": f"leave `{info.field_name}` out, or set `rules: dataflow`"}
             raise PydanticCustomError("comal", f"with `rules: comal` {reason}", hint)
         return value
-
-
-def _in_comal(value: Any, default: Any) -> bool:
-    if isinstance(value, UnitCycles):
-        return all(value.of(unit) == 1 for unit in type(value).model_fields)
-    return bool(value == default)

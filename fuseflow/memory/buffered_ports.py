@@ -105,8 +105,7 @@ def _asked_arrays(node: n.Scan | n.Locate, tensor: n.TensorDecl) -> tuple[Stored
 
 
 def _most_elements(tensor: n.TensorDecl, level: int, array: StoredArray) -> int:
-    """Return the most elements that an array of a level can have. Where coordinates repeat, a level can have an entry for each
-    value."""
+    """Return the most elements that an array of a level can have. Where coordinates repeat, a level can have an entry for each value."""
     widths = _widths(tensor)
     repeats = any(not other.unique for other in tensor.format.levels[: level + 1])
     fibers, entries = (prod(widths if repeats else widths[:end]) for end in (level, level + 1))

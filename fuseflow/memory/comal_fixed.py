@@ -35,8 +35,7 @@ comal_at = COMAL.at
 
 
 def advance_comal(memory: int, until: int) -> int:
-    """Answer the requests at a memory that arrive before cycle `until`. Returns 0, or LATE if a request is older than the last
-    window."""
+    """Answer the requests at a memory that arrive before cycle `until`. Returns 0, or LATE if a request is older than the last window."""
     if start_sending(memory, until) == LATE:
         return LATE
     port = next_port(memory, until)

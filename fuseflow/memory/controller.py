@@ -6,9 +6,9 @@ This module loads no compiler: `make` does, when the ports are known.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Protocol, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from fuseflow.memory.buffered_ports import PortName, buffered_ports
 from fuseflow.memory.layout import AddressRange, ArrayName, lay_out
@@ -16,37 +16,8 @@ from fuseflow.memory.statistics import MemoryPort, MemoryStatistics
 from fuseflow.samml import nodes as n
 from fuseflow.tensors import Tensor
 
-
-class MemoryDevice(Protocol):
-    """The attributes that simulators need of the class `fuseflow.memory.memory.Memory`."""
-
-    ports: Any
-    state: Any
-    model: Any
-
-    @property
-    def cycle(self) -> int: ...
-
-    @property
-    def lookahead(self) -> int: ...
-
-    def add_buffer(self, port: int, lines: int) -> None: ...
-
-    def issue(self, port: int, address: int, size: int, write: bool, cycle: int) -> int: ...
-
-    def answer_cycle(self, port: int, request: int) -> int: ...
-
-    def advance(self, cycle: int) -> None: ...
-
-    def drain(self) -> None: ...
-
-    def forget_cycles(self) -> None: ...
-
-    def port(self, k: int) -> int: ...
-
-    def make_room(self, port: int) -> None: ...
-
-    def report(self, ports: Sequence[MemoryPort], places: Mapping[ArrayName, AddressRange]) -> MemoryStatistics: ...
+if TYPE_CHECKING:
+    from fuseflow.memory.memory import Memory
 
 
 @dataclass(slots=True)
@@ -60,7 +31,7 @@ class Controller:
     windows up to the look-ahead have the same results. `buffers` are the lines of the reuse buffers of ports.
     """
 
-    make: Callable[[int], MemoryDevice]
+    make: Callable[[int], Memory]
     line: int = 64
     outstanding: int = 32
     prefetch: int = 8
@@ -69,7 +40,7 @@ class Controller:
     ports: list[MemoryPort] = field(default_factory=list)
     buffers: Mapping[PortName, int] = field(default_factory=dict)
     places: dict[ArrayName, AddressRange] = field(default_factory=dict)
-    memory: MemoryDevice = field(init=False)
+    memory: Memory = field(init=False)
 
     def lay_out(self, graph: n.Graph, tensors: Mapping[str, Tensor]) -> dict[ArrayName, AddressRange]:
         """Assign an address range to every array of a graph, and reuse buffers to ports, and return the ranges. Raises
@@ -92,8 +63,7 @@ class Controller:
         return len(self.ports) - 1
 
     def elements_in_flight(self, bits: int) -> int:
-        """Return how many elements of `bits` bits a port may have requested ahead: all those in the lines that may be
-        unanswered."""
+        """Return how many elements of `bits` bits a port may have requested ahead: all those in the lines that may be unanswered."""
         return self.outstanding * max(8 * self.line // bits, 1)
 
     @property
@@ -117,8 +87,7 @@ class Controller:
         return True
 
     def acknowledged(self) -> int:
-        """Answer all requests, after the last was made, and return the cycle of the last answer, or -1 if there was no
-        request."""
+        """Answer all requests, after the last was made, and return the cycle of the last answer, or -1 if there was no request."""
         self.memory.drain()
         return int(self.memory.ports["last"].max(initial=-1))
 

@@ -15,8 +15,7 @@ fixed_at = FIXED.at
 
 
 def advance_fixed(memory: int, until: int) -> int:
-    """Answer the requests at a memory that arrive before cycle `until`. Returns 0, or LATE if a request is older than the last
-    window."""
+    """Answer the requests at a memory that arrive before cycle `until`. Returns 0, or LATE if a request is older than the last window."""
     if start_sending(memory, until) == LATE:
         return LATE
     latency = fixed_at(memory_at(memory).model).latency

@@ -8,7 +8,7 @@ accepts and completes every transaction in the same cycle as Ramulator (docs/mem
 from __future__ import annotations
 
 from fuseflow.memory.channel import PCS, QUEUE, channel_at, timing_at, transaction_of
-from fuseflow.memory.column_commands import column_slot, flips
+from fuseflow.memory.commands import column_slot, flips, refresh_slot, row_slot
 from fuseflow.memory.mapping import DIGIT, DIGIT_BITS, DIGITS
 from fuseflow.memory.ports import (
     LATE,
@@ -18,10 +18,8 @@ from fuseflow.memory.ports import (
     request_at,
     settle,
 )
-from fuseflow.memory.queues import accept, enqueue
-from fuseflow.memory.row_commands import refresh_slot, row_slot
+from fuseflow.memory.queues import accept, enqueue, queue_length
 from fuseflow.memory.sending import head_of, mark_sent, next_port, start_sending
-from fuseflow.memory.waiting_requests import queue_length
 from fuseflow.native.records import Record, get_int, inline
 
 HBM2 = Record("channels count places")

@@ -87,8 +87,3 @@ def array_label(array: ArrayName) -> str:
     values."""
     tensor, level, kind = array
     return f"{tensor}.{kind if level < 0 else f'{level}.{kind}'}"
-
-
-def format_layout(places: Mapping[ArrayName, AddressRange]) -> str:
-    """Return the layout as text, a line for each array: address, bytes and name."""
-    return "".join(f"{p.base:#012x}  {p.length:>16,}  {array_label(array)}\n" for array, p in places.items())

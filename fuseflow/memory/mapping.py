@@ -15,7 +15,7 @@ from typing import TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from fuseflow.errors import MachineError, did_you_mean
+from fuseflow.errors import MachineError
 
 Ints: TypeAlias = npt.NDArray[np.int64]
 
@@ -93,13 +93,6 @@ MAPPINGS = {mapping.name: mapping for mapping in (ROBARACOCH, MOP4CLXOR, BGINT_X
 DEFAULT_MAPPING = BGINT_XOR
 
 
-def find_mapping(name: str) -> AddressMapping:
-    """Return the mapping with a name. Raises `MachineError` if there is none."""
-    if name not in MAPPINGS:
-        raise MachineError(f"unknown mapping `{name}`", hint=did_you_mean(name, MAPPINGS))
-    return MAPPINGS[name]
-
-
 def channel_bits(channels: int) -> int:
     """Return the number of address bits that choose one of `channels` channels. Raises `MachineError` for an impossible number of
     channels."""
@@ -114,8 +107,7 @@ def capacity(channels: int) -> int:
 
 
 def moves(mapping: AddressMapping, channels: int) -> tuple[Move, ...]:
-    """Return the moves that turn a byte address into a packed place. Raises `MachineError` for an impossible number of
-    channels."""
+    """Return the moves that turn a byte address into a packed place. Raises `MachineError` for an impossible number of channels."""
     runs: list[Move] = []
     for bit, place in sorted(_bits(mapping, channels), key=lambda pair: (pair[1] - pair[0], pair[0])):
         last = runs.pop() if runs else Move(bit, 0, place)

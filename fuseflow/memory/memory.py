@@ -100,21 +100,15 @@ class Memory:
         return int(number)
 
     def issue_all(self, port: int, addresses: Ints, sizes: Ints | int, writes: Ints | int, cycles: Ints) -> None:
-        """Make many requests of a port at once, in order, with the effect of `issue` for each. The port must have no reuse
-        buffer."""
+        """Make many requests of a port at once, in order, with the effect of `issue` for each. The port must have no reuse buffer."""
         p, n = self.ports[port], len(cycles)
         assert p["buffer"] == 0, "lines are looked up one after the other"
         assert n and cycles[0] >= self.cycle and (np.diff(cycles) >= 0).all() and np.min(sizes) > 0
         while p["issued"] + n - p["released"] > len(self.rings[port]):
             self.make_room(port)
         records = REQUEST.array(n)
-        records["address"], records["bytes"], records["write"], records["cycle"], records["visible"] = (
-            addresses,
-            sizes,
-            writes,
-            cycles,
-            -1,
-        )
+        records["address"], records["bytes"], records["write"] = addresses, sizes, writes
+        records["cycle"], records["visible"] = cycles, -1
         self.rings[port][(p["issued"] + np.arange(n)) & p["mask"]] = records
         if p["sent"] == p["issued"]:
             p["due"] = cycles[0]
@@ -123,8 +117,7 @@ class Memory:
         p["bytes"] += records["bytes"].sum()
 
     def forget_cycles(self) -> None:
-        """Answer all requests at once, also later ones, for a run whose cycles are not used. The model is not used from then
-        on."""
+        """Answer all requests at once, also later ones, for a run whose cycles are not used. The model is not used from then on."""
         for ring, p in zip(self.rings, self.ports, strict=True):
             open_requests = np.arange(p["answered"], p["issued"]) & p["mask"]
             ring["visible"][open_requests] = ring["cycle"][open_requests]
@@ -160,8 +153,7 @@ class Memory:
         return records
 
     def release(self, port: int, before: int) -> None:
-        """Free the records of a port's requests before number `before`, which must be answered. Their answers cannot be read any
-        more."""
+        """Free the records of a port's requests before number `before`, which must be answered. Their answers cannot be read any more."""
         assert before <= self.ports[port]["answered"]
         self.ports[port]["released"] = before
 

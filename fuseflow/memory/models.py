@@ -3,7 +3,6 @@ kernel that advances the model."""
 
 from __future__ import annotations
 
-from dataclasses import astuple
 from fractions import Fraction
 from typing import Any, Protocol
 
@@ -26,6 +25,10 @@ BUS_BYTES = 32
 """The most bytes that a channel moves in a memory cycle."""
 POOL = 256
 """The number of transactions for which each channel has room at first."""
+
+
+_COUNTED = ("reads", "writes", "hits", "misses", "conflicts", "forwarded", "absorbed", "turnarounds")
+"""The statistics of a channel that its record counts under the same name."""
 
 
 class MemoryModel(Protocol):
@@ -52,7 +55,17 @@ class MemoryModel(Protocol):
     def channels(self) -> tuple[ChannelStatistics, ...]: ...
 
 
-class FixedLatency:
+class _Pipe:
+    """A model without queues, which needs no room, and without channels that are counted."""
+
+    def grow(self, short: int) -> None:
+        raise AssertionError("has no queues")
+
+    def channels(self) -> tuple[ChannelStatistics, ...]:
+        return ()
+
+
+class FixedLatency(_Pipe):
     """A memory that answers every request `latency` cycles later. Each port can move a line of `line` bytes in every cycle."""
 
     name, advance, delay, clock = "fixed", staticmethod(advance_fixed), 0, Fraction(1)
@@ -63,14 +76,8 @@ class FixedLatency:
         self.state: NumpyArray = FIXED.array(1)
         self.state["latency"] = latency
 
-    def grow(self, short: int) -> None:
-        raise AssertionError("has no queues")
 
-    def channels(self) -> tuple[ChannelStatistics, ...]:
-        return ()
-
-
-class ComalFixed:
+class ComalFixed(_Pipe):
     """The memory of the released Comal simulator, a pipe of fixed latency."""
 
     name, advance, lookahead, delay, transaction = "comal_fixed", staticmethod(advance_comal), ROUND_TRIP, 0, WORD
@@ -81,12 +88,6 @@ class ComalFixed:
         self.free = np.zeros(CHANNELS, np.int64)
         self.state: NumpyArray = COMAL.array(1)
         self.state["free"] = address(self.free)
-
-    def grow(self, short: int) -> None:
-        raise AssertionError("has unbounded queues")
-
-    def channels(self) -> tuple[ChannelStatistics, ...]:
-        return ()
 
 
 class Hbm2:
@@ -106,8 +107,8 @@ class Hbm2:
         self.lookahead = self.delay if clock == 1 else max(int((self.delay - 1) / clock), 1)
         self.places = maps.place_tables(mapping, channels)
         timing = command_distances(device)
-        self.timing = np.array(astuple(timing), np.int64)
-        self.blocks = [new_channel(address(self.timing), timing.refresh_period) for _ in range(channels)]
+        self.timing = np.array(list(timing.values()), np.int64)
+        self.blocks = [new_channel(address(self.timing), timing["refresh_period"]) for _ in range(channels)]
         self.pools: list[NumpyArray] = [TRANSACTION.array(0) for _ in range(channels)]
         self.listed = np.array([address(block) for block in self.blocks], np.int64)
         self.state: NumpyArray = HBM2.array(1)
@@ -116,8 +117,7 @@ class Hbm2:
             self.grow(k + 1)
 
     def grow(self, short: int) -> None:
-        """Double the pool of transactions of channel number `short` - 1. Old slots keep their numbers, and the new slots are
-        free."""
+        """Double the pool of transactions of channel number `short` - 1. Old slots keep their numbers, and the new slots are free."""
         channel, old = self.record(short - 1), self.pools[short - 1]
         pool = TRANSACTION.array(2 * len(old) or POOL)
         pool[: len(old)] = old
@@ -138,14 +138,7 @@ class Hbm2:
         counts = {name: int(self.record(k)[name]) for name in CHANNEL.dtype.names or ()}
         reads, writes = counts["reads"], counts["writes"]
         return ChannelStatistics(
-            reads=reads,
-            writes=writes,
-            hits=counts["hits"],
-            misses=counts["misses"],
-            conflicts=counts["conflicts"],
-            forwarded=counts["forwarded"],
-            absorbed=counts["absorbed"],
-            turnarounds=counts["turnarounds"],
+            **{name: counts[name] for name in _COUNTED},
             refresh_cycles=counts["refreshed"],
             service=counts["service"] / max(reads + writes, 1),
             read_latency=counts["read_latency"] / max(reads, 1),

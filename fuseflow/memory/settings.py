@@ -3,28 +3,36 @@ its memory."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Container, Mapping
 from fractions import Fraction
 from functools import cache, partial
-from typing import Annotated, Any, Literal, TypeAlias, get_args
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias, get_args
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 from pydantic_core import PydanticCustomError
 
 from fuseflow.errors import did_you_mean
 from fuseflow.memory import mapping as maps
-from fuseflow.memory.controller import Controller, MemoryDevice
+from fuseflow.memory.controller import Controller
+
+if TYPE_CHECKING:
+    from fuseflow.memory.memory import Memory
 
 MOST_PARTS = 1000
 """The largest numerator and denominator of the ratio of two clocks, so that products with cycles stay far inside 64 bits."""
 
 
-class _Strict(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-
 MOST = 2**31 - 1
 """The largest number of a setting, so that its product with a number of firings stays inside 64 bits."""
+MOST_LINE = 4096
+MOST_LINES = 1 << 20
+MOST_LATENCY = 1 << 20
+
+
+class Strict(BaseModel):
+    """Settings without unknown keys, which do not change."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", serialize_by_alias=True)
 
 
 def whole_number(value: Any) -> int:
@@ -36,29 +44,19 @@ def whole_number(value: Any) -> int:
     return value
 
 
-def _lines(least: int) -> BeforeValidator:
+def number_in(allowed: Container[int], message: str) -> BeforeValidator:
+    """Return a validator that takes the `allowed` whole numbers, and refuses all else with a message."""
+
     def check(value: Any) -> Any:
-        if not least <= whole_number(value) <= MOST_LINES:
-            raise PydanticCustomError("lines", f"must be a whole number of lines, {least} to {MOST_LINES:,}")
+        if whole_number(value) not in allowed:
+            raise PydanticCustomError("number", message)
         return whole_number(value)
 
     return BeforeValidator(check)
 
 
-def _channels(value: Any) -> Any:
-    if whole_number(value) not in maps.CHANNEL_COUNTS:
-        choices = ", ".join(str(n) for n in maps.CHANNEL_COUNTS)
-        raise PydanticCustomError("channels", f"must be one of {choices} channels")
-    return whole_number(value)
-
-
-def _line(value: Any) -> Any:
-    if not maps.TRANSACTION <= whole_number(value) <= MOST_LINE or value & (value - 1):
-        message = (
-            f"must be a power of two of bytes, from {maps.TRANSACTION}, which is one transaction of the memory, to {MOST_LINE}"
-        )
-        raise PydanticCustomError("line", message)
-    return whole_number(value)
+def _lines(least: int) -> BeforeValidator:
+    return number_in(range(least, MOST_LINES + 1), f"must be a whole number of lines, {least} to {MOST_LINES:,}")
 
 
 def _mapping(value: Any) -> Any:
@@ -67,39 +65,40 @@ def _mapping(value: Any) -> Any:
     return value
 
 
-MOST_LINE = 4096
-MOST_LINES = 1 << 20
-MOST_LATENCY = 1 << 20
+LINES = tuple(1 << k for k in range(maps.TRANSACTION.bit_length() - 1, MOST_LINE.bit_length()))
+"""The bytes that a line may have."""
 Clock = Annotated[float, Field(gt=0, allow_inf_nan=False, strict=True)]
 
 
-class IdealMemory(_Strict):
+class IdealMemory(Strict):
     """A memory that answers at once."""
 
     model: Literal["ideal"] = "ideal"
 
 
-class TimedMemory(_Strict):
+class TimedMemory(Strict):
     """A memory that takes time, and how nodes make requests of it. `line` is the number of bytes of a request. `prefetch` is the
     number of lines that are fetched ahead where an array is read in order. `outstanding` is the largest number of unanswered
     lines at one port."""
 
-    line: Annotated[int, BeforeValidator(_line)] = 64
+    line: Annotated[
+        int,
+        number_in(
+            LINES,
+            f"must be a power of two of bytes, from {maps.TRANSACTION}, which is one transaction of the memory, to {MOST_LINE}",
+        ),
+    ] = 64
     prefetch: Annotated[int, _lines(0)] = 8
     outstanding: Annotated[int, _lines(1)] = 32
-
-
-def _latency(value: Any) -> Any:
-    if not 1 <= whole_number(value) <= MOST_LATENCY:
-        raise PydanticCustomError("latency", f"must be a whole number of cycles, 1 to {MOST_LATENCY:,}")
-    return whole_number(value)
 
 
 class FixedMemory(TimedMemory):
     """A memory that answers every request `latency` cycles later, however many requests there are."""
 
     model: Literal["fixed"] = "fixed"
-    latency: Annotated[int, BeforeValidator(_latency)] = 32
+    latency: Annotated[int, number_in(range(1, MOST_LATENCY + 1), f"must be a whole number of cycles, 1 to {MOST_LATENCY:,}")] = (
+        32
+    )
 
 
 class ComalFixedMemory(TimedMemory):
@@ -112,7 +111,9 @@ class Hbm2Memory(TimedMemory):
     """HBM2, command by command (docs/memory.md), with 2 GB and 32 bytes a memory cycle for each channel."""
 
     model: Literal["hbm2"] = "hbm2"
-    channels: Annotated[int, BeforeValidator(_channels)] = 8
+    channels: Annotated[
+        int, number_in(maps.CHANNEL_COUNTS, f"must be one of {', '.join(map(str, maps.CHANNEL_COUNTS))} channels")
+    ] = 8
     mapping: Annotated[str, BeforeValidator(_mapping)] = maps.DEFAULT_MAPPING.name
     clock_ghz: Clock = 1.0
 
@@ -158,32 +159,19 @@ def controller(settings: MemorySettings, clock_ghz: float) -> Controller | None:
     machine."""
     if isinstance(settings, IdealMemory):
         return None
-    make: Callable[[int], MemoryDevice] = _make_comal_fixed
-    capacity = maps.capacity(maps.CHANNEL_COUNTS[-1])  # addresses do not matter
-    if isinstance(settings, FixedMemory):
-        make = partial(_make_fixed, settings)
-    if isinstance(settings, Hbm2Memory):
-        make = partial(_make_hbm2, settings, clock_ratio(settings.clock_ghz, clock_ghz))
-        capacity = maps.capacity(settings.channels)
-    return Controller(make, settings.line, settings.outstanding, settings.prefetch, capacity)
+    clock, channels = Fraction(1), maps.CHANNEL_COUNTS[-1]
+    if isinstance(settings, Hbm2Memory):  # Other models ignore addresses.
+        clock, channels = clock_ratio(settings.clock_ghz, clock_ghz), settings.channels
+    make = partial(_make, settings, clock)
+    return Controller(make, settings.line, settings.outstanding, settings.prefetch, maps.capacity(channels))
 
 
-def _make_hbm2(settings: Hbm2Memory, clock: Fraction, ports: int) -> MemoryDevice:
+def _make(settings: TimedMemory, clock: Fraction, ports: int) -> Memory:
     from fuseflow.memory.memory import Memory  # loads the compiler
-    from fuseflow.memory.models import Hbm2
+    from fuseflow.memory.models import ComalFixed, FixedLatency, Hbm2
 
-    return Memory(Hbm2(settings.channels, maps.MAPPINGS[settings.mapping], clock=clock), ports)
-
-
-def _make_fixed(settings: FixedMemory, ports: int) -> MemoryDevice:
-    from fuseflow.memory.memory import Memory
-    from fuseflow.memory.models import FixedLatency
-
-    return Memory(FixedLatency(settings.latency, settings.line, ports), ports)
-
-
-def _make_comal_fixed(ports: int) -> MemoryDevice:
-    from fuseflow.memory.memory import Memory
-    from fuseflow.memory.models import ComalFixed
-
+    if isinstance(settings, Hbm2Memory):
+        return Memory(Hbm2(settings.channels, maps.MAPPINGS[settings.mapping], clock=clock), ports)
+    if isinstance(settings, FixedMemory):
+        return Memory(FixedLatency(settings.latency, settings.line, ports), ports)
     return Memory(ComalFixed(), ports)

@@ -7,7 +7,7 @@ organisation `HBM2_8Gb` and the timing `HBM2_2000Mbps`. Vendors differ in FAW, C
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 
 ROW_BUS = 2
 """The cycles that an ACT takes on the row bus. The ACT counts from the second cycle, so distances from an ACT grow by one, and
@@ -42,82 +42,40 @@ class DeviceTiming:
 HBM2_2000 = DeviceTiming()
 
 
-@dataclass(frozen=True, slots=True)
-class CommandDistances:
-    """The smallest number of cycles from one command to another. RD and WR read and write, ACT and PRE open and close a row, and PREab
-    and REFab close and refresh all banks."""
-
-    read_data: int
-    """From RD to the end of its data."""
-    act_to_read: int
-    act_to_write: int
-    act_to_close: int
-    """From ACT to PRE of the bank, and to PREab."""
-    act_to_act: int
-    """From ACT to ACT of the bank."""
-    act_to_act_near: int
-    """From ACT to ACT of the bank group."""
-    act_to_act_far: int
-    """From ACT to ACT of the pseudo channel."""
-    four_acts: int
-    """From ACT to the fourth ACT after it, of the pseudo channel."""
-    act_to_refresh: int
-    act_on_bus: int
-    """From ACT to any row command of the channel."""
-    close_to_act: int
-    """From PRE and PREab to ACT."""
-    close_to_refresh: int
-    """From PRE and PREab to REFab."""
-    read_to_close: int
-    write_to_close: int
-    same_near: int
-    """From RD to RD and from WR to WR of the bank group."""
-    same_far: int
-    """From RD to RD and from WR to WR of the pseudo channel."""
-    read_to_write: int
-    write_to_read_near: int
-    """From WR to RD of the bank group."""
-    write_to_read_far: int
-    """From WR to RD of the pseudo channel."""
-    refresh_to_act: int
-    refresh_to_close: int
-    """From REFab to PREab. A bank has no row to close before `refresh_to_act` is over, so this never binds."""
-    refresh_period: int
-
-
-def command_distances(device: DeviceTiming) -> CommandDistances:
-    """Return the distances between commands that follow from the constants of a device."""
+def command_distances(device: DeviceTiming) -> dict[str, int]:
+    """Return the smallest number of cycles from one command to another, as they follow from the constants of a device. RD and WR read and
+    write, ACT and PRE open and close a row, and PREab and REFab close and refresh all banks."""
     d = device
     write_end = d.nCWL + d.nBL
-    return CommandDistances(
-        read_data=d.nCL + d.nBL,
-        act_to_read=d.nRCDRD + 1,
-        act_to_write=d.nRCDWR + 1,
-        act_to_close=d.nRAS + 1,
-        act_to_act=d.nRC,
-        act_to_act_near=d.nRRDL,
-        act_to_act_far=d.nRRDS,
-        four_acts=d.nFAW,
-        act_to_refresh=d.nRC + 1,
-        act_on_bus=ROW_BUS,
-        close_to_act=d.nRP - 1,
-        close_to_refresh=d.nRP,
-        read_to_close=d.nRTPL,
-        write_to_close=write_end + d.nWR,
-        same_near=d.nCCDL,
-        same_far=max(d.nCCDS, d.nBL),
-        read_to_write=d.nCL + d.nBL + 2 - d.nCWL,
-        write_to_read_near=write_end + d.nWTRL,
-        write_to_read_far=write_end + d.nWTRS,
-        refresh_to_act=d.nRFC - 1,
-        refresh_to_close=d.nRFC,
-        refresh_period=d.nREFI,
-    )
+    return {
+        "read_data": d.nCL + d.nBL,  # from RD to the end of its data
+        "act_to_read": d.nRCDRD + 1,
+        "act_to_write": d.nRCDWR + 1,
+        "act_to_close": d.nRAS + 1,  # from ACT to PRE of the bank, and to PREab
+        "act_to_act": d.nRC,  # of the bank
+        "act_to_act_near": d.nRRDL,  # of the bank group
+        "act_to_act_far": d.nRRDS,  # of the pseudo channel
+        "four_acts": d.nFAW,  # from ACT to the fourth ACT after it, of the pseudo channel
+        "act_to_refresh": d.nRC + 1,
+        "act_on_bus": ROW_BUS,  # from ACT to any row command of the channel
+        "close_to_act": d.nRP - 1,  # from PRE and PREab to ACT
+        "close_to_refresh": d.nRP,  # from PRE and PREab to REFab
+        "read_to_close": d.nRTPL,
+        "write_to_close": write_end + d.nWR,
+        "same_near": d.nCCDL,  # from RD to RD and from WR to WR of the bank group
+        "same_far": max(d.nCCDS, d.nBL),  # from RD to RD and from WR to WR of the pseudo channel
+        "read_to_write": d.nCL + d.nBL + 2 - d.nCWL,
+        "write_to_read_near": write_end + d.nWTRL,  # of the bank group
+        "write_to_read_far": write_end + d.nWTRS,  # of the pseudo channel
+        "refresh_to_act": d.nRFC - 1,
+        "refresh_to_close": d.nRFC,  # A bank has no row to close before `refresh_to_act` is over, so this never binds.
+        "refresh_period": d.nREFI,
+    }
+
+
+DISTANCE_NAMES = tuple(command_distances(HBM2_2000))
 
 
 def lookahead(device: DeviceTiming) -> int:
     """Return the number of cycles after the acceptance of a request during which the request cannot be answered."""
     return device.nCL + device.nBL + 1
-
-
-DISTANCE_NAMES = tuple(field.name for field in fields(CommandDistances))

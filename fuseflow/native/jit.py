@@ -69,13 +69,10 @@ class Library:
         if name not in self.addresses:
             digest = source_digest(function, signature)
             kernel = self._kept(function, digest) or self._compile(function, signature, digest)
-            self.addresses[name] = self._loader().load(kernel.code, symbol_of(digest))
+            from fuseflow.native.machine_code import Loader
 
-    def _loader(self) -> Loader:
-        from fuseflow.native.machine_code import Loader
-
-        self.loader = self.loader or Loader(*host())
-        return self.loader
+            self.loader = self.loader or Loader(*host())
+            self.addresses[name] = self.loader.load(kernel.code, symbol_of(digest))
 
     def _kept(self, function: Function, digest: str) -> ObjectCode | None:
         """Return the kernel with a digest from the first store that has it, or None. Its bytecode must be that of `function`, if

@@ -19,7 +19,7 @@ from fuseflow.run.simulated_costs import simulated_counts
 from fuseflow.sim.configuration import ConfigurationLoad
 from fuseflow.summary_table import SummaryTable
 from fuseflow.tensors.array_files import save_array
-from fuseflow.tensors.scipy_arrays import is_scipy
+from fuseflow.tensors.pack import is_scipy
 
 if TYPE_CHECKING:
     from scipy import sparse

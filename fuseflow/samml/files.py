@@ -158,7 +158,7 @@ def _content(decl: TensorDecl, entry: TensorEntry, dims: Sequence[str], block: B
         raise FileError(f"`{entry.path}` has {array.ndim} dimensions, the tensor {len(dims)} levels in the graph")
     if isinstance(array, np.ndarray):
         return array.transpose(axes)
-    from scipy import sparse  # see `tensors.scipy_arrays`
+    from scipy import sparse  # see `tensors.pack.is_scipy`
 
     return sparse.coo_array((array.data, tuple(array.coords[a] for a in axes)), shape=tuple(array.shape[a] for a in axes))
 

@@ -24,8 +24,8 @@ from fuseflow.samml.nodes import TensorDecl
 from fuseflow.sampling.restriction import coordinate_count, refusal, restrict_region, sampled_index
 from fuseflow.tensors import DTYPES, Tensor, pack
 from fuseflow.tensors.blocks import Block, split_into_tiles, to_blocks
-from fuseflow.tensors.concatenation import concatenate
 from fuseflow.tensors.levels.base import Fibers, Ints
+from fuseflow.tensors.restriction import concatenate
 
 PIECE_ELEMENTS = 1 << 23
 """The most elements of results and of operands that the interpreter handles at a time. It needs some ten words of memory for

@@ -18,34 +18,34 @@ if TYPE_CHECKING:
     from fuseflow.sparsity.application import clear as clear
     from fuseflow.sparsity.application import sparse_copy as sparse_copy
     from fuseflow.sparsity.application import sparsify as sparsify
+    from fuseflow.sparsity.arrays import energy as energy
     from fuseflow.sparsity.builder import SparsityBuilder as SparsityBuilder
     from fuseflow.sparsity.dispatch.failure import set_dispatch_failure as set_dispatch_failure
-    from fuseflow.sparsity.dispatch.same_format import SameFormatSparsifier as SameFormatSparsifier
-    from fuseflow.sparsity.energies import energy as energy
-    from fuseflow.sparsity.kernels.product_kernel import ProductKernel as ProductKernel
+    from fuseflow.sparsity.dispatch.registry import SameFormatSparsifier as SameFormatSparsifier
+    from fuseflow.sparsity.kernels.matrices import ProductKernel as ProductKernel
     from fuseflow.sparsity.kernels.products import register_products as register_products
-    from fuseflow.sparsity.layouts.blocked import BCSR as BCSR
-    from fuseflow.sparsity.layouts.blocked import BcsrTensor as BcsrTensor
-    from fuseflow.sparsity.layouts.compressed import CSC as CSC
-    from fuseflow.sparsity.layouts.compressed import CSR as CSR
-    from fuseflow.sparsity.layouts.compressed import CscTensor as CscTensor
-    from fuseflow.sparsity.layouts.compressed import CsrTensor as CsrTensor
-    from fuseflow.sparsity.layouts.coo import COO as COO
-    from fuseflow.sparsity.layouts.coo import CooTensor as CooTensor
-    from fuseflow.sparsity.layouts.dense import Dense as Dense
-    from fuseflow.sparsity.layouts.dense import DenseTensor as DenseTensor
-    from fuseflow.sparsity.layouts.dense import Masked as Masked
-    from fuseflow.sparsity.layouts.dense import MaskedSparseTensor as MaskedSparseTensor
-    from fuseflow.sparsity.layouts.ell import ELL as ELL
-    from fuseflow.sparsity.layouts.ell import EllTensor as EllTensor
-    from fuseflow.sparsity.layouts.grouped import GroupedNMTensor as GroupedNMTensor
-    from fuseflow.sparsity.layouts.grouped import NMGLayout as NMGLayout
     from fuseflow.sparsity.layouts.layout import CompilerFormat as CompilerFormat
+    from fuseflow.sparsity.layouts.layout import Dense as Dense
+    from fuseflow.sparsity.layouts.layout import DenseTensor as DenseTensor
     from fuseflow.sparsity.layouts.layout import Layout as Layout
+    from fuseflow.sparsity.layouts.layout import Masked as Masked
+    from fuseflow.sparsity.layouts.layout import MaskedSparseTensor as MaskedSparseTensor
     from fuseflow.sparsity.layouts.listing import parse_layout as parse_layout
     from fuseflow.sparsity.layouts.listing import register_layout as register_layout
+    from fuseflow.sparsity.layouts.n_of_m import GroupedNMTensor as GroupedNMTensor
+    from fuseflow.sparsity.layouts.n_of_m import NMGLayout as NMGLayout
     from fuseflow.sparsity.layouts.n_of_m import NMLayout as NMLayout
     from fuseflow.sparsity.layouts.n_of_m import NMTensor as NMTensor
+    from fuseflow.sparsity.layouts.sparse import BCSR as BCSR
+    from fuseflow.sparsity.layouts.sparse import COO as COO
+    from fuseflow.sparsity.layouts.sparse import CSC as CSC
+    from fuseflow.sparsity.layouts.sparse import CSR as CSR
+    from fuseflow.sparsity.layouts.sparse import ELL as ELL
+    from fuseflow.sparsity.layouts.sparse import BcsrTensor as BcsrTensor
+    from fuseflow.sparsity.layouts.sparse import CooTensor as CooTensor
+    from fuseflow.sparsity.layouts.sparse import CscTensor as CscTensor
+    from fuseflow.sparsity.layouts.sparse import CsrTensor as CsrTensor
+    from fuseflow.sparsity.layouts.sparse import EllTensor as EllTensor
     from fuseflow.sparsity.model_names import Names as Names
     from fuseflow.sparsity.model_names import names as names
     from fuseflow.sparsity.packed import PackedParameter as PackedParameter
@@ -53,8 +53,8 @@ if TYPE_CHECKING:
     from fuseflow.sparsity.packing import pack as pack
     from fuseflow.sparsity.packing import pack_inplace as pack_inplace
     from fuseflow.sparsity.patching import patch as patch
-    from fuseflow.sparsity.places.listing import register_places as register_places
-    from fuseflow.sparsity.places.places import Places as Places
+    from fuseflow.sparsity.places import Places as Places
+    from fuseflow.sparsity.places import register_places as register_places
     from fuseflow.sparsity.registrations import register_bwd_op_impl as register_bwd_op_impl
     from fuseflow.sparsity.registrations import register_conversion as register_conversion
     from fuseflow.sparsity.registrations import register_fwd_op_impl as register_fwd_op_impl
@@ -62,21 +62,21 @@ if TYPE_CHECKING:
     from fuseflow.sparsity.saved import load_sparsity as load_sparsity
     from fuseflow.sparsity.saved import save_sparsity as save_sparsity
     from fuseflow.sparsity.sparse_operator import sparsified_op as sparsified_op
-    from fuseflow.sparsity.sparsifiers.blocks import BlockMagnitude as BlockMagnitude
-    from fuseflow.sparsity.sparsifiers.filters import Filter as Filter
-    from fuseflow.sparsity.sparsifiers.grouped import NMG as NMG
-    from fuseflow.sparsity.sparsifiers.keep_all import KeepAll as KeepAll
+    from fuseflow.sparsity.sparsifiers.entries import KeepAll as KeepAll
+    from fuseflow.sparsity.sparsifiers.entries import RandomFraction as RandomFraction
+    from fuseflow.sparsity.sparsifiers.entries import Stored as Stored
+    from fuseflow.sparsity.sparsifiers.entries import Threshold as Threshold
+    from fuseflow.sparsity.sparsifiers.fractions import BlockMagnitude as BlockMagnitude
+    from fuseflow.sparsity.sparsifiers.fractions import Filter as Filter
+    from fuseflow.sparsity.sparsifiers.fractions import Magnitude as Magnitude
+    from fuseflow.sparsity.sparsifiers.fractions import Movement as Movement
+    from fuseflow.sparsity.sparsifiers.groups import NM as NM
+    from fuseflow.sparsity.sparsifiers.groups import NMG as NMG
+    from fuseflow.sparsity.sparsifiers.groups import TopK as TopK
     from fuseflow.sparsity.sparsifiers.listing import parse_sparsifier as parse_sparsifier
     from fuseflow.sparsity.sparsifiers.listing import register_sparsifier as register_sparsifier
-    from fuseflow.sparsity.sparsifiers.magnitude import Magnitude as Magnitude
-    from fuseflow.sparsity.sparsifiers.movement import Movement as Movement
-    from fuseflow.sparsity.sparsifiers.n_of_m import NM as NM
-    from fuseflow.sparsity.sparsifiers.random_fraction import RandomFraction as RandomFraction
     from fuseflow.sparsity.sparsifiers.sparsifier import KeepRule as KeepRule
     from fuseflow.sparsity.sparsifiers.sparsifier import Sparsifier as Sparsifier
-    from fuseflow.sparsity.sparsifiers.stored import Stored as Stored
-    from fuseflow.sparsity.sparsifiers.threshold import Threshold as Threshold
-    from fuseflow.sparsity.sparsifiers.top_k import TopK as TopK
     from fuseflow.sparsity.spec import IntermediateEntry as IntermediateEntry
     from fuseflow.sparsity.spec import OutputFormat as OutputFormat
     from fuseflow.sparsity.spec import SparseSpec as SparseSpec
@@ -99,11 +99,11 @@ if TYPE_CHECKING:
     from fuseflow.sparsity.sten_names import torch_tensor_to_coo as torch_tensor_to_coo
     from fuseflow.sparsity.sten_names import torch_tensor_to_csr as torch_tensor_to_csr
     from fuseflow.sparsity.sten_names import torch_tensor_to_wrapped_dense as torch_tensor_to_wrapped_dense
-    from fuseflow.sparsity.training.handle import Handle as Handle
+    from fuseflow.sparsity.training.holding import Cubic as Cubic
+    from fuseflow.sparsity.training.holding import Handle as Handle
     from fuseflow.sparsity.training.holding import attach as attach
     from fuseflow.sparsity.training.recipes import iterative as iterative
     from fuseflow.sparsity.training.recipes import layer_wise as layer_wise
     from fuseflow.sparsity.training.recipes import one_shot as one_shot
-    from fuseflow.sparsity.training.schedule import Cubic as Cubic
 else:
     __getattr__, __dir__, __all__ = deferred_names(__name__, __file__)

@@ -10,8 +10,7 @@ from fuseflow.errors import SparsityError
 from fuseflow.sparsity.intermediates import install, uninstall
 from fuseflow.sparsity.spec import SparseSpec
 from fuseflow.sparsity.state import ModelSparsity, clear_sparsity, set_sparsity, sparse_weights, sparsity_of, zero_pruned
-from fuseflow.sparsity.stored_weights import make_dense, replica
-from fuseflow.sparsity.weights import select_weights
+from fuseflow.sparsity.weights import make_dense, replica, select_weights
 
 M = TypeVar("M", bound=nn.Module)
 

@@ -14,10 +14,9 @@ from torch import nn
 from fuseflow.errors import SparsityError
 from fuseflow.sparsity.application import sparse_copy, sparsify
 from fuseflow.sparsity.formats import storage_class
-from fuseflow.sparsity.fx_names import own_name
-from fuseflow.sparsity.layouts.dense import Dense, DenseTensor, Masked, MaskedSparseTensor
-from fuseflow.sparsity.layouts.layout import Layout
+from fuseflow.sparsity.layouts.layout import Dense, DenseTensor, Layout, Masked, MaskedSparseTensor
 from fuseflow.sparsity.layouts.listing import as_layout
+from fuseflow.sparsity.model_names import own_name
 from fuseflow.sparsity.sparsifiers.sparsifier import Sparsifier
 from fuseflow.sparsity.spec import KEEP_ALL, IntermediateEntry, OutputFormat, SparseSpec, WeightEntry, usual_layout
 from fuseflow.sparsity.training.holding import attach

@@ -8,8 +8,8 @@ module that runs, and one mode, which is entered with the outermost module, sees
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor, nn
@@ -20,31 +20,13 @@ from torch.utils._python_dispatch import _disable_current_modes
 from fuseflow.errors import SparsityError, did_you_mean
 from fuseflow.sparsity.keep import format_text, keep, masked
 from fuseflow.sparsity.layouts.layout import Layout
-from fuseflow.sparsity.sparsifiers.keep_all import KeepAll
-from fuseflow.sparsity.sparsifiers.random_fraction import RandomFraction
+from fuseflow.sparsity.sparsifiers.entries import KeepAll, RandomFraction
 from fuseflow.sparsity.sparsifiers.sparsifier import Sparsifier
 from fuseflow.sparsity.spec import IntermediateEntry, OutputFormat, last_match
 from fuseflow.sparsity.user_classes import ClassLayout, ClassSparsifier
 
 Visit = Callable[[str, Tensor], Tensor]
 """A function that is called with the name of each intermediate and its tensor, and returns the tensor that replaces it."""
-
-
-@dataclass(slots=True)
-class _Frame:
-    """A module whose forward runs, and how often it has called each function."""
-
-    path: str
-    calls: dict[str, int] = field(default_factory=dict)
-
-
-class _Visits:
-    """Whether a watch (of any model) is now replacing an intermediate. Functions called meanwhile are not visited."""
-
-    under_way = False
-
-
-_VISITS = _Visits()
 
 
 class _Calls(TorchFunctionMode):
@@ -64,10 +46,10 @@ class _Calls(TorchFunctionMode):
             or name.startswith("__")
         ):
             return result
-        frame = self._watch.frames[-1]
-        frame.calls[name] = count = frame.calls.get(name, 0) + 1
+        path, calls = self._watch.frames[-1]
+        calls[name] = count = calls.get(name, 0) + 1
         call = name if count == 1 else f"{name}_{count}"
-        return self._watch.replacement(f"{frame.path}.{call}" if frame.path else call, result)
+        return self._watch.replacement(f"{path}.{call}" if path else call, result)
 
 
 class Watch:
@@ -76,14 +58,19 @@ class Watch:
     A submodule that runs alone is a run, too, but `end` is called only when the model itself has run.
     """
 
+    replacing: ClassVar[bool] = False
+    """Whether a watch (of any model) is now replacing an intermediate. Functions called meanwhile are not visited."""
+
     def __init__(self, model: nn.Module, visit: Visit, begin: Callable[[], None], end: Callable[[], None]) -> None:
-        self.frames: list[_Frame] = []
+        self.frames: list[tuple[str, dict[str, int]]] = []
+        """The modules whose forward runs: the path of each, and how often it has called each function."""
         self._visit, self._begin, self._end = visit, begin, end
         self._mode: _Calls | None = None
         self._handles: list[Any] = []
         for path, module in model.named_modules():
-            self._handles.append(module.register_forward_pre_hook(_Enter(self, path)))
-            self._handles.append(module.register_forward_hook(_Leave(self, path), always_call=True))
+            hook = _Hook(self, path)
+            self._handles.append(module.register_forward_pre_hook(hook))
+            self._handles.append(module.register_forward_hook(hook, always_call=True))
 
     def remove(self) -> None:
         """Remove the hooks from all modules of the model."""
@@ -93,7 +80,7 @@ class Watch:
     def sees(self, mode: _Calls) -> bool:
         """Return whether the model calls the functions that a mode sees. The mode of a run that was interrupted from the keyboard
         stays behind: PyTorch calls no hooks then."""
-        return mode is self._mode and bool(self.frames) and not _VISITS.under_way
+        return mode is self._mode and bool(self.frames) and not Watch.replacing
 
     def enter(self, path: str) -> None:
         if not path:
@@ -102,7 +89,7 @@ class Watch:
             self._begin()
             self._mode = _Calls(self)
             self._mode.__enter__()  # type: ignore[no-untyped-call]
-        self.frames.append(_Frame(path))
+        self.frames.append((path, {}))
 
     def leave(self, path: str, output: Any) -> Any:
         """Return the tensor that replaces the output of a module, or the output itself. After an error, `output` is None."""
@@ -119,33 +106,26 @@ class Watch:
 
     def replacement(self, name: str, tensor: Tensor) -> Tensor:
         """Return the tensor that replaces an intermediate. Functions that are called to make it are no part of any model."""
-        outer, _VISITS.under_way = _VISITS.under_way, True
+        outer, Watch.replacing = Watch.replacing, True
         try:
             return self._visit(name, tensor)
         finally:
-            _VISITS.under_way = outer
+            Watch.replacing = outer
 
 
 @dataclass(slots=True, eq=False)
-class _Enter:
-    """A hook that is called before a module runs. It is an object, so that each copy of a model has another watch."""
+class _Hook:
+    """A hook that is called before a module runs, and with its output when it has run or has raised. It is an object, so that each
+    copy of a model has another watch."""
 
     watch: Watch
     path: str
 
-    def __call__(self, module: nn.Module, args: Any) -> None:
+    def __call__(self, module: nn.Module, args: Any, *output: Any) -> Any:
+        if output:
+            return self.watch.leave(self.path, *output)
         self.watch.enter(self.path)
-
-
-@dataclass(slots=True, eq=False)
-class _Leave:
-    """A hook that is called when a module has run, or has raised."""
-
-    watch: Watch
-    path: str
-
-    def __call__(self, module: nn.Module, args: Any, output: Any) -> Any:
-        return self.watch.leave(self.path, output)
+        return None
 
 
 class Sparsification:
@@ -169,7 +149,12 @@ class Sparsification:
                 )
             self._matches.add(name)
         self._names.add(name)
-        return tensor if entry is None else _sparse(name, tensor, entry)
+        if entry is None:
+            return tensor
+        try:
+            return sparse_intermediate(tensor, entry)
+        except SparsityError as error:
+            raise SparsityError(f"the intermediate `{name}`: {error.message}", hint=error.hint) from None
 
     def end(self) -> None:
         """Raise `SparsityError` for a rule if the run has made no tensor that it names."""
@@ -177,13 +162,6 @@ class Sparsification:
             if not any(last_match(((pattern, entry),), name) for name in self._names):
                 hint = f"{did_you_mean(pattern, self._names)} (`sp.names(model, *inputs)` lists all)"
                 raise SparsityError(f"the model makes no intermediate called `{pattern}`", hint=hint)
-
-
-def _sparse(name: str, tensor: Tensor, entry: IntermediateEntry) -> Tensor:
-    try:
-        return sparse_intermediate(tensor, entry)
-    except SparsityError as error:
-        raise SparsityError(f"the intermediate `{name}`: {error.message}", hint=error.hint) from None
 
 
 def sparse_intermediate(tensor: Tensor, entry: IntermediateEntry) -> Tensor:
@@ -205,8 +183,7 @@ def sparse_intermediate(tensor: Tensor, entry: IntermediateEntry) -> Tensor:
 
 
 def _require_eager(part: Sparsifier | Layout) -> None:
-    """Raise `SparsityError` if a model is exported or compiled: a trace would record what a user's class does to one tensor
-    only."""
+    """Raise `SparsityError` if a model is exported or compiled: a trace would record what a user's class does to one tensor only."""
     if torch.compiler.is_compiling() or get_proxy_mode() is not None:
         raise SparsityError(
             f"`{part}` is a class of your own, which runs in eager PyTorch only",
@@ -238,5 +215,5 @@ def uninstall(model: nn.Module) -> None:
     """Let a model, and the modules inside of it, apply no rules of their own any more. The rules of a model around it stay."""
     for module in model.modules():
         for hook in [*module._forward_pre_hooks.values()]:
-            if isinstance(hook, _Enter) and not hook.path:
+            if isinstance(hook, _Hook) and not hook.path:
                 hook.watch.remove()

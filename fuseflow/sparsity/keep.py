@@ -39,16 +39,12 @@ def parse_format(text: str) -> OutputFormat:
 def keep(x: Tensor, rule: str, grad_rule: str) -> Tensor:
     """Return a tensor with 0 for the entries that the rule does not keep. The gradient has the same mask, or the mask of
     `grad_rule` unless that is empty."""
-    return _kept(x, rule)
+    return _zeroed(x, output_mask(x, parse_format(rule), _NAME))
 
 
 @keep.register_fake
 def _(x: Tensor, rule: str, grad_rule: str) -> Tensor:
     return torch.empty_like(x)
-
-
-def _kept(x: Tensor, rule: str) -> Tensor:
-    return _zeroed(x, output_mask(x, parse_format(rule), _NAME))
 
 
 def _zeroed(x: Tensor, mask: Tensor) -> Tensor:

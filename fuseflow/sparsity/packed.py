@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import copy
 import dataclasses
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from contextvars import ContextVar
 from typing import Any
 
@@ -18,17 +17,16 @@ from torch.utils import _pytree as pytree
 
 from fuseflow.errors import SparsityError
 from fuseflow.sparsity.dispatch.calls import Call, densified, run_dense, run_implemented
-from fuseflow.sparsity.dispatch.failure import report
-from fuseflow.sparsity.dispatch.registry import REGISTRY
-from fuseflow.sparsity.dispatch.same_format import SameFormatSparsifier
-from fuseflow.sparsity.dispatch.signature import Operator, aten_packet, canonical, operator_name
+from fuseflow.sparsity.dispatch.failure import operator_failure, report
+from fuseflow.sparsity.dispatch.registry import REGISTRY, SameFormatSparsifier
+from fuseflow.sparsity.dispatch.signature import Operator, aten_packet, canonical, operator_name, schemas_of
 from fuseflow.sparsity.dispatch.sparsification import dense_of, format_of, sparsified
-from fuseflow.sparsity.dispatch.stub import class_name, forward_stub
 from fuseflow.sparsity.formats import KEEP_ALL
-from fuseflow.sparsity.grouped.chunks import ChunkGrid
-from fuseflow.sparsity.kernels.listing import MODULES
-from fuseflow.sparsity.layouts.dense import DenseTensor, MaskedSparseTensor
-from fuseflow.sparsity.places.listing import PLACES, known_places, places_of
+from fuseflow.sparsity.grouped.grouping import ChunkGrid
+from fuseflow.sparsity.kernels.pointwise import broadcasts
+from fuseflow.sparsity.layouts.layout import DenseTensor, MaskedSparseTensor
+from fuseflow.sparsity.places import PLACES, known_places, places_of
+from fuseflow.sparsity.registrations import MODULES
 from fuseflow.sparsity.wrapper import StorageTensor, known_values, rebuild
 
 assert MODULES  # The implementations are registered when they are imported.
@@ -37,34 +35,14 @@ aten = torch.ops.aten
 _running: ContextVar[Operator | None] = ContextVar("running_operator", default=None)
 """The operator that the user called and that PyTorch is running on packed tensors, for warnings."""
 
-_KEPT = frozenset(
-    [
-        *(
-            "detach",
-            "alias",
-            "clone",
-            "to",
-            "type",
-            "type_as",
-            "cpu",
-            "cuda",
-            "float",
-            "double",
-            "half",
-            "bfloat16",
-            "contiguous",
-        ),
-        *("view_as", "zeros_like", "empty_like", "new_empty_strided", "pin_memory", "data", "requires_grad_", "retain_grad"),
-        "backward",
-    ]
+_KEEPING = (
+    "detach alias clone to type type_as cpu cuda float double half bfloat16 contiguous view_as zeros_like empty_like new_empty_strided "
+    "pin_memory data requires_grad_ retain_grad backward"
 )
+_KEPT = frozenset(_KEEPING.split())
 """Functions whose results keep the format of the tensor, or that are about a tensor, and not about its entries."""
-_READ = frozenset(
-    [
-        *("__getitem__", "__array__", "numpy", "tolist", "item", "__rsub__", "__rdiv__", "__rtruediv__", "__rpow__"),
-        *("__floordiv__", "__rmatmul__"),
-    ]
-)
+_READING = "__getitem__ __array__ numpy tolist item __rsub__ __rdiv__ __rtruediv__ __rpow__ __floordiv__ __rmatmul__"
+_READ = frozenset(_READING.split())
 """Methods without an operator of their name that read the entries."""
 _THROUGH_VIEWS = frozenset(["__setitem__", "fill_diagonal_"])
 """Methods that change a tensor by writing to a view of it. A packed tensor has no views: its functions return copies."""
@@ -80,11 +58,12 @@ class PackedTensor(StorageTensor):
         named = dict(kwargs or {})
         if torch.compiler.is_compiling():
             return _plain(func, args, named)
+        name = getattr(func, "__name__", "")
         if func is torch.Tensor.backward:  # With functions of tensors enabled, which implementations of gradients may call.
-            return torch.autograd.backward(*args, **_backward_arguments(named))
+            return torch.autograd.backward(*args, **{"grad_tensors" if k == "gradient" else k: v for k, v in named.items()})
         if func == torch.Tensor.data.__set__:  # type: ignore[attr-defined]
             return _set_data(args[0], args[1])
-        if getattr(func, "__name__", "") in _THROUGH_VIEWS and isinstance(args[0], PackedTensor):
+        if name in _THROUGH_VIEWS and isinstance(args[0], PackedTensor):
             return _update_through_views(func, args[0], tuple(args[1:]), named)
         operator = canonical(func)
         has_rows, reads = operator in REGISTRY.forward, _reads_entries(operator)
@@ -93,13 +72,17 @@ class PackedTensor(StorageTensor):
             result = run_implemented(call) if has_rows else NotImplemented
             if result is not NotImplemented:
                 return result
-            if reads and not _writes(call):
+            if reads and not call.arguments.get("inplace", False) and call.arguments.get("out") is None:
                 return run_dense(call)
-        with _operator(operator):
-            if args and isinstance(args[0], PackedTensor) and _is_update(func):
+        token = _running.set(operator)
+        try:
+            updates = name.endswith("_") and (not name.startswith("__") or name.startswith("__i"))
+            if args and isinstance(args[0], PackedTensor) and updates:
                 others, named = pytree.tree_map(_with_dense_gradient, (tuple(args[1:]), named))
                 return _plain(func, (args[0], *others), named)
             return _plain(func, args, named)
+        finally:
+            _running.reset(token)
 
     @classmethod
     def __torch_dispatch__(  # type: ignore[override]
@@ -112,7 +95,8 @@ class PackedTensor(StorageTensor):
             return result
         if args and isinstance(args[0], PackedTensor) and _written(func) == [func._schema.arguments[0].name]:
             return _update(func, args[0], tuple(args[1:]), named)
-        return _on_dense(func, args, named)
+        report_dense(func, args, named)
+        return _run_on_dense(func, args, named)
 
 
 class _DenseGradient(torch.autograd.Function):
@@ -131,12 +115,6 @@ def _with_dense_gradient(leaf: Any) -> Any:
     """Return an argument of an updating method. A dense tensor that requires a gradient gets a gradient that is dense."""
     needs = isinstance(leaf, torch.Tensor) and leaf.requires_grad and not isinstance(leaf, PackedTensor)
     return _DenseGradient.apply(leaf) if needs else leaf  # type: ignore[no-untyped-call]
-
-
-def _is_update(func: Operator) -> bool:
-    """Return whether a method changes the tensor that it is called on."""
-    name = getattr(func, "__name__", "")
-    return name.endswith("_") and (not name.startswith("__") or name.startswith("__i"))
 
 
 class _ParameterKind(type):
@@ -162,19 +140,6 @@ def _plain(func: Operator, args: Sequence[Any], kwargs: Mapping[str, Any]) -> An
         return func(*args, **kwargs)
 
 
-def _backward_arguments(named: Mapping[str, Any]) -> dict[str, Any]:
-    return {"grad_tensors" if name == "gradient" else name: value for name, value in named.items()}
-
-
-@contextmanager
-def _operator(operator: Operator) -> Iterator[None]:
-    token = _running.set(operator)
-    try:
-        yield
-    finally:
-        _running.reset(token)
-
-
 def _reads_entries(operator: Operator) -> bool:
     """Return whether a function computes tensors from entries, rather than saying something about a tensor or changing it."""
     name = getattr(operator, "__name__", "")
@@ -187,18 +152,12 @@ def _reads_entries(operator: Operator) -> bool:
     packet = aten_packet(operator)
     if packet is None:
         return False
-    schemas = (getattr(packet, overload)._schema for overload in packet.overloads())
-    return any("Tensor" in str(result.type) for schema in schemas for result in schema.returns)
+    return any("Tensor" in str(result.type) for schema in schemas_of(packet) for result in schema.returns)
 
 
 def _written(func: Any) -> list[str]:
     """Return the names of the arguments that an operator of ATen changes."""
     return [a.name for a in func._schema.arguments if a.alias_info is not None and a.alias_info.is_write]
-
-
-def _writes(call: Call) -> bool:
-    """Return whether a call changes a tensor that it is passed."""
-    return bool(call.arguments.get("inplace", False)) or call.arguments.get("out") is not None
 
 
 def _set_data(tensor: PackedTensor, data: torch.Tensor) -> None:
@@ -238,7 +197,7 @@ def _update(func: Any, tensor: PackedTensor, args: tuple[Any, ...], kwargs: dict
     places = places_of(type(storage))
     local = torch.Tag.pointwise in func.tags or torch.Tag.nondeterministic_seeded in func.tags or func in _ENTRYWISE
     others = [leaf for leaf in pytree.tree_leaves((args, kwargs)) if isinstance(leaf, torch.Tensor)]
-    if places is None or not local or not all(_broadcasts(other, tensor) for other in others):
+    if places is None or not local or not all(broadcasts(other, tensor) for other in others):
         if not local:
             report_dense(func, (tensor, *args), kwargs)
         dense = tensor.stored_dense().clone()
@@ -272,26 +231,12 @@ def _update_through_views(func: Operator, tensor: PackedTensor, args: tuple[Any,
     return tensor
 
 
-def _broadcasts(other: torch.Tensor, tensor: torch.Tensor) -> bool:
-    return len(other.shape) <= len(tensor.shape) and all(
-        a in (1, b) for a, b in zip(reversed(other.shape), reversed(tensor.shape), strict=False)
-    )
-
-
-def _on_dense(func: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
-    """Return the result of an operator of ATen on dense tensors, and report that as the failure mode says."""
-    report_dense(func, args, kwargs)
-    return _run_on_dense(func, args, kwargs)
-
-
 def report_dense(func: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
     """Report as the mode says that tensors are made dense, unless they are stored dense, or PyTorch only traces the operator."""
     packed = [leaf for leaf in pytree.tree_leaves((args, kwargs)) if isinstance(leaf, PackedTensor)]
     if not all(_is_dense(tensor) or _is_traced(tensor) for tensor in packed):
-        operator = _running.get() or func
         formats = tuple(format_of(leaf) for leaf in pytree.tree_leaves((args, kwargs)) if isinstance(leaf, torch.Tensor))
-        names = ", ".join(map(class_name, formats))
-        report(f"`{operator_name(operator)}` has no implementation for ({names})", forward_stub(operator, formats, ()))
+        report(*operator_failure(_running.get() or func, formats, ()))
 
 
 def _run_on_dense(func: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
@@ -339,7 +284,8 @@ def _view(func: Any, tensor: PackedTensor, size: Sequence[int]) -> Any:
 
 def _clone(func: Any, tensor: PackedTensor, memory_format: Any = None) -> PackedTensor:
     if places_of(type(tensor.wrapped_tensor)) is None:
-        return PackedTensor([copy.deepcopy(tensor.wrapped_tensor)], *_traits(tensor), False, tensor.grad_fmt)
+        storage = copy.deepcopy(tensor.wrapped_tensor)
+        return PackedTensor([storage], tensor.shape, tensor.dtype, tensor.device, False, tensor.grad_fmt)
     return _of_values(tensor, _values(tensor).clone())
 
 
@@ -389,10 +335,6 @@ def _of_values(tensor: PackedTensor, values: torch.Tensor) -> PackedTensor:
     storage = tensor.wrapped_tensor
     held = dataclasses.replace(storage, **{known_places(storage).field: values})
     return PackedTensor([held], tensor.shape, values.dtype, values.device, False, tensor.grad_fmt)
-
-
-def _traits(tensor: torch.Tensor) -> tuple[torch.Size, torch.dtype, torch.device]:
-    return tensor.shape, tensor.dtype, tensor.device
 
 
 _ENTRYWISE = frozenset((aten.copy_.default, aten.zero_.default, aten.fill_.Scalar, aten.fill_.Tensor))

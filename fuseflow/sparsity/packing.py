@@ -8,12 +8,11 @@ from typing import Any, TypeVar
 import torch
 
 from fuseflow.errors import SparsityError, did_you_mean
-from fuseflow.sparsity.layouts.dense import Dense, Masked
-from fuseflow.sparsity.layouts.layout import Layout, require_fit
+from fuseflow.sparsity.layouts.layout import Dense, Layout, Masked, require_fit
 from fuseflow.sparsity.packed import PackedParameter, PackedTensor
-from fuseflow.sparsity.places.listing import compact
+from fuseflow.sparsity.places import compact
 from fuseflow.sparsity.state import require_zeros, sparse_weights
-from fuseflow.sparsity.stored_weights import replica
+from fuseflow.sparsity.weights import replica
 
 M = TypeVar("M", bound=torch.nn.Module)
 

@@ -27,7 +27,8 @@ def patch(
     Without `new`, the function gets dense copies of packed tensors, and its changes of these are read back at their places. `close()` of
     the result undoes it, and so does the end of a `with` block. Raise `SparsityError` if no module holds the function.
     """
-    modules = _torch_modules() if module_scope is None else list(module_scope)
+    of_torch = (module for name, module in list(sys.modules.items()) if name.partition(".")[0] == "torch")
+    modules = of_torch if module_scope is None else module_scope
     places = {(id(holder), name): holder for module in modules for holder, name in _places(module, old)}
     if not places:
         raise SparsityError(
@@ -39,10 +40,6 @@ def patch(
         undo.callback(setattr, holder, name, old)
         setattr(holder, name, new or _on_dense_copies(old))
     return undo
-
-
-def _torch_modules() -> list[ModuleType]:
-    return [module for name, module in list(sys.modules.items()) if name.partition(".")[0] == "torch"]
 
 
 def _places(module: ModuleType, function: Callable[..., Any]) -> Iterator[tuple[Any, str]]:

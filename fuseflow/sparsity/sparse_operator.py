@@ -11,7 +11,7 @@ from torch.utils import _pytree as pytree
 from fuseflow.errors import SparsityError
 from fuseflow.sparsity.dispatch.calls import Call, run
 from fuseflow.sparsity.formats import DENSE, TensorFormat, storage_class, tensor_format
-from fuseflow.sparsity.layouts.dense import DenseTensor
+from fuseflow.sparsity.layouts.layout import DenseTensor
 from fuseflow.sparsity.packed import PackedTensor
 
 
@@ -29,7 +29,11 @@ def sparsified_op(
         raise SparsityError(f"`out_fmt` is for {len(outputs)} results, and `grad_out_fmt` for {len(gradients)}")
     outputs = outputs or (DENSE,) * len(gradients)
     gradients = gradients or (DENSE,) * len(outputs)
-    wrapped = tuple(_wrapped(output, gradient) for output, gradient in zip(outputs, gradients, strict=True))
+    # A dense result whose gradient is not dense is wrapped: the wrapper holds the format of the gradient.
+    wrapped = tuple(
+        output._replace(out=DenseTensor) if storage_class(output.out) is torch.Tensor and gradient != DENSE else output
+        for output, gradient in zip(outputs, gradients, strict=True)
+    )
 
     def sparse_operator(*args: Any, **kwargs: Any) -> Any:
         results = run(Call(orig_op, args, kwargs, wrapped, PackedTensor))
@@ -45,9 +49,3 @@ def sparsified_op(
 
 def _formats(formats: Iterable[Any] | None) -> tuple[TensorFormat, ...]:
     return tuple(tensor_format(format) for format in formats or ())
-
-
-def _wrapped(output: TensorFormat, gradient: TensorFormat) -> TensorFormat:
-    """Return the format of a result. A dense one whose gradient is not dense is wrapped: the wrapper holds that format."""
-    dense = storage_class(output.out) is torch.Tensor
-    return output._replace(out=DenseTensor) if dense and gradient != DENSE else output

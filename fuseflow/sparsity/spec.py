@@ -11,18 +11,17 @@ speaks of matrices only, if its rule or its layout is for matrices: `*.weight=nm
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, fields, replace
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any, TypeAlias, TypeVar
 
-from fuseflow.errors import Span, SparsityError, did_you_mean
+from fuseflow.errors import SparsityError, did_you_mean
 from fuseflow.filesystem import read_text
-from fuseflow.sparsity.layouts.dense import Dense, Masked
-from fuseflow.sparsity.layouts.layout import Layout
+from fuseflow.sparsity.layouts.layout import Dense, Layout, Masked
 from fuseflow.sparsity.layouts.listing import LAYOUTS, parse_layout
-from fuseflow.sparsity.sparsifiers.keep_all import KeepAll
+from fuseflow.sparsity.sparsifiers.entries import KeepAll
 from fuseflow.sparsity.sparsifiers.listing import parse_sparsifier
 from fuseflow.sparsity.sparsifiers.sparsifier import Sparsifier, with_fraction
 from fuseflow.yaml_text import YamlText, read_yaml, write_yaml
@@ -32,7 +31,8 @@ SPEC_FILE = "spec.yaml"
 MANIFEST = "sparsity.json"
 """The name of the list of the files in such a directory."""
 
-KEEP_ALL, DENSE = KeepAll(), Dense()
+KEEP_ALL: Sparsifier = KeepAll()
+DENSE = Dense()
 
 T = TypeVar("T")
 Entries: TypeAlias = tuple[tuple[str, T], ...]
@@ -120,7 +120,9 @@ class SparseSpec:
         if self.weights:
             sections["weights"] = {name: _weight_row(entry) for name, entry in self.weights}
         if self.intermediates:
-            sections["intermediates"] = {name: _intermediate_row(entry) for name, entry in self.intermediates}
+            sections["intermediates"] = {
+                name: _output_row(entry.output, OutputFormat()) | _grad_row(entry.grad) for name, entry in self.intermediates
+            }
         return write_yaml(sections) if sections else ""
 
     @classmethod
@@ -196,10 +198,6 @@ def usual_layout(sparsifier: Sparsifier, written: bool) -> Layout:
     return sparsifier.layout if written else Masked()
 
 
-def _intermediate_row(entry: IntermediateEntry) -> dict[str, Any]:
-    return _output_row(entry.output, OutputFormat()) | _grad_row(entry.grad)
-
-
 def _grad_row(grad: OutputFormat | None) -> dict[str, Any]:
     return {} if grad is None else {"grad": _output_row(grad, OutputFormat())}
 
@@ -233,7 +231,7 @@ class _Reader:
     def _weight(self, name: str, row: Any) -> WeightEntry:
         path = ("weights", name)
         values = self._mapping(path, _KEYS["weights"], row)
-        sparsifier = self._sparsifier(values, path, "sparsifier")
+        sparsifier = self._parsed(values, path, "sparsifier", parse_sparsifier, KEEP_ALL)
         default = OutputFormat(layout=usual_layout(sparsifier, "sparsifier" in values))
         return WeightEntry(sparsifier, self._output(values, path, default), self._grad(values, path))
 
@@ -250,43 +248,30 @@ class _Reader:
 
     def _output(self, values: Mapping[str, Any], path: tuple[str, ...], default: OutputFormat) -> OutputFormat:
         return OutputFormat(
-            self._sparsifier(values, path, "inline"),
-            self._layout(values, path, "tmp", default.tmp),
-            self._sparsifier(values, path, "external"),
-            self._layout(values, path, "layout", default.layout),
+            self._parsed(values, path, "inline", parse_sparsifier, KEEP_ALL),
+            self._parsed(values, path, "tmp", parse_layout, default.tmp),
+            self._parsed(values, path, "external", parse_sparsifier, KEEP_ALL),
+            self._parsed(values, path, "layout", parse_layout, default.layout),
         )
 
-    def _sparsifier(self, values: Mapping[str, Any], path: tuple[str, ...], key: str) -> Sparsifier:
+    def _parsed(self, values: Mapping[str, Any], path: tuple[str, ...], key: str, parse: Callable[[str], T], default: T) -> T:
+        """Return the sparsifier or layout that `parse` reads in the text of a key."""
+        if key not in values:
+            return default
         try:
-            return parse_sparsifier(self._text(values, path, key)) if key in values else KEEP_ALL
+            if not isinstance(values[key], str):
+                raise SparsityError(f"`{key}` of `{path[1]}` is a text", hint="as in `magnitude:0.9` or `csr`")
+            return parse(values[key])
         except SparsityError as error:
-            raise self._placed(error, path, key) from None
-
-    def _layout(self, values: Mapping[str, Any], path: tuple[str, ...], key: str, default: Layout) -> Layout:
-        try:
-            return parse_layout(self._text(values, path, key)) if key in values else default
-        except SparsityError as error:
-            raise self._placed(error, path, key) from None
-
-    def _text(self, values: Mapping[str, Any], path: tuple[str, ...], key: str) -> str:
-        if not isinstance(values[key], str):
-            raise SparsityError(f"`{key}` of `{path[1]}` is a text", hint="as in `magnitude:0.9` or `csr`")
-        return str(values[key])
-
-    def _placed(self, error: SparsityError, path: tuple[str, ...], key: str) -> SparsityError:
-        return SparsityError(error.message, hint=error.hint, span=error.span or self.yaml.place(*path, key))
+            raise SparsityError(error.message, hint=error.hint, span=error.span or self.yaml.place(*path, key)) from None
 
     def _mapping(self, path: tuple[str, ...], keys: tuple[str, ...], row: Any = None) -> Mapping[str, Any]:
         row = row if path else self.yaml.content
         if not isinstance(row, dict):
             name = f"the entry `{'.'.join(path)}`" if path else "a sparsity spec"
-            raise SparsityError(f"{name} is a mapping", hint=f"its keys are {', '.join(keys)}", span=self._place(path))
+            raise SparsityError(f"{name} is a mapping", hint=f"its keys are {', '.join(keys)}", span=self.yaml.place(*path))
         for key in row:
             if key not in keys:
-                raise SparsityError(
-                    f"unknown key `{key}`", hint=did_you_mean(str(key), keys), span=self._place((*path, str(key)))
-                )
+                place = self.yaml.place(*path, str(key))
+                raise SparsityError(f"unknown key `{key}`", hint=did_you_mean(str(key), keys), span=place)
         return row
-
-    def _place(self, path: tuple[str, ...]) -> Span:
-        return self.yaml.place(*path)

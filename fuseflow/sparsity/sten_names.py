@@ -7,15 +7,12 @@ from typing import Any
 import torch
 
 from fuseflow.sparsity.dispatch.sparsification import sparsified
-from fuseflow.sparsity.layouts.compressed import CscTensor, CsrTensor
-from fuseflow.sparsity.layouts.coo import CooTensor
-from fuseflow.sparsity.layouts.dense import DenseTensor, MaskedSparseTensor
+from fuseflow.sparsity.layouts.layout import DenseTensor, MaskedSparseTensor
+from fuseflow.sparsity.layouts.sparse import CooTensor, CscTensor, CsrTensor
 from fuseflow.sparsity.packed import PackedParameter, PackedTensor
-from fuseflow.sparsity.sparsifiers.grouped import NMG
-from fuseflow.sparsity.sparsifiers.magnitude import Magnitude
-from fuseflow.sparsity.sparsifiers.n_of_m import NM
-from fuseflow.sparsity.sparsifiers.random_fraction import RandomFraction
-from fuseflow.sparsity.sparsifiers.threshold import Threshold
+from fuseflow.sparsity.sparsifiers.entries import RandomFraction, Threshold
+from fuseflow.sparsity.sparsifiers.fractions import Magnitude
+from fuseflow.sparsity.sparsifiers.groups import NM, NMG
 
 SparseTensorWrapper = PackedTensor
 SparseParameterWrapper = PackedParameter

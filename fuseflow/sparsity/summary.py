@@ -10,8 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from fuseflow.sparsity.arrays import values_of
-from fuseflow.sparsity.energies import energy
+from fuseflow.sparsity.arrays import energy, values_of
 from fuseflow.sparsity.intermediates import Watch
 from fuseflow.sparsity.layouts.layout import Layout
 from fuseflow.sparsity.spec import last_match
@@ -35,9 +34,9 @@ class SummaryRow:
     layout: str
     kept: int
     size: int
-    energy: float | None
-    bytes_before: int | None
-    bytes_after: int | None
+    energy: float | None = None
+    bytes_before: int | None = None
+    bytes_after: int | None = None
 
     def to_json(self) -> dict[str, Any]:
         """Return the row as plain values."""
@@ -81,21 +80,8 @@ def intermediate_rows(model: nn.Module, args: Sequence[Any], kwargs: Mapping[str
         entry = last_match(state.intermediates.items(), name)
         if entry is not None:
             rule = " then ".join(str(s) for s in (entry.output.inline, entry.output.external) if str(s) != "keepall")
-            kept = int(tensor.count_nonzero())
-            rows.append(
-                SummaryRow(
-                    name,
-                    "intermediate",
-                    tuple(tensor.shape),
-                    rule or "keepall",
-                    str(entry.output.layout),
-                    kept,
-                    tensor.numel(),
-                    None,
-                    None,
-                    None,
-                )
-            )
+            kept, layout = int(tensor.count_nonzero()), str(entry.output.layout)
+            rows.append(SummaryRow(name, "intermediate", tuple(tensor.shape), rule or "keepall", layout, kept, tensor.numel()))
         return tensor
 
     watch = Watch(model, visit, begin=lambda: None, end=lambda: None)

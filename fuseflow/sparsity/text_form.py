@@ -20,7 +20,7 @@ T = TypeVar("T")
 def text_of(name: str, value: Any) -> str:
     """Return the text form of a frozen dataclass that is called `name`.
 
-    >>> from fuseflow.sparsity.sparsifiers.n_of_m import NM
+    >>> from fuseflow.sparsity.sparsifiers.groups import NM
     >>> text_of("nm", NM(2, 4, dim=0))
     'nm:2:4:dim=0'
     """

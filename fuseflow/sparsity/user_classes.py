@@ -12,13 +12,11 @@ import torch
 
 from fuseflow.errors import SparsityError
 from fuseflow.selection import Kind
-from fuseflow.sparsity.dispatch.failure import missing
+from fuseflow.sparsity.dispatch.failure import missing, sparsifier_failure
 from fuseflow.sparsity.dispatch.registry import REGISTRY
-from fuseflow.sparsity.dispatch.stub import class_name, sparsifier_stub
-from fuseflow.sparsity.layouts.dense import Masked
-from fuseflow.sparsity.layouts.layout import Layout, kept_of
+from fuseflow.sparsity.layouts.layout import Layout, Masked, kept_of
 from fuseflow.sparsity.layouts.listing import LAYOUTS
-from fuseflow.sparsity.sparsifiers.keep_all import KeepAll
+from fuseflow.sparsity.sparsifiers.entries import KeepAll
 from fuseflow.sparsity.sparsifiers.sparsifier import Sparsifier
 from fuseflow.sparsity.wrapper import StorageTensor
 
@@ -90,10 +88,6 @@ def _stored(rule: Any, tensor: torch.Tensor, storage: type) -> Any:
     """Return the result of a registered implementation for a dense tensor. Raise `DispatchError` if there is none."""
     function = REGISTRY.sparsifiers.get((type(rule), torch.Tensor, storage))
     if function is None:
-        names = class_name(type(rule)), class_name(storage)
-        raise missing(
-            "the sparsifier `{}` has no implementation from `torch.Tensor` to `{}`".format(*names),
-            sparsifier_stub(type(rule), torch.Tensor, storage),
-        )
+        raise missing(*sparsifier_failure(type(rule), torch.Tensor, storage))
     result = function(rule, tensor.detach())
     return result.wrapped_tensor if isinstance(result, StorageTensor) else result

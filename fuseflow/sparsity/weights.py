@@ -1,9 +1,13 @@
-"""Pruning of the weights of a model: a spec chooses them by name, sparsifiers select their entries, and the others become 0."""
+"""The weights of a model, and their pruning: a spec chooses them by name, sparsifiers select their entries, and the others become 0.
+
+PyTorch itself may store a weight sparse. In a sparse model it is a dense parameter, and all other entries are pruned."""
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Mapping, Sequence
 from fnmatch import fnmatchcase
+from typing import TypeVar
 
 import torch
 from torch import Tensor, nn
@@ -12,11 +16,10 @@ from torch.nn.parameter import is_lazy
 from fuseflow.counted_loops import counted
 from fuseflow.errors import SparsityError
 from fuseflow.sparsity.layouts.layout import require_fit
-from fuseflow.sparsity.sparsifiers.keep_all import KeepAll
+from fuseflow.sparsity.sparsifiers.entries import KeepAll
 from fuseflow.sparsity.sparsifiers.sparsifier import Sparsifier
 from fuseflow.sparsity.spec import KEEP_ALL, OutputFormat, SparseSpec, WeightEntry, require_matches
 from fuseflow.sparsity.state import SparseWeight
-from fuseflow.sparsity.stored_weights import dense_values, stored_entries
 from fuseflow.sparsity.wrapper import StorageTensor
 
 
@@ -90,13 +93,12 @@ def weight_entries(model: nn.Module, spec: SparseSpec) -> dict[str, WeightEntry]
                 f"`{entry.layout}` is for",
                 hint="choose a pattern that names matrices, or the layout `coo` or `masked`",
             )
-    entries = {first: _last_entry(spec.weights, group, parameters[first]) for first, group in names.items()}
-    return {name: entry for name, entry in entries.items() if entry is not None}
-
-
-def _last_entry(entries: Sequence[tuple[str, WeightEntry]], names: Sequence[str], parameter: Tensor) -> WeightEntry | None:
-    matches = (entry for pattern, entry in reversed(entries) if _speaks_of(pattern, entry, names, parameter))
-    return next(matches, None)
+    entries = {}
+    for first, group in names.items():
+        matches = [entry for pattern, entry in spec.weights if _speaks_of(pattern, entry, group, parameters[first])]
+        if matches:
+            entries[first] = matches[-1]
+    return entries
 
 
 def _speaks_of(pattern: str, entry: WeightEntry, names: Sequence[str], parameter: Tensor) -> bool:
@@ -121,21 +123,13 @@ def selected_masks(
         if rule.compares_tensors:
             masks |= zip(names, rule.select_together([tensors[name] for name in names]), strict=True)
         else:
-            masks |= {
-                name: _selected_of_weight(rule, tensors[name], (scores or {}).get(name), name)
-                for name in counted(names, "pruning weights")
-            }
+            for name in counted(names, "pruning weights"):
+                try:
+                    masks[name] = rule.select(tensors[name], (scores or {}).get(name))
+                except SparsityError as error:
+                    hint = f"{error.hint}; or choose a pattern that does not name `{name}`"
+                    raise SparsityError(f"the weight `{name}`: {error.message}", hint=hint) from None
     return {name: masks[name] for name in rules}
-
-
-def _selected_of_weight(sparsifier: Sparsifier, tensor: Tensor, scores: Tensor | None, name: str) -> Tensor:
-    """Return the mask of a weight that a sparsifier selects, by its `scores` if it ranks by these. An error says which weight the
-    sparsifier does not fit."""
-    try:
-        return sparsifier.select(tensor, scores)
-    except SparsityError as error:
-        hint = f"{error.hint}; or choose a pattern that does not name `{name}`"
-        raise SparsityError(f"the weight `{name}`: {error.message}", hint=hint) from None
 
 
 def require_real(name: str, parameter: Tensor) -> None:
@@ -156,3 +150,49 @@ def require_real(name: str, parameter: Tensor) -> None:
     if parameter.is_inference() and not torch.is_inference_mode_enabled():
         hint = "make or copy the model outside of `torch.inference_mode`"
         raise SparsityError(f"the weight `{name}` cannot be changed: it was made in inference mode", hint=hint)
+
+
+M = TypeVar("M", bound=nn.Module)
+
+
+def replica(model: M) -> M:
+    """Return a copy of a model. Unlike `copy.deepcopy`, it copies parameters in the layouts CSR, CSC, BSR and BSC, too."""
+    sparse = {id(p): nn.Parameter(p.detach().clone(), p.requires_grad) for p in model.parameters() if p.layout != torch.strided}
+    return copy.deepcopy(model, dict(sparse))
+
+
+def dense_values(weight: Tensor) -> Tensor:
+    """Return the numbers of a weight as a dense tensor, which is the weight itself unless it is stored sparse."""
+    values = weight.detach()
+    return values if values.layout == torch.strided else values.to_dense()
+
+
+def stored_entries(weight: Tensor) -> Tensor:
+    """Return the mask of the entries that a weight stores, also where they are 0."""
+    values = weight.detach()
+    if values.layout == torch.strided:
+        return torch.ones(values.shape, dtype=torch.bool, device=values.device)
+    if values.layout == torch.sparse_coo:
+        values = values.coalesce()
+        ones = torch.sparse_coo_tensor(values.indices(), torch.ones_like(values.values()), values.shape)
+    else:
+        by_row = values.layout in (torch.sparse_csr, torch.sparse_bsr)
+        indices = (values.crow_indices(), values.col_indices()) if by_row else (values.ccol_indices(), values.row_indices())
+        ones = torch.sparse_compressed_tensor(
+            *indices, torch.ones_like(values.values()), values.shape, layout=values.layout, check_invariants=False
+        )
+    return ones.to_dense() != 0
+
+
+def make_dense(model: nn.Module, name: str) -> nn.Parameter:
+    """Replace a weight of a model, under all of its names, by a dense parameter, and return that. A dense weight stays."""
+    parameters = dict(model.named_parameters())
+    parameter = parameters[name]
+    if parameter.layout == torch.strided:
+        return parameter
+    dense = nn.Parameter(dense_values(parameter), parameter.requires_grad)
+    for module in model.modules():
+        for key, value in module._parameters.items():
+            if value is parameter:
+                module._parameters[key] = dense
+    return dense

@@ -10,7 +10,7 @@ import torch
 
 from fuseflow.errors import SparsityError
 from fuseflow.sparsity.formats import TensorFormat, storage_class, tensor_format
-from fuseflow.sparsity.places.listing import places_of
+from fuseflow.sparsity.places import places_of
 
 T = TypeVar("T", bound="StorageTensor")
 _FIELD = "stored_"  # before the name of a field of the storage, in the names by which PyTorch knows the parts of a wrapper
@@ -53,7 +53,8 @@ class StorageTensor(torch.Tensor):
     def of_storage(cls: type[T], storage: Any, shape: Any = None, grad_fmt: Any = None) -> T:
         """Return a tensor whose entries a storage holds. The places of the storage are known."""
         values = known_values(storage)
-        return cls([storage], storage_shape(storage) if shape is None else shape, values.dtype, values.device, False, grad_fmt)
+        known = getattr(storage, "shape", values.shape)  # A dense storage has the shape of its values.
+        return cls([storage], tuple(known) if shape is None else shape, values.dtype, values.device, False, grad_fmt)
 
     @property
     def wrapped_tensor(self) -> Any:
@@ -92,7 +93,7 @@ class StorageTensor(torch.Tensor):
                 f"a tensor stored as `{type(storage).__name__}` cannot be traced",
                 hint="its places are unknown: call `register_places`, or use one of the layouts of fuseflow",
             )
-        content = {field.name: getattr(storage, field.name) for field in dataclasses.fields(storage)}
+        content = _content(storage)
         tensors = [_FIELD + name for name, value in content.items() if isinstance(value, torch.Tensor)]
         rest = tuple((name, value) for name, value in content.items() if not isinstance(value, torch.Tensor))
         return tensors, (type(storage), rest, self.grad_fmt)
@@ -108,24 +109,30 @@ class StorageTensor(torch.Tensor):
             return memo[id(self)]  # type: ignore[no-any-return]
         if not self.is_leaf:
             raise SparsityError("only tensors that were not computed with gradients can be copied deeply", hint="`detach()` it")
-        cell = copy.deepcopy(self.cell, memo)
-        result = type(self)(cell, self.shape, self.dtype, self.device, self.requires_grad, self.grad_fmt)
-        _take_marks(result, self)
+        result = self._with_cell(copy.deepcopy(self.cell, memo))
         result.grad = copy.deepcopy(self.grad, memo)
         memo[id(self)] = result
         return result
 
     def __copy__(self: T) -> T:
-        result = type(self)(self.cell, self.shape, self.dtype, self.device, self.requires_grad, self.grad_fmt)
-        _take_marks(result, self)
+        return self._with_cell(self.cell)
+
+    def _with_cell(self: T, cell: list[Any]) -> T:
+        """Return a copy with this cell. PyTorch marks parameters of subclasses with an attribute, which it takes over."""
+        result = type(self)(cell, self.shape, self.dtype, self.device, self.requires_grad, self.grad_fmt)
+        if isinstance(self, torch.nn.Parameter):
+            result._is_param = True
         return result
 
     def __reduce_ex__(self, protocol: Any) -> Any:
-        state = (tuple(self.shape), self.dtype, str(self.device), self.requires_grad, self.grad_fmt, is_parameter(self))
-        return rebuild, (type(self), *_storage_parts(self.wrapped_tensor), *state)
+        storage, parameter = self.wrapped_tensor, isinstance(self, torch.nn.Parameter)
+        # Only a class without known places is saved as the object that it is.
+        content = storage if places_of(type(storage)) is None else _content(storage)
+        state = (tuple(self.shape), self.dtype, str(self.device), self.requires_grad, self.grad_fmt, parameter)
+        return rebuild, (type(self), type(storage), content, *state)
 
     def __repr__(self, *, tensor_contents: Any = None) -> str:  # type: ignore[override]
-        kind = "parameter, " if is_parameter(self) else ""
+        kind = "parameter, " if isinstance(self, torch.nn.Parameter) else ""
         grad = ", requires_grad=True" if self.requires_grad else ""
         places = places_of(type(self.wrapped_tensor))
         count = "" if places is None else f", {places.values(self.wrapped_tensor).numel()} of {self.numel()} stored"
@@ -144,16 +151,6 @@ def known_values(storage: Any) -> torch.Tensor:
     return places.values(storage)
 
 
-def storage_shape(storage: Any) -> tuple[int, ...]:
-    """Return the shape of the tensor that a storage with known places holds. A dense one has the shape of its values."""
-    return tuple(getattr(storage, "shape", known_values(storage).shape))
-
-
-def is_parameter(tensor: torch.Tensor) -> bool:
-    """Return whether a tensor is a parameter of a module."""
-    return isinstance(tensor, torch.nn.Parameter)
-
-
 def rebuild(cls: type[T], storage: type, content: Any, *state: Any) -> T:
     """Return the tensor whose class, storage and `state` were saved by `__reduce_ex__`. `content` has the fields of the storage,
     or the storage itself."""
@@ -165,14 +162,5 @@ def rebuild(cls: type[T], storage: type, content: Any, *state: Any) -> T:
     return result
 
 
-def _storage_parts(storage: Any) -> tuple[type, Any]:
-    """Return the class of a storage and its fields. Only a class without known places is saved as the object that it is."""
-    if places_of(type(storage)) is None:
-        return type(storage), storage
-    return type(storage), {field.name: getattr(storage, field.name) for field in dataclasses.fields(storage)}
-
-
-def _take_marks(result: torch.Tensor, tensor: torch.Tensor) -> None:
-    """Mark a copy `result` as a parameter if the tensor is one. PyTorch marks parameters of subclasses with an attribute."""
-    if is_parameter(tensor):
-        result._is_param = True
+def _content(storage: Any) -> dict[str, Any]:
+    return {field.name: getattr(storage, field.name) for field in dataclasses.fields(storage)}

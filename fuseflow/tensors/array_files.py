@@ -19,9 +19,7 @@ from fuseflow.tensors.dtypes import EXACT_INTEGERS, ElementType, parse_dtype
 from fuseflow.tensors.format import Format
 from fuseflow.tensors.mtx_files import read_mtx
 from fuseflow.tensors.npy_files import open_npz, read_npy
-from fuseflow.tensors.pack import add_up, from_coordinates, pack
-from fuseflow.tensors.pack_compressed import is_compressed
-from fuseflow.tensors.scipy_arrays import is_scipy
+from fuseflow.tensors.pack import add_up, from_coordinates, is_compressed, is_scipy, pack
 from fuseflow.tensors.sparse_files import read_sparse
 from fuseflow.tensors.tensor import Tensor
 
@@ -73,7 +71,7 @@ def as_array_or_sparse(array: npt.ArrayLike | sparse.sparray | sparse.spmatrix) 
     content: Any = array
     if not is_scipy(content):
         return np.asarray(content)
-    from scipy import sparse  # see `scipy_arrays`
+    from scipy import sparse  # see `pack.is_scipy`
 
     return sparse.coo_array(content)
 
@@ -134,7 +132,7 @@ def _is_canonical(array: Any) -> bool:
 def _added_up(array: Any) -> sparse.coo_array:
     """Return a sparse array of scipy in the order of its coordinates, each once. Values are added up in their own type, so that a
     sum does not depend on the declared type. (scipy lets integers wrap around.)"""
-    from scipy import sparse  # see `scipy_arrays`
+    from scipy import sparse  # see `pack.is_scipy`
 
     coo = sparse.coo_array(array)
     coordinates, values = add_up(np.array(coo.coords, dtype=np.int64), coo.data)
@@ -166,13 +164,16 @@ def check_values(values: npt.NDArray[Any], declared: str, coordinates: Callable[
     type = parse_dtype(declared)
     if not type.is_integer:
         return
-    refused = ~_fits(values, type)
+    least, greatest = type.range
+    with np.errstate(invalid="ignore"):
+        refused = values.astype(type.holder) != values
+    if type.narrow:
+        refused |= (values < least) | (values > greatest)
     if refused.any():
         first = int(np.flatnonzero(refused)[0])
         place = (
             np.unravel_index(first, values.shape) if coordinates is None else coordinates()[:, first // prod(values.shape[1:])]
         )
-        least, greatest = type.range
         raise FileError(
             f"some values are not of the declared type {declared}, whose numbers are whole, from {least} to {greatest}: the first is "
             f"{values.reshape(-1)[first]} at ({', '.join(map(str, place))})",
@@ -187,15 +188,6 @@ def check_values(values: npt.NDArray[Any], declared: str, coordinates: Callable[
             )
 
 
-def _fits(values: npt.NDArray[Any], type: ElementType) -> npt.NDArray[np.bool_]:
-    """Return which values an integer type can hold."""
-    least, greatest = type.range
-    with np.errstate(invalid="ignore"):
-        held = values.astype(type.holder) == values
-    fitting: npt.NDArray[np.bool_] = held & (values >= least) & (values <= greatest) if type.narrow else held
-    return fitting
-
-
 def save_array(path: str | Path, array: npt.ArrayLike | sparse.sparray | sparse.spmatrix) -> None:
     """Write an array to a file that `load_array` reads. A `.npy` file takes a dense array, a `.npz` file any, and a `.mtx` file a matrix.
 
@@ -207,7 +199,7 @@ def save_array(path: str | Path, array: npt.ArrayLike | sparse.sparray | sparse.
         raise FileError(f"cannot write {kind} array to `{path}`", hint=f"known: {', '.join(suffixes)}")
     if path.suffix == ".mtx" and content.ndim != 2:
         raise FileError(f"cannot write an array of {content.ndim} dimensions to `{path}`", hint="`.mtx` holds matrices")
-    from scipy import io, sparse  # see `scipy_arrays`
+    from scipy import io, sparse  # see `pack.is_scipy`
 
     with replace_file(path) as temporary, temporary.open("wb") as stream:
         if path.suffix == ".mtx":

@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from fuseflow.errors import TensorError
 from fuseflow.tensors.format import Format
-from fuseflow.tensors.pack import from_coordinates, pack, repack
+from fuseflow.tensors.pack import dense_levels, from_coordinates, pack, repack
 from fuseflow.tensors.tensor import Tensor
 
 Block: TypeAlias = tuple[int, ...]
@@ -103,7 +103,7 @@ def to_blocks(tensor: Tensor, block: Block) -> Tensor:
     if tensor.format.all_dense:
         tiles = split_into_tiles(tensor.to_dense(), block, tensor.fill)
         stored = tiles.transpose((*tensor.format.order, tiles.ndim - 2, tiles.ndim - 1)).reshape(-1, *tiles.shape[-2:])
-        levels = pack(np.broadcast_to(np.zeros((), np.int8), tiles.shape[:-2]), tensor.format).levels
+        levels = dense_levels(tensor.format.levels, [tiles.shape[d] for d in tensor.format.order])
         return Tensor(tiles.shape[:-2], tensor.format, levels, np.ascontiguousarray(stored), tensor.fill, tensor.type)
     shape, tile = block_counts(tensor.shape, block), tile_shape(block)
     coordinates, elements = tensor.entries()

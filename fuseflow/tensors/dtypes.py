@@ -123,11 +123,8 @@ def dtype_name(dtype: np.dtype[Any]) -> str:
     for row in DTYPES.values():
         if row.holder == dtype and row.bits == 8 * dtype.itemsize:
             return row.name
-    raise TensorError(f"tensors cannot hold `{dtype}`", hint=f"convert to one of {', '.join(_numpy_types())}")
-
-
-def _numpy_types() -> tuple[str, ...]:
-    return tuple(str(row.holder) for row in DTYPES.values() if row.bits == 8 * row.holder.itemsize)
+    numpy_types = (str(row.holder) for row in DTYPES.values() if row.bits == 8 * row.holder.itemsize)
+    raise TensorError(f"tensors cannot hold `{dtype}`", hint=f"convert to one of {', '.join(numpy_types)}")
 
 
 def of_mlir(name: str) -> str:

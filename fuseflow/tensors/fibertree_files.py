@@ -54,7 +54,7 @@ def read_fibertree(directory: str | Path, name: str, format: Format, tile: tuple
         levels.append(_level(directory, name, number, level, size, parents))
         parents = levels[-1].entries
     shape = tuple(size for _, size in sorted(zip(format.order, sizes, strict=True)))
-    values = _numbers(directory, name, "vals")
+    values = _column(_file(directory, name, "vals"), np.float64, "number")
     if len(values) != parents * prod(tile):
         capacity = f"{parents} tiles of {tile[0]} x {tile[1]}" if tile else str(parents)
         raise FileError(f"`{_file(directory, name, 'vals')}` holds {len(values)} values, the levels have room for {capacity}")
@@ -74,10 +74,6 @@ def _level(directory: str | Path, name: str, number: int, level: Level, size: in
 
 def _integers(directory: str | Path, name: str, column: str) -> Ints:
     return _column(_file(directory, name, column), np.int64, "whole number")
-
-
-def _numbers(directory: str | Path, name: str, column: str) -> npt.NDArray[np.float64]:
-    return _column(_file(directory, name, column), np.float64, "number")
 
 
 def _column(path: Path, type: type[np.generic], kind: str) -> npt.NDArray[Any]:

@@ -118,7 +118,9 @@ class Format:
         text, complete = without_all(text)
         if complete:
             return replace(cls.parse_levels(text), complete=True)
-        match = re.fullmatch(rf"\(([^()]*)\)\s*(?:{_ORDER})?", _hide_nested(text.strip()))
+        # `compressed(nonunique)` becomes `compressed<nonunique>`, so that the outer parentheses can be matched.
+        flat = re.sub(r"(\w)\(([\w:\s]+)\)", r"\1<\2>", text.strip())
+        match = re.fullmatch(rf"\(([^()]*)\)\s*(?:{_ORDER})?", flat)
         if not match:
             hint = "write `(dense, compressed) order (1, 0)` or a short name such as `csr`"
             raise TensorError(f"cannot read the format `{text}`", hint=hint)
@@ -163,6 +165,8 @@ def without_all(text: str) -> tuple[str, bool]:
 
 SHORT_NAMES = ("dense", "csr", "csc", "coo", "dcsr", "dcsc", "csf")
 """The short names of formats. Where a format has several, the first one is printed."""
+_MATRICES = {"csr": ("dense", (0, 1)), "csc": ("dense", (1, 0)), "dcsr": ("compressed", (0, 1)), "dcsc": ("compressed", (1, 0))}
+"""The outer level and the order of dimensions of the short names for matrices. Their inner level is compressed."""
 
 
 @cache
@@ -188,30 +192,15 @@ def parse_short_name(name: str, rank: int) -> Format:
     family = is_family(name)
     if name not in SHORT_NAMES and not family:
         raise TensorError(f"unknown format `{name}`", hint=did_you_mean(name, [*SHORT_NAMES, "nm(2:4)", "(level, ...)"]))
-    if (family or name in ("csr", "csc", "dcsr", "dcsc")) and rank != 2:
+    if (family or name in _MATRICES) and rank != 2:
         hint = "write the levels: `(dense, compressed, ...)`"
         raise TensorError(f"format `{name}` is for matrices, the tensor has {rank} dimensions", hint=hint)
     if family:
         return Format.of("dense", name)
-    match name:
-        case "dense":
-            return Format.dense(rank)
-        case "csr":
-            return Format.of("dense", "compressed")
-        case "csc":
-            return Format.of("dense", "compressed", order=(1, 0))
-        case "dcsr":
-            return Format.of("compressed", "compressed")
-        case "dcsc":
-            return Format.of("compressed", "compressed", order=(1, 0))
-        case "coo" if rank > 1:
-            middle = ["singleton(nonunique)"] * (rank - 2)
-            return Format.of("compressed(nonunique)", *middle, "singleton")
-        case "csf" | "coo":  # This is `csf` of any rank, or `coo` of a vector.
-            return Format.of(*["compressed"] * rank)
-    raise TensorError(f"the format `{name}` is listed in `SHORT_NAMES`, and has no levels")
-
-
-def _hide_nested(text: str) -> str:
-    """Replace `compressed(nonunique)` by `compressed<nonunique>`, so that a regular expression can match the outer parentheses."""
-    return re.sub(r"(\w)\(([\w:\s]+)\)", r"\1<\2>", text)
+    if name in _MATRICES:
+        outer, order = _MATRICES[name]
+        return Format.of(outer, "compressed", order=order)
+    if name == "coo" and rank > 1:
+        return Format.of("compressed(nonunique)", *["singleton(nonunique)"] * (rank - 2), "singleton")
+    # What remains is `dense`, `csf` of any rank, or `coo` of a vector.
+    return Format.dense(rank) if name == "dense" else Format.of(*["compressed"] * rank)

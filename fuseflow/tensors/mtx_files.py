@@ -149,7 +149,7 @@ def _dense(file: _File, values: Numbers) -> Numbers:
 
 
 def _sparse(file: _File, rows: Numbers, columns: Numbers, values: Numbers) -> sparse.coo_array:
-    from scipy import sparse  # see `scipy_arrays`
+    from scipy import sparse  # see `pack.is_scipy`
 
     for name, numbers, size in (("row", rows, file.rows), ("column", columns, file.columns)):
         file.require((numbers >= 1) & (numbers <= size), f"the {name} is outside of 1..{size:,}")

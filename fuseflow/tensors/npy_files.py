@@ -63,27 +63,32 @@ def read_npy(path: Path) -> npt.NDArray[Any]:
 
 
 class NpzArchive:
-    """The arrays in an archive, by name. Each is read when it is needed."""
+    """The arrays in an archive, by name: what follows the `prefix` that their names have. Each is read when it is needed."""
 
-    def __init__(self, path: Path, archive: zipfile.ZipFile) -> None:
-        self._path, self._archive = path, archive
+    def __init__(self, path: Path, archive: zipfile.ZipFile, prefix: str = "") -> None:
+        self._path, self._archive, self._prefix = path, archive, prefix
         self._members = {info.filename.removesuffix(".npy"): info for info in archive.infolist()}
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The names of the arrays, in the order of the archive."""
+        """The whole names of all arrays, in the order of the archive."""
         return tuple(self._members)
 
     def __contains__(self, name: str) -> bool:
-        return name in self._members
+        return self._prefix + name in self._members
 
     def __getitem__(self, name: str) -> npt.NDArray[Any]:
         """Return an array. Raise `FileError` if it is not there or cannot be read."""
+        name = self._prefix + name
         if name not in self._members:
             raise FileError(f"`{self._path}` holds no array `{name}`")
         info = self._members[name]
         with _file_errors(self._path), self._archive.open(info) as stream:
             return _read_array(stream, info.file_size)
+
+    def part(self, prefix: str) -> NpzArchive:
+        """Return the arrays whose names begin with `prefix`, by the rest of their names."""
+        return NpzArchive(self._path, self._archive, prefix)
 
 
 @contextmanager

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import sys
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import reduce
 from itertools import takewhile
@@ -14,9 +16,7 @@ import numpy.typing as npt
 from fuseflow.errors import OverfullError, TensorError, counted
 from fuseflow.tensors.dtypes import ElementType
 from fuseflow.tensors.format import Format
-from fuseflow.tensors.levels.base import Fibers, Ints, Overfull
-from fuseflow.tensors.pack_compressed import is_compressed, pack_compressed
-from fuseflow.tensors.scipy_arrays import is_scipy
+from fuseflow.tensors.levels.base import Fibers, Ints, Level, Overfull
 from fuseflow.tensors.tensor import Tensor
 
 if TYPE_CHECKING:
@@ -49,13 +49,14 @@ def pack(
     if format.all_dense:
         ordered = dense.transpose(format.order)
         values = ordered.flatten() if copy else np.ascontiguousarray(ordered).reshape(-1)
-        return Tensor(dense.shape, format, _dense_levels(dense.shape, format), values, fill, type)
+        levels = dense_levels(format.levels, [dense.shape[d] for d in format.order])
+        return Tensor(dense.shape, format, levels, values, fill, type)
     stored = np.nonzero(np.ones(dense.shape, dtype=bool) if format.complete else dense != fill)
     return from_coordinates(dense.shape, np.array(stored, dtype=np.int64), dense[stored], format, fill, type)
 
 
 def _pack_scipy(array: Any, format: Format, copy: bool, type: ElementType | None) -> Tensor:
-    from scipy import sparse  # see `scipy_arrays`
+    from scipy import sparse  # see `pack.is_scipy`
 
     if array.format in ("csr", "csc") and array.ndim == format.rank == 2:
         _check(format, array.shape, 0, array.dtype)
@@ -109,9 +110,8 @@ def from_coordinates(
         except Overfull as error:
             above = {d: str(column[error.entry]) for d, column in zip(format.order, columns[: len(levels)], strict=False)}
             place = ", ".join({**above, dimension: str(error.start)}.get(d, "*") for d in range(len(shape)))
-            raise OverfullError(
-                f"level {len(levels)} ({level.text}), from coordinate ({place}) on: {error.why}", hint=error.hint
-            ) from None
+            message = f"level {len(levels)} ({level.text}), from coordinate ({place}) on: {error.why}"
+            raise OverfullError(message, hint=error.hint) from None
         prefixes = _refine(prefixes, columns[at])
         parents = fibers.entries
         levels.append(fibers)
@@ -248,10 +248,64 @@ def _refine(prefixes: Ints, crds: Ints) -> Ints:
     return np.cumsum(change)
 
 
-def _dense_levels(shape: tuple[int, ...], format: Format) -> tuple[Fibers, ...]:
-    no_entries = np.zeros(0, dtype=np.int64)
-    sizes = [shape[d] for d in format.order]
-    return tuple(
-        level.pack(size, math.prod(sizes[:p]), no_entries, no_entries, no_entries)[0]
-        for p, (level, size) in enumerate(zip(format.levels, sizes, strict=True))
-    )
+def dense_levels(levels: Sequence[Level], sizes: Sequence[int], parents: int = 1) -> tuple[Fibers, ...]:
+    """Return the fibers of levels that store every coordinate. `sizes` are the extents of their dimensions."""
+    fibers, none = list[Fibers](), np.zeros(0, dtype=np.int64)
+    for level, size in zip(levels, sizes, strict=True):
+        fibers.append(level.pack(size, parents, none, none, none)[0])
+        parents *= size
+    return tuple(fibers)
+
+
+_PIECE = 1 << 22
+"""How many coordinates are checked at a time, so that the check takes little memory."""
+
+
+def pack_compressed(
+    shape: tuple[int, ...], pos: Ints, crd: npt.NDArray[np.integer], values: npt.NDArray[np.generic], format: Format
+) -> Tensor | None:
+    """Pack a matrix whose slice r along dimension `format.order[0]` has the coordinates crd[pos[r]..pos[r+1]) and the values beside them.
+
+    The tensor may share `crd` and `values`. Return None if the levels of the format are not built from such arrays, or if the arrays are no
+    matrix of this shape whose coordinates ascend in every slice: then `from_coordinates` packs it, or raises an error.
+
+    >>> pack_compressed((2, 3), np.array([0, 1, 1]), np.array([2]), np.array([5.0]), Format.parse("csr", 2))
+    Tensor((2, 3), csr, float64, 1 stored)
+    """
+    if format.complete or format.rank != 2 or not all(level.appended for level in format.levels) or format.levels[1].full:
+        return None
+    rows, columns = (shape[dimension] for dimension in format.order)
+    if not is_compressed(rows, columns, pos, crd) or len(values) != len(crd):
+        return None
+    pos = pos.astype(np.int64, copy=False)
+    outer, inner = format.levels
+    if outer.full:
+        stored = np.arange(0)
+    else:
+        stored = np.flatnonzero(np.diff(pos))
+        pos = np.append(pos[stored], len(crd))
+    above = outer.append(rows, 1, np.array([0, len(stored)], dtype=np.int64), stored)
+    below = inner.append(columns, above.entries, pos, crd)
+    return Tensor(tuple(shape), format, (above, below), values)
+
+
+def is_compressed(rows: int, columns: int, pos: Ints, crd: npt.NDArray[np.integer]) -> bool:
+    """Return whether `pos` and `crd` are the arrays of a matrix with `rows` x `columns` whose coordinates ascend in every row."""
+    if len(pos) != rows + 1 or pos[0] != 0 or pos[-1] != len(crd) or (np.diff(pos) < 0).any():
+        return False
+    for start in range(0, len(crd), _PIECE):
+        piece = crd[start : start + _PIECE + 1]  # the last one is the first of the next piece
+        if piece.min() < 0 or piece.max() >= columns:
+            return False
+        falls = np.flatnonzero(piece[1:] <= piece[:-1]) + start + 1
+        # Only the first of a row may be smaller than the one before.
+        if not np.array_equal(pos[np.searchsorted(pos, falls)], falls):
+            return False
+    return True
+
+
+def is_scipy(value: Any) -> bool:
+    """Return whether a value is a sparse array or matrix of scipy. There is none before something loads scipy. Loading takes longer
+    than a small run, so scipy is loaded where one of its arrays is made."""
+    module = sys.modules.get("scipy.sparse")
+    return module is not None and bool(module.issparse(value))

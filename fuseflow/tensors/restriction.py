@@ -1,4 +1,4 @@
-"""The restriction of a tensor: some coordinates of one mode, numbered again from 0, with all that is stored below them.
+"""Restrictions of tensors to some coordinates of a mode, and concatenation, which undoes those to consecutive coordinates of the outermost.
 
 rows 1 and 3 of a matrix in (dense, compressed)     a matrix of two rows in (dense, compressed)
 """
@@ -10,8 +10,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from fuseflow.tensors.levels.base import Fibers, Ints
-from fuseflow.tensors.pack import from_coordinates
+from fuseflow.tensors.levels.base import Coordinates, Fibers, Ints, Listed
+from fuseflow.tensors.pack import dense_levels, from_coordinates
 from fuseflow.tensors.tensor import Tensor
 
 
@@ -24,25 +24,27 @@ def restrict(tensor: Tensor, mode: int, coordinates: Ints) -> Tensor:
     >>> restrict(tensor, 0, np.array([1, 2])).to_dense().tolist()
     [[0, 0], [7, 0]]
     """
+    format, tile = tensor.format, tensor.tile
     shape = tuple(len(coordinates) if d == mode else size for d, size in enumerate(tensor.shape))
+    sizes = [shape[d] for d in format.order]
     number = np.full(tensor.shape[mode], -1, dtype=np.int64)
     number[coordinates] = np.arange(len(coordinates))
-    if tensor.format.all_dense:
-        stored = tensor.values.reshape([*(tensor.shape[d] for d in tensor.format.order), *tensor.tile])
-        values = stored.take(coordinates, axis=tensor.format.order.index(mode)).reshape(-1, *tensor.tile)
-        return Tensor(
-            shape,
-            tensor.format,
-            tuple(_dense_levels(tensor, 0, 1, [shape[d] for d in tensor.format.order])),
-            values,
-            tensor.fill,
-            tensor.type,
-        )
-    if not all(level.appended for level in tensor.format.levels):
-        return _from_entries(tensor, mode, shape, number)
+    if format.all_dense:
+        stored = tensor.values.reshape([*(tensor.shape[d] for d in format.order), *tile])
+        values = stored.take(coordinates, axis=format.order.index(mode)).reshape(-1, *tile)
+        return Tensor(shape, format, dense_levels(format.levels, sizes), values, tensor.fill, tensor.type)
+    if not all(level.appended for level in format.levels):
+        # COO, for example, stores only entries, and others add entries themselves: the kept entries are packed anew.
+        entries, elements = tensor.entries()
+        kept = number[entries[mode]] >= 0
+        entries = entries[:, kept]
+        entries[mode] = number[entries[mode]]
+        return from_coordinates(shape, entries, elements[kept], format, tensor.fill, tensor.type)
     levels, refs = list[Fibers](), np.zeros(1, dtype=np.int64)
-    reached = _levels_above_dense_tail(tensor, mode)
-    for level, fibers, d in list(zip(tensor.format.levels, tensor.levels, tensor.format.order, strict=True))[:reached]:
+    kinds = list(zip(format.levels, tensor.levels, format.order, strict=True))
+    # The dense tail is below the level of the mode and the last level that is not dense.
+    reached = max(p + 1 for p, (level, _, d) in enumerate(kinds) if d == mode or not level.full)
+    for level, fibers, d in kinds[:reached]:
         owner, crds, below = fibers.expand(refs)
         if d == mode:
             crds = number[crds]
@@ -50,33 +52,50 @@ def restrict(tensor: Tensor, mode: int, coordinates: Ints) -> Tensor:
         ends = np.searchsorted(owner, np.arange(len(refs) + 1)).astype(np.int64)
         levels.append(level.append(shape[d], len(refs), ends, crds))
         refs = below
-    tail = [shape[d] for d in tensor.format.order[reached:]]
-    entries, each = tensor.levels[reached - 1].entries, math.prod(tail)
-    values = tensor.values.reshape(entries, each, *tensor.tile)[refs].reshape(len(refs) * each, *tensor.tile)
-    return Tensor(
-        shape, tensor.format, (*levels, *_dense_levels(tensor, reached, len(refs), tail)), values, tensor.fill, tensor.type
-    )
+    stored_below, each = tensor.levels[reached - 1].entries, math.prod(sizes[reached:])
+    values = tensor.values.reshape(stored_below, each, *tile)[refs].reshape(len(refs) * each, *tile)
+    levels += dense_levels(format.levels[reached:], sizes[reached:], len(refs))
+    return Tensor(shape, format, tuple(levels), values, tensor.fill, tensor.type)
 
 
-def _levels_above_dense_tail(tensor: Tensor, mode: int) -> int:
-    """Return the number of levels above the dense tail: down to the level of the mode and to the last level that is not dense."""
-    kinds = zip(tensor.format.levels, tensor.format.order, strict=True)
-    return max(p + 1 for p, (level, d) in enumerate(kinds) if d == mode or not level.full)
+def concatenate(parts: Sequence[Tensor]) -> Tensor:
+    """Return the tensor that has the coordinates of all `parts` in its outermost mode, part after part. They agree in everything else, and
+    all their levels are `appended`: explicit zeros and empty fibers stay.
+
+    >>> from fuseflow.tensors import Format, pack
+    >>> concatenate([pack(rows, Format.parse("csr", 2)) for rows in ([[0, 5]], [[0, 0], [7, 0]])]).to_dense().tolist()
+    [[0, 5], [0, 0], [7, 0]]
+    """
+    first = parts[0]
+    if len(parts) == 1:
+        return first
+    outermost = first.format.order[0]
+    shape = tuple(sum(part.shape[d] for part in parts) if d == outermost else size for d, size in enumerate(first.shape))
+    levels, parents, none = list[Fibers](), 1, np.zeros(0, dtype=np.int64)
+    for p, (level, d) in enumerate(zip(first.format.levels, first.format.order, strict=True)):
+        pos, crd = (none, none) if level.full else _joined([part.levels[p] for part in parts], is_outermost=p == 0)
+        levels.append(level.append(shape[d], parents, pos, crd))
+        parents = levels[-1].entries
+    return Tensor(shape, first.format, tuple(levels), np.concatenate([part.values for part in parts]), first.fill, first.type)
 
 
-def _dense_levels(tensor: Tensor, first: int, parents: int, sizes: Sequence[int]) -> list[Fibers]:
-    levels, none = list[Fibers](), np.zeros(0, dtype=np.int64)
-    for level, size in zip(tensor.format.levels[first:], sizes, strict=True):
-        levels.append(level.append(size, parents, none, none))
-        parents *= size
-    return levels
+def _joined(parts: Sequence[Fibers], is_outermost: bool) -> tuple[Ints, Coordinates]:
+    """Return the positions and coordinates of the fibers of all parts. The outermost level has one fiber, for all parts."""
+    listed = [_listed(fibers) for fibers in parts]
+    ends = np.cumsum([0, *(len(crd) for _, crd in listed)])
+    if is_outermost:
+        offsets = np.cumsum([0, *(fibers.size for fibers in parts)])
+        crds = [crd + crd.dtype.type(offset) for (_, crd), offset in zip(listed, offsets, strict=False)]
+        return ends[[0, -1]], np.concatenate(crds)
+    pos = [pos[1:] + end for (pos, _), end in zip(listed, ends, strict=False)]
+    return np.concatenate([ends[:1], *pos]), np.concatenate([crd for _, crd in listed])
 
 
-def _from_entries(tensor: Tensor, mode: int, shape: tuple[int, ...], number: Ints) -> Tensor:
-    """Return the restriction by packing the kept entries anew: for a format that stores only entries, as COO does, or that adds
-    entries itself. `number` has the new number of each coordinate of the mode, or -1."""
-    entries, values = tensor.entries()
-    kept = number[entries[mode]] >= 0
-    entries = entries[:, kept]
-    entries[mode] = number[entries[mode]]
-    return from_coordinates(shape, entries, values[kept], tensor.format, tensor.fill, tensor.type)
+def _listed(fibers: Fibers) -> tuple[Ints, Coordinates]:
+    """Return the positions at which the fibers of a level begin and end, and its coordinates."""
+    walk = fibers.walk()
+    if isinstance(walk, Listed) and walk.pos is not None:
+        return walk.pos, walk.crds
+    assert isinstance(walk, Listed)
+    owner, crds, _ = fibers.expand(np.arange(walk.parents, dtype=np.int64))
+    return np.searchsorted(owner, np.arange(walk.parents + 1)).astype(np.int64), crds

@@ -6,10 +6,9 @@ That code trusts its arguments, and does not survive all of them.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from math import prod
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import numpy.typing as npt
@@ -25,12 +24,6 @@ _LARGEST: Final = 2**62
 _MOST_STORED: Final = 1 << 33
 
 
-class Arrays(Protocol):
-    """Arrays by name."""
-
-    def __getitem__(self, name: str, /) -> npt.NDArray[Any]: ...
-
-
 class _Malformed(Exception):
     """A fault in the arrays of a sparse array."""
 
@@ -38,14 +31,23 @@ class _Malformed(Exception):
 def read_sparse(path: Path, archive: NpzArchive) -> sparse.coo_array:
     """Return the sparse array that `scipy.sparse.save_npz` wrote, or a `sparse.COO` whose fill value is 0. Raise `FileError` for one whose
     parts do not fit together."""
-    kind = _text(archive, path)
+    text = archive["format"]
+    if text.dtype.kind not in "SU" or text.size != 1:
+        raise FileError(f"`{path}` does not say its sparse format", hint="write it with `scipy.sparse.save_npz`")
+    kind = text.reshape(()).item()
+    kind = kind.decode("latin-1") if isinstance(kind, bytes) else str(kind)
     if kind == "gcxs":
         raise FileError(
             f"`{path}` has a GCXS array of the package `sparse`", hint="write it by `sparse.save_npz(FILE, array.tocoo())`"
         )
     if kind not in _KINDS:
         raise FileError(f"`{path}` has the sparse format `{kind[:40]}`", hint=f"known: {', '.join(_KINDS)}")
-    _require_zero_fill(archive, path)
+    fill = archive["fill_value"] if "fill_value" in archive else np.zeros(())  # which arrays of the package `sparse` have
+    if fill.shape != () or fill.dtype.kind not in "buif" or fill != 0:
+        raise FileError(
+            f"`{path}` has the fill value {str(fill)[:40]}: what a sparse file does not store is read as 0",
+            hint="write it dense, by `numpy.save(FILE, array.todense())`",
+        )
     try:
         shape = _shape(archive)
         array: sparse.coo_array = _KINDS[kind](archive, shape)
@@ -57,7 +59,7 @@ def read_sparse(path: Path, archive: NpzArchive) -> sparse.coo_array:
 def read_named_csr(path: Path, archive: NpzArchive, part: str) -> sparse.coo_array:
     """Return a CSR matrix whose arrays have the names `part_data`, `part_indices`, `part_indptr` and `part_shape`. Raise `FileError` if one
     is missing, or if they do not fit together."""
-    arrays = _Part(archive, part)
+    arrays = archive.part(f"{part}_")
     try:
         shape = _shape(arrays)
         if len(shape) != 2:
@@ -67,43 +69,14 @@ def read_named_csr(path: Path, archive: NpzArchive, part: str) -> sparse.coo_arr
         raise FileError(f"`{path}` has no matrix `{part}`: {error}") from None
 
 
-@dataclass(frozen=True, slots=True)
-class _Part:
-    """The arrays of an archive whose names begin with `name` and an underscore, by the rest of their names."""
-
-    archive: NpzArchive
-    name: str
-
-    def __getitem__(self, name: str) -> npt.NDArray[Any]:
-        return self.archive[f"{self.name}_{name}"]
-
-
-def _require_zero_fill(archive: NpzArchive, path: Path) -> None:
-    """Raise `FileError` for an array of the package `sparse` whose elements that are not stored are no zeros."""
-    fill = archive["fill_value"] if "fill_value" in archive else np.zeros(())
-    if fill.shape != () or fill.dtype.kind not in "buif" or fill != 0:
-        raise FileError(
-            f"`{path}` has the fill value {str(fill)[:40]}: what a sparse file does not store is read as 0",
-            hint="write it dense, by `numpy.save(FILE, array.todense())`",
-        )
-
-
-def _text(archive: NpzArchive, path: Path) -> str:
-    value = archive["format"]
-    if value.dtype.kind not in "SU" or value.size != 1:
-        raise FileError(f"`{path}` does not say its sparse format", hint="write it with `scipy.sparse.save_npz`")
-    text = value.reshape(()).item()
-    return text.decode("latin-1") if isinstance(text, bytes) else str(text)
-
-
-def _shape(archive: Arrays) -> tuple[int, ...]:
+def _shape(archive: NpzArchive) -> tuple[int, ...]:
     extents = _integers(archive, "shape", 1).tolist()
     if not 1 <= len(extents) <= 32 or min(extents) < 0 or prod(max(extent, 1) for extent in extents) >= _LARGEST:
         raise _Malformed(f"its shape is {extents[:8]}")
     return tuple(extents)
 
 
-def _integers(archive: Arrays, name: str, rank: int) -> npt.NDArray[np.int64]:
+def _integers(archive: NpzArchive, name: str, rank: int) -> npt.NDArray[np.int64]:
     array = archive[name]
     if array.dtype.kind not in "iu" or array.ndim != rank:
         raise _Malformed(f"`{name}` is not {'a list' if rank == 1 else 'a table'} of whole numbers")
@@ -112,7 +85,7 @@ def _integers(archive: Arrays, name: str, rank: int) -> npt.NDArray[np.int64]:
     return array.astype(np.int64, copy=False)
 
 
-def _numbers(archive: Arrays, rank: int) -> npt.NDArray[Any]:
+def _numbers(archive: NpzArchive, rank: int) -> npt.NDArray[Any]:
     data = archive["data"]
     if data.dtype.kind not in "buif":
         raise _Malformed(f"it holds elements of type `{data.dtype}`, not numbers")
@@ -127,7 +100,7 @@ def _require_inside(name: str, coordinates: npt.NDArray[np.int64], size: int) ->
         raise _Malformed(f"`{name}` has the coordinate {wrong}, outside of 0..{size - 1}")
 
 
-def _compressed(archive: Arrays, rows: int, columns: int, rank: int) -> tuple[npt.NDArray[Any], Any, Any]:
+def _compressed(archive: NpzArchive, rows: int, columns: int, rank: int) -> tuple[npt.NDArray[Any], Any, Any]:
     """Return the values, and the row and column of each, of a matrix that is compressed by rows."""
     indptr, indices, data = _integers(archive, "indptr", 1), _integers(archive, "indices", 1), _numbers(archive, rank)
     if len(indices) != len(data):
@@ -139,7 +112,7 @@ def _compressed(archive: Arrays, rows: int, columns: int, rank: int) -> tuple[np
 
 
 def _array(data: npt.NDArray[Any], coordinates: Any, shape: tuple[int, ...]) -> sparse.coo_array:
-    from scipy import sparse  # see `scipy_arrays`
+    from scipy import sparse  # see `pack.is_scipy`
 
     if data.dtype == np.float16:  # scipy has no such arrays
         data = data.astype(np.float32)
@@ -154,7 +127,7 @@ def _matrix(shape: tuple[int, ...]) -> tuple[int, int]:
     return shape[0], shape[1]
 
 
-def _csr(archive: Arrays, shape: tuple[int, ...]) -> sparse.coo_array:
+def _csr(archive: NpzArchive, shape: tuple[int, ...]) -> sparse.coo_array:
     if len(shape) == 1:
         data, _, columns = _compressed(archive, 1, shape[0], 1)
         return _array(data, (columns,), shape)

@@ -90,8 +90,7 @@ class Tensor:
         return self.pos_bytes + self.crd_bytes + bytes_of(self.values.size, self.element_bits)
 
     def digest(self) -> str:
-        """Return the SHA-256 digest of the shape, the format and everything that is stored: it is equal only for equal
-        tensors."""
+        """Return the SHA-256 digest of the shape, the format and everything that is stored: it is equal only for equal tensors."""
         total = hashlib.sha256(repr((self.shape, str(self.format), self.fill, self.type and self.type.name)).encode())
         for array in (*(a for level in self.levels for a in level.arrays.values()), self.values):
             total.update(repr((array.shape, array.dtype)).encode())
@@ -137,7 +136,7 @@ class Tensor:
             raise ValueError("scipy arrays have no tiles")
         if self.fill != 0:
             raise ValueError("scipy arrays have the implicit value 0")
-        from scipy import sparse  # see `scipy_arrays`
+        from scipy import sparse  # see `pack.is_scipy`
 
         coordinates, values = self.entries()
         wide = values.astype(np.float32) if values.dtype == np.float16 else values

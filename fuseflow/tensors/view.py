@@ -10,10 +10,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TypeAlias
 
-import numpy as np
-
 from fuseflow.tensors.format import Format
 from fuseflow.tensors.levels.base import Fibers
+from fuseflow.tensors.pack import dense_levels
 from fuseflow.tensors.tensor import Tensor
 
 DimensionGroups: TypeAlias = Sequence[Sequence[str]]
@@ -43,9 +42,8 @@ def regroup_tensor(tensor: Tensor, format: Format, shape: tuple[int, ...]) -> Te
     values are copied."""
     sparse = iter(fibers for fibers, level in zip(tensor.levels, tensor.format.levels, strict=True) if not level.full)
     levels, parents = list[Fibers](), 1
-    no_entries = np.zeros(0, dtype=np.int64)
     for level, d in zip(format.levels, format.order, strict=True):
-        levels.append(level.pack(shape[d], parents, no_entries, no_entries, no_entries)[0] if level.full else next(sparse))
+        levels += dense_levels([level], [shape[d]], parents) if level.full else [next(sparse)]
         parents = levels[-1].entries
     assert math.prod(shape) == math.prod(tensor.shape) and parents == tensor.stored
     return Tensor(shape, format, tuple(levels), tensor.values, tensor.fill, tensor.type)

@@ -42,7 +42,9 @@ EXTENSIONS: dict[str, tuple[str, tuple[Addition, ...]]] = {
         "A sparsifier",
         (
             Addition("fuseflow/sparsity/sparsifiers/band.py", "band.py"),
-            Addition("fuseflow/sparsity/sparsifiers/listing.py", "import.py", after="from fuseflow.sparsity.sparsifiers.blocks"),
+            Addition(
+                "fuseflow/sparsity/sparsifiers/listing.py", "import.py", after="from fuseflow.sparsity.sparsifiers.fractions"
+            ),
             Addition("fuseflow/sparsity/sparsifiers/listing.py", "row.py", instead_of="c.name: c for c in"),
         ),
     ),

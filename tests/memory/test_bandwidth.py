@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from fuseflow.memory.mapping import find_mapping
+from fuseflow.memory.mapping import MAPPINGS
 from fuseflow.memory.memory import Memory
 from fuseflow.memory.models import Hbm2
 
@@ -13,7 +13,7 @@ N = 60_000
 
 
 def bandwidth(mapping: str, units: np.ndarray) -> float:
-    memory = Memory(Hbm2(8, find_mapping(mapping)), ports=1)
+    memory = Memory(Hbm2(8, MAPPINGS[mapping]), ports=1)
     memory.issue_all(0, units * 32, 32, 0, np.arange(len(units)) // 16)
     memory.drain()
     return 32 * len(units) / int(memory.requests(0)["done"].max())

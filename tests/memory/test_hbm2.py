@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from fuseflow.memory.mapping import find_mapping
+from fuseflow.memory.mapping import MAPPINGS
 from fuseflow.memory.memory import Memory
 from fuseflow.memory.models import Hbm2
 from fuseflow.memory.statistics import ChannelStatistics
@@ -30,7 +30,7 @@ def place(bank: int = 0, row: int = 0, column: int = 0) -> int:
 
 def run(*requests: tuple[int, bool, int]) -> Run:
     """Arrival, whether it writes, and address of each."""
-    memory = Memory(Hbm2(1, find_mapping("RoBaRaCoCh")), ports=1)
+    memory = Memory(Hbm2(1, MAPPINGS["RoBaRaCoCh"]), ports=1)
     for cycle, write, address in requests:
         memory.issue(0, address, 32, write, cycle)
     memory.drain()
@@ -62,7 +62,7 @@ def test_a_read_of_a_queued_write_is_forwarded() -> None:
 
 
 def test_a_port_sees_a_forwarded_read_17_cycles_after_its_acceptance() -> None:
-    memory = Memory(Hbm2(1, find_mapping("RoBaRaCoCh")), ports=2)
+    memory = Memory(Hbm2(1, MAPPINGS["RoBaRaCoCh"]), ports=2)
     for row in range(3):
         memory.issue(0, place(row=row), 32, READ, 0)
     memory.issue(0, place(4), 32, WRITE, 0)

@@ -17,7 +17,6 @@ from fuseflow.memory.mapping import (
     Xor,
     capacity,
     decode_addresses,
-    find_mapping,
 )
 from fuseflow.memory.models import Hbm2
 from fuseflow.native.jit import library
@@ -123,8 +122,6 @@ def test_a_mapping_of_your_own() -> None:
 
 
 def test_what_cannot_be() -> None:
-    with pytest.raises(MachineError, match=r"unknown mapping `BGint`[^$]*did you mean `BGint_xor`"):
-        find_mapping("BGint")
     for channels in (0, 3, 32):
         with pytest.raises(MachineError, match=f"`channels: {channels}`: must be 1, 2, 4, 8 or 16"):
             Hbm2(channels)

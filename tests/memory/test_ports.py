@@ -7,7 +7,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from fuseflow.memory.mapping import MAPPINGS, find_mapping
+from fuseflow.memory.mapping import MAPPINGS
 from fuseflow.memory.memory import Memory
 from fuseflow.memory.models import ComalFixed, Hbm2, MemoryModel
 
@@ -42,7 +42,7 @@ def closed_loop(
 @pytest.mark.parametrize("mapping", MAPPINGS)
 @pytest.mark.parametrize("lines", [1 << 20, 64])  # the few lines are forwarded and absorbed often
 def test_windows_of_up_to_17_cycles_give_the_same(mapping: str, lines: int) -> None:
-    runs = {w: closed_loop(Hbm2(2, find_mapping(mapping)), w, lines=lines) for w in (1, 16, 17, 32)}
+    runs = {w: closed_loop(Hbm2(2, MAPPINGS[mapping]), w, lines=lines) for w in (1, 16, 17, 32)}
     assert runs[1] == runs[16] == runs[17] != runs[32]
 
 
@@ -105,7 +105,7 @@ def test_requests_of_many_ports_are_sent_in_the_order_of_arrival() -> None:
 
 
 def test_answers_come_in_order_of_issue() -> None:
-    memory = Memory(Hbm2(1, find_mapping("RoBaRaCoCh")), ports=1)
+    memory = Memory(Hbm2(1, MAPPINGS["RoBaRaCoCh"]), ports=1)
     requests = ((0, 0), (100, 1 << 15), (101, 1 << 10))  # open a row; a conflict; another pseudo channel, which is faster
     for cycle, address in requests:
         memory.issue(0, address, 32, False, cycle)

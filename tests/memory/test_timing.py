@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, replace
+from dataclasses import replace
 
 from fuseflow.memory.timing import HBM2_2000, command_distances, lookahead
 
 
 def test_the_distances_of_the_default_device() -> None:
-    assert asdict(command_distances(HBM2_2000)) == {
+    assert command_distances(HBM2_2000) == {
         "read_data": 16,
         "act_to_read": 15,
         "act_to_write": 13,

@@ -9,7 +9,7 @@ import fuseflow as ff
 from fuseflow.einsum.parse import parse
 from fuseflow.errors import SamplingError
 from fuseflow.run.sampled_result import SampledResult
-from fuseflow.tensors.concatenation import concatenate
+from fuseflow.tensors.restriction import concatenate
 
 LAYERS = """
 tensor A[90, 90] {format}

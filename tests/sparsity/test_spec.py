@@ -9,18 +9,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fuseflow.errors import FileError, SparsityError
-from fuseflow.sparsity.layouts.blocked import BCSR
-from fuseflow.sparsity.layouts.compressed import CSC, CSR
-from fuseflow.sparsity.layouts.coo import COO
-from fuseflow.sparsity.layouts.dense import Dense, Masked
+from fuseflow.sparsity.layouts.layout import Dense, Masked
 from fuseflow.sparsity.layouts.n_of_m import NMLayout
-from fuseflow.sparsity.sparsifiers.blocks import BlockMagnitude
-from fuseflow.sparsity.sparsifiers.keep_all import KeepAll
-from fuseflow.sparsity.sparsifiers.magnitude import Magnitude
-from fuseflow.sparsity.sparsifiers.n_of_m import NM
-from fuseflow.sparsity.sparsifiers.random_fraction import RandomFraction
-from fuseflow.sparsity.sparsifiers.threshold import Threshold
-from fuseflow.sparsity.sparsifiers.top_k import TopK
+from fuseflow.sparsity.layouts.sparse import BCSR, COO, CSC, CSR
+from fuseflow.sparsity.sparsifiers.entries import KeepAll, RandomFraction, Threshold
+from fuseflow.sparsity.sparsifiers.fractions import BlockMagnitude, Magnitude
+from fuseflow.sparsity.sparsifiers.groups import NM, TopK
 from fuseflow.sparsity.spec import (
     IntermediateEntry,
     OutputFormat,

@@ -7,7 +7,7 @@ from torch import nn
 import fuseflow.sparsity as sp
 from fuseflow.sparsity.spec import SparseSpec, WeightEntry
 from fuseflow.sparsity.state import zero_pruned
-from fuseflow.sparsity.stored_weights import dense_values, make_dense, replica, stored_entries
+from fuseflow.sparsity.weights import dense_values, make_dense, replica, stored_entries
 
 HALF = WeightEntry(sp.Magnitude(0.5))
 LAYOUTS = {

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from fuseflow.memory.mapping import find_mapping
+from fuseflow.memory.mapping import MAPPINGS
 from fuseflow.memory.memory import Memory
 from fuseflow.memory.models import Hbm2
 from fuseflow.memory.timing import HBM2_2000
@@ -47,7 +47,7 @@ def complete_in_chunks(trace: dict[str, Any], mapping: str, seed: int = 0) -> tu
 
 def memory_of(trace: dict[str, Any], mapping: str) -> Memory:
     device = replace(HBM2_2000, nFAW=trace["nFAW"])
-    return Memory(Hbm2(trace["nch"], find_mapping(mapping), device), ports=1)
+    return Memory(Hbm2(trace["nch"], MAPPINGS[mapping], device), ports=1)
 
 
 def _cycles(memory: Memory) -> tuple[Cycles, Cycles]:

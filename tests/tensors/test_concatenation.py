@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 
 from fuseflow.tensors import Format, Tensor, pack
-from fuseflow.tensors.concatenation import concatenate
-from fuseflow.tensors.restriction import restrict
+from fuseflow.tensors.restriction import concatenate, restrict
 
 FORMATS = [
     *((text, 2) for text in ("dense", "csr", "csc", "(compressed, compressed)", "(compressed, dense)")),

@@ -12,7 +12,7 @@ from scipy import sparse
 
 from fuseflow.tensors import Format, Tensor, from_coordinates, pack
 from fuseflow.tensors.levels.base import NARROW_SIZE, narrowed
-from fuseflow.tensors.pack_compressed import pack_compressed
+from fuseflow.tensors.pack import pack_compressed
 
 FORMATS = (
     "csr",

@@ -18,7 +18,7 @@ import click
 import numpy as np
 from host import JSON, finish
 
-from fuseflow.memory.mapping import find_mapping
+from fuseflow.memory.mapping import MAPPINGS
 from fuseflow.memory.memory import Memory
 from fuseflow.memory.models import Hbm2
 
@@ -29,7 +29,7 @@ def measure(trace: dict[str, Any], mapping: str, latency: Any, repeats: int) -> 
     """The figures of a trace."""
     seconds = []
     for repeat in range(repeats + 1):  # the first loads the kernels
-        memory = Memory(Hbm2(trace["nch"], find_mapping(mapping)), ports=1)
+        memory = Memory(Hbm2(trace["nch"], MAPPINGS[mapping]), ports=1)
         memory.issue_all(0, trace["addr"], 32, trace["rw"], trace["arr"])
         start = time.process_time()
         memory.drain()

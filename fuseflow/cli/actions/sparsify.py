@@ -45,8 +45,8 @@ def _rows(spec: ModelSpec, output: Path | None) -> tuple[list[SummaryRow], list[
     )
     from fuseflow.sparsity.saved import save_sparsity
     from fuseflow.sparsity.state import sparse_weights, sparsity_of
-    from fuseflow.sparsity.stored_weights import dense_values
     from fuseflow.sparsity.summary import intermediate_rows, weight_rows
+    from fuseflow.sparsity.weights import dense_values
 
     loaded = load_module(spec)
     module: Any = loaded.module

@@ -15,7 +15,7 @@ from torch.utils import _pytree as pytree
 
 from fuseflow.errors import FileError, UsageError, did_you_mean
 from fuseflow.tensors.array_files import load_array
-from fuseflow.tensors.scipy_arrays import is_scipy
+from fuseflow.tensors.pack import is_scipy
 from fuseflow.tensors.tensor_listing import read_entries
 
 Arrays = str | Path | Mapping[str, Any]

@@ -42,8 +42,7 @@ from fuseflow.frontend.trace.dependence import (
 from fuseflow.frontend.trace.flops import flop_counter
 from fuseflow.frontend.trace.sparsity import Pattern
 from fuseflow.frontend.trace.tracing import Trace
-from fuseflow.sparsity.layouts.compressed import CSR
-from fuseflow.sparsity.layouts.coo import COO
+from fuseflow.sparsity.layouts.sparse import COO, CSR
 
 _FOLDABLE_FAMILIES = (INDEXING, SLICING, SORTING, LOOP_INDEX, DIAGONAL, STORED_PATTERN, SPARSE_CONSTRUCTION)
 _OPERATORS = frozenset().union(*(family.names for family in _FOLDABLE_FAMILIES))

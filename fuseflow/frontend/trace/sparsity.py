@@ -25,10 +25,10 @@ from fuseflow.frontend.trace.refusals import refusal
 from fuseflow.frontend.trace.tracing import Trace
 from fuseflow.selection import Largest
 from fuseflow.sparsity import keep as keep_operators
-from fuseflow.sparsity.layouts.coo import COO
 from fuseflow.sparsity.layouts.layout import Layout, has_compiler_format
 from fuseflow.sparsity.layouts.listing import LAYOUTS
-from fuseflow.sparsity.sparsifiers.keep_all import KeepAll
+from fuseflow.sparsity.layouts.sparse import COO
+from fuseflow.sparsity.sparsifiers.entries import KeepAll
 from fuseflow.sparsity.sparsifiers.listing import SPARSIFIERS
 from fuseflow.sparsity.sparsifiers.sparsifier import KeepRule, Sparsifier
 from fuseflow.sparsity.state import require_zeros, sparse_weights

@@ -10,17 +10,23 @@ from torch.autograd.function import once_differentiable
 from torch.utils import _pytree as pytree
 
 from fuseflow.errors import DispatchError
-from fuseflow.sparsity.dispatch.autocast import autocast
-from fuseflow.sparsity.dispatch.failure import missing, report
-from fuseflow.sparsity.dispatch.lookup import Candidate, backward_candidates, forward_candidates, shortest_path
-from fuseflow.sparsity.dispatch.registry import BackwardKey, Classes, Outputs, output_classes
-from fuseflow.sparsity.dispatch.same_format import SameFormatSparsifier
-from fuseflow.sparsity.dispatch.signature import Arguments, Binding, Operator, bind, canonical, fill, operator_name
+from fuseflow.sparsity.dispatch.failure import class_name, gradient_failure, missing, operator_failure, report
+from fuseflow.sparsity.dispatch.registry import (
+    BackwardKey,
+    Candidate,
+    Classes,
+    Outputs,
+    SameFormatSparsifier,
+    backward_candidates,
+    forward_candidates,
+    output_classes,
+    shortest_path,
+)
+from fuseflow.sparsity.dispatch.signature import Arguments, Binding, Operator, autocast, bind, canonical, fill, operator_name
 from fuseflow.sparsity.dispatch.sparsification import as_tensor, converted, dense_of, format_of, formatted, sparsified
-from fuseflow.sparsity.dispatch.stub import backward_stub, class_name, forward_stub
 from fuseflow.sparsity.formats import DENSE, KEEP_ALL, TensorFormat, storage_class
-from fuseflow.sparsity.layouts.dense import DenseTensor, MaskedSparseTensor
-from fuseflow.sparsity.places.listing import places_of
+from fuseflow.sparsity.layouts.layout import DenseTensor, MaskedSparseTensor
+from fuseflow.sparsity.places import places_of
 from fuseflow.sparsity.wrapper import StorageTensor
 
 _HELD_DENSE = (torch.Tensor, DenseTensor, MaskedSparseTensor)
@@ -68,11 +74,6 @@ class Call:
         """Forget the tensors. An implementation saves the values that a gradient needs."""
         self.tensors = []
         self.arguments.release()
-
-    def describe(self) -> str:
-        """Return a text that says which implementation is missing."""
-        formats = ", ".join(map(class_name, self.formats))
-        return f"`{operator_name(self.operator)}` has no implementation for ({formats})"
 
 
 def grad_format(tensor: torch.Tensor) -> TensorFormat:
@@ -214,7 +215,7 @@ def _leafless(value: Any) -> Any:
 def _report_dense(call: Call) -> None:
     """Report that the tensors of a call become dense, unless they are stored dense anyway."""
     if not set(call.formats) <= set(_HELD_DENSE):
-        report(call.describe(), forward_stub(call.operator, call.formats, call.asked or ()))
+        report(*operator_failure(call.operator, call.formats, call.asked or ()))
 
 
 def _require_outputs(call: Call, flat: Sequence[Any], outputs: Outputs) -> None:
@@ -238,19 +239,16 @@ def _run_backward(ctx: Any, call: Call, gradients: Sequence[torch.Tensor]) -> li
     if results is not None:
         return results
     key = _backward_key(ctx, gradients, formats)
-    message = (
-        f"the gradient of `{operator_name(call.operator)}` is not registered for ({', '.join(map(class_name, ctx.formats))})"
-    )
-    stub = backward_stub(call.operator, key.grad_outputs, key.grad_inputs, ctx.formats)
+    failure = gradient_failure(call.operator, key, ctx.formats)
     if not set(key.grad_outputs) <= set(_HELD_DENSE):
         dense = [dense_of(gradient) for gradient in gradients]
         results = _implemented_gradients(ctx, call, dense, formats)
         if results is not None or ctx.dense is not None:
-            report(message, stub)
+            report(*failure)
         if results is not None:
             return results
     if ctx.dense is None:
-        raise missing(message, stub)
+        raise missing(*failure)
     return _dense_gradients(ctx, call, gradients)
 
 
@@ -262,9 +260,12 @@ def _implemented_gradients(
     for candidate in backward_candidates(call.operator, key, ctx.function):
         inputs = [converted(g, path, call.wrapper) for g, path in zip(gradients, candidate.paths, strict=True)]
         exact = candidate.outputs == key.grad_inputs
-        results = candidate.function(
-            ctx, inputs, [_inline(f, pair, exact) for f, pair in _with_pairs(formats, candidate.outputs)]
-        )
+        sparsifiers = [
+            # The requested one, if the implementation is for exactly these formats, or registered for its class.
+            format.inline if exact or type(format.inline) is pair[0] else KEEP_ALL
+            for format, pair in _with_pairs(formats, candidate.outputs)
+        ]
+        results = candidate.function(ctx, inputs, sparsifiers)
         if results is not NotImplemented:
             return _finished_gradients(call, _listed(call, results), candidate.outputs, formats)
     return None
@@ -279,12 +280,6 @@ def _with_pairs(formats: Sequence[TensorFormat], outputs: Outputs) -> list[tuple
     """Return each format of a gradient with the sparsifier and storage class that the implementation is registered for."""
     pairs = outputs or ((type(KEEP_ALL), torch.Tensor),) * len(formats)
     return list(zip(formats, pairs, strict=True))
-
-
-def _inline(format: TensorFormat, pair: tuple[type, type], exact: bool) -> Any:
-    """Return the sparsifier that an implementation applies to a gradient: the requested one if `exact`, or if its class is the
-    one in `pair`, the registration; else one that keeps all."""
-    return format.inline if exact or type(format.inline) is pair[0] else KEEP_ALL
 
 
 def _backward_formats(ctx: Any, call: Call) -> list[TensorFormat]:
@@ -319,13 +314,9 @@ def _finished_gradients(
         if format is asked:
             finished.append(sparsified(gradient, asked.external, asked.out, call.wrapper))
         else:
-            finished.append(_returned(gradient, asked, call.wrapper))
+            # The tensor was converted: its gradient is for the places before the conversion.
+            finished.append(formatted(dense_of(gradient), asked, call.wrapper))
     return finished
-
-
-def _returned(gradient: torch.Tensor, asked: TensorFormat, wrapper: type[StorageTensor]) -> torch.Tensor:
-    """Return the gradient of a converted tensor in the format `asked`, at the places of the tensor before its conversion."""
-    return formatted(dense_of(gradient), asked, wrapper)
 
 
 def _listed(call: Call, results: Any) -> list[Any]:
@@ -346,11 +337,9 @@ def _dense_gradients(ctx: Any, call: Call, gradients: Sequence[torch.Tensor]) ->
     computed = [
         (r, dense_of(g)) for r, g in zip(results, gradients, strict=True) if isinstance(r, torch.Tensor) and r.requires_grad
     ]
-    values = torch.autograd.grad(
-        [result for result, _ in computed], wanted, [gradient for _, gradient in computed], allow_unused=True, retain_graph=True
-    )
-    by_tensor = iter(values)
-    all_gradients = [next(by_tensor) if t.requires_grad else None for t in dense]
+    outputs, output_gradients = [result for result, _ in computed], [gradient for _, gradient in computed]
+    values = iter(torch.autograd.grad(outputs, wanted, output_gradients, allow_unused=True, retain_graph=True))
+    all_gradients = [next(values) if t.requires_grad else None for t in dense]
     formats = call.grad_formats
     return [None if g is None else formatted(g, f, call.wrapper) for g, f in zip(all_gradients, formats, strict=True)]
 

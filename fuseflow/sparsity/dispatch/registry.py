@@ -1,11 +1,13 @@
 """The registry: implementations of operators and of sparsifiers, and lossless conversions, by the formats that they are for.
 
-A registration for formats that have one replaces it, so that a cell of a notebook can be run again.
+A registration for formats that have one replaces it, so that a cell of a notebook can be run again. A look-up finds the implementation for
+exactly the formats, else one that the shortest lossless conversions reach.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias, TypeVar
 
@@ -13,7 +15,7 @@ import torch
 
 from fuseflow.sparsity.dispatch.signature import Operator, canonical
 from fuseflow.sparsity.formats import storage_class, storage_classes
-from fuseflow.sparsity.sparsifiers.keep_all import KeepAll
+from fuseflow.sparsity.sparsifiers.entries import KeepAll
 
 Classes: TypeAlias = tuple[type, ...]
 """The storage class of each tensor. In a registration, () stands for dense ones, however many they are."""
@@ -125,3 +127,98 @@ def _adding(rows: dict[Any, Function], key: Any) -> Callable[[F], F]:
         return function
 
     return add
+
+
+@dataclass(frozen=True, slots=True)
+class SameFormatSparsifier:
+    """Keeps the entries that stand where `ref_sp_ten` has its own, and stores them as it does. It is what updates in place and gradients
+    of stored tensors have. A storage class of the user without known places needs a registered implementation of it."""
+
+    ref_sp_ten: Any
+
+
+Path: TypeAlias = tuple[Function, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """An implementation that can run a call: the conversions that it needs for each tensor of the call, and the formats of its
+    results."""
+
+    function: Function
+    paths: tuple[Path, ...]
+    outputs: Outputs
+
+
+def forward_candidates(operator: Operator, inputs: Classes, outputs: Outputs | None) -> Iterator[Candidate]:
+    """Yield the implementations of an operator for formats, the one that needs the fewest conversions first.
+
+    `outputs` are the requested formats of the results, or None for a call that takes any. Results of another format are made by a
+    sparsifier from dense ones, which counts as a conversion.
+    """
+    rows = REGISTRY.forward.get(operator, {})
+    exact = ForwardKey(inputs, outputs or ())
+    if exact in rows:
+        yield Candidate(rows[exact], ((),) * len(inputs), exact.outputs)
+    others = ((False, key.inputs, key.outputs, function) for key, function in rows.items() if key != exact)
+    yield from _converting(others, inputs, outputs)
+
+
+def backward_candidates(operator: Operator, key: BackwardKey, forward: Function | None = None) -> Iterator[Candidate]:
+    """Yield the implementations of the gradient of an operator, the one that needs the fewest conversions first, and first of all
+    the ones for exactly these formats of the forward pass.
+
+    The tensors of the forward pass are as that pass saved them, so that their formats are never converted. Built-in
+    implementations cannot read the tensors that a user's function `forward` saved.
+    """
+    rows = REGISTRY.backward.get(operator, {})
+    if forward is not None and not is_built_in(forward):
+        rows = {row: function for row, function in rows.items() if not is_built_in(function)}
+    if key in rows:
+        yield Candidate(rows[key], ((),) * len(key.grad_outputs), key.grad_inputs)
+    others = (
+        (row.inputs is None, row.grad_outputs, row.grad_inputs, function)
+        for row, function in rows.items()
+        if row != key and row.inputs in (key.inputs, None)
+    )
+    yield from _converting(others, key.grad_outputs, key.grad_inputs)
+
+
+def _converting(
+    rows: Iterable[tuple[bool, Classes, Outputs, Function]], sources: Classes, asked: Outputs | None
+) -> Iterator[Candidate]:
+    """Yield the implementations that tensors with the formats `sources` can be converted for, the one with the fewest conversions
+    first. A row is whether the implementation comes last, the formats that it takes, and the ones that it gives."""
+    found = []
+    for last, registered, given, function in rows:
+        targets, extra = registered or (torch.Tensor,) * len(sources), _output_cost(given, asked)
+        if len(targets) != len(sources) or extra is None:
+            continue
+        paths = tuple(path for path in map(shortest_path, sources, targets) if path is not None)
+        if len(paths) == len(sources):
+            found.append((last, sum(map(len, paths)) + extra, Candidate(function, paths, given)))
+    yield from (candidate for *_, candidate in sorted(found, key=lambda other: other[:2]))
+
+
+def shortest_path(source: type, target: type) -> Path | None:
+    """Return the shortest row of lossless conversions from one storage class to another, or None if there is none."""
+    paths: dict[type, Path] = {source: ()}
+    queue = deque([source])
+    while queue and target not in paths:
+        cls = queue.popleft()
+        for reached, conversion in REGISTRY.conversions.get(cls, {}).items():
+            if reached not in paths:
+                paths[reached] = (*paths[cls], conversion)
+                queue.append(reached)
+    return paths.get(target)
+
+
+def _output_cost(given: Outputs, asked: Outputs | None) -> int | None:
+    """Return how many results must be made sparse afterwards, or None if the formats `given` cannot become the formats `asked`."""
+    if asked is None or given == asked:
+        return 0
+    dense, count = (KeepAll, torch.Tensor), max(len(given), len(asked))
+    if len(given) not in (0, count) or len(asked) not in (0, count):
+        return None
+    changed = [g for g, a in zip(given or (dense,) * count, asked or (dense,) * count, strict=True) if g != a]
+    return len(changed) if all(pair == dense for pair in changed) else None

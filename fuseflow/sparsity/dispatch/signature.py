@@ -11,6 +11,7 @@ from typing import Any, TypeAlias
 
 import torch
 from torch.utils import _pytree as pytree
+from torch.utils._python_dispatch import TorchDispatchMode
 
 Operator: TypeAlias = Callable[..., Any]
 
@@ -79,7 +80,9 @@ class Arguments(Mapping[str, Any]):
 
     def release(self) -> None:
         """Forget the tensors, so that no gradient keeps a tensor that it does not need."""
-        self._content = {k: None if _holds_tensors(v) else v for k, v in self._content.items()}
+        for name, value in self._content.items():
+            if any(isinstance(leaf, torch.Tensor) for leaf in pytree.tree_leaves(value)):
+                self._content[name] = None
 
     def ignored(self) -> list[str]:
         """Return the names of the arguments that nobody has read but that matter: no tensors, and not at their default."""
@@ -130,10 +133,6 @@ def _slots(content: Any) -> list[Slot]:
     return [leaf for leaf in pytree.tree_leaves(content) if isinstance(leaf, Slot)]
 
 
-def _holds_tensors(content: Any) -> bool:
-    return any(isinstance(leaf, torch.Tensor) for leaf in pytree.tree_leaves(content))
-
-
 def _same(first: Any, second: Any) -> bool:
     return type(first) is type(second) and bool(first == second)
 
@@ -179,8 +178,7 @@ def _signatures(operator: Operator) -> tuple[inspect.Signature, ...]:
     packet = aten_packet(operator)
     if packet is None:
         return ()
-    schemas = (getattr(packet, name)._schema for name in packet.overloads())
-    return tuple(_signature(schema) for schema in schemas)
+    return tuple(_signature(schema) for schema in schemas_of(packet))
 
 
 def aten_packet(operator: Operator) -> Any:
@@ -191,6 +189,11 @@ def aten_packet(operator: Operator) -> Any:
     if inspect.isfunction(operator) or name.startswith("__"):
         return None
     return getattr(torch.ops.aten, name, None)
+
+
+def schemas_of(packet: Any) -> Iterator[Any]:
+    """Return the schemas of all overloads of an operator of ATen."""
+    return (getattr(packet, name)._schema for name in packet.overloads())
 
 
 def _signature(schema: Any) -> inspect.Signature:
@@ -206,3 +209,48 @@ def _signature(schema: Any) -> inspect.Signature:
             for argument in schema.arguments
         ]
     )
+
+
+class _Casts(TorchDispatchMode):  # type: ignore[no-untyped-call]
+    """A mode that notes the casts of autocast: the new type of each tensor, by its `id`. The operator itself does not run."""
+
+    def __init__(self) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self.types: dict[int, torch.dtype] = {}
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Mapping[str, Any] | None = None) -> Any:
+        if func is not torch.ops.aten._to_copy.default:
+            raise _Stop
+        self.types[id(args[0])] = (kwargs or {})["dtype"]
+        return args[0]
+
+
+class _Stop(Exception):
+    """Raised where autocast is done and the operator itself would run now."""
+
+
+def autocast(
+    function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """Return the arguments of a call with the types in which autocast would run it on dense tensors. Casts have gradients."""
+    if not torch._C._is_any_autocast_enabled():
+        return args, kwargs
+    leaves, structure = pytree.tree_flatten((args, kwargs))
+    shadows = [  # tensors of the same shape, type and device that take no memory
+        torch.empty((), dtype=leaf.dtype, device=leaf.device).expand(leaf.shape) if isinstance(leaf, torch.Tensor) else leaf
+        for leaf in leaves
+    ]
+    casts = _casts(function, *pytree.tree_unflatten(shadows, structure))
+    cast = [leaf.to(casts[id(shadow)]) if id(shadow) in casts else leaf for leaf, shadow in zip(leaves, shadows, strict=True)]
+    result: tuple[tuple[Any, ...], dict[str, Any]] = pytree.tree_unflatten(cast, structure)
+    return result
+
+
+def _casts(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[int, torch.dtype]:
+    casts = _Casts()
+    try:
+        with torch._C.DisableTorchFunction(), casts:
+            function(*args, **kwargs)
+    except Exception:  # Nothing was computed. The execution of a faulty call raises its error.
+        pass
+    return casts.types

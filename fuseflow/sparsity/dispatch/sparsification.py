@@ -8,16 +8,13 @@ from typing import Any
 import torch
 
 from fuseflow.errors import DispatchError
-from fuseflow.sparsity.dispatch.failure import missing, report
-from fuseflow.sparsity.dispatch.lookup import Path, shortest_path
-from fuseflow.sparsity.dispatch.registry import REGISTRY
-from fuseflow.sparsity.dispatch.same_format import SameFormatSparsifier
-from fuseflow.sparsity.dispatch.stub import class_name, sparsifier_stub
+from fuseflow.sparsity.dispatch.failure import class_name, missing, report, sparsifier_failure
+from fuseflow.sparsity.dispatch.registry import REGISTRY, Path, SameFormatSparsifier, shortest_path
 from fuseflow.sparsity.formats import Format, TensorFormat, storage_class
 from fuseflow.sparsity.layouts.layout import Layout, kept_of, require_fit
 from fuseflow.sparsity.layouts.listing import LAYOUTS
-from fuseflow.sparsity.places.listing import compact, places_of
-from fuseflow.sparsity.sparsifiers.keep_all import KeepAll
+from fuseflow.sparsity.places import compact, places_of
+from fuseflow.sparsity.sparsifiers.entries import KeepAll
 from fuseflow.sparsity.sparsifiers.sparsifier import Sparsifier
 from fuseflow.sparsity.wrapper import StorageTensor
 
@@ -86,14 +83,20 @@ def as_tensor(value: Any, wrapper: type[StorageTensor]) -> Any:
 def _default(tensor: torch.Tensor, sparsifier: Any, out: Format) -> Any:
     """Return the entries that a sparsifier keeps as a storage (or a dense tensor), where no implementation is registered for this case."""
     inp, target = format_of(tensor), storage_class(out)
+    lack = type(sparsifier), inp, target
     if inp is not torch.Tensor and (type(sparsifier), torch.Tensor, target) in REGISTRY.sparsifiers:
-        report(_message(sparsifier, inp, target), sparsifier_stub(type(sparsifier), inp, target))
+        report(*sparsifier_failure(*lack))
         return REGISTRY.sparsifiers[type(sparsifier), torch.Tensor, target](sparsifier, dense_of(tensor))
     dense = dense_of(tensor)
     if isinstance(sparsifier, SameFormatSparsifier):
-        return _same_format(dense, sparsifier, inp, target)
+        if target is torch.Tensor:
+            return dense
+        storage, places = sparsifier.ref_sp_ten.wrapped_tensor, places_of(target)
+        if places is None or type(storage) is not target:
+            raise missing(*sparsifier_failure(*lack))
+        return places.with_values(storage, places.gather(storage, dense))
     if not isinstance(sparsifier, Sparsifier):
-        raise missing(_message(sparsifier, inp, target), sparsifier_stub(type(sparsifier), inp, target))
+        raise missing(*sparsifier_failure(*lack))
     mask = dense != 0 if isinstance(sparsifier, KeepAll) else sparsifier.select(dense)
     if target is torch.Tensor:
         return kept_of(dense, mask)
@@ -101,20 +104,9 @@ def _default(tensor: torch.Tensor, sparsifier: Any, out: Format) -> Any:
     if layout is None and hasattr(target, "from_dense"):
         return target.from_dense(kept_of(dense, mask))
     if layout is None:
-        raise missing(_message(sparsifier, inp, target), sparsifier_stub(type(sparsifier), inp, target))
+        raise missing(*sparsifier_failure(*lack))
     require_fit(layout, mask, "result")
     return compact(layout.pack(dense, mask))
-
-
-def _same_format(dense: torch.Tensor, sparsifier: SameFormatSparsifier, inp: type, target: type) -> Any:
-    """Return the entries of a dense tensor at the places of the reference tensor of the sparsifier."""
-    if target is torch.Tensor:
-        return dense
-    storage = sparsifier.ref_sp_ten.wrapped_tensor
-    places = places_of(target)
-    if places is None or type(storage) is not target:
-        raise missing(_message(sparsifier, inp, target), sparsifier_stub(SameFormatSparsifier, inp, target))
-    return places.with_values(storage, places.gather(storage, dense))
 
 
 def _layout(sparsifier: Sparsifier, out: Format) -> Layout | None:
@@ -136,8 +128,3 @@ def _layout(sparsifier: Sparsifier, out: Format) -> Layout | None:
             hint=f"give the layout itself as the format: `sp.{classes[0].__name__}(...)`",
         )
     return classes[0]()
-
-
-def _message(sparsifier: Any, inp: type, out: type) -> str:
-    names = class_name(type(sparsifier)), class_name(inp), class_name(out)
-    return "the sparsifier `{}` has no implementation from `{}` to `{}`".format(*names)

@@ -1,10 +1,11 @@
-"""A selection n:m:g of a tensor: which column of which chunk has which pattern."""
+"""A selection n:m:g of a tensor: which column of which chunk has which pattern, and how the kept entries are stored."""
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, get_args
+from functools import cache
+from typing import Any, TypeVar, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -12,13 +13,95 @@ import numpy.typing as npt
 from fuseflow import selection
 from fuseflow.errors import SparsityError
 from fuseflow.sparsity.grouped.assignment import Method, assignment
-from fuseflow.sparsity.grouped.chunks import ChunkGrid
-from fuseflow.sparsity.grouped.patterns import patterns
 
 MAX_PATTERNS = 10_000
 """The most patterns: a chunk weighs every one of them for every column, and has at least as many columns."""
 MAX_COLUMNS = (1 << 15) - 1
 """The most columns of a chunk: their numbers are stored in 16 bits."""
+Scalar = TypeVar("Scalar", bound=np.generic)
+
+
+@dataclass(frozen=True, slots=True)
+class ChunkGrid:
+    """How a tensor is cut into chunks, each [columns, m]. A column has m entries that follow each other in `sparse_dim`; the columns of a
+    chunk follow each other in `group_dim`. Both dimensions are counted from 0. The last chunks are filled up with zeros.
+
+    Chunks are numbered by the other dimensions, then by their place in `group_dim`, then by their place in `sparse_dim`.
+    """
+
+    shape: tuple[int, ...]
+    m: int
+    columns: int
+    sparse_dim: int
+    group_dim: int
+
+    @property
+    def count(self) -> int:
+        """The number of chunks."""
+        return math.prod(self.extents)
+
+    def split(self, array: npt.NDArray[Scalar]) -> npt.NDArray[Scalar]:
+        """Return the chunks of a tensor, [chunks, columns, m]."""
+        moved = np.moveaxis(array, (self.group_dim, self.sparse_dim), (-2, -1))
+        *rest, across, along = self.extents
+        filling = [(0, 0)] * len(rest)
+        filling += [(0, across * self.columns - moved.shape[-2]), (0, along * self.m - moved.shape[-1])]
+        cut = np.pad(moved, filling).reshape(*rest, across, self.columns, along, self.m)
+        return cut.swapaxes(-3, -2).reshape(self.count, self.columns, self.m)
+
+    def join(self, chunks: npt.NDArray[Scalar]) -> npt.NDArray[Scalar]:
+        """Return the tensor that has these chunks, without their padding."""
+        *rest, across, along = self.extents
+        cut = chunks.reshape(*self.extents, self.columns, self.m).swapaxes(-3, -2)
+        moved = cut.reshape(*rest, across * self.columns, along * self.m)
+        inside = moved[..., : self.shape[self.group_dim], : self.shape[self.sparse_dim]]
+        joined: npt.NDArray[Any] = np.moveaxis(inside, (-2, -1), (self.group_dim, self.sparse_dim))
+        return np.ascontiguousarray(joined)
+
+    @property
+    def dims(self) -> tuple[int, int]:
+        """The two dimensions that are cut."""
+        return self.sparse_dim, self.group_dim
+
+    @property
+    def extents(self) -> tuple[int, ...]:
+        """The extents of the dimensions by which chunks are numbered."""
+        rest = (extent for dim, extent in enumerate(self.shape) if dim not in self.dims)
+        across, along = self.shape[self.group_dim], self.shape[self.sparse_dim]
+        return (*rest, -(-across // self.columns), -(-along // self.m))
+
+    def chunk_coordinates(self, number: Any) -> list[Any]:
+        """Return the coordinates of chunks, given by number, in the grid of all chunks. They are in the order of `extents`.
+        `number` is an array or a tensor."""
+        coordinates = []
+        for extent in reversed(self.extents):
+            coordinates.append(number % max(1, extent))
+            number = number // max(1, extent)
+        return coordinates[::-1]
+
+
+@cache
+def patterns(n: int, m: int) -> npt.NDArray[np.intp]:
+    """Return the C(m, n) ways to choose n of m places, [patterns, n], places ascending. Neighbours differ in one place (a revolving door).
+    The last pattern has the last n places. The array is shared, and cannot be written to.
+
+    >>> ["".join(map(str, pattern)) for pattern in patterns(2, 4)]
+    ['01', '02', '12', '13', '03', '23']
+    """
+    table = np.array(_path(n, m, back=2), dtype=np.intp)
+    table.flags.writeable = False
+    return table
+
+
+def _path(n: int, m: int, *, back: int) -> list[tuple[int, ...]]:
+    """Return the patterns on a path that ends with the last n of m places. It starts with the last n of the first m - `back`
+    places, if these are enough; `back` is 1 or 2. A path is made of a path over the first m - 1 places and of one whose patterns
+    also have the last place."""
+    if n in (0, m):
+        return [tuple(range(n))]
+    without_last = _path(n, m - 1, back=1)
+    with_last = [(*pattern, m - 1) for pattern in _path(n - 1, m - 1, back=3 - back)]
+    return [*(without_last if back == 2 else reversed(without_last)), *with_last]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -41,6 +124,17 @@ class Grouping:
         np.put_along_axis(chunks, self.patterns[self.pattern_of], True, axis=-1)
         return self.grid.join(chunks)
 
+    def pack(self, array: npt.NDArray[Any]) -> tuple[npt.NDArray[Any], npt.NDArray[np.int16]]:
+        """Return the entries of a tensor that the selection keeps, [chunks, patterns, g, n], places ascending, and the number of the
+        column in its chunk that has these n entries, [chunks, patterns, g]. Columns of one pattern stand in ascending order.
+
+        The tensor may be another one than the selection was made for, of the same shape.
+        """
+        table, count = self.patterns, self.grid.count
+        columns = np.argsort(self.pattern_of, axis=1, kind="stable").astype(np.int16).reshape(count, len(table), self.g)
+        chunk = np.arange(count)[:, None, None, None]
+        return self.grid.split(array)[chunk, columns[..., None], table[:, None, :]], columns
+
 
 def grouping(
     array: npt.ArrayLike, n: int, m: int, g: int, sparse_dim: int = -2, group_dim: int = -1, method: Method = "exact"
@@ -55,7 +149,10 @@ def grouping(
         SparsityError: No n:m:g is like that, the tensor does not have these dimensions, or its elements have no order.
     """
     dense = np.asarray(array)
-    _require_magnitudes(dense)
+    if dense.dtype.kind not in "biuf":
+        raise SparsityError(
+            f"elements of type {dense.dtype} cannot be compared by magnitude", hint="give a tensor of real numbers"
+        )
     if method not in get_args(Method):
         raise SparsityError(f"no method `{method}` gives columns their patterns", hint="there are `exact` and `greedy`")
     grid = chunk_grid(dense.shape, n, m, g, sparse_dim, group_dim)
@@ -78,13 +175,6 @@ def grouping_of_mask(mask: npt.NDArray[np.bool_], n: int, m: int, g: int, sparse
             hint="make the mask with `grouped_mask`, with the same n, m, g and dimensions",
         )
     return covering
-
-
-def _require_magnitudes(array: npt.NDArray[Any]) -> None:
-    if array.dtype.kind not in "biuf":
-        raise SparsityError(
-            f"elements of type {array.dtype} cannot be compared by magnitude", hint="give a tensor of real numbers"
-        )
 
 
 def chunk_grid(shape: tuple[int, ...], n: int, m: int, g: int, sparse_dim: int, group_dim: int) -> ChunkGrid:
@@ -122,3 +212,14 @@ def require_sizes(n: int, m: int, g: int) -> None:
             f"`{n}:{m}:{g}`: {count:,} patterns with {g:,} columns each make chunks of {count * g:,} columns",
             hint=f"a chunk has at most {MAX_COLUMNS:,}: give a g of at most {MAX_COLUMNS // count:,}",
         )
+
+
+def grouped_mask(
+    array: npt.ArrayLike, n: int, m: int, g: int, sparse_dim: int = -2, group_dim: int = -1, method: Method = "exact"
+) -> npt.NDArray[np.bool_]:
+    """Return which elements of a tensor the selection n:m:g keeps. `grouping` explains the arguments, and the errors.
+
+    >>> grouped_mask([[5, 1, 4, 2], [3, 9, 8, 1]], 1, 2, 2).astype(int).tolist()
+    [[1, 0, 0, 1], [0, 1, 1, 0]]
+    """
+    return grouping(array, n, m, g, sparse_dim, group_dim, method).mask()

@@ -8,15 +8,17 @@ from typing import Any
 import torch
 
 from fuseflow.sparsity.dispatch.registry import register_conversion
-from fuseflow.sparsity.kernels.compressed import RowMatrix, transposed
-from fuseflow.sparsity.layouts.blocked import BcsrTensor
-from fuseflow.sparsity.layouts.compressed import CscTensor, CsrTensor, positions_of
-from fuseflow.sparsity.layouts.coo import CooTensor
-from fuseflow.sparsity.layouts.dense import DenseTensor, MaskedSparseTensor
-from fuseflow.sparsity.layouts.ell import EllTensor
-from fuseflow.sparsity.layouts.grouped import GroupedNMTensor
-from fuseflow.sparsity.layouts.n_of_m import NMTensor
-from fuseflow.sparsity.places.listing import known_places
+from fuseflow.sparsity.kernels.matrices import coo_rows, csc_rows, csr_rows, transposed
+from fuseflow.sparsity.layouts.layout import DenseTensor, MaskedSparseTensor
+from fuseflow.sparsity.layouts.n_of_m import GroupedNMTensor, NMTensor
+from fuseflow.sparsity.layouts.sparse import BcsrTensor, CooTensor, CscTensor, CsrTensor, EllTensor
+from fuseflow.sparsity.places import known_places
+
+
+def flat_places(indices: torch.Tensor, shape: tuple[int, ...]) -> torch.Tensor:
+    """Return the places of coordinates, [rank, stored], in a row of all elements of a tensor."""
+    strides = torch.tensor([math.prod(shape[d + 1 :]) for d in range(len(shape))], device=indices.device)
+    return (indices.long() * strides.view(-1, 1)).sum(0)
 
 
 @register_conversion(torch.Tensor, DenseTensor)
@@ -32,25 +34,21 @@ def wrapped_to_dense(storage: DenseTensor | MaskedSparseTensor) -> torch.Tensor:
 
 @register_conversion(CsrTensor, CscTensor)
 def csr_to_csc(storage: CsrTensor) -> CscTensor:
-    rows, columns = storage.shape
-    matrix = transposed(RowMatrix(storage.positions, storage.columns, storage.values, (rows, columns)))
+    matrix = transposed(csr_rows(storage))
     return CscTensor(matrix.positions, matrix.columns, matrix.values, storage.shape)
 
 
 @register_conversion(CscTensor, CsrTensor)
 def csc_to_csr(storage: CscTensor) -> CsrTensor:
-    rows, columns = storage.shape
-    matrix = transposed(RowMatrix(storage.positions, storage.rows, storage.values, (columns, rows)))
+    matrix = transposed(csc_rows(storage))
     return CsrTensor(matrix.positions, matrix.columns, matrix.values, storage.shape)
 
 
 @register_conversion(BcsrTensor, CsrTensor)
 @register_conversion(EllTensor, CsrTensor)
 def matrix_to_csr(storage: BcsrTensor | EllTensor) -> CsrTensor:
-    entries = to_coo(storage)
-    counts = torch.bincount(entries.indices[0], minlength=storage.shape[0])
-    positions = positions_of(counts).to(entries.indices.dtype)
-    return CsrTensor(positions, entries.indices[1].contiguous(), entries.values, storage.shape)
+    matrix = coo_rows(to_coo(storage))
+    return CsrTensor(matrix.positions, matrix.columns, matrix.values, storage.shape)
 
 
 @register_conversion(CsrTensor, CooTensor)
@@ -66,6 +64,5 @@ def to_coo(storage: Any) -> CooTensor:
     indices = torch.stack([index.expand(values.shape).reshape(-1) for index in places.index(storage)])
     kept = slice(None) if stored is None else stored.expand(values.shape).reshape(-1).nonzero().squeeze(1)
     indices, values = indices[:, kept], values.reshape(-1)[kept]
-    strides = torch.tensor([math.prod(shape[d + 1 :]) for d in range(len(shape))], device=indices.device)
-    order = (indices.long() * strides.view(-1, 1)).sum(0).argsort()
+    order = flat_places(indices, shape).argsort()
     return CooTensor(indices[:, order].to(torch.int32), values[order], tuple(shape))

@@ -7,35 +7,31 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import torch
 
 from fuseflow.errors import DispatchError
-from fuseflow.sparsity.dispatch.registry import register_bwd_op_impl, register_fwd_op_impl
-from fuseflow.sparsity.dispatch.same_format import SameFormatSparsifier
+from fuseflow.sparsity.dispatch.registry import SameFormatSparsifier, register_bwd_op_impl, register_fwd_op_impl
 from fuseflow.sparsity.dispatch.signature import Operator, operator_name
-from fuseflow.sparsity.kernels.blocks import BLOCK_KERNEL
-from fuseflow.sparsity.kernels.compressed import ROW_KERNELS
-from fuseflow.sparsity.kernels.grouped import GROUPED_KERNEL
-from fuseflow.sparsity.kernels.product_kernel import ProductKernel
-from fuseflow.sparsity.layouts.blocked import BcsrTensor
-from fuseflow.sparsity.layouts.grouped import GroupedNMTensor
-from fuseflow.sparsity.places.listing import known_places
-from fuseflow.sparsity.sparsifiers.keep_all import KeepAll
+from fuseflow.sparsity.kernels.matrices import KERNELS, ProductKernel
+from fuseflow.sparsity.places import known_places
+from fuseflow.sparsity.sparsifiers.entries import KeepAll
 
 
-class Side(Protocol):
-    """The way in which a dense tensor is viewed as a matrix, whose columns are multiplied one by one."""
+class Side:
+    """The way in which a dense tensor is viewed as a matrix, whose columns are multiplied one by one: here, it is a matrix itself."""
 
     def columns(self, tensor: torch.Tensor) -> torch.Tensor:
         """Return the matrix of a tensor, [length, columns]."""
+        return tensor
 
     def restored(self, columns: torch.Tensor, like: torch.Size) -> torch.Tensor:
         """Return the tensor that a matrix `columns` represents. The other dimensions of the tensor are as in the shape `like`."""
+        return columns
 
 
-class Rows:
+class Rows(Side):
     """The last dimension of a tensor is multiplied: x [..., length]."""
 
     def columns(self, tensor: torch.Tensor) -> torch.Tensor:
@@ -45,7 +41,7 @@ class Rows:
         return columns.T.reshape(*like[:-1], columns.shape[0])
 
 
-class Columns:
+class Columns(Side):
     """The last but one dimension of a tensor is multiplied, or the only one: x [..., length, n] or [length]."""
 
     def columns(self, tensor: torch.Tensor) -> torch.Tensor:
@@ -57,16 +53,6 @@ class Columns:
         if len(like) == 1:
             return columns.squeeze(1)
         return columns.reshape(columns.shape[0], *like[:-2], like[-1]).movedim(0, -2)
-
-
-class Itself:
-    """The tensor is a matrix itself."""
-
-    def columns(self, tensor: torch.Tensor) -> torch.Tensor:
-        return tensor
-
-    def restored(self, columns: torch.Tensor, like: torch.Size) -> torch.Tensor:
-        return columns
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +81,7 @@ class Product:
         return [storage if place == self.stored else torch.Tensor for place in range(self.count)]
 
 
-ROWS, COLUMNS, ITSELF = Rows(), Columns(), Itself()
+ROWS, COLUMNS, ITSELF = Rows(), Columns(), Side()
 linear = torch.nn.functional.linear
 
 PRODUCTS = (
@@ -130,7 +116,7 @@ def _forward(product: Product, kernel: ProductKernel) -> Any:
         _require_types(product, inputs)
         columns = product.operand.columns(dense)
         _require_length(product, stored, columns)
-        ctx.factors = _factors(ctx)
+        ctx.factors = ctx.call.arguments.get("beta", 1), ctx.call.arguments.get("alpha", 1)  # which only `addmm` has
         ctx.added_shape = None if product.added is None else inputs[product.added].shape
         ctx.save_for_backward(stored, dense)
         multiply = kernel.multiply_transposed if product.transposed else kernel.multiply
@@ -152,10 +138,13 @@ def _backward(product: Product, kernel: ProductKernel) -> Any:
             multiply = kernel.multiply if product.transposed else kernel.multiply_transposed
             gradients[product.dense] = product.operand.restored(multiply(stored.wrapped_tensor, columns), dense.shape)
         if needed[product.stored]:
-            same = isinstance(input_sparsifiers[product.stored], SameFormatSparsifier)
-            operand = product.operand.columns(dense)
+            operand, storage = product.operand.columns(dense), stored.wrapped_tensor
             left, right = (operand, columns) if product.transposed else (columns, operand)
-            gradients[product.stored] = _sampled(kernel, stored.wrapped_tensor, left, right) if same else left @ right.T
+            if isinstance(input_sparsifiers[product.stored], SameFormatSparsifier):
+                sampled = kernel.sample(storage, left, right)
+                gradients[product.stored] = known_places(storage).with_values(storage, sampled)
+            else:
+                gradients[product.stored] = left @ right.T
         if product.added is not None and needed[product.added]:
             added = grad.sum_to_size(ctx.added_shape)
             gradients[product.added] = added if beta == 1 else added * beta
@@ -169,15 +158,6 @@ def _has_rank(product: Product, dense: torch.Tensor) -> bool:
     if product.result is ITSELF or product.operator in (torch.mm, torch.addmm):
         return dense.dim() == 2
     return dense.dim() > 0
-
-
-def _sampled(kernel: ProductKernel, storage: Any, left: torch.Tensor, right: torch.Tensor) -> Any:
-    return known_places(storage).with_values(storage, kernel.sample(storage, left, right))
-
-
-def _factors(ctx: Any) -> tuple[Any, Any]:
-    """Return the factors of the added tensor and of the product, (beta, alpha), which only `addmm` has."""
-    return ctx.call.arguments.get("beta", 1), ctx.call.arguments.get("alpha", 1)
 
 
 def _with_added(product: torch.Tensor, added: torch.Tensor, factors: tuple[Any, Any]) -> torch.Tensor:
@@ -204,5 +184,5 @@ def _require_length(product: Product, stored: torch.Tensor, columns: torch.Tenso
         )
 
 
-for _storage, _kernel in {**ROW_KERNELS, BcsrTensor: BLOCK_KERNEL, GroupedNMTensor: GROUPED_KERNEL}.items():
+for _storage, _kernel in KERNELS.items():
     register_products(_storage, _kernel)

@@ -5,14 +5,9 @@ from __future__ import annotations
 import dataclasses
 
 from fuseflow.errors import SparsityError
-from fuseflow.sparsity.layouts.blocked import BCSR
-from fuseflow.sparsity.layouts.compressed import CSC, CSR
-from fuseflow.sparsity.layouts.coo import COO
-from fuseflow.sparsity.layouts.dense import Dense, Masked
-from fuseflow.sparsity.layouts.ell import ELL
-from fuseflow.sparsity.layouts.grouped import NMGLayout
-from fuseflow.sparsity.layouts.layout import Layout
-from fuseflow.sparsity.layouts.n_of_m import NMLayout
+from fuseflow.sparsity.layouts.layout import Dense, Layout, Masked
+from fuseflow.sparsity.layouts.n_of_m import NMGLayout, NMLayout
+from fuseflow.sparsity.layouts.sparse import BCSR, COO, CSC, CSR, ELL
 from fuseflow.sparsity.text_form import parse_text, register, usage
 
 LAYOUTS: dict[str, type[Layout]] = {cls.name: cls for cls in (Dense, Masked, COO, CSR, CSC, BCSR, ELL, NMLayout, NMGLayout)}

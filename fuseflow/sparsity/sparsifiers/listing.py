@@ -2,18 +2,10 @@
 
 from __future__ import annotations
 
-from fuseflow.sparsity.sparsifiers.blocks import BlockMagnitude
-from fuseflow.sparsity.sparsifiers.filters import Filter
-from fuseflow.sparsity.sparsifiers.grouped import NMG
-from fuseflow.sparsity.sparsifiers.keep_all import KeepAll
-from fuseflow.sparsity.sparsifiers.magnitude import Magnitude
-from fuseflow.sparsity.sparsifiers.movement import Movement
-from fuseflow.sparsity.sparsifiers.n_of_m import NM
-from fuseflow.sparsity.sparsifiers.random_fraction import RandomFraction
+from fuseflow.sparsity.sparsifiers.entries import KeepAll, RandomFraction, Stored, Threshold
+from fuseflow.sparsity.sparsifiers.fractions import BlockMagnitude, Filter, Magnitude, Movement
+from fuseflow.sparsity.sparsifiers.groups import NM, NMG, TopK
 from fuseflow.sparsity.sparsifiers.sparsifier import Sparsifier
-from fuseflow.sparsity.sparsifiers.stored import Stored
-from fuseflow.sparsity.sparsifiers.threshold import Threshold
-from fuseflow.sparsity.sparsifiers.top_k import TopK
 from fuseflow.sparsity.text_form import parse_text, register
 
 SPARSIFIERS: dict[str, type[Sparsifier]] = {

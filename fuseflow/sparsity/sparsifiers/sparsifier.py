@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, ClassVar, TypeVar
 
 from fuseflow.errors import SparsityError
 from fuseflow.selection import Kind, Rule
-from fuseflow.sparsity.layouts.compressed import CSR
 from fuseflow.sparsity.layouts.layout import Layout
+from fuseflow.sparsity.layouts.sparse import CSR
 from fuseflow.sparsity.text_form import text_of
 
 if TYPE_CHECKING:
@@ -60,8 +60,7 @@ class Sparsifier(ABC):
 
     @property
     def share(self) -> float | None:
-        """The share of entries that the rule drops from any tensor, up to rounding; None if that depends on the numbers of the
-        tensor."""
+        """The share of entries that the rule drops from any tensor, up to rounding; None if that depends on the numbers of the tensor."""
         fraction = getattr(self, "fraction", None)
         return fraction if isinstance(fraction, float) else None
 

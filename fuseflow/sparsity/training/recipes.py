@@ -12,8 +12,7 @@ from torch.optim import Optimizer
 
 from fuseflow.errors import SparsityError
 from fuseflow.sparsity.spec import SparseSpec
-from fuseflow.sparsity.training.handle import Handle
-from fuseflow.sparsity.training.holding import attach
+from fuseflow.sparsity.training.holding import Handle, attach
 from fuseflow.sparsity.weights import weight_entries
 
 

@@ -42,9 +42,8 @@ class BitmapFibers(Fibers):
         """Return the fibers of coordinates: `crd` is below the parent `owner`, of `parents` parents. Coordinates occur once."""
         count = parents * words(size)
         word = owner * words(size) + crd // WORD
-        bits = np.bincount(word, weights=2.0 ** (crd % WORD), minlength=count).astype(
-            np.int64
-        )  # sums of different powers are exact
+        sums = np.bincount(word, weights=2.0 ** (crd % WORD), minlength=count)  # of different powers, which are exact
+        bits = sums.astype(np.int64)
         return cls(size, bits, ranks(bits))
 
     def fiber(self, ref: int) -> tuple[Sequence[int], Sequence[int]]:
@@ -87,15 +86,9 @@ class BitmapFibers(Fibers):
 class Bitmap(Level):
     """Every coordinate has a bit, and those below which something is stored have a reference."""
 
+    text: ClassVar[str] = "bitmap"
     located: ClassVar[bool] = True
-
-    @property
-    def text(self) -> str:
-        return "bitmap"
-
-    @property
-    def appended(self) -> bool:
-        return True
+    appended: ClassVar[bool] = True
 
     def arrays(self, size: int) -> tuple[StoredArray, ...]:
         fiber = words(size)

@@ -35,7 +35,12 @@ class CompressedFibers(Fibers):
     def __init__(self, size: int, pos: Ints, crd: Coordinates, unique: bool = True) -> None:
         super().__init__(size)
         self.pos, self.crd = pos, narrowed(crd, size)
-        self.firsts = None if unique else _run_starts(pos, self.crd)
+        self.firsts = None
+        if not unique:
+            first = np.ones(len(crd), dtype=bool)
+            first[1:] = np.diff(self.crd) != 0
+            first[pos[:-1][pos[:-1] < len(crd)]] = True
+            self.firsts = np.flatnonzero(first)
 
     def fiber(self, ref: int) -> tuple[Sequence[int], Sequence[int]]:
         low, high = int(self.pos[ref]), int(self.pos[ref + 1])
@@ -46,14 +51,11 @@ class CompressedFibers(Fibers):
         return self.crd[refs].tolist(), refs.tolist()
 
     def expand(self, refs: Ints) -> tuple[Ints, Ints, Ints]:
-        if self.firsts is None:
-            low, high = self.pos[refs], self.pos[refs + 1]
-            owner, within = segments(high - low)
-            positions = low[owner] + within
-        else:
-            low, high = np.searchsorted(self.firsts, self.pos[refs]), np.searchsorted(self.firsts, self.pos[refs + 1])
-            owner, within = segments(high - low)
-            positions = self.firsts[low[owner] + within]
+        low, high = self.pos[refs], self.pos[refs + 1]
+        if self.firsts is not None:
+            low, high = np.searchsorted(self.firsts, low), np.searchsorted(self.firsts, high)
+        owner, within = segments(high - low)
+        positions = low[owner] + within if self.firsts is None else self.firsts[low[owner] + within]
         return owner, self.crd[positions].astype(np.int64), positions
 
     def walk(self) -> Walk:
@@ -143,10 +145,3 @@ class Compressed(Level):
         if (np.diff(crd, prepend=-1)[inside] <= 0).any():
             raise Unreadable("crd", "the coordinates of a fiber do not ascend")
         return CompressedFibers(size, pos, crd)
-
-
-def _run_starts(pos: Ints, crd: Coordinates) -> Ints:
-    first = np.ones(len(crd), dtype=bool)
-    first[1:] = np.diff(crd) != 0
-    first[pos[:-1][pos[:-1] < len(crd)]] = True
-    return np.flatnonzero(first)

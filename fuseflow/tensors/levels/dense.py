@@ -44,24 +44,12 @@ class DenseFibers(Fibers):
 class Dense(Level):
     """Every coordinate of the dimension, in order, below every parent."""
 
+    text: ClassVar[str] = "dense"
     full: ClassVar[bool] = True
     located: ClassVar[bool] = True
-
-    @property
-    def text(self) -> str:
-        return "dense"
-
-    @property
-    def appended(self) -> bool:
-        return True
-
-    @property
-    def public(self) -> str | None:
-        return "dense"
-
-    @property
-    def mlir(self) -> str | None:
-        return "dense"
+    appended: ClassVar[bool] = True
+    public: ClassVar[str] = "dense"
+    mlir: ClassVar[str] = "dense"
 
     def arrays(self, size: int) -> tuple[StoredArray, ...]:
         return ()

@@ -84,6 +84,7 @@ class NM(Level):
     m: int
 
     pads: ClassVar[bool] = True
+    readable: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         if not 1 <= self.m <= MAX_GROUP:
@@ -111,10 +112,6 @@ class NM(Level):
         return f"nm({self.n}:{self.m})"
 
     @property
-    def readable(self) -> bool:
-        return True
-
-    @property
     def rule(self) -> Rule:
         return Largest(self.n, every=self.m)
 
@@ -123,8 +120,7 @@ class NM(Level):
         return -(-size // self.m)
 
     def entries(self, size: int) -> int:
-        """The number of entries of a fiber whose coordinates are inside the dimension. Other entries are at the end of the last
-        group."""
+        """The number of entries of a fiber whose coordinates are inside the dimension. Other entries are at the end of the last group."""
         groups = self.groups(size)
         return groups and (groups - 1) * self.n + min(self.n, size - (groups - 1) * self.m)
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from fuseflow.sparsity.grouped import assignment as module
 from fuseflow.sparsity.grouped import greedy
 from fuseflow.sparsity.grouped.assignment import Method, assignment
-from fuseflow.sparsity.grouped.patterns import patterns
+from fuseflow.sparsity.grouped.grouping import patterns
 
 METHODS: list[Method] = ["greedy", "exact"]
 MAGNITUDES = [0.0, 1.0, -1.0, 2.0, -2.0, 3.0, 0.5, math.inf, -math.inf, math.nan]

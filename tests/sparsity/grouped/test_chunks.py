@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fuseflow.sparsity.grouped.chunks import ChunkGrid
+from fuseflow.sparsity.grouped.grouping import ChunkGrid
 
 
 @st.composite

@@ -8,10 +8,8 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fuseflow.sparsity.grouped.grouping import Grouping, grouping, grouping_of_mask
-from fuseflow.sparsity.grouped.layout import pack
-from fuseflow.sparsity.grouped.patterns import patterns
-from fuseflow.sparsity.layouts.grouped import GroupedNMTensor
+from fuseflow.sparsity.grouped.grouping import Grouping, grouping, grouping_of_mask, patterns
+from fuseflow.sparsity.layouts.n_of_m import GroupedNMTensor
 
 
 @st.composite
@@ -28,14 +26,14 @@ def selections(draw: st.DrawFn) -> tuple[np.ndarray, Grouping]:
 
 def dense(array: np.ndarray, chosen: Grouping) -> np.ndarray:
     """What is stored of a tensor, as a dense one."""
-    values, columns = map(torch.from_numpy, pack(array, chosen))
+    values, columns = map(torch.from_numpy, chosen.pack(array))
     return GroupedNMTensor(values, columns, torch.from_numpy(chosen.patterns.astype(np.int16)), chosen.grid).to_dense().numpy()
 
 
 @given(selections())
 def test_what_is_stored_is_what_is_kept(selection: tuple[np.ndarray, Grouping]) -> None:
     array, chosen = selection
-    (values, columns), count = pack(array, chosen), math.comb(chosen.grid.m, chosen.n)
+    (values, columns), count = chosen.pack(array), math.comb(chosen.grid.m, chosen.n)
     assert values.shape == (chosen.grid.count, count, chosen.g, chosen.n) and values.dtype == array.dtype
     assert columns.shape == values.shape[:3] and columns.dtype == np.int16
     assert np.array_equal(dense(array, chosen), array * chosen.mask()) and dense(array, chosen).dtype == array.dtype
@@ -44,7 +42,7 @@ def test_what_is_stored_is_what_is_kept(selection: tuple[np.ndarray, Grouping]) 
 @given(selections())
 def test_the_columns_of_a_pattern_stand_together(selection: tuple[np.ndarray, Grouping]) -> None:
     array, chosen = selection
-    (values, columns), chunks = pack(array, chosen), chosen.grid.split(array)
+    (values, columns), chunks = chosen.pack(array), chosen.grid.split(array)
     every = columns.reshape(chosen.grid.count, chosen.grid.columns)
     assert (np.sort(every, axis=1) == np.arange(chosen.grid.columns)).all()
     assert (np.diff(columns, axis=2) > 0).all()
@@ -64,7 +62,7 @@ def test_a_mask_says_enough_to_store_by_it(selection: tuple[np.ndarray, Grouping
 
 def test_by_hand() -> None:
     array = np.array([[5, 1, 4, 2], [3, 9, 8, 1]], dtype=np.float32)
-    values, columns = pack(array, grouping(array, 1, 2, 2))
+    values, columns = grouping(array, 1, 2, 2).pack(array)
     assert columns.tolist() == [[[0, 3], [1, 2]]]
     assert values.tolist() == [[[[5], [2]], [[9], [8]]]]
 

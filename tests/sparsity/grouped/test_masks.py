@@ -11,9 +11,9 @@ import pytest
 import torch
 
 from fuseflow.selection import Largest, kept
-from fuseflow.sparsity.energies import energy
+from fuseflow.sparsity.arrays import energy
 from fuseflow.sparsity.grouped.assignment import Method
-from fuseflow.sparsity.grouped.masks import grouped_mask
+from fuseflow.sparsity.grouped.grouping import grouped_mask
 
 DATA = Path(__file__).parents[2] / "data" / "sparsity"
 CASES = json.loads((DATA / "nmg_cases.json").read_text())

@@ -6,7 +6,7 @@ import math
 import numpy as np
 import pytest
 
-from fuseflow.sparsity.grouped.patterns import patterns
+from fuseflow.sparsity.grouped.grouping import patterns
 
 
 @pytest.mark.parametrize("m", range(1, 13))

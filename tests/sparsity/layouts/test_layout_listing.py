@@ -11,15 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fuseflow.errors import SparsityError
-from fuseflow.sparsity.layouts.blocked import BCSR, BcsrTensor
-from fuseflow.sparsity.layouts.compressed import CSC, CSR, CscTensor, CsrTensor
-from fuseflow.sparsity.layouts.coo import COO, CooTensor
-from fuseflow.sparsity.layouts.dense import Dense, DenseTensor, Masked, MaskedSparseTensor
-from fuseflow.sparsity.layouts.ell import ELL, EllTensor
-from fuseflow.sparsity.layouts.grouped import GroupedNMTensor, NMGLayout
-from fuseflow.sparsity.layouts.layout import Layout
+from fuseflow.sparsity.layouts.layout import Dense, DenseTensor, Layout, Masked, MaskedSparseTensor
 from fuseflow.sparsity.layouts.listing import LAYOUTS, as_layout, parse_layout, register_layout
-from fuseflow.sparsity.layouts.n_of_m import NMLayout, NMTensor
+from fuseflow.sparsity.layouts.n_of_m import GroupedNMTensor, NMGLayout, NMLayout, NMTensor
+from fuseflow.sparsity.layouts.sparse import BCSR, COO, CSC, CSR, ELL, BcsrTensor, CooTensor, CscTensor, CsrTensor, EllTensor
 
 DIMS = st.integers(-5, 5)
 SIZES = st.integers(1, 8).flatmap(lambda m: st.tuples(st.integers(1, m), st.just(m)))

@@ -10,16 +10,11 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from fuseflow.errors import SparsityError
-from fuseflow.sparsity.layouts.blocked import BCSR
-from fuseflow.sparsity.layouts.compressed import CSC, CSR, majors
-from fuseflow.sparsity.layouts.coo import COO
-from fuseflow.sparsity.layouts.dense import Dense, Masked
-from fuseflow.sparsity.layouts.ell import ELL
-from fuseflow.sparsity.layouts.grouped import NMGLayout
-from fuseflow.sparsity.layouts.layout import CompilerFormat, require_fit
+from fuseflow.sparsity.layouts.layout import CompilerFormat, Dense, Masked, require_fit
 from fuseflow.sparsity.layouts.listing import LAYOUTS
-from fuseflow.sparsity.layouts.n_of_m import NMLayout
-from fuseflow.sparsity.sparsifiers.grouped import NMG
+from fuseflow.sparsity.layouts.n_of_m import NMGLayout, NMLayout
+from fuseflow.sparsity.layouts.sparse import BCSR, COO, CSC, CSR, ELL, majors
+from fuseflow.sparsity.sparsifiers.groups import NMG
 from fuseflow.tensors.format import Format
 
 pytestmark = pytest.mark.filterwarnings("ignore:Sparse CSR tensor support is in beta state")

@@ -12,10 +12,8 @@ from hypothesis import strategies as st
 
 from fuseflow.errors import SparsityError
 from fuseflow.selection import Threshold as ThresholdRule
-from fuseflow.sparsity.sparsifiers.keep_all import KeepAll
-from fuseflow.sparsity.sparsifiers.random_fraction import RandomFraction
+from fuseflow.sparsity.sparsifiers.entries import KeepAll, RandomFraction, Threshold
 from fuseflow.sparsity.sparsifiers.sparsifier import KeepRule
-from fuseflow.sparsity.sparsifiers.threshold import Threshold
 
 
 @pytest.mark.parametrize("shape", [(), (0,), (3,), (2, 0, 3), (2, 3, 4)])

@@ -11,10 +11,7 @@ from hypothesis import strategies as st
 from torch.nn.utils import prune
 
 from fuseflow.errors import SparsityError
-from fuseflow.sparsity.sparsifiers.blocks import BlockMagnitude
-from fuseflow.sparsity.sparsifiers.filters import Filter
-from fuseflow.sparsity.sparsifiers.magnitude import Magnitude
-from fuseflow.sparsity.sparsifiers.movement import Movement
+from fuseflow.sparsity.sparsifiers.fractions import BlockMagnitude, Filter, Magnitude, Movement
 
 NAN, INF = math.nan, math.inf
 SHAPES = st.lists(st.integers(1, 6), min_size=1, max_size=4).map(tuple)

@@ -12,11 +12,9 @@ from hypothesis import strategies as st
 
 from fuseflow.errors import SparsityError
 from fuseflow.selection import Largest
-from fuseflow.sparsity.grouped.masks import grouped_mask
-from fuseflow.sparsity.sparsifiers.grouped import NMG
-from fuseflow.sparsity.sparsifiers.n_of_m import NM
+from fuseflow.sparsity.grouped.grouping import grouped_mask
+from fuseflow.sparsity.sparsifiers.groups import NM, NMG, TopK
 from fuseflow.sparsity.sparsifiers.sparsifier import KeepRule
-from fuseflow.sparsity.sparsifiers.top_k import TopK
 
 NAN, INF = math.nan, math.inf
 

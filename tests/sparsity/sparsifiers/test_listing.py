@@ -12,20 +12,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fuseflow.errors import SparsityError
-from fuseflow.sparsity.layouts.compressed import CSR
-from fuseflow.sparsity.sparsifiers.blocks import BlockMagnitude
-from fuseflow.sparsity.sparsifiers.filters import Filter
-from fuseflow.sparsity.sparsifiers.grouped import NMG
-from fuseflow.sparsity.sparsifiers.keep_all import KeepAll
+from fuseflow.sparsity.layouts.sparse import CSR
+from fuseflow.sparsity.sparsifiers.entries import KeepAll, RandomFraction, Stored, Threshold
+from fuseflow.sparsity.sparsifiers.fractions import BlockMagnitude, Filter, Magnitude, Movement
+from fuseflow.sparsity.sparsifiers.groups import NM, NMG, TopK
 from fuseflow.sparsity.sparsifiers.listing import SPARSIFIERS, parse_sparsifier, register_sparsifier
-from fuseflow.sparsity.sparsifiers.magnitude import Magnitude
-from fuseflow.sparsity.sparsifiers.movement import Movement
-from fuseflow.sparsity.sparsifiers.n_of_m import NM
-from fuseflow.sparsity.sparsifiers.random_fraction import RandomFraction
 from fuseflow.sparsity.sparsifiers.sparsifier import Sparsifier, has_fraction, kept_count, with_fraction
-from fuseflow.sparsity.sparsifiers.stored import Stored
-from fuseflow.sparsity.sparsifiers.threshold import Threshold
-from fuseflow.sparsity.sparsifiers.top_k import TopK
 
 FRACTIONS, DIMS = st.floats(0, 1), st.integers(-5, 5)
 SIZES = st.integers(1, 8).flatmap(lambda m: st.tuples(st.integers(1, m), st.just(m)))
