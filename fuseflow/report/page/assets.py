@@ -11,7 +11,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
 from fuseflow.errors import INVISIBLE
-from fuseflow.report.page.html_table import number_text
+from fuseflow.report.page.html_tables import number_text
 from fuseflow.report.page.svg import element
 
 SCRIPTS = (
@@ -67,28 +67,17 @@ def _text(name: str) -> str:
 
 @cache
 def _environment() -> Environment:
-    environment = Environment(
-        loader=PackageLoader("fuseflow.report.page", "."),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    environment.filters["cell"] = cell
-    environment.filters["compact"] = compact
-    environment.filters["quoted"] = quoted
+    loader = PackageLoader("fuseflow.report.page", ".")
+    environment = Environment(loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
+    environment.filters |= {"cell": cell, "compact": compact, "quoted": quoted}
     return environment
 
 
 def cell(value: object) -> str:
     """Return a value as the page prints it: whole numbers with commas, others with one decimal place."""
-    match value:
-        case bool() | str():
-            return str(value)
-        case int() | float():
-            return number_text(value)
-        case _:
-            return "" if value is None else str(value)
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        return number_text(value)
+    return "" if value is None else str(value)
 
 
 def quoted(sentence: str) -> Markup:
