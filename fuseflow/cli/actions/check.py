@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import asdict
 
 import click
 
@@ -21,7 +22,7 @@ def check(ctx: click.Context, program: ProgramRequest, json_file: JsonFile, quie
             "schema": 1,
             "model": str(program.path),
             "blocked": bool(blockers),
-            "blockers": [blocker.to_json() for blocker in blockers],
+            "blockers": [asdict(blocker) for blocker in blockers],
             "notices": [notice for result in compiled for notice in result.notices],
         }
     )
@@ -44,7 +45,7 @@ def _blocker_lines(blockers: Sequence[Blocker]) -> Iterator[str]:
         yield f"{number}. {blocker.problem}"
         places = {
             "module": f"`{blocker.module}`" if blocker.module else "",
-            "line": "" if blocker.span is None else str(blocker.span),
+            "line": blocker.line or "",
             "library": blocker.library,
             "shape": "" if blocker.shape is None else shape_text(blocker.shape) or "a number",
             "instead": blocker.hint if blocker.alternative else "",

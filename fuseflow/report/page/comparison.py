@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from fuseflow.counted_loops import counted
-from fuseflow.report.page.assets import compact, render, script_json
+from fuseflow.report.page.assets import compact, render
 from fuseflow.report.page.catalog import change_texts, explained_region, limiting_node
 from fuseflow.report.page.drawings import draw_graph
 from fuseflow.report.page.html_tables import Cell, Column, Link, html_table
@@ -37,13 +37,10 @@ class PairPage:
     graphs: tuple[tuple[str, Markup], ...]
 
 
+@printable
 def comparison_page(before: StoredRun, after: StoredRun, names: tuple[str, str]) -> str:
     """Return the page that compares a run with an earlier one, its baseline. Raises `FileError` for values that are not as fuseflow writes
     them."""
-    return printable(lambda: _page(before, after, names))
-
-
-def _page(before: StoredRun, after: StoredRun, names: tuple[str, str]) -> str:
     things, pairs = Things(), region_pairs(before, after)
     pages = [_pair_page(k, pair, before, after, things) for k, pair in enumerate(counted(pairs, "laying out graphs"), 1)]
     cycles = before.result["cycles"], after.result["cycles"]
@@ -56,6 +53,7 @@ def _page(before: StoredRun, after: StoredRun, names: tuple[str, str]) -> str:
     ]
     return render(
         "comparison.html.jinja",
+        things,
         runs=[
             {"side": side, "name": name, "run": stored.result, "bar": bar}
             for side, name, stored, bar in zip(SIDES, names, (before, after), bars, strict=True)
@@ -66,7 +64,6 @@ def _page(before: StoredRun, after: StoredRun, names: tuple[str, str]) -> str:
         roofline=_roofline(before, after, pages, pairs),
         differences=_differences(before.result, after.result),
         memory=_memory(before.result, after.result),
-        data=script_json({"things": things.values()}),
     )
 
 

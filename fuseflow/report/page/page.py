@@ -5,18 +5,19 @@ Its first screen has the regions over time and as a table, faster changes, the r
 
 from __future__ import annotations
 
+import functools
 import json
 import zlib
 from base64 import b64encode
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, ParamSpec
 
 import networkx as nx
 from jinja2 import TemplateError
 
 from fuseflow.counted_loops import counted
 from fuseflow.errors import FileError
-from fuseflow.report.page.assets import printable_text, render, script_json
+from fuseflow.report.page.assets import printable_text, render
 from fuseflow.report.page.catalog import catalog
 from fuseflow.report.page.html_tables import Bar, Cell, Column, Link, html_table
 from fuseflow.report.page.point_pictures import roofline
@@ -33,39 +34,45 @@ MALFORMED = (
 """The errors that drawing raises for values that are not the values of a run."""
 
 
+P = ParamSpec("P")
+
+
+def printable(make: Callable[P, str]) -> Callable[P, str]:
+    """Let a function that makes a page return no unprintable characters, and raise `FileError` for values that are not as fuseflow writes
+    them."""
+
+    @functools.wraps(make)
+    def made(*args: P.args, **kwargs: P.kwargs) -> str:
+        try:
+            text = make(*args, **kwargs)
+        except MALFORMED as error:
+            raise FileError(f"the run is not as fuseflow writes it: {type(error).__name__} {error}", hint=AGAIN) from error
+        return printable_text(text)
+
+    return made
+
+
+@printable
 def page(stored: StoredRun, baseline: tuple[str, StoredRun] | None = None) -> str:
     """Return the page of a run, which is compared region by region with a `baseline` if there is one: its name, and the run. Raises
     `FileError` if fuseflow would not write such values of a run."""
-    return printable(lambda: _page(stored, baseline))
-
-
-def printable(make: Callable[[], str]) -> str:
-    """Return the text of a page without unprintable characters. Raises `FileError` for values that are not as fuseflow writes them."""
-    try:
-        text = make()
-    except MALFORMED as error:
-        raise FileError(f"the run is not as fuseflow writes it: {type(error).__name__} {error}", hint=AGAIN) from error
-    return printable_text(text)
-
-
-def packed_page(text: str) -> str:
-    """Return a page as a text that may stand inside of another, whose script `runs.js` opens it: compressed, in base 64."""
-    return b64encode(zlib.compress(text.encode(), 9)).decode()
-
-
-def _page(stored: StoredRun, baseline: tuple[str, StoredRun] | None) -> str:
     things = catalog(stored)
     run = counted(stored.result["regions"], "laying out graphs")
     regions = [region_page(values, stored, things) for values in run]
     return render(
         "page.html.jinja",
+        things,
         run=stored.result,
         regions=regions,
         overview=overview(stored, regions, things, baseline),
         explained=stored.cycles is not None,
         settings=json.dumps(stored.result["machine_settings"], indent=1),
-        data=script_json({"things": things.values()}),
     )
+
+
+def packed_page(text: str) -> str:
+    """Return a page as a text that may stand inside of another, whose script `runs.js` opens it: compressed, in base 64."""
+    return b64encode(zlib.compress(text.encode(), 9)).decode()
 
 
 def overview(

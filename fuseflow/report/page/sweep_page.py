@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from fuseflow.errors import FileError
-from fuseflow.report.page.assets import render, script_json
+from fuseflow.report.page.assets import render
 from fuseflow.report.page.html_tables import Cell, Column, Link, html_table
 from fuseflow.report.page.page import packed_page, page, printable
 from fuseflow.report.page.point_pictures import ParetoPoint, draw_pareto, pareto_front
@@ -47,16 +47,13 @@ class PointPage:
     why_not: str
 
 
+@printable
 def sweep_page(sweep: Sweep, with_runs: bool = True, report: Callable[[int, int], None] = lambda done, total: None) -> str:
     """Return the page of a sweep, with all points that have results. The same results give the same bytes.
 
     The pages of the runs that were kept are in it, unless `with_runs` leaves them out. `report` is called with the number of
     points whose pages are made, and the number of all points.
     """
-    return printable(lambda: _page(sweep, with_runs, report))
-
-
-def _page(sweep: Sweep, with_runs: bool, report: Callable[[int, int], None]) -> str:
     things, rows, points = Things(), records(sweep), list[PointPage]()
     for k, (place, line) in enumerate(zip(sweep.space.points, rows.lines, strict=True), 1):
         run = _packed_run(sweep, place, k) if with_runs else ""
@@ -65,6 +62,7 @@ def _page(sweep: Sweep, with_runs: bool, report: Callable[[int, int], None]) -> 
     states = [str(line["status"]) for line in rows.lines]
     return render(
         "sweep.html.jinja",
+        things,
         name=sweep.file.path.name,
         done=sum(state not in ("left", "failed") for state in states),
         failed=states.count("failed"),
@@ -73,7 +71,6 @@ def _page(sweep: Sweep, with_runs: bool, report: Callable[[int, int], None]) -> 
         table=_table(rows, points),
         shared=shared_values(rows) if rows.lines else "",
         points=points,
-        data=script_json({"things": things.values()}),
     )
 
 
