@@ -17,8 +17,7 @@ from statistics import median
 import click
 
 import fuseflow as ff
-from fuseflow.explain.changes import Change, reschedule
-from fuseflow.explain.cycles import explain_cycles
+from fuseflow.explain.cycles import Change, explain_cycles, reschedule
 from fuseflow.schedule import Schedule
 
 MODELS = Path(__file__).resolve().parents[1] / "models"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +12,7 @@ import click
 
 from fuseflow.autoscheduler.defaults import DEFAULT_TOP
 from fuseflow.cli.command import Command
-from fuseflow.cli.common import FILE, require_writable
+from fuseflow.cli.common import FILE, require_writable_file
 from fuseflow.errors import UsageError
 
 
@@ -23,7 +23,7 @@ class AutoOptions:
 
     top: int
     file: Path | None = None
-    flags: tuple[str, ...] = field(default=())
+    flags: tuple[str, ...] = ()
 
 
 def _refuse_shared(
@@ -45,8 +45,7 @@ def auto_options(simulates: bool = False) -> Callable[[Command], Command]:
         def build(*args: Any, auto_schedule: Path | None, auto_top: int | None = None, **kwargs: Any) -> Any:
             if auto_schedule is not None:
                 _refuse_shared(auto_schedule, **kwargs)
-                if str(auto_schedule) != "-":
-                    require_writable(auto_schedule, directory=False)
+                require_writable_file(auto_schedule)
             options = {"--auto-top": auto_top, "--auto-schedule": auto_schedule}
             flags = tuple(name for name, value in options.items() if value is not None)
             top = (DEFAULT_TOP if auto_top is None else auto_top) if simulates else 0

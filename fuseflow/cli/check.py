@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import click
 
+from fuseflow.cli.common import json_option
 from fuseflow.cli.deferred import command
-from fuseflow.cli.json_file import json_option
-from fuseflow.cli.program import program_options
+from fuseflow.cli.program_options import program_options
 
 
 @command(

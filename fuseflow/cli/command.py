@@ -10,8 +10,7 @@ from typing import Any, Final, NoReturn, TypeVar
 
 import click
 
-from fuseflow.cli.interruption import INTERRUPTED, was_interrupted
-from fuseflow.cli.standard_streams import drop_output
+from fuseflow.cli.process import INTERRUPTED, Interruptions, drop_output
 from fuseflow.errors import FileError, FuseFlowError, UsageError, visible
 
 Command = TypeVar("Command", bound=Callable[..., Any])
@@ -52,7 +51,7 @@ class ErrorBoundary(click.Group):
         try:
             return super().invoke(ctx)
         except Exception as error:
-            if isinstance(error, click.exceptions.Exit) or not was_interrupted():
+            if isinstance(error, click.exceptions.Exit) or not Interruptions.seen:
                 self._explain(ctx, error)
             _fail(ctx, "interrupted", INTERRUPTED)
         except KeyboardInterrupt:

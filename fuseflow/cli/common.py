@@ -8,6 +8,7 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext, redirect_stdout
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
@@ -15,9 +16,8 @@ import click
 from click.shell_completion import CompletionItem
 
 from fuseflow.cli.command import Command
-from fuseflow.cli.legend import asked_legend
 from fuseflow.errors import FileError, UsageError, visible
-from fuseflow.filesystem import refuse_foreign_files, replace_file
+from fuseflow.filesystem import json_text, refuse_foreign_files, replace_file
 from fuseflow.run.directory import MANIFEST
 
 if TYPE_CHECKING:
@@ -47,10 +47,6 @@ class FileName(click.Path):
 
 
 FILE = FileName()
-
-
-def quiet_option(command: Command) -> Command:
-    return click.option("-q", "--quiet", is_flag=True, help="Print errors and what was asked for, nothing else.")(command)
 
 
 def with_options(options: Sequence[Callable[[Any], Any]], command: Command) -> Command:
@@ -158,7 +154,7 @@ def _scalar(text: str, value: str) -> Setting:
 
 def console(stderr: bool = False) -> Console:
     """Return a console as wide as the terminal, or `PLAIN_WIDTH` columns wide if there is none."""
-    from fuseflow.cli.safe_console import SafeConsole  # commands that print no tables do without
+    from fuseflow.cli.safe_console import SafeConsole, asked_legend  # commands that print no tables do without
 
     legend = asked_legend()
     terminal = SafeConsole(stderr=stderr, highlight=False, legend=legend)
@@ -181,10 +177,15 @@ def print_pieces(out: Console, pieces: Iterable[str | Table]) -> None:
             print_table(out, piece)
 
 
+def print_lines(out: Console, lines: Iterable[str]) -> None:
+    """Print lines as they are, without markup."""
+    for line in lines:
+        out.print(line, soft_wrap=True, markup=False)
+
+
 def print_notices(out: Console, notices: Iterable[str]) -> None:
     """Print the notices that belong to a result."""
-    for notice in notices:
-        out.print(f"note: {notice}", soft_wrap=True, markup=False)
+    print_lines(out, (f"note: {notice}" for notice in notices))
 
 
 def require_writable(path: Path, *, directory: bool) -> None:
@@ -192,6 +193,12 @@ def require_writable(path: Path, *, directory: bool) -> None:
     if path.exists() and path.is_dir() != directory:
         raise FileError(f"cannot write `{path}`: it is {'a file' if directory else 'a directory'}")
     _probe(path, path if directory else path.absolute().parent)
+
+
+def require_writable_file(path: Path | None) -> None:
+    """Raise `FileError` before the work if a file cannot be written. None and `-`, which is standard output, can."""
+    if path is not None and str(path) != "-":
+        require_writable(path, directory=False)
 
 
 def require_replaceable(directory: Path, manifest: str = MANIFEST) -> None:
@@ -217,8 +224,7 @@ def refuse_inside(output: Path | None, **others: Path | None) -> None:
 
 
 def _probe(path: Path, parent: Path) -> None:
-    """Create a temporary file in `parent` or the nearest existing directory above it. Raises `FileError` about `path` if that
-    fails."""
+    """Create a temporary file in `parent` or the nearest existing directory above it. Raises `FileError` about `path` if that fails."""
     nearest = next(p for p in (parent, *parent.absolute().parents) if p.exists())
     try:
         with tempfile.TemporaryFile(dir=nearest):
@@ -246,3 +252,41 @@ def reserved_stdout(reserved: bool = True) -> Iterator[TextIO]:
     stdout = sys.stdout
     with redirect_stdout(sys.stderr) if reserved else nullcontext():
         yield stdout
+
+
+@dataclass(frozen=True, slots=True)
+class JsonFile:
+    """The destination of JSON: none if `path` is None, and the stream `stdout` of the command if it is `-`."""
+
+    path: Path | None
+    stdout: TextIO | None = None
+
+    @property
+    def to_stdout(self) -> bool:
+        return str(self.path) == "-"
+
+    def write(self, values: Callable[[], dict[str, Any]]) -> None:
+        """Write the values. They are computed only if the user wants JSON."""
+        if self.path is not None:
+            write_out(json_text(values()), self.path, self.stdout)
+
+    def console(self) -> Console:
+        """Return the console for text: it is standard error if the JSON takes standard output."""
+        return console(stderr=self.to_stdout)
+
+
+def json_option(content: str) -> Callable[[Command], Command]:
+    """Return a decorator that adds `--json` and passes it on as `json_file`, a `JsonFile`. `content` describes the JSON in the help."""
+
+    def wrap(command: Command) -> Command:
+        @functools.wraps(command)
+        def build(*args: Any, json_file: Path | None, **kwargs: Any) -> Any:
+            with reserved_stdout(str(json_file) == "-") as stdout:
+                require_writable_file(json_file)
+                return command(*args, json_file=JsonFile(json_file, stdout), **kwargs)
+
+        show = f"Write {content} as JSON; - is stdout."
+        option = click.option("--json", "json_file", metavar="FILE", type=FILE, help=show)
+        return option(build)  # type: ignore[return-value]
+
+    return wrap

@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import click
 
-from fuseflow.cli.common import (
-    FILE,
-    circuit_machine_options,
-)
+from fuseflow.cli.common import FILE, circuit_machine_options
 from fuseflow.cli.deferred import command
-from fuseflow.cli.dump import dump_options, known_stage
-from fuseflow.cli.program import program_options
+from fuseflow.cli.program_options import program_options
+from fuseflow.cli.run_options import dump_options, known_stage
 
 
 @command(

@@ -10,9 +10,8 @@ from typing import Any
 import click
 
 from fuseflow.cli.command import StrictCommand, debug_option
-from fuseflow.cli.common import quiet_option, with_options
-from fuseflow.cli.interruption import interruptible
-from fuseflow.cli.legend import legend_option
+from fuseflow.cli.common import with_options
+from fuseflow.cli.process import interruptible
 
 DECLARED, ACTIONS = "fuseflow.cli.", "fuseflow.cli.actions."
 
@@ -34,6 +33,24 @@ def deferred(declaration: Callable[[], None]) -> Callable[..., Any]:
     return act
 
 
+def _remember_legend(context: click.Context, _: click.Parameter, value: bool) -> None:
+    if value:
+        from fuseflow.cli.safe_console import ask_for_legend  # commands that print no tables do without
+
+        ask_for_legend(context)
+
+
+_QUIET = click.option("-q", "--quiet", is_flag=True, help="Print errors and what was asked for, nothing else.")
+_LEGEND = click.option(
+    "--legend",
+    is_flag=True,
+    is_eager=True,
+    expose_value=False,
+    callback=_remember_legend,
+    help="Say what the columns of the tables mean, below them.",
+)
+
+
 def command(
     short_help: str = "",
     *options: Callable[[Any], Any],
@@ -47,7 +64,7 @@ def command(
     The options are in the order of the help, and end with `--quiet`, `--legend` and `--debug`, unless a command has nothing for the first
     two. The command is called as its declaration if no `name` is given, and joins the `group`.
     """
-    last = [*([quiet_option] if quiet else ()), *([legend_option] if legend else ()), debug_option]
+    last: list[Callable[[Any], Any]] = [*([_QUIET] if quiet else ()), *([_LEGEND] if legend else ()), debug_option]
 
     def declare(declaration: Callable[[], None]) -> click.Command:
         act = with_options((*options, *last), deferred(declaration))

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import click
 
-from fuseflow.cli.common import FILE, machine_options
+from fuseflow.cli.common import FILE, json_option, machine_options
 from fuseflow.cli.deferred import command, deferred
-from fuseflow.cli.energy import energy_options
-from fuseflow.cli.json_file import json_option
-from fuseflow.cli.program import program_options
+from fuseflow.cli.program_options import program_options
+from fuseflow.cli.run_options import energy_options
 
 
 @deferred

@@ -5,10 +5,10 @@ from __future__ import annotations
 import click
 
 from fuseflow.cli.command import debug_option
-from fuseflow.cli.explain_cycles import cycles
-from fuseflow.cli.explain_fusion import fusion
-from fuseflow.cli.explain_order import order
-from fuseflow.cli.explain_plan import plan
+from fuseflow.cli.common import json_option, machine_options
+from fuseflow.cli.deferred import command
+from fuseflow.cli.program_options import program_options
+from fuseflow.cli.run_options import target_options
 
 
 @click.group()
@@ -17,5 +17,67 @@ def explain() -> None:
     """Say why a program was compiled as it was, and why it takes its cycles."""
 
 
-for command in (order, fusion, cycles, plan):
-    explain.add_command(command)
+@command(
+    "What a loop order must respect, and why it was chosen.",
+    program_options(),
+    click.option(
+        "--count", "rule", type=click.Choice(["reference", "merged"]), help="Count the orders of each region by this rule."
+    ),
+    json_option("the report"),
+    quiet=False,
+    group=explain,
+)
+def order() -> None:
+    """Explain the loop order of every region of MODEL.
+
+    Says what each loop runs over, which loops must enclose which and why, and which orders were compared at what expected cost. Nothing is
+    executed; statistics are assumed for tensors without data. --count reference counts as the published compiler does, which inlines
+    every use of an intermediate on its own; --count merged with equal views merged.
+    """
+
+
+@command("What is fused and why, and what that costs.", program_options(), json_option("the report"), quiet=False, group=explain)
+def fusion() -> None:
+    """Explain the regions of MODEL: which neighbouring Einsums are fused, and why or why not.
+
+    The second table says how often each value of a producer is computed, inside which loops that it lacks, and what storing it instead
+    means. With `--propagate`, the next one says what is left out, since no output needs it. If the program keeps parts of results, another
+    one says where each is kept, why, and what that costs. With public primitives, the next one says what these are expected to cost in each
+    region. A last one lists the stages of every region, which may have lanes of their own (`--par REGION/STAGE.INDEX=4`), each with the
+    loops that it runs in. Nothing is executed: numbers are expected from the statistics of the tensors, which are assumed for those without
+    data.
+    """
+
+
+@command(
+    "What a run spends its cycles on, and what would take fewer.",
+    program_options(simulates=True),
+    target_options,
+    click.option("--top", metavar="N", type=click.IntRange(min=1), default=5, show_default=True, help="Rows of each table."),
+    click.option("--no-changes", is_flag=True, help="Do not compile and compare other schedules."),
+    json_option("the report"),
+    group=explain,
+)
+def cycles() -> None:
+    """Run MODEL and follow the critical path of every region, from its last event back to its first.
+
+    The path goes from each event to what it waited for last: its own work, a token, room in a FIFO, an answer of the memory. Its steps add
+    up to all cycles of the region. The changes next to the schedule are compiled and their costs estimated. Values are not checked.
+    """
+
+
+@command(
+    "What the parts of a plan hold and cost.",
+    program_options(simulates=True),
+    machine_options(),
+    click.option("--simulate", is_flag=True, help="Also run the program with the plan and without it."),
+    json_option("the report"),
+    quiet=False,
+    group=explain,
+)
+def plan() -> None:
+    """Explain the plan of MODEL: a row for each part of each operand that is divided.
+
+    Costs are those of one product unit, measured on the machine for full blocks. The second table compares the whole program with the plan
+    and without it. With `--plan auto`, the plans that were considered come first.
+    """

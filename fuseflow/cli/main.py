@@ -11,24 +11,24 @@ from fuseflow.cli.command import ErrorBoundary, debug_option
 from fuseflow.collection import collection_paused
 
 COMMANDS = {
-    "check": "check",
-    "compile": "compile_command",
-    "run": "run",
-    "simulate": "simulate",
-    "cosimulate": "cosimulate_command",
-    "area": "area",
-    "estimate": "estimate",
-    "schedule": "schedule",
-    "sweep": "sweep",
-    "sparsify": "sparsify",
-    "propagate": "propagate",
-    "explain": "explain",
-    "report": "report",
-    "doctor": "doctor",
-    "machines": "machines",
-    "ops": "ops",
+    "check": "check.check",
+    "compile": "compile.compile_command",
+    "run": "run.run",
+    "simulate": "simulate.simulate",
+    "cosimulate": "circuits.cosimulate_command",
+    "area": "circuits.area",
+    "estimate": "estimate.estimate",
+    "schedule": "schedule.schedule",
+    "sweep": "sweep.sweep",
+    "sparsify": "pruning.sparsify",
+    "propagate": "pruning.propagate",
+    "explain": "explain.explain",
+    "report": "report.report",
+    "doctor": "doctor.doctor",
+    "machines": "lists.machines",
+    "ops": "lists.ops",
 }
-"""The name of each command, which is also the name of its module, and the name of the function in that module."""
+"""The name of each command, with its module and the function in that module."""
 
 
 class CommandGroup(ErrorBoundary):
@@ -40,8 +40,9 @@ class CommandGroup(ErrorBoundary):
     def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
         if name not in COMMANDS:
             return None
+        module, function = COMMANDS[name].split(".")
         with collection_paused():
-            command = getattr(import_module(f"fuseflow.cli.{name}"), COMMANDS[name])
+            command = getattr(import_module(f"fuseflow.cli.{module}"), function)
         assert isinstance(command, click.Command)
         return command
 

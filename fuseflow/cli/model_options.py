@@ -1,24 +1,27 @@
-"""The options of a model, its data and its build."""
+"""The options of a model, its data, its build and its sparsity, and the completion of options by names of the model."""
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+from click.shell_completion import CompletionItem
 
 from fuseflow.cli.command import Command
 from fuseflow.cli.common import FILE, completed, with_options
-from fuseflow.cli.sparsity_options import sparsity_options
 from fuseflow.errors import UsageError
 from fuseflow.frontend.datasets.spec_options import ADJACENCIES, split_spec
 
 if TYPE_CHECKING:
+    from fuseflow.frontend.import_cache.entry import ProgramNames
     from fuseflow.frontend.model_spec import ModelSpec
+    from fuseflow.schedule.section import Completion
     from fuseflow.sparsity.spec import SparseSpec
+
 PARAMETERS = (
     "model", "data", "adj", "data_dir", "tensors", "option_texts", "dim_texts", "small", "part", "fresh", "seed",
 )  # fmt: skip
@@ -72,7 +75,7 @@ def model_options(command: Command) -> Command:
         chosen = {name: kwargs.pop(name) for name in PARAMETERS}
         return command(*args, spec=replace(model_spec(chosen), sparsity=sparsity), **kwargs)
 
-    return with_options(options, sparsity_options(build))  # type: ignore[return-value]
+    return with_options(options, _sparsity_options(build))  # type: ignore[return-value]
 
 
 def model_spec(chosen: Mapping[str, Any]) -> ModelSpec:
@@ -124,3 +127,80 @@ def _dims(texts: tuple[str, ...]) -> dict[str, int]:
             raise UsageError(f"`--dim {place}` is given twice")
         sizes[place] = int(size)
     return sizes
+
+
+def _sparsity_options(command: Command) -> Command:
+    """Add the options of sparsity, and pass them on as `sparsity`: a spec, a directory of sparse weights, or None. `--print-sparsity`
+    prints the spec and ends the command."""
+    options = [
+        click.option(
+            "--sparsify",
+            "texts",
+            multiple=True,
+            metavar="WEIGHT=RULE",
+            help="Prune weights: '*.weight=magnitude:0.9:csr'; repeatable, the last match counts.",
+        ),
+        click.option(
+            "--sparsity", "path", metavar="FILE", type=FILE, help="A YAML spec, or a directory that `fuseflow sparsify` wrote."
+        ),
+        click.option("--print-sparsity", is_flag=True, help="Print the spec, which `--sparsity` reads, and end."),
+    ]
+
+    @functools.wraps(command)
+    def build(*args: Any, texts: tuple[str, ...], path: Path | None, print_sparsity: bool, **kwargs: Any) -> Any:
+        sparsity = _sparsity(texts, path)
+        if not print_sparsity:
+            return command(*args, sparsity=sparsity, **kwargs)
+        return click.echo(_printed(sparsity), nl=False)
+
+    return with_options(options, build)  # type: ignore[return-value]
+
+
+def _sparsity(texts: tuple[str, ...], path: Path | None) -> SparseSpec | Path | None:
+    if not texts and path is None:
+        return None
+    from fuseflow.sparsity.spec import SparseSpec, parse_sparsify, read_spec  # commands on dense models do without
+
+    if path is not None and path.is_dir():
+        if texts:
+            raise UsageError(
+                f"`--sparsify` beside the directory `{path}`, which says what is sparse", hint="leave one of them out"
+            )
+        return path
+    spec = SparseSpec() if path is None else read_spec(path)
+    for text in texts:
+        spec += parse_sparsify(text)
+    return spec
+
+
+def _printed(sparsity: SparseSpec | Path | None) -> str:
+    from fuseflow.sparsity.spec import SPEC_FILE, read_spec
+
+    if sparsity is None:
+        return ""
+    return (read_spec(sparsity / SPEC_FILE) if isinstance(sparsity, Path) else sparsity).to_yaml()
+
+
+def names_of_model(which: Completion, end: str = "", others: tuple[str, ...] = ()) -> Callable[..., list[CompletionItem]]:
+    """Return a function that completes an option by names of the model on the command line, each with an `end` such as `=`, and
+    by `others`. `which` is the kind of names.
+
+    The names come from a program text, or from the import that the cache kept. A model that was never imported has none.
+    """
+
+    def complete(context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
+        names = _names(context)
+        known = {"parts": (*names.modules, *names.einsums), "tensors": names.tensors, "indices": names.indices, "": ()}
+        words = (*others, *(name + end for name in known[which]))
+        return [CompletionItem(word) for word in words if word.startswith(incomplete)]
+
+    return complete
+
+
+def _names(context: click.Context) -> ProgramNames:
+    from fuseflow.frontend.import_cache.entry import ProgramNames, program_names
+
+    try:
+        return program_names(model_spec(context.params))
+    except Exception:  # a line that is not finished may hold anything, and a message would stand in the middle of it
+        return ProgramNames()

@@ -7,12 +7,12 @@ import time
 from contextlib import contextmanager, nullcontext
 from typing import TYPE_CHECKING
 
-from fuseflow.cli.common import console
+from fuseflow.cli.common import console, print_lines
 from fuseflow.counted_loops import listening
 from fuseflow.errors import visible
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Iterator
 
     from rich.console import Console
     from rich.progress import Progress
@@ -22,13 +22,13 @@ if TYPE_CHECKING:
     from fuseflow.run.execution import ProgressCallback as Report
 
 LOG_SECONDS = 10.0
-"""The seconds between two lines of a search that is not shown on a terminal."""
+"""The seconds between two lines of a search or a sweep that is not shown on a terminal."""
 MOST_NAME = 24
 """The characters of the name of a region in a bar."""
 
 
 @contextmanager
-def _terminal_bar(err: Console | None, *columns: str) -> Iterator[Progress | None]:
+def terminal_bar(err: Console | None, *columns: str) -> Iterator[Progress | None]:
     """Yield a bar on a terminal, or None if there is none. A column is a key of `named`, or a text with fields."""
     if err is None or not err.is_terminal:
         yield None
@@ -39,6 +39,7 @@ def _terminal_bar(err: Console | None, *columns: str) -> Iterator[Progress | Non
         "spinner": progress.SpinnerColumn(),
         "activity": progress.TextColumn("{task.description}", markup=False),
         "bar": progress.BarColumn(bar_width=12),
+        "wide bar": progress.BarColumn(),
         "done of all": progress.MofNCompleteColumn(),
         "passed": progress.TimeElapsedColumn(),
         "left": progress.TimeRemainingColumn(),
@@ -51,7 +52,7 @@ def _terminal_bar(err: Console | None, *columns: str) -> Iterator[Progress | Non
 @contextmanager
 def working(activity: str, quiet: bool) -> Iterator[None]:
     """Show the activity while the block runs, and for how long it has."""
-    with _terminal_bar(None if quiet else console(stderr=True), "spinner", "activity", "passed") as bar:
+    with terminal_bar(None if quiet else console(stderr=True), "spinner", "activity", "passed") as bar:
         if bar is not None:
             bar.add_task(activity, total=None)
         yield
@@ -78,7 +79,7 @@ def counting_bar(activity: str, quiet: bool) -> Iterator[Callable[[int, int], No
 def _loop_bar(activity: str, quiet: bool) -> Iterator[Listener | None]:
     """Yield a listener that shows the loops inside the block, or None if `quiet` or without a terminal."""
     columns = ("spinner", "activity", "bar", "done of all", "{task.fields[rate]}", "passed", "left")
-    with _terminal_bar(None if quiet else console(stderr=True), *columns) as bar:
+    with terminal_bar(None if quiet else console(stderr=True), *columns) as bar:
         if bar is None:
             yield None
             return
@@ -117,31 +118,20 @@ def search_bar(quiet: bool, limit: float | None) -> Iterator[Callable[[str, int]
         left = f"at most {most:,} and {seconds:,.0f} s left" if limit is None else f"at most {seconds:,.0f} s left"
         return f"{tried:,} tried, {rate:,.{0 if rate >= 10 else 1}f}/s", left
 
-    with _terminal_bar(err, "spinner", "{task.fields[counts]}", "passed", "{task.fields[left]}", "activity") as bar:
-        if bar is None:
-            yield _log_lines(err, counted)
-            return
-        task = bar.add_task("searching", total=None, counts="", left="")
+    with terminal_bar(err, "spinner", "{task.fields[counts]}", "passed", "{task.fields[left]}", "activity") as bar:
+        task = None if bar is None else bar.add_task("searching", total=None, counts="", left="")
+        logged = start
 
         def tell(what: str, most: int) -> None:
+            nonlocal logged
             tally, left = counted(most)
-            bar.update(task, description=visible(what), counts=tally, left=left)
+            if bar is not None and task is not None:
+                bar.update(task, description=visible(what), counts=tally, left=left)
+            elif (now := time.monotonic()) - logged >= LOG_SECONDS:
+                logged = now
+                print_lines(err, [f"searching: {tally}, {left}: {visible(what)}"])
 
         yield tell
-
-
-def _log_lines(err: Console, counted: Callable[[int], tuple[str, str]]) -> Callable[[str, int], None]:
-    """Return a function that writes the progress of a search to a file or a pipe: a line every few seconds, and none for a short search."""
-    last = time.monotonic()
-
-    def tell(what: str, most: int) -> None:
-        nonlocal last
-        tally, left = counted(most)
-        if (now := time.monotonic()) - last >= LOG_SECONDS:
-            last = now
-            err.print(f"searching: {tally}, {left}: {visible(what)}", soft_wrap=True, highlight=False, markup=False)
-
-    return tell
 
 
 class _Notice(logging.Handler):
@@ -152,7 +142,7 @@ class _Notice(logging.Handler):
         self.err = err
 
     def emit(self, record: logging.LogRecord) -> None:
-        self.err.print(visible(record.getMessage()), soft_wrap=True, highlight=False, markup=False)
+        print_lines(self.err, [visible(record.getMessage())])
 
 
 @contextmanager
@@ -171,18 +161,18 @@ def _notices(err: Console) -> Iterator[None]:
 
 
 @contextmanager
-def firings_bar(quiet: bool, expected: Mapping[str, float] | None = None) -> Iterator[Report | None]:
+def firings_bar(quiet: bool, compiled: Compiled | None = None) -> Iterator[Report | None]:
     """Yield a callback for `Compiled.run` that shows the region and its firings, or None if `quiet` or without a terminal.
 
-    `expected` has the firings of each region by its estimate. With it the bar shows the part that is done, and the time that is
-    left.
+    With the program that runs, the bar shows the part that is done by its estimate, and the time that is left.
     """
     if quiet:
         yield None
         return
-    err, expected = console(stderr=True), expected or {}
+    err = console(stderr=True)
+    expected = {} if compiled is None else {region.name: region.estimate.firings for region in compiled.regions}
     columns = ("spinner", "activity", "{task.fields[fired]:,} firings", "{task.fields[rate]}", "passed")
-    with _notices(err), _terminal_bar(err, *columns, *(("bar", "left") if expected else ())) as bar:
+    with _notices(err), terminal_bar(err, *columns, *(("bar", "left") if expected else ())) as bar:
         if bar is None:
             yield None
             return
@@ -198,8 +188,3 @@ def firings_bar(quiet: bool, expected: Mapping[str, float] | None = None) -> Ite
             bar.update(task, completed=known, description=visible(region)[:MOST_NAME], fired=done, rate=f"{rate:,.0f}/s")
 
         yield report
-
-
-def expected_firings(compiled: Compiled) -> dict[str, float]:
-    """Return the firings of each region of a program by its estimate."""
-    return {region.name: region.estimate.firings for region in compiled.regions}

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 from fuseflow.cli.auto import AutoOptions
 from fuseflow.cli.common import console, print_notices, print_pieces, write_out
 from fuseflow.cli.progress import counting_bar, firings_bar, following, working
-from fuseflow.cli.target import Target
+from fuseflow.cli.run_options import Target
 from fuseflow.compiler import compile_source
 from fuseflow.einsum.nodes import Program
-from fuseflow.errors import UsageError
+from fuseflow.errors import UsageError, did_you_mean
 from fuseflow.explain.slow_cut import slow_cut_notice
 from fuseflow.frontend.factory import Factory
 from fuseflow.frontend.model_spec import ModelSpec
@@ -80,10 +80,8 @@ class ProgramRequest:
         """Compile the model, after choosing the open decisions of its schedule, by a sample if one is given. Print the trials on
         standard error."""
         if not self.schedule.open and self.auto.flags:
-            raise UsageError(
-                f"`{self.auto.flags[0]}` without `auto`",
-                hint="leave something to it: `--fuse auto`, `--plan auto` or `--order auto`",
-            )
+            hint = "leave something to it: `--fuse auto`, `--plan auto` or `--order auto`"
+            raise UsageError(f"`{self.auto.flags[0]}` without `auto`", hint=hint)
         target = target or Target(load_machine("rda"))
         with following("reading the model", quiet):
             source = load(self.model)
@@ -102,7 +100,9 @@ class ProgramRequest:
         if self.auto.file is not None:
             write_out(choice.schedule.to_yaml(), self.auto.file)
         if not quiet:
-            _print_choice(choice)
+            from fuseflow.report.schedule_tables import auto_lines  # only the trials of `auto` need it
+
+            print_pieces(console(stderr=True), [*auto_lines(choice), ""])
         return ScheduledProgram(choice.compiled, choice)
 
     def _choose(
@@ -110,14 +110,14 @@ class ProgramRequest:
     ) -> ScheduleChoice:
         from fuseflow.autoscheduler.autoscheduler import choose_schedule  # only open decisions of a schedule need it
 
-        top = self.auto.top
+        top, engine = self.auto.top, target.engine
         with working("choosing", quiet or top > 0), firings_bar(quiet) as progress:
             return choose_schedule(
                 source,
                 self.schedule,
                 target.machine,
                 top=top,
-                engine=target.engine,
+                engine=engine,
                 estimator=estimator,
                 progress=progress,
                 sample=sample,
@@ -141,9 +141,10 @@ def _counted(observe: Observe, progress: Callable[[int, int], None]) -> Observe:
     return observe_and_count
 
 
-def _print_choice(choice: ScheduleChoice) -> None:
-    """Print the trials of a choice on standard error."""
-    from fuseflow.report.auto_tables import auto_lines
-
-    err = console(stderr=True)
-    print_pieces(err, [*auto_lines(choice), ""])
+def region_number(compiled: Compiled, name: str) -> int:
+    """Return the number of the region of this name, counted from 0. Raises `UsageError` with the nearest name if there is none."""
+    names = [region.name for region in compiled.regions]
+    if name not in names:
+        hint = did_you_mean(name, names) or f"the regions are {', '.join(f'`{other}`' for other in names)}"
+        raise UsageError(f"there is no region `{name}`", hint=hint)
+    return names.index(name)

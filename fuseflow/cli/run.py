@@ -5,12 +5,8 @@ from __future__ import annotations
 import click
 
 from fuseflow.cli.deferred import command
-from fuseflow.cli.dump import dump_options
-from fuseflow.cli.energy import energy_options
-from fuseflow.cli.program import program_options
-from fuseflow.cli.result_output import result_options
-from fuseflow.cli.target import target_options
-from fuseflow.cli.trace import trace_options
+from fuseflow.cli.program_options import program_options
+from fuseflow.cli.run_options import dump_options, energy_options, result_options, target_options, trace_options
 
 
 @command(
@@ -25,9 +21,7 @@ from fuseflow.cli.trace import trace_options
     ),
     click.option("--no-check", is_flag=True, help="Do not compare the outputs with PyTorch (or the dense interpreter)."),
     click.option(
-        "--bisect",
-        is_flag=True,
-        help="Run Einsum by Einsum too, and say which is the first whose value differs from PyTorch.",
+        "--bisect", is_flag=True, help="Run Einsum by Einsum too, and say which is the first whose value differs from PyTorch."
     ),
     click.option("--no-dedup", is_flag=True, help="Simulate every region, those that run like one before it too."),
     click.option(

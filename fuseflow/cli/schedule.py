@@ -5,12 +5,10 @@ from __future__ import annotations
 import click
 
 from fuseflow.autoscheduler.defaults import ALLOWED, DEFAULT_TOP
-from fuseflow.cli.common import FILE, machine_options
+from fuseflow.cli.common import FILE, json_option, machine_options
 from fuseflow.cli.deferred import command
-from fuseflow.cli.json_file import json_option
 from fuseflow.cli.model_options import model_options
-from fuseflow.cli.propagation_options import propagation_options
-from fuseflow.cli.schedule_options import schedule_options
+from fuseflow.cli.program_options import propagation_options, schedule_options
 
 
 @command(

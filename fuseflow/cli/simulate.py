@@ -6,9 +6,7 @@ import click
 
 from fuseflow.cli.common import FILE
 from fuseflow.cli.deferred import command
-from fuseflow.cli.result_output import result_options
-from fuseflow.cli.target import target_options
-from fuseflow.cli.trace import trace_options
+from fuseflow.cli.run_options import result_options, target_options, trace_options
 
 
 @command(

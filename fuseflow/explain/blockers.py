@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
-from fuseflow.errors import FrontendError, FusionError, GraphError, ProgramError, Span, TensorError
+from fuseflow.errors import FrontendError, FusionError, GraphError, ProgramError, TensorError
 from fuseflow.frontend.hints import HINTS_WITHOUT_ALTERNATIVE
 from fuseflow.frontend.model_files import ModelFileError
 
@@ -15,32 +14,19 @@ from fuseflow.frontend.model_files import ModelFileError
 class Blocker:
     """One problem that stops the compilation of a model.
 
-    `module` is the module path, `library` the line of the library that calls the operator, and `span` the line of the user's own
-    code. They are empty if they are not known. `shape` is the shape of the value that is computed. `hint` says what to do, and
+    `module` is the module path, `library` the line of the library that calls the operator, and `line` the line of the user's own
+    code. They are empty, or None, if they are not known. `shape` is the shape of the value that is computed. `hint` says what to do, and
     `alternative` whether the hint is another way to compute the same.
     """
 
     problem: str
     module: str
     library: str
-    span: Span | None
+    line: str | None
     shape: tuple[int, ...] | None
     hint: str
     alternative: bool
     notes: tuple[str, ...] = ()
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the blocker as plain values."""
-        return {
-            "problem": self.problem,
-            "module": self.module,
-            "library": self.library,
-            "line": None if self.span is None else str(self.span),
-            "shape": None if self.shape is None else list(self.shape),
-            "hint": self.hint,
-            "alternative": self.alternative,
-            "notes": list(self.notes),
-        }
 
 
 def blockers_of(compile_model: Callable[[], object]) -> tuple[Blocker, ...]:
@@ -61,9 +47,10 @@ def blockers_of(compile_model: Callable[[], object]) -> tuple[Blocker, ...]:
 
 def _blocker(error: FrontendError | ProgramError | TensorError | FusionError | GraphError) -> Blocker:
     place = getattr(error, "place", None)
+    line = None if error.span is None else str(error.span)
     problem, _, module = error.message.partition(" at module ")
     alternative = bool(error.hint) and error.hint not in HINTS_WITHOUT_ALTERNATIVE
     if place is None:
-        return Blocker(problem, module.strip("`"), "", error.span, None, error.hint, alternative, error.notes)
+        return Blocker(problem, module.strip("`"), "", line, None, error.hint, alternative, error.notes)
     notes = tuple(note for note in error.notes if place.library not in note or not place.library)
-    return Blocker(problem, place.module, place.library, error.span, place.shape, error.hint, alternative, notes)
+    return Blocker(problem, place.module, place.library, line, place.shape, error.hint, alternative, notes)

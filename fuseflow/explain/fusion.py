@@ -2,21 +2,28 @@
 
 There is a decision for every Einsum and each of its producers, and for every producer the cost of fusing it and the cost of
 storing it.
+
+A producer is computed again in every loop around it whose index it lacks. Evaluations are counted as elements of a stream: a
+producer that reduces has one for each value that it folds, any other one for each value that it computes. `times` are the
+evaluations in the region, expected from tensor statistics, divided by the evaluations of the producer run alone, where each of
+its values is computed once. It is below 1 if a consumer visits only some of the values, as a mask does.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
-from fuseflow.costs import TensorStatistics, collect_statistics, expected_traffic
+from fuseflow.costs import TensorStatistics, collect_statistics, estimate_graph, expected_traffic, stream_shapes
 from fuseflow.costs.stream_shapes import ExpectedStream
 from fuseflow.cut.best import lower_cut
 from fuseflow.einsum.nodes import Program, TensorType
 from fuseflow.errors import FuseFlowError
 from fuseflow.explain.keeps import KeptResult, kept_results
-from fuseflow.explain.recompute import Instance, expected_streams, instances
 from fuseflow.frontend.sources import Source
+from fuseflow.fusion import tree
+from fuseflow.fusion.producers import producer_views
 from fuseflow.lower.partition import PartitionedProgram, partition_program
 from fuseflow.lower.program import lower, lower_regions
 from fuseflow.lower.regions import CompiledRegion
@@ -48,6 +55,20 @@ class FusionDecision:
 
 
 @dataclass(frozen=True, slots=True)
+class Instance:
+    """One place where a region computes a producer.
+
+    `view` is the view of the producer in the indices of the region, such as `T[k, j]`. `node` is the node of the graph that makes the
+    values, `inside` are the loops around it that the producer lacks, outermost first, and `evaluations` are how many are expected there.
+    """
+
+    view: str
+    node: str
+    inside: tuple[str, ...]
+    evaluations: float
+
+
+@dataclass(frozen=True, slots=True)
 class Producer:
     """An Einsum that others read. All numbers are expected from tensor statistics.
 
@@ -73,8 +94,7 @@ class Producer:
 
     @property
     def times(self) -> float | None:
-        """How often each of its values is computed, on average. None for an Einsum without an operator, or if nothing needs
-        it."""
+        """How often each of its values is computed, on average. None for an Einsum without an operator, or if nothing needs it."""
         return _recompute_ratio(self.instances, self.once)
 
 
@@ -127,7 +147,7 @@ def explain_fusion(source: Source, schedule: Schedule, machine: Machine, asked: 
     computed = {e for region in compiled for e in region.einsums}
     apart = replace(apart, regions=tuple(r for r in apart.regions if computed.intersection(r.einsums)))
     alone = tuple(lower_regions(apart, source.tensors))
-    streams, statistics = expected_streams(compiled, input_statistics)
+    streams, statistics = _expected_streams(compiled, input_statistics)
     keeps = kept_results(compiled, streams, statistics, partitioned.user_names)
     producers = _producers(partitioned, compiled, alone, input_statistics, streams)
     regions = [region for region in compiled if region.einsums]
@@ -185,21 +205,10 @@ def _refusal(
     read = dict.fromkeys(name for e in einsums for name in e.operands if name not in inside)
     declared = (t for t in partitioned.source.tensors if t.name in inside)
     part = Program((*(stored[name] for name in read), *declared), einsums, results, program.name)
+    sections = ("orders", "formats", "blocks", "splits", "parallel", "depths", "buffers", "drop_zeros", "resident")
+    cleared: dict[str, Any] = dict.fromkeys(sections, ())
     try:
-        plain = replace(
-            partitioned.schedule,
-            orders=(),
-            formats=(),
-            blocks=(),
-            splits=(),
-            vector=1,
-            parallel=(),
-            depths=(),
-            buffers=(),
-            drop_zeros=(),
-            resident=(),
-        )
-        lower(part, plain, {}, regions=(whole,))
+        lower(part, replace(partitioned.schedule, vector=1, **cleared), {}, regions=(whole,))
     except FuseFlowError as error:
         return error.message
     return ""
@@ -213,13 +222,13 @@ def _producers(
     streams: Mapping[str, Mapping[Port, ExpectedStream]],
 ) -> tuple[Producer, ...]:
     program = partitioned.program
-    streams_alone, written = expected_streams(alone, input_statistics)
+    streams_alone, written = _expected_streams(alone, input_statistics)
     statistics = {**input_statistics, **written}
     home = {e: region for region in compiled for e in region.einsums}
     single = {e: region for region in alone for e in region.einsums}
     moved = {e: expected_traffic(region.graph, streams_alone[region.name], statistics) for e, region in single.items()}
-    places = {e: i for region in compiled for e, i in instances(region, program, streams[region.name]).items()}
-    once = {e: sum(p.evaluations for p in i) for r in alone for e, i in instances(r, program, streams_alone[r.name]).items()}
+    places = {e: i for region in compiled for e, i in _instances(region, program, streams[region.name]).items()}
+    once = {e: sum(p.evaluations for p in i) for r in alone for e, i in _instances(r, program, streams_alone[r.name]).items()}
     times = {e: _recompute_ratio(evaluations, once.get(e, 0.0)) for e, evaluations in places.items()}
     # An output that only names its operand again is computed where that is, which is then stored under its name alone.
     readers = [e for e in program.einsums if e.name not in partitioned.reshapes.renames]
@@ -266,3 +275,40 @@ def _sources(program: Program, region: Sequence[str], name: str) -> tuple[str, .
         sources[(current := todo.pop())] = None
         todo += [n for n in program.defined[current].operands if n in region and n not in sources]
     return tuple(sources)
+
+
+def _instances(
+    region: CompiledRegion, program: Program, streams: Mapping[Port, ExpectedStream]
+) -> dict[str, tuple[Instance, ...]]:
+    """Return for every Einsum of `region` the places where it is computed; `streams` are the expected shapes of the streams of
+    its graph.
+
+    An Einsum has none if it has no operator and so renames its operand, if nothing reads it, or if its region has a global
+    iteration, which has no producers.
+    """
+    free = tree.free_indices(*region.fused.trees)
+    instances_by_einsum: dict[str, tuple[Instance, ...]] = {}
+    for einsum, views in producer_views(region.fused, program).items():
+        places: dict[Port, Instance] = {}
+        for place in region.table.evaluations:
+            node = place.node
+            if node in views and place.port in streams and isinstance(node, tree.Operation | tree.Producer):
+                own = {*free[node], *(node.over if isinstance(node, tree.Producer) else ())}
+                inside = tuple(v for v in place.around if v not in own)
+                view = f"{einsum}[{', '.join(views[node])}]"
+                places[place.port] = Instance(view, place.port.node, inside, streams[place.port].elements)
+        instances_by_einsum[einsum] = tuple(places.values())
+    return instances_by_einsum
+
+
+def _expected_streams(
+    regions: Iterable[CompiledRegion], input_statistics: Mapping[str, TensorStatistics]
+) -> tuple[dict[str, dict[Port, ExpectedStream]], dict[str, TensorStatistics]]:
+    """Return the expected shapes of the streams of each region, and the statistics of the inputs and of the tensors that regions write."""
+    streams_by_region, statistics = {}, dict(input_statistics)
+    for region in regions:
+        statistics |= {step.name: step.statistics for step in region.views_before}
+        streams_by_region[region.name] = stream_shapes(region.serial, statistics)
+        statistics |= estimate_graph(region.serial, statistics)[1]
+        statistics |= {step.name: step.statistics for step in region.views_after}
+    return streams_by_region, statistics

@@ -46,8 +46,7 @@ def kept_results(
     statistics: Mapping[str, TensorStatistics],
     user_names: Mapping[str, str],
 ) -> tuple[KeptResult, ...]:
-    """Return every result of which regions keep only some entries, region by region. `streams` are the expected streams of each
-    region."""
+    """Return every result of which regions keep only some entries, region by region. `streams` are the expected streams of each region."""
     rows: list[KeptResult] = []
     for region in regions:
         selections: dict[str, list[Selection]] = {}
@@ -67,40 +66,24 @@ def _kept_result(
     statistics: Mapping[str, TensorStatistics],
 ) -> KeptResult:
     first = places[0]
-    needs, extent = kind(first.rule, first.over), math.prod(region.fused.sizes[v] for v in first.over)
+    needs, over = kind(first.rule, first.over), ", ".join(f"`{v}`" for v in first.over)
+    match first.rule:
+        case Threshold():
+            rule, held, why = f"keep({first.rule})", 0, "an entry is kept for its own value, and waits for no other"
+        case Largest(_, every):
+            extent = math.prod(region.fused.sizes[v] for v in first.over)
+            rule, held = f"keep({first.rule} over {', '.join(first.over)})", min(every or extent, extent)
+            if every:
+                why = f"the entries of a group wait for the last of {every} coordinates of {over}"
+            elif len(first.over) == 1:
+                why = f"the entries of a fiber along {over} wait for its last one"
+            else:
+                why = f"the first entry that is kept waits for all along {over}: what is compared and what is kept are stored"
+        case unknown:
+            assert_never(unknown)
     read = written = 0.0
     if needs == "materializing":
         graph = region.serial
         for tensor, moved in expected_traffic(graph, streams, statistics).items():
             read, written = (read, written + moved) if tensor in graph.outputs else (read + moved, written)
-    return KeptResult(name, region.name, _text(first), needs, len(places), _held(first, extent), read, written, _why(first))
-
-
-def _text(selection: Selection) -> str:
-    over = "" if isinstance(selection.rule, Threshold) else f" over {', '.join(selection.over)}"
-    return f"keep({selection.rule}{over})"
-
-
-def _held(selection: Selection, extent: int) -> int:
-    match selection.rule:
-        case Threshold():
-            return 0
-        case Largest(_, every):
-            return min(every, extent) if every else extent
-        case unknown:
-            assert_never(unknown)
-
-
-def _why(selection: Selection) -> str:
-    over = ", ".join(f"`{v}`" for v in selection.over)
-    match selection.rule:
-        case Threshold():
-            return "an entry is kept for its own value, and waits for no other"
-        case Largest(_, 0) if len(selection.over) == 1:
-            return f"the entries of a fiber along {over} wait for its last one"
-        case Largest(_, 0):
-            return f"the first entry that is kept waits for all along {over}: what is compared and what is kept are stored"
-        case Largest(_, every):
-            return f"the entries of a group wait for the last of {every} coordinates of {over}"
-        case unknown:
-            assert_never(unknown)
+    return KeptResult(name, region.name, rule, needs, len(places), held, read, written, why)

@@ -59,12 +59,12 @@ def explain_plan(source: Source, schedule: Schedule, machine: Machine, simulate:
     if not schedule.plan:
         raise UsageError("the schedule has no plan", hint="`--plan FILE`, or a section `plan` in the schedule file")
     before, after = replace(schedule, plan=Plan()), planned(source, schedule, machine)[1]
-    compiled = compile_source(source, after, machine), compile_source(source, before, machine)
-    estimated = tuple(c.estimate(Estimator(assume_unknown=True)).cycles for c in compiled)
-    simulated = tuple(c.run(check=False).cycles for c in compiled) if simulate else None
+    divided, whole = compile_source(source, after, machine), compile_source(source, before, machine)
+    estimated = [each.estimate(Estimator(assume_unknown=True)).cycles for each in (divided, whole)]
+    simulated = (divided.run(check=False).cycles, whole.run(check=False).cycles) if simulate else None
     operands = after.plan.parts(source.program, source.tensors)
-    parts = tuple(cost for name, divided in operands for cost in _costs(source, name, divided, after.plan))
-    return PlanReport(parts, (estimated[0], estimated[1]), None if simulated is None else (simulated[0], simulated[1]))
+    parts = tuple(cost for name, its_parts in operands for cost in _costs(source, name, its_parts, after.plan))
+    return PlanReport(parts, (estimated[0], estimated[1]), simulated)
 
 
 def _costs(source: Source, name: str, parts: tuple[Part, ...], plan: Plan) -> list[PartCost]:

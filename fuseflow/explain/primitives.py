@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from fuseflow.estimate.estimator_regions import estimator_regions
@@ -26,10 +25,6 @@ class PrimitivesCost:
 def explain_primitives(compiled: Compiled) -> tuple[PrimitivesCost, ...]:
     """Return the costs of every region that has a public form, or that should have one and cannot. Empty if the program was not
     compiled to public primitives. Statistics are assumed for tensors without data."""
-    return tuple(_costs(compiled))
-
-
-def _costs(compiled: Compiled) -> Iterator[PrimitivesCost]:
     estimator = Estimator(assume_unknown=True)
     knowledge = estimator.knowledge(compiled.program, compiled.source.tensors)
 
@@ -38,10 +33,12 @@ def _costs(compiled: Compiled) -> Iterator[PrimitivesCost]:
         (here,) = estimator_regions([region])
         return estimator.region(here, compiled.machine, knowledge).bound.cycles
 
+    costs = []
     for region in compiled.regions:
         own = None if region.own is None else cycles(replace(region, graph=region.own))
         actual = cycles(region)
         if own is not None:
-            yield PrimitivesCost(region.name, own, actual, notice=region.selection_notice)
+            costs.append(PrimitivesCost(region.name, own, actual, notice=region.selection_notice))
         elif region.private:
-            yield PrimitivesCost(region.name, actual, None, region.private)
+            costs.append(PrimitivesCost(region.name, actual, None, region.private))
+    return tuple(costs)

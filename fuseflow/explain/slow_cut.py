@@ -7,7 +7,7 @@ from dataclasses import replace
 from fuseflow.compiler import compile_source
 from fuseflow.errors import FuseFlowError
 from fuseflow.estimate.program import Estimator
-from fuseflow.explain.fusion import Producer, explain_fusion
+from fuseflow.explain.fusion import explain_fusion
 from fuseflow.run.compiled import Compiled
 from fuseflow.schedule import Schedule
 
@@ -39,7 +39,9 @@ def slow_cut_notice(compiled: Compiled, asked: Schedule) -> str:
     except FuseFlowError:  # an operator cannot run alone, or nothing is known of a tensor, so that nothing is expected
         return ""
     producers = explain_fusion(compiled.source, compiled.schedule, compiled.machine).producers
-    why = _repetition(max(producers, key=lambda producer: producer.extra_firings, default=None))
+    most, why = max(producers, key=lambda producer: producer.extra_firings, default=None), ""
+    if most is not None and most.times is not None and most.times >= SLOW:
+        why = f", since each value of `{most.name}` is computed {most.times:,.0f} times"
     fused = ", ".join(asked.fuse_regions)
     return (
         f"`fuse: {fused}` is expected to take {cycles:,.0f} cycles{why}; {unfused:,.0f} without fusion, and {best:,.0f} in the best cut "
@@ -57,9 +59,3 @@ def long_run_notice(compiled: Compiled) -> str:
         f"the simulation has about {firings:,.0f} firings, which take some {seconds / 60:,.0f} minutes: `fuseflow estimate` takes seconds, "
         "and `--sample 3%` less than a run"
     )
-
-
-def _repetition(producer: Producer | None) -> str:
-    if producer is None or producer.times is None or producer.times < SLOW:
-        return ""
-    return f", since each value of `{producer.name}` is computed {producer.times:,.0f} times"

@@ -47,8 +47,7 @@ class Tracer:
         self.add(region.name, region.graph, read, simulation)
 
     def add(self, name: str, graph: Graph, read: Mapping[str, Tensor], simulation: Simulation) -> None:
-        """Run a graph again and keep its timeline, if any of its cycles is in the span to show. `read` has the tensors that it
-        reads."""
+        """Run a graph again and keep its timeline, if any of its cycles is in the span to show. `read` has the tensors that it reads."""
         start = self.cycles
         self.cycles += simulation.cycles
         span = CycleSpan(max(self.span.start - start, 0), self.span.end - start if self.span.end < self.cycles else NEVER)

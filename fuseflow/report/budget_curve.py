@@ -9,11 +9,12 @@ from pathlib import Path
 
 from fuseflow.autoscheduler.budget.trials import ParetoPoint
 from fuseflow.errors import UsageError
-from fuseflow.filesystem import replace_file
+from fuseflow.filesystem import write_text
+from fuseflow.report.figures import IMAGE_FORMATS, require_matplotlib, save_figure
 from fuseflow.requirements import install_command
 from fuseflow.resources import COMPONENTS
 
-IMAGES = (".png", ".svg", ".pdf")
+IMAGES = tuple(f".{form}" for form in IMAGE_FORMATS)
 """The endings of files that are plots. A file that ends in `.csv` is a table."""
 
 
@@ -22,27 +23,21 @@ def check_curve_file(path: Path) -> None:
     if path.suffix not in (".csv", *IMAGES):
         raise UsageError(f"`{path}` says no form of a curve", hint=f"end it in .csv, {', '.join(IMAGES)}")
     if path.suffix in IMAGES:
-        _require_matplotlib()
+        require_matplotlib("a plot", f"{install_command('matplotlib')}, or write a .csv")
 
 
 def write_curve(path: Path, component: str, points: Sequence[ParetoPoint]) -> list[Path]:
     """Write a curve of cycles over a component, such as `mul`, and a schedule file for each point: `gcn-mul-64.yaml` beside
     `gcn.csv`. Return the files."""
-    names = schedule_files(path, component, points)
+    names = [f"{path.stem}-{component}-{getattr(point.trial.resources, component) or 0}.yaml" for point in points]
     if path.suffix == ".csv":
-        with replace_file(path) as temporary:
-            temporary.write_text(csv_text(component, points, names), encoding="utf-8")
+        write_text(path, csv_text(component, points, names))
     else:
         _plot(path, component, points)
-    for name, point in zip(names, points, strict=True):
-        with replace_file(path.parent / name) as temporary:
-            temporary.write_text(point.trial.schedule.to_yaml(), encoding="utf-8")
-    return [path, *(path.parent / name for name in names)]
-
-
-def schedule_files(path: Path, component: str, points: Sequence[ParetoPoint]) -> list[str]:
-    """Return the name of the schedule file of each point: the name of the curve, the component, and the amount at the point."""
-    return [f"{path.stem}-{component}-{getattr(point.trial.resources, component) or 0}.yaml" for point in points]
+    files = [path.parent / name for name in names]
+    for file, point in zip(files, points, strict=True):
+        write_text(file, point.trial.schedule.to_yaml())
+    return [path, *files]
 
 
 def csv_text(component: str, points: Sequence[ParetoPoint], files: Sequence[str]) -> str:
@@ -69,13 +64,4 @@ def _plot(path: Path, component: str, points: Sequence[ParetoPoint]) -> None:
         axes.plot([getattr(point.trial.resources, component) or 1 for point in points], [point.cycles for point in points], "o-")
         axes.set(xscale="log", yscale="log", xlabel=component, ylabel="cycles")
         axes.grid(visible=True, which="both", alpha=0.3)
-        undated = {".svg": {"Date": None}, ".pdf": {"CreationDate": None}}.get(path.suffix)
-        with replace_file(path) as temporary:
-            figure.savefig(temporary, format=path.suffix[1:], dpi=150, metadata=undated)
-
-
-def _require_matplotlib() -> None:
-    try:
-        import matplotlib  # noqa: F401
-    except ImportError:
-        raise UsageError("a plot needs matplotlib", hint=f"{install_command('matplotlib')}, or write a .csv") from None
+        save_figure(figure, path)

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from typing import Any, assert_never
 
 from rich.markup import escape
 from rich.table import Table
 
-from fuseflow.explain.changes import Change
 from fuseflow.explain.cycles import CyclesReport, PathShare, RegionCycles, path_shares
 from fuseflow.lower.regions import CompiledRegion
-from fuseflow.report.tables import plain_table, working_cycles
+from fuseflow.report.tables import cycle_shares, plain_table
 from fuseflow.samml.node import TensorWriter
-from fuseflow.samml.nodes import Edge, Fork, Graph, Merge, WriteLevel
+from fuseflow.samml.nodes import Edge, Fork, Merge, WriteLevel
 from fuseflow.sim.events.critical_path import CriticalPath, PathStep
 from fuseflow.sim.events.stalls import STATES, Stalls
 from fuseflow.sim.events.step_totals import StepKind
@@ -33,7 +33,10 @@ def cycles_lines(report: CyclesReport, top: int) -> Iterator[str | Table]:
         result = region.result
         times = f", {result.times} times" if result.times > 1 else ""
         yield escape(f"region {result.name}: {result.cycles:,} cycles{times}, at least {result.simulation.bound:,}")
-        yield path_summary(region.path)
+        shares = (
+            f"{100 * cycles / region.path.cycles:.0f} % {KIND_LABELS[kind]}" for kind, cycles in _kinds(region.path).items()
+        )
+        yield f"critical path: {', '.join(shares)}"
         yield escape(bottleneck_sentence(region))
         yield ""
         yield path_table(region, top)
@@ -47,12 +50,6 @@ def cycles_lines(report: CyclesReport, top: int) -> Iterator[str | Table]:
         yield escape(advice_sentence(report))
         yield ""
         yield change_table(report)
-
-
-def path_summary(path: CriticalPath) -> str:
-    """Return a line about the kinds of steps of a path, the largest share first."""
-    shares = (f"{100 * cycles / path.cycles:.0f} % {KIND_LABELS[kind]}" for kind, cycles in _kinds(path).items())
-    return "critical path: " + ", ".join(shares)
 
 
 def _kinds(path: CriticalPath) -> dict[StepKind, int]:
@@ -80,25 +77,25 @@ def named_shares(path: CriticalPath) -> list[PathShare]:
 def _share_sentence(region: RegionCycles, share: PathShare) -> str:
     steps = [s for s in region.path.steps if (s.node, s.kind) == (share.node, share.kind)]
     percent = f"{100 * share.cycles / region.path.cycles:.0f} % of it"
-    culprit = f"`{share.node}` ({_described(region.region.graph, share.node)})"
+    node = region.region.graph.by_name[share.node]
+    function = getattr(node, "function", None)
+    culprit = f"`{share.node}` ({node.op} {function})" if function else f"`{share.node}` ({node.op})"
     times = sum(s.times for s in steps)
+    each = f"{share.cycles:,} cycles at once" if times == 1 else f"{times:,} times {share.cycles / max(times, 1):,.1f} cycles"
     match share.kind:
         case "work":
-            stats = next(node for node in region.result.simulation.nodes if node.name == share.node)
+            stats = next(found for found in region.result.simulation.nodes if found.name == share.node)
             sentence = f"{percent} is the work of {culprit}, which fires {stats.firings:,} times"
         case "latency":
-            sentence = f"{percent} is the latency of {culprit}, {_each(share.cycles, times)}"
+            sentence = f"{percent} is the latency of {culprit}, {each}"
         case "full":
             edges = sorted({s.edge for s in steps if s.edge is not None}, key=lambda edge: edge.input)
             rooms = dict.fromkeys(_full_fifos(region, edge) for edge in edges)
-            sentence = (
-                f"{percent} waits for room in {' and '.join(rooms)} of {culprit}"
-                if rooms
-                else f"{percent} waits for lines of {culprit}"
-            )
+            awaited = f"room in {' and '.join(rooms)}" if rooms else "lines"
+            sentence = f"{percent} waits for {awaited} of {culprit}"
         case "memory":
             ports = sorted({f"{s.port.direction}s `{s.port.tensor}` ({s.port.kind})" for s in steps if s.port is not None})
-            sentence = f"{percent} waits for the memory: {culprit} {' and '.join(ports)}, {_each(share.cycles, times)}"
+            sentence = f"{percent} waits for the memory: {culprit} {' and '.join(ports)}, {each}"
         case unknown:
             assert_never(unknown)
     return f"{sentence}{_place(region.region, share.node)}"
@@ -115,16 +112,6 @@ def _full_fifos(region: RegionCycles, full: Edge) -> str:
     return f"the {fifos} of {peaks[full.input]:,} tokens from `{writer}` to input{plural} {' and '.join(numbers)}"
 
 
-def _each(cycles: int, times: int) -> str:
-    return f"{cycles:,} cycles at once" if times == 1 else f"{times:,} times {cycles / times:,.1f} cycles"
-
-
-def _described(graph: Graph, name: str) -> str:
-    node = graph.by_name[name]
-    function = getattr(node, "function", None)
-    return f"{node.op} {function}" if function else node.op
-
-
 def _place(region: CompiledRegion, name: str) -> str:
     """Return words about the position of a node relative to the lanes of its region, or "" if the region has no lanes."""
     if not region.places:
@@ -132,20 +119,17 @@ def _place(region: CompiledRegion, name: str) -> str:
     lanes = region.places.get(name, ())
     if lanes:
         return f"; it is in lane {' '.join(f'{index}:{lane}' for index, lane in lanes)}"
-    node = region.graph.by_name[name]
-    if isinstance(node, Fork):
-        return f"; it is the distributor, which deals to {node.lanes} lanes one token a cycle"
-    if isinstance(node, Merge):
-        return f"; it is the collector, which takes from {node.lanes} lanes one token a cycle{_before_writer(region.graph, node)}"
-    if isinstance(node, TensorWriter):
-        return f"; it is the one writer of {_written(node)}, which takes one token a cycle from all lanes, so that more do not help it"
-    return "; it is outside the lanes, so that more of them do not help it"
-
-
-def _before_writer(graph: Graph, node: Merge) -> str:
-    """Return words that say that a merge feeds the only writer of a result, or "" if it feeds none."""
-    writers = [w for w in graph.nodes if isinstance(w, TensorWriter) and w.inputs[0].node == node.name]
-    return f" for the one writer of {_written(writers[0])}" if writers else ""
+    match region.graph.by_name[name]:
+        case Fork(lanes=count):
+            return f"; it is the distributor, which deals to {count} lanes one token a cycle"
+        case Merge(lanes=count):
+            writers = [w for w in region.graph.nodes if isinstance(w, TensorWriter) and w.inputs[0].node == name]
+            fed = f" for the one writer of {_written(writers[0])}" if writers else ""
+            return f"; it is the collector, which takes from {count} lanes one token a cycle{fed}"
+        case TensorWriter() as node:
+            return f"; it is the one writer of {_written(node)}, which takes one token a cycle from all lanes, so that more do not help it"
+        case _:
+            return "; it is outside the lanes, so that more of them do not help it"
 
 
 def _written(node: TensorWriter) -> str:
@@ -158,11 +142,13 @@ def path_table(region: RegionCycles, top: int) -> Table:
     shown = region.path.steps[:top]
     for step in shown:
         name, op = escape(step.node), region.region.graph.by_name[step.node].op
-        table.add_row(name, op, escape(_what(step)), f"{step.cycles:,}", _percent(step.cycles, region), _count(step.times))
+        waits = f"{step.times:,}" if step.times else ""
+        table.add_row(name, op, escape(_what(step)), f"{step.cycles:,}", _percent(step.cycles, region), waits)
     rest = region.path.steps[top:]
     if rest:
-        cycles = sum(step.cycles for step in rest)
-        table.add_row(f"{len(rest)} more", "", "", f"{cycles:,}", _percent(cycles, region), _count(sum(s.times for s in rest)))
+        cycles, times = sum(step.cycles for step in rest), sum(step.times for step in rest)
+        waits = f"{times:,}" if times else ""
+        table.add_row(f"{len(rest)} more", "", "", f"{cycles:,}", _percent(cycles, region), waits)
     return table
 
 
@@ -178,28 +164,22 @@ def _percent(cycles: float, region: RegionCycles) -> str:
     return f"{100 * cycles / region.path.cycles:.1f}"
 
 
-def _count(times: int) -> str:
-    return f"{times:,}" if times else ""
-
-
 def node_table(region: RegionCycles, top: int) -> Table:
     """Return a table of the `top` nodes that are on the path longest, then the busiest, in percent of the region's cycles."""
     columns = ("on path\n%", "firings", "busy\n%", "starved\n%", "memory\n%", "blocked\n%")
     table = plain_table("node", "op", *columns, numbers_from=2)
-    on_path: dict[str, int] = {}
+    on_path = Counter[str]()
     for step in region.path.steps:
-        on_path[step.node] = on_path.get(step.node, 0) + step.cycles
-    nodes = sorted(region.result.simulation.nodes, key=lambda n: (-on_path.get(n.name, 0), -n.busy))
+        on_path[step.node] += step.cycles
+    nodes = sorted(region.result.simulation.nodes, key=lambda n: (-on_path[n.name], -n.busy))
     for node in nodes[:top]:
-        waiting = (part / node.processes for part in (node.starved, node.waited, node.blocked))
-        cells = (f"{node.firings:,}", *(_percent(part, region) for part in (working_cycles(node), *waiting)))
-        table.add_row(escape(node.name), node.op, _percent(on_path.get(node.name, 0), region), *cells)
+        cells = (_percent(on_path[node.name], region), f"{node.firings:,}", *cycle_shares(node, region.path.cycles))
+        table.add_row(escape(node.name), node.op, *cells)
     return table
 
 
 def edge_table(region: RegionCycles, top: int, usual: int | None) -> Table:
-    """Return a table of the `top` FIFOs that the path waits for, then of the FIFOs that held most. `usual` is their default
-    depth."""
+    """Return a table of the `top` FIFOs that the path waits for, then of the FIFOs that held most. `usual` is their default depth."""
     table = plain_table("FIFO", "from", "tokens", "most\nheld", "depth", "on path\n%", numbers_from=2)
     waits: dict[tuple[str, int], int] = {}
     for step in region.path.steps:
@@ -223,13 +203,10 @@ def advice_sentence(report: CyclesReport) -> str:
     measured = [change for change in report.changes if change.measured]
     best = (measured or report.changes)[0]
     if best.cycles < now:
-        return f"{_expectation(best)} of {now:,} cycles"
+        expected = "takes" if best.measured else "is expected to take about"
+        return f"{best.flags} {expected} {best.cycles:,} of {now:,} cycles"
     tried = "that was run takes" if report.changes[0].cycles < now else "next to this schedule is expected to take"
     return f"no change {tried} fewer than its {now:,} cycles"
-
-
-def _expectation(change: Change) -> str:
-    return f"{change.flags} {'takes' if change.measured else 'is expected to take about'} {change.cycles:,}"
 
 
 def change_table(report: CyclesReport) -> Table:

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from rich.markup import escape
 from rich.table import Table
 
 from fuseflow.errors import FileError
-from fuseflow.estimate.program_estimate import ProgramEstimate, RegionEstimate
-from fuseflow.report.tables import CONFIG_COLUMNS, config_numbers, plain_table, region_label
+from fuseflow.estimate.program_estimate import ProgramEstimate
+from fuseflow.report.tables import CONFIG_COLUMNS, add_footer, config_numbers, plain_table, region_label
 
 ABOUT = "~"
 """The mark before a number that is expected from statistics and not counted."""
@@ -23,27 +23,21 @@ def estimate_table(estimate: ProgramEstimate) -> Table:
     columns = ("cycles", *bounds, "firings", "FLOPs", "bytes\nread", "bytes\nwritten", *config)
     table = plain_table("region", "Einsums", *columns, numbers_from=1, footer=True)
     for region in estimate.regions:
-        limits, exact = region.bound, region.work.exact
-        name = region_label(region.name, region.repeats)
+        limits, moved = region.bound, (region.bytes("read"), region.bytes("write"))
+        cycles = (limits.cycles, limits.compute, limits.imbalance, limits.fifos, limits.control, limits.waits)
+        counts = (region.firings, region.flops, *moved, *config_numbers(region.config, config))
         table.add_row(
-            escape(name),
+            escape(region_label(region.name, region.repeats)),
             f"{len(region.einsums):,}",
-            *(
-                f"{number:,.0f}"
-                for number in (limits.cycles, limits.compute, limits.imbalance, limits.fifos, limits.control, limits.waits)
-            ),
+            *(f"{number:,.0f}" for number in cycles),
             limits.limit,
-            *(_number(number, exact) for number in (region.firings, region.flops, region.bytes("read"), region.bytes("write"))),
-            *(_number(number, exact) for number in config_numbers(region.config, config)),
+            *(_number(number, region.work.exact) for number in counts),
         )
-    bytes_ = estimate.stats["bytes"]
-    totals = [_number(number, estimate.exact) for number in (estimate.firings, estimate.flops, bytes_["read"], bytes_["write"])]
-    totals += [_number(number, estimate.exact) for number in config_numbers(estimate.config, config)]
+    moved = estimate.stats["bytes"]["read"], estimate.stats["bytes"]["write"]
+    totals = (estimate.firings, estimate.flops, *moved, *config_numbers(estimate.config, config))
     einsums = sum(region.times * len(region.einsums) for region in estimate.regions)
-    for column, cell in zip(
-        table.columns, ("total", f"{einsums:,}", f"{estimate.cycles:,.0f}", *[""] * len(bounds), *totals), strict=True
-    ):
-        column.footer = cell
+    sums = (_number(number, estimate.exact) for number in totals)
+    add_footer(table, "total", f"{einsums:,}", f"{estimate.cycles:,.0f}", *[""] * len(bounds), *sums)
     return table
 
 
@@ -57,7 +51,7 @@ def flops_table(estimate: ProgramEstimate) -> Table:
     """Return a table of the FLOPs of each region by operator."""
     table = plain_table("region", "operator", "FLOPs", "%", numbers_from=2)
     for region in estimate.regions:
-        name = _name(region)
+        name = region_label(region.name, region.repeats)
         for operator, number in sorted(region.work.operators.items(), key=lambda item: -item[1]):
             share = 100 * number / region.flops if region.flops else 0.0
             table.add_row(escape(name), operator, _number(number, region.work.exact), f"{share:.1f}")
@@ -71,7 +65,7 @@ def traffic_table(estimate: ProgramEstimate) -> Table:
     """Return a table of the bytes that the nodes of each region request, by tensor and array."""
     table = plain_table("region", "tensor", "array", "bytes\nread", "bytes\nwritten", numbers_from=3)
     for region in estimate.regions:
-        name, rows = _name(region), dict[tuple[str, str], dict[str, str]]()
+        name, rows = region_label(region.name, region.repeats), dict[tuple[str, str], dict[str, str]]()
         for row in region.work.traffic:
             rows.setdefault((row.tensor, row.kind), {})[row.direction] = _number(row.bytes, row.exact)
         before = ""
@@ -108,42 +102,22 @@ def _regions(estimate: ProgramEstimate, run: Mapping[str, Any]) -> Iterator[tupl
         raise FileError(f"the run has other regions than this program: {missing}", hint="give both the same schedule")
     for name, region in run_regions.items():
         like, statistics = regions[name], region["statistics"]
-        rows = _rows(
-            like.bound.cycles,
+        estimated = (like.bound.cycles, like.firings, like.flops, like.bytes("read"), like.bytes("write"), like.config.bytes)
+        measured = (
             region["cycles"],
-            like.firings,
             region["firings"],
-            like.flops,
             sum(statistics["flops"].values()),
-            *(x for d in ("read", "write") for x in (like.bytes(d), _bytes(statistics["traffic"], d))),
-            like.config.bytes,
+            *(sum(row["bytes"] for row in statistics["traffic"] if row["direction"] == d) for d in ("read", "write")),
             _config_bytes(region),
         )
-        yield name, rows
-
-
-def _bytes(traffic: Any, direction: str) -> float:
-    return float(sum(row["bytes"] for row in traffic if row["direction"] == direction))
+        yield name, _rows(estimated, measured)
 
 
 def _totals(estimate: ProgramEstimate, run: Mapping[str, Any]) -> list[tuple[str, float, float]]:
-    moved_estimate = estimate.stats["bytes"]
     firings = sum(region["times"] * region["firings"] for region in run["regions"])
-    moved = run["bytes"]
-    return _rows(
-        estimate.cycles,
-        run["cycles"],
-        estimate.firings,
-        firings,
-        estimate.flops,
-        run["flops"],
-        moved_estimate["read"],
-        moved["read"],
-        moved_estimate["write"],
-        moved["write"],
-        estimate.config.bytes,
-        _config_bytes(run),
-    )
+    expected, moved = estimate.stats["bytes"], run["bytes"]
+    estimated = (estimate.cycles, estimate.firings, estimate.flops, expected["read"], expected["write"], estimate.config.bytes)
+    return _rows(estimated, (run["cycles"], firings, run["flops"], moved["read"], moved["write"], _config_bytes(run)))
 
 
 def _config_bytes(values: Mapping[str, Any]) -> float:
@@ -151,14 +125,11 @@ def _config_bytes(values: Mapping[str, Any]) -> float:
     return float(values["config"]["bytes"]) if "config" in values else 0.0
 
 
-def _rows(*numbers: float) -> list[tuple[str, float, float]]:
+def _rows(estimated: Sequence[float], measured: Sequence[float]) -> list[tuple[str, float, float]]:
     """Return rows of a label and two numbers, estimated and measured. Configurations have none if both are 0."""
-    labels = ("cycles", "firings", "FLOPs", "bytes read", "bytes written", *(["config bytes"] if any(numbers[-2:]) else []))
-    return [(label, numbers[2 * k], numbers[2 * k + 1]) for k, label in enumerate(labels)]
-
-
-def _name(region: RegionEstimate) -> str:
-    return region_label(region.name, region.repeats)
+    labels = ("cycles", "firings", "FLOPs", "bytes read", "bytes written", "config bytes")
+    rows = list(zip(labels, estimated, measured, strict=True))
+    return rows if estimated[-1] or measured[-1] else rows[:-1]
 
 
 def _number(number: float, exact: bool) -> str:

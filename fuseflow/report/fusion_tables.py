@@ -1,34 +1,28 @@
-"""The explanation of which Einsums are fused and why, as tables and as JSON."""
+"""The explanation of which Einsums are fused and why, and of what public primitives cost, as tables and as JSON."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import asdict
 from typing import Any
 
 from rich.markup import escape
 from rich.table import Table
 
-from fuseflow.explain.fusion import FusionDecision, FusionReport, Producer
-from fuseflow.explain.keeps import KeptResult
+from fuseflow.explain.fusion import FusionReport, Producer
+from fuseflow.explain.primitives import PrimitivesCost
 from fuseflow.report.tables import plain_table
-
-SCHEMA = 1
 
 
 def pair_table(report: FusionReport) -> Table:
     """Return a table with a row for each pair of neighbouring Einsums."""
     table = plain_table("producer", "consumer", "fused", "why", numbers_from=4)
     for pair in report.decisions:
-        fused = "[green]yes[/]" if pair.fused else "no"
-        table.add_row(escape(pair.producer), escape(pair.consumer), fused, escape(_why(pair)))
+        fused, why = "[green]yes[/]" if pair.fused else "no", pair.why
+        if not pair.fused and pair.refusal != pair.why:
+            why += f"; they cannot be fused: {pair.refusal}" if pair.refusal else "; they can be fused"
+        table.add_row(escape(pair.producer), escape(pair.consumer), fused, escape(why))
     return table
-
-
-def _why(pair: FusionDecision) -> str:
-    if pair.fused:
-        return pair.why
-    if pair.refusal == pair.why:
-        return pair.why
-    return f"{pair.why}; " + (f"they cannot be fused: {pair.refusal}" if pair.refusal else "they can be fused")
 
 
 def producer_table(report: FusionReport) -> Table:
@@ -75,7 +69,7 @@ def _times(times: float | None) -> str:
 def fusion_json(report: FusionReport, model: str, schedule: str) -> dict[str, Any]:
     """Return the report as plain values (schema 1)."""
     return {
-        "schema": SCHEMA,
+        "schema": 1,
         "model": model,
         "schedule": schedule,
         "pairs": [
@@ -91,22 +85,15 @@ def fusion_json(report: FusionReport, model: str, schedule: str) -> dict[str, An
             for pair in report.decisions
         ],
         "producers": [_producer_json(row) for row in report.producers],
-        "keeps": [_keep_json(row) for row in report.keeps],
-        "stages": [{"region": row.region, "name": row.name, "loops": list(row.loops)} for row in report.stages],
-    }
-
-
-def _keep_json(row: KeptResult) -> dict[str, Any]:
-    return {
-        "name": row.name,
-        "region": row.region,
-        "rule": row.rule,
-        "kind": row.kind,
-        "why": row.why,
-        "places": row.places,
-        "held": row.held,
-        "bytes_read": round(row.read),
-        "bytes_written": round(row.written),
+        "keeps": [
+            {
+                **{key: getattr(row, key) for key in ("name", "region", "rule", "kind", "why", "places", "held")},
+                "bytes_read": round(row.read),
+                "bytes_written": round(row.written),
+            }
+            for row in report.keeps
+        ],
+        "stages": [asdict(row) for row in report.stages],
     }
 
 
@@ -135,3 +122,30 @@ def _producer_json(row: Producer) -> dict[str, Any]:
 def _rounded(number: float | None) -> float | None:
     """Return an estimate with four decimal places, so that equal runs print the same."""
     return None if number is None else round(number, 4)
+
+
+def primitives_table(costs: Sequence[PrimitivesCost]) -> Table:
+    """Return a table of the costs of public primitives, with a row for each region, and for each reason why a region has no public form."""
+    table = plain_table("region", "cycles in\nour primitives", "in public\nprimitives", "more", numbers_from=1)
+    for cost in costs:
+        name, own = escape(cost.region), f"{cost.own:,.0f}"
+        if cost.public is not None:
+            more = (cost.public - cost.own) / cost.own if cost.own else 0.0
+            table.add_row(name, own, f"{cost.public:,.0f}", f"{more:+.1%}")
+        else:
+            table.add_row(name, own, "", "")
+    return table
+
+
+def primitives_json(costs: Sequence[PrimitivesCost]) -> list[dict[str, Any]]:
+    """Return the costs as plain values."""
+    return [
+        {
+            "region": cost.region,
+            "own": round(cost.own),
+            "public": None if cost.public is None else round(cost.public),
+            "private": list(cost.private),
+            "notice": cost.notice,
+        }
+        for cost in costs
+    ]

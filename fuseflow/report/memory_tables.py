@@ -63,9 +63,8 @@ def _tensors_table(result: Result) -> Table:
     for them. If there are reuse buffers, it has the number of lines that were found in them."""
     memories = [region.simulation.memory for region in result.regions]
     is_buffered = any(memory is not None and memory.is_buffered for memory in memories)
-    table = plain_table(
-        "region", "tensor", "array", "", "bytes", "lines", *(["hits"] if is_buffered else []), "moved", "latency", numbers_from=4
-    )
+    columns = ("lines", *(["hits"] if is_buffered else []), "moved", "latency")
+    table = plain_table("region", "tensor", "array", "", "bytes", *columns, numbers_from=4)
     for region in result.regions:
         name = escape(region.name)
         for row in _rows(region, is_buffered):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import asdict
 from itertools import islice
 from typing import Any, assert_never
 
@@ -20,8 +21,6 @@ from fuseflow.fusion.region_program import order_edges
 from fuseflow.report.tables import plain_table
 from fuseflow.run.compiled import Compiled
 from fuseflow.samml.nodes import Graph, Scan
-
-SCHEMA = 1
 
 RULES: dict[str, str] = {
     "reference": "every use inlined on its own, all mode orders",
@@ -52,7 +51,11 @@ def order_lines(report: OrderReport) -> Iterator[str | Table]:
         yield ""
     if len(region.compared) > 1:
         yield candidate_table(region)
-        yield from (escape(f"refused: {_reason(c, region.name)}") for c in region.compared if c.cost is None)
+        for candidate in region.compared:
+            if candidate.cost is None:
+                order = ",".join(candidate.order)
+                reason = candidate.refusal.removeprefix(f"order {order} of region `{region.name}` ")
+                yield escape(f"refused: {order} {reason}")
         yield ""
 
 
@@ -84,12 +87,6 @@ def chosen_because(region: FusedRegion) -> str:
         return f"the only one that is not refused ({among})"
     of = "" if region.compared.orders[0] == region.order else " of those"
     return f"the nearest to the program{of} within {COST_TOLERANCE - 1:.0%} of the least cost ({among})"
-
-
-def _reason(candidate: OrderCandidate, region: str) -> str:
-    """Return an order and the reason why it was refused, without the name of its region."""
-    order = ",".join(candidate.order)
-    return f"{order} {candidate.refusal.removeprefix(f'order {order} of region `{region}` ')}"
 
 
 def index_table(region: FusedRegion) -> Table:
@@ -134,17 +131,14 @@ def candidate_table(region: FusedRegion) -> Table:
 def assumed_line(compiled: Compiled) -> str | None:
     """Return a line about the density that is assumed for tensors without data, or None if all have data."""
     names = inputs_without_data(compiled)
-    if not names:
-        return None
-    return escape(
-        f"no data for {', '.join(names)}: compressed levels are taken to hold {DEFAULT_DENSITY:.0%} of their coordinates"
-    )
+    assumed = f"compressed levels are taken to hold {DEFAULT_DENSITY:.0%} of their coordinates"
+    return escape(f"no data for {', '.join(names)}: {assumed}") if names else None
 
 
 def order_json(compiled: Compiled, reports: tuple[OrderReport, ...]) -> dict[str, Any]:
     """Return the explanation as plain values (schema 1). Counts are whole numbers, however large."""
     return {
-        "schema": SCHEMA,
+        "schema": 1,
         "model": compiled.name,
         "data": compiled.source.data,
         "schedule": compiled.schedule.to_yaml(),
@@ -161,38 +155,23 @@ def _region_json(report: OrderReport) -> dict[str, Any]:
         "einsums": list(report.region.einsums),
         "order": list(region.order),
         "why": chosen_because(region),
-        "loops": [
-            {
-                "index": loop.index,
-                "size": loop.size,
-                "block": loop.block,
-                "results": list(loop.results),
-                "reduced": list(loop.reduced),
-                "views": list(loop.views),
-                "names": list(loop.names),
-            }
-            for loop in summarize_loops(region)
-        ],
+        "loops": [asdict(loop) for loop in summarize_loops(region)],
         "constraints": [{"above": above, "below": below, "why": why} for above, below, why in order_edges(region)],
-        "counts": {rule: _count_json(count) for rule, count in report.counts.items()},
+        "counts": {
+            rule: {
+                "variables": count.variables,
+                "unconstrained": count.unconstrained,
+                "constrained": count.constrained.orders,
+                "exact": count.constrained.exact,
+            }
+            for rule, count in report.counts.items()
+        },
         "compared": [_candidate_json(candidate) for candidate in region.compared],
-    }
-
-
-def _count_json(count: OrderCount) -> dict[str, Any]:
-    return {
-        "variables": count.variables,
-        "unconstrained": count.unconstrained,
-        "constrained": count.constrained.orders,
-        "exact": count.constrained.exact,
     }
 
 
 def _candidate_json(candidate: OrderCandidate) -> dict[str, Any]:
     cost = candidate.cost
-    numbers = (
-        {k: round(getattr(cost, k)) for k in ("cycles", "firings", "flops", "bytes", "rank")}
-        if isinstance(cost, Estimate)
-        else None
-    )
-    return {"order": list(candidate.order), "cost": numbers, "refused": candidate.refusal or None}
+    known = ("cycles", "firings", "flops", "bytes", "rank") if isinstance(cost, Estimate) else ()
+    numbers = {name: round(getattr(cost, name)) for name in known}
+    return {"order": list(candidate.order), "cost": numbers or None, "refused": candidate.refusal or None}

@@ -11,8 +11,6 @@ from rich.table import Table
 from fuseflow.explain.plan import PlanReport
 from fuseflow.report.tables import plain_table
 
-SCHEMA = 1
-
 
 def part_table(report: PlanReport) -> Table:
     """Return a table with a row for each part of each operand."""
@@ -38,7 +36,7 @@ def comparison(report: PlanReport) -> Table:
 def plan_json(report: PlanReport, model: str, schedule: str) -> dict[str, Any]:
     """Return the explanation as plain values."""
     return {
-        "schema": SCHEMA,
+        "schema": 1,
         "model": model,
         "schedule": schedule,
         "parts": [{**asdict(part), "cost": part.cost} for part in report.parts],

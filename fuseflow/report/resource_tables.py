@@ -1,13 +1,15 @@
-"""The table of the resources that regions occupy on an accelerator."""
+"""Tables of what regions take: the resources that they occupy on an accelerator, and energy, with the notes that a reader needs."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
 
 from rich.markup import escape
 from rich.table import Table
 
-from fuseflow.report.tables import plain_table
+from fuseflow.energy import PARTS, Part, ProgramEnergy, RegionEnergy
+from fuseflow.report.tables import add_footer, plain_table
 from fuseflow.resources import Resources
 
 HEADINGS = ("mul", "add", "special", "ports", "stream\nunits", "FIFO\nbytes", "workspace\nbytes", "buffer\nbytes", "area")
@@ -20,16 +22,56 @@ def resource_table(regions: Iterable[tuple[str, Resources]]) -> Table:
     rows = tuple(regions)
     table = plain_table("region", *HEADINGS, numbers_from=1, footer=True)
     for name, resources in rows:
-        table.add_row(escape(name), *_cells(resources))
-    for column, cell in zip(table.columns, ("most", *_cells(Resources.most_of(r for _, r in rows))), strict=True):
-        column.footer = cell
+        table.add_row(escape(name), *_resource_cells(resources))
+    add_footer(table, "most", *_resource_cells(Resources.most_of(r for _, r in rows)))
     return table
 
 
-def _cells(resources: Resources) -> tuple[str, ...]:
+def _resource_cells(resources: Resources) -> tuple[str, ...]:
     """Return the resources by component as text: with `≥` if a run may take more, `≤` if it may take less, and `unbounded`."""
     counts = (resources.mul, resources.add, resources.special, resources.port, resources.stream)
-    fifo = "unbounded" if resources.fifo is None else f"{'≥ ' if resources.fifo_grows else ''}{resources.fifo:,}"
-    workspace = f"{'≤ ' if resources.workspace_bound else ''}{resources.workspace:,}"
-    area = "unbounded" if resources.area is None else f"{'≥ ' if resources.fifo_grows else ''}{resources.area:,}"
-    return (*(f"{count:,}" for count in counts), fifo, workspace, f"{resources.buffer:,}", area)
+    least, most = "≥ " if resources.fifo_grows else "", "≤ " if resources.workspace_bound else ""
+    fifo, area = ("unbounded" if n is None else f"{least}{n:,}" for n in (resources.fifo, resources.area))
+    return (*(f"{count:,}" for count in counts), fifo, f"{most}{resources.workspace:,}", f"{resources.buffer:,}", area)
+
+
+ENERGY_FILE = "energy.json"
+"""The file of energies in the directory of a run."""
+ABOUT = "~"
+"""The mark before a number that is expected and not counted."""
+ENERGY_HEADINGS = ("operators\nnJ", "FIFOs\nnJ", "control\nnJ", "workspaces\nnJ", "DRAM\nnJ", "leakage\nnJ")
+"""The headings of the parts, in the order of `energy.PARTS`."""
+NAMES: Mapping[Part, str] = {part: heading.partition("\n")[0] for part, heading in zip(PARTS, ENERGY_HEADINGS, strict=True)}
+
+
+def energy_table(energy: ProgramEnergy) -> Table:
+    """Return a table with a row for each region, in nanojoules, and the sum of all."""
+    table = plain_table("region", *ENERGY_HEADINGS, "energy\nnJ", numbers_from=1, footer=True)
+    for region in energy.regions:
+        label = region.name if region.times == 1 else f"{region.name} x{region.times}"
+        table.add_row(escape(label), *_energy_cells(region))
+    add_footer(table, "total", *_energy_cells(energy))
+    return table
+
+
+def _energy_cells(energy: RegionEnergy | ProgramEnergy) -> tuple[str, ...]:
+    parts = (_number(energy.of_part(part), part in energy.expected) for part in PARTS)
+    return (*parts, _number(energy.total, bool(energy.expected)))
+
+
+def _number(picojoules: float, expected: bool) -> str:
+    return f"{ABOUT if expected else ''}{picojoules / 1000:,.2f}"
+
+
+def energy_lines(energy: ProgramEnergy) -> Iterator[str]:
+    """Yield lines on the technology of each part, how the energies of events are known, and the parts that are left out."""
+    by_technology: dict[str, list[str]] = {}
+    for part, technology in energy.technologies.items():
+        by_technology.setdefault(technology, []).append(NAMES[part])
+    yield "; ".join(f"{', '.join(names)}: {technology}" for technology, names in by_technology.items())
+    marks = Counter(constant.mark for constant in energy.energies.constants().values())
+    guessed = [f"`{part}.{name}`" for (part, name), constant in energy.energies.constants().items() if constant.mark == "guessed"]
+    names = {"guessed": f" ({', '.join(guessed)})"}
+    known = (f"{count} {mark}{names.get(mark, '')}" for mark, count in sorted(marks.items()))
+    yield f"energies of events: {', '.join(known)}; for comparing schedules, not for a data sheet"
+    yield from energy.notices

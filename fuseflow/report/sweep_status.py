@@ -6,7 +6,6 @@ from collections import Counter
 from collections.abc import Iterator
 
 from fuseflow.sweep.point import Mode, code_version
-from fuseflow.sweep.store import ResultRow
 from fuseflow.sweep.sweep import MODE_WORDS, Sweep, SweepProgress, duration
 
 
@@ -27,14 +26,16 @@ def count_progress(sweep: Sweep) -> SweepProgress:
 
 def status_lines(sweep: Sweep, tally: SweepProgress) -> Iterator[str]:
     """Yield lines about the number of points, the points that are left, why points failed, and the best point of every workload."""
-    rows = _rows(sweep)
+    stored, keys = sweep.store.rows(), (place.point.key(mode) for mode in sweep.modes for place in sweep.space.points)
+    rows = [stored[key] for key in keys if key in stored]
     size = len(sweep.space)
     equal = sweep.space.combinations - size
     yield f"{sweep.file.path}: {size:,} points" + (f" ({equal:,} more combinations are equal to one of them)" if equal else "")
     running = ", running now" if sweep.store.is_written_by_another else ""
     runs = f"{tally.total:,} runs (each point is estimated, the best are simulated): " if tally.total != size else ""
     counts = f"{tally.done - tally.failed:,} done, {tally.failed:,} failed, {tally.left:,} left"
-    yield f"{runs}{counts}{running}" + _time_left(tally, rows)
+    mean = sum(row.outcome.seconds for row in rows) / max(len(rows), 1)
+    yield f"{runs}{counts}{running}" + (f" (about {duration(mean * tally.left)} on one core)" if tally.left and rows else "")
     reasons = Counter(row.outcome.reason for row in rows if not row.outcome.ok)
     if reasons:
         yield "failed: " + ", ".join(f"{count:,} with {reason}" for reason, count in sorted(reasons.items()))
@@ -42,20 +43,6 @@ def status_lines(sweep: Sweep, tally: SweepProgress) -> Iterator[str]:
     if stale:
         yield f"{stale:,} rows are of another fuseflow than this; `--again stale` does them again"
     yield from _best(sweep, tally)
-
-
-def _rows(sweep: Sweep) -> list[ResultRow]:
-    rows = sweep.store.rows()
-    keys = (place.point.key(mode) for mode in sweep.modes for place in sweep.space.points)
-    return [rows[key] for key in keys if key in rows]
-
-
-def _time_left(tally: SweepProgress, rows: list[ResultRow]) -> str:
-    """Return the expected time of the points that `tally` counts as left, by the mean time of the done points, on one core."""
-    if not tally.left or not rows:
-        return ""
-    mean = sum(row.outcome.seconds for row in rows) / len(rows)
-    return f" (about {duration(mean * tally.left)} on one core)"
 
 
 def _best(sweep: Sweep, tally: SweepProgress) -> Iterator[str]:

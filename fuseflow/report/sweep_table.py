@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import csv
 import io
+import operator
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,7 @@ from fuseflow.report.tables import plain_table
 from fuseflow.requirements import install_command
 from fuseflow.resources import COMPONENTS
 from fuseflow.summary_table import SummaryTable
-from fuseflow.sweep.point import ALL_MODES, Mode, TaskOutcome, value_name
+from fuseflow.sweep.point import ALL_MODES, value_name
 from fuseflow.sweep.store import ResultRow
 from fuseflow.sweep.sweep import Sweep
 
@@ -26,19 +27,8 @@ Cell = str | int | float | None
 Record = dict[str, Cell]
 
 ESTIMATED = ("cycles", "bytes", "flops", "energy_pj", *COMPONENTS)
-SIMULATED = (
-    "cycles",
-    "bytes",
-    "bytes_read",
-    "bytes_written",
-    "flops",
-    "firings",
-    "tokens",
-    "nodes",
-    "roofline",
-    "energy_pj",
-    *COMPONENTS,
-)
+_MOVED = ("bytes", "bytes_read", "bytes_written")
+SIMULATED = ("cycles", *_MOVED, "flops", "firings", "tokens", "nodes", "roofline", "energy_pj", *COMPONENTS)
 SAMPLED = ("sampled_cycles", "sampled_low", "sampled_high", "bytes", "flops", "firings", *COMPONENTS)
 CLOCKED = ("seconds", "peak_mb")
 """The columns that differ from run to run. A table has them only on request."""
@@ -64,27 +54,22 @@ class SweepRows:
         differing, numbers = _shown_columns(self)
         shown = (*differing, *numbers, *(["error"] if any(line["error"] for line in self.lines) else []))
         rows = tuple(tuple("" if (cell := line.get(column)) is None else cell for column in shown) for line in self.lines)
-        return SummaryTable(
-            f"{len(self.lines)} points: {shared_values(self)}" if self.lines else "no points", shown, rows
-        ).to_html()
+        title = f"{len(self.lines)} points: {shared_values(self)}" if self.lines else "no points"
+        return SummaryTable(title, shown, rows).to_html()
 
 
 def records(sweep: Sweep, clocked: bool = False, others: bool = False) -> SweepRows:
     """Return a line for every point of the sweep, in the order of its file. `clocked` adds the columns of time and memory, and
     `others` the rows of points that are no longer in the file."""
-    rows = sweep.store.rows()
-    modes = sweep.modes
-    lines = [
-        _line(place.labels, {mode: rows.get(place.point.key(mode)) for mode in modes}, modes) for place in sweep.space.points
-    ]
+    rows, points = sweep.store.rows(), sweep.space.points
+    lines = [_line(place.labels, {mode: rows.get(place.point.key(mode)) for mode in sweep.modes}) for place in points]
     if others:
-        inside = {place.point.key(mode) for place in sweep.space.points for mode in ALL_MODES}
-        lines += [_line(row.labels, {row.mode: row}, modes) for key, row in rows.items() if key not in inside]
-    axes = tuple(dict.fromkeys(axis for place in sweep.space.points for axis in place.labels))
-    values = [column for mode in modes for column in _COLUMNS[mode]]
-    return SweepRows(
-        axes, (*axes, "status", *values, "to_best", *(CLOCKED if clocked else ()), "reason", "error"), _related(sweep, lines)
-    )
+        inside = {place.point.key(mode) for place in points for mode in ALL_MODES}
+        lines += [_line(row.labels, {row.mode: row}) for key, row in rows.items() if key not in inside]
+    axes = tuple(dict.fromkeys(axis for place in points for axis in place.labels))
+    values = [column for mode in sweep.modes for column in _COLUMNS[mode]]
+    names = (*axes, "status", *values, "to_best", *(CLOCKED if clocked else ()), "reason", "error")
+    return SweepRows(axes, names, _related(sweep, lines))
 
 
 def objective_column(sweep: Sweep) -> str:
@@ -92,7 +77,7 @@ def objective_column(sweep: Sweep) -> str:
     return f"estimated_{objective}" if sweep.modes == ("estimate",) else value_name(sweep.modes[-1], objective)
 
 
-def _line(labels: Mapping[str, str], rows: Mapping[str, ResultRow | None], modes: Sequence[Mode]) -> Record:
+def _line(labels: Mapping[str, str], rows: Mapping[str, ResultRow | None]) -> Record:
     line: Record = {**labels, "status": "left", "reason": "", "error": ""}
     for mode, row in rows.items():
         if row is None:
@@ -100,47 +85,35 @@ def _line(labels: Mapping[str, str], rows: Mapping[str, ResultRow | None], modes
         outcome = row.outcome
         line["status"] = f"{mode}d" if outcome.ok else "failed"
         line |= {"reason": outcome.reason, "error": outcome.error}
-        line |= _values(mode, outcome)
+        if outcome.ok:
+            line |= {column: outcome.values.get(name) for column, name in _COLUMNS[mode].items()}
         line |= {"seconds": outcome.seconds, "peak_mb": round(outcome.peak / 1e6)}
     return line
 
 
-def _values(mode: str, outcome: TaskOutcome) -> Record:
-    if not outcome.ok:
-        return {}
-    return {column: outcome.values.get(name) for column, name in _COLUMNS[mode].items()}
-
-
 def _related(sweep: Sweep, lines: list[Record]) -> tuple[Record, ...]:
     """Return the lines with `to_best`: the value of a point of the sweep divided by the best one of its workload."""
-    column = objective_column(sweep)
-    least: dict[str, float] = {}
-    workloads = [place.point.workload for place in sweep.space.points]
-    for workload, line in zip(workloads, lines, strict=False):
+    column, by_workload = objective_column(sweep), dict[str, list[tuple[Record, float]]]()
+    for place, line in zip(sweep.space.points, lines, strict=False):
         value = line.get(column)
         if isinstance(value, int | float):
-            least[workload] = min(value, least.get(workload, value))
-    for workload, line in zip(workloads, lines, strict=False):
-        value = line.get(column)
-        if isinstance(value, int | float) and least[workload]:
-            line["to_best"] = round(value / least[workload], 4)
+            by_workload.setdefault(place.point.workload, []).append((line, value))
+    for valued in by_workload.values():
+        if least := min(value for _, value in valued):
+            for line, value in valued:
+                line["to_best"] = round(value / least, 4)
     return tuple(lines)
 
 
 def filter_lines(rows: SweepRows, where: Iterable[str]) -> SweepRows:
     """Return the lines for which every condition holds, such as `fuse=full`, `cycles<1000` or `status!=failed`."""
     tests = [_test(rows, text) for text in where]
-    return SweepRows(rows.axes, rows.columns, tuple(line for line in rows.lines if all(test(line) for test in tests)))
+    return replace(rows, lines=tuple(line for line in rows.lines if all(test(line) for test in tests)))
 
 
 _COMPARE: dict[str, Callable[[Any, Any], bool]] = {
-    "=": lambda a, b: a == b,
-    "!=": lambda a, b: a != b,
-    "<": lambda a, b: a < b,
-    "<=": lambda a, b: a <= b,
-    ">": lambda a, b: a > b,
-    ">=": lambda a, b: a >= b,
-}
+    "=": operator.eq, "!=": operator.ne, "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge,
+}  # fmt: skip
 
 
 def _test(rows: SweepRows, text: str) -> Callable[[Record], bool]:
@@ -199,11 +172,7 @@ def sort_lines(rows: SweepRows, column: str | None, objective: str) -> SweepRows
     second = "" if column or not objective.endswith("s") else f"estimated_{objective}"
     valueless = [line for line in rows.lines if rank(line)[0] == 2]
     valueless.sort(key=lambda line: (line.get(second) is None, line.get(second) or 0))
-    return SweepRows(rows.axes, rows.columns, (*valued, *valueless))
-
-
-def take_lines(rows: SweepRows, number: int | None) -> SweepRows:
-    return SweepRows(rows.axes, rows.columns, rows.lines[:number])
+    return replace(rows, lines=(*valued, *valueless))
 
 
 def sweep_table(rows: SweepRows) -> Table:

@@ -1,8 +1,12 @@
-"""The tables and lines about a compiled program or a run that commands print on a terminal."""
+"""The tables and lines about a compiled program or a run, whole or sampled, that commands print on a terminal.
+
+A table that is wider than the terminal is folded: its columns are shown in several parts, each with the first column.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from copy import copy
 from dataclasses import dataclass
 from operator import attrgetter
 from typing import TYPE_CHECKING
@@ -15,13 +19,12 @@ from rich.table import Table
 
 from fuseflow.lower.lanes import without_lanes
 from fuseflow.ops import OPERATORS, REDUCERS, Operator
-from fuseflow.report.folding import folded, natural_width
-from fuseflow.run.lane_loads import imbalance
 
 if TYPE_CHECKING:
     from fuseflow.run.check import Check
     from fuseflow.run.compiled import Compiled
-    from fuseflow.run.result import RegionResult, Result
+    from fuseflow.run.result import Result
+    from fuseflow.run.sampled_result import SampledRegionResult, SampledResult
     from fuseflow.samml.nodes import Edge
     from fuseflow.sim.configuration import ConfigurationLoad
     from fuseflow.sim.outcome.statistics import NodeStatistics
@@ -41,6 +44,34 @@ def print_table(console: Console, table: Table) -> None:
         console.print(part)
 
 
+def natural_width(console: Console, table: Table) -> int:
+    """Return the columns of a terminal that a table takes if nothing is cut."""
+    return console.measure(table, options=console.options.update(width=10_000)).maximum
+
+
+def folded(console: Console, table: Table) -> Iterator[Table]:
+    """Yield a table in parts that are as wide as the console, if that is possible. The first column, which names the rows, is in each."""
+    if natural_width(console, table) <= console.width or len(table.columns) < 3:
+        yield table
+        return
+    shown = [0]
+    for number in range(1, len(table.columns)):
+        if len(shown) > 1 and natural_width(console, _part(table, [*shown, number])) > console.width:
+            yield _part(table, shown)
+            shown = [0]
+        shown.append(number)
+    yield _part(table, shown)
+
+
+def _part(table: Table, shown: list[int]) -> Table:
+    """Return a copy of a table with only the columns that are numbered in `shown`."""
+    part = copy(table)
+    part.columns = [copy(table.columns[number]) for number in shown]
+    for place, column in enumerate(part.columns):
+        column._index = place
+    return part
+
+
 def plain_table(*columns: str, numbers_from: int, footer: bool = False) -> Table:
     """Return an empty table whose columns from `numbers_from` on hold numbers. With `footer`, it has a last row of totals."""
     table = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False, show_edge=False, show_footer=footer)
@@ -48,6 +79,17 @@ def plain_table(*columns: str, numbers_from: int, footer: bool = False) -> Table
     for n, column in enumerate(columns):
         table.add_column(column, justify="right" if n >= numbers_from else "left", no_wrap=True, vertical=vertical)
     return table
+
+
+def add_footer(table: Table, *cells: str) -> None:
+    """Put a cell below each column of a table."""
+    for column, cell in zip(table.columns, cells, strict=True):
+        column.footer = cell
+
+
+def shape_text(shape: Iterable[int]) -> str:
+    """Return a shape as text, such as `2 x 3`."""
+    return " x ".join(map(str, shape))
 
 
 def operator_table() -> Table:
@@ -107,12 +149,16 @@ def result_table(result: Result) -> Table:
     config = CONFIG_COLUMNS if result.config.bytes else ()
     columns = ("Einsums", "cycles", "roofline", "nodes", "firings", "tokens", "FLOPs", "bytes\nread", "bytes\nwritten", *config)
     table = plain_table("region", *columns, numbers_from=1, footer=True)
-    rows = [_numbers(region) + config_numbers(region.config, config) for region in result.regions]
+    rows = []
+    for region in result.regions:
+        run = region.simulation
+        moved = [sum(t.bytes for t in run.traffic if t.direction == direction) for direction in ("read", "write")]
+        counts = (len(region.einsums), run.cycles, run.bound, len(run.nodes), run.firings, run.tokens, run.flops, *moved)
+        rows.append(counts + config_numbers(region.config, config))
     for region, row in zip(result.regions, rows, strict=True):
         table.add_row(escape(region_label(region.name, region.repeats)), *(f"{n:,}" for n in row))
     totals = (sum(region.times * row[k] for region, row in zip(result.regions, rows, strict=True)) for k in range(len(columns)))
-    for column, cell in zip(table.columns, ("total", *(f"{n:,}" for n in totals)), strict=True):
-        column.footer = cell
+    add_footer(table, "total", *(f"{n:,}" for n in totals))
     return table
 
 
@@ -144,17 +190,10 @@ def config_numbers(load: ConfigurationLoad, columns: Sequence[str]) -> tuple[int
     return (load.bytes, load.cycles) if columns else ()
 
 
-def _numbers(region: RegionResult) -> tuple[int, ...]:
-    run = region.simulation
-    moved = [sum(t.bytes for t in run.traffic if t.direction == direction) for direction in ("read", "write")]
-    return (len(region.einsums), run.cycles, run.bound, len(run.nodes), run.firings, run.tokens, run.flops, *moved)
-
-
 def top_tables(result: Result, count: int) -> tuple[Table, Table]:
     """Return a table of the `count` busiest nodes of each region, and a table of its most blocked nodes, in percent of its cycles."""
-    return _top_table(result, count, "busiest node", working_cycles), _top_table(
-        result, count, "most blocked node", attrgetter("blocked")
-    )
+    blocked = attrgetter("blocked")
+    return _top_table(result, count, "busiest node", working_cycles), _top_table(result, count, "most blocked node", blocked)
 
 
 def working_cycles(node: NodeStatistics) -> float:
@@ -208,18 +247,51 @@ def lane_lines(result: Result) -> Iterator[str]:
     for region in result.regions:
         for index, lanes in region.lanes.items():
             firings = [lane.firings for lane in lanes]
-            spread = f"{min(firings):,} to {max(firings):,} firings each, the most {imbalance(lanes):.2f} times the mean"
+            imbalance = max(firings) * len(firings) / sum(firings) if sum(firings) else 1.0
+            spread = f"{min(firings):,} to {max(firings):,} firings each, the most {imbalance:.2f} times the mean"
             yield escape(f"{region.name}: {len(lanes)} lanes of {index}, {spread}")
 
 
-def check_line(result: Result) -> str:
-    """Return the outcome of the check in one line."""
-    if result.check is None:
+def sampled_table(result: SampledResult) -> Table:
+    """Return a table with a row for each region, and the totals. Regions that run alike share one row, with the numbers of one."""
+    config = CONFIG_COLUMNS if result.config.bytes else ()
+    columns = ("cycles", "sampled", "replicates", "firings", "FLOPs", "bytes\nread", "bytes\nwritten", *config)
+    table = plain_table("region", *columns, numbers_from=1, footer=True)
+    for region in result.regions:
+        name = region_label(region.name, region.repeats)
+        table.add_row(escape(name), *_sampled_cells(region, config))
+    mark = "" if result.counted else "~"
+    moved = (result.bytes("read"), result.bytes("write"))
+    counts = (result.firings, result.flops, *moved, *config_numbers(result.config, config))
+    add_footer(table, "total", str(result.cycles), "", "", *(f"{mark}{n:,}" for n in counts))
+    return table
+
+
+def _sampled_cells(region: SampledRegionResult, config: Sequence[str]) -> tuple[str, ...]:
+    counts, sample = region.counts, region.sample
+    mark = "" if counts.work.exact else "~"
+    moved = (counts.bytes("read"), counts.bytes("write"))
+    numbers = (counts.firings, counts.flops, *moved, *config_numbers(counts.config, config))
+    cycles = f"{region.cycles:,}" if isinstance(region.cycles, int) else str(region.cycles)
+    taken = "all, exactly" if sample is None else f"{sample.taken:,} of {sample.coordinates:,} {region.index}"
+    replicates = "" if sample is None else str(sample.replicates)
+    return (cycles, taken, replicates, *(f"{mark}{n:,.0f}" for n in numbers))
+
+
+def sampled_lines(result: SampledResult) -> tuple[str, ...]:
+    """Return the meaning of the interval, and the outcomes of the checks, one line each."""
+    cycles = result.cycles
+    meaning = (
+        f"cycles with ~ are sampled ({result.sample.text}, seed {result.sample.seed}): the true number is in the interval with "
+        f"{100 * cycles.confidence:g} % confidence, here {100 * cycles.error:.2g} % of it; the other numbers are "
+        + ("counted" if result.counted else "counted, or expected where they have a ~")
+    )
+    return meaning, check_line(result.check), check_line(result.rows_check)
+
+
+def check_line(check: Check | None) -> str:
+    """Return the outcome of a check in one line. None is a check that was switched off."""
+    if check is None:
         return "check: switched off"
-    return outcome_line(result.check)
-
-
-def outcome_line(check: Check) -> str:
-    """Return the outcome of a check in one line."""
     colour = "green" if check.passed else "red"
     return f"check against {check.reference}: [{colour}]{check.verdict}[/], {escape(check.details)}"

@@ -1,9 +1,11 @@
-"""Searches for the first Einsum whose value differs: region after region is simulated, and compared with the values of PyTorch,
-or of the dense interpreter on the tensors that the region read."""
+"""Searches for the first Einsum whose value differs, and says in sentences where that is.
+
+Region after region is simulated, and compared with the values of PyTorch, or of the dense interpreter on the tensors that the region read.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import accumulate
 from math import prod
@@ -14,6 +16,7 @@ from fuseflow.einsum.blocks import tensors_to_elements
 from fuseflow.einsum.interpret import MAX_POINTS
 from fuseflow.einsum.nodes import Einsum, Program
 from fuseflow.einsum.sparse_arrays import Operand, to_operand
+from fuseflow.errors import FuseFlowError
 from fuseflow.frontend.source import NodeValues
 from fuseflow.lower.regions import CompiledRegion
 from fuseflow.lower.views import add_views
@@ -22,6 +25,9 @@ from fuseflow.run.compiled import Compiled
 from fuseflow.run.stand_ins import check_region
 from fuseflow.sim import Engine, simulate
 from fuseflow.tensors import Tensor
+
+MOST_NAMES = 6
+"""The most tensors that a sentence lists."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,3 +129,70 @@ def _same_elements(one: tuple[int, ...], other: tuple[int, ...]) -> bool:
     """
     ends, others = set(accumulate(one, mul)), set(accumulate(other, mul))
     return prod(one) == prod(other) and (ends <= others or others <= ends)
+
+
+def explain_deviation(compiled: Compiled, alone: Callable[[], Compiled], engine: Engine, passed: bool) -> Iterator[str]:
+    """Yield sentences about where the values of a run begin to differ. `alone` compiles the same program with each Einsum as one
+    region, which tells the Einsums of a region apart. The fused program is only searched if its check did not pass (`passed`)."""
+    values: NodeValues = {}
+    if compiled.source.simplified is None:  # elements that no output needs may have any value
+        try:
+            values = compiled.source.intermediates()
+        except FuseFlowError as error:
+            yield f"PyTorch's values on the way are not known: {error.message}"
+    search = bisect(alone(), engine, values)
+    yield from _alone(search)
+    if passed or search.deviation is not None:
+        return
+    fused = bisect(compiled, engine, values).deviation
+    if fused is not None:
+        yield f"the first difference is in region `{fused.region}`, and only if its Einsums are fused: {_difference(fused)}"
+    else:
+        yield (
+            "every region computes what its Einsums say: the program differs from the model, not the run; "
+            "`compile --emit einsum` shows it"
+        )
+
+
+def _alone(search: Bisection) -> Iterator[str]:
+    """Yield sentences about the first Einsum that differs, in a search in which each Einsum was one region."""
+    deviation = search.deviation
+    if deviation is None:
+        yield f"no Einsum differs by itself: {_compared(search)}"
+        return
+    yield f"the first Einsum that differs{' from PyTorch' if deviation.from_torch else ''}: {_difference(deviation)}"
+    yield _blame(deviation)
+    yield f"before it, {_compared(search, without=deviation.einsum.name)}"
+
+
+def _difference(deviation: Deviation) -> str:
+    """Return a text with the Einsum of a deviation, its location in the model, the element that differs most, and both values."""
+    einsum, largest = deviation.einsum, deviation.check.largest
+    places = ", ".join(str(place) for place in (einsum.location.path, einsum.location.span) if place)
+    source = f" ({places})" if places else ""
+    reference = deviation.check.reference or "the dense interpreter"
+    return f"`{einsum.name}`{source}" + (f", {largest.text(reference)}" if largest is not None else "")
+
+
+def _blame(deviation: Deviation) -> str:
+    """Return a sentence that says whether the program or its run is wrong."""
+    name, by_itself = deviation.einsum.name, deviation.by_itself
+    if not deviation.from_torch:
+        return f"PyTorch has no value of `{name}`, so the other value is what the dense interpreter computes from what it read"
+    if by_itself is not None and not by_itself.passed:
+        return "the dense interpreter computes another value from what it read, too: its graph, or the simulation of it, is wrong"
+    return "the dense interpreter computes the same from what it read: the program says something else than the model"
+
+
+def _compared(search: Bisection, without: str = "") -> str:
+    """Return a text that says how many tensors, except `without`, were compared, and with which reference."""
+    torch = [name for name in search.with_torch if name != without]
+    interpreter = [name for name in search.with_interpreter if name != without]
+    why = ", of which PyTorch has no value" if search.with_torch else ""
+    more = f" and {len(interpreter) - MOST_NAMES} more" if len(interpreter) > MOST_NAMES else ""
+    listed = ", ".join(f"`{name}`" for name in interpreter[:MOST_NAMES])
+    with_torch = f"{len(torch)} were compared with PyTorch"
+    alone = f"with the dense interpreter on what they read{why} ({listed}{more})"
+    if torch:
+        return f"{with_torch} and {len(interpreter)} {alone}" if interpreter else with_torch
+    return f"{len(interpreter)} were compared {alone}" if interpreter else "nothing was compared"

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -144,17 +144,18 @@ def check_program(
     behind a mask, are computed from `arrays`, the inputs, if they matter."""
     pairs = list(_pairs(outputs, expected))
     behind = masked_elements(program, arrays()) if reference == PYTORCH and any(pair.nan_alone for pair in pairs) else {}
-    plain = [pair.compared(None, behind.get(pair.output)) for pair in pairs]
-    if all(outcome.close for outcome in plain):
+    compared = [pair.compared(behind=behind.get(pair.output)) for pair in pairs]
+    plain = [check for check, _ in compared]
+    if all(is_close for _, is_close in compared):
         return _combined(plain, reference)
-    points = QUICK_SPACE if all(outcome.passed for outcome in plain) else LARGEST_SPACE
+    points = QUICK_SPACE if all(check.passed for check in plain) else LARGEST_SPACE
     roundoffs = _roundoffs(program)
     largest = max(roundoffs[pair.output] for pair in pairs)
     variances = rounding_variances(program, arrays(), largest, points) if largest else None
     if variances is None:
         return _combined(plain, reference)
-    roundings = {name: _Rounding(variance, roundoffs[name]) for name, variance in variances.items()}
-    return _combined([pair.compared(roundings[pair.output], behind.get(pair.output)) for pair in pairs], reference)
+    exact = [pair.compared(variances[pair.output], roundoffs[pair.output], behind.get(pair.output))[0] for pair in pairs]
+    return _combined(exact, reference)
 
 
 def _roundoffs(program: Program) -> dict[str, float]:
@@ -169,7 +170,7 @@ def _roundoffs(program: Program) -> dict[str, float]:
 
 def check_outputs(outputs: Mapping[str, Tensor], expected: Expected, reference: str) -> Check:
     """Compare all outputs by their values alone. The check reports the error of the worst one."""
-    return _combined([pair.compared() for pair in _pairs(outputs, expected)], reference)
+    return _combined([pair.compared()[0] for pair in _pairs(outputs, expected)], reference)
 
 
 def relative_error(computed: npt.NDArray[np.generic], expected: npt.NDArray[np.generic]) -> float:
@@ -182,50 +183,22 @@ def relative_error(computed: npt.NDArray[np.generic], expected: npt.NDArray[np.g
     return float(_distances(a, b).max(initial=0.0)) / (largest or 1.0)
 
 
-@dataclass(frozen=True, slots=True)
-class _Outcome:
-    """The comparison of one output. It is `close` if its rounding errors need not be computed."""
-
-    output: str
-    close: bool = False
-    passed: bool = False
-    error: float = np.inf
-    largest: Difference | None = None
-    masked_rows: int = 0
-    elements: int = 0
-    not_compared: int = 0
-    uncertain: Difference | None = None
-    unknown: bool = False
-    """Whether all elements were left out or not compared."""
-
-
-def _combined(outcomes: Sequence[_Outcome], reference: str) -> Check:
-    """Return the check of all outputs, made of their outcomes."""
-    if not outcomes:
+def _combined(checks: Sequence[Check], reference: str) -> Check:
+    """Return the check of all outputs, made of the checks of each. One in which nothing could be compared counts as passed until here."""
+    if not checks:
         return Check(reference, True, 0.0)
-    worst = max(outcomes, key=lambda one: (not one.passed, one.error))
-    unknown = next((one.output for one in outcomes if worst.passed and one.unknown), "")
-    lost = next((one.uncertain for one in outcomes if one.not_compared and unknown in ("", one.output)), None)
-    return Check(
-        reference,
-        worst.passed and not unknown,
-        worst.error,
-        sum(one.masked_rows for one in outcomes),
-        worst.output,
-        worst.largest,
-        sum(one.elements for one in outcomes),
-        sum(one.not_compared for one in outcomes),
-        lost,
-        unknown,
+    worst = max(checks, key=lambda one: (not one.passed, one.max_rel_error))
+    unknown = next((one.unknown for one in checks if worst.passed and one.unknown), "")
+    return replace(
+        worst,
+        reference=reference,
+        passed=worst.passed and not unknown,
+        masked_rows=sum(one.masked_rows for one in checks),
+        elements=sum(one.elements for one in checks),
+        not_compared=sum(one.not_compared for one in checks),
+        uncertain=next((one.uncertain for one in checks if one.not_compared and unknown in ("", one.worst)), None),
+        unknown=unknown,
     )
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class _Rounding:
-    """The variances of the rounding errors of an output, in squares of the unit roundoff (`roundoff`)."""
-
-    variance: Operand
-    roundoff: float
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -249,11 +222,16 @@ class _Pair:
         """Whether the reference is NaN in an element in which the run is not."""
         return self.computed.shape == self.wanted.shape and bool((np.isnan(self.wanted) & ~np.isnan(self.computed)).any())
 
-    def compared(self, errors: _Rounding | None = None, behind: Operand | None = None) -> _Outcome:
-        """Compare the elements. `errors` are their rounding errors, and `behind` is 1 for elements behind a mask; either is None
-        if not known."""
+    def compared(
+        self, variance: Operand | None = None, roundoff: float = 0.0, behind: Operand | None = None
+    ) -> tuple[Check, bool]:
+        """Compare the elements, and say whether they are so close that their rounding errors need not be computed.
+
+        `variance` are the variances of rounding errors, in squares of the unit roundoff, and `behind` is 1 for elements behind a
+        mask; either is None if not known.
+        """
         if self.computed.shape != self.wanted.shape:
-            return _Outcome(self.output)
+            return Check("", False, np.inf, worst=self.output), False
         left_out = self._masked_rows(behind)
         a, b = self.computed.astype(np.float64), self.wanted.astype(np.float64)
         difference, magnitude = np.where(left_out, 0.0, _distances(a, b)), _magnitudes(b)
@@ -261,8 +239,8 @@ class _Pair:
         near = np.maximum(tolerance * magnitude, FLOOR.get(self.type, 0.0) * scale)
         close, lost = difference <= near, np.zeros(a.shape, dtype=np.bool_)
         allowed = tolerance * scale
-        if errors is not None:
-            rounding = self._rounding(errors)
+        if variance is not None:
+            rounding = self._rounding(variance, roundoff)
             allowed = np.where(np.isnan(a), 0.0, np.maximum(near, rounding))  # a NaN of the run alone is no rounding
             lost = ~close & (difference <= allowed) & (rounding > np.maximum(LOST * magnitude, tolerance * scale))
         failed = difference > allowed
@@ -271,41 +249,38 @@ class _Pair:
             with np.errstate(divide="ignore", invalid="ignore"):
                 of_allowed = tolerance * difference / allowed if tolerance else relative
             relative = np.where(failed, np.where(relative > tolerance, relative, of_allowed), 0.0)
-        return _Outcome(
-            self.output,
-            bool(close.all()),
+        check = Check(
+            "",
             not bool(failed.any()),
             float(relative.max(initial=0.0)),
-            self._largest(relative),
             int(left_out[..., 0].sum()) if left_out.any() else 0,
+            self.output,
+            self._largest(relative),
             self._count(np.ones_like(lost)),
             self._count(lost),
             self._largest(np.where(lost, difference, 0.0)),
-            bool(a.size) and bool((lost | left_out).all()),
+            self.output if a.size and (lost | left_out).all() else "",
         )
+        return check, bool(close.all())
 
     def _count(self, which: npt.NDArray[np.bool_]) -> int:
-        """Return how many elements of the output are selected by `which`. The implicit value counts for all that are not
-        stored."""
+        """Return how many elements of the output are selected by `which`. The implicit value counts for all that are not stored."""
         implicit = self.positions is not None and len(self.positions) < which.size and bool(which[-1])
         return int(which.sum()) + (math.prod(self.tensor.shape) - which.size if implicit else 0)
 
     def _masked_rows(self, behind: Operand | None) -> npt.NDArray[np.bool_]:
-        """Return a mask of the elements of rows that are NaN in the reference and empty in the run because of an attention
-        mask."""
+        """Return a mask of the elements of rows that are NaN in the reference and empty in the run because of an attention mask."""
         shape = self.computed.shape
         if behind is None or len(shape) < 2 or 0 in shape:
             return np.zeros(shape, dtype=np.bool_)
         empty = np.isnan(self.wanted) & (self.computed == self.tensor.fill) & (_dense(behind).reshape(shape) == 1)
         return np.broadcast_to(empty.all(axis=-1, keepdims=True), shape)
 
-    def _rounding(self, errors: _Rounding) -> Floats:
+    def _rounding(self, variance: Operand, roundoff: float) -> Floats:
         """Return, for each element, the largest error that counts as rounding. It is 0 for integers."""
-        variance = errors.variance
         at = _dense(variance) if self.positions is None else _at(variance, self.positions, len(self.computed))
         deviation: Floats = np.sqrt(np.nan_to_num(at.astype(np.float64), posinf=np.inf))
-        roundoff = errors.roundoff if self.type in ROUNDOFF else 0.0
-        return ROUNDING_FACTOR * roundoff * deviation.reshape(self.computed.shape)
+        return ROUNDING_FACTOR * (roundoff if self.type in ROUNDOFF else 0.0) * deviation.reshape(self.computed.shape)
 
     def _largest(self, measure: Floats) -> Difference | None:
         """Return the element with the largest `measure`, or None if it is 0 everywhere."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import overload
@@ -25,17 +25,15 @@ from fuseflow.lower.buffers import buffer_notices, preload_notices
 from fuseflow.lower.lanes import writer_notices
 from fuseflow.lower.partition import PartitionedProgram, partition_program
 from fuseflow.lower.regions import CompiledRegion
-from fuseflow.lower.views import TensorView, add_views
+from fuseflow.lower.views import add_views
 from fuseflow.lower.written_schedules import overruled_notices
 from fuseflow.machine.machine import Machine
 from fuseflow.run import artifacts
 from fuseflow.run.check import PYTORCH, Check, check_program
-from fuseflow.run.cores import cores
-from fuseflow.run.exact import ExactRegions
+from fuseflow.run.exact import ExactRegions, cores
 from fuseflow.run.execution import GraphExecutor, ProgressCallback, SimulationCallback
 from fuseflow.run.history import RunHistory
-from fuseflow.run.mostly_zero import mostly_zero_notice
-from fuseflow.run.not_finite import not_finite_notice
+from fuseflow.run.input_notices import mostly_zero_notice, not_finite_notice
 from fuseflow.run.result import Result, Seconds
 from fuseflow.run.sampled_result import SampledResult
 from fuseflow.run.scheduled_linalg import scheduled_linalg
@@ -154,8 +152,7 @@ class Compiled:
 
     @property
     def narrow_notice(self) -> str:
-        """A text that says that the narrow types of this program save only bytes, or '' if it has none or they also save
-        cycles."""
+        """A text that says that the narrow types of this program save only bytes, or '' if it has none or they also save cycles."""
         return narrow_notice([region.graph for region in self.regions], self.machine)
 
     @property
@@ -293,12 +290,12 @@ class Compiled:
         engine: Engine,
         dedup: bool,
     ) -> SampledResult:
-        """Run region after region by samples, and return the result. The values, which are checked, are those of the
-        interpreter."""
+        """Run region after region by samples, and return the result. The values, which are checked, are those of the interpreter."""
         from fuseflow.run.sampled import SampledRegions  # takes long to load, and a whole run does without
 
         start = time.perf_counter()
-        read = {*(name for region in self.regions for name in region.graph.inputs), *(v.source for v in self._views())}
+        views = (view for region in self.regions for view in (*region.views_before, *region.views_after))
+        read = {*(name for region in self.regions for name in region.graph.inputs), *(view.source for view in views)}
         run = SampledRegions(
             self.program, self.source.tensors, self.schedule, self.machine, self.memory(), sample, engine, dedup, progress,
             lambda name: outputs or name in read, estimator,
@@ -320,14 +317,8 @@ class Compiled:
             last |= dict.fromkeys((*region.graph.inputs, *region.fused.declared, *views), number)
         return {name: number for name, number in last.items() if name not in self.program.outputs}
 
-    def _views(self) -> Iterator[TensorView]:
-        """Yield the views of tensors that regions read, and those that are outputs of the program."""
-        for region in self.regions:
-            yield from (*region.views_before, *region.views_after)
-
     def estimate(self, estimator: Estimator | None = None) -> ProgramEstimate:
-        """Estimate the costs of a run without running it. An `Estimator` that is passed again reuses its counts for the same
-        tensors."""
+        """Estimate the costs of a run without running it. An `Estimator` that is passed again reuses its counts for the same tensors."""
         source = self.source
         return (estimator or Estimator(memo=CountMemo(pieces=MOST_PIECES))).estimate(
             estimator_regions(self.regions), self.program, source.tensors, self.machine, self.name, source.data, self.notices

@@ -7,12 +7,14 @@ results are the same for any number of jobs, and so are errors: if several regio
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping, Sequence
+import os
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import AbstractContextManager
+from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from threading import Event, Lock
-from types import TracebackType
+from typing import TypeAlias
 
 from fuseflow.einsum.nodes import Program
 from fuseflow.errors import DeadlockError, FuseFlowError
@@ -28,6 +30,8 @@ from fuseflow.tensors import Tensor
 
 WORTH_A_THREAD = 5_000_000
 """A region with fewer expected firings takes a fifth of a second at most, and is not run beside others."""
+Report: TypeAlias = Callable[[int], None]
+Begin: TypeAlias = Callable[[Callable[[Report], Simulation], Report | None], Future[Simulation]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,44 +66,39 @@ class ExactRegions:
     def run(self, regions: Sequence[CompiledRegion], jobs: int) -> None:
         """Run all regions, up to `jobs` at a time."""
         needed = last_needed(regions)
-        with Threads(jobs) as threads:
+        with _threads(jobs) as begin:
             for number, region in enumerate(regions):
                 self._record_begun(needed[number])
                 next_waits = needed[number + 1] == number if number + 1 < len(regions) else True
                 beside_others = jobs > 1 and (bool(self._begun) or not next_waits)
-                self._run(number, region, threads if beside_others and self._is_worth_a_thread(region) else None)
+                worth_a_thread = self.engine != "reference" and region.estimate.firings >= WORTH_A_THREAD
+                self._run(number, region, begin if beside_others and worth_a_thread else None)
             self._record_begun(len(regions))
 
-    def _is_worth_a_thread(self, region: CompiledRegion) -> bool:
-        return self.engine != "reference" and region.estimate.firings >= WORTH_A_THREAD
-
-    def _run(self, number: int, region: CompiledRegion, threads: Threads | None) -> None:
-        """Run a region here, or begin it in one of the threads."""
+    def _run(self, number: int, region: CompiledRegion, begin: Begin | None) -> None:
+        """Run a region here, or `begin` it in a thread."""
         add_views(self.memory, region.views_before)
         read = {name: self.memory[name] for name in region.graph.inputs}
-        key = self.history.key(region, read) if threads is not None or self._begun else None
+        key = self.history.key(region, read) if begin is not None or self._begun else None
         if key is not None and any(begun.key == key for begun in self._begun):
             self._record_begun(number)  # this one may count like it
         results = self.history.replay(region, read)
+        report = None if self.progress is None else partial(self.progress, region.name)
         if results is not None:
             self._keep(region, results)
-        elif threads is not None:
-            simulation = threads.begin(lambda report: self._simulate(region, read, report), self._report(region))
+        elif begin is not None:
+            simulation = begin(partial(self._simulate, region, read), report)
             self._begun.append(BegunRegion(number, region, read, key, simulation))
         else:
             try:
-                done = self._simulate(region, read, self._report(region))
+                done = self._simulate(region, read, report)
             except FuseFlowError:
                 self._record_begun(number)  # the error of an earlier region comes first
                 raise
             self._record_begun(number)
             self._record(region, read, done)
 
-    def _report(self, region: CompiledRegion) -> Callable[[int], None] | None:
-        progress = self.progress
-        return None if progress is None else lambda firings: progress(region.name, firings)
-
-    def _simulate(self, region: CompiledRegion, read: Mapping[str, Tensor], report: Callable[[int], None] | None) -> Simulation:
+    def _simulate(self, region: CompiledRegion, read: Mapping[str, Tensor], report: Report | None) -> Simulation:
         try:
             return self.execute(region.graph, read, self.machine, report, engine=self.engine, expected=region.estimate.firings)
         except DeadlockError as error:
@@ -123,8 +122,7 @@ class ExactRegions:
         self._keep(region, results)
 
     def _keep(self, region: CompiledRegion, results: Mapping[str, Tensor]) -> None:
-        """Put the results of a region into memory, with their views, and replace intermediates by stand-ins if the run has
-        them."""
+        """Put the results of a region into memory, with their views, and replace intermediates by stand-ins if the run has them."""
         self.memory |= results
         add_views(self.memory, region.views_after)
         if self.seed is not None:
@@ -148,31 +146,37 @@ class Stopped(Exception):
     """Ends a thread whose result is not wanted any more."""
 
 
-class Threads(AbstractContextManager["Threads"]):
-    """Up to `count` threads, which are started when they are needed. At the end of a `with` block, threads that still run are
-    stopped."""
+@contextmanager
+def _threads(count: int) -> Iterator[Begin]:
+    """Yield a function that begins simulations in up to `count` threads. At the end of the block, threads that still run are stopped.
 
-    def __init__(self, count: int) -> None:
-        self.count, self.lock, self.stopped = count, Lock(), Event()
-        self.pool: ThreadPoolExecutor | None = None
+    The function gets a simulation and a `report`. It calls the simulation with a function to call now and then, which passes the firings on
+    to `report`, one thread at a time.
+    """
+    lock, stopped = Lock(), Event()
+    pool: ThreadPoolExecutor | None = None
 
-    def begin(
-        self, simulate: Callable[[Callable[[int], None]], Simulation], report: Callable[[int], None] | None
-    ) -> Future[Simulation]:
-        """Call `simulate` in a thread. It gets a function to call now and then, which passes the firings on to `report`, one
-        thread at a time."""
-        self.pool = self.pool or ThreadPoolExecutor(self.count)
+    def begin(simulate: Callable[[Report], Simulation], report: Report | None) -> Future[Simulation]:
+        nonlocal pool
+        pool = pool or ThreadPoolExecutor(count)
 
         def go_on(firings: int) -> None:
-            if self.stopped.is_set():
+            if stopped.is_set():
                 raise Stopped
             if report is not None:
-                with self.lock:
+                with lock:
                     report(firings)
 
-        return self.pool.submit(simulate, go_on)
+        return pool.submit(simulate, go_on)
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        self.stopped.set()
-        if self.pool is not None:
-            self.pool.shutdown(cancel_futures=True)
+    try:
+        yield begin
+    finally:
+        stopped.set()
+        if pool is not None:
+            pool.shutdown(cancel_futures=True)
+
+
+def cores() -> int:
+    """Return the number of cores that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

@@ -1,19 +1,30 @@
-"""The history of a run: each simulation so far, and how often it counts."""
+"""The history of a run: each simulation so far, and how often it counts.
+
+The values of a region that repeats an earlier one (`sim.signature`) are computed by the dense interpreter, without a simulation.
+"""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field, replace
 
+from fuseflow.einsum.interpret import evaluate
+from fuseflow.einsum.nodes import Program
+from fuseflow.einsum.verify import shapes
+from fuseflow.fusion.region import FusedRegion
+from fuseflow.fusion.region_program import as_program
 from fuseflow.lower.regions import CompiledRegion
 from fuseflow.machine.machine import Machine
 from fuseflow.memory.layout import used_tensors
-from fuseflow.run.repeats import interpret_repeat
 from fuseflow.run.result import RegionResult
 from fuseflow.run.simulated_costs import simulated_resources
 from fuseflow.sim import Simulation
 from fuseflow.sim.signature import RegionRepeat, signature
 from fuseflow.tensors import Tensor
+
+LARGEST_ARRAY = 1 << 27
+"""The most elements of a dense array (1 GB) in which a repeated region may be computed. If more are needed, it is simulated."""
 
 
 @dataclass(slots=True)
@@ -53,12 +64,38 @@ class RunHistory:
             return None
         at, before = self._first[key]
         names = dict(zip(used_tensors(before.graph), used_tensors(region.graph), strict=True))
-        computed = self._results[at].simulation.outputs
-        results = interpret_repeat(
-            region.fused, read, {names[name]: tensor for name, tensor in computed.items()}, self.machine.is_wide
-        )
+        patterns = {names[name]: tensor for name, tensor in self._results[at].simulation.outputs.items()}
+        results = _interpreted(region.fused, read, patterns, self.machine.is_wide)
         if results is None:
             return None
         repeat = RegionRepeat(region.name, region.einsums, names)
         self._results[at] = replace(self._results[at], repeats=(*self._results[at].repeats, repeat))
         return results
+
+
+def _interpreted(
+    region: FusedRegion, read: Mapping[str, Tensor], patterns: Mapping[str, Tensor], wide: bool
+) -> dict[str, Tensor] | None:
+    """Compute the results of a region with the dense interpreter. Each stores the coordinates of the tensor of its name in
+    `patterns`. If `wide`, all is computed in 64 bits. None if an array, such as an operand of a reduction, would be too large, or if the
+    region has blocks."""
+    program = _program_over_memory(region)
+    if max(map(math.prod, shapes(program).values())) > LARGEST_ARRAY or region.blocks:
+        return None
+    results = evaluate(program, {t.name: read[t.name].to_dense() for t in program.inputs}, wide=wide)
+    tensors = {}
+    for name, pattern in patterns.items():
+        if pattern.format.all_dense:
+            values = results[name].transpose(pattern.format.order).ravel()
+        else:
+            values = results[name][tuple(pattern.coordinates())]
+        tensors[name] = replace(pattern, values=pattern.element_type.hold(values))
+    return tensors
+
+
+def _program_over_memory(region: FusedRegion) -> Program:
+    """Return the region as a program that reads what its graph reads: permuted copies are in memory, their sources may not be."""
+    program, copies = as_program(region), {copy.name for copy in region.copies}
+    einsums = tuple(e for e in program.einsums if e.name not in copies)
+    used = {name for e in einsums for name in (e.name, *e.operands)}
+    return replace(program, einsums=einsums, tensors=tuple(t for t in program.tensors if t.name in used))

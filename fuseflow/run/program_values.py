@@ -75,7 +75,9 @@ def node_einsums(program: Program, region: CompiledRegion) -> dict[str, list[str
     groups = _inlined(program, region)
     stages, origins = region.table.stages, dict[str, list[str]]()
     for node in region.graph.nodes:
-        label = next((stages[name] for name in _without_lanes(node.name) if name in stages), None)
+        parts = node.name.split("/")  # `acc/i0` is `acc` in a lane
+        names = ("/".join(parts[:end]) for end in range(len(parts), 0, -1))
+        label = next((stages[name] for name in names if name in stages), None)
         group = groups.get(label, ()) if label is not None else ()
         if not group:
             origins[node.name] = next((origins[port.node] for port in node.inputs if origins.get(port.node)), [])
@@ -84,14 +86,6 @@ def node_einsums(program: Program, region: CompiledRegion) -> dict[str, list[str
         else:
             origins[node.name] = [group[-1]]
     return {name: einsums for name, einsums in origins.items() if einsums}
-
-
-def _without_lanes(name: str) -> Iterable[str]:
-    """Yield a name, then the names without lanes that the node may have, as `acc` for `acc/i0`."""
-    yield name
-    while "/" in name:
-        name = name.rpartition("/")[0]
-        yield name
 
 
 def _inlined(program: Program, region: CompiledRegion) -> Mapping[str, Sequence[str]]:

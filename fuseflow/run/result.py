@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,9 +11,9 @@ import numpy as np
 import numpy.typing as npt
 
 from fuseflow.energy import EventEnergies, ProgramEnergy, load_event_energies
+from fuseflow.memory.layout import array_label
+from fuseflow.memory.statistics import MemoryPort, MemoryStatistics, PortStatistics
 from fuseflow.resources import Resources
-from fuseflow.run.lane_loads import LaneLoad, lane_loads
-from fuseflow.run.memory_values import memory_values, roofline_values
 from fuseflow.run.settings import Settings, versions
 from fuseflow.run.simulated_costs import simulated_counts
 from fuseflow.sim.configuration import ConfigurationLoad
@@ -34,6 +34,32 @@ if TYPE_CHECKING:
 SCHEMA = 2
 """The schema of `result.json`. Schema 1 had no `times` of repeated regions, and no separate settings of the memory of a
 machine."""
+
+
+CHANNEL_TOTALS = ("hits", "misses", "conflicts", "forwarded", "absorbed", "turnarounds", "refresh_cycles")
+"""The statistics of channels that are added up over all channels."""
+
+
+@dataclass(frozen=True, slots=True)
+class LaneLoad:
+    """The load of one lane: how many nodes it has, how often they fired in all, and the cycles that the busiest of them takes at least."""
+
+    lane: int
+    nodes: int
+    firings: int
+    busy: int
+
+
+def lane_loads(places: LaneAssignment, nodes: Iterable[NodeStatistics]) -> dict[str, tuple[LaneLoad, ...]]:
+    """Return the load of every lane, by index. `places` has the lanes of each node. If lanes are inside the lanes of another
+    index, those with the same number are added up."""
+    loads: dict[tuple[str, int], LaneLoad] = {}
+    for node in nodes:
+        for index, lane in places.get(node.name, ()):
+            before = loads.get((index, lane), LaneLoad(lane, 0, 0, 0))
+            loads[index, lane] = LaneLoad(lane, before.nodes + 1, before.firings + node.firings, max(before.busy, node.occupied))
+    indices = dict.fromkeys(index for index, _ in loads)
+    return {index: tuple(loads[key] for key in sorted(loads) if key[0] == index) for index in indices}
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,11 +110,7 @@ class Seconds:
 
     def to_json(self) -> dict[str, float]:
         """Return the times, rounded to milliseconds."""
-        return {
-            "frontend": round(self.frontend, 3),
-            "compile": round(self.compile, 3),
-            "simulate": round(self.simulate, 3),
-        }
+        return {stage: round(seconds, 3) for stage, seconds in asdict(self).items()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,29 +129,19 @@ class Result:
 
     def _repr_html_(self) -> str:
         columns = ("region", "runs", "cycles", "roofline", "nodes", "firings", "FLOPs", "bytes")
+        runs = [(r, r.simulation) for r in self.regions]
         rows = tuple(
-            (
-                r.name,
-                r.times,
-                r.cycles,
-                r.simulation.bound,
-                len(r.simulation.nodes),
-                r.simulation.firings,
-                r.simulation.flops,
-                sum(t.bytes for t in r.simulation.traffic),
-            )
-            for r in self.regions
+            (r.name, r.times, r.cycles, s.bound, len(s.nodes), s.firings, s.flops, sum(t.bytes for t in s.traffic))
+            for r, s in runs
         )
         title = f"{self.settings.model} on {self.settings.machine.name}: {self.cycles:,} cycles, {self._verdict}"
         return SummaryTable(title, columns, rows).to_html()
 
     @property
     def _verdict(self) -> str:
-        return "not checked" if self.check is None else f"check {self.check.verdict}{self._lost}"
-
-    @property
-    def _lost(self) -> str:
-        return f" ({self.check.lost})" if self.check is not None and self.check.lost else ""
+        if self.check is None:
+            return "not checked"
+        return f"check {self.check.verdict} ({self.check.lost})" if self.check.lost else f"check {self.check.verdict}"
 
     @property
     def outputs(self) -> dict[str, npt.NDArray[np.generic] | sparse.coo_array]:
@@ -206,12 +218,8 @@ def save_tensors(directory: Path, tensors: Mapping[str, Tensor]) -> list[Path]:
 
 def output_arrays(tensors: Mapping[str, Tensor]) -> dict[str, npt.NDArray[np.generic] | sparse.coo_array]:
     """Return tensors as dense arrays, or as scipy arrays where they are sparse."""
-    return {name: tensor.to_scipy() if is_sparse(tensor) else tensor.to_dense() for name, tensor in tensors.items()}
-
-
-def is_sparse(tensor: Tensor) -> bool:
-    """Return whether an output is saved as a sparse array: it has a sparse level and the implicit value 0."""
-    return not tensor.format.all_dense and tensor.fill == 0
+    are_sparse = {name for name, tensor in tensors.items() if not tensor.format.all_dense and tensor.fill == 0}
+    return {name: tensor.to_scipy() if name in are_sparse else tensor.to_dense() for name, tensor in tensors.items()}
 
 
 def region_json(region: RegionResult) -> dict[str, Any]:
@@ -229,7 +237,7 @@ def region_json(region: RegionResult) -> dict[str, Any]:
         "nodes": len(run.nodes),
         "firings": run.firings,
         "tokens": run.tokens,
-        "roofline": roofline_values(run),
+        "roofline": {"compute": run.busiest, "memory": None if run.memory is None else run.memory.bound, "bound": run.bound},
         "depths": {f"{edge.node}.{edge.input}": depth for edge, depth in run.depths.items()},
         "statistics": {
             "nodes": [_node_values(node) for node in run.nodes],
@@ -237,9 +245,32 @@ def region_json(region: RegionResult) -> dict[str, Any]:
             "lanes": {index: [asdict(load) for load in lanes] for index, lanes in region.lanes.items()},
             "flops": dict(run.operators),
             "traffic": [asdict(row) for row in run.traffic],
-            "memory": None if run.memory is None else memory_values(run.memory, run.cycles),
+            "memory": None if run.memory is None else _memory_values(run.memory, run.cycles),
         },
     }
+
+
+def _memory_values(memory: MemoryStatistics, cycles: int) -> dict[str, Any]:
+    """Return the statistics of the memory in a run that took `cycles`, as plain values."""
+    return {
+        "model": memory.model,
+        "peak_bytes_per_cycle": float(memory.peak),
+        "bytes_per_cycle": round(memory.moved_bytes() / max(cycles, 1), 4),
+        "read_bytes": memory.moved_bytes("read"),
+        "written_bytes": memory.moved_bytes("write"),
+        "read_latency": round(memory.read_latency, 4),
+        "read_latency_p99": memory.read_latency_p99,
+        **{name: memory.total(name) for name in CHANNEL_TOTALS},
+        "places": [{"array": array_label(array), **asdict(place)} for array, place in memory.places.items()],
+        "ports": [_port_values(port, statistics) for port, statistics in memory.ports],
+        "channels": [asdict(channel) for channel in memory.channels],
+    }
+
+
+def _port_values(port: MemoryPort, statistics: PortStatistics) -> dict[str, Any]:
+    """Return the statistics of a port. The lines and the hits of a reuse buffer are left out if it has none."""
+    values = {**asdict(port), **asdict(statistics)}
+    return {name: value for name, value in values.items() if port.buffer or name not in ("buffer", "hits")}
 
 
 def _node_values(node: NodeStatistics) -> dict[str, Any]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 import numpy as np
 
@@ -97,8 +98,7 @@ class SampledRegions:
             self.memory.pop(name, None)
 
     def _repeat(self, key: Hashable, region: CompiledRegion, counts: RegionEstimate) -> None:
-        """Count a region that runs like an earlier one, whose cycles it takes over. Its values are interpreted if they are
-        wanted."""
+        """Count a region that runs like an earlier one, whose cycles it takes over. Its values are interpreted if they are wanted."""
         at, before = self._first[key]
         names = dict(zip(used_tensors(before.graph), used_tensors(region.graph), strict=True))
         repeat = RegionRepeat(region.name, region.einsums, names)
@@ -110,21 +110,19 @@ class SampledRegions:
         self, number: int, region: CompiledRegion, read: Mapping[str, Tensor], counts: RegionEstimate, key: Hashable | None
     ) -> None:
         """Sample a region, or run it in full."""
-        report = None if self.progress is None else _region_progress(self.progress, region.name)
+        report = None if self.progress is None else partial(self.progress, region.name)
         sampler = RegionSampler(self.schedule, self.machine, self.sample, self.engine, self.estimator.memo)
         sampled = sampler.run(region, read, self.knowledge.patterns, number, report)
         cycles: SampledCycles | int
+        results: Mapping[str, Tensor] = {}
         if sampled is None:
             sample = None
             simulation = simulate(region.graph, read, self.machine, report, engine=self.engine)
-            cycles, results = simulation.cycles, dict(simulation.outputs)
+            cycles, results = simulation.cycles, simulation.outputs
         else:
             sample, cycles = sampled.sample, sampled.sample.cycles
-            results = (
-                interpret_results(region, self.memory, counts.work.patterns, self.machine.is_wide)
-                if self._is_wanted(region)
-                else {}
-            )
+            if self._is_wanted(region):
+                results = interpret_results(region, self.memory, counts.work.patterns, self.machine.is_wide)
             self._compare_rows(region, sampled, results)
         if key is not None:
             self._first.setdefault(key, (len(self.results), region))
@@ -176,7 +174,3 @@ def _row_error(computed: Tensor, expected: Tensor) -> float:
     if computed.stored == expected.stored and np.array_equal(computed.coordinates(), expected.coordinates()):
         return relative_error(computed.values, expected.values)
     return relative_error(computed.to_dense(), expected.to_dense())
-
-
-def _region_progress(progress: Callable[[str, int], None], region: str) -> Callable[[int], None]:
-    return lambda firings: progress(region, firings)

@@ -50,7 +50,7 @@ def load_saved(directory: Path, tensors: str | Path | Mapping[str, Any] | None =
     folders = sorted(path for path in directory.iterdir() if path.is_dir() and path.name[:2].isdigit())
     if len(folders) != len(about.regions):
         raise FileError(f"`{directory}` has {len(folders)} regions, its {MANIFEST} {len(about.regions)}", hint="compile it again")
-    most = _most_elements(source)
+    most = 4 * max((prod(tensor.shape) for tensor in source.program.tensors), default=1)  # with room for blocks that are not full
     graphs = [_read_graph(folder / "graph.samml", most) for folder in folders]
     return SavedProgram(source, tuple(_regions(source, about.regions, graphs)), about.model, about.data, about.notices)
 
@@ -111,11 +111,6 @@ def _selections(directory: Path, source: Source, about: _Manifest) -> Iterator[t
         if name not in inputs or tensor.shape != inputs[name].shape:
             raise FileError(f"`{directory}` has a selection `{name}` that its program has not", hint="compile it again")
         yield name, tensor
-
-
-def _most_elements(source: Source) -> int:
-    """Return the most elements of a tensor of a program, with room for blocks that are not full."""
-    return 4 * max((prod(tensor.shape) for tensor in source.program.tensors), default=1)
 
 
 def _read_graph(path: Path, most: int) -> Graph:

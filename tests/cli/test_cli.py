@@ -11,10 +11,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from click.testing import CliRunner, Result
+from command_line import fuseflow
 from scipy import sparse
 
-from fuseflow.cli.main import main
 from fuseflow.run.compiled import Compiled
 from fuseflow.schedule import Schedule
 
@@ -28,10 +27,6 @@ y[i] = sum(k) A[i, k] * x[k]
 z[i] = relu(y[i])
 output z
 """
-
-
-def fuseflow(*arguments: str | Path) -> Result:
-    return CliRunner().invoke(main, [str(a) for a in arguments])
 
 
 @pytest.fixture

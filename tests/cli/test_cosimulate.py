@@ -5,21 +5,16 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner, Result
+from command_line import fuseflow
 from hardware_faults import faults
 from hardware_tools import require
 
-from fuseflow.cli.main import main
 from fuseflow.hardware import cosimulate as module
 from fuseflow.hardware.circuit import Circuit
 from fuseflow.requirements import install_command
 
 ROOT = Path(__file__).resolve().parents[2]
 SPMM = (str(ROOT / "docs/example/spmm.ein"), "--tensors", str(ROOT / "docs/example/tensors.yaml"))
-
-
-def fuseflow(*arguments: str | Path) -> Result:
-    return CliRunner().invoke(main, [str(a) for a in arguments])
 
 
 def failure(*arguments: str | Path) -> str:

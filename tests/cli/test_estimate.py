@@ -9,17 +9,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from click.testing import CliRunner, Result
+from command_line import fuseflow
 
-from fuseflow.cli.main import main
 from fuseflow.einsum.parse import parse
 
 ROOT = Path(__file__).parents[2]
 SPMM = [str(ROOT / "docs/example/spmm.ein"), "--tensors", str(ROOT / "docs/example/tensors.yaml")]
-
-
-def fuseflow(*words: object) -> Result:
-    return CliRunner().invoke(main, [str(word) for word in words])
 
 
 def test_counts_are_those_of_a_run(tmp_path: Path):

@@ -7,9 +7,7 @@ import json
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner, Result
-
-from fuseflow.cli.main import main
+from command_line import fuseflow
 
 EXAMPLE = Path(__file__).parents[2] / "docs" / "example"
 SPMM = (EXAMPLE / "spmm.ein", "--tensors", EXAMPLE / "tensors.yaml")
@@ -26,10 +24,6 @@ sum = reduce(A_v) sum
 Y_i = write(A_i.crd) Y.0
 Y_v = write(sum) Y.vals
 """
-
-
-def fuseflow(*arguments: str | Path) -> Result:
-    return CliRunner().invoke(main, list(map(str, arguments)))
 
 
 def test_it_prints_path_nodes_fifos_and_changes():

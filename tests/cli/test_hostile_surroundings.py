@@ -15,7 +15,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from click.testing import CliRunner, Result
+from click.testing import CliRunner
+from command_line import fuseflow
 from scipy import sparse
 
 from fuseflow.cli.main import main
@@ -40,10 +41,6 @@ def build(data):
     {before}
     return Model(), (torch.eye(3),)
 """
-
-
-def fuseflow(*arguments: str | Path) -> Result:
-    return CliRunner().invoke(main, [str(a) for a in arguments])
 
 
 @pytest.fixture

@@ -9,11 +9,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from click.testing import CliRunner, Result
+from command_line import fuseflow
 from scipy import sparse
 
 import fuseflow as ff
-from fuseflow.cli.main import main
 from fuseflow.errors import PlanError
 from fuseflow.plan.plan import Plan, read_plan
 
@@ -26,10 +25,6 @@ Y[i, l] = sum(j) relu(H[i, j]) * V[j, l]
 output Y
 """
 PARTS = "[{form: 4x4, weight: 16.1}, {form: elements, weight: 8}]"
-
-
-def fuseflow(*words: str | Path) -> Result:
-    return CliRunner().invoke(main, [str(word) for word in words])
 
 
 def document(*words: str | Path) -> dict[str, Any]:

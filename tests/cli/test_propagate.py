@@ -7,18 +7,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from click.testing import CliRunner, Result
-
-from fuseflow.cli.main import main
+from command_line import fuseflow
 
 ROOT = Path(__file__).parents[2]
 GCN, MLP = ROOT / "models" / "gcn.py", ROOT / "models" / "sparse_mlp.py"
 PRUNED = ("--sparsify", "*.weight=magnitude:0.9")
 PROGRAM = "tensor A[3, 4] csr\ntensor B[4, 2] dense\nY[i, j] = sum(k) A[i, k] * B[k, j]\noutput Y\n"
-
-
-def fuseflow(*words: str | Path) -> Result:
-    return CliRunner().invoke(main, [str(word) for word in words])
 
 
 def printed(*words: str | Path) -> str:

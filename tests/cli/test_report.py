@@ -6,16 +6,10 @@ import json
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner, Result
-
-from fuseflow.cli.main import main
+from command_line import fuseflow
 
 EXAMPLE = Path(__file__).parents[2] / "docs" / "example"
 SPMM = (EXAMPLE / "spmm.ein", "--tensors", EXAMPLE / "tensors.yaml", "-q")
-
-
-def fuseflow(*arguments: str | Path) -> Result:
-    return CliRunner().invoke(main, [str(a) for a in arguments])
 
 
 @pytest.fixture

@@ -15,20 +15,15 @@ import numpy as np
 import pytest
 import scipy.io
 import scipy.sparse
-from click.testing import CliRunner, Result
+from command_line import fuseflow
 from ortools.linear_solver import pywraplp
 
-from fuseflow.cli.main import main
 from fuseflow.requirements import install_command
 from fuseflow.resources.budget import Budget
 from fuseflow.schedule import Schedule
 
 ROOT = Path(__file__).parents[2]
 PROGRAM = [ROOT / "docs/example/spmm.ein", "--tensors", ROOT / "docs/example/tensors.yaml", "--machine", "ideal"]
-
-
-def fuseflow(*words: str | Path) -> Result:
-    return CliRunner().invoke(main, [str(word) for word in words])
 
 
 @pytest.fixture(scope="module")

@@ -10,11 +10,10 @@ import comal
 import numpy as np
 import numpy.typing as npt
 import pytest
-from click.testing import CliRunner, Result
+from command_line import fuseflow
 from google.protobuf import text_format
 from scipy import io, sparse
 
-from fuseflow.cli.main import main
 from fuseflow.einsum.parse import parse
 from fuseflow.samml import tortilla_pb2 as pb
 from fuseflow.tensors import Format, pack
@@ -25,10 +24,6 @@ SPMM = CASES["spmm_ijk-64-0.05"]
 OWN = "tensor A[3, 4] csc\ntensor x[4] dense\ny[i] = sum(k) A[i, k] * x[k]\noutput y\n"
 A = np.array([[0, 2, 0, 1], [0, 0, 0, 0], [-3, 0, 0, 0]], dtype=np.float32)
 X = np.array([1, 2, 3, 4], dtype=np.float32)
-
-
-def fuseflow(*arguments: str | Path) -> Result:
-    return CliRunner().invoke(main, [str(a) for a in arguments])
 
 
 @pytest.fixture

@@ -11,9 +11,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from click.testing import CliRunner, Result
+from command_line import fuseflow
 
-from fuseflow.cli.main import main
 from fuseflow.sparsity.layouts.layout import Layout
 from fuseflow.sparsity.layouts.listing import LAYOUTS
 
@@ -21,10 +20,6 @@ ROOT = Path(__file__).parents[2]
 GCN, MLP = ROOT / "models" / "gcn.py", ROOT / "models" / "sparse_mlp.py"
 HALF = "*.weight=magnitude:0.5:csr"
 PROGRAM = "tensor A[3, 4] csc\ntensor x[4] dense\ny[i] = sum(k) A[i, k] * x[k]\noutput y\n"
-
-
-def fuseflow(*words: str | Path) -> Result:
-    return CliRunner().invoke(main, [str(word) for word in words])
 
 
 def document(*words: str | Path) -> dict[str, Any]:

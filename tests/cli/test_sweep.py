@@ -12,10 +12,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner, Result
+from command_line import fuseflow
 from sweeps import InProcessRunner, opened, write_model, write_program
 
-from fuseflow.cli.main import main
 from fuseflow.sweep.design_space import build_space, read_sweep
 
 ROOT = Path(__file__).parents[2]
@@ -29,10 +28,6 @@ vary:
   par: [{}, {i: 2}, {q: 3}]
   order: [first, best]
 """
-
-
-def fuseflow(*words: str | Path) -> Result:
-    return CliRunner().invoke(main, [str(word) for word in words])
 
 
 @pytest.fixture(scope="module")

@@ -10,8 +10,7 @@ from scipy import sparse
 
 import fuseflow as ff
 from fuseflow.einsum.parse import parse
-from fuseflow.explain.changes import reschedule, scaled_cycles, schedule_candidates
-from fuseflow.explain.cycles import explain_cycles
+from fuseflow.explain.cycles import explain_cycles, reschedule, scaled_cycles, schedule_candidates
 from fuseflow.run.compiled import Compiled
 from fuseflow.schedule import Schedule
 

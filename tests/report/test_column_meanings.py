@@ -18,7 +18,7 @@ from fuseflow.report.sweep_table import CLOCKED, ESTIMATED, SAMPLED, SIMULATED
 
 EXAMPLE = Path(__file__).parents[2] / "docs" / "example"
 SPMM = ["run", str(EXAMPLE / "spmm.ein"), "--tensors", str(EXAMPLE / "tensors.yaml")]
-NAMES = {"bounds", "columns", "CONFIG_COLUMNS", "HEADINGS", "_SECOND_COLUMNS"}
+NAMES = {"bounds", "columns", "CONFIG_COLUMNS", "HEADINGS", "ENERGY_HEADINGS"}
 """Names of tuples and lists of heads, which tables take as a whole."""
 
 
@@ -26,7 +26,7 @@ def heads() -> Iterator[str]:
     """The heads of the tables in the source: the texts that `plain_table` is given, and those of named lists of heads."""
     for file in sorted((Path(fuseflow.__file__).parent / "report").glob("*.py")):
         for node in ast.walk(ast.parse(file.read_text())):
-            if isinstance(node, ast.Call) and getattr(node.func, "id", "") in ("plain_table", "_top_table"):
+            if isinstance(node, ast.Call) and getattr(node.func, "id", "") in ("plain_table", "_top_table", "_auto_table"):
                 yield from _texts(*node.args)
             elif isinstance(node, ast.Assign) and {getattr(t, "id", "") for t in node.targets} & NAMES:
                 yield from _texts(node.value)

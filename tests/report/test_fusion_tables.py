@@ -8,8 +8,7 @@ import json
 from rich.console import Console
 from rich.table import Table
 
-from fuseflow.explain.fusion import FusionDecision, FusionReport, Producer
-from fuseflow.explain.recompute import Instance
+from fuseflow.explain.fusion import FusionDecision, FusionReport, Instance, Producer
 from fuseflow.filesystem import json_text
 from fuseflow.report.fusion_tables import fusion_json, pair_table, producer_table
 from fuseflow.report.tables import print_table

@@ -89,7 +89,7 @@ def result(check: Check | None) -> Result:
     ],
 )
 def test_the_check_in_one_line(check: Check | None, what: str) -> None:
-    assert what in check_line(result(check))
+    assert what in check_line(check)
 
 
 def test_a_program_without_regions_has_a_total() -> None:
@@ -149,10 +149,12 @@ def test_statistics_as_plain_values() -> None:
     }
 
 
-def test_lanes_in_one_line_for_each_index() -> None:
-    dealt = replace(region("first", ("a", 10, 0, 0), ("b", 30, 0, 0)), places={"a": (("i", 0),), "b": (("i", 1),)})
+@pytest.mark.parametrize(("firings", "spread"), [((10, 30), "1.50"), ((6, 7), "1.08"), ((0, 0), "1.00")])
+def test_lanes_in_one_line_for_each_index(firings: tuple[int, int], spread: str) -> None:
+    places = {"a": (("i", 0),), "b": (("i", 1),)}
+    dealt = replace(region("first", ("a", firings[0], 0, 0), ("b", firings[1], 0, 0)), places=places)
     assert list(lane_lines(replace(result(None), regions=(dealt, region("second", ("a", 1, 0, 0)))))) == [
-        "first: 2 lanes of i, 10 to 30 firings each, the most 1.50 times the mean"
+        f"first: 2 lanes of i, {firings[0]} to {firings[1]} firings each, the most {spread} times the mean"
     ]
 
 

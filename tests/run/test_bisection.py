@@ -15,8 +15,7 @@ from fuseflow.compiler import compile_source
 from fuseflow.einsum.nodes import Access, Apply, Const
 from fuseflow.einsum.parse import parse
 from fuseflow.run import bisection
-from fuseflow.run.bisection import bisect
-from fuseflow.run.bisection_text import explain_deviation
+from fuseflow.run.bisection import bisect, explain_deviation
 from fuseflow.run.check import Difference, check_outputs
 from fuseflow.tensors import Format, pack
 

@@ -37,12 +37,12 @@ from fuseflow.explain.order import explain_order
 from fuseflow.filesystem import json_text
 from fuseflow.frontend.sources import Source
 from fuseflow.lower.regions import CompiledRegion
-from fuseflow.report.auto_tables import auto_lines
 from fuseflow.report.cycle_tables import cycles_json, cycles_lines
 from fuseflow.report.fusion_tables import fusion_json, pair_table, producer_table
 from fuseflow.report.order_tables import order_json, order_lines
 from fuseflow.report.page.page import page
 from fuseflow.report.page.run_directory import read_run
+from fuseflow.report.schedule_tables import auto_lines
 from fuseflow.run.artifacts import region_folder
 from fuseflow.run.saved import load_saved
 from fuseflow.samml import protobuf

@@ -12,7 +12,7 @@ from sweeps import InProcessRunner, opened, write_program
 
 from fuseflow.cli.main import main
 from fuseflow.errors import FuseFlowError
-from fuseflow.report.sweep_sparsity import sparsity_axis
+from fuseflow.report.sweep_plot import sparsity_axis
 from fuseflow.sweep.sweep import Sweep
 
 MODEL = """\

@@ -16,8 +16,8 @@ from fuseflow.cli.common import (
     write_out,
 )
 from fuseflow.cli.request import ProgramRequest
+from fuseflow.cli.run_options import Target
 from fuseflow.cli.stage_dump import StageDump
-from fuseflow.cli.target import Target
 from fuseflow.errors import UsageError
 from fuseflow.hardware.output import MANIFEST
 from fuseflow.hardware.verilog import require_circt
@@ -31,12 +31,7 @@ VERILOG = "verilog"
 
 
 def compile_command(
-    program: ProgramRequest,
-    output: Path | None,
-    emit: str | None,
-    machine: Machine | None,
-    dump: StageDump,
-    quiet: bool,
+    program: ProgramRequest, output: Path | None, emit: str | None, machine: Machine | None, dump: StageDump, quiet: bool
 ) -> None:
     circuit = emit in (CIRCUITS, VERILOG)
     if machine is not None and not circuit:
@@ -69,8 +64,7 @@ def compile_command(
 
 
 def _require_writable(target: Path | None, emit: str | None, program: ProgramRequest, dump: StageDump) -> None:
-    """Raise an error before the work if the target, a file or directory, cannot be written, or if another output would be in
-    it."""
+    """Raise an error before the work if the target, a file or directory, cannot be written, or if another output would be in it."""
     if target is None or (emit is not None and str(target) == "-"):
         return
     if emit is None:

@@ -8,12 +8,10 @@ from typing import Any
 import click
 from click.core import ParameterSource
 
-from fuseflow.cli.common import print_notices, print_pieces
-from fuseflow.cli.energy import EnergyRequest, print_energy
-from fuseflow.cli.json_file import JsonFile
+from fuseflow.cli.common import JsonFile, print_notices, print_pieces
 from fuseflow.cli.progress import following
-from fuseflow.cli.request import ProgramRequest, ScheduledProgram
-from fuseflow.cli.target import Target
+from fuseflow.cli.request import ProgramRequest
+from fuseflow.cli.run_options import EnergyRequest, Target, print_energy
 from fuseflow.errors import FileError, UsageError
 from fuseflow.estimate import Assumptions
 from fuseflow.estimate.counted.memo import MOST_PIECES, CountMemo
@@ -26,31 +24,14 @@ from fuseflow.report.resource_tables import resource_table
 from fuseflow.run.saved import load_saved, load_schedule
 from fuseflow.schedule import Schedule
 
-DIRECTORY_OPTIONS = frozenset(
-    (
-        "model",
-        "tensors",
-        "name",
-        "settings",
-        "stats",
-        "statistics_only",
-        "by",
-        "resources",
-        "energy",
-        "energy_file",
-        "against",
-        "json_file",
-        "print_schedule",
-        "quiet",
-        "debug",
-    )
-)
+DIRECTORY_OPTIONS = (
+    "model", "tensors", "name", "settings", "stats", "statistics_only", "by", "resources", "energy", "energy_file", "against", "json_file",
+    "print_schedule", "quiet", "debug",
+)  # fmt: skip
 """The parameters that an estimate of a directory of artifacts takes. Other parameters of the command are for models."""
 
-MODEL_OPTIONS = frozenset(("data", "adj", "data_dir", "option_texts", "small", "part", "seed", "propagate", "fixed", "constants"))
+MODEL_OPTIONS = ("data", "adj", "data_dir", "option_texts", "small", "part", "seed", "propagate", "fixed", "constants")
 """The parameters that say which model is built and on which data."""
-
-TABLES = {"operator": flops_table, "tensor": traffic_table}
 
 
 def saved_schedule(directory: Path) -> Schedule:
@@ -73,14 +54,9 @@ def estimate(
     energies = energy.energies(machine)
     run = None if against is None else compared_run(against)
     estimator = Estimator(statistics_only, Assumptions.parse(stats), CountMemo(pieces=MOST_PIECES))
-    scheduled: ScheduledProgram | None = None
-    if program.path.is_dir():
-        with following("estimating", quiet):
-            estimated = _saved(program, machine, estimator)
-    else:
-        scheduled = program.compile(Target(machine), quiet=quiet, estimator=estimator)
-        with following("estimating", quiet):
-            estimated = scheduled.compiled.estimate(estimator)
+    scheduled = None if program.path.is_dir() else program.compile(Target(machine), quiet=quiet, estimator=estimator)
+    with following("estimating", quiet):
+        estimated = _saved(program, machine, estimator) if scheduled is None else scheduled.compiled.estimate(estimator)
     compared = None if run is None else comparison_table(estimated, run)
     spent = None if energies is None else estimated.energy(energies)
 
@@ -93,9 +69,10 @@ def estimate(
     if not quiet:
         print_pieces(out, [estimate_table(estimated), exact_line(estimated)])
         print_notices(out, estimated.notices)
-    tables = [TABLES[kind](estimated) for kind in by]
+    tables = [(flops_table if kind == "operator" else traffic_table)(estimated) for kind in by]
     tables += [resource_table((region.name, region.resources) for region in estimated.regions)] if resources else []
-    for table in (*tables, *([compared] if compared is not None else [])):
+    tables += [] if compared is None else [compared]
+    for table in tables:
         print_pieces(out, ["", table])
     if spent is not None:
         print_energy(out, spent)
@@ -130,7 +107,8 @@ def _refuse_options(directory: Path) -> None:
 
 def compared_run(path: Path) -> dict[str, Any]:
     """Return the result of a run that an estimate is compared with. Raises `FileError` for a file that has none."""
-    values = read_json(path, "the run", hint="`fuseflow run MODEL ... --json RUN.json`")
+    hint = "`fuseflow run MODEL ... --json RUN.json`"
+    values = read_json(path, "the run", hint=hint)
     if not isinstance(values, dict) or "regions" not in values:
-        raise FileError(f"`{path}` is no result of `fuseflow run --json`", hint="`fuseflow run MODEL ... --json RUN.json`")
+        raise FileError(f"`{path}` is no result of `fuseflow run --json`", hint=hint)
     return values

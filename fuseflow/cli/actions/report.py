@@ -5,10 +5,10 @@ from __future__ import annotations
 from functools import partial
 from pathlib import Path
 
-from fuseflow.cli.common import console, require_writable, write_out
+from fuseflow.cli.common import console, print_lines, require_writable, write_out
 from fuseflow.cli.progress import counting_bar, following
 from fuseflow.errors import UsageError
-from fuseflow.filesystem import json_text, read_json, replace_file
+from fuseflow.filesystem import json_text, read_json, write_text
 from fuseflow.report.page.comparison import comparison_page
 from fuseflow.report.page.page import page
 from fuseflow.report.page.run_directory import read_run
@@ -32,7 +32,8 @@ def report(
     is_sweep = run.suffix in SWEEP_SUFFIXES and not run.is_dir()
     _refuse_unused(is_sweep, other, cycles, baseline, store, no_runs)
     make = partial(_sweep, run, store, no_runs, quiet) if is_sweep else partial(_runs, run, other, cycles, baseline, quiet)
-    target = output or _usual(run, other)
+    beside = run / PAGE if run.is_dir() else run.with_suffix(".html")
+    target = output or (beside if other is None else Path(COMPARISON))
     if str(target) == "-":
         write_out(make(), None)
         return
@@ -44,7 +45,7 @@ def report(
         _note(run)
     write_out(content, target)
     if not quiet:
-        console(stderr=True).print(f"report: {target}", soft_wrap=True, markup=False)
+        print_lines(console(stderr=True), [f"report: {target}"])
 
 
 def _sweep(run: Path, store: Path | None, no_runs: bool, quiet: bool) -> str:
@@ -64,32 +65,23 @@ def _runs(run: Path, other: Path | None, cycles: Path | None, baseline: Path | N
         return page(read_run(run, cycles), None if baseline is None else (str(baseline), read_run(baseline)))
 
 
-def _usual(run: Path, other: Path | None) -> Path:
-    """Return the path of a page if the user names none: in the directory of the run, or beside its file. A comparison goes to the
-    current directory."""
-    if other is not None:
-        return Path(COMPARISON)
-    return run / PAGE if run.is_dir() else run.with_suffix(".html")
-
-
 def _refuse_unused(
     is_sweep: bool, other: Path | None, cycles: Path | None, baseline: Path | None, store: Path | None, no_runs: bool
 ) -> None:
     """Raise `UsageError` for an option that the requested page would not use."""
+    is_one_run = not is_sweep and other is None
     if other is not None and is_sweep:
         raise UsageError("two runs can be compared, and a sweep has its own comparison", hint="`fuseflow report SWEEP`")
-    if baseline is not None and (is_sweep or other is not None):
+    if baseline is not None and not is_one_run:
         raise UsageError("`--baseline` is for the page of one run", hint="`fuseflow report A B` compares two, A is the baseline")
-    if cycles is not None and (is_sweep or other is not None):
-        raise UsageError(
-            "`--cycles` explains one run", hint="`fuseflow run -o DIR --explain` keeps it in the directory of each run"
-        )
+    if cycles is not None and not is_one_run:
+        kept = "`fuseflow run -o DIR --explain` keeps it in the directory of each run"
+        raise UsageError("`--cycles` explains one run", hint=kept)
     if no_runs and not is_sweep:
         raise UsageError("`--no-runs` is for the page of a sweep, and RUN is none", hint="`fuseflow report SWEEP.yaml --no-runs`")
     if store is not None and not is_sweep:
-        raise UsageError(
-            "`--store` has the results of a sweep, and RUN is none", hint="`fuseflow report SWEEP.yaml --store FILE`"
-        )
+        given = "`fuseflow report SWEEP.yaml --store FILE`"
+        raise UsageError("`--store` has the results of a sweep, and RUN is none", hint=given)
 
 
 def _note(run: Path) -> None:
@@ -98,5 +90,4 @@ def _note(run: Path) -> None:
     files = about.get("files") if isinstance(about, dict) else None
     if isinstance(files, list) and PAGE not in files:
         about["files"] = sorted([*map(str, files), PAGE])
-        with replace_file(run / MANIFEST) as temporary:
-            temporary.write_text(json_text(about), encoding="utf-8")
+        write_text(run / MANIFEST, json_text(about))

@@ -5,23 +5,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from fuseflow.cli.common import console, print_notices, print_pieces
-from fuseflow.cli.energy import EnergyRequest, print_energy
-from fuseflow.cli.progress import expected_firings, firings_bar, following
+from fuseflow.cli.common import console, print_lines, print_notices, print_pieces
+from fuseflow.cli.progress import firings_bar, following
 from fuseflow.cli.request import ProgramRequest, ScheduledProgram
-from fuseflow.cli.result_output import ResultOutput, print_result
+from fuseflow.cli.run_options import EnergyRequest, ResultOutput, Target, print_energy, print_result
 from fuseflow.cli.stage_dump import StageDump
-from fuseflow.cli.target import Target
 from fuseflow.compiler import compile_source
 from fuseflow.errors import CheckError, FuseFlowError, UsageError
 from fuseflow.explain.slow_cut import long_run_notice
 from fuseflow.filesystem import json_text
 from fuseflow.report.cycle_tables import CYCLES_FILE, cycles_json
-from fuseflow.report.energy_tables import ENERGY_FILE
-from fuseflow.report.resource_tables import resource_table
-from fuseflow.report.sampled_tables import sampled_lines, sampled_table
-from fuseflow.report.tables import check_line
-from fuseflow.run.bisection_text import explain_deviation
+from fuseflow.report.resource_tables import ENERGY_FILE, resource_table
+from fuseflow.report.tables import check_line, sampled_lines, sampled_table
+from fuseflow.run.bisection import explain_deviation
 from fuseflow.run.check import Check
 from fuseflow.run.compiled import Compiled
 from fuseflow.run.execution import ProgressCallback
@@ -61,7 +57,7 @@ def run(
     compiled = scheduled.compiled
     if not quiet:
         print_notices(console(stderr=True), _in_vain(compiled))
-    with firings_bar(quiet, expected_firings(compiled)) as progress:
+    with firings_bar(quiet, compiled) as progress:
         tracer = None if trace is None else trace.tracer(target.machine, len(compiled.regions), progress)
         watch = None if tracer is None else tracer.watch
         result = scheduled.runnable.run(progress, not no_check, target.engine, not no_dedup, watch, jobs=jobs)
@@ -70,19 +66,17 @@ def run(
     files |= {} if spent is None else {ENERGY_FILE: json_text(spent.to_json())}
     if output.directory is not None:
         compiled.save(output.directory, result, files)
-    output.json.write(lambda: scheduled.json(result.to_json() | ({} if spent is None else {"energy": spent.to_json()})))
-    out = output.json.console()
+    output.json_file.write(lambda: scheduled.json(result.to_json() | ({} if spent is None else {"energy": spent.to_json()})))
+    out = output.json_file.console()
     passed = result.check is not None and result.check.passed
     bisected = _bisected(compiled, target, passed, quiet) if bisect else ()
     trace_note = None if trace is None or tracer is None else trace.write(tracer, compiled.name)
     if not quiet:
         print_result(out, result)
-        out.print(check_line(result), soft_wrap=True)
+        out.print(check_line(result.check), soft_wrap=True)
         print_notices(out, [notice for notice in result.settings.notices if notice not in _in_vain(compiled)])
-        if trace_note is not None:
-            out.print(trace_note, soft_wrap=True, markup=False)
-    for line in bisected if passed else ():
-        out.print(f"bisect: {line}", soft_wrap=True, markup=False)
+        print_lines(out, [] if trace_note is None else [trace_note])
+    print_lines(out, [f"bisect: {line}" for line in bisected] if passed else [])
     output.print_tables(out, result)
     if spent is not None:
         print_energy(out, spent)
@@ -104,8 +98,7 @@ def _explained(scheduled: ScheduledProgram, target: Target, progress: ProgressCa
 
 
 def _bisected(compiled: Compiled, target: Target, passed: bool, quiet: bool) -> tuple[str, ...]:
-    """Return sentences about the first Einsum whose values differ from their reference. `passed`: the outputs passed the
-    check."""
+    """Return sentences about the first Einsum whose values differ from their reference. `passed`: the outputs passed the check."""
 
     def alone() -> Compiled:
         names = [einsum.name for einsum in compiled.source.program.einsums]
@@ -138,11 +131,9 @@ def _refuse_with_sample(
         "--bisect": bisect,
         "--explain": explain,
     }
-    for option, given in needs.items():
-        if given:
-            raise UsageError(
-                f"`{option}` needs every cycle of a run, and `--sample` runs a part of it", hint="leave one of them out"
-            )
+    if option := next((option for option, given in needs.items() if given), ""):
+        needed = f"`{option}` needs every cycle of a run, and `--sample` runs a part of it"
+        raise UsageError(needed, hint="leave one of them out")
 
 
 def _run_sampled(
@@ -159,12 +150,12 @@ def _run_sampled(
     scheduled = program.compile(target, quiet=quiet, observe=dump, sample=sample)
     if not quiet:
         print_notices(console(stderr=True), _in_vain(scheduled.compiled))
-    with firings_bar(quiet, expected_firings(scheduled.compiled)) as progress:
+    with firings_bar(quiet, scheduled.compiled) as progress:
         result = scheduled.compiled.run(progress, check, target.engine, dedup, sample=sample)
     if output.directory is not None:
         scheduled.compiled.save(output.directory, result)
-    output.json.write(lambda: scheduled.json(result.to_json()))
-    out = output.json.console()
+    output.json_file.write(lambda: scheduled.json(result.to_json()))
+    out = output.json_file.console()
     if not quiet:
         print_pieces(out, [sampled_table(result), *sampled_lines(result)])
         print_notices(out, [notice for notice in result.settings.notices if notice not in _in_vain(scheduled.compiled)])

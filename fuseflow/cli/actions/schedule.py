@@ -8,18 +8,16 @@ from pathlib import Path
 
 from fuseflow.autoscheduler.budget.budget_schedule import budget_schedule
 from fuseflow.autoscheduler.budget.request import BudgetRequest
-from fuseflow.autoscheduler.budget.trials import BudgetChoice
-from fuseflow.cli.common import console, print_notices, print_pieces, require_writable, write_out
-from fuseflow.cli.json_file import JsonFile
+from fuseflow.cli.common import JsonFile, console, print_notices, print_pieces, require_writable_file, write_out
 from fuseflow.cli.progress import following, search_bar
 from fuseflow.errors import UsageError
 from fuseflow.frontend.model_spec import ModelSpec
 from fuseflow.frontend.sources import load
 from fuseflow.machine.machine import Machine
 from fuseflow.report.budget_curve import check_curve_file, write_curve
-from fuseflow.report.budget_tables import budget_lines
+from fuseflow.report.schedule_tables import budget_lines
 from fuseflow.resources.budget import Budget, component_name
-from fuseflow.run.cores import cores
+from fuseflow.run.exact import cores
 from fuseflow.schedule import Schedule
 from fuseflow.sweep.schedule_runs import StoredRuns, point_of
 from fuseflow.sweep.store import Store
@@ -61,22 +59,14 @@ def schedule(
         write_out(choice.schedule.to_yaml(), output)
     json_file.write(choice.to_json)
     if not quiet:
-        _print(choice, run, json_file, output)
+        out = console(stderr=json_file.to_stdout or str(output) == "-")
+        known = [] if run is None else [f"{run.simulated} simulated, {run.reused} known from before"]
+        print_pieces(out, [*budget_lines(choice), *known])
+        print_notices(out, choice.compiled.notices)
     if pareto and pareto_to is not None:
         written = write_curve(pareto_to, pareto, choice.pareto)
         if not quiet:
-            console(stderr=json_file.to_stdout).print(
-                f"written to {written[0]}, and {len(written) - 1} schedules", soft_wrap=True
-            )
-
-
-def _print(choice: BudgetChoice, run: StoredRuns | None, json_file: JsonFile, output: Path | None) -> None:
-    """Print the report of a choice: on standard error if the schedule or the JSON goes to standard output."""
-    out = console(stderr=json_file.to_stdout or str(output) == "-")
-    print_pieces(out, budget_lines(choice))
-    if run is not None:
-        out.print(f"{run.simulated} simulated, {run.reused} known from before", soft_wrap=True)
-    print_notices(out, choice.compiled.notices)
+            print_pieces(json_file.console(), [f"written to {written[0]}, and {len(written) - 1} schedules"])
 
 
 def _check_outputs(output: Path | None, pareto: str | None, pareto_to: Path | None, json_file: JsonFile) -> None:
@@ -89,8 +79,7 @@ def _check_outputs(output: Path | None, pareto: str | None, pareto_to: Path | No
     if len(set(files)) < len(files):
         raise UsageError("two options write to one file", hint="name another file")
     for path in (output, pareto_to):
-        if path is not None and str(path) != "-":
-            require_writable(path, directory=False)
+        require_writable_file(path)
 
 
 @contextmanager

@@ -7,12 +7,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from fuseflow.cli.common import print_notices
+from fuseflow.cli.common import print_lines, print_notices
 from fuseflow.cli.progress import firings_bar, working
-from fuseflow.cli.result_output import ResultOutput, print_result
-from fuseflow.cli.target import Target
+from fuseflow.cli.run_options import ResultOutput, Target, print_result
+from fuseflow.run.input_notices import not_finite_notice
 from fuseflow.run.manifest import save_run
-from fuseflow.run.not_finite import not_finite_notice
 from fuseflow.run.result import RegionResult, Result, Seconds
 from fuseflow.run.settings import Settings
 from fuseflow.run.simulated_costs import simulated_resources
@@ -23,14 +22,7 @@ if TYPE_CHECKING:
     from fuseflow.cli.trace_request import TraceRequest
 
 
-def simulate(
-    graph: Path,
-    tensors: Path,
-    target: Target,
-    output: ResultOutput,
-    trace: TraceRequest | None,
-    quiet: bool,
-) -> None:
+def simulate(graph: Path, tensors: Path, target: Target, output: ResultOutput, trace: TraceRequest | None, quiet: bool) -> None:
     output.require_writable(trace=None if trace is None else trace.file)
     start = time.perf_counter()
     with working("loading", quiet):
@@ -53,13 +45,12 @@ def simulate(
     result = Result(settings, simulation.outputs, (region,), None, seconds)
     if output.directory is not None:
         save_run(output.directory, result)
-    output.json.write(result.to_json)
+    output.json_file.write(result.to_json)
     if quiet and not output.has_tables:
         return
-    out = output.json.console()
+    out = output.json_file.console()
     if not quiet:
         print_result(out, result)
         print_notices(out, settings.notices)
-        if trace_note is not None:
-            out.print(trace_note, soft_wrap=True, markup=False)
+        print_lines(out, [] if trace_note is None else [trace_note])
     output.print_tables(out, result)

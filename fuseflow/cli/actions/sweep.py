@@ -1,8 +1,9 @@
-"""The action of the command `fuseflow sweep`, which `cli/sweep.py` declares."""
+"""The actions of the commands of `fuseflow sweep`, which `cli/sweep.py` declares."""
 
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from dataclasses import replace
@@ -10,9 +11,8 @@ from pathlib import Path
 
 import click
 
-from fuseflow.cli.common import console, require_writable, say, write_out
-from fuseflow.cli.progress import working
-from fuseflow.cli.sweep_progress import sweep_progress
+from fuseflow.cli.common import console, print_lines, require_writable, require_writable_file, say, write_out
+from fuseflow.cli.progress import LOG_SECONDS, terminal_bar, working
 from fuseflow.errors import SweepError, UsageError, visible
 from fuseflow.filesystem import replace_file
 from fuseflow.report import sweep_table as tables
@@ -20,10 +20,12 @@ from fuseflow.report.sweep_plot import write_figures as draw
 from fuseflow.report.sweep_status import count_progress, status_lines
 from fuseflow.report.tables import print_table
 from fuseflow.requirements import install_command
-from fuseflow.run.cores import cores
-from fuseflow.sweep.design_space import build_space, read_sweep
+from fuseflow.run.exact import cores
+from fuseflow.sweep.design_space import LabeledPoint, build_space, read_sweep
+from fuseflow.sweep.point import Task, TaskOutcome
 from fuseflow.sweep.pool import Pool
 from fuseflow.sweep.store import Store
+from fuseflow.sweep.sweep import PointCallback as PointReport
 from fuseflow.sweep.sweep import Runner, Sweep, SweepProgress
 
 
@@ -78,7 +80,7 @@ def _run(opened: Sweep, tally: SweepProgress, jobs: int, memory: int | None, sch
     try:
         with working("connecting", quiet or scheduler is None):
             connection = _runner(jobs, memory, scheduler)
-        with closing(connection) as runner, sweep_progress(tally, opened.space.axes, quiet) as report:
+        with closing(connection) as runner, _sweep_progress(tally, opened.space.axes, quiet) as report:
             opened.run(runner, report)
     except KeyboardInterrupt:
         done = count_progress(opened)
@@ -125,13 +127,11 @@ def show(
         raise UsageError("Parquet is binary, not for a terminal", hint="write it to a file: `-o FILE.parquet`")
     if form == "table" and to_file:
         raise UsageError("a table is for the terminal", hint="write `--format csv` or `--format parquet`")
-    if to_file and output is not None:
-        require_writable(output, directory=False)
+    require_writable_file(output)
     with open_sweep(file, store, must_exist=True) as opened:
         lines = tables.records(opened, clocked=timing, others=others)
-        lines = tables.take_lines(
-            tables.sort_lines(tables.filter_lines(lines, where), sort, tables.objective_column(opened)), top
-        )
+        lines = tables.sort_lines(tables.filter_lines(lines, where), sort, tables.objective_column(opened))
+        lines = replace(lines, lines=lines.lines[:top])
     if form == "csv":
         write_out(tables.csv_text(lines), output)
     elif form == "parquet" and output is not None:
@@ -142,7 +142,7 @@ def show(
     else:
         out = console()
         if same := tables.shared_values(lines):
-            out.print(same, soft_wrap=True, markup=False)
+            print_lines(out, [same])
         print_table(out, tables.sweep_table(lines))
 
 
@@ -151,3 +151,23 @@ def plot(file: Path, store: Path | None, output: Path, form: str) -> None:
     with open_sweep(file, store, must_exist=True) as opened:
         for drawn in draw(opened, output, form):
             say(f"written to {drawn.path}" if drawn.path else f"no figure `{drawn.name}`: {drawn.why_not}")
+
+
+@contextmanager
+def _sweep_progress(tally: SweepProgress, axes: tuple[str, ...], quiet: bool) -> Iterator[PointReport]:
+    """Yield a callback for `Sweep.run` that counts points and shows the progress: a bar on a terminal, else a line now and then."""
+    err = console(stderr=True)
+    with terminal_bar(None if quiet else err, "spinner", "wide bar", "activity", "passed") as bar:
+        task_id = None if bar is None else bar.add_task(tally.line(axes), total=tally.total, completed=tally.done)
+        shown = time.monotonic()
+
+        def report(place: LabeledPoint, task: Task, outcome: TaskOutcome) -> None:
+            nonlocal shown
+            tally.note(place, task.mode, outcome)
+            if bar is not None and task_id is not None:
+                bar.update(task_id, completed=tally.done, description=tally.line(axes))
+            elif not quiet and time.monotonic() > shown + LOG_SECONDS:
+                shown = time.monotonic()
+                print_lines(err, [tally.line(axes)])
+
+        yield report

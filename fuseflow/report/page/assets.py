@@ -11,8 +11,9 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
 from fuseflow.errors import INVISIBLE
-from fuseflow.report.page.html_table import number_text
+from fuseflow.report.page.html_tables import number_text
 from fuseflow.report.page.svg import element
+from fuseflow.report.page.things import Things
 
 SCRIPTS = (
     "things.js", "address.js", "marks.js", "inspector.js", "runs.js", "views.js", "graph.js", "panning.js", "search.js", "tables.js",
@@ -21,9 +22,11 @@ SCRIPTS = (
 """The scripts of a page, in the order in which they are run. Each may use definitions of the scripts before it."""
 
 
-def render(template: str, **values: Any) -> str:
-    """Return a page. Its template may use the styles and the scripts of pages as `style` and `script`."""
-    return _environment().get_template(template).render(style=_style(), script=_script(), **values) + "\n"
+def render(template: str, things: Things, **values: Any) -> str:
+    """Return a page about things. Its template may use the styles and the scripts of pages as `style` and `script`, and the things, which
+    the scripts show, as `data`."""
+    data = _script_json({"things": things.values()})
+    return _environment().get_template(template).render(data=data, **values) + "\n"
 
 
 def printable_text(text: str) -> str:
@@ -32,7 +35,7 @@ def printable_text(text: str) -> str:
     return INVISIBLE.sub("\N{REPLACEMENT CHARACTER}", text)
 
 
-def script_json(values: Any) -> Markup:
+def _script_json(values: Any) -> Markup:
     """Return values as JSON that may stand inside of a `script` element: no letter of it ends the element or begins a comment. Its texts
     are printable, since scripts show them."""
     text = json.dumps(_printable(values), separators=(",", ":"), ensure_ascii=True, allow_nan=False)
@@ -50,45 +53,26 @@ def _printable(value: Any) -> Any:
     return value
 
 
-@cache
-def _style() -> Markup:
-    return Markup(_text("style.css"))
-
-
-@cache
-def _script() -> Markup:
-    parts = "\n".join(_text(f"scripts/{name}") for name in SCRIPTS)
-    return Markup(f'"use strict";\n(() => {{\n{parts}}})();\n')
-
-
 def _text(name: str) -> str:
     return files("fuseflow.report.page").joinpath(name).read_text(encoding="utf-8")
 
 
 @cache
 def _environment() -> Environment:
-    environment = Environment(
-        loader=PackageLoader("fuseflow.report.page", "."),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    environment.filters["cell"] = cell
-    environment.filters["compact"] = compact
-    environment.filters["quoted"] = quoted
+    loader = PackageLoader("fuseflow.report.page", ".")
+    environment = Environment(loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
+    environment.filters |= {"cell": cell, "compact": compact, "quoted": quoted}
+    scripts = "\n".join(_text(f"scripts/{name}") for name in SCRIPTS)
+    script = Markup(f'"use strict";\n(() => {{\n{scripts}}})();\n')
+    environment.globals.update(style=Markup(_text("style.css")), script=script)
     return environment
 
 
 def cell(value: object) -> str:
     """Return a value as the page prints it: whole numbers with commas, others with one decimal place."""
-    match value:
-        case bool() | str():
-            return str(value)
-        case int() | float():
-            return number_text(value)
-        case _:
-            return "" if value is None else str(value)
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        return number_text(value)
+    return "" if value is None else str(value)
 
 
 def quoted(sentence: str) -> Markup:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from fuseflow.report.page.run_directory import StoredRun, Values
-from fuseflow.report.page.things import Thing, Things
+from fuseflow.report.page.things import Things
 from fuseflow.samml.nodes import Graph, Primitive
 from fuseflow.samml.text import show_attributes
 
@@ -22,17 +22,11 @@ def catalog(stored: StoredRun) -> Things:
         things.add("region", region["name"])
     _add_einsums(things, stored)
     for region in regions:
-        number = region_number(things, region["name"])
         _add_nodes(things, region, stored)
         _add_fifos(things, region, stored)
-        _describe_region(things, things[number], region, stored)
+        _describe_region(things, region, stored)
     _add_tensors(things, stored)
     return things
-
-
-def region_number(things: Things, name: str) -> int:
-    """Return the number of a region as a thing of the page."""
-    return things.add("region", name)
 
 
 def change_texts(stored: StoredRun, region: str | None = None) -> Iterator[str]:
@@ -94,23 +88,21 @@ def node_processes(node: Values) -> int:
 def _add_einsums(things: Things, stored: StoredRun) -> None:
     homes = {einsum: region["name"] for region in stored.result["regions"] for einsum in region["einsums"]}
     for name, region in homes.items():
-        number = things.add("einsum", name)
-        things[number].region = region_number(things, region)
+        things.add("einsum", name).region = things.add("region", region)
     for values in stored.program.get("einsums", ()):
-        thing = things[things.add("einsum", values["name"])]
+        thing = things.add("einsum", values["name"])
         thing.facts.append(("statement", values["text"]))
         if values["module"]:
             thing.facts.append(("module", values["module"]))
         if values["file"] is not None:
             line = things.add("line", f"{values['file']}:{values['line']}")
             thing.link("from the line", [line])
-            things[line].link("Einsums", [things.number("einsum", values["name"])])
-            things[line].region = thing.region if things[line].region is None else things[line].region
+            line.link("Einsums", [thing])
+            line.region = line.region or thing.region
     for source in stored.program.get("sources", ()):
         for number, text in source["lines"]:
-            line_number = things.number("line", f"{source['file']}:{number}")
-            if line_number is not None:
-                things[line_number].facts.append(("source", text.strip()))
+            if (quoted := things.find("line", f"{source['file']}:{number}")) is not None:
+                quoted.facts.append(("source", text.strip()))
 
 
 def _add_nodes(things: Things, region: Values, stored: StoredRun) -> None:
@@ -120,7 +112,7 @@ def _add_nodes(things: Things, region: Values, stored: StoredRun) -> None:
     explained = explained_region(stored, name)
     on_path = {} if explained is None else path_cycles(explained)
     for values in region["statistics"]["nodes"]:
-        thing = things[things.add("node", values["name"], name)]
+        thing = things.add("node", values["name"], name)
         node = nodes.get(values["name"])
         shares = node_shares(values, cycles, node_processes(values))
         if explained is not None:
@@ -142,51 +134,44 @@ def _link_nodes(things: Things, region: str, graph: Graph, origins: Mapping[str,
         for port in node.inputs:
             readers.setdefault(port.node, []).append(node.name)
     for node in graph.nodes:
-        number = things.number("node", node.name, region)
-        if number is None:
+        thing = things.find("node", node.name, region)
+        if thing is None:
             continue
-        thing = things[number]
-        thing.link("reads", (things.number("node", port.node, region) for port in node.inputs))
-        thing.link("read by", (things.number("node", name, region) for name in readers.get(node.name, ())))
-        tensor = getattr(node, "tensor", None)
-        if isinstance(tensor, str):
-            thing.link("tensor", [things.add("tensor", tensor)])
-            things[things.add("tensor", tensor)].link("nodes", [number])
-        for einsum in origins.get(node.name, ()):
-            _link_einsum(things, thing, number, einsum)
-
-
-def _link_einsum(things: Things, thing: Thing, number: int, name: str) -> None:
-    einsum = things.number("einsum", name)
-    if einsum is None:
-        return
-    thing.link("works for", [einsum])
-    things[einsum].link("nodes", [number])
-    for line in things[einsum].links.get("from the line", ()):
-        thing.link("from the line", [line])
-        things[line].link("nodes", [number])
+        thing.link("reads", (things.find("node", port.node, region) for port in node.inputs))
+        thing.link("read by", (things.find("node", name, region) for name in readers.get(node.name, ())))
+        name = getattr(node, "tensor", None)
+        if isinstance(name, str):
+            tensor = things.add("tensor", name)
+            thing.link("tensor", [tensor])
+            tensor.link("nodes", [thing])
+        for einsum in (things.find("einsum", name) for name in origins.get(node.name, ())):
+            if einsum is not None:
+                lines = einsum.links.get("from the line", ())
+                thing.link("works for", [einsum])
+                thing.link("from the line", lines)
+                for other in (einsum, *lines):
+                    other.link("nodes", [thing])
 
 
 def _add_fifos(things: Things, region: Values, stored: StoredRun) -> None:
     name = region["name"]
     _, graph = stored.compiled.get(name, ({}, None))
     for edge in region["statistics"]["edges"]:
-        number = things.add("fifo", f"{edge['node']}.{edge['input']}", name)
-        thing = things[number]
+        thing = things.add("fifo", f"{edge['node']}.{edge['input']}", name)
         thing.facts += [("tokens", f"{edge['tokens']:,}"), ("most held", f"{edge['peak']:,} tokens")]
         depth = region["depths"].get(thing.name)
         if depth is not None:
             thing.facts.append(("deepened to", f"{depth:,} tokens"))
-        reader = things.number("node", edge["node"], name)
+        reader = things.find("node", edge["node"], name)
         thing.link("into", [reader])
         if graph is not None and edge["node"] in graph.by_name:
-            writer = things.number("node", graph.by_name[edge["node"]].inputs[edge["input"]].node, name)
-            thing.link("from", [writer])
+            thing.link("from", [things.find("node", graph.by_name[edge["node"]].inputs[edge["input"]].node, name)])
         if reader is not None:
-            things[reader].link("FIFOs", [number])
+            reader.link("FIFOs", [thing])
 
 
-def _describe_region(things: Things, thing: Thing, region: Values, stored: StoredRun) -> None:
+def _describe_region(things: Things, region: Values, stored: StoredRun) -> None:
+    thing = things.add("region", region["name"])
     explained = explained_region(stored, region["name"])
     bound = region["roofline"]["bound"]
     thing.facts.append(("cycles", f"{region['cycles']:,}" + (f", {region['times']} times" if region["times"] > 1 else "")))
@@ -194,21 +179,20 @@ def _describe_region(things: Things, thing: Thing, region: Values, stored: Store
     if explained is not None:
         thing.facts.append(("critical path", explained["bottleneck"].replace("`", "")))
     limits = limiting_node(region, explained)
-    number = None if limits is None else things.number("node", limits, region["name"])
-    thing.link("limited by", [number])
-    thing.link("Einsums", (things.number("einsum", einsum) for einsum in region["einsums"]))
+    limiting = None if limits is None else things.find("node", limits, region["name"])
+    thing.link("limited by", [limiting])
+    thing.link("Einsums", (things.find("einsum", einsum) for einsum in region["einsums"]))
     advice = list(change_texts(stored, region["name"]))[:LISTED_CHANGES]
     thing.facts += [("would help", text) for text in advice]
-    if number is not None:
-        limited = [("limits", f"the region {region['name']}"), *(("would help", text) for text in advice)]
-        things[number].facts[:0] = limited
+    if limiting is not None:
+        limiting.facts[:0] = [("limits", f"the region {region['name']}"), *(("would help", text) for text in advice)]
 
 
 def _add_tensors(things: Things, stored: StoredRun) -> None:
     moved: Mapping[str, Any] = stored.result["bytes"]["by_tensor"]
     declared = {tensor["name"]: tensor for tensor in stored.program.get("tensors", ())}
     for name in dict.fromkeys((*declared, *moved)):
-        thing = things[things.add("tensor", name)]
+        thing = things.add("tensor", name)
         if name in declared:
             shape = " x ".join(f"{size:,}" for size in declared[name]["shape"]) or "one number"
             thing.facts += [("shape", shape), ("stored", declared[name]["type"])]
@@ -216,14 +200,13 @@ def _add_tensors(things: Things, stored: StoredRun) -> None:
             total = sum(kind[direction] for kind in moved.get(name, {}).values())
             thing.facts.append((label, f"{total:,}"))
     for values in stored.program.get("einsums", ()):
-        einsum, result = things.number("einsum", values["name"]), things.number("tensor", values["name"])
+        einsum, result = things.find("einsum", values["name"]), things.find("tensor", values["name"])
         if einsum is None:
             continue
-        things[einsum].link("reads tensors", (things.number("tensor", name) for name in values["operands"]))
-        for name in values["operands"]:
-            number = things.number("tensor", name)
-            if number is not None:
-                things[number].link("read by", [einsum])
+        operands = [tensor for name in values["operands"] if (tensor := things.find("tensor", name)) is not None]
+        einsum.link("reads tensors", operands)
+        for tensor in operands:
+            tensor.link("read by", [einsum])
         if result is not None:
-            things[result].link("defined by", [einsum])
-            things[einsum].link("defines", [result])
+            result.link("defined by", [einsum])
+            einsum.link("defines", [result])

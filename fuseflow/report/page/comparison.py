@@ -4,25 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 from fuseflow.counted_loops import counted
-from fuseflow.report.page.assets import render, script_json
+from fuseflow.report.page.assets import compact, render
 from fuseflow.report.page.catalog import change_texts, explained_region, limiting_node
-from fuseflow.report.page.dataflow import draw_graph
-from fuseflow.report.page.html_table import Cell, Column, Link, html_table
-from fuseflow.report.page.node_pairs import NodePair, node_pairs
+from fuseflow.report.page.drawings import draw_graph
+from fuseflow.report.page.html_tables import Cell, Column, Link, html_table
 from fuseflow.report.page.page import printable
-from fuseflow.report.page.region_pairs import RegionPair, region_pairs
+from fuseflow.report.page.point_pictures import RooflinePoint, roofline
 from fuseflow.report.page.regions import repeated_label
-from fuseflow.report.page.roofline import RooflinePoint, roofline
 from fuseflow.report.page.run_directory import StoredRun, Values
-from fuseflow.report.page.speed_ups import speed_up, speed_up_table
+from fuseflow.report.page.run_pairs import NodePair, RegionPair, node_pairs, region_pairs, speed_up, speed_up_table
 from fuseflow.report.page.svg import Markup
-from fuseflow.report.page.things import Things
-from fuseflow.report.page.time_bar import BarPart, time_bar
+from fuseflow.report.page.things import Kind, Thing, Things
+from fuseflow.report.page.time_bars import BarPart, time_bar
 
 SIDES = ("A", "B")
+ByNode: TypeAlias = dict[tuple[str, str], Thing]
+"""The pairs of nodes of one run, by the region and the name of each node."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,21 +30,17 @@ class PairPage:
     """The content of the page about a pair of regions. `graphs` are the drawings of either side, with their titles."""
 
     name: str
-    number: int
-    key: str
+    thing: Thing
     before: int
     after: int
     nodes: Markup
     graphs: tuple[tuple[str, Markup], ...]
 
 
+@printable
 def comparison_page(before: StoredRun, after: StoredRun, names: tuple[str, str]) -> str:
     """Return the page that compares a run with an earlier one, its baseline. Raises `FileError` for values that are not as fuseflow writes
     them."""
-    return printable(lambda: _page(before, after, names))
-
-
-def _page(before: StoredRun, after: StoredRun, names: tuple[str, str]) -> str:
     things, pairs = Things(), region_pairs(before, after)
     pages = [_pair_page(k, pair, before, after, things) for k, pair in enumerate(counted(pairs, "laying out graphs"), 1)]
     cycles = before.result["cycles"], after.result["cycles"]
@@ -52,66 +48,58 @@ def _page(before: StoredRun, after: StoredRun, names: tuple[str, str]) -> str:
         _bar(stored, [(pair.before, pair.after)[k] for pair in pairs], pages, max(cycles))
         for k, stored in enumerate((before, after))
     ]
+    links = [
+        Link(", ".join(map(repeated_label, pair.after)) or "none", page.thing) for pair, page in zip(pairs, pages, strict=True)
+    ]
     return render(
         "comparison.html.jinja",
+        things,
         runs=[
             {"side": side, "name": name, "run": stored.result, "bar": bar}
             for side, name, stored, bar in zip(SIDES, names, (before, after), bars, strict=True)
         ],
         speed_up=speed_up(*cycles),
         pairs=pages,
-        speed_ups=speed_up_table(pairs, [_link(pair, page) for pair, page in zip(pairs, pages, strict=True)], cycles),
+        speed_ups=speed_up_table(pairs, links, cycles),
         roofline=_roofline(before, after, pages, pairs),
         differences=_differences(before.result, after.result),
         memory=_memory(before.result, after.result),
-        data=script_json({"things": things.values()}),
     )
 
 
-def _link(pair: RegionPair, page: PairPage) -> Link:
-    return Link(", ".join(map(repeated_label, pair.after)) or "none", page.key, page.number)
-
-
 def _pair_page(k: int, pair: RegionPair, before: StoredRun, after: StoredRun, things: Things) -> PairPage:
-    number = things.add("region", f"{k}. {pair.name}")
-    thing = things[number]
+    thing = things.add("region", f"{k}. {pair.name}")
     cycles = pair.cycles
     thing.facts += [("cycles in A", f"{cycles[0]:,}"), ("cycles in B", f"{cycles[1]:,}")]
     thing.facts += [("speed-up", speed_up(*cycles))] if all(cycles) else []
     thing.facts += [("regions of A", ", ".join(r["name"] for r in pair.before) or "none")]
     thing.facts += [("regions of B", ", ".join(r["name"] for r in pair.after) or "none"), ("Einsums", ", ".join(pair.einsums))]
     nodes = node_pairs(pair, before, after)
-    numbers: tuple[dict[tuple[str, str], int], dict[tuple[str, str], int]] = ({}, {})
-    rows = [_node_row(node, things, thing.name, numbers) for node in nodes]
+    by_node: tuple[ByNode, ByNode] = ({}, {})
+    rows = [_node_row(node, things, thing.name, by_node) for node in nodes]
     for side, stored, regions in zip(SIDES, (before, after), (pair.before, pair.after), strict=True):
         for region in regions:
             limits = limiting_node(region, explained_region(stored, region["name"]))
-            known = numbers[side == "B"].get((region["name"], limits or ""))
-            thing.link(f"limited in {side} by", [known])
+            thing.link(f"limited in {side} by", [by_node[side == "B"].get((region["name"], limits or ""))])
             thing.facts += [(f"would help {side}", text) for text in list(change_texts(stored, region["name"]))[:3]]
-    graphs = (*_graphs(before, pair.before, "A", numbers[0]), *_graphs(after, pair.after, "B", numbers[1]))
-    return PairPage(pair.name, number, thing.key, *cycles, _node_table(rows), graphs)
+    graphs = (*_graphs(before, pair.before, "A", by_node[0]), *_graphs(after, pair.after, "B", by_node[1]))
+    return PairPage(pair.name, thing, *cycles, _node_table(rows), graphs)
 
 
-def _node_row(
-    node: NodePair, things: Things, region: str, numbers: tuple[dict[tuple[str, str], int], dict[tuple[str, str], int]]
-) -> tuple[Cell, ...]:
+def _node_row(node: NodePair, things: Things, region: str, by_node: tuple[ByNode, ByNode]) -> tuple[Cell, ...]:
     label = f"{node.name} ({node.op}{', ' + node.einsum if node.einsum else ''})"
-    number = things.add("node", label, region)
-    thing = things[number]
-    for side, known, inside in zip(SIDES, numbers, (node.before, node.after), strict=True):
-        for name in inside.names:
-            known[name] = number
-        thing.facts += [(f"nodes in {side}", f"{len(inside.names):,}")] if inside.names else [(f"nodes in {side}", "none")]
+    thing = things.add("node", label, region)
+    for side, known, inside in zip(SIDES, by_node, (node.before, node.after), strict=True):
+        known |= dict.fromkeys(inside.names, thing)
+        thing.facts.append((f"nodes in {side}", f"{len(inside.names):,}" if inside.names else "none"))
         if inside.names:
             thing.facts.append((f"busy in {side}", f"{inside.busy:,} cycles"))
             thing.facts.append((f"firings in {side}", f"{inside.firings:,}"))
-    first, second = (None if not side.names else side for side in (node.before, node.after))
-    both: list[Cell] = []
-    for key in ("firings", "busy", "starved", "memory", "blocked"):
-        both += [None if first is None else getattr(first, key), None if second is None else getattr(second, key)]
-    counts: tuple[Cell, Cell] = (len(node.before.names), len(node.after.names))
-    return (Link(node.name, thing.key, number), node.op, node.einsum, *counts, node.change, *both)
+    sides = (node.before, node.after)
+    keys = ("firings", "busy", "starved", "memory", "blocked")
+    both = [getattr(side, key) if side.names else None for key in keys for side in sides]
+    counts = (len(side.names) for side in sides)
+    return (Link(node.name, thing), node.op, node.einsum, *counts, node.change, *both)
 
 
 def _node_table(rows: Sequence[Sequence[Cell]]) -> Markup:
@@ -133,11 +121,8 @@ def _node_table(rows: Sequence[Sequence[Cell]]) -> Markup:
     return html_table(columns, rows)
 
 
-def _graphs(
-    stored: StoredRun, regions: Sequence[Values], side: str, numbers: Mapping[tuple[str, str], int]
-) -> Iterator[tuple[str, Markup]]:
-    """Yield a title and a drawing for each region. Nodes are marked with the numbers of the pairs of nodes that they are in.
-    `side` names the run."""
+def _graphs(stored: StoredRun, regions: Sequence[Values], side: str, by_node: ByNode) -> Iterator[tuple[str, Markup]]:
+    """Yield a title and a drawing for each region. Nodes are marked as the pairs of nodes that they are in. `side` names the run."""
     for region in regions:
         name = region["name"]
         if name not in stored.compiled:
@@ -145,8 +130,8 @@ def _graphs(
         compiled, graph = stored.compiled[name]
         nodes = {node["name"]: node for node in region["statistics"]["nodes"]}
 
-        def mark(kind: str, node: str, name: str = name) -> int | None:
-            return numbers.get((name, node)) if kind == "node" else None
+        def mark(kind: Kind, node: str, name: str = name) -> Thing | None:
+            return by_node.get((name, node)) if kind == "node" else None
 
         picture = draw_graph(graph, compiled["places"], nodes, region["cycles"], mark).picture
         if picture is not None:
@@ -159,7 +144,7 @@ def _bar(stored: StoredRun, sides: Sequence[Sequence[Values]], pages: Sequence[P
     parts = []
     for region in stored.result["regions"]:
         pair, spent = pages[owner[region["name"]]], region["times"] * region["cycles"]
-        parts.append(BarPart(repeated_label(region), spent, f"{repeated_label(region)}: {spent:,} cycles", pair.key, pair.number))
+        parts.append(BarPart(repeated_label(region), spent, f"{repeated_label(region)}: {spent:,} cycles", pair.thing))
     return time_bar(parts, scale, [owner[region["name"]] for region in stored.result["regions"]])
 
 
@@ -170,7 +155,7 @@ def _roofline(before: StoredRun, after: StoredRun, pages: Sequence[PairPage], pa
         owner = {region["name"]: page for page, pair in zip(pages, pairs, strict=True) for region in (pair.before, pair.after)[k]}
         for region in stored.result["regions"]:
             page, name = owner[region["name"]], f"{SIDES[k]}: {repeated_label(region)}"
-            points.append(RooflinePoint.of(name, region, page.key, page.number, hollow=not k))
+            points.append(RooflinePoint.of(name, region, page.thing, hollow=not k))
     memories = [region["statistics"]["memory"] for stored in (before, after) for region in stored.result["regions"]]
     peaks = {None if memory is None else float(memory["peak_bytes_per_cycle"]) for memory in memories}
     return roofline(points, peaks.pop() if len(peaks) == 1 else None)
@@ -185,19 +170,12 @@ def _differences(before: Values, after: Values) -> Markup | None:
     for key in dict.fromkeys((*first, *second)):
         if first.get(key) != second.get(key):
             rows.append((f"machine: {key}", _text(first.get(key)), _text(second.get(key))))
-    return (
-        html_table((Column("what", words=True), Column("A", words=True), Column("B", words=True)), rows, False) if rows else None
-    )
+    columns = [Column(head, words=True) for head in ("what", "A", "B")]
+    return html_table(columns, rows, sortable=False) if rows else None
 
 
 def _text(value: Any) -> str:
-    match value:
-        case None:
-            return ""
-        case dict():
-            return ", ".join(f"{key}={inner}" for key, inner in value.items())
-        case _:
-            return str(value)
+    return "" if value is None else compact(value) if isinstance(value, dict) else str(value)
 
 
 def _flat(values: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
@@ -210,8 +188,7 @@ def _flat(values: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, An
 
 
 def _memory(before: Values, after: Values) -> Markup | None:
-    """Return a table of the bytes that nodes requested, by tensor of either run, the largest change first. None if there is
-    none."""
+    """Return a table of the bytes that nodes requested, by tensor of either run, the largest change first. None if there is none."""
     totals = [
         {name: sum(sum(kind.values()) for kind in kinds.values()) for name, kinds in run["bytes"]["by_tensor"].items()}
         for run in (before, after)

@@ -7,11 +7,14 @@ order allows.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import pairwise
+from typing import TypeAlias, TypeVar
 
 SWEEPS = 6
+T = TypeVar("T", bound=Hashable)
+Neighbors: TypeAlias = Mapping[T, Sequence[T]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,57 +28,46 @@ class LayeredLayout:
     bends: Mapping[tuple[str, str], tuple[tuple[float, int], ...]]
 
 
-@dataclass(slots=True)
-class _Placed:
-    """Nodes and bends by number, with their layers and their neighbors above and below."""
-
-    above: list[list[int]] = field(default_factory=list)
-    below: list[list[int]] = field(default_factory=list)
-    layer: list[int] = field(default_factory=list)
-
-    def add(self, layer: int) -> int:
-        self.above.append([])
-        self.below.append([])
-        self.layer.append(layer)
-        return len(self.layer) - 1
-
-    def join(self, a: int, b: int) -> None:
-        self.below[a].append(b)
-        self.above[b].append(a)
-
-
 def layout_layers(nodes: Sequence[str], edges: Sequence[tuple[str, str]], bend: float = 0.25) -> LayeredLayout:
     """Return the layout of a graph whose `nodes` are in an order in which every edge leads forward. A bend is `bend` nodes wide."""
     if not nodes:
         return LayeredLayout(0, 0.0, {}, {})
     edges = list(dict.fromkeys(edges))
     layer = _layers(nodes, edges)
-    placed = _Placed()
-    numbers = {name: placed.add(layer[name]) for name in nodes}
+    layers = [layer[name] for name in nodes]  # of nodes and then of bends, by their numbers
+    numbers = {name: k for k, name in enumerate(nodes)}
     chains: dict[tuple[str, str], list[int]] = {}
+    steps: list[tuple[int, int]] = []
     for a, b in edges:
-        chains[a, b] = [placed.add(k) for k in range(layer[a] + 1, layer[b])]
-        steps = [numbers[a], *chains[a, b], numbers[b]]
-        for one, other in pairwise(steps):
-            placed.join(one, other)
-    rows: list[list[int]] = [[] for _ in range(max(layer.values()) + 1)]
-    for k, row in enumerate(placed.layer):
+        between = range(layer[a] + 1, layer[b])
+        chains[a, b] = list(range(len(layers), len(layers) + len(between)))
+        layers += between
+        steps += pairwise([numbers[a], *chains[a, b], numbers[b]])
+    above, below = _neighbors(range(len(layers)), steps)
+    rows: list[list[int]] = [[] for _ in range(max(layers) + 1)]
+    for k, row in enumerate(layers):
         rows[row].append(k)
-    _sort(rows, placed)
-    x = _spread(rows, placed, [1.0 if k < len(nodes) else bend for k in range(len(placed.layer))])
+    _sort(rows, above, below)
+    x = _spread(rows, above, below, [1.0 if k < len(nodes) else bend for k in range(len(layers))])
     left = min(x)
     at = {name: (x[k] - left + 0.5, layer[name]) for name, k in numbers.items()}
-    bends = {edge: tuple((x[k] - left + 0.5, placed.layer[k]) for k in chain) for edge, chain in chains.items()}
+    bends = {edge: tuple((x[k] - left + 0.5, layers[k]) for k in chain) for edge, chain in chains.items()}
     return LayeredLayout(len(rows), max(x) - left + 1, at, bends)
+
+
+def _neighbors(nodes: Iterable[T], edges: Iterable[tuple[T, T]]) -> tuple[Neighbors[T], Neighbors[T]]:
+    """Return the neighbors of each node above it and below it."""
+    above: dict[T, list[T]] = {node: [] for node in nodes}
+    below: dict[T, list[T]] = {node: [] for node in above}
+    for a, b in edges:
+        above[b].append(a)
+        below[a].append(b)
+    return above, below
 
 
 def _layers(nodes: Sequence[str], edges: Sequence[tuple[str, str]]) -> dict[str, int]:
     """Return the layer of each node: one below the lowest node that it reads, or right above its first reader if it reads nothing."""
-    above: dict[str, list[str]] = {name: [] for name in nodes}
-    below: dict[str, list[str]] = {name: [] for name in nodes}
-    for a, b in edges:
-        above[b].append(a)
-        below[a].append(b)
+    above, below = _neighbors(nodes, edges)
     layer: dict[str, int] = {}
     for name in nodes:
         layer[name] = max((layer[a] + 1 for a in above[name]), default=0)
@@ -85,9 +77,9 @@ def _layers(nodes: Sequence[str], edges: Sequence[tuple[str, str]]) -> dict[str,
     return layer
 
 
-def _sort(rows: list[list[int]], placed: _Placed) -> None:
+def _sort(rows: list[list[int]], above: Neighbors[int], below: Neighbors[int]) -> None:
     """Sort every layer by the mean place of the neighbors in the layer before, down and up in turns."""
-    place = [0.0] * len(placed.layer)
+    place = [0.0] * len(above)
 
     def note(row: list[int]) -> None:
         for k, one in enumerate(row):
@@ -96,13 +88,13 @@ def _sort(rows: list[list[int]], placed: _Placed) -> None:
     for row in rows:
         note(row)
     for sweep in range(SWEEPS):
-        near = placed.below if sweep % 2 else placed.above
+        near = below if sweep % 2 else above
         for row in reversed(rows) if sweep % 2 else rows:
             row.sort(key=lambda k: sum(place[n] for n in near[k]) / len(near[k]) if near[k] else place[k])
             note(row)
 
 
-def _spread(rows: list[list[int]], placed: _Placed, widths: list[float]) -> list[float]:
+def _spread(rows: list[list[int]], above: Neighbors[int], below: Neighbors[int], widths: list[float]) -> list[float]:
     """Return the middle of every node, as near to the mean of its neighbors as the order of its layer and the widths allow."""
     x = [0.0] * len(widths)
     for row in rows:
@@ -114,7 +106,7 @@ def _spread(rows: list[list[int]], placed: _Placed, widths: list[float]) -> list
         for row in reversed(rows) if sweep % 2 else rows:
             wanted = []
             for k in row:
-                near = [*placed.above[k], *placed.below[k]]
+                near = [*above[k], *below[k]]
                 wanted.append(sum(x[n] for n in near) / len(near) if near else x[k])
             for k, middle in zip(row, separate(wanted, [widths[k] for k in row]), strict=True):
                 x[k] = middle

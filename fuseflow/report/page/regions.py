@@ -4,21 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import PurePath
 from typing import Any
 
 from fuseflow.report.page.catalog import WAITS, explained_region, limiting_node, node_processes, node_shares, path_cycles
-from fuseflow.report.page.dataflow import Drawing, draw_graph
-from fuseflow.report.page.fusion_table import fusion_table
-from fuseflow.report.page.html_table import Bar, Cell, Column, Link, html_table
-from fuseflow.report.page.order import draw_order
-from fuseflow.report.page.roofline import RooflinePoint
+from fuseflow.report.page.drawings import Drawing, draw_graph, draw_order
+from fuseflow.report.page.html_tables import Bar, Cell, Column, Link, fusion_table, html_table
+from fuseflow.report.page.point_pictures import RooflinePoint
 from fuseflow.report.page.run_directory import StoredRun, Values
-from fuseflow.report.page.sources import SourceFile, region_sources
-from fuseflow.report.page.stall_strip import stall_strip
 from fuseflow.report.page.svg import Markup
-from fuseflow.report.page.things import Things
+from fuseflow.report.page.things import Kind, Thing, Things
+from fuseflow.report.page.time_bars import stall_strip
 from fuseflow.report.tables import names_label
+from fuseflow.run.program_values import CONTEXT
 
 LISTED_FIFOS = 200
 """The number of FIFOs that are listed, the fullest first."""
@@ -38,28 +37,12 @@ SHARE_COLUMNS = (
 
 
 @dataclass(frozen=True, slots=True)
-class LaneShares:
-    """The lanes of one index, each with its firings in percent of the firings of the busiest lane."""
-
-    index: str
-    table: Markup
-    count: int
-    imbalance: float
-
-
-@dataclass(frozen=True, slots=True)
 class RegionPage:
-    """The content of the page about one region, which is thing `number`. `deepened` has the FIFOs that were deepened, with their depths."""
+    """The content of the page about one region."""
 
-    name: str
     label: str
-    number: int
-    key: str
-    anchor: str
+    thing: Thing
     values: Values
-    flops: int
-    read: int
-    written: int
     order: tuple[str, ...]
     span: str
     sentences: tuple[str, ...]
@@ -69,71 +52,54 @@ class RegionPage:
     table: Markup | None
     drawing: Drawing | None
     einsums: Markup | None
-    sources: tuple[SourceFile, ...]
+    sources: list[dict[str, Any]]
     nodes: Markup
     has_strips: bool
-    lanes: tuple[LaneShares, ...]
+    lanes: list[dict[str, Any]]
     fifos: Markup | None
-    deepened: tuple[tuple[str, int], ...]
     memory: Values | None
     traffic: Markup
     path: Markup | None
     point: RooflinePoint
 
 
-def region_page(number: int, values: Values, stored: StoredRun, things: Things) -> RegionPage:
+def region_page(values: Values, stored: StoredRun, things: Things) -> RegionPage:
     """Return the content about the region `values` of a result. Raises `KeyError` or another of `MALFORMED` for malformed values."""
     name, statistics, cycles = values["name"], values["statistics"], values["cycles"]
     explained = explained_region(stored, name)
     compiled, graph = stored.compiled.get(name, (None, None))
     by_name = {node["name"]: node for node in statistics["nodes"]}
-    traffic, memory = statistics["traffic"], statistics["memory"]
-    flops = sum(statistics["flops"].values())
-    read, written = (sum(t["bytes"] for t in traffic if t["direction"] == d) for d in ("read", "write"))
     names = _Names(things, name)
-    thing = things[names.region]
     limits = limiting_node(values, explained)
     on_path = {} if explained is None else path_cycles(explained)
+    drawing = None
+    if compiled is not None and graph is not None:
+        path = {node: spent / max(cycles, 1) for node, spent in on_path.items()}
+        drawing = draw_graph(graph, compiled["places"], by_name, cycles, names.find, path)
+    loops, constraints = ((), ()) if compiled is None else (compiled["loops"], compiled["constraints"])
+    heads = [Column(head, words=True) for head in ("loop", "before", "why")]
     return RegionPage(
-        name=name,
         label=repeated_label(values),
-        number=names.region,
-        key=thing.key,
-        anchor=f"region-{number}",
+        thing=names.region,
         values=values,
-        flops=flops,
-        read=read,
-        written=written,
         order=() if compiled is None else tuple(compiled["order"]),
         span=einsum_span(values["einsums"]),
         sentences=tuple(_sentences(values, explained)),
         limits=None if limits is None else names.link("node", limits),
-        loops=None
-        if not (compiled and compiled["loops"])
-        else draw_order(compiled["loops"], compiled["constraints"], compiled["order"]),
-        constraints=None if not (compiled and compiled["constraints"]) else _constraints(compiled["constraints"]),
-        table=None if not (compiled and compiled["table"]["columns"]) else _table(compiled, names, by_name),
-        drawing=None
-        if compiled is None or graph is None
-        else draw_graph(
-            graph,
-            compiled["places"],
-            by_name,
-            cycles,
-            names.number,
-            {node: spent / max(cycles, 1) for node, spent in on_path.items()},
-        ),
+        loops=draw_order(loops, constraints, compiled["order"]) if compiled and loops else None,
+        constraints=html_table(heads, [(c["above"], c["below"], c["why"]) for c in constraints], False) if constraints else None,
+        table=_table(compiled, names, by_name) if compiled and compiled["table"]["columns"] else None,
+        drawing=drawing,
         einsums=_einsums(values["einsums"], things),
-        sources=region_sources(stored.program, values["einsums"], things),
+        sources=_sources(stored.program, values["einsums"], things),
         nodes=_nodes(values, explained, on_path, names),
         has_strips=explained is not None and "stalls" in explained,
-        lanes=tuple(_lanes(index, loads) for index, loads in statistics["lanes"].items()),
+        lanes=[_lanes(index, loads) for index, loads in statistics["lanes"].items()],
         fifos=_fifos(statistics["edges"], values["depths"], names),
-        deepened=tuple(values["depths"].items()),
-        memory=memory,
-        traffic=_traffic(traffic, memory, names),
+        memory=statistics["memory"],
+        traffic=_traffic(statistics["traffic"], statistics["memory"], names),
         path=None if explained is None else _path(explained["path"], cycles, names),
-        point=RooflinePoint.of(name, values, thing.key, names.region),
+        point=RooflinePoint.of(name, values, names.region),
     )
 
 
@@ -149,31 +115,24 @@ class _Names:
         self.things, self.name = things, region
         self.region = things.add("region", region)
 
-    def number(self, kind: str, name: str) -> int | None:
-        match kind:
-            case "node" | "fifo":
-                return self.things.number(kind, name, self.name)
-            case "tensor" | "einsum":
-                return self.things.number(kind, name)
-            case _:
-                return None
+    def find(self, kind: Kind, name: str) -> Thing | None:
+        return self.things.find(kind, name, self.name if kind in ("node", "fifo") else "")
 
-    def link(self, kind: str, name: str) -> Link:
-        number = self.number(kind, name)
-        return Link(name, None if number is None else self.things[number].key, number)
+    def link(self, kind: Kind, name: str) -> Link:
+        return Link(name, self.find(kind, name))
 
 
 def _table(compiled: Values, names: _Names, by_name: Mapping[str, Values]) -> Markup:
     """Return the fusion table as HTML. The table has no lanes, so a stream in it leads to the node of the first lane."""
     first = {name.partition("/")[0]: name for name in reversed(list(by_name))}
 
-    def node(stream: str) -> int | None:
-        return names.number("node", first.get(stream, stream)) if stream not in by_name else names.number("node", stream)
+    def node(stream: str) -> Thing | None:
+        return names.find("node", stream if stream in by_name else first.get(stream, stream))
 
-    def column(head: str) -> int | None:
+    def column(head: str) -> Thing | None:
         tensor = head.partition("[")[0]
-        einsum = names.number("einsum", tensor)
-        return names.number("tensor", tensor) if einsum is None or "[" in head else einsum
+        einsum = names.find("einsum", tensor)
+        return names.find("tensor", tensor) if einsum is None or "[" in head else einsum
 
     return fusion_table(compiled["table"], node, column)
 
@@ -187,15 +146,34 @@ def _einsums(names: Sequence[str], things: Things) -> Markup | None:
     )
     rows = []
     for name in names:
-        number = things.number("einsum", name)
-        if number is None:
+        thing = things.find("einsum", name)
+        if thing is None:
             continue
-        thing = things[number]
         statement = next((text for label, text in thing.facts if label == "statement"), "")
-        lines = [things[line] for line in thing.links.get("from the line", ())]
-        line: Cell = Link(PurePath(lines[0].name).name, lines[0].key, things.number("line", lines[0].name)) if lines else ""
-        rows.append((Link(name, thing.key, number), statement, line))
+        lines = thing.links.get("from the line", ())
+        line: Cell = Link(PurePath(lines[0].name).name, lines[0]) if lines else ""
+        rows.append((Link(name, thing), statement, line))
     return html_table(columns, rows, sortable=False) if rows else None
+
+
+def _sources(program: Values, einsums: Sequence[str], things: Things) -> list[dict[str, Any]]:
+    """Return, by file, the lines that some Einsums came from, with the lines around them. A `gap` is before a line: some are left out."""
+    wanted: dict[str, set[int]] = {}
+    for values in program.get("einsums", ()):
+        if values["name"] in einsums and values["file"] is not None:
+            line = values["line"]
+            wanted.setdefault(values["file"], set()).update(range(line - CONTEXT, line + CONTEXT + 1))
+    files = []
+    for source in program.get("sources", ()):
+        if (file := source["file"]) in wanted:
+            kept = [(number, text) for number, text in source["lines"] if number in wanted[file]]
+            gaps = {after for (before, _), (after, _) in pairwise(kept) if after != before + 1}
+            lines = [
+                {"number": number, "text": text, "thing": things.find("line", f"{file}:{number}"), "gap": number in gaps}
+                for number, text in kept
+            ]
+            files.append({"file": file, "lines": lines})
+    return files
 
 
 def einsum_span(einsums: Sequence[str]) -> str:
@@ -227,7 +205,11 @@ def _sentences(values: Values, explained: Values | None) -> Iterator[str]:
         rate, peak = memory["bytes_per_cycle"], memory["peak_bytes_per_cycle"]
         latency = f"a read takes {memory['read_latency']:.0f} cycles"
         yield f"Memory moves {rate:.1f} bytes a cycle, {100 * rate / peak:.0f} % of its peak; {latency}."
-        yield from _reuse(memory["ports"])
+        buffered = [port for port in memory["ports"] if port.get("buffer")]
+        if buffered:
+            lines, hits = (sum(port[name] for port in buffered) for name in ("requests", "hits"))
+            found = f"{hits:,} are in it ({100 * hits / max(lines, 1):.0f} %)"
+            yield f"Of the {lines:,} lines that ports with a reuse buffer ask for, {found}."
 
 
 def _bound(nodes: Sequence[Values], cycles: int, roof: Values) -> Iterator[str]:
@@ -242,37 +224,25 @@ def _bound(nodes: Sequence[Values], cycles: int, roof: Values) -> Iterator[str]:
     else:
         over = _over_roofline(cycles, roof)
         yield f"Bound by waiting: it takes {over}; its busiest node, `{busiest['name']}` ({busiest['op']}), works in {share:.0f} %."
-        yield from _waits(nodes, cycles)
+        waiting = max(nodes, key=lambda node: node["waited"])
+        if waiting["waited"] > 0.1 * cycles:
+            waited = f"in {100 * waiting['waited'] / cycles:.0f} %"
+            yield f"`{waiting['name']}` ({waiting['op']}) waits for answers of the memory {waited}."
 
 
 def _over_roofline(cycles: int, roof: Values) -> str:
     return f"{cycles / roof['bound']:.2f} times its roofline of {roof['bound']:,} cycles" if roof["bound"] else "no work"
 
 
-def _reuse(ports: Sequence[Values]) -> Iterator[str]:
-    """Yield a sentence about the reuse buffers, if there are any."""
-    buffered = [port for port in ports if port.get("buffer")]
-    if buffered:
-        lines, hits = (sum(port[name] for port in buffered) for name in ("requests", "hits"))
-        yield f"Of the {lines:,} lines that ports with a reuse buffer ask for, {hits:,} are in it ({100 * hits / max(lines, 1):.0f} %)."
-
-
 def _occupied(resources: Values) -> str:
     """Return the sentence about the resources that a region occupies."""
-    counts = (f"{resources[name]:,}" for name in ("mul", "add", "special"))
-    lanes = "{} lanes of multiplication, {} of addition and {} of other arithmetic".format(*counts)
+    mul, add, special = (f"{resources[name]:,}" for name in ("mul", "add", "special"))
+    lanes = f"{mul} lanes of multiplication, {add} of addition and {special} of other arithmetic"
     others = f"{resources['port']:,} ports of the memory and {resources['stream']:,} stream units"
     on_chip = f"{resources['fifo']:,} bytes of FIFOs and {resources['workspace']:,} of workspaces"
     if resources["buffer"]:
         on_chip = f"{on_chip}, {resources['buffer']:,} of reuse buffers"
     return f"It occupies {lanes}, {others}, {on_chip}."
-
-
-def _waits(nodes: Sequence[Values], cycles: int) -> Iterator[str]:
-    """Yield a sentence about the node that waits for memory longest, if that takes more than a tenth of the cycles."""
-    node = max(nodes, key=lambda node: node["waited"])
-    if node["waited"] > 0.1 * cycles:
-        yield f"`{node['name']}` ({node['op']}) waits for answers of the memory in {100 * node['waited'] / cycles:.0f} %."
 
 
 def _nodes(values: Values, explained: Values | None, on_path: Mapping[str, int], names: _Names) -> Markup:
@@ -297,13 +267,11 @@ def _nodes(values: Values, explained: Values | None, on_path: Mapping[str, int],
     columns.append(
         Column(f"over time, windows of {stalls['window']:,} cycles", "what it did, from the first cycle to the last", words=True)
     )
-    strips = [_strip(node["name"], stalls, cycles) if k < STRIPS else None for k, node in enumerate(nodes)]
+    strips: list[Markup | None] = [None] * len(nodes)
+    for k, node in enumerate(nodes[:STRIPS]):
+        if states := stalls["nodes"].get(node["name"]):
+            strips[k] = stall_strip(states, stalls["window"], cycles, stalls["processes"].get(node["name"], 1))
     return html_table(columns, [(*row, strip) for row, strip in zip(rows, strips, strict=True)])
-
-
-def _strip(node: str, stalls: Values, cycles: int) -> Markup | None:
-    states = stalls["nodes"].get(node)
-    return None if not states else stall_strip(states, stalls["window"], cycles, stalls["processes"].get(node, 1))
 
 
 def _node(node: Values, cycles: int, names: _Names) -> tuple[Cell, ...]:
@@ -312,7 +280,8 @@ def _node(node: Values, cycles: int, names: _Names) -> tuple[Cell, ...]:
     return (names.link("node", node["name"]), node["op"], node["firings"], *(shares[s] for s in ("busy", *WAITS)))
 
 
-def _lanes(index: str, loads: Sequence[Values]) -> LaneShares:
+def _lanes(index: str, loads: Sequence[Values]) -> dict[str, Any]:
+    """Return the lanes of one index, each with its firings in percent of the firings of the busiest lane."""
     most = max((load["firings"] for load in loads), default=0)
     mean = sum(load["firings"] for load in loads) / max(len(loads), 1)
     columns = (
@@ -323,7 +292,7 @@ def _lanes(index: str, loads: Sequence[Values]) -> LaneShares:
         Column("of the busiest lane", "its firings, of those of the lane that fires most", words=True),
     )
     rows = [(f["lane"], f["nodes"], f["firings"], f["busy"], Bar(100 * f["firings"] / most if most else 0.0)) for f in loads]
-    return LaneShares(index, html_table(columns, rows), len(loads), most / mean if mean else 1.0)
+    return {"index": index, "table": html_table(columns, rows), "count": len(loads), "imbalance": most / mean if mean else 1.0}
 
 
 def _fifos(edges: Sequence[Values], depths: Mapping[str, int], names: _Names) -> Markup | None:
@@ -334,16 +303,9 @@ def _fifos(edges: Sequence[Values], depths: Mapping[str, int], names: _Names) ->
         Column("most held, tokens", "the most that were in it at once"),
         Column("deepened to, tokens", "its depth, where the machine had to make it deeper"),
     )
-    rows: list[tuple[Cell, ...]] = []
-    for edge in fullest:
-        name = f"{edge['node']}.{edge['input']}"
-        rows.append((names.link("fifo", name), edge["tokens"], edge["peak"], depths.get(name)))
+    named = [(f"{edge['node']}.{edge['input']}", edge) for edge in fullest]
+    rows = [(names.link("fifo", name), edge["tokens"], edge["peak"], depths.get(name)) for name, edge in named]
     return html_table(columns, rows) if rows else None
-
-
-def _constraints(constraints: Sequence[Values]) -> Markup:
-    columns = (Column("loop", words=True), Column("before", words=True), Column("why", words=True))
-    return html_table(columns, [(c["above"], c["below"], c["why"]) for c in constraints], sortable=False)
 
 
 def _traffic(traffic: Sequence[Values], memory: Values | None, names: _Names) -> Markup:
@@ -360,9 +322,10 @@ def _traffic(traffic: Sequence[Values], memory: Values | None, names: _Names) ->
         Column("moved, bytes", "the bytes of these lines"),
         Column("latency, cycles", "from a request to its answer, on average"),
     ]
+    array = ("tensor", "kind", "direction")
     rows: list[tuple[Cell, ...]] = []
     for t in traffic:
-        ports = [] if memory is None else [p for p in memory["ports"] if _same(p, t)]
+        ports = [] if memory is None else [p for p in memory["ports"] if all(p[key] == t[key] for key in array)]
         lines = sum(p["requests"] for p in ports)
         hits = sum(p.get("hits", 0) for p in ports)
         moved: tuple[Cell, ...] = ("",) * (4 if is_buffered else 3)
@@ -371,10 +334,6 @@ def _traffic(traffic: Sequence[Values], memory: Values | None, names: _Names) ->
             moved = (lines, *([hits] if is_buffered else []), sum(p["moved_bytes"] for p in ports), latency)
         rows.append((names.link("tensor", t["tensor"]), t["kind"], t["direction"], t["words"], t["bytes"], *moved))
     return html_table(columns, rows)
-
-
-def _same(port: Mapping[str, Any], traffic: Mapping[str, Any]) -> bool:
-    return all(port[key] == traffic[key] for key in ("tensor", "kind", "direction"))
 
 
 def _path(steps: Sequence[Values], cycles: int, names: _Names) -> Markup:

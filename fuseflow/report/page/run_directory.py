@@ -13,7 +13,7 @@ from fuseflow.errors import FileError, UsageError
 from fuseflow.filesystem import read_json, read_text
 from fuseflow.report.cycle_tables import CYCLES_FILE
 from fuseflow.report.cycle_tables import SCHEMA as CYCLES_SCHEMA
-from fuseflow.report.energy_tables import ENERGY_FILE
+from fuseflow.report.resource_tables import ENERGY_FILE
 from fuseflow.run.artifacts import REGION_FILE, REGION_SCHEMA, region_folder
 from fuseflow.run.directory import MANIFEST
 from fuseflow.run.packed_run import unpack_run

@@ -5,21 +5,22 @@ from __future__ import annotations
 import shlex
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from fuseflow.errors import FileError
-from fuseflow.report.page.assets import render, script_json
-from fuseflow.report.page.html_table import Cell, Column, Link, html_table
+from fuseflow.report.page.assets import render
+from fuseflow.report.page.html_tables import Cell, Column, Link, html_table
 from fuseflow.report.page.page import packed_page, page, printable
-from fuseflow.report.page.pareto import ParetoPoint, draw_pareto, pareto_front
+from fuseflow.report.page.point_pictures import ParetoPoint, draw_pareto, pareto_front
 from fuseflow.report.page.run_directory import read_packed_run
 from fuseflow.report.page.svg import Markup
-from fuseflow.report.page.things import Things
+from fuseflow.report.page.things import Thing, Things
 from fuseflow.report.sweep_table import Record, SweepRows, objective_column, records, shared_values
 from fuseflow.sweep.design_space import LabeledPoint
 from fuseflow.sweep.sweep import Sweep
 
-AGAINST = ("bytes", "mul", "fifo")
-"""The numbers that cycles are drawn against: bytes that are moved, lanes of multiplication, bytes of FIFOs on the chip."""
+AXIS_NAMES = {"bytes": "bytes", "mul": "lanes of multiplication", "fifo": "bytes of FIFOs"}
+"""The numbers that cycles are drawn against, with the names of their axes."""
 WORKLOAD = ("model", "data", "machine")
 """The axes that say on which model, data and machine a schedule is tried. Points of one workload stand in one picture."""
 WHY_NO_RUN = {
@@ -29,16 +30,6 @@ WHY_NO_RUN = {
     "simulated": "The run is not in the page: it was not kept, and `--again unkept` does it again, or `--no-runs` left it out.",
 }
 """Why the page does not open the run of a point, by the status of the point. One that failed has its error."""
-AXIS_NAMES = {"bytes": "bytes", "mul": "lanes of multiplication", "fifo": "bytes of FIFOs"}
-
-
-@dataclass(frozen=True, slots=True)
-class Front:
-    """A picture of the points of one workload: cycles against another number, such as bytes, with its Pareto front."""
-
-    title: str
-    picture: Markup
-    best: tuple[Link, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,8 +38,7 @@ class PointPage:
     it is empty if there is none, and `why_not` says why."""
 
     name: str
-    number: int
-    key: str
+    thing: Thing
     values: Markup
     schedule: str
     commands: tuple[str, ...]
@@ -57,16 +47,13 @@ class PointPage:
     why_not: str
 
 
+@printable
 def sweep_page(sweep: Sweep, with_runs: bool = True, report: Callable[[int, int], None] = lambda done, total: None) -> str:
     """Return the page of a sweep, with all points that have results. The same results give the same bytes.
 
     The pages of the runs that were kept are in it, unless `with_runs` leaves them out. `report` is called with the number of
     points whose pages are made, and the number of all points.
     """
-    return printable(lambda: _page(sweep, with_runs, report))
-
-
-def _page(sweep: Sweep, with_runs: bool, report: Callable[[int, int], None]) -> str:
     things, rows, points = Things(), records(sweep), list[PointPage]()
     for k, (place, line) in enumerate(zip(sweep.space.points, rows.lines, strict=True), 1):
         run = _packed_run(sweep, place, k) if with_runs else ""
@@ -75,15 +62,15 @@ def _page(sweep: Sweep, with_runs: bool, report: Callable[[int, int], None]) -> 
     states = [str(line["status"]) for line in rows.lines]
     return render(
         "sweep.html.jinja",
+        things,
         name=sweep.file.path.name,
         done=sum(state not in ("left", "failed") for state in states),
         failed=states.count("failed"),
         left=states.count("left"),
-        fronts=tuple(_fronts(sweep, rows.lines, points)),
+        fronts=_fronts(sweep, rows.lines, points),
         table=_table(rows, points),
         shared=shared_values(rows) if rows.lines else "",
         points=points,
-        data=script_json({"things": things.values()}),
     )
 
 
@@ -100,17 +87,14 @@ def _point_page(
     k: int, place: LabeledPoint, line: Record, rows: SweepRows, axes: Sequence[str], things: Things, run: str
 ) -> PointPage:
     name = place.name([axis for axis in axes if axis in place.labels]) or f"point {k}"
-    number = things.add("point", f"{k}. {name}")
-    thing = things[number]
+    thing = things.add("point", f"{k}. {name}")
     known = [(column, value) for column in rows.columns if (value := line.get(column)) not in (None, "")]
-    thing.facts += [(column, f"{value:,}" if isinstance(value, int) else str(value)) for column, value in known]
-    columns = (Column("what", words=True), Column("value", words=True))
-    values = html_table(columns, [(column, _shown(value)) for column, value in known], sortable=False)
+    facts = [(column, f"{value:,}" if isinstance(value, int) else str(value)) for column, value in known]
+    thing.facts += facts
+    values = html_table((Column("what", words=True), Column("value", words=True)), facts, sortable=False)
     point = place.point
     why_not = "" if run else WHY_NO_RUN.get(str(line["status"]), "")
-    return PointPage(
-        name, number, thing.key, values, point.schedule, _commands(k, place), str(line.get("error") or ""), run, why_not
-    )
+    return PointPage(name, thing, values, point.schedule, _commands(k, place), str(line.get("error") or ""), run, why_not)
 
 
 def _commands(k: int, place: LabeledPoint) -> tuple[str, ...]:
@@ -127,60 +111,43 @@ def _commands(k: int, place: LabeledPoint) -> tuple[str, ...]:
     return (shlex.join([*words, "-o", folder, "--explain"]), shlex.join(["fuseflow", "report", folder]))
 
 
-def _shown(value: str | int | float) -> str:
-    return f"{value:,}" if isinstance(value, int) else str(value)
-
-
 def _table(rows: SweepRows, points: Sequence[PointPage]) -> Markup:
     """Return the table of all points, with the axes on which they differ."""
     values = {column: {line.get(column) for line in rows.lines} for column in rows.columns}
     shown = [column for column, all in values.items() if (len(all) > 1 if column in rows.axes else all - {None, ""})]
     columns = [Column("point", "a click opens it", words=True), *(Column(name, words=name in rows.axes) for name in shown)]
     table = [
-        (Link(str(k), point.key, point.number), *(_cell(line.get(name)) for name in shown))
+        (Link(str(k), point.thing), *(None if (cell := line.get(name)) == "" else cell for name in shown))
         for k, (point, line) in enumerate(zip(points, rows.lines, strict=True), 1)
     ]
     return html_table(columns, table)
 
 
-def _cell(value: Cell) -> Cell:
-    return None if value == "" else value
-
-
-def _fronts(sweep: Sweep, lines: Sequence[Record], points: Sequence[PointPage]) -> Sequence[Front]:
-    """Return the pictures of every workload, for the numbers that its points have."""
+def _fronts(sweep: Sweep, lines: Sequence[Record], points: Sequence[PointPage]) -> list[dict[str, Any]]:
+    """Return pictures of the points of every workload, each of cycles against a number that they have, with its Pareto front."""
     groups: dict[str, list[int]] = {}
     for k, place in enumerate(sweep.space.points):
         groups.setdefault(place.point.workload, []).append(k)
     up = objective_column(sweep) if sweep.file.content.objective == "cycles" else "cycles"
     prefix = "estimated_" if up.startswith("estimated_") else ""
     fronts = []
+    differing = [axis for axis in WORKLOAD if len({line.get(axis) for line in lines}) > 1]
     for members in groups.values():
-        for name in AGAINST:
-            known = [k for k in members if _number(lines[k].get(prefix + name)) and _number(lines[k].get(up))]
+        labels = sweep.space.points[members[0]].labels
+        workload = f", {', '.join(str(labels[axis]) for axis in differing)}" if differing else ""
+        for name, axis in AXIS_NAMES.items():
             placed = [
-                ParetoPoint(
-                    _schedule(sweep.space.points[k], sweep.space.axes),
-                    _number(lines[k][prefix + name]),
-                    _number(lines[k][up]),
-                    points[k].key,
-                    points[k].number,
-                )
-                for k in known
+                ParetoPoint(_schedule(sweep.space.points[k], sweep.space.axes), x, y, points[k].thing)
+                for k in members
+                if (x := _number(lines[k].get(prefix + name))) and (y := _number(lines[k].get(up)))
             ]
             if len({point.x for point in placed}) < 2:
                 continue
             best = pareto_front(placed)
-            title = f"Cycles against {AXIS_NAMES[name]}{_workload(sweep.space.points[members[0]], lines)}"
-            links = tuple(Link(point.name, point.key, point.thing) for point in best)
-            fronts.append(Front(title, draw_pareto(placed, best, AXIS_NAMES[name], up.replace("_", " ")), links))
+            title = f"Cycles against {axis}{workload}"
+            picture = draw_pareto(placed, best, axis, up.replace("_", " "))
+            fronts.append({"title": title, "picture": picture, "best": best})
     return fronts
-
-
-def _workload(place: LabeledPoint, lines: Sequence[Record]) -> str:
-    """Return the labels that distinguish the workload of a point: model, data and machine, if `lines` have several."""
-    axes = [axis for axis in WORKLOAD if len({line.get(axis) for line in lines}) > 1]
-    return f", {', '.join(str(place.labels[axis]) for axis in axes)}" if axes else ""
 
 
 def _schedule(place: LabeledPoint, axes: Sequence[str]) -> str:

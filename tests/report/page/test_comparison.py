@@ -8,9 +8,8 @@ import pytest
 
 import fuseflow as ff
 from fuseflow.report.page.comparison import comparison_page
-from fuseflow.report.page.node_pairs import node_pairs
-from fuseflow.report.page.region_pairs import region_pairs
 from fuseflow.report.page.run_directory import StoredRun, read_run
+from fuseflow.report.page.run_pairs import node_pairs, region_pairs
 from fuseflow.schedule import Schedule
 
 EXAMPLE = Path(__file__).parents[3] / "docs" / "example"

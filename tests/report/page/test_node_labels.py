@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 
 import fuseflow as ff
-from fuseflow.report.page.dataflow import LETTERS, draw_graph
-from fuseflow.report.page.node_labels import node_labels
+from fuseflow.report.page.drawings import LETTERS, draw_graph, node_labels
 from fuseflow.samml.nodes import Graph
 
 GPT = Path(__file__).parents[3] / "models/gpt_bigbird.py"

@@ -1,0 +1,92 @@
+"""The actions of the commands of `fuseflow explain`, which `cli/explain.py` declares."""
+
+from __future__ import annotations
+
+from fuseflow.cli.common import JsonFile, print_lines, print_notices, print_pieces
+from fuseflow.cli.progress import firings_bar
+from fuseflow.cli.request import ProgramRequest
+from fuseflow.cli.run_options import Target
+from fuseflow.explain.cycles import explain_cycles
+from fuseflow.explain.fusion import explain_fusion
+from fuseflow.explain.order import CountingRule, explain_order
+from fuseflow.explain.plan import NO_PLAN, explain_plan
+from fuseflow.explain.primitives import explain_primitives
+from fuseflow.frontend.sources import load
+from fuseflow.lower.written_schedules import overruled_notices
+from fuseflow.machine.machine import Machine
+from fuseflow.report.cycle_tables import cycles_json, cycles_lines
+from fuseflow.report.fusion_tables import (
+    fusion_json,
+    keep_table,
+    pair_table,
+    primitives_json,
+    primitives_table,
+    producer_table,
+    stage_table,
+)
+from fuseflow.report.order_tables import assumed_line, order_json, order_lines
+from fuseflow.report.plan_tables import comparison, part_table, plan_json
+from fuseflow.report.tensor_tables import attribute_table
+
+
+def order(program: ProgramRequest, rule: CountingRule | None, json_file: JsonFile) -> None:
+    scheduled = program.compile()
+    compiled = scheduled.compiled
+    reports = explain_order(compiled, rule)
+    json_file.write(lambda: scheduled.json(order_json(compiled, reports)))
+    out = json_file.console()
+    if assumed := assumed_line(compiled):
+        out.print(assumed, "\n", soft_wrap=True, sep="")
+    for report in reports:
+        print_pieces(out, order_lines(report))
+    print_notices(out, overruled_notices(compiled.source.program, compiled.schedule, compiled.regions))
+
+
+def fusion(program: ProgramRequest, json_file: JsonFile) -> None:
+    scheduled = program.compile()
+    source, schedule = scheduled.compiled.source, scheduled.compiled.schedule
+    report = explain_fusion(source, schedule, scheduled.compiled.machine, program.schedule)
+    costs = explain_primitives(scheduled.compiled)
+    settings = scheduled.compiled.settings
+    told = {
+        **fusion_json(report, source.name, schedule.to_yaml()),
+        "primitives": primitives_json(costs),
+        **settings.left_out_json,
+    }
+    json_file.write(lambda: scheduled.json(told))
+    out = json_file.console()
+    print_pieces(out, [pair_table(report), "", producer_table(report)])
+    if settings.left_out:
+        print_pieces(out, ["", attribute_table(settings.left_out)])
+    if report.keeps:
+        print_pieces(out, ["", keep_table(report)])
+    if costs:
+        print_pieces(out, ["", primitives_table(costs)])
+        print_lines(out, [f"{cost.region}: {reason}" for cost in costs for reason in cost.private])
+        print_notices(out, [cost.notice for cost in costs if cost.notice])
+    print_pieces(out, ["", stage_table(report)])
+
+
+def cycles(program: ProgramRequest, target: Target, top: int, no_changes: bool, json_file: JsonFile, quiet: bool) -> None:
+    scheduled = program.compile(target, quiet=quiet)
+    with firings_bar(quiet, scheduled.compiled) as progress:
+        with_stalls = json_file.path is not None
+        report = explain_cycles(scheduled.compiled, target.engine, progress, not no_changes, with_stalls)
+    json_file.write(lambda: scheduled.json(cycles_json(report)))
+    if quiet:
+        return
+    out = json_file.console()
+    print_pieces(out, cycles_lines(report, top))
+    print_notices(out, report.result.settings.notices)
+
+
+def plan(program: ProgramRequest, machine: Machine, simulate: bool, json_file: JsonFile) -> None:
+    scheduled = program.compile(Target(machine))
+    schedule = scheduled.compiled.schedule
+    if scheduled.choice is not None and not schedule.plan:
+        json_file.write(lambda: scheduled.json(plan_json(NO_PLAN, scheduled.compiled.name, schedule.to_yaml())))
+        json_file.console().print("no plan takes fewer cycles than the operands as they are")
+        return
+    report = explain_plan(load(program.model), schedule, machine, simulate)
+    json_file.write(lambda: scheduled.json(plan_json(report, scheduled.compiled.name, schedule.to_yaml())))
+    print_pieces(json_file.console(), [part_table(report), "", comparison(report)])

@@ -1,0 +1,27 @@
+"""The actions of the commands `fuseflow machines` and `fuseflow ops`, which `cli/lists.py` declares."""
+
+from __future__ import annotations
+
+from fuseflow.cli.common import console, parse_settings, print_pieces, say
+from fuseflow.errors import UsageError
+from fuseflow.machine.files import load_machine, machine_summaries
+from fuseflow.yaml_text import write_yaml
+
+
+def machines(name: str | None, settings: tuple[str, ...]) -> None:
+    if name is None:
+        if settings:
+            raise UsageError(
+                "`--set` changes a machine, and none is named", hint="as in `fuseflow machines rda --set fifo_depth=16`"
+            )
+        for shipped, summary in machine_summaries().items():
+            say(f"{shipped:6} {summary}")
+        return
+    machine = load_machine(name, parse_settings(settings))
+    say(write_yaml({"name": machine.name, **machine.settings}).rstrip())
+
+
+def ops() -> None:
+    from fuseflow.report.tables import operator_table, reducer_table  # takes a while to load, and machines are listed without
+
+    print_pieces(console(), [operator_table(), "", reducer_table()])

@@ -1,4 +1,0 @@
-"""The formats of figures."""
-
-IMAGE_FORMATS = ("png", "svg", "pdf")
-"""The endings of their files."""
