@@ -9,9 +9,7 @@ from typing import Any
 
 import torch
 
-from fuseflow.sparsity.layouts.n_of_m import GroupedNMTensor, NMTensor
 from fuseflow.sparsity.layouts.sparse import BcsrTensor, CooTensor, CscTensor, CsrTensor, EllTensor, majors, positions_of
-from fuseflow.sparsity.places import nm_coordinates
 
 _AT_ONCE = 1 << 20
 """How many elements of the dense matrix are copied at once, so that they stay near the processor."""
@@ -129,15 +127,6 @@ def _ell_rows(storage: EllTensor) -> RowMatrix:
     return RowMatrix(positions, columns, storage.values.reshape(-1), _matrix_shape(storage.shape))
 
 
-def _nm_rows(storage: NMTensor) -> RowMatrix:
-    flipped = storage.dim == 0
-    shape = _matrix_shape(storage.shape, flipped)
-    coordinates = nm_coordinates(storage)
-    columns = (coordinates.clamp_(max=max(0, shape[1] - 1)) if shape[1] % storage.m else coordinates).reshape(-1)
-    positions = _equal_rows(shape[0], storage.values[0].numel() if shape[0] else 0, columns)
-    return RowMatrix(positions, columns, storage.values.reshape(-1), shape, flipped)
-
-
 def _equal_rows(rows: int, width: int, columns: torch.Tensor) -> torch.Tensor:
     return torch.arange(rows + 1, dtype=columns.dtype, device=columns.device) * width
 
@@ -145,46 +134,6 @@ def _equal_rows(rows: int, width: int, columns: torch.Tensor) -> torch.Tensor:
 with warnings.catch_warnings():  # A first matrix by rows uses up the notice of PyTorch that such matrices are new.
     warnings.simplefilter("ignore")
     torch.sparse_csr_tensor(torch.tensor([0, 1]), torch.tensor([0]), torch.tensor([1.0]), (1, 1))
-
-_NM_KERNEL = row_kernel(_nm_rows)
-
-
-def _grouped_multiply(storage: GroupedNMTensor, dense: torch.Tensor) -> torch.Tensor:
-    return _NM_KERNEL.multiply(in_order(storage), dense)
-
-
-def _grouped_multiply_transposed(storage: GroupedNMTensor, dense: torch.Tensor) -> torch.Tensor:
-    return _NM_KERNEL.multiply_transposed(in_order(storage), dense)
-
-
-def _grouped_sample(storage: GroupedNMTensor, left: torch.Tensor, right: torch.Tensor) -> torch.Tensor:
-    ordered = in_order(storage)
-    sampled = _NM_KERNEL.sample(ordered, left, right)
-    columns, groups, n = sampled.shape
-    with_padding = storage.grid.extents[-2] * storage.grid.columns
-    filled = sampled.new_zeros(with_padding, groups, n)
-    filled[:columns] = sampled
-    return filled.view(-1, n)[_slots(storage)]
-
-
-def in_order(storage: GroupedNMTensor) -> NMTensor:
-    """Return a tensor n:m:g as one n:m: columns of chunks in order, n of every m coordinates, [columns, groups, n]."""
-    slots, n = _slots(storage), storage.values.shape[-1]
-    groups, size = storage.grid.extents[-1], storage.shape[storage.grid.group_dim]
-    values = torch.empty_like(storage.values).view(-1, n)
-    values[slots] = storage.values
-    offsets = torch.empty_like(values, dtype=torch.uint8)
-    offsets[slots] = storage.places.to(torch.uint8).unsqueeze(1).expand(storage.values.shape)
-    shape = (-1, groups, n)
-    return NMTensor(offsets.view(shape)[:size], values.view(shape)[:size], storage.shape, storage.grid.m, storage.grid.sparse_dim)
-
-
-def _slots(storage: GroupedNMTensor) -> torch.Tensor:
-    """Return the number of each column of each chunk, [chunks, patterns, g], among all columns and groups of the matrix."""
-    number = torch.arange(storage.grid.count, device=storage.values.device).view(-1, 1, 1)
-    across, along = storage.grid.chunk_coordinates(number)
-    slots: torch.Tensor = (across * storage.grid.columns + storage.columns) * storage.grid.extents[-1] + along
-    return slots
 
 
 def _block_multiply(storage: BcsrTensor, dense: torch.Tensor) -> torch.Tensor:
@@ -259,8 +208,6 @@ KERNELS: dict[type, ProductKernel] = {
     CscTensor: row_kernel(csc_rows),
     CooTensor: row_kernel(coo_rows),
     EllTensor: row_kernel(_ell_rows),
-    NMTensor: _NM_KERNEL,
     BcsrTensor: ProductKernel(_block_multiply, _block_multiply_transposed, _block_sample),
-    GroupedNMTensor: ProductKernel(_grouped_multiply, _grouped_multiply_transposed, _grouped_sample),
 }
 """The products of each storage class."""

@@ -15,6 +15,7 @@ from fuseflow.errors import DispatchError
 from fuseflow.sparsity.dispatch.registry import SameFormatSparsifier, register_bwd_op_impl, register_fwd_op_impl
 from fuseflow.sparsity.dispatch.signature import Operator, operator_name
 from fuseflow.sparsity.kernels.matrices import KERNELS, ProductKernel
+from fuseflow.sparsity.kernels.panels import PANEL_KERNELS
 from fuseflow.sparsity.places import known_places
 from fuseflow.sparsity.sparsifiers.entries import KeepAll
 
@@ -184,5 +185,5 @@ def _require_length(product: Product, stored: torch.Tensor, columns: torch.Tenso
         )
 
 
-for _storage, _kernel in KERNELS.items():
+for _storage, _kernel in (KERNELS | PANEL_KERNELS).items():
     register_products(_storage, _kernel)

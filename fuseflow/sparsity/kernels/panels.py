@@ -1,0 +1,251 @@
+"""Products of matrices n:m and n:m:g on a processor, panel by panel: a hundred columns or so of the dense matrices at a time."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+import torch
+
+from fuseflow.errors import DispatchError
+from fuseflow.sparsity.kernels.matrices import ProductKernel, working_type
+from fuseflow.sparsity.kernels.panel_code import Walk, grouped_code, lanes, nm_code, panel_widths, transpose_code
+from fuseflow.sparsity.layouts.n_of_m import GroupedNMTensor, NMTensor
+from fuseflow.sparsity.places import PLACES
+
+NEAR_ROWS = 128
+"""How many rows of a panel stay in the nearest cache while the rows of the other panel pass by."""
+ENTRIES_OF_A_THREAD = 1 << 20
+"""How many products of numbers are worth a thread of their own."""
+
+
+@dataclass(frozen=True, slots=True)
+class Entries:
+    """The entries of a stored matrix [rows, columns] as code walks them. Rows of the panel of dimension `held` (0 or 1) stay in
+    registers. `lengths` are the rows of the panels of both dimensions: those of the matrix, and rows of zeros that fill the last
+    groups. The entries are in `parts`, each of which meets other rows of the dimension that is not held, or other held rows.
+    `run(walk, panels, values, first, count)` walks that many parts from a first one on."""
+
+    n: int
+    held: int
+    lengths: tuple[int, int]
+    shape: tuple[int, int]
+    values: torch.Tensor
+    parts: int
+    run: Callable[[Walk, tuple[torch.Tensor, torch.Tensor], torch.Tensor, int, int], None]
+
+
+def panel_kernel(entries: Callable[[Any], Entries]) -> ProductKernel:
+    """Return the products of a storage class by its entries. On other devices than the processor they are dense products."""
+
+    def multiply(storage: Any, dense: torch.Tensor) -> torch.Tensor:
+        return _multiply(entries(storage), dense, 0) if _is_here(dense) else storage.to_dense() @ dense
+
+    def multiply_transposed(storage: Any, dense: torch.Tensor) -> torch.Tensor:
+        return _multiply(entries(storage), dense, 1) if _is_here(dense) else storage.to_dense().T @ dense
+
+    def sample(storage: Any, left: torch.Tensor, right: torch.Tensor) -> torch.Tensor:
+        if _is_here(left):
+            return _sample(entries(storage), left, right)
+        products, index = left @ right.T, PLACES[type(storage)].index(storage)
+        return products[tuple(index)].expand(storage.values.shape)
+
+    return ProductKernel(multiply, multiply_transposed, sample)
+
+
+def _is_here(dense: torch.Tensor) -> bool:
+    return dense.device.type == "cpu"
+
+
+def grouped_entries(storage: GroupedNMTensor) -> Entries:
+    """Return the entries of a matrix n:m:g. A part has the chunks that meet the same columns of the grouped dimension."""
+    grid, values, columns = storage.grid, storage.values.contiguous(), storage.columns.contiguous()
+    (across, along), (patterns, g, n) = grid.extents, values.shape[1:]
+    sizes = (grid.count, patterns, g), (patterns, n), grid.columns
+    _require((columns.shape, storage.places.shape, patterns * g) == sizes and len(values) == grid.count, "sizes")
+    _require(_is_below(columns, grid.columns) and _is_below(storage.places, grid.m), "columns or places")
+    lengths = (along * grid.m, across * grid.columns)
+
+    def run(walk: Walk, panels: tuple[torch.Tensor, torch.Tensor], values: torch.Tensor, first: int, count: int) -> None:
+        sparse, grouped = panels[grid.sparse_dim], panels[grid.group_dim]
+        code = grouped_code(walk, n, *_sizes(sparse, values))
+        step = max(1, NEAR_ROWS // grid.m) if walk == "gather" else along
+        for start in range(0, along, step):
+            chunk = first * along + start
+            rows = _row(sparse, start * grid.m), _row(grouped, first * grid.columns)
+            stored = _row(values, chunk), _row(columns, chunk), storage.places.data_ptr()
+            code(*rows, *stored, count, along, min(step, along - start), patterns, g, grid.m)
+
+    by_dim = lengths if grid.sparse_dim == 0 else lengths[::-1]
+    return Entries(n, grid.sparse_dim, by_dim, _matrix(storage.shape), values, across, run)
+
+
+def nm_entries(storage: NMTensor) -> Entries:
+    """Return the entries of a matrix n:m. A part is a line of groups, all in one row, or column, of the matrix."""
+    values, offsets = storage.values.contiguous(), storage.offsets.contiguous()
+    lines, groups, n = values.shape
+    sizes = storage.shape[1 - storage.dim], -(-storage.shape[storage.dim] // storage.m)
+    _require(offsets.shape == values.shape and (lines, groups) == sizes, "sizes")
+    _require(_is_below(offsets, storage.m), "offsets")
+
+    def run(walk: Walk, panels: tuple[torch.Tensor, torch.Tensor], values: torch.Tensor, first: int, count: int) -> None:
+        sparse, other = panels[storage.dim], panels[1 - storage.dim]
+        code = nm_code(walk, n, *_sizes(sparse, values))
+        step = max(1, NEAR_ROWS // storage.m)
+        for start in range(0, groups, step):
+            entry = (first * groups + start) * n
+            stored = values.data_ptr() + entry * values.element_size(), offsets.data_ptr() + entry
+            code(
+                _row(sparse, start * storage.m), _row(other, first), *stored, count, groups, min(step, groups - start), storage.m
+            )
+
+    lengths = (lines, groups * storage.m) if storage.dim else (groups * storage.m, lines)
+    return Entries(n, 1 - storage.dim, lengths, _matrix(storage.shape), values, lines, run)
+
+
+def _require(fits: bool, what: str) -> None:
+    """Raise `DispatchError` for a storage that would lead the code out of its arrays."""
+    if not fits:
+        raise DispatchError(f"the {what} of a stored matrix do not fit together", hint="pack it with its layout")
+
+
+def _is_below(numbers: torch.Tensor, end: int) -> bool:
+    """Return whether all numbers are from 0 to `end` - 1."""
+    if not numbers.numel():
+        return True
+    low, high = numbers.aminmax()
+    return bool(low >= 0) and bool(high < end)
+
+
+def _matrix(shape: tuple[int, ...]) -> tuple[int, int]:
+    rows, columns = shape
+    return rows, columns
+
+
+def _row(tensor: torch.Tensor, number: int) -> int:
+    """Return the address of an element of the first dimension of a contiguous tensor."""
+    return tensor.data_ptr() + number * tensor.stride(0) * tensor.element_size()
+
+
+def _sizes(panel: torch.Tensor, values: torch.Tensor) -> tuple[int, int, int]:
+    """Return how many vectors a row of a panel has, the bytes of its numbers, and the bits of values."""
+    size = panel.element_size()
+    return panel.shape[1] // lanes(size), size, 8 * values.element_size()
+
+
+def _multiply(entries: Entries, dense: torch.Tensor, dim: int) -> torch.Tensor:
+    """Return the product of a matrix (`dim` 0) or of its transpose (1) with a dense matrix. Where the columns of the dense matrix
+    are contiguous, so are those of the result."""
+    count, length = dense.shape[1], entries.shape[dim]
+    by_columns = dense.stride(0) == 1
+    result = dense.new_empty((count, length)).T if by_columns else dense.new_empty((length, count))
+    if not count or not entries.values.numel():
+        return result.zero_()
+    work = working_type(dense.dtype)
+    walk: Walk = "gather" if entries.held == dim else "spread"
+    values = entries.values.float() if entries.values.dtype == torch.float16 else entries.values
+    width = _panel_width(entries.n, work, count)
+
+    def run(starts: range) -> None:
+        panels = _panels(entries, work, width)
+        for start in starts:
+            part = dense[:, start : start + width]
+            _fill(panels[1 - dim], part)
+            _clear(panels[dim])
+            entries.run(walk, panels, values, 0, entries.parts)
+            _read(panels[dim], result[:, start : start + width])
+
+    panels = range(0, count, width)
+    threads = _thread_count(values.numel() * count, len(panels))
+    _in_threads(run, [panels[k::threads] for k in range(threads)])
+    return result
+
+
+def _sample(entries: Entries, left: torch.Tensor, right: torch.Tensor) -> torch.Tensor:
+    """Return the entries of `left @ right.T` in the order of the stored values."""
+    count, work = left.shape[1], working_type(left.dtype)
+    values = torch.zeros(entries.values.shape, dtype=work)
+    if count and values.numel():
+        width = _panel_width(entries.n, work, count)
+        panels = _panels(entries, work, width)
+        threads = _thread_count(values.numel() * count, entries.parts)
+        borders = [entries.parts * k // threads for k in range(threads + 1)]
+        for start in range(0, count, width):
+            for panel, dense in zip(panels, (left, right), strict=True):
+                part = dense[:, start : start + width]
+                if part.shape[1] < width:
+                    _clear(panel)
+                _fill(panel, part)
+            shares = [(first, after - first) for first, after in pairwise(borders)]
+            _in_threads(lambda share: entries.run("sample", panels, values, *share), shares)
+    return values.to(left.dtype)
+
+
+def _panel_width(n: int, work: torch.dtype, count: int) -> int:
+    """Return how many columns a panel has: the fewest that are enough for `count`, or as many as registers hold."""
+    widths = [vectors * lanes(work.itemsize) for vectors in panel_widths(n)]
+    return next((width for width in widths if width >= count), widths[-1])
+
+
+def _panels(entries: Entries, work: torch.dtype, width: int) -> tuple[torch.Tensor, torch.Tensor]:
+    """Return empty panels of both dimensions of a matrix."""
+    rows, columns = (torch.zeros((length, width), dtype=work) for length in entries.lengths)
+    return rows, columns
+
+
+def _thread_count(products: int, most: int) -> int:
+    return max(1, min(torch.get_num_threads(), most, products // ENTRIES_OF_A_THREAD))
+
+
+def _in_threads(run: Callable[[Any], None], shares: list[Any]) -> None:
+    if len(shares) == 1:
+        run(shares[0])
+        return
+    with ThreadPoolExecutor(len(shares)) as pool:
+        list(pool.map(run, shares))
+
+
+def _clear(panel: torch.Tensor) -> None:
+    ctypes.memset(panel.data_ptr(), 0, panel.numel() * panel.element_size())
+
+
+def _fill(panel: torch.Tensor, dense: torch.Tensor) -> None:
+    """Copy a dense matrix to the first rows and columns of a panel."""
+    part = panel[: dense.shape[0], : dense.shape[1]]
+    if dense.stride(0) == 1:
+        _transpose(part, dense.T.to(part.dtype))
+    else:
+        part.copy_(dense)
+
+
+def _read(panel: torch.Tensor, dense: torch.Tensor) -> None:
+    """Copy the first rows and columns of a panel to a dense matrix."""
+    part = panel[: dense.shape[0], : dense.shape[1]]
+    if dense.stride(0) != 1:
+        dense.copy_(part)
+    elif dense.dtype == part.dtype:
+        _transpose(dense.T, part)
+    else:
+        turned = part.new_empty(part.T.shape)
+        _transpose(turned, part)
+        dense.copy_(turned.T)
+
+
+def _transpose(target: torch.Tensor, source: torch.Tensor) -> None:
+    """Copy the transpose of a matrix. The numbers of a row follow each other in both."""
+    side, size = lanes(source.element_size()), source.element_size()
+    down, right = source.shape[0] // side, source.shape[1] // side
+    if not down or not right:
+        target.copy_(source.T)
+        return
+    transpose_code(size)(target.data_ptr(), target.stride(0) * size, source.data_ptr(), source.stride(0) * size, down, right)
+    target[right * side :].copy_(source[:, right * side :].T)
+    target[: right * side, down * side :].copy_(source[down * side :, : right * side].T)
+
+
+PANEL_KERNELS: dict[type, ProductKernel] = {NMTensor: panel_kernel(nm_entries), GroupedNMTensor: panel_kernel(grouped_entries)}
+"""The products of matrices n:m and n:m:g."""
