@@ -16,7 +16,7 @@ from fuseflow.primitives.write import WRITTEN
 from fuseflow.rules.rules import EMPTY
 from fuseflow.samml import nodes as n
 from fuseflow.samml.auxiliary import auxiliary_tensors
-from fuseflow.samml.tokens import Stop, Token
+from fuseflow.samml.tokens import Stop
 from fuseflow.sim.arithmetic import with_rounded_constants
 from fuseflow.sim.engine_names import Engine
 from fuseflow.sim.outcome.statistics import NodeStatistics, Recording
@@ -47,12 +47,9 @@ class Simulated:
             node.name: (len(node.inputs) - 2, node.inputs[-1]) for node in self.graph.nodes if isinstance(node, n.Workspace)
         }
         return {
-            name: 3 + sum(_is_bare(token, depth) for token in self.streams[port].tokens) for name, (depth, port) in values.items()
+            name: 3 + sum(isinstance(token, Stop) and token.low > depth for token in self.streams[port].tokens)
+            for name, (depth, port) in values.items()
         }
-
-
-def _is_bare(token: Token, depth: int) -> bool:
-    return isinstance(token, Stop) and token.low > depth
 
 
 def simulated(graph: n.Graph, tensors: Mapping[str, Tensor], machine: Machine, engine: Engine = "auto") -> Simulated:

@@ -90,7 +90,8 @@ def netlist(module: Module) -> Netlist:
     memories = {name: (memory, _write_port(name, memory, chosen)) for name, memory in module.memories.items()}
     fires = {on: tuple(enable.name for rule, enable in chosen if rule.on == on) for on in module.processes}
     ports = [part for _, port in memories.values() for part in (port.enable, port.address, port.data)]
-    addresses = _addresses([*outputs.values(), *states.values(), *enables, *ports])
+    read = {e.name: e.args[0] for e in expressions([*outputs.values(), *states.values(), *enables, *ports]) if e.op == "array"}
+    addresses = dict(sorted(read.items()))
     arrays = tuple((f"{name}_data", module.arrays[name]) for name in addresses)
     answers = tuple((f"{kind}_{ANSWERS}", port.answers) for kind, port in module.ports.items() if not port.write)
     return Netlist(
@@ -149,12 +150,6 @@ def _write_port(name: str, memory: Memory, chosen: list[tuple[Rule, Expr]]) -> W
     address = choose([(enable, store.address.fit(width)) for enable, store in stores], const(0, width))
     data = choose([(enable, store.data) for enable, store in stores], const(0, memory.width))
     return WritePort(any_of(enable for enable, _ in stores), address, data)
-
-
-def _addresses(roots: Iterable[Expr]) -> dict[str, Expr]:
-    """Return the address expression of each array that is read below these expressions, sorted by name."""
-    addresses = {expr.name: expr.args[0] for expr in expressions(roots) if expr.op == "array"}
-    return {name: addresses[name] for name in sorted(addresses)}
 
 
 def expressions(roots: Iterable[Expr]) -> Iterator[Expr]:

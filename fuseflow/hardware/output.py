@@ -13,8 +13,7 @@ from fuseflow.hardware.emit import called_units
 from fuseflow.hardware.tools import library_text
 from fuseflow.hardware.top import Top, emit_circuit
 from fuseflow.hardware.top_ports import MemoryTopPort
-from fuseflow.hardware.units import library_sources, simulation_units
-from fuseflow.hardware.verilog import to_verilog
+from fuseflow.hardware.verilog import library_sources, simulation_units, to_verilog
 from fuseflow.machine.machine import Machine
 from fuseflow.samml import nodes as n
 

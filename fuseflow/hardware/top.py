@@ -147,9 +147,6 @@ class _Wires:
         self.kept = kept_bits(circuit, {unit.node: unit.netlist for unit in units})
         self.widths = {(u.node.name, name): width + KIND_BITS for u in circuit.units for name, width in u.module.outputs.items()}
         self.late = {(u.node.name, out) for u in circuit.units for out in u.module.late}
-        self.streams: dict[str, set[str]] = {unit.node: set() for unit in units}
-        for channel in circuit.channels:
-            self.streams[channel.reader].add(channel.input)
         self.by_reader = {(channel.reader, channel.input): channel for channel in circuit.channels}
         self.by_writer: dict[tuple[str, str], list[Channel]] = {}
         for channel in circuit.channels:
@@ -182,7 +179,6 @@ class _Wires:
     def _inputs(self, unit: EmittedUnit) -> Iterator[tuple[str, str]]:
         """Yield each input port of the instance of a node, and the wire at it."""
         node, me = unit.node, instance_name(unit.node)
-        streams = self.streams[node]
         for port, width in unit.netlist.inputs:
             name, _, end = port.rpartition("_")
             if (node, name) in self.requests:
@@ -191,7 +187,7 @@ class _Wires:
                 yield port, self._room(node, name)
             elif end == ANSWERS:
                 yield port, f"%{me}_{port}"
-            elif name in streams:
+            elif (node, name) in self.by_reader:
                 yield port, f"%{me}_{name}_{'there' if end == 'valid' else 'token'}"
             else:
                 self.arrays.append(TopPort(f"{me}_{port}", node, name, width))

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from fuseflow.rules.context import Builder, RuleContext
 from fuseflow.rules.expressions import Expr, const, mux
-from fuseflow.rules.nested_streams import EnclosingStreams, Opening
-from fuseflow.rules.rules import DONE, Head, Module, seen_above
+from fuseflow.rules.nested_streams import EnclosingStreams, Opening, nested_stop
+from fuseflow.rules.rules import DONE, Head, Module
 from fuseflow.samml import nodes as n
 
 
@@ -35,7 +35,7 @@ def _values(m: Module, nest: EnclosingStreams, crd: Head, val: Head, gone: Expr,
         for emitted in range(opening.first + 1):
             _keep(m, nest, opening, emitted, stays, crd, val, outs)
     for level in range(nest.depth):  # a stop is held below the outermost coordinates only
-        gives = _stop(m, outs, const(0, m.level_bits), const(level, m.level_bits), nest.depth, level)
+        gives = nested_stop(m, outs, const(0, m.level_bits), const(level, m.level_bits), level)
         m.rule(f"held stop {level}", value & ~gone & held.is_(level + 1), looks=[val], gives=gives, sets={"held": 0}, closes=True)
 
 
@@ -62,19 +62,13 @@ def _stops(m: Module, nest: EnclosingStreams, crd: Head, val: Head, outs: list[s
         sets: dict[str, Expr | int] = {"open": open_, "emitted": mux(emitted < open_, emitted, open_)}
         if end.ended == depth:
             low = mux(kept, const(0, m.level_bits), mux(val.low < depth, const(depth, m.level_bits), val.low))
-            gives = _stop(m, outs, low, val.high, depth, depth)
+            gives = nested_stop(m, outs, low, val.high, depth)
             sets |= {"held": 0, "kept": 0}
         else:
             gives, level = {}, const(end.ended + 1, held.width)
             sets |= {"held": mux(kept & (held < level), level, held)}
         heads, expects = [val, crd, *end.heads], end.expects & crd.holds_stop(val.low, val.high)
         m.rule(f"stop {end.ended}", due & end.when, heads, gives=gives, sets=sets, closes=True, expects=expects)
-
-
-def _stop(m: Module, outs: list[str], low: Expr, high: Expr, depth: int, level: int) -> dict[str, Expr]:
-    """Return a stop for the innermost streams, and for the outer ones in which a stop up to `level` ends a list."""
-    above = {out: max(depth - k, 0) for k, out in enumerate(outs)}
-    return {out: m.stop(out, *seen_above(low, high, levels)) for out, levels in above.items() if level >= levels}
 
 
 RULES: dict[type[n.Node], Builder] = {n.Drop: drop}

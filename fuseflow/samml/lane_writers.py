@@ -53,7 +53,7 @@ class WriteLaneValues(WriteValues):
 
 
 LaneWriter: TypeAlias = WriteLaneLevel | WriteLaneValues
-"""A writer of one lane's share of a dense tensor."""
+"""A writer of one lane's share of a dense tensor: the primitives of this file."""
 
 
 def _check_lane(node: LaneWriter, c: NodeCheck, outputs: Sequence[OutputFacts]) -> Sequence[OutputFacts]:
@@ -113,6 +113,3 @@ def lane_writer(
             return WriteLaneValues(name, inputs, node.tensor, levels, lane, lanes)
         case unknown:
             assert_never(unknown)
-
-
-LaneWritePrimitive: TypeAlias = WriteLaneLevel | WriteLaneValues

@@ -171,18 +171,12 @@ class Locate(Pointwise, TensorUser):
         # A coordinate that was repeated is of kind ref, and indexes nothing.
         return ("crd or ref", "ref")[: max(1, len(self.inputs))]
 
-    def carries(self) -> tuple[tuple[int, ...], ...]:
-        return ((),)
-
     def uses_storage(self, tensors: Mapping[str, TensorDecl]) -> bool:
         return tensors[self.tensor].format.levels[self.level].stored
 
     def keeps(self, tensors: Mapping[str, TensorDecl]) -> bool:
         """Return whether the node first reads its whole level, keeps the coordinates on chip, and looks coordinates up there."""
         return tensors[self.tensor].format.levels[self.level].kept
-
-    def unit(self, tensors: Mapping[str, TensorDecl]) -> Unit:
-        return MEMORY_UNIT if self.asks_memory(tensors) else DEFAULT_UNIT
 
 
 LevelPrimitive: TypeAlias = Root | Scan | Range | Locate

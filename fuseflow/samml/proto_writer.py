@@ -9,8 +9,7 @@ from typing import Any
 from fuseflow.samml import nodes as n
 from fuseflow.samml import tortilla_pb2 as pb
 from fuseflow.samml.node_check import StreamFacts
-from fuseflow.samml.proto_format import WireFormat
-from fuseflow.samml.proto_streams import KINDS, StreamMessage, new_streams
+from fuseflow.samml.proto_format import KINDS, StreamMessage, WireFormat, new_streams
 from fuseflow.samml.public_streams import PublicStreams
 
 CHANNEL_SIZE = 1024
