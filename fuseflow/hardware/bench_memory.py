@@ -38,9 +38,7 @@ class BenchMemory:
     serve: Serve | None = None
 
 
-def bench_memory(
-    ports: Iterable[MemoryTopPort], settings: MemorySettings, run: MemoryRun, stalls: int | None = None
-) -> BenchMemory:
+def bench_memory(ports: Iterable[MemoryTopPort], settings: MemorySettings, run: MemoryRun, stalls: int | None) -> BenchMemory:
     """Return the memory behind the ports of a circuit. The memory is always ready, or with `stalls`, the seed of a random
     sequence, stalls in some cycles."""
     ports = tuple(ports)
@@ -54,10 +52,17 @@ def bench_memory(
         parts += [f"assign {port.inputs['ready'][0]} = {READY}[{port.number}];"]
     more, stalling = _stalls(len(ports), stalls)
     parts += more
-    prints = [line for port in ports for line in _prints(port)]
+    prints = list[str]()
+    for port in ports:
+        prints.append(f'if ({accepted(port)}) $fwrite(file, "Q %0d {port.number} %0d\\n", cycle, {port.outputs["address"][0]});')
+        prints.append(f'if ({port.inputs["answer_valid"][0]}) $fwrite(file, "A %0d\\n", cycle);')
     busy = " | ".join(f"(dut.p_{port.name.removeprefix('n_')}.slots != {settings.outstanding})" for port in ports)
     if isinstance(settings, FixedMemory):
-        parts += [_fixed(port, settings.latency) for port in ports]
+        for port in ports:
+            pins = {"clk": "clk", "rst": "rst", "valid": accepted(port), "id": port.outputs["id"][0]}
+            pins |= {"answer_valid": port.inputs["answer_valid"][0], "answer_id": port.inputs["answer_id"][0]}
+            connected = ", ".join(f".{pin}({wire})" for pin, wire in pins.items())
+            parts.append(f"ff_fixed_memory #(.L({settings.latency}), .I({port.id})) m_{port.name} ({connected});")
         return BenchMemory(tuple(parts), (), stalling, tuple(prints), busy)
     more, begin, steps = _served(ports, run.lookahead)
     return BenchMemory((*parts, *more), begin, (*stalling, *steps), tuple(prints), busy, partial(_serve, run))
@@ -81,19 +86,6 @@ def _stalls(count: int, stalls: int | None) -> tuple[list[str], tuple[str, ...]]
 def accepted(port: MemoryTopPort) -> str:
     """Return the SystemVerilog condition that the memory takes a request of a port."""
     return f"{port.outputs['valid'][0]} & {READY}[{port.number}]"
-
-
-def _prints(port: MemoryTopPort) -> Iterator[str]:
-    address, _ = port.outputs["address"]
-    yield f'if ({accepted(port)}) $fwrite(file, "Q %0d {port.number} %0d\\n", cycle, {address});'
-    yield f'if ({port.inputs["answer_valid"][0]}) $fwrite(file, "A %0d\\n", cycle);'
-
-
-def _fixed(port: MemoryTopPort, latency: int) -> str:
-    pins = {"clk": "clk", "rst": "rst", "valid": accepted(port), "id": port.outputs["id"][0]}
-    pins |= {"answer_valid": port.inputs["answer_valid"][0], "answer_id": port.inputs["answer_id"][0]}
-    connected = ", ".join(f".{pin}({wire})" for pin, wire in pins.items())
-    return f"ff_fixed_memory #(.L({latency}), .I({port.id})) m_{port.name} ({connected});"
 
 
 def _served(ports: tuple[MemoryTopPort, ...], window: int) -> tuple[list[str], tuple[str, ...], tuple[str, ...]]:

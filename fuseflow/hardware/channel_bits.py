@@ -62,8 +62,7 @@ def given_bits(circuit: Circuit, netlists: Mapping[str, Netlist]) -> dict[tuple[
 
 
 def _settled(parts: Netlist, inputs: Mapping[str, int], registers: dict[str, int]) -> dict[str, int]:
-    """Return masks of the bits of a module's outputs that may be one. First `registers` is extended by all bits that these inputs
-    can set."""
+    """Extend `registers` by all bits that these inputs can set, and return masks of the outputs' bits that may be one."""
     while True:
         ones = _Ones(inputs, registers)
         states = {name: registers[name] | ones.of(state) for name, (_, state) in parts.registers.items()}

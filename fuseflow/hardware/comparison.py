@@ -8,9 +8,9 @@ from itertools import zip_longest
 from typing import Any
 
 from fuseflow.errors import DeadlockError
+from fuseflow.hardware.arithmetic import show_word, tile_numbers, token_word
 from fuseflow.hardware.circuit import Circuit, Unit, circuit_machine
 from fuseflow.hardware.evaluate import Evaluation
-from fuseflow.hardware.tokens import show_word, tile_numbers, token_word
 from fuseflow.machine.machine import Machine
 from fuseflow.primitives.write import WRITTEN
 from fuseflow.rules.rules import EMPTY
@@ -137,8 +137,7 @@ def _other_differences(expected: Simulated, actual: Evaluation) -> Iterator[Diff
 
 
 def _written_difference(circuit: Circuit, unit: Unit, stream: Recording, actual: Evaluation) -> Iterator[Difference]:
-    """Yield a difference for the first token that a writer stores and that is not the next token of its input. Pads (`N`) are
-    skipped."""
+    """Yield a difference for the first stored token of a writer that is not the next of its input. Pads (`N`) are skipped."""
     width, place = unit.module.outputs[WRITTEN], (unit.node.name, WRITTEN)
     written = [
         (token, cycle) for token, cycle in zip(actual.tokens[place], actual.given[place], strict=True) if token >> width != EMPTY

@@ -81,7 +81,10 @@ def netlist(module: Module) -> Netlist:
         raise ValueError(f"two rules of `{module.op}` have one name: {sorted(names)}")
     chosen = list(zip(module.rules, enables, strict=True))
     outputs = _outputs(module, chosen)
-    states = {name: _next_state(name, register, chosen) for name, register in module.registers.items()}
+    states = dict[str, Expr]()
+    for name, register in module.registers.items():
+        changes = [(enable, state) for rule, enable in chosen for changed, state in rule.sets if changed == name]
+        states[name] = choose(changes, Expr("register", (), register.width, name))
     for on, pause in pauses.items():
         if pause is not None:
             values = any_of(enable for rule, enable in chosen if rule.on == on and not rule.closes)
@@ -137,11 +140,6 @@ def _outputs(module: Module, chosen: list[tuple[Rule, Expr]]) -> dict[str, Expr]
         if late:
             outputs[f"{name}_{LATE}"] = any_of(enable for enable, _ in late)
     return outputs
-
-
-def _next_state(name: str, register: Register, chosen: list[tuple[Rule, Expr]]) -> Expr:
-    own = Expr("register", (), register.width, name)
-    return choose([(enable, state) for rule, enable in chosen for set_, state in rule.sets if set_ == name], own)
 
 
 def _write_port(name: str, memory: Memory, chosen: list[tuple[Rule, Expr]]) -> WritePort:

@@ -49,7 +49,7 @@ class Testbench:
 
 
 def make_testbench(
-    circuit: Circuit, top: Top, tensors: Mapping[str, Tensor], limit: int, wave: str = "", stalls: int | None = None
+    circuit: Circuit, top: Top, tensors: Mapping[str, Tensor], limit: int, wave: str, stalls: int | None
 ) -> Testbench:
     """Return a testbench that stops when nothing has fired for as long as anything can be on its way, or after `limit` cycles.
     With `wave` it writes the waveform to that file, and with `stalls`, a seed, its memory is not always ready."""

@@ -206,19 +206,17 @@ class TileArray:
         self.begun[name] = value
         return mux(self.first, value, register)
 
-    def rules(
-        self, late: Mapping[str, Expr] | None = None, sets: Mapping[str, Expr | int] | None = None, stores: Sequence[Store] = ()
-    ) -> None:
-        """Add the rules of the steps after the first. The last step emits the tokens `late`, with `sets` and `stores`."""
+    def rules(self, late: Mapping[str, Expr] | None = None, stores: Sequence[Store] = ()) -> None:
+        """Add the rules of the steps after the first. The last step emits the tokens `late`, with `stores`."""
         if self.steps == 1:
             return
         self.m.helper(ARRAY)
         ends = self.step.is_(self.steps - 1)
         if self.steps > 2:
-            sets_ = {"step": self.step + 1, **self._elements(self.turned)}
-            self.m.rule("steps", ~self.first & ~ends, sets=sets_, on=ARRAY)
+            sets = {"step": self.step + 1, **self._elements(self.turned)}
+            self.m.rule("steps", ~self.first & ~ends, sets=sets, on=ARRAY)
         kept = self._elements(self.aligned) if self.keeps else {}
-        self.m.rule("last step", ends, sets={"step": 0, **kept, **(sets or {})}, stores=stores, late=late, on=ARRAY)
+        self.m.rule("last step", ends, sets={"step": 0, **kept}, stores=stores, late=late, on=ARRAY)
 
     def _row(self, identity: Expr, start: Sequence[Expr]) -> list[Expr]:
         """Return the elements of the result before a step, from the identity, `start` or registers."""

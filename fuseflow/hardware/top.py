@@ -223,8 +223,7 @@ class _Wires:
             self._widened(token, f"%{reader}_token", kept, full)
 
     def _narrowed(self, data: str, name: str, kept: int, full: int) -> str:
-        """Add the operations that extract the bits `kept` of the token `data` of `full` bits, for a channel. Return the name of
-        the result."""
+        """Add the bits `kept` of the token `data` of `full` bits as one word, for a channel. Return the name of that word."""
         pieces = [(low, length) for low, length, is_kept in runs(kept, full) if is_kept]
         for low, length in pieces:
             self.lines.append(f"  {name}{low} = comb.extract {data} from {low} : (i{full}) -> i{length}")
@@ -232,8 +231,7 @@ class _Wires:
         return name
 
     def _widened(self, token: str, name: str, kept: int, full: int) -> None:
-        """Add the operations that make the token `name` of `full` bits that a reader gets: the bits `kept` from a channel, and
-        zeros."""
+        """Add the token `name` of `full` bits that a reader gets: the bits `kept` from a channel, and zeros."""
         at, pieces = 0, list[tuple[str, int]]()
         for low, length, is_kept in runs(kept, full):
             text = f"comb.extract {token} from {at} : (i{kept.bit_count()}) -> i{length}" if is_kept else zeros(length)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import ClassVar, Literal, TypeAlias
+from typing import ClassVar, Literal, TypeAlias, get_args
 
 from fuseflow.errors import did_you_mean
 from fuseflow.ops import canonical
@@ -12,6 +12,9 @@ from fuseflow.samml.declarations import UNBOUNDED, StreamType, TensorDecl
 from fuseflow.samml.node import Area, Filter, Grain, L, Node, Role, Workspace, attribute
 from fuseflow.samml.node_check import NodeCheck, OutputFacts, show_count
 from fuseflow.selection import MAX_GROUP
+
+JoinKind: TypeAlias = Literal["intersect", "union", "left"]
+JOIN_KINDS: tuple[JoinKind, ...] = get_args(JoinKind)
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +32,7 @@ class Join(Node):
     grain: ClassVar[Grain] = "fiber"
     area: ClassVar[Area] = Area(109)
 
-    kind: Literal["intersect", "union", "left"] = field(metadata=attribute("word"))
+    kind: JoinKind = field(metadata=attribute("word"))
     payloads: tuple[int, ...]
 
     def sides(self) -> tuple[tuple[int, tuple[int, ...]], ...]:
@@ -41,8 +44,8 @@ class Join(Node):
         return tuple(sides)
 
     def check(self, c: NodeCheck) -> Sequence[OutputFacts]:
-        if self.kind not in ("intersect", "union", "left"):
-            c.refuse(f"unknown kind `{self.kind}`", hint=did_you_mean(self.kind, ("intersect", "union", "left")))
+        if self.kind not in JOIN_KINDS:
+            c.refuse(f"unknown kind `{self.kind}`", hint=did_you_mean(self.kind, JOIN_KINDS))
         if not self.payloads or min(self.payloads) < 0:
             c.refuse(f"the payload counts are {self.payloads}: one number for each side, at least one side")
         c.kinds(self.takes())

@@ -74,7 +74,7 @@ class Scan(TensorReader):
         if not level.ordered:
             c.refuse(f"the coordinates of level {self.level} of `{self.tensor}` ({level.text}) do not ascend")
         if level.full and not ref.nullable:
-            shape = c.shapes.full(ref.shape, tensor.shape[tensor.format.order[self.level]])
+            shape = c.shapes.full(ref.shape, tensor.size(self.level))
         else:
             shape = c.shapes.below(ref.shape, "scan", self.tensor, self.level, self.inputs[0])
         return [OutputFacts(shape), OutputFacts(shape, position=c.position(self.tensor, self.level + 1))]
@@ -160,7 +160,7 @@ class Locate(Pointwise, TensorUser):
         if len(c.inputs) == 2:
             c.indexes(1, self.tensor, self.level)
             c.aligned(0, 1)
-        c.inside(0, tensor.shape[tensor.format.order[self.level]], f"the size of level {self.level} of `{self.tensor}`")
+        c.inside(0, tensor.size(self.level), f"the size of level {self.level} of `{self.tensor}`")
         absent = not level.full or any(x.nullable for x in c.inputs)
         return [OutputFacts(c.inputs[0].shape, absent, c.position(self.tensor, self.level + 1))]
 

@@ -1,7 +1,7 @@
 """The facts that every primitive declares.
 
 A primitive is a class of `primitives`. Everything that the rest of the compiler must know of it is declared there once, as xDSL's
-operations declare their traits: as a base class (`Pointwise`, `Workspace`, `TensorReader`, `TensorWriter`), as a class attribute,
+operations declare their traits: as a base class (`Pointwise`, `Filter`, `Workspace`, `TensorReader`, `TensorWriter`), as a class attribute,
 or as a small method. Verification, bounds, tile indices, transformations, text, MLIR, protobuf, estimates and simulators read
 these facts.
 """

@@ -50,8 +50,7 @@ class ProtoReader:
         return self._sorted(_checked(self.name, [self.root, *nodes] if self.root else nodes))
 
     def _read(self, name: str) -> Iterator[n.Primitive]:
-        """Yield the nodes that an operation, given by name, represents: one, or a locate with a join that passes its inputs
-        on."""
+        """Yield the nodes of an operation, given by name: one, or a locate with a join that passes its inputs on."""
         wire, message = self.formats[name], self.messages[name]
         if "blocked" in message.DESCRIPTOR.fields_by_name:
             self._require_sizes(name, message)
@@ -92,8 +91,7 @@ class ProtoReader:
         return names
 
     def _announce(self, operation: pb.Operation, name: str) -> None:
-        """Record the streams that an operation makes, and its message. Raises `GraphError` for an unknown or unsupported
-        operation."""
+        """Record the streams and the message of an operation. Raises `GraphError` for an unknown or unsupported one."""
         kind = operation.WhichOneof("op")
         if kind is None:
             raise GraphError(f"graph `{self.name}`, operation `{name}`: not an operation of the schema")

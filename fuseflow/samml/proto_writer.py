@@ -109,8 +109,7 @@ class ProtoWriter:
             self.warn(edge.node, f"the FIFO depth {depth} of input {edge.input}: other readers give every edge the same")
 
     def _number(self) -> None:
-        """Assign an id to each stream, and a further id to each reader of a stream with several readers, which gets a
-        broadcast."""
+        """Number each stream, and each reader of a stream with several readers, which gets a broadcast."""
         last = 0
         for port, maker in self.makers.items():
             readers = self.reads.get(port, [])

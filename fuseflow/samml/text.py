@@ -199,9 +199,6 @@ def _read_tensor(text: str) -> n.TensorDecl:
     )
 
 
-JOIN_KINDS = ("intersect", "union", "left")
-
-
 def _word(primitive: type[n.Node]) -> str:
     return primitive.word or primitive.op
 
@@ -213,10 +210,10 @@ WORDS: dict[str, tuple[type[n.Primitive], ...]] = {
 
 
 def _read_join(name: str, sides: list[list[n.Port]], words: list[str]) -> n.Join:
-    if len(words) != 1 or words[0] not in JOIN_KINDS:
-        raise GraphError(f"`{name}`: a join is intersect, union or left", hint=did_you_mean(" ".join(words), JOIN_KINDS))
+    if len(words) != 1 or words[0] not in n.JOIN_KINDS:
+        raise GraphError(f"`{name}`: a join is intersect, union or left", hint=did_you_mean(" ".join(words), n.JOIN_KINDS))
     inputs = tuple(port for side in sides for port in side)
-    return n.Join(name, inputs, words[0], tuple(len(side) - 1 for side in sides))  # type: ignore[arg-type]
+    return n.Join(name, inputs, words[0], tuple(len(side) - 1 for side in sides))
 
 
 def _read_plain(name: str, op: str, inputs: tuple[n.Port, ...], words: list[str]) -> n.Primitive:
