@@ -29,15 +29,14 @@ from hardware_models import MODELS
 
 import fuseflow as ff
 from fuseflow.errors import HardwareError
-from fuseflow.hardware.area.kept_cells import KeptCells
 from fuseflow.hardware.area.parts import FIFO, CircuitParts, Part, shallow_slots
-from fuseflow.hardware.area.synthesis import synthesize, version
+from fuseflow.hardware.area.synthesis import KeptCells, synthesize, version
 from fuseflow.hardware.circuit import Circuit
 from fuseflow.hardware.output import bounded_circuit
 from fuseflow.hardware.primitives import RULES
 from fuseflow.hardware.primitives.remote import REMOTE_RULES
 from fuseflow.hardware.tools import has_library
-from fuseflow.hardware.units import library_closure
+from fuseflow.hardware.verilog import library_closure
 from fuseflow.ops import OPERATORS, REDUCERS
 from fuseflow.resources.area import branches
 from fuseflow.resources.gates import GATE_EQUIVALENT, TECHNOLOGY, gate_area

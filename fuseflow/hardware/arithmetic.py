@@ -1,22 +1,28 @@
-"""Arithmetic of circuits: how a number is encoded as a word of bits, and which combinational unit computes an operator.
+"""Arithmetic of circuits: how numbers, tiles and tokens are encoded as words of bits, and which combinational unit computes an operator.
 
 A unit is a module of SystemVerilog, and a Python function on the same words. The name of a unit has the format of its numbers:
 `ff_f64_add` adds words that hold floats of 64 bits. The units of `f64` are for simulation only, since they are written with the
 real numbers of SystemVerilog.
+
+A token has its kind in the two highest bits, then its payload. The first element of a tile is in its lowest bits.
 """
 
 from __future__ import annotations
 
 import math
 import struct
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+
+import numpy as np
 
 from fuseflow.float32.arithmetic import Arithmetic as FloatFormat
 from fuseflow.float32.arithmetic import scalar_function
 from fuseflow.float32.words import value_of, word_of
 from fuseflow.ops import operator
 from fuseflow.rules.expressions import Expr, call, count_bits
+from fuseflow.rules.rules import DONE, EMPTY, LEVEL_BITS, STOP, VALUE
+from fuseflow.samml.tokens import D, Mark, N, Stop, Token
 
 Unit = Callable[..., int]
 """A combinational unit as a Python function: from words to a word."""
@@ -89,3 +95,54 @@ def unit_function(name: str) -> Unit:
         return INTEGER_UNITS[name]
     format_name, _, function = name.removeprefix("ff_").partition("_")
     return next(row for row in ARITHMETICS.values() if row.name == format_name).unit(function)
+
+
+def token_word(token: Token, width: int, word: Callable[[float], int]) -> int:
+    """Return the word of a token, whose payload has `width` bits. `word` encodes a number.
+
+    >>> from fuseflow.samml.tokens import stop
+    >>> [hex(token_word(t, 8, int)) for t in (5, stop(1, 2), N, D)]
+    ['0x5', '0x121', '0x200', '0x300']
+    """
+    if token is D:
+        return DONE << width
+    if token is N:
+        return EMPTY << width
+    if isinstance(token, Stop):
+        return STOP << width | token.high << LEVEL_BITS | token.low
+    assert not isinstance(token, Mark), "there are two marks"
+    if isinstance(token, np.ndarray):
+        return VALUE << width | tile_word(token.ravel().tolist(), width // token.size, word)
+    return VALUE << width | (word(token) if isinstance(token, float) else token)
+
+
+def tile_word(elements: Sequence[float], bits: int, word: Callable[[float], int]) -> int:
+    """Return the word of a tile, whose elements have `bits` bits each, row by row. `word` encodes a number.
+
+    >>> hex(tile_word([1.0, 2.0, 3.0], 8, int))
+    '0x30201'
+    """
+    return int.from_bytes(b"".join(word(element).to_bytes(bits // 8, "little") for element in elements), "little")
+
+
+def tile_numbers(payload: int, width: int, bits: int, number: Callable[[int], float]) -> list[float]:
+    """Return the elements of a tile of `width` bits, `bits` for each element. `number` decodes a word.
+
+    >>> tile_numbers(0x30201, 24, 8, int)
+    [1, 2, 3]
+    """
+    return [number(payload >> low & (1 << bits) - 1) for low in range(0, width, bits)]
+
+
+def show_word(token: int, width: int, number: Callable[[int], float]) -> str:
+    """Return the token of a word as text. Its payload has `width` bits, which `number` decodes. Words that are no tokens of
+    streams are shown, too.
+
+    >>> show_word(0x121, 8, int), show_word(0x101, 8, int)
+    ('S1-2', 'S1-0')
+    """
+    kind, payload = token >> width, token & (1 << width) - 1
+    if kind != STOP:
+        return {DONE: "D", EMPTY: "N"}.get(kind) or f"{number(payload)}"
+    low, high = payload & (1 << LEVEL_BITS) - 1, payload >> LEVEL_BITS & (1 << LEVEL_BITS) - 1
+    return f"S{low}-{high}" if low else f"S{high}"

@@ -13,9 +13,9 @@ from typing import Any, get_args
 
 import numpy as np
 
+from fuseflow.hardware.arithmetic import tile_word
 from fuseflow.hardware.circuit import Circuit, Unit
 from fuseflow.hardware.primitives.memory_ports import LINES
-from fuseflow.hardware.tokens import tile_word
 from fuseflow.memory.layout import ArrayKind, ArrayName, array_elements, tensor_arrays
 from fuseflow.memory.settings import TimedMemory
 from fuseflow.samml import nodes as n
@@ -83,8 +83,7 @@ def _level_words(fibers: Any, name: str) -> Words:
 
 
 def _next(walk: Listed) -> Ints:
-    """Return for each distinct coordinate of a level the position after its run of equal coordinates, in the array of all
-    entries."""
+    """Return the position after each run of equal coordinates, for each distinct coordinate of a level."""
     assert walk.refs is not None and walk.stops is not None, "coordinates repeat"
     behind = np.append(walk.refs[1:], 0)
     some = walk.highs > walk.lows

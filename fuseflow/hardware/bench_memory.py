@@ -13,9 +13,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import IO
 
 from fuseflow.hardware.memory_run import MemoryRun, PortRun
+from fuseflow.hardware.tools import Serve
 from fuseflow.hardware.top_ports import ADDRESS_BITS, MemoryTopPort
 from fuseflow.memory.settings import FixedMemory, MemorySettings, TimedMemory
 
@@ -26,19 +28,17 @@ READY = "readies"
 @dataclass(frozen=True, slots=True)
 class BenchMemory:
     """The memory of a testbench as SystemVerilog text: declarations and instances (`parts`), statements at the begin and in every
-    cycle, printed lines, and the condition that a request has no answer yet."""
+    cycle, printed lines, and the condition that a request has no answer yet. `serve` answers requests if the memory is another process."""
 
     parts: tuple[str, ...] = ()
     begin: tuple[str, ...] = ()
     steps: tuple[str, ...] = ()
     prints: tuple[str, ...] = ()
     busy: str = "0"
-    server: MemoryServer | None = None
+    serve: Serve | None = None
 
 
-def bench_memory(
-    ports: Iterable[MemoryTopPort], settings: MemorySettings, run: MemoryRun, stalls: int | None = None
-) -> BenchMemory:
+def bench_memory(ports: Iterable[MemoryTopPort], settings: MemorySettings, run: MemoryRun, stalls: int | None) -> BenchMemory:
     """Return the memory behind the ports of a circuit. The memory is always ready, or with `stalls`, the seed of a random
     sequence, stalls in some cycles."""
     ports = tuple(ports)
@@ -52,14 +52,20 @@ def bench_memory(
         parts += [f"assign {port.inputs['ready'][0]} = {READY}[{port.number}];"]
     more, stalling = _stalls(len(ports), stalls)
     parts += more
-    prints = [line for port in ports for line in _prints(port)]
+    prints = list[str]()
+    for port in ports:
+        prints.append(f'if ({accepted(port)}) $fwrite(file, "Q %0d {port.number} %0d\\n", cycle, {port.outputs["address"][0]});')
+        prints.append(f'if ({port.inputs["answer_valid"][0]}) $fwrite(file, "A %0d\\n", cycle);')
     busy = " | ".join(f"(dut.p_{port.name.removeprefix('n_')}.slots != {settings.outstanding})" for port in ports)
     if isinstance(settings, FixedMemory):
-        parts += [_fixed(port, settings.latency) for port in ports]
+        for port in ports:
+            pins = {"clk": "clk", "rst": "rst", "valid": accepted(port), "id": port.outputs["id"][0]}
+            pins |= {"answer_valid": port.inputs["answer_valid"][0], "answer_id": port.inputs["answer_id"][0]}
+            connected = ", ".join(f".{pin}({wire})" for pin, wire in pins.items())
+            parts.append(f"ff_fixed_memory #(.L({settings.latency}), .I({port.id})) m_{port.name} ({connected});")
         return BenchMemory(tuple(parts), (), stalling, tuple(prints), busy)
-    server = MemoryServer(run)
-    more, begin, steps = _served(ports, server.window)
-    return BenchMemory((*parts, *more), begin, (*stalling, *steps), tuple(prints), busy, server)
+    more, begin, steps = _served(ports, run.lookahead)
+    return BenchMemory((*parts, *more), begin, (*stalling, *steps), tuple(prints), busy, partial(_serve, run))
 
 
 def _stalls(count: int, stalls: int | None) -> tuple[list[str], tuple[str, ...]]:
@@ -80,19 +86,6 @@ def _stalls(count: int, stalls: int | None) -> tuple[list[str], tuple[str, ...]]
 def accepted(port: MemoryTopPort) -> str:
     """Return the SystemVerilog condition that the memory takes a request of a port."""
     return f"{port.outputs['valid'][0]} & {READY}[{port.number}]"
-
-
-def _prints(port: MemoryTopPort) -> Iterator[str]:
-    address, _ = port.outputs["address"]
-    yield f'if ({accepted(port)}) $fwrite(file, "Q %0d {port.number} %0d\\n", cycle, {address});'
-    yield f'if ({port.inputs["answer_valid"][0]}) $fwrite(file, "A %0d\\n", cycle);'
-
-
-def _fixed(port: MemoryTopPort, latency: int) -> str:
-    pins = {"clk": "clk", "rst": "rst", "valid": accepted(port), "id": port.outputs["id"][0]}
-    pins |= {"answer_valid": port.inputs["answer_valid"][0], "answer_id": port.inputs["answer_id"][0]}
-    connected = ", ".join(f".{pin}({wire})" for pin, wire in pins.items())
-    return f"ff_fixed_memory #(.L({latency}), .I({port.id})) m_{port.name} ({connected});"
 
 
 def _served(ports: tuple[MemoryTopPort, ...], window: int) -> tuple[list[str], tuple[str, ...], tuple[str, ...]]:
@@ -142,33 +135,26 @@ def _served(ports: tuple[MemoryTopPort, ...], window: int) -> tuple[list[str], t
     return parts, begin, tuple(steps)
 
 
-class MemoryServer:
-    """A server that answers the requests of a testbench with the memory model of the simulators."""
+def _serve(run: MemoryRun, requests: IO[str], answers: IO[str]) -> None:
+    """Answer the requests that a testbench writes with the memory model of the simulators, until the testbench ends. Lines that the
+    SystemVerilog simulator prints are skipped."""
+    for line in requests:
+        kind, *numbers = line.split()
+        if kind == "R" and len(numbers) == 3:
+            port, cycle, address = map(int, numbers)
+            run.ask(run.by_number[port], address, cycle)
+        elif kind == "W" and len(numbers) == 1:
+            start = int(numbers[0])
+            run.advance(start)
+            due = [answer for port_run in run.by_number for answer in _due(run, port_run, start)]
+            answers.write("".join(f"{text}\n" for text in (str(len(due)), *due)))
+            answers.flush()
 
-    def __init__(self, run: MemoryRun) -> None:
-        self.run, self.window = run, run.lookahead
 
-    def serve(self, requests: IO[str], answers: IO[str]) -> None:
-        """Answer the requests that a testbench writes, until it ends. Lines that the SystemVerilog simulator prints are
-        skipped."""
-        for line in requests:
-            kind, *numbers = line.split()
-            if kind == "R" and len(numbers) == 3:
-                port, cycle, address = map(int, numbers)
-                self.run.ask(self.run.by_number[port], address, cycle)
-            elif kind == "W" and len(numbers) == 1:
-                self._answer(int(numbers[0]), answers)
-
-    def _answer(self, start: int, answers: IO[str]) -> None:
-        self.run.advance(start)
-        due = [answer for port in self.run.by_number for answer in self._due(port, start)]
-        answers.write("".join(f"{text}\n" for text in (str(len(due)), *due)))
-        answers.flush()
-
-    def _due(self, port: PortRun, start: int) -> Iterator[str]:
-        """Yield the answers of a port that become visible in the window from cycle `start` on, as text: for each cycle its index
-        in `due`, and the tag of the last answer."""
-        while port.visible and port.visible[0] < start + self.window:
-            cycle = port.visible[0]
-            last = port.answers(cycle) - 1
-            yield f"{port.number * self.window + cycle - start} {last % (1 << self.run.tag)}"
+def _due(run: MemoryRun, port: PortRun, start: int) -> Iterator[str]:
+    """Yield the answers of a port that become visible in the window from cycle `start` on, as text: for each cycle its index in
+    `due`, and the tag of the last answer."""
+    while port.visible and port.visible[0] < start + run.lookahead:
+        cycle = port.visible[0]
+        last = port.answers(cycle) - 1
+        yield f"{port.number * run.lookahead + cycle - start} {last % (1 << run.tag)}"

@@ -6,7 +6,7 @@ and the levels of its signal's tokens, and not their coordinates.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import groupby
 
@@ -62,8 +62,7 @@ def given_bits(circuit: Circuit, netlists: Mapping[str, Netlist]) -> dict[tuple[
 
 
 def _settled(parts: Netlist, inputs: Mapping[str, int], registers: dict[str, int]) -> dict[str, int]:
-    """Return masks of the bits of a module's outputs that may be one. First `registers` is extended by all bits that these inputs
-    can set."""
+    """Extend `registers` by all bits that these inputs can set, and return masks of the outputs' bits that may be one."""
     while True:
         ones = _Ones(inputs, registers)
         states = {name: registers[name] | ones.of(state) for name, (_, state) in parts.registers.items()}
@@ -111,18 +110,14 @@ class _Ones:
             case "extract":
                 return args[0] >> expr.number
             case "concat":
-                return _joined(expr.args, args)
+                joined = 0
+                for part, mask in zip(expr.args, args, strict=True):
+                    joined = joined << part.width | mask
+                return joined
             case "wire":
                 return args[0]
             case _:
                 return _all(expr.width)
-
-
-def _joined(parts: Iterable[Expr], masks: Iterable[int]) -> int:
-    joined = 0
-    for part, mask in zip(parts, masks, strict=True):
-        joined = joined << part.width | mask
-    return joined
 
 
 def _operands_first(expr: Expr, known: Mapping[int, int]) -> Iterator[Expr]:

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from math import prod
-from typing import Literal
 
 from fuseflow.errors import HardwareError
 from fuseflow.hardware.arithmetic import ARITHMETICS, Arithmetic
@@ -104,10 +103,10 @@ def build_circuit(graph: n.Graph, machine: Machine) -> Circuit:
             f"deep; the stops of a circuit have {MOST_LEVELS}",
             hint="fuse fewer statements in one region, or merge loops",
         )
-    _refuse_wide_tiles(graph, machine)
+    index, arithmetic = index_bits(graph, bounds), ARITHMETICS["f32" if machine.arithmetic == "f32" else "f64"]
+    _refuse_wide_tiles(graph, arithmetic.width)
     _refuse_buffers(graph, machine)
     refuse_wide_floats(graph, machine)
-    index, arithmetic = index_bits(graph, bounds), ARITHMETICS[_floats(machine)]
     units, channels = [], []
     depths, in_order = dict(graph.depths), sequential_readers(graph)
     memory = machine.memory if isinstance(machine.memory, TimedMemory) else None
@@ -140,14 +139,8 @@ def build_circuit(graph: n.Graph, machine: Machine) -> Circuit:
     return Circuit(graph, machine, tuple(units), tuple(channels), arithmetic, index)
 
 
-def _floats(machine: Machine) -> Literal["f64", "f32"]:
-    """Return the format of floats in circuits of a machine."""
-    return "f32" if machine.arithmetic == "f32" else "f64"
-
-
-def _refuse_wide_tiles(graph: n.Graph, machine: Machine) -> None:
-    """Raise `HardwareError` if a tile of the graph has more bits than tools take in a vector."""
-    bits = ARITHMETICS[_floats(machine)].width
+def _refuse_wide_tiles(graph: n.Graph, bits: int) -> None:
+    """Raise `HardwareError` if a tile of the graph, with elements of `bits` bits, has more bits than tools take in a vector."""
     for port, type_ in graph.types().items():
         if bits * prod(type_.tile) > MOST_TILE_BITS:
             name = n.stream_name(graph.by_name[port.node], port.output)
@@ -160,13 +153,14 @@ def _refuse_wide_tiles(graph: n.Graph, machine: Machine) -> None:
 
 def _refuse_buffers(graph: n.Graph, machine: Machine) -> None:
     """Raise `HardwareError` if a port of the graph has a reuse buffer, or a tensor is preloaded, which no circuit has."""
-    ports = buffered_ports(graph, machine.memory.line) if isinstance(machine.memory, TimedMemory) else {}
-    for node, (tensor, _, _) in ports:
+    if not isinstance(machine.memory, TimedMemory):
+        return
+    for node, (tensor, _, _) in buffered_ports(graph, machine.memory.line):
         raise HardwareError(
             f"graph `{graph.name}`: node `{node}` reads `{tensor}` through a reuse buffer, and the ports of a circuit have none",
             hint="leave the buffer out of the schedule, or simulate the graph with `fuseflow run`",
         )
-    for name in preloaded_readers(graph) if isinstance(machine.memory, TimedMemory) else ():
+    for name in preloaded_readers(graph):
         raise HardwareError(
             f"graph `{graph.name}`: node `{name}` reads a tensor that is preloaded, and the ports of a circuit do not do that",
             hint="leave the preload out of the schedule, or simulate the graph with `fuseflow run`",

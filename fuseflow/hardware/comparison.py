@@ -8,15 +8,15 @@ from itertools import zip_longest
 from typing import Any
 
 from fuseflow.errors import DeadlockError
+from fuseflow.hardware.arithmetic import show_word, tile_numbers, token_word
 from fuseflow.hardware.circuit import Circuit, Unit, circuit_machine
 from fuseflow.hardware.evaluate import Evaluation
-from fuseflow.hardware.tokens import show_word, tile_numbers, token_word
 from fuseflow.machine.machine import Machine
 from fuseflow.primitives.write import WRITTEN
 from fuseflow.rules.rules import EMPTY
 from fuseflow.samml import nodes as n
 from fuseflow.samml.auxiliary import auxiliary_tensors
-from fuseflow.samml.tokens import Stop, Token
+from fuseflow.samml.tokens import Stop
 from fuseflow.sim.arithmetic import with_rounded_constants
 from fuseflow.sim.engine_names import Engine
 from fuseflow.sim.outcome.statistics import NodeStatistics, Recording
@@ -47,12 +47,9 @@ class Simulated:
             node.name: (len(node.inputs) - 2, node.inputs[-1]) for node in self.graph.nodes if isinstance(node, n.Workspace)
         }
         return {
-            name: 3 + sum(_is_bare(token, depth) for token in self.streams[port].tokens) for name, (depth, port) in values.items()
+            name: 3 + sum(isinstance(token, Stop) and token.low > depth for token in self.streams[port].tokens)
+            for name, (depth, port) in values.items()
         }
-
-
-def _is_bare(token: Token, depth: int) -> bool:
-    return isinstance(token, Stop) and token.low > depth
 
 
 def simulated(graph: n.Graph, tensors: Mapping[str, Tensor], machine: Machine, engine: Engine = "auto") -> Simulated:
@@ -140,8 +137,7 @@ def _other_differences(expected: Simulated, actual: Evaluation) -> Iterator[Diff
 
 
 def _written_difference(circuit: Circuit, unit: Unit, stream: Recording, actual: Evaluation) -> Iterator[Difference]:
-    """Yield a difference for the first token that a writer stores and that is not the next token of its input. Pads (`N`) are
-    skipped."""
+    """Yield a difference for the first stored token of a writer that is not the next of its input. Pads (`N`) are skipped."""
     width, place = unit.module.outputs[WRITTEN], (unit.node.name, WRITTEN)
     written = [
         (token, cycle) for token, cycle in zip(actual.tokens[place], actual.given[place], strict=True) if token >> width != EMPTY

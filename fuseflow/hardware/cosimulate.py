@@ -16,8 +16,7 @@ from fuseflow.hardware.python_code import Step
 from fuseflow.hardware.testbench import make_testbench, read_trace
 from fuseflow.hardware.tools import ARRAY, MEMORY_PARTS, PYTHON, TRACE, VERILATOR_HEADER, Tool, find_tool, library_text, run_tool
 from fuseflow.hardware.top import Top, emit_circuit
-from fuseflow.hardware.units import library_sources, require_units, simulation_units
-from fuseflow.hardware.verilog import to_verilog
+from fuseflow.hardware.verilog import library_sources, require_units, simulation_units, to_verilog
 from fuseflow.machine.machine import Machine
 from fuseflow.samml import nodes as n
 from fuseflow.sim.run import Simulation
@@ -119,7 +118,7 @@ def run_circuit(
         settings = {VERILATOR_HEADER: library_text(VERILATOR_HEADER)}
         for file, text in {**sources, **settings, **bench.files}.items():
             (folder / file).write_text(text, encoding="utf-8")
-        run_tool(tool, folder, list(sources), wave is not None, None if bench.server is None else bench.server.serve)
+        run_tool(tool, folder, list(sources), wave is not None, bench.serve)
         if wave is not None:
             shutil.copyfile(folder / f"wave.{tool.waves}", wave)
         return read_trace(circuit, bench, folder / TRACE, limit)

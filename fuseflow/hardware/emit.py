@@ -9,13 +9,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from fuseflow.hardware.arithmetic import INTEGER_UNITS
 from fuseflow.hardware.circuit import Circuit
 from fuseflow.hardware.netlist import ANSWERS, Netlist, WritePort, expressions, netlist
 from fuseflow.rules.expressions import Expr, count_bits
 from fuseflow.rules.rules import Memory
 
-PLAIN = {"and": "and", "or": "or", "xor": "xor", "add": "add", "sub": "sub", "mul": "mul", "divu": "divu", "modu": "modu"}
-PLAIN |= {"shl": "shl", "shru": "shru"}
+PLAIN = {"and", "or", "xor", "add", "sub", "mul", "divu", "modu", "shl", "shru"}
 COMPARED = {"eq", "ne", "ult", "ule"}
 OPERANDS = "abc"
 """The names of the operands of units."""
@@ -61,9 +61,8 @@ def module_body(parts: Netlist) -> str:
     block = Block()
     results = [(name, block.value(expr), expr.width) for name, expr in parts.outputs.items()]
     states = [(name, block.value(state)) for name, (_, state) in parts.registers.items()]
-    writes = [(name, memory, port) for name, (memory, port) in parts.memories.items()]
     reads = parts.reads()
-    for name, memory, port in writes:
+    for name, (memory, port) in parts.memories.items():
         block.memory(name, memory, port, reads.get(name, []))
     for name, value in states:
         register, _ = parts.registers[name]
@@ -159,7 +158,7 @@ def _operation(expr: Expr, args: list[str]) -> str:
     width, joined = f"i{expr.width}", ", ".join(args)
     first = f"i{expr.args[0].width}" if expr.args else ""
     if expr.op in PLAIN:
-        return f"comb.{PLAIN[expr.op]} {joined} : {width}"
+        return f"comb.{expr.op} {joined} : {width}"
     if expr.op in COMPARED:
         return f"comb.icmp {expr.op} {joined} : {first}"
     match expr.op:
@@ -173,16 +172,11 @@ def _operation(expr: Expr, args: list[str]) -> str:
         case "concat":
             return f"comb.concat {joined} : {', '.join(f'i{arg.width}' for arg in expr.args)}"
         case "call":
+            widths = f"<W: i32 = {expr.args[0].width}, A: i32 = {expr.width}>" if expr.name in INTEGER_UNITS else ""
             ports = ", ".join(f"{p}: {arg}: i{e.width}" for p, arg, e in zip(OPERANDS, args, expr.args, strict=False))
-            return f'hw.instance "INSTANCE" @{unit_symbol(expr)}({ports}) -> (y: {width})'
+            return f'hw.instance "INSTANCE" @{expr.name}{widths}({ports}) -> (y: {width})'
         case _:
             raise ValueError(f"`{expr.op}` has no operation")
-
-
-def unit_symbol(expr: Expr) -> str:
-    """Return the name of the unit that an expression calls, with parameters for its widths where the unit has them."""
-    widths = f"<W: i32 = {expr.args[0].width}, A: i32 = {expr.width}>"
-    return f"{expr.name}{widths if expr.name in ('ff_lowest', 'ff_ones') else ''}"
 
 
 def called_units(netlists: Iterable[Netlist]) -> dict[str, Expr]:

@@ -19,7 +19,7 @@ from fuseflow.errors import HardwareError
 from fuseflow.hardware.arrays import circuit_arrays
 from fuseflow.hardware.circuit import Channel, Circuit, Unit
 from fuseflow.hardware.memory_run import MemoryRun, PortRun, Request
-from fuseflow.hardware.python_code import Firing, Step, step_code, step_function
+from fuseflow.hardware.python_code import Firing, Step, step_function
 from fuseflow.rules.rules import DONE, Module, Rule
 from fuseflow.tensors import Tensor
 
@@ -153,7 +153,7 @@ class _Run:
         for number, unit in enumerate(circuit.units):
             own = [arrays[unit.node.name, name] for name in unit.module.arrays]
             ports = {kind: self.memory.ports[unit.node.name, kind] for kind in unit.module.ports}
-            self.sites.append(_Site(number, unit, _step(unit, steps), own, ports, self.result))
+            self.sites.append(_Site(number, unit, step_function(unit.module, steps), own, ports, self.result))
         self._connect()
         self.calendar: list[tuple[int, int]] = []
         self.planned: set[tuple[int, int]] = set()
@@ -239,10 +239,3 @@ class _Run:
         self.wake(cycle + 1, site)
         if moves.pause > 1:
             self.wake(cycle + moves.pause, site)
-
-
-def _step(unit: Unit, steps: dict[str, Step]) -> Step:
-    text, _ = step_code(unit.module)
-    if text not in steps:
-        steps[text] = step_function(unit.module)
-    return steps[text]

@@ -69,32 +69,33 @@ class MemoryRun:
         controller.open()
 
     @property
+    def model(self) -> Controller:
+        """The memory, of a circuit that has ports."""
+        assert self.controller is not None
+        return self.controller
+
+    @property
     def lookahead(self) -> int:
         """The least number of cycles after which an answer becomes visible."""
-        assert self.controller is not None
-        return self.controller.memory.lookahead
+        return self.model.memory.lookahead
 
     @property
     def tag(self) -> int:
         """The bits of a tag, which distinguishes the unanswered requests of a port."""
-        assert self.controller is not None
-        return count_bits(self.controller.outstanding)
+        return count_bits(self.model.outstanding)
 
     def address(self, port: PortRun, line: int) -> int:
         """Return the address of a line of the array of a port."""
-        assert self.controller is not None
-        return port.place.base + line * self.controller.line
+        return port.place.base + line * self.model.line
 
     def ask(self, port: PortRun, address: int, cycle: int) -> None:
         """Make a request of a port for the line at an address, in a cycle."""
-        assert self.controller is not None
-        self.controller.memory.issue(port.number, address, self.controller.line, port.write, cycle)
+        self.model.memory.issue(port.number, address, self.model.line, port.write, cycle)
         port.requests.append((cycle, address))
 
     def advance(self, cycle: int) -> None:
         """Advance the memory to a cycle. All earlier requests must have been made."""
-        assert self.controller is not None
-        self.controller.memory.advance(cycle)
+        self.model.memory.advance(cycle)
         for _ in self.answers():
             pass
 
@@ -114,8 +115,7 @@ class MemoryRun:
     def answers(self) -> Iterator[tuple[int, int]]:
         """Yield the answers that became known since the last call: the number of the node, and the cycle from which the answer is
         visible."""
-        assert self.controller is not None
-        memory = self.controller.memory
+        memory = self.model.memory
         for port, answered in zip(self.by_number, memory.ports["answered"].tolist(), strict=True):
             for request in range(port.known, answered):
                 visible = memory.answer_cycle(port.number, request)

@@ -81,7 +81,10 @@ def netlist(module: Module) -> Netlist:
         raise ValueError(f"two rules of `{module.op}` have one name: {sorted(names)}")
     chosen = list(zip(module.rules, enables, strict=True))
     outputs = _outputs(module, chosen)
-    states = {name: _next_state(name, register, chosen) for name, register in module.registers.items()}
+    states = dict[str, Expr]()
+    for name, register in module.registers.items():
+        changes = [(enable, state) for rule, enable in chosen for changed, state in rule.sets if changed == name]
+        states[name] = choose(changes, Expr("register", (), register.width, name))
     for on, pause in pauses.items():
         if pause is not None:
             values = any_of(enable for rule, enable in chosen if rule.on == on and not rule.closes)
@@ -90,7 +93,8 @@ def netlist(module: Module) -> Netlist:
     memories = {name: (memory, _write_port(name, memory, chosen)) for name, memory in module.memories.items()}
     fires = {on: tuple(enable.name for rule, enable in chosen if rule.on == on) for on in module.processes}
     ports = [part for _, port in memories.values() for part in (port.enable, port.address, port.data)]
-    addresses = _addresses([*outputs.values(), *states.values(), *enables, *ports])
+    read = {e.name: e.args[0] for e in expressions([*outputs.values(), *states.values(), *enables, *ports]) if e.op == "array"}
+    addresses = dict(sorted(read.items()))
     arrays = tuple((f"{name}_data", module.arrays[name]) for name in addresses)
     answers = tuple((f"{kind}_{ANSWERS}", port.answers) for kind, port in module.ports.items() if not port.write)
     return Netlist(
@@ -138,23 +142,12 @@ def _outputs(module: Module, chosen: list[tuple[Rule, Expr]]) -> dict[str, Expr]
     return outputs
 
 
-def _next_state(name: str, register: Register, chosen: list[tuple[Rule, Expr]]) -> Expr:
-    own = Expr("register", (), register.width, name)
-    return choose([(enable, state) for rule, enable in chosen for set_, state in rule.sets if set_ == name], own)
-
-
 def _write_port(name: str, memory: Memory, chosen: list[tuple[Rule, Expr]]) -> WritePort:
     stores = [(enable, store) for rule, enable in chosen for store in rule.stores if store.memory == name]
     width = count_bits(memory.depth)
     address = choose([(enable, store.address.fit(width)) for enable, store in stores], const(0, width))
     data = choose([(enable, store.data) for enable, store in stores], const(0, memory.width))
     return WritePort(any_of(enable for enable, _ in stores), address, data)
-
-
-def _addresses(roots: Iterable[Expr]) -> dict[str, Expr]:
-    """Return the address expression of each array that is read below these expressions, sorted by name."""
-    addresses = {expr.name: expr.args[0] for expr in expressions(roots) if expr.op == "array"}
-    return {name: addresses[name] for name in sorted(addresses)}
 
 
 def expressions(roots: Iterable[Expr]) -> Iterator[Expr]:

@@ -8,10 +8,8 @@ from math import prod
 from typing import Any
 
 from fuseflow.errors import HardwareError
-from fuseflow.hardware.arithmetic import Arithmetic
-from fuseflow.hardware.tile_array import TileArray, TileOperand
-from fuseflow.hardware.tile_work import fold_work, tile_work
-from fuseflow.hardware.tokens import tile_word
+from fuseflow.hardware.arithmetic import Arithmetic, tile_word
+from fuseflow.hardware.tile_array import TileArray, TileOperand, fold_work, tile_work
 from fuseflow.machine.timing import NodeTiming
 from fuseflow.memory.settings import TimedMemory
 from fuseflow.primitives.scan import computed, listed

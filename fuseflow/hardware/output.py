@@ -12,9 +12,7 @@ from fuseflow.hardware.circuit import Circuit, build_circuit
 from fuseflow.hardware.emit import called_units
 from fuseflow.hardware.tools import library_text
 from fuseflow.hardware.top import Top, emit_circuit
-from fuseflow.hardware.top_ports import MemoryTopPort
-from fuseflow.hardware.units import library_sources, simulation_units
-from fuseflow.hardware.verilog import to_verilog
+from fuseflow.hardware.verilog import library_sources, simulation_units, to_verilog
 from fuseflow.machine.machine import Machine
 from fuseflow.samml import nodes as n
 
@@ -26,21 +24,16 @@ LINK_DEPTH = 16
 """The slots of the FIFO between the processes of a node with workspaces, where the machine has no bound."""
 
 
-def emitted_circuit(graph: n.Graph, machine: Machine) -> tuple[Circuit, Top]:
-    """Return the circuit of a graph, and its printed form. A FIFO that the machine may deepen has its starting depth."""
-    circuit = bounded_circuit(graph, machine)
-    return circuit, emit_circuit(circuit)
-
-
 def bounded_circuit(graph: n.Graph, machine: Machine) -> Circuit:
-    """Return the circuit of a graph, with a bound for the FIFOs inside of nodes."""
+    """Return the circuit of a graph, with a bound for the FIFOs inside of nodes. A FIFO that the machine may deepen has its starting
+    depth."""
     circuit = build_circuit(graph, machine)
     return circuit.bounded({}, {unit.node.name: LINK_DEPTH for unit in circuit.units})
 
 
 def circuit_text(graph: n.Graph, machine: Machine) -> str:
     """Return the circuit of a graph as MLIR text, in the dialects hw, comb and seq."""
-    return emitted_circuit(graph, machine)[1].text
+    return emit_circuit(bounded_circuit(graph, machine)).text
 
 
 def save_verilog(directory: str | Path, graphs: Sequence[n.Graph], machine: Machine) -> None:
@@ -50,7 +43,7 @@ def save_verilog(directory: str | Path, graphs: Sequence[n.Graph], machine: Mach
     The directory appears when it is complete. An existing directory that was written this way and holds nothing else is replaced.
     Raises `FileError` for any other directory, and `HardwareError` if a graph has no circuit.
     """
-    circuits = [emitted_circuit(graph, machine) for graph in graphs]
+    circuits = [(circuit, emit_circuit(circuit)) for circuit in (bounded_circuit(graph, machine) for graph in graphs)]
     names = [top.name for _, top in circuits]
     if len(set(names)) != len(names):
         raise HardwareError(f"two regions have one name in SystemVerilog: {', '.join(sorted(names))}")
@@ -78,10 +71,8 @@ def _region(circuit: Circuit, top: Top, file: str, units: tuple[str, ...]) -> di
         "modules": len({unit.module for unit in top.units}),
         "units": list(called_units(unit.netlist for unit in top.units)),
         "simulation_only": list(units),
-        "ports": [_port(port) for port in top.ports],
+        "ports": [  # the names of the wires of a port begin with `wires`
+            {"wires": port.name, "node": port.node, "array": port.kind, "writes": port.write, "number": port.number}
+            for port in top.ports
+        ],
     }
-
-
-def _port(port: MemoryTopPort) -> dict[str, object]:
-    """Return the entry of a port at the memory in the manifest. The names of its wires begin with the field `wires`."""
-    return {"wires": port.name, "node": port.node, "array": port.kind, "writes": port.write, "number": port.number}

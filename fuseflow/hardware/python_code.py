@@ -7,11 +7,9 @@ wrote is part of its text: all names in it are names of the module's inputs, reg
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from fuseflow.hardware.arithmetic import unit_function
-from fuseflow.hardware.netlist import expressions
 from fuseflow.rules.expressions import Expr
 from fuseflow.rules.rules import Module
 
@@ -35,76 +33,53 @@ INFIX = {
     "ult": "<",
     "ule": "<=",
 }
-WRAPPING = {"add": "+", "sub": "-", "mul": "*", "shl": "<<"}
+WRAPPING = {"add": "+", "sub": "-", "mul": "*"}
 """Operations whose result may have more bits, or a sign."""
 
 
-def step_function(module: Module) -> Step:
-    """Return the compiled step function of a module."""
-    text, units = step_code(module)
-    scope: dict[str, Any] = {name: unit_function(name) for name in units}
-    exec(compile(text, f"<rules of {module.op}>", "exec"), scope)
-    step: Step = scope["step"]
-    return step
+def step_function(module: Module, known: dict[str, Step]) -> Step:
+    """Return the compiled step function of a module. `known` has the functions that were compiled before, by their text."""
+    text, units = _step_code(module)
+    if text not in known:
+        scope: dict[str, Any] = {name: unit_function(name) for name in units}
+        exec(compile(text, f"<rules of {module.op}>", "exec"), scope)
+        known[text] = scope["step"]
+    return known[text]
 
 
-def step_code(module: Module) -> tuple[str, tuple[str, ...]]:
+def _step_code(module: Module) -> tuple[str, set[str]]:
     """Return the text of the step function of a module, and the names of the units that it calls."""
     heads, rooms = list(module.inputs), list(module.outputs)
-    places = Places(
-        {name: k for k, name in enumerate(heads)},
-        {name: k for k, name in enumerate(module.registers)},
-        {name: k for k, name in enumerate(module.memories)},
-        {name: k for k, name in enumerate(module.arrays)},
-        {name: k for k, name in enumerate(module.ports)},
-    )
-    block = Block(places, {}, [], "    ")
+    named = {"token": heads, "register": list(module.registers), "memory": list(module.memories), "array": list(module.arrays)}
+    places = {op: {name: k for k, name in enumerate(names)} for op, names in {**named, "answers": list(module.ports)}.items()}
+    block = _Block(places, {}, set(), "    ")
     guards = [block.name(rule.when) for rule in module.rules]
     lines = ["def step(heads, rooms, due, registers, memories, arrays, answers):", "    fired = []"]
     lines += [f"    token{k} = heads[{k}] or 0" for k in range(len(heads))]
     lines += block.lines
     for number, (rule, guard) in enumerate(zip(module.rules, guards, strict=True)):
-        waits = [guard, *(f"heads[{places.inputs[head]}] is not None" for head in rule.heads)]
+        waits = [guard, *(f"heads[{heads.index(head)}] is not None" for head in rule.heads)]
         waits += [f"rooms[{rooms.index(out)}]" for out in rule.rooms]
         waits.append(f"due[{module.processes.index(rule.on)}]")
-        inside = Block(places, dict(block.names), [], "        ")
+        inside = _Block(places, dict(block.names), block.units, "        ")
         given, states, late = ([inside.name(value) for _, value in pairs] for pairs in (rule.gives, rule.sets, rule.late))
         stored = [_tuple((inside.name(store.address), inside.name(store.data))) for store in rule.stores]
         firing = f"({number}, {_tuple(given)}, {_tuple(states)}, {_tuple(stored)}, {_tuple(late)})"
         lines += [f"    if {' and '.join(waits)}:", *inside.lines, f"        fired.append({firing})"]
-    units = {e.name for e in expressions(_roots(module)) if e.op == "call"}
-    return "\n".join([*lines, "    return fired", ""]), tuple(sorted(units))
+    return "\n".join([*lines, "    return fired", ""]), block.units
 
 
 def _tuple(parts: Iterable[str]) -> str:
     return "(" + "".join(f"{part}, " for part in parts) + ")"
 
 
-def _roots(module: Module) -> Iterable[Expr]:
-    """Yield the guards, tokens, states and stores of all rules as expressions."""
-    for rule in module.rules:
-        yield rule.when
-        yield from (value for _, value in (*rule.gives, *rule.sets, *rule.late))
-        yield from (part for store in rule.stores for part in (store.address, store.data))
+class _Block:
+    """Lines of Python that compute expressions, each expression once. `places` has the index of each input, register, memory, array and
+    port in the lists that a step function gets, `names` the variable of each expression by its text, and `units` the called units."""
 
-
-@dataclass(frozen=True, slots=True)
-class Places:
-    """The indices of inputs, registers, memories, arrays and ports in the lists that a step function gets."""
-
-    inputs: Mapping[str, int]
-    registers: Mapping[str, int]
-    memories: Mapping[str, int]
-    arrays: Mapping[str, int]
-    ports: Mapping[str, int]
-
-
-class Block:
-    """Lines of Python that compute expressions, each expression once. `names` has the variable of each expression, by its
-    text."""
-
-    def __init__(self, places: Places, names: dict[str, str], lines: list[str], indent: str) -> None:
-        self.places, self.names, self.lines, self.indent = places, names, lines, indent
+    def __init__(self, places: Mapping[str, Mapping[str, int]], names: dict[str, str], units: set[str], indent: str) -> None:
+        self.places, self.names, self.units, self.indent = places, names, units, indent
+        self.lines: list[str] = []
         self.known: dict[int, str] = {}
 
     def name(self, expr: Expr) -> str:
@@ -121,22 +96,22 @@ class Block:
         return text
 
     def _text(self, expr: Expr, args: list[str]) -> str:
-        places, mask = self.places, (1 << expr.width) - 1
+        place, mask = self.places.get(expr.op, {}).get(expr.name), (1 << expr.width) - 1
         match expr.op:
             case "const":
                 return str(expr.number)
             case "token":
-                return f"token{places.inputs[expr.name]}"
+                return f"token{place}"
             case "register":
-                return f"registers[{places.registers[expr.name]}]"
+                return f"registers[{place}]"
             case "answers":
-                return f"answers[{places.ports[expr.name]}] & {mask}"
+                return f"answers[{place}] & {mask}"
             case "memory":
-                return f"memories[{places.memories[expr.name]}].get({args[0]}, 0)"
+                return f"memories[{place}].get({args[0]}, 0)"
             case "array":
-                array = f"arrays[{places.arrays[expr.name]}]"
-                return f"{array}[{args[0]}] if {args[0]} < len({array}) else 0"
+                return f"arrays[{place}][{args[0]}] if {args[0]} < len(arrays[{place}]) else 0"
             case "call":
+                self.units.add(expr.name)
                 return f"{expr.name}({', '.join(args)})"
             case "mux":
                 return f"{args[1]} if {args[0]} else {args[2]}"
@@ -146,12 +121,8 @@ class Block:
                 below = [sum(part.width for part in expr.args[k + 1 :]) for k in range(len(args))]
                 return " | ".join(f"{arg} << {low}" if low else arg for arg, low in zip(args, below, strict=True))
             case "shl":
-                shift, width = expr.args[1], expr.width
-                return (
-                    f"({args[0]} << {args[1]}) & {mask} if {args[1]} < {width} else 0"
-                    if shift.op != "const"
-                    else f"({args[0]} << {args[1]}) & {mask}"
-                )
+                shifted = f"({args[0]} << {args[1]}) & {mask}"
+                return shifted if expr.args[1].op == "const" else f"{shifted} if {args[1]} < {expr.width} else 0"
             case "add" | "sub" | "mul":
                 return f"({args[0]} {WRAPPING[expr.op]} {args[1]}) & {mask}"
             case _:

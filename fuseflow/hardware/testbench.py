@@ -4,31 +4,40 @@ A line `G cycle number word` is a token, and `F cycle number` a firing. `L cycle
 which was emitted before it was computed. The numbers count the streams and the processes that the testbench watches. `Q cycle
 port address` is a request of a port at the memory, and `A cycle` an answer that is visible in the next cycle. The testbench reads
 inside the circuit by hierarchical names, so the circuit has no ports for that.
+
+An element of an array in the memory is undefined until the memory has answered its line. So a circuit that ends with the right tokens has
+read its tensors through its ports alone. Data outside the memory, such as the ends of runs of equal coordinates, are defined from the
+start.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from fuseflow.errors import HardwareError
 from fuseflow.hardware.arrays import circuit_arrays
-from fuseflow.hardware.bench_lines import ArrayLines
-from fuseflow.hardware.bench_memory import BenchMemory, MemoryServer, bench_memory
+from fuseflow.hardware.bench_memory import BenchMemory, accepted, bench_memory
 from fuseflow.hardware.circuit import Circuit
 from fuseflow.hardware.evaluate import Evaluation, waiting_nodes
 from fuseflow.hardware.memory_run import MemoryRun
 from fuseflow.hardware.netlist import LATE
-from fuseflow.hardware.tools import TESTBENCH
+from fuseflow.hardware.tools import TESTBENCH, Serve
 from fuseflow.hardware.top import Top, TopPort
+from fuseflow.hardware.top_ports import ADDRESS_BITS, MemoryTopPort
+from fuseflow.memory.settings import TimedMemory
+from fuseflow.samml import nodes as n
 from fuseflow.tensors import Tensor
+
+PLACES = {"values": ("val", 0), "crds": ("crd", 0), "low": ("pos", 0), "high": ("pos", 1)}
+"""For each array of a node, the kind of its array in memory, and the index there of its first element."""
 
 
 @dataclass(frozen=True, slots=True)
 class Testbench:
     """The text of a testbench, the arrays that it reads by the names of their files, and all that it watches: streams by node and
-    output, for each process its node, and for each port at the memory its node and the kind of its array. `server` answers
+    output, for each process its node, and for each port at the memory its node and the kind of its array. `serve` answers
     requests if the memory is not part of the testbench."""
 
     text: str
@@ -36,22 +45,22 @@ class Testbench:
     streams: tuple[tuple[str, str], ...]
     processes: tuple[str, ...]
     ports: tuple[tuple[str, str], ...]
-    server: MemoryServer | None
+    serve: Serve | None
 
 
 def make_testbench(
-    circuit: Circuit, top: Top, tensors: Mapping[str, Tensor], limit: int, wave: str = "", stalls: int | None = None
+    circuit: Circuit, top: Top, tensors: Mapping[str, Tensor], limit: int, wave: str, stalls: int | None
 ) -> Testbench:
     """Return a testbench that stops when nothing has fired for as long as anything can be on its way, or after `limit` cycles.
     With `wave` it writes the waveform to that file, and with `stalls`, a seed, its memory is not always ready."""
     words = circuit_arrays(circuit, tensors)
     roms, files = [], {}
     run = MemoryRun(circuit, tensors)
-    lines = ArrayLines(circuit, top.ports, run)
+    lines = _ArrayLines(circuit, top, run)
     for port in top.arrays:
         array = words[port.node, port.name]
         files[f"{port.port}.hex"] = "".join(f"{word:x}\n" for word in array or [0])
-        roms.append(_rom(port, top, max(len(array), 1), lines))
+        roms.append(lines.rom(port, max(len(array), 1)))
     streams = [(unit.node.name, out) for unit in circuit.units for out in unit.module.streams]
     late = {(unit.node.name, out) for unit in circuit.units for out in unit.module.late}
     watches, processes = list[str](), list[str]()
@@ -72,19 +81,61 @@ def make_testbench(
     quiet = 2 + max(unit.latency + max(map(unit.module.interval_of, unit.module.processes)) for unit in circuit.units)
     ports = tuple((port.node, port.kind) for port in top.ports)
     text = _text(top, roms, watches, quiet, limit, wave, memory)
-    return Testbench(text, files, tuple(streams), tuple(processes), ports, memory.server)
+    return Testbench(text, files, tuple(streams), tuple(processes), ports, memory.serve)
 
 
-def _rom(port: TopPort, top: Top, count: int, lines: ArrayLines) -> str:
-    """Return the SystemVerilog instance of the array of a port, with `count` words. At a memory that takes time, an element is
-    defined once its line has arrived."""
-    address = next(other for other in top.addresses if (other.node, other.name) == (port.node, port.name))
-    parameters = f'.W({port.width}), .A({address.width}), .N({count}), .FILE("{port.port}.hex")'
-    pins = f".address({address.port}), .data({port.port})"
-    arriving = lines.of(port)
-    if arriving is None:
-        return f"ff_rom #({parameters}) r_{port.port} ({pins});"
-    return f"ff_line_rom #({parameters}, {arriving.parameters}) r_{port.port} ({pins}, .arrived({arriving.wire}));"
+class _ArrayLines:
+    """The arrays of a circuit in a testbench, with the code that tracks which lines of the arrays in the memory have arrived."""
+
+    def __init__(self, circuit: Circuit, top: Top, run: MemoryRun) -> None:
+        self.circuit, self.run = circuit, run
+        self.addresses = {(port.node, port.name): port for port in top.addresses}
+        self.ports = {(port.node, port.kind): port for port in top.ports if not port.write}
+
+    @property
+    def line(self) -> int:
+        """The bytes of a line."""
+        assert isinstance(self.circuit.machine.memory, TimedMemory)
+        return self.circuit.machine.memory.line
+
+    def rom(self, port: TopPort, count: int) -> str:
+        """Return the SystemVerilog instance of the array of a port, with `count` words. If the memory holds it in the form that the
+        node reads, an element is defined once its line has arrived."""
+        address = self.addresses[port.node, port.name]
+        parameters = f'.W({port.width}), .A({address.width}), .N({count}), .FILE("{port.port}.hex")'
+        pins = f".address({address.port}), .data({port.port})"
+        kind, first = PLACES.get(port.name, ("", 0))
+        reads = self.ports.get((port.node, kind))
+        if reads is None or not self._is_listed(self.circuit.graph.by_name[port.node]):
+            return f"ff_rom #({parameters}) r_{port.port} ({pins});"
+        bits = self.run.ports[port.node, kind].place.bits
+        parameters += f", .E({bits}), .F({first}), .L({8 * self.line}), .C({self._count(reads)})"
+        return f"ff_line_rom #({parameters}) r_{port.port} ({pins}, .arrived(arrived_{reads.name}));"
+
+    def parts(self) -> Iterator[str]:
+        """Yield the lines of SystemVerilog that follow the requests and answers of each port that reads."""
+        for port in self.ports.values():
+            count, shift = self._count(port), self.line.bit_length() - 1
+            address, offset = port.outputs["address"][0], f"offset_{port.name}"
+            yield f"wire [{count - 1}:0] arrived_{port.name};"
+            yield f"wire [{ADDRESS_BITS - 1}:0] {offset} = {address} - {port.inputs['base'][0]};"
+            pins = {"clk": "clk", "rst": "rst", "valid": accepted(port), "offset": offset}
+            pins |= {"tag": f"{port.outputs['id'][0]}[{port.tag - 1}:0]", "answer_valid": port.inputs["answer_valid"][0]}
+            pins |= {"answer_tag": f"{port.inputs['answer_id'][0]}[{port.tag - 1}:0]", "arrived": f"arrived_{port.name}"}
+            connected = ", ".join(f".{pin}({wire})" for pin, wire in pins.items())
+            parameters = f".N({count}), .T({port.tag}), .S({shift}), .A({ADDRESS_BITS})"
+            yield f"ff_arrivals #({parameters}) a_{port.name} ({connected});"
+
+    def _count(self, port: MemoryTopPort) -> int:
+        """Return the number of lines of the array that a port reads."""
+        return max(-(-self.run.ports[port.node, port.kind].place.length // self.line), 1)
+
+    def _is_listed(self, node: n.Node) -> bool:
+        """Return whether a node reads coordinates that are stored in memory. A bitmap stores them as bits."""
+        if not isinstance(node, n.Scan | n.Locate):
+            return True
+        decl = self.circuit.graph.declared[node.tensor]
+        return decl.format.levels[node.level].reads(decl.size(node.level)).entries is not None
 
 
 def _text(top: Top, roms: Iterable[str], watches: Iterable[str], quiet: int, limit: int, wave: str, memory: BenchMemory) -> str:

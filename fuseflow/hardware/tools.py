@@ -59,22 +59,8 @@ def _icarus(sources: Sequence[str], waves: bool) -> list[str]:
 
 
 def _verilator(sources: Sequence[str], waves: bool) -> list[str]:
-    quiet = ["-Wno-fatal", "-Wno-lint", "-Wno-style"]
-    trace = ["--trace"] if waves else []
-    return [
-        "verilator",
-        "--binary",
-        "-O3",
-        *quiet,
-        *trace,
-        "--top-module",
-        TESTBENCH,
-        "--Mdir",
-        "built",
-        "-CFLAGS",
-        f"-include ../{VERILATOR_HEADER}",
-        *sources,
-    ]
+    flags = f"--binary -O3 -Wno-fatal -Wno-lint -Wno-style {'--trace' * waves} --top-module {TESTBENCH} --Mdir built".split()
+    return ["verilator", *flags, "-CFLAGS", f"-include ../{VERILATOR_HEADER}", *sources]
 
 
 TOOLS: Mapping[str, Tool] = {

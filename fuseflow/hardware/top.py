@@ -147,9 +147,6 @@ class _Wires:
         self.kept = kept_bits(circuit, {unit.node: unit.netlist for unit in units})
         self.widths = {(u.node.name, name): width + KIND_BITS for u in circuit.units for name, width in u.module.outputs.items()}
         self.late = {(u.node.name, out) for u in circuit.units for out in u.module.late}
-        self.streams: dict[str, set[str]] = {unit.node: set() for unit in units}
-        for channel in circuit.channels:
-            self.streams[channel.reader].add(channel.input)
         self.by_reader = {(channel.reader, channel.input): channel for channel in circuit.channels}
         self.by_writer: dict[tuple[str, str], list[Channel]] = {}
         for channel in circuit.channels:
@@ -182,7 +179,6 @@ class _Wires:
     def _inputs(self, unit: EmittedUnit) -> Iterator[tuple[str, str]]:
         """Yield each input port of the instance of a node, and the wire at it."""
         node, me = unit.node, instance_name(unit.node)
-        streams = self.streams[node]
         for port, width in unit.netlist.inputs:
             name, _, end = port.rpartition("_")
             if (node, name) in self.requests:
@@ -191,7 +187,7 @@ class _Wires:
                 yield port, self._room(node, name)
             elif end == ANSWERS:
                 yield port, f"%{me}_{port}"
-            elif name in streams:
+            elif (node, name) in self.by_reader:
                 yield port, f"%{me}_{name}_{'there' if end == 'valid' else 'token'}"
             else:
                 self.arrays.append(TopPort(f"{me}_{port}", node, name, width))
@@ -227,8 +223,7 @@ class _Wires:
             self._widened(token, f"%{reader}_token", kept, full)
 
     def _narrowed(self, data: str, name: str, kept: int, full: int) -> str:
-        """Add the operations that extract the bits `kept` of the token `data` of `full` bits, for a channel. Return the name of
-        the result."""
+        """Add the bits `kept` of the token `data` of `full` bits as one word, for a channel. Return the name of that word."""
         pieces = [(low, length) for low, length, is_kept in runs(kept, full) if is_kept]
         for low, length in pieces:
             self.lines.append(f"  {name}{low} = comb.extract {data} from {low} : (i{full}) -> i{length}")
@@ -236,8 +231,7 @@ class _Wires:
         return name
 
     def _widened(self, token: str, name: str, kept: int, full: int) -> None:
-        """Add the operations that make the token `name` of `full` bits that a reader gets: the bits `kept` from a channel, and
-        zeros."""
+        """Add the token `name` of `full` bits that a reader gets: the bits `kept` from a channel, and zeros."""
         at, pieces = 0, list[tuple[str, int]]()
         for low, length, is_kept in runs(kept, full):
             text = f"comb.extract {token} from {at} : (i{kept.bit_count()}) -> i{length}" if is_kept else zeros(length)

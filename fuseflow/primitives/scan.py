@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Protocol
+from collections.abc import Callable, Mapping, Sequence
+from typing import TypeAlias
 
 from fuseflow.rules.context import Builder, Fiber, RuleContext
 from fuseflow.rules.expressions import YES, Expr, const, mux
@@ -50,10 +50,9 @@ def listed(m: Module, ref: Expr, own_references: bool) -> Fiber:
     return Fiber(low < high, low, high, at, m.array("crds", at, ref.width), below)
 
 
-class ElementRules(Protocol):
-    """Adds the rules of a firing that gives an element: when, the heads that it takes, and the registers after it."""
-
-    def __call__(self, label: str, when: Expr, takes: Sequence[Head], sets: Mapping[str, Expr | int]) -> None: ...
+ElementRules: TypeAlias = Callable[[str, Expr, Sequence[Head], Mapping[str, Expr | int]], None]
+"""A function that adds the rules of a firing that gives an element: their label, when, the heads that they take, and the registers after
+them."""
 
 
 def gives_elements(m: Module, outs: Sequence[str], fiber: Fiber) -> ElementRules:

@@ -101,3 +101,10 @@ class EnclosingStreams:
     def are_done(self) -> Expr:
         """The condition that the next tokens of all outer streams are `D`."""
         return all_of(head.is_done for head in self.heads)
+
+
+def nested_stop(m: Module, outs: Sequence[str], low: Expr, high: Expr, level: int) -> dict[str, Expr]:
+    """Return the tokens of a stop for the innermost streams, and for the outer streams in which a stop up to `level` ends a list. `outs`
+    are outputs of coordinates, outermost first, and one that is aligned with the innermost."""
+    above = {out: max(len(outs) - 2 - k, 0) for k, out in enumerate(outs)}
+    return {out: m.stop(out, *seen_above(low, high, levels)) for out, levels in above.items() if level >= levels}

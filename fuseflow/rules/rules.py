@@ -225,6 +225,11 @@ class Module:
         self.links.append(Link(self.output(output, width), input, depth, latency))
         return self.input(input, width)
 
+    def helper(self, process: str) -> None:
+        """Declare a process that works for another one: its firings do not count, and it may fire in every cycle."""
+        self.helpers.add(process)
+        self.intervals[process] = 1
+
     def port(self, kind: str, lines: int, answers: int, write: bool = False) -> Expr:
         """Declare a port at the memory for the array `kind`, with line numbers of `lines` bits. Returns its number of answers so
         far, an expression of `answers` bits."""
@@ -278,32 +283,18 @@ class Module:
     ) -> None:
         """Add a rule. `looks` are heads that it inspects besides those that it takes. The other arguments are as in `Rule`.
         Raises `ValueError` if a token or a state does not fit."""
+        given, computed, noted = (tuple((pairs or {}).items()) for pairs in (gives, late, notes))
         states = {
             name: value if isinstance(value, Expr) else const(value, self.registers[name].width)
             for name, value in (sets or {}).items()
         }
         widths = [(self.registers[name].width, value.width) for name, value in states.items()]
-        widths += [
-            (self.outputs[name] + KIND_BITS, token.width) for name, token in [*(gives or {}).items(), *(late or {}).items()]
-        ]
+        widths += [(self.outputs[name] + KIND_BITS, token.width) for name, token in (*given, *computed)]
         if any(a != b for a, b in widths):
             raise ValueError(f"rule `{label}` of `{self.op}`: widths {widths}")
-        taken, looked = [tuple(head.name for head in heads) for heads in (takes, looks)]
-        given, set_, computed = (tuple(pairs.items()) for pairs in (gives or {}, states, late or {}))
-        parts = (
-            taken,
-            looked,
-            given,
-            set_,
-            tuple(stores),
-            closes,
-            tuple(awaits),
-            computed,
-            expects,
-            refuses,
-            (*(notes or {}).items(),),
-        )
-        self.rules.append(Rule(label, on, when, *parts))
+        taken, looked = (tuple(head.name for head in heads) for heads in (takes, looks))
+        effects = taken, looked, given, tuple(states.items()), tuple(stores)
+        self.rules.append(Rule(label, on, when, *effects, closes, tuple(awaits), computed, expects, refuses, noted))
 
     @property
     def late(self) -> frozenset[str]:

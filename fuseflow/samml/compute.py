@@ -9,8 +9,6 @@ from typing import ClassVar, TypeAlias
 from fuseflow.ops import REDUCERS, canonical, reducer
 from fuseflow.samml.declarations import StreamType, TensorDecl
 from fuseflow.samml.node import (
-    DEFAULT_UNIT,
-    MEMORY_UNIT,
     Area,
     Grain,
     L,
@@ -51,12 +49,6 @@ class Load(Pointwise, TensorReader):
     def typed(self, inputs: Sequence[StreamType], tensors: Mapping[str, TensorDecl]) -> tuple[StreamType, ...]:
         tile = tensors[self.tensor].tile if self.tensor in tensors else ()
         return (StreamType("val", inputs[0].depth, tile),)
-
-    def carries(self) -> tuple[tuple[int, ...], ...]:
-        return ((),)
-
-    def unit(self, tensors: Mapping[str, TensorDecl]) -> Unit:
-        return MEMORY_UNIT if self.asks_memory(tensors) else DEFAULT_UNIT
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,9 +96,6 @@ class Alu(Pointwise):
 
     def takes(self) -> tuple[str, ...]:
         return ("val",) * sum(not slot.constant for slot in self.operands)
-
-    def carries(self) -> tuple[tuple[int, ...], ...]:
-        return ((),)
 
     def unit(self, tensors: Mapping[str, TensorDecl]) -> Unit:
         return Unit(ALU_FUNCTIONS[self.function].unit, self.function)

@@ -3,7 +3,7 @@ for keys."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from math import prod
 
 from fuseflow.samml import nodes as n
@@ -28,10 +28,6 @@ a word in accelerator memory."""
 def index_bits(graph: n.Graph, bounds: Mapping[n.Port, int]) -> int:
     """Return the width of coordinates and references in the circuit of a graph, given the bounds of its streams: enough to number
     the entries of its largest tensor, if every coordinate has an entry."""
-    return min(max((LEAST_INDEX_BITS, *(count.bit_length() for count in _counts(graph, bounds)))), MOST_INDEX_BITS)
-
-
-def _counts(graph: n.Graph, bounds: Mapping[n.Port, int]) -> Iterator[int]:
-    for tensor in graph.tensors:
-        yield prod(max(size, 1) for size in tensor.shape) + 1
-    yield from (bound + 1 for bound in bounds.values() if bound < UNBOUNDED)
+    entries = [prod(max(size, 1) for size in tensor.shape) for tensor in graph.tensors]
+    most = max((*entries, *(bound for bound in bounds.values() if bound < UNBOUNDED)), default=0)
+    return min(max((most + 1).bit_length(), LEAST_INDEX_BITS), MOST_INDEX_BITS)

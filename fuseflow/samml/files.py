@@ -15,7 +15,7 @@ from fuseflow.samml import protobuf
 from fuseflow.samml import text as samml_text
 from fuseflow.samml.auxiliary import auxiliary_tensors
 from fuseflow.samml.nodes import Graph, TensorDecl, show_tile
-from fuseflow.samml.tile_indices import tile_indices
+from fuseflow.samml.proto_foreign import tile_indices
 from fuseflow.samml.verify import verify
 from fuseflow.tensors import Format, Tensor
 from fuseflow.tensors.array_files import ArrayOrSparse, check_shape, check_values, load_array, pack_declared
@@ -201,8 +201,7 @@ def _block(decl: TensorDecl, entry: TensorEntry) -> Block:
 
 
 def _checked(tensor: Tensor, decl: TensorDecl) -> Tensor:
-    """Return a tensor, read from a folder of fibertrees, with values of the declared type. Raises `FileError` if it is not as
-    declared."""
+    """Return a tensor from a folder of fibertrees with the declared type. Raises `FileError` if it is not as declared."""
     check_shape(tensor.shape, decl.shape)
     type = parse_dtype(decl.dtype)
     check_values(tensor.values, decl.dtype, tensor.coordinates)
@@ -245,8 +244,7 @@ def _elements(counts: Sequence[int], block: Block) -> tuple[int, ...]:
 
 
 def _note(sizes: dict[str, tuple[int, str]], name: str, dims: Sequence[str], shape: Sequence[int]) -> None:
-    """Record in `sizes` the size of each index in `dims` and the tensor `name`. Raises `FileError` if another tensor has another
-    size."""
+    """Record the size of each index in `dims` for tensor `name`. Raises `FileError` if another tensor has another size."""
     for index, size in zip(dims, shape, strict=True):
         expected, first = sizes.setdefault(index, (size, name))
         if size != expected:
@@ -298,8 +296,7 @@ def _names(decl: TensorDecl, named: Sequence[str]) -> tuple[str, ...]:
 
 
 def _turned(decl: TensorDecl, stored: Sequence[str], dims: Sequence[str]) -> TensorDecl:
-    """Return the declaration of a tensor, which has its dimensions in storage order (`stored`), with the dimensions in the order
-    of `dims`."""
+    """Return a declaration, which has its dimensions in storage order (`stored`), with the dimensions in the order of `dims`."""
     order = tuple(list(dims).index(index) for index in stored)
     shape = tuple(decl.shape[list(stored).index(index)] for index in dims)
     return replace(decl, shape=shape, format=replace(decl.format, order=order))

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import ClassVar, Literal, TypeAlias
+from typing import ClassVar, Literal, TypeAlias, get_args
 
 from fuseflow.errors import did_you_mean
 from fuseflow.ops import canonical
 from fuseflow.samml.declarations import UNBOUNDED, StreamType, TensorDecl
-from fuseflow.samml.node import Area, Grain, L, Node, Role, Workspace, attribute
+from fuseflow.samml.node import Area, Filter, Grain, L, Node, Role, Workspace, attribute
 from fuseflow.samml.node_check import NodeCheck, OutputFacts, show_count
 from fuseflow.selection import MAX_GROUP
+
+JoinKind: TypeAlias = Literal["intersect", "union", "left"]
+JOIN_KINDS: tuple[JoinKind, ...] = get_args(JoinKind)
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +32,7 @@ class Join(Node):
     grain: ClassVar[Grain] = "fiber"
     area: ClassVar[Area] = Area(109)
 
-    kind: Literal["intersect", "union", "left"] = field(metadata=attribute("word"))
+    kind: JoinKind = field(metadata=attribute("word"))
     payloads: tuple[int, ...]
 
     def sides(self) -> tuple[tuple[int, tuple[int, ...]], ...]:
@@ -41,8 +44,8 @@ class Join(Node):
         return tuple(sides)
 
     def check(self, c: NodeCheck) -> Sequence[OutputFacts]:
-        if self.kind not in ("intersect", "union", "left"):
-            c.refuse(f"unknown kind `{self.kind}`", hint=did_you_mean(self.kind, ("intersect", "union", "left")))
+        if self.kind not in JOIN_KINDS:
+            c.refuse(f"unknown kind `{self.kind}`", hint=did_you_mean(self.kind, JOIN_KINDS))
         if not self.payloads or min(self.payloads) < 0:
             c.refuse(f"the payload counts are {self.payloads}: one number for each side, at least one side")
         c.kinds(self.takes())
@@ -116,7 +119,7 @@ class Align(Node):
 
 
 @dataclass(frozen=True, slots=True)
-class Drop(Node):
+class Drop(Filter):
     """The same entries without some of them. `value` None: `N` values leave, else entries equal to it too. A coordinate below which
     nothing is left leaves with it, all levels at once. The last stream may be of any kind, aligned with the innermost coordinates."""
 
@@ -143,21 +146,8 @@ class Drop(Node):
         levels = c.shapes.dropped(above, len(c.inputs) - 1, self.name, kept)
         return [*map(OutputFacts, levels), OutputFacts(levels[-1], position=c.inputs[-1].position)]
 
-    def outputs(self, inputs: Sequence[StreamType]) -> tuple[StreamType, ...]:
-        return tuple(inputs)
-
-    def port_names(self) -> tuple[str, ...]:
-        crds = len(self.inputs) - 1
-        return (*(["crd"] if crds == 1 else [f"crd{k}" for k in range(crds)]), "val")
-
     def takes(self) -> tuple[str, ...]:
         return (*["crd"] * (len(self.inputs) - 1), "any" if self.value is None else "val")
-
-    def carries(self) -> tuple[tuple[int, ...], ...]:
-        return tuple((k,) for k in range(len(self.inputs)))
-
-    def watched(self, inputs: int) -> Sequence[int]:
-        return (inputs - 1,)
 
     @property
     def by_value(self) -> bool:
@@ -165,7 +155,7 @@ class Drop(Node):
 
 
 @dataclass(frozen=True, slots=True)
-class Select(Workspace):
+class Select(Filter, Workspace):
     """Of each fiber of the outermost of `levels` levels with everything below it, or of every so many of its coordinates, the `keep`
     entries of largest magnitude, in order. A coordinate below which nothing is left leaves."""
 
@@ -207,18 +197,8 @@ class Select(Workspace):
         levels = c.shapes.chain(above, self.levels, "select", self.name)
         return [OutputFacts(shape) for shape in (*levels, levels[-1])]
 
-    def outputs(self, inputs: Sequence[StreamType]) -> tuple[StreamType, ...]:
-        return tuple(inputs)
-
-    def port_names(self) -> tuple[str, ...]:
-        crds = len(self.inputs) - 1
-        return (*(["crd"] if crds == 1 else [f"crd{k}" for k in range(crds)]), "val")
-
     def takes(self) -> tuple[str, ...]:
         return (*["crd"] * self.levels, "val")
-
-    def carries(self) -> tuple[tuple[int, ...], ...]:
-        return tuple((k,) for k in range(len(self.inputs)))
 
     @property
     def by_value(self) -> bool:

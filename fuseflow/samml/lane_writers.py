@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from math import prod
-from typing import ClassVar, TypeAlias, assert_never
+from typing import ClassVar, TypeAlias
 
 from fuseflow.samml.declarations import Port, TensorDecl
 from fuseflow.samml.node import Area, attribute
@@ -53,7 +53,7 @@ class WriteLaneValues(WriteValues):
 
 
 LaneWriter: TypeAlias = WriteLaneLevel | WriteLaneValues
-"""A writer of one lane's share of a dense tensor."""
+"""A writer of one lane's share of a dense tensor: the primitives of this file."""
 
 
 def _check_lane(node: LaneWriter, c: NodeCheck, outputs: Sequence[OutputFacts]) -> Sequence[OutputFacts]:
@@ -106,13 +106,6 @@ def lane_writer(
 ) -> LaneWriter:
     """Return a node that writes the share of lane `lane` of `lanes` in the output of the writer `node`. The elements were dealt
     `levels` levels above."""
-    match node:
-        case WriteLevel():
-            return WriteLaneLevel(name, inputs, node.tensor, node.level, levels, lane, lanes)
-        case WriteValues():
-            return WriteLaneValues(name, inputs, node.tensor, levels, lane, lanes)
-        case unknown:
-            assert_never(unknown)
-
-
-LaneWritePrimitive: TypeAlias = WriteLaneLevel | WriteLaneValues
+    if isinstance(node, WriteLevel):
+        return WriteLaneLevel(name, inputs, node.tensor, node.level, levels, lane, lanes)
+    return WriteLaneValues(name, inputs, node.tensor, levels, lane, lanes)

@@ -74,7 +74,7 @@ class Scan(TensorReader):
         if not level.ordered:
             c.refuse(f"the coordinates of level {self.level} of `{self.tensor}` ({level.text}) do not ascend")
         if level.full and not ref.nullable:
-            shape = c.shapes.full(ref.shape, tensor.shape[tensor.format.order[self.level]])
+            shape = c.shapes.full(ref.shape, tensor.size(self.level))
         else:
             shape = c.shapes.below(ref.shape, "scan", self.tensor, self.level, self.inputs[0])
         return [OutputFacts(shape), OutputFacts(shape, position=c.position(self.tensor, self.level + 1))]
@@ -160,7 +160,7 @@ class Locate(Pointwise, TensorUser):
         if len(c.inputs) == 2:
             c.indexes(1, self.tensor, self.level)
             c.aligned(0, 1)
-        c.inside(0, tensor.shape[tensor.format.order[self.level]], f"the size of level {self.level} of `{self.tensor}`")
+        c.inside(0, tensor.size(self.level), f"the size of level {self.level} of `{self.tensor}`")
         absent = not level.full or any(x.nullable for x in c.inputs)
         return [OutputFacts(c.inputs[0].shape, absent, c.position(self.tensor, self.level + 1))]
 
@@ -171,18 +171,12 @@ class Locate(Pointwise, TensorUser):
         # A coordinate that was repeated is of kind ref, and indexes nothing.
         return ("crd or ref", "ref")[: max(1, len(self.inputs))]
 
-    def carries(self) -> tuple[tuple[int, ...], ...]:
-        return ((),)
-
     def uses_storage(self, tensors: Mapping[str, TensorDecl]) -> bool:
         return tensors[self.tensor].format.levels[self.level].stored
 
     def keeps(self, tensors: Mapping[str, TensorDecl]) -> bool:
         """Return whether the node first reads its whole level, keeps the coordinates on chip, and looks coordinates up there."""
         return tensors[self.tensor].format.levels[self.level].kept
-
-    def unit(self, tensors: Mapping[str, TensorDecl]) -> Unit:
-        return MEMORY_UNIT if self.asks_memory(tensors) else DEFAULT_UNIT
 
 
 LevelPrimitive: TypeAlias = Root | Scan | Range | Locate

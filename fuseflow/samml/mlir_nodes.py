@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import replace
+from typing import Any, TypeAlias
 
 from torch_mlir import ir
 
@@ -70,7 +70,7 @@ def _write_node(node: n.Node, types: Mapping[n.Port, n.StreamType], streams: dic
     outputs = [n.Port(node.name, k) for k in range(len(node.port_names()))]
     values = {"node": a.string(node.name)}
     for attribute in n.ATTRIBUTES[type(node)]:
-        values |= _CODECS[attribute.type].write(attribute.field, getattr(node, attribute.field))
+        values |= _CODECS[attribute.type][0](attribute.field, getattr(node, attribute.field))
     if isinstance(node, n.Join):
         sides = [[types[node.inputs[p]].kind for p in payloads] for _, payloads in node.sides()]
         values["payloads"] = a.array(map(a.strings, sides))
@@ -78,7 +78,10 @@ def _write_node(node: n.Node, types: Mapping[n.Port, n.StreamType], streams: dic
         outputs = [outputs[k] for k in _grouped(_output_kinds(sides))]
         values |= a.segments(*([[types[p].kind for p in ports].count(kind) for kind in KINDS] for ports in (inputs, outputs)))
     if isinstance(node, n.Workspace | n.Drop):
-        values |= _level_segments(node.name, len(inputs) - 1, len(outputs) - 1)
+        levels = len(inputs) - 1, len(outputs) - 1
+        if levels[0] > MAX_LEVELS:
+            raise GraphError(f"`{node.name}` takes {levels[0]} levels of coordinates; the MLIR form has at most {MAX_LEVELS}")
+        values |= a.segments(*([1] * count + [0] * (MAX_LEVELS - count) + [1] for count in levels))
     results = [stream_type(types[port]) for port in outputs]
     op = ir.Operation.create(f"samml.{node.op}", results, [streams[port] for port in inputs], values)
     streams |= zip(outputs, op.results, strict=True)
@@ -86,15 +89,6 @@ def _write_node(node: n.Node, types: Mapping[n.Port, n.StreamType], streams: dic
 
 def stream_type(type: n.StreamType) -> ir.Type:
     return a.declared_type(f"samml.{type.kind}", a.integer(type.depth))
-
-
-def _level_segments(name: str, taken_levels: int, given_levels: int) -> dict[str, ir.Attribute]:
-    """Return the segment sizes of a node's operation, from its numbers of levels of coordinates among the inputs and the outputs.
-    Raises `GraphError` for too many."""
-    if taken_levels > MAX_LEVELS:
-        raise GraphError(f"`{name}` takes {taken_levels} levels of coordinates; the MLIR form has at most {MAX_LEVELS}")
-    operands, results = ([1] * count + [0] * (MAX_LEVELS - count) + [1] for count in (taken_levels, given_levels))
-    return a.segments(operands, results)
 
 
 # From MLIR ------------------------------------------------------------------------------------------------------------------
@@ -132,7 +126,7 @@ def read_node(op: m.Operation) -> n.Primitive:
     if op.name not in OPERATIONS:
         op.refuse("is no primitive", did_you_mean(op.name, OPERATIONS))
     kind = OPERATIONS[op.name]
-    values = {attribute.field: _CODECS[attribute.type].read(op, attribute.field) for attribute in n.ATTRIBUTES[kind]}
+    values = {attribute.field: _CODECS[attribute.type][1](op, attribute.field) for attribute in n.ATTRIBUTES[kind]}
     inputs = [_port(value, op) for value in op.operands]
     if kind is n.Join:
         sides = _sides(op)
@@ -216,17 +210,13 @@ def _grouped(kinds: Sequence[n.Kind]) -> list[int]:
     return sorted(range(len(kinds)), key=lambda k: KINDS.index(kinds[k]))
 
 
-@dataclass(frozen=True, slots=True)
-class _Codec:
-    """How a field of a node is written as attributes of the names that it takes, and read from them."""
-
-    write: Callable[[str, Any], dict[str, ir.Attribute]]
-    read: Callable[[m.Operation, str], Any]
+_Codec: TypeAlias = tuple[Callable[[str, Any], dict[str, ir.Attribute]], Callable[[m.Operation, str], Any]]
+"""The functions that write a field of a node as attributes, and read it from them. Both get the name of the field."""
 
 
 def _single(write: Callable[[Any], ir.Attribute], read: Callable[[m.Operation, str], Any]) -> _Codec:
     """Return the codec of a field that is written as one attribute of the same name."""
-    return _Codec(lambda field, value: {field: write(value)}, read)
+    return lambda field, value: {field: write(value)}, read
 
 
 def _write_operands(field: str, operands: Sequence[n.Operand]) -> dict[str, ir.Attribute]:
@@ -262,6 +252,6 @@ _CODECS: dict[AttributeType, _Codec] = {
     "number": _single(a.real, m.Operation.real),
     "number or none": _single(_write_value, _read_value),
     "flag": _single(a.boolean, m.Operation.boolean),
-    "slots": _Codec(_write_operands, _read_operands),
+    "slots": (_write_operands, _read_operands),
 }
 """The codec of every type of field that a primitive may declare; the payload counts of a join follow from its operands."""

@@ -1,7 +1,7 @@
 """The facts that every primitive declares.
 
 A primitive is a class of `primitives`. Everything that the rest of the compiler must know of it is declared there once, as xDSL's
-operations declare their traits: as a base class (`Pointwise`, `Workspace`, `TensorReader`, `TensorWriter`), as a class attribute,
+operations declare their traits: as a base class (`Pointwise`, `Filter`, `Workspace`, `TensorReader`, `TensorWriter`), as a class attribute,
 or as a small method. Verification, bounds, tile indices, transformations, text, MLIR, protobuf, estimates and simulators read
 these facts.
 """
@@ -208,9 +208,12 @@ def require_streams(node: str, count: int) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Pointwise(Node):
-    """A trait of a node whose inputs and single output are all aligned token by token: every firing emits one token."""
+    """A trait of a node whose inputs and single output are all aligned token by token: every firing makes one token."""
 
     grain: ClassVar[Grain] = "element"
+
+    def carries(self) -> tuple[tuple[int, ...], ...]:
+        return ((),)
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,6 +222,25 @@ class Workspace(Node):
     level (or a part of it) in a workspace, and emits what that then holds, in the order of the coordinates, when the fiber ends."""
 
     holds_back: ClassVar[bool] = True
+
+    def watched(self, inputs: int) -> Sequence[int]:
+        return (inputs - 1,)
+
+
+@dataclass(frozen=True, slots=True)
+class Filter(Node):
+    """A trait of a node that takes coordinates of several levels, outermost first, and a stream that is aligned with the innermost. It
+    gives the same streams without some of the entries."""
+
+    def outputs(self, inputs: Sequence[StreamType]) -> tuple[StreamType, ...]:
+        return tuple(inputs)
+
+    def port_names(self) -> tuple[str, ...]:
+        crds = len(self.inputs) - 1
+        return (*(["crd"] if crds == 1 else [f"crd{k}" for k in range(crds)]), "val")
+
+    def carries(self) -> tuple[tuple[int, ...], ...]:
+        return tuple((k,) for k in range(len(self.inputs)))
 
     def watched(self, inputs: int) -> Sequence[int]:
         return (inputs - 1,)
@@ -237,6 +259,9 @@ class TensorUser(Node):
     def asks_memory(self, tensors: Mapping[str, TensorDecl]) -> bool:
         """Return whether the data that the node reads or writes are in the memory, and not in the configuration."""
         return self.uses_storage(tensors) and not tensors[self.tensor].resident
+
+    def unit(self, tensors: Mapping[str, TensorDecl]) -> Unit:
+        return MEMORY_UNIT if self.asks_memory(tensors) else DEFAULT_UNIT
 
 
 @dataclass(frozen=True, slots=True)

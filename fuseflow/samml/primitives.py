@@ -14,7 +14,7 @@ from fuseflow.samml.compute import ComputePrimitive
 from fuseflow.samml.joins import *  # noqa: F403
 from fuseflow.samml.joins import JoinPrimitive
 from fuseflow.samml.lane_writers import *  # noqa: F403
-from fuseflow.samml.lane_writers import LaneWritePrimitive
+from fuseflow.samml.lane_writers import LaneWriter
 from fuseflow.samml.levels import *  # noqa: F403
 from fuseflow.samml.levels import LevelPrimitive
 from fuseflow.samml.moves import *  # noqa: F403
@@ -23,7 +23,7 @@ from fuseflow.samml.node import Attribute, Node, attributes_of
 from fuseflow.samml.writers import *  # noqa: F403
 from fuseflow.samml.writers import WritePrimitive
 
-Primitive: TypeAlias = LevelPrimitive | JoinPrimitive | MovePrimitive | ComputePrimitive | WritePrimitive | LaneWritePrimitive
+Primitive: TypeAlias = LevelPrimitive | JoinPrimitive | MovePrimitive | ComputePrimitive | WritePrimitive | LaneWriter
 """The union of all primitives: a `match` over it that ends in `assert_never` is complete."""
 
 NODE_TYPES: tuple[type[Primitive], ...] = get_args(Primitive)

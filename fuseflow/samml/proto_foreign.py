@@ -8,13 +8,14 @@ size of its index in `sizes` if that is given, else the size that a write states
 Arrays that are `blocked` hold square tiles, as large as their `stream_shape`. The meaning of an operation then follows from the
 tiles that reach it: MUL of two is the matrix product, all else is element by element, and a reduction by ADDSUM adds up the rows
 of its sum, too. There the other tool repeats the resulting column to a tile; here it stays a column, which operators broadcast.
+Which dimensions the rows and the columns of tiles are follows from those of the tensors that are read (`tile_indices`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TypeAlias
 
 from fuseflow.errors import GraphError, counted
 from fuseflow.samml import nodes as n
@@ -22,6 +23,9 @@ from fuseflow.samml import tortilla_pb2 as pb
 from fuseflow.tensors import Format
 from fuseflow.tensors.levels import is_family
 from fuseflow.tile_ops import TileShape
+
+Indices: TypeAlias = tuple[str, str]
+"""The indices of the rows and of the columns of a tile. An index is "" if it is unknown, or if there is one row or column only."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,10 +45,6 @@ class ForeignGraph:
     messages: Mapping[str, Any]
     sizes: Mapping[str, int]
     levels: dict[str, dict[int, LevelUsage]] = field(default_factory=dict)
-    by_name: Mapping[str, n.Primitive] = field(init=False)
-
-    def __post_init__(self) -> None:
-        self.by_name = self.graph.by_name
 
     def complete(self) -> n.Graph:
         readers = self.graph.readers()
@@ -61,7 +61,9 @@ class ForeignGraph:
                 self.look(node)
                 self.note_tile(node, types, tiles)
                 decl = {t: n.TensorDecl(t, (), Format.of(), tile=tile) for t, tile in tiles.items()}
-                _require_inputs(node, self.graph.name)
+                if len(node.inputs) != len(node.takes()) or (not node.inputs and node.role != "source"):
+                    count = counted(len(node.inputs), "input")
+                    raise GraphError(f"graph `{self.graph.name}`: `{node.name}` has {count}, which is not what it takes")
                 stream_types = node.typed([types[port] for port in node.inputs], decl)
                 types |= {n.Port(node.name, k): kind for k, kind in enumerate(stream_types)}
         outputs = dict.fromkeys(node.tensor for node in nodes if isinstance(node, n.TensorWriter))
@@ -72,6 +74,7 @@ class ForeignGraph:
         """Return the nodes that replace the node of an operation where its inputs have tiles of these shapes."""
         message: Any = self.messages.get(node.name)
         square = (message.stream_shape,) * 2 if getattr(message, "blocked", False) and message.stream_shape > 1 else ()
+        is_product = [stage.op for stage in getattr(message, "stages", ())][:1] == [pb.ALU.MUL]
         match node:
             case n.Load():
                 return [node]
@@ -80,7 +83,7 @@ class ForeignGraph:
                     n.show_tile(tile) or "scalars" for tile in tiles if tile or not isinstance(node, n.Accumulate)
                 )
                 self.refuse(node, f"says that it works on tiles of {n.show_tile(square)}; what reaches it are {shown}")
-            case n.Alu() if node.function == "mul" and _public(message) == pb.ALU.MUL and len(tiles) == 2 and all(tiles):
+            case n.Alu() if node.function == "mul" and is_product and len(tiles) == 2 and all(tiles):
                 return [replace(node, function="matmul")]
             case n.Reduce() if message.reduce_type == pb.Reduce.ADDSUM and any(tiles):
                 whole = replace(node, name=f"{node.name}.sum")
@@ -115,13 +118,13 @@ class ForeignGraph:
         waiting = [n.Port(node.name)]
         for port in waiting:
             for edge in readers.get(port, ()):
-                reader = self.by_name[edge.node]
+                reader = self.graph.by_name[edge.node]
                 if isinstance(reader, n.Scan) and reader.level != 1:
                     where = f"level {reader.level - 1} of `{reader.tensor}`"
                     self.refuse(node, f"locates {where} by coordinates alone; only level 0 can be located so")
                 if isinstance(reader, n.Scan | n.Load):
                     return reader.tensor
-                waiting += _passed_on(reader, edge.input)
+                waiting += [n.Port(reader.name, k) for k, carried in enumerate(reader.carries()) if edge.input in carried]
         self.refuse(node, "nothing reads the references that it locates")
 
     def look(self, node: n.Node) -> None:
@@ -148,9 +151,9 @@ class ForeignGraph:
     def index(self, port: n.Port) -> str:
         """Return the name of the index whose coordinates a stream holds, or "" if it is unknown."""
         while not getattr(self.messages.get(port.node), "index", ""):
-            if not isinstance(self.by_name[port.node], n.Join | n.Repeat | n.Fork | n.Merge):
+            if not isinstance(self.graph.by_name[port.node], n.Join | n.Repeat | n.Fork | n.Merge):
                 return ""
-            port = self.by_name[port.node].inputs[0]
+            port = self.graph.by_name[port.node].inputs[0]
         return str(self.messages[port.node].index)
 
     def declare(self, tensor: str) -> n.TensorDecl:
@@ -162,16 +165,48 @@ class ForeignGraph:
         raise GraphError(f"graph `{self.graph.name}`, operation `{node.name}`: {why}")
 
 
-def _public(message: pb.ALU) -> int | None:
-    return message.stages[0].op if message.stages else None
+def tile_indices(graph: n.Graph, loads: Mapping[str, Indices]) -> dict[str, Indices]:
+    """Return the indices of the tiles of each output; `loads` has those of the tensors that are read. Raises `GraphError` at an
+    operator whose operands do not fit together, because the tiles of a tensor are transposed."""
+    indices: dict[n.Port, Indices] = {}
+    results: dict[str, Indices] = {}
+    for node in graph.nodes:
+        inputs = [indices[port] for port in node.inputs]
+        if isinstance(node, n.WriteValues):
+            results[node.tensor] = inputs[0]
+        for k, carried in enumerate(node.carries()):
+            indices[n.Port(node.name, k)] = inputs[carried[0]] if carried else ("", "")
+        if isinstance(node, n.Load):
+            indices[n.Port(node.name)] = loads.get(node.tensor, ("", ""))
+        elif isinstance(node, n.Alu):
+            indices[n.Port(node.name)] = _of_operator(graph, node, inputs)
+    return results
 
 
-def _passed_on(node: n.Node, k: int) -> list[n.Port]:
-    """Return the outputs of a node that pass the elements of input `k` on."""
-    return [n.Port(node.name, output) for output, carried in enumerate(node.carries()) if k in carried]
+def _of_operator(graph: n.Graph, node: n.Alu, inputs: Sequence[Indices]) -> Indices:
+    match node.function, inputs:
+        case "matmul", [(row, left), (right, column)]:
+            _agree(graph, node, inputs, left, right)
+            return row, column
+        case "matmul_t", [(row, left), (column, right)]:
+            _agree(graph, node, inputs, left, right)
+            return row, column
+        case "transpose", [(row, column)]:
+            return column, row
+        case str(name), [(row, column)] if name.startswith(("row_", "col_")):
+            return (row, "") if name.startswith("row_") else ("", column)
+    row, column = "", ""
+    for other in inputs:
+        _agree(graph, node, inputs, row, other[0])
+        _agree(graph, node, inputs, column, other[1])
+        row, column = row or other[0], column or other[1]
+    return row, column
 
 
-def _require_inputs(node: n.Primitive, graph: str) -> None:
-    """Raise `GraphError` if a node has too few or too many inputs."""
-    if len(node.inputs) != len(node.takes()) or (not node.inputs and node.role != "source"):
-        raise GraphError(f"graph `{graph}`: `{node.name}` has {counted(len(node.inputs), 'input')}, which is not what it takes")
+def _agree(graph: n.Graph, node: n.Alu, inputs: Sequence[Indices], one: str, other: str) -> None:
+    if one and other and one != other:
+        shown = " and ".join(" x ".join(f"`{index or '?'}`" for index in tile) for tile in inputs)
+        raise GraphError(
+            f"graph `{graph.name}`, operation `{node.name}`: `{node.function}` of tiles of {shown}: `{one}` meets `{other}`",
+            hint="a tensor whose tiles lie the other way round has its dimensions in the wrong order: name them in `indices`",
+        )

@@ -1,10 +1,18 @@
-"""The form of the protobuf message of a primitive, for the writer and the reader (`proto_formats` has the table)."""
+"""The form of the protobuf message of a primitive, for the writer and the reader (`proto_formats` has the table), and its streams, by the
+paths of the fields that hold them.
+
+A path names a field, or a choice (a `oneof`), which means its member for the kind of stream. A field of a nested message is
+written after a dot. A repeated field holds all streams that the other paths leave, in order, or from the last to the first if the
+path begins with `~`.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeAlias
+
+from google.protobuf.message import Message
 
 from fuseflow.samml import nodes as n
 from fuseflow.samml import tortilla_pb2 as pb
@@ -18,7 +26,7 @@ FIRST_OWN = 210
 class WireFormat:
     """The message of a primitive.
 
-    `operation` names the message, `inputs` and `outputs` the paths of its streams (`proto_streams`). An attribute is in the field of its
+    `operation` names the message, `inputs` and `outputs` the paths of its streams. An attribute is in the field of its
     name, or of another name (`renamed`), if the message has that field. Those that are `extra` are said only if `beyond` says something.
 
     `beyond` says what readers of the public schema cannot do that a node does, as in "have no left join", and is "" if they can do all of
@@ -81,3 +89,58 @@ class WireFormat:
         """Return the attributes that have a field in the message, with the names of these fields."""
         named = [(attribute, self.renamed.get(attribute.field, attribute.field)) for attribute in n.ATTRIBUTES[self.primitive]]
         return [(attribute, name) for attribute, name in named if name in message.DESCRIPTOR.fields_by_name]
+
+
+# Streams --------------------------------------------------------------------------------------------------------------------
+
+StreamMessage: TypeAlias = Any
+"""A `CrdStream`, `RefStream`, `ValStream` or `RepSigStream`."""
+
+StreamKey: TypeAlias = tuple[str, int]
+"""The kind and the id of a stream of a message. Readers number the streams of each kind separately."""
+
+KINDS: dict[type, str] = {pb.CrdStream: "crd", pb.RefStream: "ref", pb.ValStream: "val", pb.RepSigStream: "signal"}
+
+
+def stream_key(stream: StreamMessage) -> StreamKey:
+    return KINDS[type(stream)], stream.id.id
+
+
+def member(message: Any, name: str, kind: n.Kind | None = None) -> Any:
+    """Return the field `name` of a message. If that is a choice, return its member for a `kind` of stream, else the member that
+    is set, else the first member."""
+    choice = message.DESCRIPTOR.oneofs_by_name.get(name)
+    if choice is None:
+        return getattr(message, name)
+    fitting = [f.name for f in choice.fields if kind is not None and f.message_type.name.startswith(kind.capitalize())]
+    return getattr(message, fitting[0] if fitting else message.WhichOneof(name) or choice.fields[0].name)
+
+
+def stored_streams(message: Any, paths: Sequence[str]) -> Iterator[StreamMessage]:
+    """Yield the streams of a message at these paths, in order."""
+    for path in paths:
+        found = _at(message, path)
+        streams = [found] if isinstance(found, Message) else found[::-1] if path.startswith("~") else found
+        yield from map(_stream, streams)
+
+
+def new_streams(message: Any, paths: Sequence[str], kinds: Sequence[n.Kind]) -> Iterator[StreamMessage]:
+    """Yield new streams of a message at these paths, to be filled in, one for each of `kinds` in order, as far as there are
+    paths."""
+    left = list(kinds)
+    for paths_left, path in zip(range(len(paths) - 1, -1, -1), paths, strict=True):
+        found = _at(message, path, *left[:1])
+        streams = [found] if isinstance(found, Message) else [found.add() for _ in range(len(left) - paths_left)]
+        for stream in reversed(streams) if path.startswith("~") else streams:
+            yield _stream(stream, left.pop(0))
+
+
+def _at(message: Any, path: str, kind: n.Kind | None = None) -> Any:
+    for name in path.removeprefix("~").split("."):
+        message = member(message, name, kind)
+    return message
+
+
+def _stream(message: Any, kind: n.Kind | None = None) -> StreamMessage:
+    """Return a message that is a stream unchanged, or the stream that it holds in a choice."""
+    return message if type(message) in KINDS else member(message, "stream", kind)

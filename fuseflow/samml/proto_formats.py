@@ -12,9 +12,8 @@ from typing import Any
 from fuseflow.errors import GraphError, did_you_mean
 from fuseflow.samml import nodes as n
 from fuseflow.samml import tortilla_pb2 as pb
-from fuseflow.samml.proto_format import WireFormat
+from fuseflow.samml.proto_format import WireFormat, member
 from fuseflow.samml.proto_reader import ProtoReader
-from fuseflow.samml.proto_streams import member
 from fuseflow.samml.proto_writer import ProtoWriter
 from fuseflow.samml.public_streams import located
 from fuseflow.samml.text import read_attributes, show_attributes

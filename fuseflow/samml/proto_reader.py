@@ -9,15 +9,16 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
+from graphlib import CycleError, TopologicalSorter
 from heapq import heappop, heappush
 from typing import Any, NoReturn
 
 from fuseflow.errors import GraphError
 from fuseflow.samml import nodes as n
 from fuseflow.samml import tortilla_pb2 as pb
-from fuseflow.samml.proto_format import WireFormat
-from fuseflow.samml.proto_streams import StreamKey, StreamMessage, member, stored_streams, stream_key
+from fuseflow.samml.proto_format import StreamKey, StreamMessage, WireFormat, member, stored_streams, stream_key
 from fuseflow.samml.public_streams import THROUGH
 from fuseflow.tensors import Format
 
@@ -49,8 +50,7 @@ class ProtoReader:
         return self._sorted(_checked(self.name, [self.root, *nodes] if self.root else nodes))
 
     def _read(self, name: str) -> Iterator[n.Primitive]:
-        """Yield the nodes that an operation, given by name, represents: one, or a locate with a join that passes its inputs
-        on."""
+        """Yield the nodes of an operation, given by name: one, or a locate with a join that passes its inputs on."""
         wire, message = self.formats[name], self.messages[name]
         if "blocked" in message.DESCRIPTOR.fields_by_name:
             self._require_sizes(name, message)
@@ -78,7 +78,7 @@ class ProtoReader:
     def _names(self) -> list[str]:
         """Return a name for each operation: the name in the message if it is unique, else with the id appended. Folded operations
         make no node."""
-        names = [_legal(op.name or op.WhichOneof("op") or "operation") for op in self.operations]
+        names = [re.sub(r"[\s()\[\],;#=]", "_", op.name or op.WhichOneof("op") or "operation") for op in self.operations]
         nodes = [k for k, op in enumerate(self.operations) if op.WhichOneof("op") not in FOLDED_OPERATIONS]
         shared = Counter(names[k] for k in nodes)
         used = {name for name, count in shared.items() if count == 1}
@@ -91,8 +91,7 @@ class ProtoReader:
         return names
 
     def _announce(self, operation: pb.Operation, name: str) -> None:
-        """Record the streams that an operation makes, and its message. Raises `GraphError` for an unknown or unsupported
-        operation."""
+        """Record the streams and the message of an operation. Raises `GraphError` for an unknown or unsupported one."""
         kind = operation.WhichOneof("op")
         if kind is None:
             raise GraphError(f"graph `{self.name}`, operation `{name}`: not an operation of the schema")
@@ -131,28 +130,25 @@ class ProtoReader:
     def _sorted(self, nodes: Sequence[n.Primitive]) -> tuple[n.Primitive, ...]:
         by_name = {node.name: node for node in nodes}
         position = {name: k for k, name in enumerate(by_name)}
-        readers: dict[str, list[str]] = {name: [] for name in by_name}
-        unmet = {node.name: len(node.inputs) for node in nodes}
-        for node in nodes:
-            for port in node.inputs:
-                readers[port.node].append(node.name)
-        ready = [position[name] for name, count in unmet.items() if not count]
+        sorter = TopologicalSorter({node.name: [port.node for port in node.inputs] for node in nodes})
+        with suppress(CycleError):  # the nodes before a circle are sorted all the same
+            sorter.prepare()
         names, ordered = list(by_name), list[n.Primitive]()
+        ready = sorted(position[name] for name in sorter.get_ready())
         while ready:
             name = names[heappop(ready)]
             ordered.append(by_name[name])
-            for reader in readers[name]:
-                unmet[reader] -= 1
-                if not unmet[reader]:
-                    heappush(ready, position[reader])
+            sorter.done(name)
+            for reader in sorter.get_ready():
+                heappush(ready, position[reader])
         if len(ordered) < len(nodes):
-            self._refuse_circles(readers, position)
+            self._refuse_circles(nodes, position)
         return tuple(ordered)
 
-    def _refuse_circles(self, readers: Mapping[str, Sequence[str]], position: Mapping[str, int]) -> NoReturn:
+    def _refuse_circles(self, nodes: Sequence[n.Primitive], position: Mapping[str, int]) -> NoReturn:
         import networkx as nx  # takes long to load, and only a graph that is refused needs it
 
-        reads: nx.DiGraph[str] = nx.DiGraph((name, reader) for name, those in readers.items() for reader in those)
+        reads: nx.DiGraph[str] = nx.DiGraph((port.node, node.name) for node in nodes for port in node.inputs)
         circles = [c for c in nx.strongly_connected_components(reads) if len(c) > 1 or reads.has_edge(*c, *c)]
         names = ", ".join(f"`{name}`" for name in sorted(set().union(*circles), key=position.__getitem__))
         raise GraphError(f"graph `{self.name}`: streams run in a circle through {names}")
@@ -209,7 +205,3 @@ def _declared_tensor(t: pb.Tensor) -> n.TensorDecl:
 
 
 _INSTEAD = {"func": "name the operators that the intrinsic stands for"}
-
-
-def _legal(name: str) -> str:
-    return re.sub(r"[\s()\[\],;#=]", "_", name)

@@ -9,8 +9,7 @@ from typing import Any
 from fuseflow.samml import nodes as n
 from fuseflow.samml import tortilla_pb2 as pb
 from fuseflow.samml.node_check import StreamFacts
-from fuseflow.samml.proto_format import WireFormat
-from fuseflow.samml.proto_streams import KINDS, StreamMessage, new_streams
+from fuseflow.samml.proto_format import KINDS, StreamMessage, WireFormat, new_streams
 from fuseflow.samml.public_streams import PublicStreams
 
 CHANNEL_SIZE = 1024
@@ -110,8 +109,7 @@ class ProtoWriter:
             self.warn(edge.node, f"the FIFO depth {depth} of input {edge.input}: other readers give every edge the same")
 
     def _number(self) -> None:
-        """Assign an id to each stream, and a further id to each reader of a stream with several readers, which gets a
-        broadcast."""
+        """Number each stream, and each reader of a stream with several readers, which gets a broadcast."""
         last = 0
         for port, maker in self.makers.items():
             readers = self.reads.get(port, [])

@@ -143,8 +143,7 @@ class StreamShapes:
         return self.below(self.aligned(shape.parent, old, new), *(origin or ("align", shape, old, new)))
 
     def _dealt(self, shape: StreamShape, old: StreamShape, lane: StreamShape) -> StreamShape | None:
-        """Return a lane's share of a structure below `old`, if the lane computes it alone, else None. `lane` is a lane of
-        `old`."""
+        """Return the share of a structure below `old` of a `lane` of `old`, if the lane computes it alone, else None."""
         match shape.origin:
             case ("merge", *parts):
                 return next((part for part in parts if isinstance(part, StreamShape) and part.hangs_below(lane)), None)
@@ -179,8 +178,7 @@ class StreamShapes:
         return self.below(above, "merge", *lanes)
 
     def _undealt_shape(self, shape: StreamShape, dealt: StreamShape) -> StreamShape | None:
-        """Return the whole structure for a lane's share `shape`, or None if the share does not determine it. `dealt` was dealt to
-        the lane."""
+        """Return the whole structure for the share of a lane, to which `dealt` was dealt; None if the share does not tell it."""
         key = shape, dealt
         if key not in self._undealt:
             self._undealt[key] = self._whole_of(shape, dealt)

@@ -30,13 +30,15 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import zip_longest
-from typing import Any
+from typing import Any, TypeVar
 
 from fuseflow.errors import FuseFlowError, GraphError, Span, did_you_mean
 from fuseflow.number_text import show_number
 from fuseflow.samml import nodes as n
 from fuseflow.samml.node import AttributeType
 from fuseflow.tensors import Format
+
+T = TypeVar("T")
 
 VALUES = "vals"
 """The word that is written in place of a level for the values of a tensor."""
@@ -181,7 +183,7 @@ def _read_tensor(text: str) -> n.TensorDecl:
             hint="write `tensor A[4, 5] csr f32 fill 0`, tiles as `tile 2x3` before the fill; then `resident`, `buffer 64`, `preload 8`",
         )
     name, dims, layout, dtype, tile, fill, resident, buffer, preload = match.groups()
-    shape = tuple(_integer(d) for d in dims.split(",") if d.strip())
+    shape = tuple(_parsed(d, int, "whole number") for d in dims.split(",") if d.strip())
     blocks = tuple(map(int, tile.split("x"))) if tile else ()
     format = Format.parse(layout, len(shape))
     return n.TensorDecl(
@@ -189,15 +191,12 @@ def _read_tensor(text: str) -> n.TensorDecl:
         shape,
         format,
         dtype or "f32",
-        _number(fill or "0"),
+        _parsed(fill or "0", float, "number"),
         blocks,
         resident=resident is not None,
-        buffer=_integer(buffer or "0"),
-        preload=_integer(preload or "0"),
+        buffer=_parsed(buffer or "0", int, "whole number"),
+        preload=_parsed(preload or "0", int, "whole number"),
     )
-
-
-JOIN_KINDS = ("intersect", "union", "left")
 
 
 def _word(primitive: type[n.Node]) -> str:
@@ -211,10 +210,10 @@ WORDS: dict[str, tuple[type[n.Primitive], ...]] = {
 
 
 def _read_join(name: str, sides: list[list[n.Port]], words: list[str]) -> n.Join:
-    if len(words) != 1 or words[0] not in JOIN_KINDS:
-        raise GraphError(f"`{name}`: a join is intersect, union or left", hint=did_you_mean(" ".join(words), JOIN_KINDS))
+    if len(words) != 1 or words[0] not in n.JOIN_KINDS:
+        raise GraphError(f"`{name}`: a join is intersect, union or left", hint=did_you_mean(" ".join(words), n.JOIN_KINDS))
     inputs = tuple(port for side in sides for port in side)
-    return n.Join(name, inputs, words[0], tuple(len(side) - 1 for side in sides))  # type: ignore[arg-type]
+    return n.Join(name, inputs, words[0], tuple(len(side) - 1 for side in sides))
 
 
 def _read_plain(name: str, op: str, inputs: tuple[n.Port, ...], words: list[str]) -> n.Primitive:
@@ -291,15 +290,8 @@ _CODECS: Mapping[AttributeType, tuple[Callable[[Any], str], Callable[[str], Any]
 """How a field of each type is written and read, after its key. A level is written after its tensor; a flag is only its key."""
 
 
-def _integer(text: str) -> int:
+def _parsed(text: str, read: Callable[[str], T], what: str) -> T:
     try:
-        return int(text)
+        return read(text)
     except ValueError:
-        raise GraphError(f"`{text.strip()}` is not a whole number") from None
-
-
-def _number(text: str) -> float:
-    try:
-        return float(text)
-    except ValueError:
-        raise GraphError(f"`{text}` is not a number") from None
+        raise GraphError(f"`{text.strip()}` is not a {what}") from None

@@ -83,28 +83,18 @@ def encode(nested: Any, depth: int) -> Stream:
         return [nested, D]
     out: Stream = []
 
-    def close(level: int) -> None:
-        # The list just ended at `level`: extend the stop of its last inner list if there is one, else start a stop here.
-        last = out[-1] if out else None
-        if isinstance(last, Stop) and last.high == level - 1 and opened[level]:
-            out[-1] = stop(last.low, level)
-        else:
-            out.append(stop(level, level))
-
-    opened = [False] * (depth + 1)  # whether the list at this level has had an element
-
     def put(value: Any, level: int) -> None:
-        opened[level] = False
+        start = len(out)
         for element in value:
             if level == 0:
                 out.append(element)
             else:
                 put(element, level - 1)
-            opened[level] = True
-        if level == 0:
-            out.append(stop(0, 0))
+        last = out[-1] if len(out) > start else None
+        if isinstance(last, Stop):  # the stop of the last inner list closes this list, too
+            out[-1] = stop(last.low, level)
         else:
-            close(level)
+            out.append(stop(level, level))
 
     put(nested, depth - 1)
     return [*out, D]

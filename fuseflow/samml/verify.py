@@ -103,46 +103,7 @@ def _verify_tensors(graph: n.Graph) -> None:
     _verify_unique(graph, "tensor", [t.name for t in graph.tensors])
     _verify_unique(graph, "output", graph.outputs)
     for tensor in graph.tensors:
-        _verify_name(graph, "tensor", tensor.name)
-        if len(tensor.shape) != tensor.format.rank:
-            _refuse(
-                graph,
-                f"tensor `{tensor.name}` has {len(tensor.shape)} dimensions, its format {tensor.format} has {tensor.format.rank}",
-            )
-        if min(tensor.shape, default=0) < 0:
-            _refuse(graph, f"tensor `{tensor.name}` has shape {tensor.shape}")
-        if tensor.outer is not None:
-            _verify_outer(graph, tensor, *tensor.outer)
-        if tensor.tile and (len(tensor.tile) != 2 or min(tensor.tile) < 1):
-            _refuse(
-                graph,
-                f"tensor `{tensor.name}` has tiles of {n.show_tile(tensor.tile)}",
-                "a tile has rows and columns, such as 2x3",
-            )
-        if tensor.buffer < 0 or (tensor.buffer and tensor.resident):
-            _refuse(
-                graph,
-                f"tensor `{tensor.name}` has a reuse buffer of {tensor.buffer} bytes{' and is resident' * tensor.resident}",
-                "a buffer is for what is asked of the memory, and has one byte or more",
-            )
-        if tensor.preload < 0 or (tensor.preload and (tensor.resident or tensor.buffer)):
-            _refuse(
-                graph,
-                f"tensor `{tensor.name}` is preloaded by {tensor.preload} ports{' and is resident' * tensor.resident}"
-                f"{' and has a reuse buffer' * bool(tensor.buffer)}",
-                "what is preloaded is read by one port or more, and never asked of the memory again",
-            )
-        if tensor.preload and any(tensor.stored_arrays(level) for level in range(len(tensor.format.levels))):
-            _refuse(graph, f"tensor `{tensor.name}` is preloaded, and stored as {tensor.format.short()}", PRELOAD_HINT)
-        if tensor.dtype not in DTYPES:
-            _refuse(graph, f"tensor `{tensor.name}` has the unknown dtype `{tensor.dtype}`", did_you_mean(tensor.dtype, DTYPES))
-        nearest = canonical(DTYPES[tensor.dtype].nearest(tensor.fill))
-        if (nearest,) != (tensor.fill,):  # in a tuple an implicit NaN equals itself
-            _refuse(
-                graph,
-                f"tensor `{tensor.name}` has the implicit value {tensor.fill:g}, which is no number of {tensor.dtype}",
-                f"the nearest is {nearest:g}",
-            )
+        _verify_tensor(graph, tensor)
     for name in graph.outputs:
         if name not in graph.declared:
             _refuse(graph, f"output `{name}` is not declared", did_you_mean(name, graph.declared))
@@ -154,19 +115,44 @@ def _verify_tensors(graph: n.Graph) -> None:
             _refuse(graph, f"output `{name}` is preloaded", "only what is read can be read ahead")
 
 
-def _verify_outer(graph: n.Graph, tensor: n.TensorDecl, name: str, count: int) -> None:
-    """Raise `GraphError` unless a tensor can share the `count` outermost levels of tensor `name` (`TensorDecl.outer`)."""
-    other = graph.declared.get(name)
-    if other is None or other.outer is not None or not 0 < count < min(tensor.format.rank, other.format.rank):
-        _refuse(graph, f"tensor `{tensor.name}` cannot have the {count} outermost levels of `{name}`")
-    assert other is not None
-    if any(tensor.format.levels[p] != other.format.levels[p] or tensor.size(p) != other.size(p) for p in range(count)):
-        _refuse(graph, f"tensor `{tensor.name}` has other levels than `{name}`, of which it is to have the {count} outermost")
+def _verify_tensor(graph: n.Graph, tensor: n.TensorDecl) -> None:
+    def refuse(why: str, hint: str = "") -> NoReturn:
+        _refuse(graph, f"tensor `{tensor.name}` {why}", hint)
+
+    levels, buffer, preload = tensor.format.levels, tensor.buffer, tensor.preload
+    _verify_name(graph, "tensor", tensor.name)
+    if len(tensor.shape) != len(levels):
+        refuse(f"has {len(tensor.shape)} dimensions, its format {tensor.format} has {len(levels)}")
+    if min(tensor.shape, default=0) < 0:
+        refuse(f"has shape {tensor.shape}")
+    if tensor.outer is not None:
+        name, count = tensor.outer
+        other = graph.declared.get(name)
+        if other is None or other.outer is not None or not 0 < count < min(len(levels), other.format.rank):
+            refuse(f"cannot have the {count} outermost levels of `{name}`")
+        if any(levels[p] != other.format.levels[p] or tensor.size(p) != other.size(p) for p in range(count)):
+            refuse(f"has other levels than `{name}`, of which it is to have the {count} outermost")
+    if tensor.tile and (len(tensor.tile) != 2 or min(tensor.tile) < 1):
+        refuse(f"has tiles of {n.show_tile(tensor.tile)}", "a tile has rows and columns, such as 2x3")
+    also = " and is resident" * tensor.resident
+    if buffer < 0 or (buffer and tensor.resident):
+        hint = "a buffer is for what is asked of the memory, and has one byte or more"
+        refuse(f"has a reuse buffer of {buffer} bytes{also}", hint)
+    if preload < 0 or (preload and (tensor.resident or buffer)):
+        also += " and has a reuse buffer" * bool(buffer)
+        hint = "what is preloaded is read by one port or more, and never asked of the memory again"
+        refuse(f"is preloaded by {preload} ports{also}", hint)
+    if preload and any(tensor.stored_arrays(level) for level in range(len(levels))):
+        refuse(f"is preloaded, and stored as {tensor.format.short()}", PRELOAD_HINT)
+    if tensor.dtype not in DTYPES:
+        refuse(f"has the unknown dtype `{tensor.dtype}`", did_you_mean(tensor.dtype, DTYPES))
+    nearest = canonical(DTYPES[tensor.dtype].nearest(tensor.fill))
+    if (nearest,) != (tensor.fill,):  # in a tuple an implicit NaN equals itself
+        refuse(f"has the implicit value {tensor.fill:g}, which is no number of {tensor.dtype}", f"the nearest is {nearest:g}")
 
 
 def _verify_names(graph: n.Graph) -> None:
-    """Raise `GraphError` for two nodes of one name, and for a node named like a stream of another node (`A_i.crd` beside the scan
-    `A_i`)."""
+    """Raise `GraphError` for two nodes of one name, or one named like a stream of another (`A_i.crd` beside the scan `A_i`)."""
     _verify_unique(graph, "node", [node.name for node in graph.nodes])
     names = graph.by_name
     for node in graph.nodes:
@@ -189,8 +175,7 @@ def _verify_unique(graph: n.Graph, thing: str, names: Sequence[str]) -> None:
 
 
 def _verify_outputs(graph: n.Graph, prover: StreamProver) -> None:
-    """Raise `GraphError` unless each level of each output, and its values, are written once, by streams that are nested in each
-    other."""
+    """Raise `GraphError` unless each part of each output is written once, by streams that are nested in each other."""
     writers: dict[tuple[str, int | None], list[Writer]] = {}
     for node in graph.nodes:
         if isinstance(node, n.WriteLevel | n.WriteValues):

@@ -17,15 +17,19 @@ with torch_ir.Context() as context:
 CIRCT = """
 from pycde import circt
 from pycde.circt import ir as circt_ir
+from fuseflow.hardware.verilog import to_verilog
+TEXT = "hw.module @m(in %a : i1, out b : i1) { hw.output %a : i1 }"
 with circt_ir.Context() as context:
     circt.register_dialects(context)
-    print(circt_ir.Module.parse("hw.module @m(in %a : i1, out b : i1) { hw.output %a : i1 }"))
+    print(circt_ir.Module.parse(TEXT))
+print(to_verilog(TEXT))
 """
 
 
+@pytest.mark.parametrize("imported", ["", "import torch_mlir.ir, pycde.circt", "import pycde.circt, torch_mlir.ir"])
 @pytest.mark.parametrize("parts", [(TORCH_MLIR, CIRCT), (CIRCT, TORCH_MLIR)], ids=["torch_mlir first", "CIRCT first"])
-def test_both_read_their_dialects(parts: tuple[str, str]) -> None:
+def test_both_read_their_dialects(parts: tuple[str, str], imported: str) -> None:
     require("pycde")
-    done = subprocess.run([sys.executable, "-c", "".join(parts)], capture_output=True, text=True)
+    done = subprocess.run([sys.executable, "-c", "".join((imported, *parts))], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
-    assert '"a.b"()' in done.stdout and "hw.module @m" in done.stdout
+    assert '"a.b"()' in done.stdout and "hw.module @m" in done.stdout and "module m(" in done.stdout

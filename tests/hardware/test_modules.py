@@ -31,94 +31,49 @@ class Traffic:
         return self.rng.random() < self.put, self.rng.random() < self.take
 
 
-def channel_vectors(depth: int, latency: int, cycles: int) -> tuple[list[Vector], list[tuple[int, int, int | None]]]:
+def channel_vectors(module: str, depth: int, latency: int) -> tuple[list[Vector], list[tuple[int, int, int | None]]]:
     """Inputs of a channel, and what it must give: whether there is room, whether a token is visible, and which one. A token is visible
-    `latency` cycles after it was given, and takes a slot from then until the cycle in which it is taken."""
-    traffic, tokens, slots = Traffic(1000 * depth + latency, depth), deque[tuple[int, int]](), depth
+    `latency` cycles after it was given, and takes a slot from then until the cycle in which it is taken. In a channel of tiles, some tokens
+    get their word later, before they are visible and before the next one is given."""
+    tiles = module == "ff_tile_channel"
+    traffic, tokens, slots = Traffic((2000 if tiles else 1000) * depth + latency, depth), deque[list[int]](), depth
+    rng, due = traffic.rng, 0 if tiles else -1
     inputs, outputs = list[Vector](), list[tuple[int, int, int | None]]()
-    for cycle in range(cycles):
-        puts, takes = traffic.next(cycle)
-        room, there = slots > 0, bool(tokens) and tokens[0][1] <= cycle
-        outputs.append((room, there, tokens[0][0] if there else None))
-        word, put, take = traffic.rng.getrandbits(WIDTH), puts and room, takes and there
-        inputs.append({"in_valid": put, "in_data": word, "out_take": take})
-        if take:
-            tokens.popleft()
-        if put:
-            tokens.append((word, cycle + latency))
-        slots += take - put
-    return inputs, outputs
-
-
-def channels() -> list[tuple[int, int]]:
-    return [(depth, latency) for depth in DEPTHS for latency in (1, 2 + depth % 3)]
-
-
-def test_channels(tmp_path: Path) -> None:
-    require("iverilog", "vvp")
-    pairs = channels()
-    cases = [channel_vectors(depth, latency, max(CYCLES, 6 * depth)) for depth, latency in pairs]
-    instances = [
-        Instance(
-            "ff_channel",
-            {"W": WIDTH, "D": depth, "L": latency},
-            {"in_valid": 1, "in_data": WIDTH, "out_take": 1},
-            {"in_ready": 1, "out_valid": 1, "out_data": WIDTH},
-            inputs,
-        )
-        for (depth, latency), (inputs, _) in zip(pairs, cases, strict=True)
-    ]
-    given = run_modules(tmp_path, ["ff_channel.sv", "ff_delay.sv", "ff_sram.sv"], instances)
-    for (depth, latency), (_, due), lines in zip(pairs, cases, given, strict=True):
-        assert any(not room for room, _, _ in due) and any(there for _, there, _ in due)
-        for cycle, ((room, there, word), line) in enumerate(zip(due, lines, strict=True)):
-            where = f"depth {depth}, latency {latency}, cycle {cycle}"
-            assert line[:2] == [str(int(room)), str(int(there))], where
-            assert word is None or int(line[2], 16) == word, where
-
-
-def tile_channel_vectors(depth: int, latency: int, cycles: int) -> tuple[list[Vector], list[tuple[int, int, int | None]]]:
-    """Those of a channel of tiles. Some tokens get their word later, before they are visible and before the next one is given."""
-    traffic, tokens, slots = Traffic(2000 * depth + latency, depth), deque[list[int]](), depth
-    rng, due = traffic.rng, 0
-    inputs, outputs = list[Vector](), list[tuple[int, int, int | None]]()
-    for cycle in range(cycles):
+    for cycle in range(max(CYCLES, 6 * depth)):
         puts, takes = traffic.next(cycle)
         room, there = slots > 0, bool(tokens) and tokens[0][1] <= cycle
         outputs.append((room, there, tokens[0][0] if there else None))
         word, put, take, late = rng.getrandbits(WIDTH), puts and room and cycle > due, takes and there, cycle == due > 0
-        inputs.append({"in_valid": put, "in_data": word, "late": late, "out_take": take})
+        inputs.append({"in_valid": put, "in_data": word, **({"late": late} if tiles else {}), "out_take": take})
         if late:
             tokens[-1][0] = word
         if take:
             tokens.popleft()
         if put:
             tokens.append([word, cycle + latency])
+        if put and tiles:
             later = rng.randrange(latency)
             due = cycle + later if later else 0
         slots += take - put
     return inputs, outputs
 
 
-def test_tile_channels(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("module", "inside"), [("ff_channel", ["ff_delay.sv", "ff_sram.sv"]), ("ff_tile_channel", ["ff_sram.sv"])]
+)
+def test_channels(module: str, inside: list[str], tmp_path: Path) -> None:
     require("iverilog", "vvp")
-    pairs = channels()
-    cases = [tile_channel_vectors(depth, latency, max(CYCLES, 6 * depth)) for depth, latency in pairs]
-    instances = [
-        Instance(
-            "ff_tile_channel",
-            {"W": WIDTH, "D": depth, "L": latency},
-            {"in_valid": 1, "in_data": WIDTH, "late": 1, "out_take": 1},
-            {"in_ready": 1, "out_valid": 1, "out_data": WIDTH},
-            inputs,
-        )
-        for (depth, latency), (inputs, _) in zip(pairs, cases, strict=True)
-    ]
-    assert all(
-        any(cycle["late"] for cycle in inputs) for (_, latency), (inputs, _) in zip(pairs, cases, strict=True) if latency > 1
-    )
-    given = run_modules(tmp_path, ["ff_tile_channel.sv", "ff_sram.sv"], instances)
+    pairs = [(depth, latency) for depth in DEPTHS for latency in (1, 2 + depth % 3)]
+    cases = [channel_vectors(module, depth, latency) for depth, latency in pairs]
+    pins = {"in_valid": 1, "in_data": WIDTH, **({"late": 1} if module == "ff_tile_channel" else {}), "out_take": 1}
+    outs = {"in_ready": 1, "out_valid": 1, "out_data": WIDTH}
+    instances = []
+    for (depth, latency), (inputs, _) in zip(pairs, cases, strict=True):
+        instances.append(Instance(module, {"W": WIDTH, "D": depth, "L": latency}, pins, outs, inputs))
+        assert "late" not in pins or latency == 1 or any(cycle["late"] for cycle in inputs)
+    given = run_modules(tmp_path, [f"{module}.sv", *inside], instances)
     for (depth, latency), (_, due), lines in zip(pairs, cases, given, strict=True):
+        assert "late" in pins or (any(not room for room, _, _ in due) and any(there for _, there, _ in due))
         for cycle, ((room, there, word), line) in enumerate(zip(due, lines, strict=True)):
             where = f"depth {depth}, latency {latency}, cycle {cycle}"
             assert line[:2] == [str(int(room)), str(int(there))], where
@@ -236,15 +191,9 @@ def test_a_latch_and_a_loop_are_noticed(tmp_path: Path) -> None:
     file = tmp_path / "v" / "ff_channel.sv"
     text = file.read_text()
     ends = "assign in_ready = slots"
-    file.write_text(
-        text.replace(ends, f"reg kept; always @* if (in_valid) kept = out_take; {ends}").replace(
-            "out_valid = held", "out_valid = kept & held"
-        )
-    )
+    latch = text.replace(ends, f"reg kept; always @* if (in_valid) kept = out_take; {ends}")
+    file.write_text(latch.replace("out_valid = held", "out_valid = kept & held"))
     assert "Assertion failed" in synthesis(tmp_path / "v", top) and "LATCH" in lint(tmp_path / "v", top)
-    file.write_text(
-        text.replace("wire put_valid;", "wire put_valid, round; assign round = ~round & in_valid;").replace(
-            "out_valid = held", "out_valid = round & held"
-        )
-    )
+    loop = text.replace("wire put_valid;", "wire put_valid, round; assign round = ~round & in_valid;")
+    file.write_text(loop.replace("out_valid = held", "out_valid = round & held"))
     assert synthesis(tmp_path / "v", top) != ""

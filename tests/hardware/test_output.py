@@ -70,12 +70,7 @@ def test_two_regions_of_one_name(tmp_path: Path) -> None:
 def test_tools_accept_the_verilog(tmp_path: Path) -> None:
     """Verilator has no warning, and yosys finds no latch, no loop and no wire that nothing drives."""
     require("pycde", "verilator", "yosys")
-    save_verilog(tmp_path, [GRAPH], PLAIN)
-    assert _lint(tmp_path) == (0, "")
-    sources = " ".join((tmp_path / "files.f").read_text().split())
-    script = f"read_verilog -sv {sources}; hierarchy -check -top ff_graph; proc; check -assert; select -assert-none t:$dlatch"
-    done = subprocess.run(["yosys", "-q", "-p", script], cwd=tmp_path, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr[-2000:]
+    _require_accepted(tmp_path, GRAPH, PLAIN)
 
 
 TILES = """
@@ -101,13 +96,8 @@ def test_tools_accept_tiles(tmp_path: Path) -> None:
     """Arrays of units, of several steps and of one, and FIFOs of tiles in flip-flops and in memories."""
     require("pycde", "verilator", "yosys")
     for units, depth in ((1, 2), (4, 9), (64, 1)):
-        folder = tmp_path / str(units)
-        save_verilog(folder, [parse(TILES)], PLAIN.model_copy(update={"tile_macs": units, "fifo_depth": depth}))
-        assert _lint(folder) == (0, "")
-        sources = " ".join((folder / "files.f").read_text().split())
-        script = f"read_verilog -sv {sources}; hierarchy -check -top ff_graph; proc; check -assert; select -assert-none t:$dlatch"
-        done = subprocess.run(["yosys", "-q", "-p", script], cwd=folder, capture_output=True, text=True, check=False)
-        assert done.returncode == 0, done.stderr[-2000:]
+        machine = PLAIN.model_copy(update={"tile_macs": units, "fifo_depth": depth})
+        _require_accepted(tmp_path / str(units), parse(TILES), machine)
 
 
 def test_verilator_has_nothing_to_say_of_an_output_that_no_node_reads(tmp_path: Path) -> None:
@@ -119,32 +109,21 @@ def test_verilator_has_nothing_to_say_of_an_output_that_no_node_reads(tmp_path: 
     assert _lint(tmp_path) == (0, "")
 
 
+def _require_accepted(folder: Path, graph: Graph, machine: Machine) -> None:
+    """Verilator and yosys have nothing to say of the circuit of a graph."""
+    save_verilog(folder, [graph], machine)
+    assert _lint(folder) == (0, "")
+    sources = " ".join((folder / "files.f").read_text().split())
+    script = f"read_verilog -sv {sources}; hierarchy -check -top ff_graph; proc; check -assert; select -assert-none t:$dlatch"
+    done = subprocess.run(["yosys", "-q", "-p", script], cwd=folder, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr[-2000:]
+
+
 def _lint(folder: Path) -> tuple[int, str]:
     """What Verilator says of a directory."""
     command = ["verilator", "--lint-only", "-Wall", "--top-module", "ff_graph", "-f", "files.f"]
     done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
     return done.returncode, done.stderr
-
-
-@pytest.mark.parametrize("first", ["torch_mlir.ir", "pycde.circt"])
-def test_both_mlirs_live_in_one_process(first: str) -> None:
-    require("pycde")
-    second = {"torch_mlir.ir": "pycde.circt", "pycde.circt": "torch_mlir.ir"}[first]
-    program = f"""
-import {first}, {second}
-from fuseflow.hardware.verilog import to_verilog
-from torch_mlir import ir
-with ir.Context():
-    assert "module" in str(ir.Module.parse("module {{}}"))
-print(to_verilog("hw.module @m(in %a : i1, out b : i1) {{ hw.output %a : i1 }}"))
-"""
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr[-2000:]
-    assert "module m(" in done.stdout
-
-
-def _graph(text: str) -> Graph:
-    return parse(text)
 
 
 COMAL = """
@@ -161,11 +140,11 @@ y_v = write(x_v) y.vals
 
 def test_machines_without_circuits() -> None:
     with pytest.raises(HardwareError, match="has `rules: comal`"):
-        circuit_text(_graph(COMAL), load_machine("comal"))
+        circuit_text(parse(COMAL), load_machine("comal"))
 
 
 def test_workspace_that_is_too_large() -> None:
-    graph = _graph("""
+    graph = parse("""
 tensor A[3, 100, 90] (dense, dense, dense) f32
 tensor Y[100, 90] (dense, dense) f32
 output Y
@@ -185,7 +164,7 @@ Y_v = write(acc.val) Y.vals
 
 
 def test_select_has_no_circuit() -> None:
-    select = _graph("""
+    select = parse("""
 tensor A[1, 5] csr f32
 tensor Y[1, 5] csr f32
 output Y
@@ -207,9 +186,9 @@ def test_tiles_that_are_too_large() -> None:
     with pytest.raises(
         HardwareError, match="`x_v` carries tiles of 64x65, and in a circuit a tile has at most 4,096 elements"
     ) as error:
-        circuit_text(_graph(large), load_machine("rtl"))
+        circuit_text(parse(large), load_machine("rtl"))
     assert "smaller blocks" in error.value.hint
-    circuit_text(_graph(large.replace("64x65", "64x64")), load_machine("rtl"))
+    circuit_text(parse(large.replace("64x65", "64x64")), load_machine("rtl"))
 
 
 def test_streams_that_are_too_deep() -> None:
@@ -221,11 +200,11 @@ def test_streams_that_are_too_deep() -> None:
     lines = [f"tensor A[{shape}] {format_} f32", f"tensor Y[{shape}] {format_} f32", "output Y", "root = root()", *scans]
     lines += [f"v = load(s{levels - 1}.ref) A", *writes, "wv = write(v) Y.vals"]
     with pytest.raises(HardwareError, match="17 levels deep; the stops of a circuit have 16"):
-        circuit_text(_graph("\n".join(lines)), load_machine("rtl"))
+        circuit_text(parse("\n".join(lines)), load_machine("rtl"))
 
 
 def test_elements_that_32_bits_do_not_hold() -> None:
     from fuseflow.errors import MachineError
 
     with pytest.raises(MachineError, match="has elements of f64"):
-        circuit_text(_graph(COMAL.replace("f32", "f64")), load_machine("rtl"))
+        circuit_text(parse(COMAL.replace("f32", "f64")), load_machine("rtl"))

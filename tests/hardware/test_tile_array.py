@@ -15,7 +15,7 @@ from fuseflow.hardware.arithmetic import Arithmetic
 from fuseflow.hardware.circuit import Circuit, build_circuit
 from fuseflow.hardware.cosimulate import cosimulate
 from fuseflow.hardware.netlist import expressions, netlist
-from fuseflow.hardware.tile_work import TILE_WORK, Row, TileWork
+from fuseflow.hardware.tile_array import TILE_WORK, Row, TileWork
 from fuseflow.samml.text import parse
 from fuseflow.sim import Machine
 from fuseflow.tensors import Tensor, from_coordinates

@@ -12,7 +12,7 @@ from fuseflow.hardware.arithmetic import Arithmetic
 from fuseflow.hardware.circuit import build_circuit
 from fuseflow.hardware.cosimulate import Cosimulation
 from fuseflow.hardware.netlist import expressions
-from fuseflow.hardware.tile_work import fold_work, tile_work
+from fuseflow.hardware.tile_array import fold_work, tile_work
 from fuseflow.memory.settings import TimedMemory
 from fuseflow.rules.expressions import const
 from fuseflow.rules.rules import EMPTY, KIND_BITS, VALUE

@@ -21,13 +21,13 @@ from random_graphs import Case, random_case
 from random_graphs.tiles import tiled
 
 from fuseflow.errors import HardwareError
+from fuseflow.hardware.arithmetic import token_word
 from fuseflow.hardware.circuit import Circuit, build_circuit
 from fuseflow.hardware.comparison import differences, simulated
 from fuseflow.hardware.cosimulate import cosimulate, run_circuit
 from fuseflow.hardware.evaluate import Evaluation, evaluate
 from fuseflow.hardware.python_code import Step
 from fuseflow.hardware.tile_array import ARRAY
-from fuseflow.hardware.tokens import token_word
 from fuseflow.hardware.tools import find_tool
 from fuseflow.hardware.top import emit_circuit
 from fuseflow.machine.machine import Machine, UnitCycles, UnitIntervals

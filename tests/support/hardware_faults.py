@@ -20,8 +20,7 @@ from fuseflow.hardware.evaluate import evaluate
 from fuseflow.hardware.primitives import remote_write
 from fuseflow.hardware.primitives.memory_ports import Advance, LanePort, WritePort
 from fuseflow.hardware.python_code import Step
-from fuseflow.hardware.tile_array import ARRAY
-from fuseflow.hardware.tile_work import TILE_WORK, Row, copy_work
+from fuseflow.hardware.tile_array import ARRAY, TILE_WORK, Row, copy_work
 from fuseflow.machine.machine import Machine, UnitIntervals
 from fuseflow.rules.expressions import Expr, concat, const, mux
 from fuseflow.rules.rules import STOP, Module, Register, Rule

@@ -10,7 +10,7 @@ from workspace_graphs import workspace_graph
 
 from fuseflow.hardware.output import save_verilog
 from fuseflow.hardware.tools import library_text
-from fuseflow.hardware.units import library_closure
+from fuseflow.hardware.verilog import library_closure
 from fuseflow.sim import load_machine
 
 SIDES = {

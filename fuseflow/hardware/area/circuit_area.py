@@ -7,10 +7,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from fuseflow.counted_loops import counted
-from fuseflow.hardware.area.kept_cells import KeptCells
 from fuseflow.hardware.area.liberty import Liberty
 from fuseflow.hardware.area.parts import CircuitParts, Part, PartKind
-from fuseflow.hardware.area.synthesis import Cells, synthesize, version
+from fuseflow.hardware.area.synthesis import Cells, KeptCells, synthesize, version
 from fuseflow.hardware.circuit import Circuit
 from fuseflow.resources.gates import FLIP_FLOP, GATE_EQUIVALENT, MEMORY_BIT, TECHNOLOGY, gate_area
 

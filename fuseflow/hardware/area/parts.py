@@ -15,7 +15,7 @@ from fuseflow.hardware.emit import emit_units, module_body
 from fuseflow.hardware.tools import CHANNEL, CHANNEL_MEMORY, library_text
 from fuseflow.hardware.top import instance_name, require_bounds
 from fuseflow.hardware.top_ports import memory_ports, port_instance
-from fuseflow.hardware.units import library_closure
+from fuseflow.hardware.verilog import library_closure
 from fuseflow.memory.settings import TimedMemory
 
 PartKind: TypeAlias = Literal["primitive", "fifo", "unit", "port", "memory"]
@@ -55,15 +55,12 @@ def instances(body: str) -> Iterator[tuple[Part, int]]:
     counts = Counter((match[1], match[2] or "") for match in _INSTANCE.finditer(body))
     for (module, text), count in counts.items():
         parameters = tuple((name, int(value)) for name, value in _PARAMETER.findall(text))
-        yield _instance(module, parameters), count
-
-
-def _instance(module: str, parameters: tuple[tuple[str, int], ...]) -> Part:
-    values = dict(parameters)
-    if module.startswith("ff_memory"):
-        return Part("memory", f"{values['N']} x {values['W']}", module, parameters)
-    widths = f" {values['W']}" if values else ""
-    return Part("unit", module.removeprefix("ff_") + widths, module, parameters)
+        values = dict(parameters)
+        if module.startswith("ff_memory"):
+            yield Part("memory", f"{values['N']} x {values['W']}", module, parameters), count
+        else:
+            widths = f" {values['W']}" if values else ""
+            yield Part("unit", module.removeprefix("ff_") + widths, module, parameters), count
 
 
 @dataclass(frozen=True, slots=True, eq=False)

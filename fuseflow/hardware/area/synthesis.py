@@ -1,27 +1,31 @@
-"""Synthesis by yosys: the gates of modules, or their area in the cells of a library of the user.
+"""Synthesis by yosys: the gates of modules, or their area in the cells of a library of the user, and a cache of both.
 
 Each part is synthesized alone. The module of a node is synthesized without its units and memories, which are separate parts.
 """
 
 from __future__ import annotations
 
+import hashlib
+import json
 import os
 import re
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
-from fuseflow.errors import HardwareError
+from fuseflow.errors import FileError, HardwareError
+from fuseflow.filesystem import parse_json
 from fuseflow.hardware.area.liberty import Liberty
 from fuseflow.hardware.area.parts import CircuitParts, Part
 from fuseflow.hardware.tools import CHANNEL_MEMORY, library_text
 from fuseflow.hardware.top import emit_circuit
 from fuseflow.hardware.verilog import to_verilog
+from fuseflow.private_store import cache_root, private_directory, read_private, write_private
 from fuseflow.resources.gates import SQUARE_MICROMETRES
 
 PROGRAM = "yosys"
@@ -64,9 +68,6 @@ class Cells:
 
     counts: Mapping[str, int]
     area: float | None = None
-
-    def to_json(self) -> dict[str, Any]:
-        return {"counts": dict(self.counts), "area": self.area}
 
 
 def synthesize(parts: CircuitParts, missing: Sequence[Part], liberty: Liberty | None = None) -> dict[Part, Cells]:
@@ -159,7 +160,10 @@ def _cells(file: Path, liberty: Liberty | None) -> Cells:
     listed = {name: int(count) for name, count in _COUNT.findall(text) if not _is_instance(name)}
     counts = dict(sorted(listed.items()))
     if liberty is None:
-        _require_rows(counts)
+        if unknown := sorted(counts.keys() - SQUARE_MICROMETRES.keys()):
+            raise HardwareError(
+                f"`{PROGRAM}` made cells that have no area: {', '.join(unknown)}", hint="take yosys 0.23 or later"
+            )
         return Cells(counts)
     unmapped = [name for name in counts if name.startswith("$")]
     if unmapped:
@@ -176,7 +180,48 @@ def _is_instance(cell: str) -> bool:
     return "ff_" in cell and (cell.startswith(("ff_", "$paramod")))
 
 
-def _require_rows(counts: Iterable[str]) -> None:
-    unknown = sorted(set(counts) - SQUARE_MICROMETRES.keys())
-    if unknown:
-        raise HardwareError(f"`{PROGRAM}` made cells that have no area: {', '.join(unknown)}", hint="take yosys 0.23 or later")
+@dataclass(frozen=True, slots=True)
+class KeptCells:
+    """The cached cells of parts, from one version of yosys for one library, or for generic gates (`made_by`). `directory` is None
+    where no directory can be trusted, and then nothing is cached.
+
+    The files are private: a file that others could write is not read, and a damaged file is ignored."""
+
+    directory: Path | None
+    made_by: str
+
+    @classmethod
+    def of(cls, version: str, liberty: Liberty | None) -> KeptCells:
+        library = "" if liberty is None else hashlib.sha256(liberty.text.encode()).hexdigest()
+        return cls(private_directory(cache_root() / "area"), f"{version}\n{STEPS}\n{GATES}\n{OPTIMIZE}\n{library}")
+
+    def read(self, part: Part) -> Cells | None:
+        """Return the cached cells of a part, or None if there are none."""
+        content = None if self.directory is None else read_private(self._path(part))
+        return None if content is None else readable_cells(content)
+
+    def write(self, part: Part, cells: Cells) -> None:
+        """Write the cells of a part to the cache, if that is possible."""
+        if self.directory is not None:
+            with suppress(OSError):
+                write_private(
+                    self._path(part), json.dumps({"counts": dict(cells.counts), "area": cells.area}, sort_keys=True).encode()
+                )
+
+    def _path(self, part: Part) -> Path:
+        assert self.directory is not None
+        texts = [self.made_by, part.kind, part.module, repr(part.parameters), part.body]
+        texts += [text for file in part.files for text in (file, library_text(file))]
+        return self.directory / f"{hashlib.sha256(json.dumps(texts).encode()).hexdigest()}.json"
+
+
+def readable_cells(content: bytes) -> Cells | None:
+    """Return the cells in the content of a cache file, or None if it is damaged or has generic gates without a known area."""
+    try:
+        values = parse_json(content, "what was kept")
+        counts, area = values["counts"], values["area"]
+        cells = Cells({str(name): int(count) for name, count in counts.items()}, None if area is None else float(area))
+    except (FileError, ValueError, KeyError, TypeError, AttributeError, OverflowError):
+        return None
+    is_generic = cells.area is None
+    return None if is_generic and not cells.counts.keys() <= SQUARE_MICROMETRES.keys() else cells

@@ -162,8 +162,7 @@ class PrefetchPort(ReadPort):
         self.answers = m.port(kind, width, width)
         self.touched, fetched = m.register(f"{kind}_touched", width), m.register(f"{kind}_fetched", width)
         count, on = m.array(f"{kind}{LINES}", const(0, 1), width), f"fetch_{kind}"
-        m.helpers.add(on)
-        m.intervals[on] = 1
+        m.helper(on)
         due = (fetched < count) & (fetched < self.touched + ahead)
         m.rule(f"fetches {kind}", due, gives=self.sent(fetched), sets={f"{kind}_fetched": fetched + 1}, on=on)
 

@@ -18,7 +18,9 @@ def locate(node: n.Locate, context: NodeContext, m: Module) -> None:
     (out,) = context.outputs(m)
     crd = heads[0]
     if level.kept:
-        _locate_kept(context, m, crd, out, size)
+        kept = KeptLevel(context, m, size)
+        m.rule("keeps", kept.loading, sets=kept.sets, stores=kept.stores)  # one coordinate in each firing
+        located(m, [crd], out, kept.absent(crd), kept.reference(crd), ~kept.loading)
         return
     parent = heads[1].payload if len(heads) == 2 else const(0, context.index)
     if level.stored:
@@ -53,16 +55,9 @@ def bitmap_reference(m: Module, word: Expr, place: Expr) -> tuple[Expr, Expr]:
     return (bits & mask).is_not(0), rank + count_ones(bits & (mask - 1)).fit(word.width)
 
 
-def _locate_kept(context: NodeContext, m: Module, crd: Head, out: str, size: int) -> None:
-    """Add the rules of a locate that first keeps the coordinates of its level, one in each firing, with a bit and a word for
-    each."""
-    kept = KeptLevel(context, m, size)
-    m.rule("keeps", kept.loading, sets=kept.sets, stores=kept.stores)
-    located(m, [crd], out, kept.absent(crd), kept.reference(crd), ~kept.loading)
-
-
 class KeptLevel:
-    """The coordinates of a kept level. `loading` holds while some are missing. `sets` and `stores` keep the next one."""
+    """The coordinates of a kept level, with a bit and a word for each. `loading` holds while some are missing. `sets` and `stores` keep
+    the next one."""
 
     def __init__(self, context: NodeContext, m: Module, size: int) -> None:
         context.require_keys(size, (size,))

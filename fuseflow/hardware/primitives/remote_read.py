@@ -53,8 +53,7 @@ def asker(
 ) -> None:
     """Add a helping process `on` that requests the element `element` for every token `head`. The outputs `numbered` get the
     number of answers for which the token waits, with the given bits beside it; the outputs `plain` get the token unchanged."""
-    m.helpers.add(on)
-    m.intervals[on] = 1
+    m.helper(on)
     outs = (*numbered, *plain)
     m.rule(f"{on} control", head.control, [head], gives={out: m.passed(out, head) for out in outs}, closes=True, on=on)
     m.rule(f"{on} empty", head.is_empty, [head], gives={out: m.mark(out, EMPTY) for out in outs}, on=on)
@@ -109,8 +108,7 @@ def _walker(m: Module, port: ReadPort, source: Head, ref: Expr, ready: Expr, rep
     """Add the process that walks a fiber and requests its coordinates. In a level whose coordinates repeat (`repeats`), it
     requests all entries up to the next different coordinate, or the end of the fiber."""
     on, out = "walk", "walked_out"
-    m.helpers.add(on)
-    m.intervals[on] = 1
+    m.helper(on)
     fiber = listed(m, ref, own_references=repeats)
     behind = m.array("next", fiber.at, ref.width) if repeats else fiber.at + 1
     bits = port.extent.between(fiber.ref, behind) if repeats else port.extent.at(fiber.at, port.memory)

@@ -379,7 +379,7 @@ def _grammar_energies(_: bytes, chance: random.Random) -> bytes:
 
 def _area_entry(content: bytes, folder: Path) -> None:
     """Read an entry as the cache does: what is damaged counts as missing."""
-    from fuseflow.hardware.area.kept_cells import readable_cells
+    from fuseflow.hardware.area.synthesis import readable_cells
     from fuseflow.private_store import read_private
 
     path = _put(content, folder, "e.json")

@@ -17,7 +17,7 @@ from fuseflow.samml.coordinate_bounds import stream_bounds
 from fuseflow.samml.dot import dot
 from fuseflow.samml.mlir import from_mlir, to_mlir
 from fuseflow.samml.text import parse, show
-from fuseflow.samml.tile_indices import tile_indices
+from fuseflow.samml.proto_foreign import tile_indices
 from fuseflow.samml.verify import verify
 from fuseflow.sim import load_machine, simulate, simulators
 from fuseflow.tensors import Format, pack

@@ -19,9 +19,6 @@ class Scale(Pointwise):
     def outputs(self, inputs: Sequence[StreamType]) -> tuple[StreamType, ...]:
         return (StreamType("val", inputs[0].depth),)
 
-    def carries(self) -> tuple[tuple[int, ...], ...]:
-        return ((),)
-
     def unit(self, tensors: Mapping[str, TensorDecl]) -> Unit:
         return Unit(ALU_FUNCTIONS["mul"].unit)
 

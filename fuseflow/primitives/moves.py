@@ -1,4 +1,5 @@
-"""Fork deals elements to parallel lanes in turn, and merge takes them from the lanes in the same turn."""
+"""The primitives that put elements elsewhere: repeat gives a value once for every value in a fiber of the signal, fork deals elements to
+parallel lanes in turn, and merge takes them from the lanes in the same turn."""
 
 from __future__ import annotations
 
@@ -6,8 +7,25 @@ from collections.abc import Mapping
 
 from fuseflow.rules.context import Builder, RuleContext
 from fuseflow.rules.expressions import Expr, all_of, const, count_bits, mux
-from fuseflow.rules.rules import Head, Module
+from fuseflow.rules.rules import DONE, KIND_BITS, Head, Module, seen_above
 from fuseflow.samml import nodes as n
+
+
+def repeat(node: n.Repeat, context: RuleContext, m: Module) -> None:
+    """`held` says that x was taken for the fiber, whether it has a value or not."""
+    x, signal = context.inputs(m)
+    (out,) = context.outputs(m)
+    held, what = m.register("held", 1), m.register("what", x.width + KIND_BITS)
+    value, inner = ~signal.control, signal.low.is_(0)
+    m.rule("first", value & ~held, [x, signal], gives={out: x.token}, sets={"held": 1, "what": x.token}, expects=~x.control)
+    m.rule("value", value & held, [signal], gives={out: what})
+    m.rule("empty", signal.is_stop & inner & ~held, [x], [signal], sets={"held": 1}, expects=~x.control)
+    due = signal.is_stop & (held | ~inner)
+    stop = {out: m.stop(out, signal.low, signal.high)}
+    m.rule("stop", due & signal.high.is_(0), [signal], gives=stop, sets={"held": 0}, closes=True)
+    same, higher = x.holds_stop(*seen_above(signal.low, signal.high, 1)), due & signal.high.is_not(0)
+    m.rule("higher stop", higher, [signal, x], gives=stop, sets={"held": 0}, closes=True, expects=same)
+    m.rule("done", signal.is_done, [signal, x], gives={out: m.mark(out, DONE)}, closes=True)
 
 
 def fork(node: n.Fork, context: RuleContext, m: Module) -> None:
@@ -27,7 +45,7 @@ def merge(node: n.Merge, context: RuleContext, m: Module) -> None:
     taken, ended = m.register("taken", counted), m.register("ended", counted)
     for k in m.turns("turn", [lane.name for lane in lanes]):
         lane = lanes[k]
-        mine, whole = turn.is_(k), _is_whole(lane, node.levels)
+        mine, whole = turn.is_(k), lane.is_done | (lane.is_stop & ~(lane.low < node.levels))  # what all lanes have
         same = all_of(other.same_control(lane) for other in lanes if other is not lane)
         m.rule(f"{k} whole", mine & whole, lanes, gives={out: lane.token}, closes=True, expects=same)
         following = {"turn": const((k + 1) % len(lanes), turn.width), "taken": mux(taken.is_(len(lanes)), taken, taken + 1)}
@@ -36,11 +54,6 @@ def merge(node: n.Merge, context: RuleContext, m: Module) -> None:
             m.rule(f"{k} element", part, [lane], gives={out: lane.token}, sets=following)
         else:
             _lists(m, out, lanes, k, node.levels, part, following, taken, ended)
-
-
-def _is_whole(lane: Head, levels: int) -> Expr:
-    """Return whether a head is `D`, or a stop that ends no element: all lanes have it."""
-    return lane.is_done | (lane.is_stop & ~(lane.low < levels))
 
 
 def _lists(
@@ -81,4 +94,4 @@ def _lists(
         m.rule(f"{k} end of {had}", when, [lane, *rest], gives=passed, sets=begins, closes=True, expects=same & alike)
 
 
-RULES: dict[type[n.Node], Builder] = {n.Fork: fork, n.Merge: merge}
+RULES: dict[type[n.Node], Builder] = {n.Repeat: repeat, n.Fork: fork, n.Merge: merge}
