@@ -153,11 +153,11 @@ class _Reader:
         match = _EDGE.fullmatch(text)
         if not match or (match[3] is None) != (word == "fiber_fifo"):
             raise GraphError(f"cannot read `{word} {text}`", hint="write `fiber_fifo node[input]` or `depth node[input] 64`")
-        edge = n.Edge(match[1], int(match[2]))
+        edge = n.Edge(match[1], _parsed(match[2], int, "whole number"))
         if match[3] is None:
             self.fifos.append(edge)
         else:
-            self.depths.append((edge, int(match[3])))
+            self.depths.append((edge, _parsed(match[3], int, "whole number")))
 
     def read_node(self, match: re.Match[str]) -> None:
         name, op, streams, attributes = match.groups()
@@ -184,7 +184,7 @@ def _read_tensor(text: str) -> n.TensorDecl:
         )
     name, dims, layout, dtype, tile, fill, resident, buffer, preload = match.groups()
     shape = tuple(_parsed(d, int, "whole number") for d in dims.split(",") if d.strip())
-    blocks = tuple(map(int, tile.split("x"))) if tile else ()
+    blocks = tuple(_parsed(side, int, "whole number") for side in tile.split("x")) if tile else ()
     format = Format.parse(layout, len(shape))
     return n.TensorDecl(
         name,

@@ -139,6 +139,22 @@ def test_work_grows_as_the_number_of_nodes_does():
     assert calls_of(lambda: parse(show(large))) < 11 * calls_of(lambda: parse(show(small)))
 
 
+@pytest.mark.parametrize(
+    "line",
+    [
+        "tensor A[N] dense",
+        "tensor A[4] dense tile Nx2",
+        "tensor A[4] dense buffer N",
+        "fiber_fifo a[N]",
+        "depth a[0] N",
+        "depth a[N] 2",
+    ],
+)
+def test_a_number_with_more_digits_than_python_reads_is_refused(line: str):
+    with pytest.raises(GraphError, match="is not a whole number"):
+        parse(f"graph g\n{line.replace('N', '9' * 5000)}\n")
+
+
 def test_dot_golden(graphs: dict[str, n.Graph], golden):
     golden("samml/softmax.dot", dot(graphs["softmax"]))
 
