@@ -14,8 +14,8 @@ from fuseflow.run.result import RegionResult, Result
 from fuseflow.sim import Engine, Simulation
 from fuseflow.sim.event_replay import find_critical_path, find_stalls
 from fuseflow.sim.events.critical_path import CriticalPath
+from fuseflow.sim.events.fifo_loops import StepKind
 from fuseflow.sim.events.stalls import Stalls
-from fuseflow.sim.events.step_totals import StepKind
 from fuseflow.tensors import Tensor
 
 

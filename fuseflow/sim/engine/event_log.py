@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from fuseflow.machine import comal
 from fuseflow.machine.machine import Machine
 from fuseflow.memory.controller import ControllerFactory
 from fuseflow.memory.ports import PORT_SIZE
@@ -40,7 +39,7 @@ from fuseflow.sim.engine.tracer import (
     settle_all,
 )
 from fuseflow.sim.events.causes import INSIDE, MEMORY, SLOT, TOKEN
-from fuseflow.sim.events.log import Ints, LastEvent, Sink, Topology, Track, process_tracks
+from fuseflow.sim.events.log import Ints, LastEvent, Sink, Topology, Track, last_event, process_tracks
 from fuseflow.sim.outcome.deadlock import deadlock_error
 from fuseflow.tensors import Tensor
 
@@ -86,7 +85,11 @@ def trace(
             continue
         if not finished:
             raise deadlock_error(describe_deadlock(layout, statistics(layout), lambda edges: None, lambda depths: None), graph)
-        return collector.sink, _ending(layout, collector, machine)
+        lasts = {p: int(layout.nodes[p]["last"]) for p in collector.parts if not layout.parts[p].helper}
+        ops = [owner.op for owner in layout.owners if owner is not None]
+        ending = last_event(lasts, ops, machine, layout.controller, collector.sender)
+        collector.drain()  # the last acknowledgements
+        return collector.sink, ending
 
 
 class EventCollector:
@@ -152,6 +155,11 @@ class EventCollector:
             if requester := addresses.get(name, 0):
                 self.senders[int(layout.arrays[requester][0]["port"])] = p
         layout.nodes[p]["tracer"] = address(tracer)
+
+    def sender(self, port: int) -> int:
+        """Return the part that makes the requests of a port, given by its number."""
+        assert self.layout.controller is not None
+        return self.senders[self.layout.controller.memory.port(port)]
 
     def listen(self) -> None:
         """Empty the buffer of events, between two rounds of the loop, if it is more than a quarter full."""
@@ -265,24 +273,3 @@ def watched_inputs(node: n.Node | None, inputs: int, comal: bool) -> list[int]:
     if comal and isinstance(node, n.Accumulate):
         return []
     return list(node.watched(inputs))
-
-
-def _ending(layout: NetworkLayout, collector: EventCollector, machine: Machine) -> LastEvent:
-    parts = [p for p in collector.parts if not layout.parts[p].helper]
-    last_firings = {p: int(layout.nodes[p]["last"]) for p in parts}
-    if machine.rules == "comal":
-        tails = {p: int(owner is not None and owner.op in comal.ENDING_OPS) for p, owner in enumerate(layout.owners)}
-        p = max(parts, key=lambda p: last_firings[p] + tails[p])
-        return LastEvent(p, last_firings[p], tails[p])
-    last = max(parts, key=lambda p: last_firings[p])
-    controller = layout.controller
-    if controller is None:
-        return LastEvent(last, last_firings[last], 1)
-    memory: Any = controller.memory
-    acknowledged = controller.acknowledged()
-    collector.drain()
-    if acknowledged <= last_firings[last]:
-        return LastEvent(last, last_firings[last], 1)
-    port = int(np.argmax(memory.ports["last"]))
-    request = memory.rings[port][(memory.ports[port]["issued"] - 1) & memory.ports[port]["mask"]]
-    return LastEvent(collector.senders[memory.port(port)], acknowledged, 1, port, int(request["cycle"]))

@@ -21,22 +21,25 @@ from fuseflow.sim.engine.node_layout import Array, word_count
 from fuseflow.sim.engine.node_records import BUFFER, ENDED, INPUT, LARGE, OUTPUT, OUTSIDE, REFUSED, TOUCH, TWICE
 from fuseflow.sim.engine.stream_rings import CONTROL, DONE, EMPTY, MANY, READER_SIZE, high_of, low_of
 from fuseflow.sim.outcome import deadlock
-from fuseflow.sim.outcome.comal_end import region_cycles
-from fuseflow.sim.outcome.statistics import EdgeStatistics, NodeStatistics, Outcome, Recording, edges, node_statistics
+from fuseflow.sim.outcome.statistics import (
+    EdgeStatistics,
+    NodeStatistics,
+    Outcome,
+    Recording,
+    edges,
+    node_statistics,
+    run_cycles,
+)
 from fuseflow.sim.outcome.writer_streams import WriterStream, with_lanes_gathered
-from fuseflow.tensors.levels.base import StoredArray
 
 
 def outcome(layout: NetworkLayout, machine: Machine, part_output: PartOutput) -> Outcome:
     """Return the outcome of a finished run: cycles, statistics, written elements and recorded streams."""
     collect_all(layout, part_output)
     nodes = statistics(layout)
-    last_acknowledgement = -1 if layout.controller is None else layout.controller.acknowledged()
     token_counts = dict(zip(layout.keys, layout.streams["pushed"].tolist(), strict=True))
     return Outcome(
-        cycles=region_cycles(nodes)
-        if machine.rules == "comal"
-        else 1 + max(last_acknowledgement, *(node.last for node in nodes)),
+        cycles=run_cycles(nodes, machine, layout.controller),
         nodes=nodes,
         edges=_edges(layout),
         tokens={key: token_counts[key] for key in layout.keys if isinstance(key, n.Port)},
@@ -109,20 +112,16 @@ def _elements(layout: NetworkLayout) -> dict[tuple[str, ArrayKind], int]:
                 declared[node.tensor].tile
             )
         elif isinstance(node, n.Scan):
-            for array in _arrays(declared[node.tensor], node.level):
+            for array in declared[node.tensor].stored_arrays(node.level):
                 entries = int(state["entries"]) if array.entry else 0
                 counts[node.name, array.kind] = array.scanned * int(state["references"]) + array.entry * entries
         elif isinstance(node, n.Locate) and node.keeps(declared):
             counts[node.name, "crd"] = int(state["kept"])
         elif isinstance(node, n.Locate):
-            for array in _arrays(declared[node.tensor], node.level):
+            for array in declared[node.tensor].stored_arrays(node.level):
                 if array.told:
                     counts[node.name, array.kind] = int(state["asked"])
     return counts
-
-
-def _arrays(decl: n.TensorDecl, level: int) -> tuple[StoredArray, ...]:
-    return decl.format.levels[level].arrays(decl.shape[decl.format.order[level]])
 
 
 def _written(layout: NetworkLayout, part_output: PartOutput) -> Mapping[str, WriterStream]:

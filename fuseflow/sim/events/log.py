@@ -4,12 +4,16 @@ own way."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
+from fuseflow.machine.comal import ENDING_OPS
+from fuseflow.machine.machine import Machine
+from fuseflow.memory.controller import Controller
 from fuseflow.memory.statistics import MemoryPort
 from fuseflow.samml import nodes as n
 
@@ -77,16 +81,35 @@ class LastEvent:
         return self.cycle + self.tail
 
 
-class Sink(Protocol):
+def last_event(
+    lasts: Mapping[int, int], ops: Sequence[str], machine: Machine, controller: Controller | None, senders: Callable[[int], int]
+) -> LastEvent:
+    """Return the last event of a run. `lasts` has the cycle of the last firing of each track but helpers, `ops` the operation of
+    each track's node, and `senders` returns the track that makes the requests of a port."""
+    comal = machine.rules == "comal"
+    tails = {track: int(ops[track] in ENDING_OPS) if comal else 1 for track in lasts}
+    track = max(lasts, key=lambda track: lasts[track] + tails[track])
+    acknowledged = -1 if controller is None or comal else controller.acknowledged()
+    if controller is None or acknowledged <= lasts[track]:
+        return LastEvent(track, lasts[track], tails[track])
+    memory: Any = controller.memory
+    port = int(np.argmax(memory.ports["last"]))
+    return LastEvent(senders(port), acknowledged, 1, port, int(memory.requests(port)[-1]["cycle"]))
+
+
+class Sink:
     """A sink receives the events of a run. The rows of one track, or of one edge and direction, come in the order of time; rows
-    of different tracks or edges come in any order."""
+    of different tracks or edges come in any order. A sink that does not override a method has no use for what it receives."""
 
     tokens: bool
     """Whether the sink also receives tokens and answers of the memory."""
     span: CycleSpan
     """The cycles whose firings the sink receives. It receives all tokens before the end of this span."""
 
-    def open(self, topology: Topology) -> None: ...
+    topology: Topology
+
+    def open(self, topology: Topology) -> None:
+        self.topology = topology
 
     def events(self, rows: Ints) -> None: ...
 

@@ -6,7 +6,7 @@ t + 1, and a step ends with t + 1. This equals docs/streams.md with L = II = 1 a
 cycle t. The differences:
 
 - **End.** The step on `D` costs nothing: a process that sees `D` in cycle t ends at t, and sends `D` at t + 1. Only roots and
-  value writers take a cycle for it. A region takes as long as its last process (`region_cycles`).
+  value writers take a cycle for it. A region takes as long as its last process (`run_cycles`).
 - **Broadcast.** A stream with several readers passes a node that copies it, so each reader sees its tokens a cycle later. That node does
   not limit the rate (`broadcast_delays`).
 - **Scan.** An empty fiber takes one step (`scan`).
@@ -42,11 +42,10 @@ from fuseflow.samml.tokens import D, N, Stop, stop
 from fuseflow.sim.reference import comal_drop, pointwise
 from fuseflow.sim.reference.functions import alu_function, fold_function
 from fuseflow.sim.reference.interpret import elementwise, interpret
-from fuseflow.sim.reference.nested_streams import seen_above
 from fuseflow.sim.reference.node_context import NodeContext, Rule
 from fuseflow.sim.reference.process import Fifo, Process, Steps, Wait, await_tokens, make_output
 from fuseflow.sim.reference.token_rules import behind_head
-from fuseflow.sim.reference.workspace import Workspace, count_entries, emit_entries, emit_stop
+from fuseflow.sim.reference.workspace import Workspace, count_entries, emit_entries, emit_stop, seen_above
 from fuseflow.sim.reference.write import Written, written_by
 
 

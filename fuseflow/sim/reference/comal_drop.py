@@ -15,9 +15,9 @@ from fuseflow.samml import nodes as n
 from fuseflow.samml.public_streams import is_coordinate_drop
 from fuseflow.samml.tokens import D, Stop, stop
 from fuseflow.sim.reference.interpret import interpret
-from fuseflow.sim.reference.nested_streams import seen_above
 from fuseflow.sim.reference.node_context import NodeContext
 from fuseflow.sim.reference.process import Process, Steps, await_tokens
+from fuseflow.sim.reference.workspace import seen_above
 
 
 def drop(node: n.Drop, context: NodeContext) -> Sequence[Process]:

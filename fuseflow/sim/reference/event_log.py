@@ -8,20 +8,18 @@ from typing import Any
 
 import numpy as np
 
-from fuseflow.machine import comal
 from fuseflow.machine.machine import Machine
 from fuseflow.memory.controller import ControllerFactory
 from fuseflow.samml import nodes as n
 from fuseflow.samml.tokens import D, Stop
 from fuseflow.sim.events.causes import INSIDE, MEMORY, OWN, SLOT, START, TOKEN
-from fuseflow.sim.events.log import COUNT, STEP, LastEvent, Sink, Topology, process_tracks
+from fuseflow.sim.events.log import COUNT, STEP, LastEvent, Sink, Topology, last_event, process_tracks
 from fuseflow.sim.outcome.deadlock import Deadlock, deadlock_error
 from fuseflow.sim.outcome.statistics import edges
 from fuseflow.sim.reference.build import Network, build_network
 from fuseflow.sim.reference.deadlock import waiting_processes
-from fuseflow.sim.reference.execute import network_statistics
+from fuseflow.sim.reference.execute import network_statistics, run_network
 from fuseflow.sim.reference.process import BoundedFifo, DelayedFifo, Fifo, Item, LaggedOutput, Process, Slots
-from fuseflow.sim.reference.run import run_network
 from fuseflow.tensors import Tensor
 
 
@@ -216,25 +214,10 @@ def trace(
     if stuck:
         nodes = network_statistics(network)
         raise deadlock_error(Deadlock(waiting_processes(stuck), nodes, lambda edges: None, lambda depths: None), graph)
-    ending = _ending(network, listener, machine)
+    lasts = {track: p.last for track, p in enumerate(processes) if not p.helper}
+    ending = last_event(lasts, [p.node.op for p in processes], machine, controller, lambda port: listener.senders[port])
     _tell(listener, listening)
     return listening, ending
-
-
-def _ending(network: Network, listener: Listener, machine: Machine) -> LastEvent:
-    processes = network.processes
-    own = [k for k, p in enumerate(processes) if not p.helper]
-    if machine.rules == "comal":
-        tails = [int(p.node.op in comal.ENDING_OPS) for p in processes]
-        last = max(own, key=lambda k: processes[k].last + tails[k])
-        return LastEvent(last, processes[last].last, tails[last])
-    last = max(own, key=lambda k: processes[k].last)
-    if network.controller is None or network.controller.acknowledged() <= processes[last].last:
-        return LastEvent(last, processes[last].last, 1)
-    memory: Any = network.controller.memory
-    port = int(np.argmax(memory.ports["last"]))
-    request = memory.requests(port)[-1]
-    return LastEvent(listener.senders[port], int(request["visible"]), 1, port, int(request["cycle"]))
 
 
 def _tell(listener: Listener, sink: Sink) -> None:

@@ -12,10 +12,9 @@ from dataclasses import dataclass
 from fuseflow.samml import nodes as n
 from fuseflow.samml.tokens import D, N, Stop, stop
 from fuseflow.selection import largest
-from fuseflow.sim.reference.nested_streams import EnclosingStreams
 from fuseflow.sim.reference.node_context import NodeContext, Rule
 from fuseflow.sim.reference.process import Process, Slots, Steps, Wait, await_slots, await_tokens
-from fuseflow.sim.reference.workspace import await_buffer, emit_stop, fill_stop, two_processes
+from fuseflow.sim.reference.workspace import EnclosingStreams, await_buffer, emit_stop, fill_stop, two_processes
 
 
 @dataclass(frozen=True, slots=True)
