@@ -16,14 +16,8 @@ from fuseflow.native.signatures import NOTE, SWEEP
 from fuseflow.samml import nodes as n
 from fuseflow.sim.engine.buffer_growth import PartOutput
 from fuseflow.sim.engine.execute import DEFAULT_LIMITS, run
-from fuseflow.sim.engine.kernels.ask_remote import run_ask, run_fetch, run_preload
-from fuseflow.sim.engine.kernels.gate_remote import run_gate
-from fuseflow.sim.engine.kernels.load_remote import run_load_answered
-from fuseflow.sim.engine.kernels.narrow_scan_remote import run_give_narrow
-from fuseflow.sim.engine.kernels.scan_remote import run_give, run_walk
-from fuseflow.sim.engine.kernels.write_remote import run_write_remote
 from fuseflow.sim.engine.network_layout import NetworkLayout, lay_out
-from fuseflow.sim.engine.node_layout import Limits, Part
+from fuseflow.sim.engine.node_layout import Limits
 from fuseflow.sim.engine.outcome import describe_deadlock, statistics
 from fuseflow.sim.engine.stream_rings import READER_SIZE, STREAM_SIZE
 from fuseflow.sim.engine.tracer import (
@@ -38,8 +32,19 @@ from fuseflow.sim.engine.tracer import (
     note_firings,
     settle_all,
 )
-from fuseflow.sim.events.causes import INSIDE, MEMORY, SLOT, TOKEN
-from fuseflow.sim.events.log import Ints, LastEvent, Sink, Topology, Track, last_event, process_tracks
+from fuseflow.sim.events.log import (
+    INSIDE,
+    MEMORY,
+    SLOT,
+    TOKEN,
+    Ints,
+    LastEvent,
+    Sink,
+    Topology,
+    Track,
+    last_event,
+    process_tracks,
+)
 from fuseflow.sim.outcome.deadlock import deadlock_error
 from fuseflow.tensors import Tensor
 
@@ -148,11 +153,9 @@ class EventCollector:
         tracer["turns"] = int(isinstance(owner, n.Merge))
         tracer["behind"] = int(self.comal)
         tracer["passed"] = -1
-        addresses = requesters(part, layout.arrays)
-        for name, requester in addresses.items():
-            tracer[name] = requester
-        for name in ("sends", "positions"):
-            if requester := addresses.get(name, 0):
+        for use, requester in part.requesters.items():
+            tracer[use] = requester
+            if use in ("sends", "positions"):
                 self.senders[int(layout.arrays[requester][0]["port"])] = p
         layout.nodes[p]["tracer"] = address(tracer)
 
@@ -238,30 +241,6 @@ class EventCollector:
             requests = memory.rings[k][numbers & int(memory.ports[k]["mask"])]
             self.answers.append(np.stack([np.full(len(requests), k), requests["visible"], requests["bytes"], requests["write"]]))
         self.answered_counts = answer_counts
-
-
-def requesters(part: Part, arrays: Mapping[int, Any]) -> dict[str, int]:
-    """Return the addresses of the records with which a part makes requests to the memory, by use: "sends", "answers", "fetches",
-    "positions"."""
-    state = part.state[0]
-    if part.kernel is run_ask:
-        return {"sends": address(part.state)} if not state["lines"] else {}
-    if part.kernel is run_preload:
-        return {"sends": address(part.state)}
-    if part.kernel is run_fetch:
-        return {"sends": address(part.state), "fetches": address(part.state)}
-    if part.kernel is run_gate:
-        return {"answers": int(state["array"])}
-    if part.kernel is run_load_answered:
-        return {"answers": int(state["val"])}
-    if part.kernel in (run_give, run_give_narrow):
-        return {"answers": int(state["crd"])}
-    if part.kernel is run_walk:
-        return {"answers": int(state["pos"]), "sends": int(state["crd"])}
-    if part.kernel is run_write_remote:
-        entry, closing = int(state["array"]), arrays[int(state["ports"])].tolist() if state["closing"] else []
-        return dict(zip(("sends", "positions"), ([entry] if entry else []) + closing, strict=False))
-    return {}
 
 
 def watched_inputs(node: n.Node | None, inputs: int, comal: bool) -> list[int]:

@@ -16,9 +16,23 @@ import numpy as np
 from fuseflow.memory.statistics import MemoryPort
 from fuseflow.samml.nodes import Edge
 from fuseflow.sim.events.bins import Bins
-from fuseflow.sim.events.causes import INSIDE, MEMORY, OWN, SLOT, START, TOKEN
 from fuseflow.sim.events.fifo_loops import FifoLoops, StepKind, StepLabel, StepTotals
-from fuseflow.sim.events.log import DUE, TIME, TRACK, CycleSpan, Ints, LastEvent, Sink, Topology
+from fuseflow.sim.events.log import (
+    DUE,
+    INSIDE,
+    MEMORY,
+    OWN,
+    SLOT,
+    START,
+    TIME,
+    TOKEN,
+    TRACK,
+    CycleSpan,
+    Ints,
+    LastEvent,
+    Sink,
+    Topology,
+)
 
 Replay: TypeAlias = Callable[[Callable[[], Sink]], tuple[Sink, LastEvent]]
 """A function that runs a graph, the same way each time, and reports the run to a sink that it makes."""

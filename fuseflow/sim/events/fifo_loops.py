@@ -19,8 +19,7 @@ from typing import Literal, NamedTuple, TypeAlias
 
 import numpy as np
 
-from fuseflow.sim.events.causes import SLOT
-from fuseflow.sim.events.log import CAUSE, DETAIL, DUE, NEVER, TIME, Ints
+from fuseflow.sim.events.log import CAUSE, DETAIL, DUE, NEVER, SLOT, TIME, Ints
 
 StepKind: TypeAlias = Literal["work", "latency", "full", "memory"]
 

@@ -17,11 +17,17 @@ from fuseflow.memory.controller import Controller
 from fuseflow.memory.statistics import MemoryPort
 from fuseflow.samml import nodes as n
 
+START, OWN, TOKEN, SLOT, MEMORY, INSIDE = range(6)
+"""The causes are, in this order: nothing, in cycle 0; the last firing of the same process; a token; a slot of a full FIFO; an
+answer of the memory; another process of the same node. If several events decided the cycle, the first of this list counts, so a
+node that fires as often as it can waits for no other."""
+
+
 Ints: TypeAlias = npt.NDArray[np.int64]
 
 TRACK, TIME, COUNT, STEP, CAUSE, SOURCE, BACK, DETAIL, DUE = range(9)
 """The columns of an event. A row means `count` firings of a track that are `step` cycles apart. The first happens in cycle `time`
-because of `cause` (see `causes.py`), an event of the track `source` in cycle `back`; each of the others waits for the firing
+because of `cause` (above), an event of the track `source` in cycle `back`; each of the others waits for the firing
 before. `detail` is the position of the edge in `edges` if the cause is a token or a slot, the port if it is an answer, and -1
 inside a node. `due` is the cycle in which the first firing would have happened if every slot that it fills had been free: it is
 before `time` if only a slot was missing."""

@@ -9,8 +9,23 @@ from dataclasses import dataclass
 import numpy as np
 
 from fuseflow.sim.events.bins import Bins
-from fuseflow.sim.events.causes import INSIDE, MEMORY, OWN, SLOT, START, TOKEN
-from fuseflow.sim.events.log import CAUSE, COUNT, STEP, TIME, TRACK, CycleSpan, Ints, Sink, Topology
+from fuseflow.sim.events.log import (
+    CAUSE,
+    COUNT,
+    INSIDE,
+    MEMORY,
+    OWN,
+    SLOT,
+    START,
+    STEP,
+    TIME,
+    TOKEN,
+    TRACK,
+    CycleSpan,
+    Ints,
+    Sink,
+    Topology,
+)
 
 WINDOWS = 96
 """The largest number of windows."""

@@ -192,7 +192,7 @@ class _Accumulation:
             if token is D:
                 t = p.close(visible)
                 for fifo in p.inputs:
-                    self.take(fifo, D, t)
+                    p.take(fifo, D, t)
                 for out in p.outputs:
                     out.push(D, t)
                 return
@@ -254,21 +254,16 @@ class _Accumulation:
         there."""
         for level in range(max(self.depth - token.low, 1), self.depth):
             self.take_outer(level, token, t)
-        self.take(self.crd, token, t)
-        self.take(self.val, token, t)
+        self.process.take(self.crd, token, t)
+        self.process.take(self.val, token, t)
 
     def take_outer(self, level: int, token: Stop, t: int) -> None:
         """Take, in cycle t, the stop of the outer stream at `level` whose list the stop `token` of the values ends."""
-        self.take(self.outer[level], seen_above(token, self.depth - level), t)
+        self.process.take(self.outer[level], seen_above(token, self.depth - level), t)
 
     def take_coordinate(self, level: int, t: int) -> None:
         self.coordinate(self.outer[level])
         self.outer[level].take(t)
-
-    def take(self, fifo: Fifo, expected: Any, t: int) -> None:
-        if fifo[0][0] is not expected:
-            raise self.process.misaligned(fifo[0][0], expected)
-        fifo.take(t)
 
     def coordinate(self, fifo: Fifo) -> int:
         """Return the coordinate at the head of a FIFO. Raise `SimulationError` if a stop or `D` is there."""

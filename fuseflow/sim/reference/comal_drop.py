@@ -103,9 +103,7 @@ class _CoordinateDrop:
         """Take `token` from both inputs of the inner coordinates in cycle t. Raise `SimulationError` if another token is
         there."""
         for fifo in self.inner:
-            if fifo[0][0] != token:
-                raise self.process.misaligned(fifo[0][0], token)
-            fifo.take(t)
+            self.process.take(fifo, token, t)
 
     def push_inner(self, token: object, t: int) -> None:
         for out in self.inner_outs:

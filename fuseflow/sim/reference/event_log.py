@@ -12,8 +12,21 @@ from fuseflow.machine.machine import Machine
 from fuseflow.memory.controller import ControllerFactory
 from fuseflow.samml import nodes as n
 from fuseflow.samml.tokens import D, Stop
-from fuseflow.sim.events.causes import INSIDE, MEMORY, OWN, SLOT, START, TOKEN
-from fuseflow.sim.events.log import COUNT, STEP, LastEvent, Sink, Topology, last_event, process_tracks
+from fuseflow.sim.events.log import (
+    COUNT,
+    INSIDE,
+    MEMORY,
+    OWN,
+    SLOT,
+    START,
+    STEP,
+    TOKEN,
+    LastEvent,
+    Sink,
+    Topology,
+    last_event,
+    process_tracks,
+)
 from fuseflow.sim.outcome.deadlock import Deadlock, deadlock_error
 from fuseflow.sim.outcome.statistics import edges
 from fuseflow.sim.reference.build import Network, build_network

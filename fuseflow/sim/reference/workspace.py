@@ -78,18 +78,8 @@ class EnclosingStreams:
     def leave(self, t: int, token: Stop) -> None:
         """Take the stops of the outer streams whose lists the inner stop `token` ends, in cycle `t`."""
         for level in self.ended_levels(token):
-            head, expected = self.fifos[level][0][0], seen_above(token, self.depth - level)
-            if head is not expected:
-                raise self.process.misaligned(head, expected)
-            self.fifos[level].take(t)
+            self.process.take(self.fifos[level], seen_above(token, self.depth - level), t)
         self.open = min(self.open, max(self.depth - 1 - token.high, 0))
-
-    def finish(self, t: int) -> None:
-        """Take the `D` of every outer stream in cycle `t`. Raise `SimulationError` if another token is there."""
-        for fifo in self.fifos:
-            if fifo[0][0] is not D:
-                raise self.process.misaligned(fifo[0][0], D)
-            fifo.take(t)
 
 
 W = TypeVar("W")
@@ -134,7 +124,6 @@ def fill_and_emit(context: NodeContext, open_row: RowOpener) -> Sequence[Process
 def _fill(p: Process, open_row: RowOpener, buffers: Slots) -> Steps:
     """Run the first process: it fires once for each token of the values, and once for each coordinate with an empty fiber."""
     *outer, crd, val = p.inputs
-    (link,) = p.outputs
     nest = EnclosingStreams(p, outer)
     depth = nest.depth
     fire, take_crd, take_val = p.fire, crd.take, val.take
@@ -151,12 +140,7 @@ def _fill(p: Process, open_row: RowOpener, buffers: Slots) -> Steps:
         if token.__class__ is Stop:
             work = yield from fill_stop(p, nest, token, visible, free, work)
         elif token is D:
-            visible = yield from await_tokens(visible, p.inputs)
-            t = p.close(visible, (yield from await_slots(link)))
-            nest.finish(t)
-            take_crd(t)
-            take_val(t)
-            link.push((None, D), t)
+            yield from fill_done(p, visible)
             return
         elif token is N:
             raise p.refused()
@@ -188,6 +172,23 @@ def await_buffer(buffers: Slots) -> Generator[Wait, None, int]:
         free = buffers[0]
     buffers.fill()
     return free
+
+
+def fill_done(p: Process, visible: int) -> Steps:
+    """Take the `D` of every input, and pass it to the second process."""
+    visible = yield from await_tokens(visible, p.inputs)
+    t = p.close(visible, (yield from await_slots(*p.outputs)))
+    for fifo in p.inputs:
+        p.take(fifo, D, t)
+    p.outputs[0].push((None, D), t)
+
+
+def emit_done(p: Process, visible: int) -> Steps:
+    """Take the `D` of the first process, and emit it on every stream."""
+    t = p.close(visible, (yield from await_slots(*p.outputs)))
+    p.inputs[0].take(t)
+    for out in p.outputs:
+        out.push(D, t)
 
 
 def fill_stop(
@@ -228,10 +229,7 @@ def _emit(p: Process, lowered: int, buffers: Slots, folded: Callable[[Any], Any]
         if work is not None:
             yield from emit_entries(p, work, visible, folded)
         if token is D:
-            t = p.close(visible, (yield from await_slots(*p.outputs)))
-            link.take(t)
-            for out in p.outputs:
-                out.push(D, t)
+            yield from emit_done(p, visible)
             return
         end = seen_above(token, lowered)
         if work is not None:
