@@ -37,8 +37,8 @@ from fuseflow.tensors import Tensor
 
 
 class CausedCycle(int):
-    """A cycle that carries its cause. Of equal cycles, one of a token counts as the larger, then one of the first input or output
-    (`rank`), so that a maximum finds the cause that counts."""
+    """A cycle that carries its cause, as the columns of an event in `events/log.py`. Of equal cycles, one of a token counts as the
+    larger, then one of the first input or output (`rank`), so that a maximum finds the cause that counts."""
 
     cause: int
     source: int
@@ -46,18 +46,15 @@ class CausedCycle(int):
     detail: int
     rank: tuple[int, ...]
 
+    def __new__(cls, cycle: int, cause: int, source: int, back: int, detail: int, rank: tuple[int, ...]) -> CausedCycle:
+        caused = super().__new__(cls, cycle)
+        caused.cause, caused.source, caused.back, caused.detail, caused.rank = cause, source, back, detail, rank
+        return caused
+
     def __gt__(self, other: int) -> bool:
         if int(self) != int(other):
             return int(self) > int(other)
         return isinstance(other, CausedCycle) and self.rank < other.rank
-
-
-def cycle_with_cause(cycle: int, cause: int, source: int, back: int, detail: int, rank: tuple[int, ...]) -> CausedCycle:
-    """Return a cycle with its cause; the arguments are the columns of an event in `events/log.py`, and `rank` orders equal
-    cycles."""
-    caused = CausedCycle(cycle)
-    caused.cause, caused.source, caused.back, caused.detail, caused.rank = cause, source, back, detail, rank
-    return caused
 
 
 class Journal:
@@ -113,7 +110,7 @@ class TracedSlots(Slots):
     def append(self, cycle: int) -> None:
         listener, reader = self.reader.journal.listener, self.reader.journal.track
         edge, rank = listener.places[id(self)]
-        super().append(cycle_with_cause(cycle, SLOT, reader, cycle - 1, edge, rank))
+        super().append(CausedCycle(cycle, SLOT, reader, cycle - 1, edge, rank))
 
 
 def _append(fifo: Fifo, item: Item, append: Callable[[Fifo, Item], None]) -> None:
@@ -129,7 +126,7 @@ def _append(fifo: Fifo, item: Item, append: Callable[[Fifo, Item], None]) -> Non
         writer.listener.pushes.append((edge, produced, 1, 1))
     append(fifo, (token, visible))
     token, visible = fifo.pop()
-    deque.append(fifo, (token, cycle_with_cause(visible, TOKEN, writer.track, fired, edge, rank)))
+    deque.append(fifo, (token, CausedCycle(visible, TOKEN, writer.track, fired, edge, rank)))
 
 
 def _take(fifo: Fifo, t: int, take: Callable[[Fifo, int], None]) -> None:
@@ -196,7 +193,7 @@ class Listener:
             if cycle < 0:
                 return cycle
             issued = int(memory.rings[port][request & int(memory.ports[port]["mask"])]["cycle"])
-            return cycle_with_cause(cycle, MEMORY, self.senders[port], issued, port, (2, 0))
+            return CausedCycle(cycle, MEMORY, self.senders[port], issued, port, (2, 0))
 
         memory.issue, memory.answer_cycle = traced_issue, traced_answer_cycle
 

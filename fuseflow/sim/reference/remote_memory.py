@@ -14,8 +14,7 @@ from fuseflow.memory.layout import ArrayName
 from fuseflow.samml import nodes as n
 from fuseflow.samml.lane_writers import lane_part
 from fuseflow.samml.tokens import N
-from fuseflow.sim.reference.fibers import FiberReader
-from fuseflow.sim.reference.interpret import walk_steps
+from fuseflow.sim.reference.interpret import FiberReader, walk_steps
 from fuseflow.sim.reference.memory_ports import DemandPort, PrefetchPort, PreloadPort, ReadPort, WritePort
 from fuseflow.sim.reference.node_context import NodeContext, Rule
 from fuseflow.sim.reference.pointwise import kept_references, loaded_values, reference_lookup
