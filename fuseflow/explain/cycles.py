@@ -27,8 +27,8 @@ from fuseflow.schedule import Schedule
 from fuseflow.sim import Engine, Simulation, simulate
 from fuseflow.sim.event_replay import find_critical_path, find_stalls
 from fuseflow.sim.events.critical_path import CriticalPath
+from fuseflow.sim.events.fifo_loops import StepKind
 from fuseflow.sim.events.stalls import Stalls
-from fuseflow.sim.events.step_totals import StepKind
 from fuseflow.tensors import Tensor
 
 MAX_LOOPS = 3

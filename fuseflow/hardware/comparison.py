@@ -21,8 +21,7 @@ from fuseflow.sim.arithmetic import with_rounded_constants
 from fuseflow.sim.engine_names import Engine
 from fuseflow.sim.outcome.statistics import NodeStatistics, Recording
 from fuseflow.sim.reference.build import build_network
-from fuseflow.sim.reference.execute import network_statistics
-from fuseflow.sim.reference.run import run_network
+from fuseflow.sim.reference.execute import network_statistics, run_network
 from fuseflow.sim.run import Simulation, simulate
 from fuseflow.tensors import Tensor
 

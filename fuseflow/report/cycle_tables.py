@@ -15,8 +15,8 @@ from fuseflow.report.tables import cycle_shares, plain_table
 from fuseflow.samml.node import TensorWriter
 from fuseflow.samml.nodes import Edge, Fork, Merge, WriteLevel
 from fuseflow.sim.events.critical_path import CriticalPath, PathStep
+from fuseflow.sim.events.fifo_loops import StepKind
 from fuseflow.sim.events.stalls import STATES, Stalls
-from fuseflow.sim.events.step_totals import StepKind
 
 SCHEMA = 1
 CYCLES_FILE = "cycles.json"

@@ -164,18 +164,13 @@ def _result(
         memory=outcome.memory,
         streams=outcome.streams if record else {},
         config_bytes=config_bytes,
-        kept=_kept_coordinates(graph, outcome),
+        kept={
+            node.name: outcome.elements[node.name, "crd"]
+            for node in graph.nodes
+            if isinstance(node, Locate) and node.keeps(graph.declared)
+        },
         values=outcome.values,
     )
-
-
-def _kept_coordinates(graph: Graph, outcome: Outcome) -> dict[str, int]:
-    """Return the number of coordinates that each locate which keeps its level holds on chip, by node."""
-    return {
-        node.name: outcome.elements[node.name, "crd"]
-        for node in graph.nodes
-        if isinstance(node, Locate) and node.keeps(graph.declared)
-    }
 
 
 def _refuse_depths(graph: Graph, machine: Machine) -> None:
@@ -202,11 +197,6 @@ def _check_tensor(graph: Graph, decl: TensorDecl, tensors: Mapping[str, Tensor])
     ):
         if (actual,) != (declared,):  # in a tuple an implicit NaN equals itself
             raise TensorError(f"tensor `{decl.name}` has {attribute} {actual}; graph `{graph.name}` declares {declared}")
-    _check_elements(decl, tensor)
-
-
-def _check_elements(decl: TensorDecl, tensor: Tensor) -> None:
-    """Raise `TensorError` if a narrow element type is declared, and the tensor has another."""
     if DTYPES[decl.dtype].narrow and tensor.element_type.name != decl.dtype:
         raise TensorError(
             f"tensor `{decl.name}` has elements of {tensor.element_type.name}, declared {decl.dtype}",

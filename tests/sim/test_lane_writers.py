@@ -25,7 +25,7 @@ from fuseflow.samml.verify import verify
 from fuseflow.sim import Machine, load_machine, simulate
 from fuseflow.sim.outcome.statistics import Outcome
 from fuseflow.sim.reference.execute import execute as reference
-from fuseflow.sim.reference.memory_ports import LanePort, RequestPort
+from fuseflow.sim.reference.memory_ports import RequestPort, WritePort
 from fuseflow.sim.reference.process import Process, Wait
 
 SEEDS = range(120)
@@ -53,8 +53,8 @@ def test_each_lane_sends_a_line_once_it_goes_on_in_another(monkeypatch: pytest.M
     """The lines of each lane, in order, against a plain list of the lines that its elements touch."""
     sent: dict[str, list[int]] = {}
 
-    def send(port: LanePort, p: Process, line: int, visible: int, free: int = 0) -> Generator[Wait, None, int]:
-        if isinstance(port, LanePort):
+    def send(port: RequestPort, p: Process, line: int, visible: int, free: int = 0) -> Generator[Wait, None, int]:
+        if isinstance(port, WritePort) and port.part is not None:
             sent.setdefault(p.node.name, []).append(line - port.place.base // port.line_bytes)
         return (yield from original(port, p, line, visible, free))
 

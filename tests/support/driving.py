@@ -12,9 +12,9 @@ from fuseflow.samml.tokens import D, Stop, Stream, parse
 from fuseflow.sim import Machine
 from fuseflow.sim.outcome.writer_streams import WriterStream
 from fuseflow.sim.reference.build import RULES, Network, add_processes
+from fuseflow.sim.reference.execute import run_network
 from fuseflow.sim.reference.node_context import NodeContext, Rule
 from fuseflow.sim.reference.process import Fifo, Item, make_output
-from fuseflow.sim.reference.run import run_network
 from fuseflow.tensors import Tensor
 
 

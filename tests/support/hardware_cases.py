@@ -35,8 +35,8 @@ from fuseflow.primitives.write import WRITTEN
 from fuseflow.rules.rules import EMPTY
 from fuseflow.samml.nodes import Locate, Port, TensorWriter
 from fuseflow.sim.reference.build import Network, build_network
+from fuseflow.sim.reference.execute import run_network
 from fuseflow.sim.reference.process import Process
-from fuseflow.sim.reference.run import run_network
 from fuseflow.tile_ops import TILE_FOLDS
 
 TILE_FORMS = {"matmul": "a product", "matmul_t": "a product", **dict.fromkeys(TILE_FOLDS, "a fold")}

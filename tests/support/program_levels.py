@@ -37,8 +37,7 @@ from fuseflow.schedule import Schedule
 from fuseflow.sim import load_machine
 from fuseflow.sim.outcome.output_tensors import assemble
 from fuseflow.sim.outcome.statistics import Outcome
-from fuseflow.sim.reference.execute import execute
-from fuseflow.sim.reference.run import FiringLimitError
+from fuseflow.sim.reference.execute import FiringLimitError, execute
 from fuseflow.table import build_table
 from fuseflow.tensors import Tensor
 

@@ -40,10 +40,10 @@ from fuseflow.native.signatures import (
 from fuseflow.native.sources import bytecode_digest, source_digest
 from fuseflow.ops import COMBINERS, OPERATORS, REDUCERS
 from fuseflow.sim.engine import kernels
+from fuseflow.sim.engine.kernels.alu import tile_operator
 from fuseflow.sim.engine.kernels.permute import permuting_fill
 from fuseflow.sim.engine.kernels.pointwise import elementwise
 from fuseflow.sim.engine.kernels.reduce import fold, fold_into
-from fuseflow.sim.engine.kernels.tiles import tile_operator
 from fuseflow.sim.engine.loop import sweep, sweep_at_memory
 from fuseflow.sim.engine.tracer import note_firings, settle_all
 from fuseflow.tile_ops import TILE_OPERATORS

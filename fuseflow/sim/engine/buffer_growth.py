@@ -33,9 +33,15 @@ def serve(layout: NetworkLayout, part_output: PartOutput, until: int) -> bool:
         _grow_or_collect(layout, p, part_output)
         served = True
     if (waits == ROOM).any():
-        served = _make_room(layout)
+        served = True
+        assert layout.controller is not None
+        memory = layout.controller.memory
+        for k, port in enumerate(memory.ports):
+            if port["issued"] - port["released"] > port["mask"]:
+                memory.make_room(k)
     at_input = np.flatnonzero((waits >= INPUT) & (waits < OUTPUT))
-    readers = reader_numbers(layout, at_input, waits[at_input] - INPUT)
+    first_readers = (layout.nodes["inputs"][at_input] - address(layout.readers)) // READER_SIZE
+    readers = first_readers + waits[at_input] - INPUT
     for r in readers[layout.readers["stalled"][readers] != 0].tolist():
         _grow_history(layout, r)
         served = True
@@ -56,11 +62,6 @@ def collect_all(layout: NetworkLayout, part_output: PartOutput) -> None:
             _grow_or_collect(layout, p, part_output)
 
 
-def reader_numbers(layout: NetworkLayout, parts: Array, inputs: Array) -> Array:
-    """Return, for each pair of a part and an input of it, the number of the reader there."""
-    return (layout.nodes["inputs"][parts] - address(layout.readers)) // READER_SIZE + inputs
-
-
 def stream_numbers(layout: NetworkLayout, parts: Array, outputs: Array) -> Array:
     """Return, for each pair of a part and an output of it, the number of the stream there."""
     return (layout.nodes["outputs"][parts] - address(layout.streams)) // STREAM_SIZE + outputs
@@ -68,33 +69,21 @@ def stream_numbers(layout: NetworkLayout, parts: Array, outputs: Array) -> Array
 
 def _grow_or_collect(layout: NetworkLayout, p: int, part_output: PartOutput) -> None:
     """Grow the workspace that part `p` fills, or move the tokens in the buffers of a writer or recorder to `part_output`."""
-    state = layout.parts[p].state[0]
-    owner = layout.owners[p]
+    state, owner = layout.parts[p].state[0], layout.owners[p]
+
+    def contents(name: str, count: int) -> Array:
+        return layout.arrays[int(state[name])][:count].copy()
+
     if isinstance(owner, n.Workspace):
         layout.tables[owner.name][int(state["started"] - state["working"]) & 1].grow()
         return
     if owner is None:
-        part_output.elements[p].append(_copy_array(layout, int(state["tokens"]), int(state["count"])))
+        part_output.elements[p].append(contents("tokens", int(state["count"])))
         state["count"] = 0
         return
-    part_output.elements[p].append(_copy_array(layout, int(state["elements"]), int(state["count"] * state["words"])))
-    part_output.ends[p].append(_copy_array(layout, int(state["ends"]), int(state["ended"])))
+    part_output.elements[p].append(contents("elements", int(state["count"] * state["words"])))
+    part_output.ends[p].append(contents("ends", int(state["ended"])))
     state["count"] = state["ended"] = 0
-
-
-def _make_room(layout: NetworkLayout) -> bool:
-    """Make room for more requests at the ports of the memory that are full. Return True."""
-    assert layout.controller is not None
-    memory = layout.controller.memory
-    for k, port in enumerate(memory.ports):
-        if port["issued"] - port["released"] > port["mask"]:
-            memory.make_room(k)
-    return True
-
-
-def _copy_array(layout: NetworkLayout, at: int, count: int) -> Array:
-    """Return a copy of the first elements of the array at an address."""
-    return layout.arrays[at][:count].copy()
 
 
 def _grow_history(layout: NetworkLayout, r: int) -> None:

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from fuseflow.machine import comal
 from fuseflow.machine.machine import Machine
 from fuseflow.memory.controller import ControllerFactory
 from fuseflow.memory.ports import PORT_SIZE
@@ -17,14 +16,8 @@ from fuseflow.native.signatures import NOTE, SWEEP
 from fuseflow.samml import nodes as n
 from fuseflow.sim.engine.buffer_growth import PartOutput
 from fuseflow.sim.engine.execute import DEFAULT_LIMITS, run
-from fuseflow.sim.engine.kernels.ask_remote import run_ask, run_fetch, run_preload
-from fuseflow.sim.engine.kernels.gate_remote import run_gate
-from fuseflow.sim.engine.kernels.load_remote import run_load_answered
-from fuseflow.sim.engine.kernels.narrow_scan_remote import run_give_narrow
-from fuseflow.sim.engine.kernels.scan_remote import run_give, run_walk
-from fuseflow.sim.engine.kernels.write_remote import run_write_remote
 from fuseflow.sim.engine.network_layout import NetworkLayout, lay_out
-from fuseflow.sim.engine.node_layout import Limits, Part
+from fuseflow.sim.engine.node_layout import Limits
 from fuseflow.sim.engine.outcome import describe_deadlock, statistics
 from fuseflow.sim.engine.stream_rings import READER_SIZE, STREAM_SIZE
 from fuseflow.sim.engine.tracer import (
@@ -39,8 +32,19 @@ from fuseflow.sim.engine.tracer import (
     note_firings,
     settle_all,
 )
-from fuseflow.sim.events.causes import INSIDE, MEMORY, SLOT, TOKEN
-from fuseflow.sim.events.log import Ints, LastEvent, Sink, Topology, Track, process_tracks
+from fuseflow.sim.events.log import (
+    INSIDE,
+    MEMORY,
+    SLOT,
+    TOKEN,
+    Ints,
+    LastEvent,
+    Sink,
+    Topology,
+    Track,
+    last_event,
+    process_tracks,
+)
 from fuseflow.sim.outcome.deadlock import deadlock_error
 from fuseflow.tensors import Tensor
 
@@ -86,7 +90,11 @@ def trace(
             continue
         if not finished:
             raise deadlock_error(describe_deadlock(layout, statistics(layout), lambda edges: None, lambda depths: None), graph)
-        return collector.sink, _ending(layout, collector, machine)
+        lasts = {p: int(layout.nodes[p]["last"]) for p in collector.parts if not layout.parts[p].helper}
+        ops = [owner.op for owner in layout.owners if owner is not None]
+        ending = last_event(lasts, ops, machine, layout.controller, collector.sender)
+        collector.drain()  # the last acknowledgements
+        return collector.sink, ending
 
 
 class EventCollector:
@@ -145,13 +153,16 @@ class EventCollector:
         tracer["turns"] = int(isinstance(owner, n.Merge))
         tracer["behind"] = int(self.comal)
         tracer["passed"] = -1
-        addresses = requesters(part, layout.arrays)
-        for name, requester in addresses.items():
-            tracer[name] = requester
-        for name in ("sends", "positions"):
-            if requester := addresses.get(name, 0):
+        for use, requester in part.requesters.items():
+            tracer[use] = requester
+            if use in ("sends", "positions"):
                 self.senders[int(layout.arrays[requester][0]["port"])] = p
         layout.nodes[p]["tracer"] = address(tracer)
+
+    def sender(self, port: int) -> int:
+        """Return the part that makes the requests of a port, given by its number."""
+        assert self.layout.controller is not None
+        return self.senders[self.layout.controller.memory.port(port)]
 
     def listen(self) -> None:
         """Empty the buffer of events, between two rounds of the loop, if it is more than a quarter full."""
@@ -232,30 +243,6 @@ class EventCollector:
         self.answered_counts = answer_counts
 
 
-def requesters(part: Part, arrays: Mapping[int, Any]) -> dict[str, int]:
-    """Return the addresses of the records with which a part makes requests to the memory, by use: "sends", "answers", "fetches",
-    "positions"."""
-    state = part.state[0]
-    if part.kernel is run_ask:
-        return {"sends": address(part.state)} if not state["lines"] else {}
-    if part.kernel is run_preload:
-        return {"sends": address(part.state)}
-    if part.kernel is run_fetch:
-        return {"sends": address(part.state), "fetches": address(part.state)}
-    if part.kernel is run_gate:
-        return {"answers": int(state["array"])}
-    if part.kernel is run_load_answered:
-        return {"answers": int(state["val"])}
-    if part.kernel in (run_give, run_give_narrow):
-        return {"answers": int(state["crd"])}
-    if part.kernel is run_walk:
-        return {"answers": int(state["pos"]), "sends": int(state["crd"])}
-    if part.kernel is run_write_remote:
-        entry, closing = int(state["array"]), arrays[int(state["ports"])].tolist() if state["closing"] else []
-        return dict(zip(("sends", "positions"), ([entry] if entry else []) + closing, strict=False))
-    return {}
-
-
 def watched_inputs(node: n.Node | None, inputs: int, comal: bool) -> list[int]:
     """Return the inputs that every firing of a part of `node` inspects, whether or not it takes tokens from them."""
     if node is None:
@@ -265,24 +252,3 @@ def watched_inputs(node: n.Node | None, inputs: int, comal: bool) -> list[int]:
     if comal and isinstance(node, n.Accumulate):
         return []
     return list(node.watched(inputs))
-
-
-def _ending(layout: NetworkLayout, collector: EventCollector, machine: Machine) -> LastEvent:
-    parts = [p for p in collector.parts if not layout.parts[p].helper]
-    last_firings = {p: int(layout.nodes[p]["last"]) for p in parts}
-    if machine.rules == "comal":
-        tails = {p: int(owner is not None and owner.op in comal.ENDING_OPS) for p, owner in enumerate(layout.owners)}
-        p = max(parts, key=lambda p: last_firings[p] + tails[p])
-        return LastEvent(p, last_firings[p], tails[p])
-    last = max(parts, key=lambda p: last_firings[p])
-    controller = layout.controller
-    if controller is None:
-        return LastEvent(last, last_firings[last], 1)
-    memory: Any = controller.memory
-    acknowledged = controller.acknowledged()
-    collector.drain()
-    if acknowledged <= last_firings[last]:
-        return LastEvent(last, last_firings[last], 1)
-    port = int(np.argmax(memory.ports["last"]))
-    request = memory.rings[port][(memory.ports[port]["issued"] - 1) & memory.ports[port]["mask"]]
-    return LastEvent(collector.senders[memory.port(port)], acknowledged, 1, port, int(request["cycle"]))

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 from fuseflow.memory.ports import PORT_SIZE, issue, port_at, request_at, request_of
-from fuseflow.native.records import Record, get_int, inline, outline, set_int
+from fuseflow.native.records import Record, inline, outline, set_int
 from fuseflow.sim.engine.node_records import ANSWER, LARGE, ROOM, WAIT, fire
 
 REQUESTER = Record(
@@ -132,6 +132,12 @@ def may_send(node: Any, r: Any) -> bool:
     return True
 
 
+@inline
+def issue_line(r: Any, line: int, write: int, t: int) -> None:
+    """Issue the request for a line of the array (`write`: 1 to write) in cycle t."""
+    issue(r.port, r.base + (line << (r.bits - BYTE)), 1 << (r.bits - BYTE), write, t)
+
+
 @outline
 def send(node: Any, r: Any, first: int, last: int, visible_at: int, free: int, write: int) -> int:
     """Fire once for each of the lines `first` to `last`, to request it (`write`: 1 to write), and return the cycle of the last
@@ -145,7 +151,7 @@ def send(node: Any, r: Any, first: int, last: int, visible_at: int, free: int, w
         if write != 0:
             node.waited += max(r.free - max(node.ready, visible_at), 0)
         t = fire(node, visible_at, max(free, r.free), 1)
-        issue(r.port, r.base + (r.next << (r.bits - BYTE)), 1 << (r.bits - BYTE), write, t)
+        issue_line(r, r.next, write, t)
         r.next += 1
     r.next = -1
     return t
@@ -158,13 +164,6 @@ def touch_lines(r: Any, line: int, t: int) -> None:
     while r.banks == 0 and r.needed <= line:
         set_int(r.touched, r.needed, t)
         r.needed += 1
-
-
-@inline
-def touch_cycle(r: Any, line: int) -> int:
-    """Return the cycle in which a line of an array that is fetched ahead was first needed."""
-    cycle: int = get_int(r.touched, line)
-    return cycle
 
 
 @inline

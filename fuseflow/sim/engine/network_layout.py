@@ -21,8 +21,6 @@ from fuseflow.native.records import address
 from fuseflow.samml import nodes as n
 from fuseflow.samml.coordinate_bounds import stream_bounds
 from fuseflow.sim.arithmetic import node_arithmetic
-from fuseflow.sim.engine.agenda import AGENDA, new_agenda
-from fuseflow.sim.engine.held_entries import EntryList
 from fuseflow.sim.engine.kernels import RULES
 from fuseflow.sim.engine.kernels.comal import COMAL_RULES
 from fuseflow.sim.engine.kernels.record import recorder
@@ -40,7 +38,8 @@ from fuseflow.sim.engine.node_layout import (
 from fuseflow.sim.engine.node_records import NODE
 from fuseflow.sim.engine.remote_memory import RemoteLayout
 from fuseflow.sim.engine.stream_rings import MANY, POPS, READER, READER_SIZE, RUN, STREAM, STREAM_SIZE
-from fuseflow.sim.engine.workspace import WorkspaceTable
+from fuseflow.sim.engine.visits import AGENDA, new_agenda
+from fuseflow.sim.engine.workspace import EntryList, WorkspaceTable
 from fuseflow.tensors import Tensor
 
 LAPS = 8
@@ -107,12 +106,12 @@ def lay_out(
     """Return the layout of a verified graph on its tensors. With a `controller`, nodes read and write through it."""
     layout = NetworkLayout(graph, graph.types(), limits, controller=controller)
     rules, summed = (RULES | COMAL_RULES, readers_of_sums(graph)) if machine.rules == "comal" else (RULES, frozenset[str]())
-    if controller is None:
-        _make_parts(layout, tensors, machine, rules, library, record, summed)
-    else:
-        spans = controller.lay_out(graph, tensors)
-        remote = RemoteLayout(controller, spans, sequential_readers(graph), preloaded_readers(graph))
-        _make_parts(layout, tensors, machine, remote.rules(rules), library, record, summed)
+    remote = None
+    if controller is not None:
+        remote = RemoteLayout(controller, controller.lay_out(graph, tensors), sequential_readers(graph), preloaded_readers(graph))
+        rules = remote.rules(rules)
+    _make_parts(layout, tensors, machine, rules, library, record, summed)
+    if remote is not None:
         remote.open()
     _number(layout)
     timings = _timings(layout, machine)
@@ -238,15 +237,9 @@ def _zeroed(dtype: npt.DTypeLike, sizes: Sequence[int]) -> tuple[list[Array], Ar
 
 def _reader_depths(layout: NetworkLayout, machine: Machine) -> list[int | None]:
     """Return the depth of the FIFO of every reader, None if it is unbounded."""
-    depths: list[int | None] = []
     given = dict(layout.graph.depths)
-    for reader in layout.edges:
-        key = layout.keys[reader.stream]
-        if reader.edge is not None:
-            depths.append(given.get(reader.edge, machine.first_depth))
-        else:
-            depths.append(key.depth if isinstance(key, Link) else None)
-    return depths
+    links = [key.depth if isinstance(key, Link) else None for key in layout.keys]
+    return [links[r.stream] if r.edge is None else given.get(r.edge, machine.first_depth) for r in layout.edges]
 
 
 def _defers(layout: NetworkLayout, depths: Sequence[int | None]) -> bool:

@@ -17,10 +17,11 @@ from fuseflow.native.jit import Library
 from fuseflow.native.records import Record, address
 from fuseflow.native.signatures import Function
 from fuseflow.samml.nodes import Locate, Node, Port, Scan, StreamType, TensorDecl, WriteLevel
-from fuseflow.sim.engine.held_entries import HELD, EntryList
-from fuseflow.sim.engine.workspace import WORKSPACE, WorkspaceTable
+from fuseflow.sim.engine.nested_streams import NEST
+from fuseflow.sim.engine.workspace import HELD, WORKSPACE, EntryList, WorkspaceTable
 from fuseflow.tensors import Tensor
 from fuseflow.tensors.levels import Level
+from fuseflow.tensors.levels.base import Listed
 from fuseflow.tile_ops import TileShape
 
 Array: TypeAlias = npt.NDArray[Any]
@@ -70,7 +71,9 @@ class Part:
     """A part is one kernel with its state: a whole node, or a piece of one, such as the fill or the emit of an accumulator.
     `computes` says whether the part may store computed elements in the ring of an output. `first` is the number of the part's
     first input among those of the node. The firings of a `helper` do not count as firings of the node. `asks` says whether its
-    firings may make requests to the memory. A part that `emits` emits values that another part of the node folded."""
+    firings may make requests to the memory. A part that `emits` emits values that another part of the node folded. `requesters`
+    has the addresses of the records with which the part makes requests to the memory, by use: "sends", "answers", "fetches",
+    "positions"."""
 
     kernel: Function
     state: Array
@@ -81,6 +84,7 @@ class Part:
     helper: bool = False
     asks: bool = False
     emits: bool = False
+    requesters: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
@@ -116,8 +120,7 @@ class NodeLayout:
 
     def size(self, tensor: str, level: int) -> int:
         """Return the size of the dimension that a level stores."""
-        decl = self.declared[tensor]
-        return decl.shape[decl.format.order[level]]
+        return self.declared[tensor].size(level)
 
     def array(self, values: Array) -> int:
         """Return the address of an array, which the layout keeps alive. Integers are first widened to 64 bits."""
@@ -160,6 +163,15 @@ class NodeLayout:
         records = WORKSPACE.array(count)
         self.tables[self.node.name] = [WorkspaceTable(records[k : k + 1], space, self.limits.blocks, width) for k in range(count)]
         return self.array(records)
+
+    def nest(self, depth: int) -> int:
+        """Return the address of the state of `depth` coordinate streams around an inner stream."""
+        return self.array(self.state(NEST, depth=depth, crds=self.buffer(np.int64, max(depth, 1))))
+
+    def fiber_arrays(self, walk: Listed, *names: str) -> dict[str, int]:
+        """Return the addresses of the named arrays of fibers, by name, except those that the fibers lack."""
+        arrays = {name: getattr(walk, name) for name in names}
+        return {name: self.array(values) for name, values in arrays.items() if values is not None}
 
     def entry_lists(self, count: int, levels: int) -> int:
         """Return the address of `count` empty lists of entries with `levels` coordinates."""

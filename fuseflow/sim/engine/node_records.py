@@ -8,6 +8,7 @@ from fuseflow.native.records import Record, inline
 from fuseflow.native.signatures import call_note
 from fuseflow.sim.engine.stream_rings import (
     CONTROL,
+    DONE,
     READER_SIZE,
     STREAM_SIZE,
     head_run,
@@ -95,6 +96,28 @@ def room_everywhere(node: Any) -> int:
 
 
 @inline
+def common_tokens(node: Any, inputs: int) -> int:
+    """Return the number of tokens, at most of a burst, that each of the first `inputs` inputs has left in the run at its head (0:
+    the node waits)."""
+    k: int = node.burst
+    for q in range(inputs):
+        k = min(k, tokens_at(node, q))
+        if k == 0:
+            return 0
+    return k
+
+
+@inline
+def common_room(node: Any, outputs: int, k: int) -> int:
+    """Return for how many of k tokens each of the first `outputs` outputs has room (0: the node waits)."""
+    for q in range(outputs):
+        if k == 0:  # the node already waits
+            return 0
+        k = min(k, room_at(node, q))
+    return k
+
+
+@inline
 def take_everywhere(node: Any, word: int, t: int) -> None:
     """Take the control token `word` from all inputs in cycle t. If an input has another token, set the fault MISALIGNED."""
     for q in range(node.arity):
@@ -143,6 +166,31 @@ def close(node: Any, visible_at: int, free: int) -> int:
 
 
 @inline
+def pass_control(node: Any, word: int, visible_at: int, free: int) -> bool:
+    """Fire to take the control token `word` from all inputs and to emit it on all outputs. Return False after `D`, or with a fault
+    if an input has another token."""
+    t = close(node, visible_at, free)
+    take_everywhere(node, word, t)
+    if node.fault != 0:
+        return False
+    push_everywhere(node, word, t)
+    if word == DONE:
+        node.waits = ENDED
+        return False
+    return True
+
+
+@inline
+def finish(node: Any) -> None:
+    """Fire to take `D` from all inputs and to emit it on all outputs, once all are there and have room."""
+    visible_at = look_everywhere(node)
+    if visible_at != WAIT:
+        free = room_everywhere(node)
+        if free != WAIT:
+            pass_control(node, DONE, visible_at, free)
+
+
+@inline
 def _account(node: Any, t: int, visible_at: int) -> None:
     """Count the idle cycles between the last firing and cycle t: up to `visible_at` they are starved, later ones blocked."""
     gap = t - node.last - 1
@@ -153,3 +201,16 @@ def _account(node: Any, t: int, visible_at: int) -> None:
         starved = min(max(visible_at - node.last - 1, 0), gap)
         node.starved += starved
         node.blocked += gap - starved
+
+
+@inline
+def look_only(node: Any, visible_at: int) -> int:
+    """Inspect a token that is visible from cycle `visible_at` on, without firing. Return the cycle of the inspection."""
+    if node.tracer != 0:
+        call_note(traced_at(node.tracer).note, node.tracer, max(node.ready, visible_at), 0, visible_at, 0)
+    idle = visible_at - node.last - 1
+    if idle > 0:
+        node.starved += idle
+        node.last = visible_at - 1
+        node.ready = visible_at
+    return node.ready

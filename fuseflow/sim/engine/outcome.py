@@ -3,7 +3,7 @@ waits for which."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -15,28 +15,32 @@ from fuseflow.native.records import address
 from fuseflow.samml import nodes as n
 from fuseflow.samml.lane_writers import LaneWriter
 from fuseflow.samml.tokens import D, N, Token, stop
+from fuseflow.sim.engine import node_records
 from fuseflow.sim.engine.buffer_growth import PartOutput, collect_all, stream_numbers
 from fuseflow.sim.engine.network_layout import NetworkLayout
 from fuseflow.sim.engine.node_layout import Array, word_count
-from fuseflow.sim.engine.node_records import BUFFER, ENDED, INPUT, LARGE, OUTPUT, OUTSIDE, REFUSED, TOUCH, TWICE
+from fuseflow.sim.engine.node_records import BUFFER, ENDED, INPUT, OUTPUT, TOUCH
 from fuseflow.sim.engine.stream_rings import CONTROL, DONE, EMPTY, MANY, READER_SIZE, high_of, low_of
 from fuseflow.sim.outcome import deadlock
-from fuseflow.sim.outcome.comal_end import region_cycles
-from fuseflow.sim.outcome.statistics import EdgeStatistics, NodeStatistics, Outcome, Recording, edges, node_statistics
+from fuseflow.sim.outcome.statistics import (
+    EdgeStatistics,
+    NodeStatistics,
+    Outcome,
+    Recording,
+    edges,
+    node_statistics,
+    run_cycles,
+)
 from fuseflow.sim.outcome.writer_streams import WriterStream, with_lanes_gathered
-from fuseflow.tensors.levels.base import StoredArray
 
 
 def outcome(layout: NetworkLayout, machine: Machine, part_output: PartOutput) -> Outcome:
     """Return the outcome of a finished run: cycles, statistics, written elements and recorded streams."""
     collect_all(layout, part_output)
     nodes = statistics(layout)
-    last_acknowledgement = -1 if layout.controller is None else layout.controller.acknowledged()
     token_counts = dict(zip(layout.keys, layout.streams["pushed"].tolist(), strict=True))
     return Outcome(
-        cycles=region_cycles(nodes)
-        if machine.rules == "comal"
-        else 1 + max(last_acknowledgement, *(node.last for node in nodes)),
+        cycles=run_cycles(nodes, machine, layout.controller),
         nodes=nodes,
         edges=_edges(layout),
         tokens={key: token_counts[key] for key in layout.keys if isinstance(key, n.Port)},
@@ -44,7 +48,13 @@ def outcome(layout: NetworkLayout, machine: Machine, part_output: PartOutput) ->
         elements=_elements(layout),
         written=_written(layout, part_output),
         memory=None if layout.controller is None else layout.controller.statistics(),
-        streams=_recordings(layout, part_output),
+        streams={
+            key: _recording(np.concatenate(part_output.elements[p]), layout.types[key])
+            for p, part in enumerate(layout.parts)
+            if layout.owners[p] is None
+            for key in part.inputs
+            if isinstance(key, n.Port)
+        },
     )
 
 
@@ -109,20 +119,16 @@ def _elements(layout: NetworkLayout) -> dict[tuple[str, ArrayKind], int]:
                 declared[node.tensor].tile
             )
         elif isinstance(node, n.Scan):
-            for array in _arrays(declared[node.tensor], node.level):
+            for array in declared[node.tensor].stored_arrays(node.level):
                 entries = int(state["entries"]) if array.entry else 0
                 counts[node.name, array.kind] = array.scanned * int(state["references"]) + array.entry * entries
         elif isinstance(node, n.Locate) and node.keeps(declared):
             counts[node.name, "crd"] = int(state["kept"])
         elif isinstance(node, n.Locate):
-            for array in _arrays(declared[node.tensor], node.level):
+            for array in declared[node.tensor].stored_arrays(node.level):
                 if array.told:
                     counts[node.name, array.kind] = int(state["asked"])
     return counts
-
-
-def _arrays(decl: n.TensorDecl, level: int) -> tuple[StoredArray, ...]:
-    return decl.format.levels[level].arrays(decl.shape[decl.format.order[level]])
 
 
 def _written(layout: NetworkLayout, part_output: PartOutput) -> Mapping[str, WriterStream]:
@@ -139,28 +145,17 @@ def _written(layout: NetworkLayout, part_output: PartOutput) -> Mapping[str, Wri
     return with_lanes_gathered(layout.graph, streams)
 
 
-def _recordings(layout: NetworkLayout, part_output: PartOutput) -> dict[n.Port, Recording]:
-    return {
-        part.inputs[0]: _recording(np.concatenate(part_output.elements[p]), layout.types[part.inputs[0]])
-        for p, part in enumerate(layout.parts)
-        if layout.owners[p] is None and isinstance(part.inputs[0], n.Port)
-    }
-
-
 def _recording(rows: Array, type_: n.StreamType) -> Recording:
+    """Return the recording of a stream of a type. Of each token `rows` has the kind, the cycle, and the word or words."""
+    elements: Iterable[Any] = rows[:, 2].tolist()
+    if type_.kind == "val":
+        values = rows[:, 2:].copy().view(np.float64)
+        elements = values.reshape(-1, *type_.tile) if type_.tile else values[:, 0].tolist()
     tokens = [
         _control(word) if kind == CONTROL else N if kind == EMPTY else element
-        for kind, word, element in zip(rows[:, 0].tolist(), rows[:, 2].tolist(), _elements_in(rows[:, 2:], type_), strict=True)
+        for kind, word, element in zip(rows[:, 0].tolist(), rows[:, 2].tolist(), elements, strict=True)
     ]
     return Recording(tokens, tuple(rows[:, 1].tolist()))
-
-
-def _elements_in(rows: Array, type_: n.StreamType) -> list[Any]:
-    """Return the elements of a stream of a type: a number or a tile for each row of words."""
-    if type_.kind != "val":
-        return list(rows[:, 0].tolist())
-    values = rows.copy().view(np.float64)
-    return list(values.reshape(-1, *type_.tile)) if type_.tile else list(values[:, 0].tolist())
 
 
 def _control(word: int) -> Token:
@@ -225,18 +220,16 @@ def fault_error(layout: NetworkLayout) -> SimulationError:
     p = int(np.flatnonzero(layout.nodes["fault"])[0])
     node, record = layout.owners[p], layout.nodes[p]
     assert node is not None
-    subject = f"node `{node.name}` ({node.op})"
-    if record["fault"] == REFUSED:
-        return SimulationError(
-            f"{subject}: got the empty token `N`, which it refuses: put an `alu copy` with the implicit value before it"
-        )
-    if record["fault"] == TWICE:
-        return SimulationError(
-            f"{subject}: got two values at the same coordinates, which it refuses: the entries of a tensor are unique"
-        )
-    if record["fault"] == LARGE:
-        room = int(layout.arrays[int(layout.parts[p].state[0]["array"])][0]["length"]) // 8
-        return SimulationError(f"{subject}: writes more than the {room:,} bytes that the memory has for it")
-    if record["fault"] == OUTSIDE:
-        return SimulationError(f"{subject}: a reference is outside its tensor after {record['firings']} firings")
-    return SimulationError(f"{subject}: its inputs differ in structure after {record['firings']} firings")
+    match record["fault"]:
+        case node_records.REFUSED:
+            reason = "got the empty token `N`, which it refuses: put an `alu copy` with the implicit value before it"
+        case node_records.TWICE:
+            reason = "got two values at the same coordinates, which it refuses: the entries of a tensor are unique"
+        case node_records.LARGE:
+            room = int(layout.arrays[int(layout.parts[p].state[0]["array"])][0]["length"]) // 8
+            reason = f"writes more than the {room:,} bytes that the memory has for it"
+        case node_records.OUTSIDE:
+            reason = f"a reference is outside its tensor after {record['firings']} firings"
+        case _:
+            reason = f"its inputs differ in structure after {record['firings']} firings"
+    return SimulationError(f"node `{node.name}` ({node.op}): {reason}")

@@ -3,7 +3,8 @@ them out."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -14,21 +15,16 @@ from fuseflow.memory.layout import ArrayName as Name
 from fuseflow.native.records import address
 from fuseflow.samml import nodes as n
 from fuseflow.samml.lane_writers import lane_part
-from fuseflow.sim.engine.kernels.ask_remote import run_ask, run_fetch, run_preload
-from fuseflow.sim.engine.kernels.gate_remote import GATE, run_gate
-from fuseflow.sim.engine.kernels.load import load_fields
-from fuseflow.sim.engine.kernels.load_remote import REMOTE_LOAD, run_load_answered
-from fuseflow.sim.engine.kernels.locate import STORED, kept_fields, locate_fields
-from fuseflow.sim.engine.kernels.locate_remote import run_point, run_point_kept
-from fuseflow.sim.engine.kernels.narrow_scan_remote import run_give_narrow
+from fuseflow.sim.engine.kernels.ask_remote import GATE, run_ask, run_fetch, run_gate, run_preload
+from fuseflow.sim.engine.kernels.load import LOAD, load_fields, run_load_answered
+from fuseflow.sim.engine.kernels.locate import STORED, kept_fields, locate_fields, run_point, run_point_kept
 from fuseflow.sim.engine.kernels.scan import SCAN, run_scan, scan_fields
-from fuseflow.sim.engine.kernels.scan_remote import REMOTE_SCAN, run_give, run_walk
-from fuseflow.sim.engine.kernels.write import level_buffers, value_buffers
-from fuseflow.sim.engine.kernels.write_remote import REMOTE_WRITE, run_write_remote
+from fuseflow.sim.engine.kernels.scan_remote import REMOTE_SCAN, run_give, run_give_narrow, run_walk
+from fuseflow.sim.engine.kernels.write import WRITE, level_buffers, run_write_remote, value_buffers
 from fuseflow.sim.engine.memory_ports import REQUESTER
 from fuseflow.sim.engine.node_layout import Array, LayoutRule, Link, NodeLayout, Part, StreamKey
 from fuseflow.sim.engine.stream_rings import MANY
-from fuseflow.tensors.levels import Level
+from fuseflow.sim.remote_rules import remote_rules
 from fuseflow.tensors.levels.base import Kind, Listed, StoredArray
 
 LINK_LATENCY = 1
@@ -50,31 +46,15 @@ class RemoteLayout:
 
     def rules(self, local: Mapping[type[n.Node], LayoutRule]) -> dict[type[n.Node], LayoutRule]:
         """Return the layout rules of all kinds of nodes: the rules `local`, replaced for nodes that read or write the memory."""
-
-        def scan(node: n.Scan, layout: NodeLayout) -> list[Part]:
-            level, asks = layout.level(node), node.asks_memory(layout.declared)
-            return self.scan(node, layout, level) if level.stored and asks else local[n.Scan](node, layout)
-
-        def locate(node: n.Locate, layout: NodeLayout) -> list[Part]:
-            asks = node.asks_memory(layout.declared)
-            return self.locate(node, layout, layout.level(node)) if asks else local[n.Locate](node, layout)
-
-        def load(node: n.Load, layout: NodeLayout) -> list[Part]:
-            return self.load(node, layout) if node.asks_memory(layout.declared) else local[n.Load](node, layout)
-
-        def write_level(node: n.WriteLevel, layout: NodeLayout) -> list[Part]:
-            level = layout.level(node)
-            return self.write_level(node, layout, level) if level.stored else local[n.WriteLevel](node, layout)
-
-        own: dict[type[n.Node], LayoutRule] = {
-            n.Scan: scan,
-            n.Locate: locate,
-            n.Load: load,
-            n.WriteLevel: write_level,
+        remote: dict[type[n.Node], LayoutRule] = {
+            n.Scan: self.scan,
+            n.Locate: self.locate,
+            n.Load: self.load,
+            n.WriteLevel: self.write_level,
             n.WriteValues: self.write_values,
-            n.WriteLaneValues: self.write_lane_values,
+            n.WriteLaneValues: self.write_values,
         }
-        return {**local, **own}
+        return remote_rules(local, remote)
 
     def open(self) -> None:
         """Create the memory, once all ports are known, and put the address of its port into every requester."""
@@ -92,13 +72,13 @@ class RemoteLayout:
         else:
             port = self._reader(node, layout, name, count)
             fetching = _fetcher(port)
-        state = layout.state(REMOTE_LOAD, **fields, val=address(port))
-        asker, links = self._asker(run_ask, port, port, node.inputs, 1)
-        return [asker, *fetching, Part(run_load_answered, state, links, layout.outputs)]
+        state = layout.state(LOAD, **fields, val=address(port))
+        asker, links = self._asker(port, node.inputs)
+        return [asker, *fetching, Part(run_load_answered, state, links, layout.outputs, requesters={"answers": address(port)})]
 
-    def scan(self, node: n.Scan, layout: NodeLayout, level: Level) -> list[Part]:
+    def scan(self, node: n.Scan, layout: NodeLayout) -> list[Part]:
         """Return the parts of a scan of a stored level."""
-        reads = level.reads(layout.size(node.tensor, node.level))
+        reads = layout.level(node).reads(layout.size(node.tensor, node.level))
         if reads.entries is None:
             return self._gate_fibers(node, layout, reads.scanned)
         return self._walk_entries(node, layout, reads.entries, reads.scanned)
@@ -113,18 +93,26 @@ class RemoteLayout:
         inputs: tuple[Any, ...] = tuple(node.inputs)
         for array in scanned:
             pos = self._piece(node, layout, array.kind, walk.parents, array.bits * array.fiber, array.bits * array.scanned)
-            asker, inputs = self._asker(run_ask, pos, pos, node.inputs, 1)
+            asker, inputs = self._asker(pos, node.inputs)
             parts = [asker, *_fetcher(pos)]
-        narrow = walk.crds.dtype == np.int32 and walk.refs is None
+        narrow = walk.crds.dtype == np.int32 and walk.refs is None  # its coordinates stay in 32 bits
+        if narrow:
+            fields = layout.fiber_arrays(walk, "lows", "highs")
+            fields |= {"crds": layout.same_array(walk.crds), "parents": walk.parents}
+        else:
+            fields = scan_fields(node, layout)
         state = layout.state(
             REMOTE_SCAN,
-            **(_narrow_fields(walk, layout) if narrow else scan_fields(node, layout)),
+            **fields,
             stops=layout.array(walk.highs if walk.stops is None else walk.stops),
             crd=address(crd),
             pos=0 if pos is None else address(pos),
         )
-        walker, links = self._asker(run_walk, state, crd, inputs, 2)
-        giver = Part(run_give_narrow if narrow else run_give, state, links, layout.outputs, computes=narrow)
+        links = self._links(crd, 2)
+        requesters = {"answers": int(state["pos"][0]), "sends": address(crd)}
+        walker = Part(run_walk, state, inputs, links, computes=False, helper=True, asks=True, requesters=requesters)
+        give = run_give_narrow if narrow else run_give
+        giver = Part(give, state, links, layout.outputs, computes=narrow, requesters={"answers": address(crd)})
         return [*parts, walker, *_fetcher(crd), giver]
 
     def _gate_fibers(self, node: n.Scan, layout: NodeLayout, arrays: Sequence[StoredArray]) -> list[Part]:
@@ -141,31 +129,28 @@ class RemoteLayout:
         gates = _gates(layout, pieces, tokens, requests, last, counts_firings=False)
         return [*asking, *gates, Part(run_scan, state, (last,), layout.outputs, computes=False)]
 
-    def locate(self, node: n.Locate, layout: NodeLayout, level: Level) -> list[Part]:
+    def locate(self, node: n.Locate, layout: NodeLayout) -> list[Part]:
         """Return the parts of a locate in a stored level. They request the elements that hold a coordinate, and emit its
-        reference once these have come. If the locate keeps its level, they request the whole level first, and nothing after
-        that."""
-        if level.kept:
-            return self._locate_kept(node, layout, level.reads(layout.size(node.tensor, node.level)).entries)
-        arrays = level.points(layout.size(node.tensor, node.level))
+        reference once these have come. If the locate keeps its level on chip, they request the whole level first, and nothing
+        after that."""
+        level, size = layout.level(node), layout.size(node.tensor, node.level)
+        kept = level.reads(size).entries if level.kept else None
+        arrays = level.points(size) if kept is None else (kept,)
         pieces = [self._piece(node, layout, array.kind, MANY, array.bits, array.bits) for array in arrays]
         depth = min(self.controller.elements_in_flight(int(piece["size"][0])) for piece in pieces)
         elements, targets = Link(LINK_LATENCY), Link(LINK_LATENCY, depth=depth)
-        state = layout.state(STORED, **locate_fields(node, layout), fiber=arrays[0].fiber, told=arrays[0].told)
-        pointer = Part(run_point, state, node.inputs, (elements, targets), helper=True)
+        fields = (
+            {**locate_fields(node, layout), "fiber": arrays[0].fiber, "told": arrays[0].told}
+            if kept is None
+            else kept_fields(node, layout)
+        )
+        kernel = run_point if kept is None else run_point_kept
+        pointer = Part(kernel, layout.state(STORED, **fields), node.inputs, (elements, targets), helper=True)
         asking, _, requests = self._pieces(pieces, (elements,))
-        return [pointer, *asking, *_gates(layout, pieces, targets, requests, layout.outputs[0], counts_firings=True)]
-
-    def _locate_kept(self, node: n.Locate, layout: NodeLayout, entries: StoredArray | None) -> list[Part]:
-        """Return the parts of a locate that first reads its whole level (`entries`) and keeps it on chip."""
-        assert entries is not None, "what is kept has entries"
-        piece = self._piece(node, layout, entries.kind, MANY, entries.bits, entries.bits)
-        elements, targets = Link(LINK_LATENCY), Link(LINK_LATENCY, depth=self.controller.elements_in_flight(entries.bits))
-        state = layout.state(STORED, **kept_fields(node, layout))
-        pointer = Part(run_point_kept, state, node.inputs, (elements, targets), helper=True)
-        asking, _, (asked,) = self._pieces([piece], (elements,))
-        opened = layout.state(GATE, array=address(piece), entries=int(state["entries"][0]))
-        return [pointer, *asking, Part(run_gate, opened, (targets, asked), layout.outputs)]
+        gates = _gates(layout, pieces, targets, requests, layout.outputs[0], counts_firings=True)
+        if kept is not None:
+            gates[0].state["entries"] = fields["entries"]
+        return [pointer, *asking, *gates]
 
     def _piece(self, node: n.Scan | n.Locate, layout: NodeLayout, kind: Kind, count: int, stride: int, size: int) -> Array:
         """Return a requester that reads `count` elements of `size` bits, `stride` bits apart, of the array `kind` of a node's
@@ -180,15 +165,15 @@ class RemoteLayout:
         parts: list[Part] = []
         requests: list[Link] = []
         for piece in pieces:
-            asker, (tokens, asked) = self._asker(run_ask, piece, piece, inputs, 1)
+            asker, (tokens, asked) = self._asker(piece, inputs)
             parts += [asker, *_fetcher(piece)]
             requests.append(asked)
             inputs = (tokens,)
         return parts, tokens, requests
 
-    def write_level(self, node: n.WriteLevel, layout: NodeLayout, level: Level) -> list[Part]:
+    def write_level(self, node: n.WriteLevel, layout: NodeLayout) -> list[Part]:
         """Return the part that writes a stored level."""
-        arrays = sorted(level.arrays(layout.size(node.tensor, node.level)), key=lambda array: array.entry == 0)
+        arrays = sorted(layout.declared[node.tensor].stored_arrays(node.level), key=lambda array: array.entry == 0)
         entry, ends = 0, list[int]()
         for array in arrays:
             port = self._writer(node, layout, (node.tensor, node.level, array.kind))
@@ -198,32 +183,16 @@ class RemoteLayout:
                 entry = address(port)
             else:
                 ends.append(address(port))
-        state = layout.state(
-            REMOTE_WRITE,
-            **level_buffers(node, layout),
-            array=entry,
-            ports=layout.array(np.array(ends, np.int64)),
-            closing=len(ends),
-            level=1,
-        )
-        return layout.part(run_write_remote, state, asks=True)
+        return _writer(layout, entry, ends, level_buffers(node, layout))
 
     def write_values(self, node: n.WriteValues, layout: NodeLayout) -> list[Part]:
-        """Return the part that writes values."""
+        """Return the part that writes values, all or those of a lane."""
         array = self._writer(node, layout, (node.tensor, -1, "val"))
-        return layout.part(
-            run_write_remote, layout.state(REMOTE_WRITE, **value_buffers(node, layout), array=address(array)), asks=True
-        )
-
-    def write_lane_values(self, node: n.WriteLaneValues, layout: NodeLayout) -> list[Part]:
-        """Return the part that writes the values of a lane."""
-        array = self._writer(node, layout, (node.tensor, -1, "val"))
-        part = lane_part(node, layout.declared[node.tensor])
-        array["run"] = array["left"] = part.run
-        array["filled"], array["gap"] = part.first * array["size"], part.gap * array["size"]
-        return layout.part(
-            run_write_remote, layout.state(REMOTE_WRITE, **value_buffers(node, layout), array=address(array)), asks=True
-        )
+        if isinstance(node, n.WriteLaneValues):
+            part = lane_part(node, layout.declared[node.tensor])
+            array["run"] = array["left"] = part.run
+            array["filled"], array["gap"] = part.first * array["size"], part.gap * array["size"]
+        return _writer(layout, address(array), [], value_buffers(node, layout))
 
     def _reader(self, node: n.Scan | n.Locate | n.Load, layout: NodeLayout, name: Name, count: int) -> Array:
         requester = self._requester(node, layout, name, write=False)
@@ -242,7 +211,9 @@ class RemoteLayout:
         if node.tensor not in self.preloads:
             banks = [self._requester(node, layout, name, write=False, bank=bank, **preload) for bank in range(ports)]
             self.preloads[node.tensor] = self.requesters[-ports][1]
-            parts = [Part(run_preload, bank, (), (), helper=True, asks=True) for bank in banks]
+            parts = [
+                Part(run_preload, bank, (), (), helper=True, asks=True, requesters={"sends": address(bank)}) for bank in banks
+            ]
         reader = self._state(layout, name, count=count, **preload)
         self.requesters.append((reader, self.preloads[node.tensor]))
         return reader, parts
@@ -266,20 +237,25 @@ class RemoteLayout:
         layout.arrays[address(requester)] = requester
         return requester
 
-    def _asker(
-        self, kernel: Callable[[int], int], state: Array, port: Array, inputs: Any, count: int
-    ) -> tuple[Part, tuple[Link, ...]]:
-        """Return a part that makes requests through a port, and its links: `count` links of tokens and one of request numbers.
-        All links hold equally many tokens; only the last has a bound."""
+    def _links(self, port: Array, count: int) -> tuple[Link, ...]:
+        """Return the links of a part that makes requests through a port: `count` links of tokens and one of request numbers. All
+        hold equally many tokens; only the last has a bound."""
         requests = Link(LINK_LATENCY, stored=False, depth=self.controller.elements_in_flight(int(port["stride"][0])))
-        streams = (*(Link(LINK_LATENCY) for _ in range(count)), requests)
-        return Part(kernel, state, inputs, streams, computes=kernel is run_ask, helper=True, asks=True), streams
+        return (*(Link(LINK_LATENCY) for _ in range(count)), requests)
+
+    def _asker(self, port: Array, inputs: Any) -> tuple[Part, tuple[Link, ...]]:
+        """Return a part that requests elements through a port, and its links: of tokens and of request numbers."""
+        links, requesters = self._links(port, 1), {} if port["lines"][0] else {"sends": address(port)}
+        return Part(run_ask, port, inputs, links, helper=True, asks=True, requesters=requesters), links
 
 
-def _narrow_fields(walk: Listed, layout: NodeLayout) -> dict[str, int]:
-    """Return the fields of a scan with the arrays of the fibers of a level, whose coordinates stay in 32 bits."""
-    lows, highs = layout.array(walk.lows), layout.array(walk.highs)
-    return {"lows": lows, "highs": highs, "crds": layout.same_array(walk.crds), "parents": walk.parents}
+def _writer(layout: NodeLayout, entry: int, ends: list[int], buffers: Mapping[str, int]) -> list[Part]:
+    """Return the part of a writer with these buffers. It writes through the requester `entry` (0: none) with every element, and
+    through the requesters `ends` at the end of a fiber. All are given by address."""
+    closing = layout.array(np.array(ends, np.int64))
+    state = layout.state(WRITE, **buffers, array=entry, ports=closing, closing=len(ends))
+    (part,) = layout.part(run_write_remote, state, asks=True)
+    return [replace(part, requesters=dict(zip(("sends", "positions"), [*([entry] if entry else []), *ends], strict=False)))]
 
 
 def _gates(
@@ -291,9 +267,8 @@ def _gates(
     for k, (piece, asked) in enumerate(zip(pieces, requests, strict=True)):
         inner = k < len(pieces) - 1
         out = Link(LINK_LATENCY) if inner else last
-        gates.append(
-            Part(run_gate, layout.state(GATE, array=address(piece)), (tokens, asked), (out,), helper=inner or not counts_firings)
-        )
+        state, helper = layout.state(GATE, array=address(piece)), inner or not counts_firings
+        gates.append(Part(run_gate, state, (tokens, asked), (out,), helper=helper, requesters={"answers": address(piece)}))
         if isinstance(out, Link):
             tokens = out
     return gates
@@ -302,4 +277,5 @@ def _gates(
 def _fetcher(port: Array) -> list[Part]:
     """Return a list with the part that fetches ahead through a requester, or an empty list if the requester does not fetch
     ahead."""
-    return [Part(run_fetch, port, (), (), helper=True, asks=True)] if port["ahead"][0] else []
+    requesters = {"sends": address(port), "fetches": address(port)}
+    return [Part(run_fetch, port, (), (), helper=True, asks=True, requesters=requesters)] if port["ahead"][0] else []

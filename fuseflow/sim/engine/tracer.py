@@ -27,7 +27,7 @@ from fuseflow.sim.engine.stream_rings import (
     tokens_left,
     visible,
 )
-from fuseflow.sim.events.causes import INSIDE, MEMORY, OWN, SLOT, START, TOKEN
+from fuseflow.sim.events.log import INSIDE, MEMORY, OWN, SLOT, START, TOKEN
 
 TRACER = Record(
     "note "  # address of the function: `node_records.fire` calls it

@@ -16,10 +16,23 @@ import numpy as np
 from fuseflow.memory.statistics import MemoryPort
 from fuseflow.samml.nodes import Edge
 from fuseflow.sim.events.bins import Bins
-from fuseflow.sim.events.causes import INSIDE, MEMORY, OWN, SLOT, START, TOKEN
-from fuseflow.sim.events.fifo_loops import FifoLoops
-from fuseflow.sim.events.log import DUE, TIME, TRACK, CycleSpan, Ints, LastEvent, Sink, Topology
-from fuseflow.sim.events.step_totals import StepKind, StepLabel, StepTotals
+from fuseflow.sim.events.fifo_loops import FifoLoops, StepKind, StepLabel, StepTotals
+from fuseflow.sim.events.log import (
+    DUE,
+    INSIDE,
+    MEMORY,
+    OWN,
+    SLOT,
+    START,
+    TIME,
+    TOKEN,
+    TRACK,
+    CycleSpan,
+    Ints,
+    LastEvent,
+    Sink,
+    Topology,
+)
 
 Replay: TypeAlias = Callable[[Callable[[], Sink]], tuple[Sink, LastEvent]]
 """A function that runs a graph, the same way each time, and reports the run to a sink that it makes."""
@@ -59,11 +72,10 @@ class CriticalPath:
     windows: int
 
 
-class FiringSink:
+class FiringSink(Sink):
     """A sink that keeps all firings of a span of cycles, unless they are more than `limit`."""
 
     tokens = False
-    topology: Topology
 
     def __init__(self, span: CycleSpan, limit: int) -> None:
         self.span, self.limit, self.count = span, limit, 0
@@ -74,9 +86,6 @@ class FiringSink:
     def complete(self) -> bool:
         return self.count <= self.limit
 
-    def open(self, topology: Topology) -> None:
-        self.topology = topology
-
     def events(self, rows: Ints) -> None:
         self.count += len(rows)
         cycle = np.maximum(rows[:, TIME], self.span.start)
@@ -85,12 +94,6 @@ class FiringSink:
             self.rows.append(rows)
         else:
             self.rows.clear()
-
-    def pushes(self, rows: Ints) -> None: ...
-
-    def pops(self, rows: Ints) -> None: ...
-
-    def answers(self, port: Ints, cycle: Ints, size: Ints, write: Ints) -> None: ...
 
     def by_track(self) -> list[Ints]:
         """Return the events of each track, ordered by time."""

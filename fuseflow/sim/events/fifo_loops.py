@@ -13,14 +13,43 @@ too shallow. An inner loop is counted before a loop around it.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from dataclasses import dataclass, field
-from typing import TypeAlias
+from typing import Literal, NamedTuple, TypeAlias
 
 import numpy as np
 
-from fuseflow.sim.events.causes import SLOT
-from fuseflow.sim.events.log import CAUSE, DETAIL, DUE, NEVER, TIME, Ints
-from fuseflow.sim.events.step_totals import StepLabel, StepTotals
+from fuseflow.sim.events.log import CAUSE, DETAIL, DUE, NEVER, SLOT, TIME, Ints
+
+StepKind: TypeAlias = Literal["work", "latency", "full", "memory"]
+
+
+class StepLabel(NamedTuple):
+    """The cause of the cycles of a step: a track, the kind of the step, the number of an edge if the cause is a FIFO, and a port
+    of the memory if it is an answer."""
+
+    track: int
+    kind: StepKind
+    edge: int = -1
+    port: int = -1
+
+
+class StepTotals:
+    """Totals over the steps of a path, by label: their cycles, and how often such a step occurred."""
+
+    def __init__(self) -> None:
+        self.cycles: dict[StepLabel, int] = defaultdict(int)
+        self.times: dict[StepLabel, int] = defaultdict(int)
+
+    def add(self, label: StepLabel, cycles: int, times: int) -> None:
+        self.cycles[label] += cycles
+        self.times[label] += times
+
+    def move(self, cycles: int, label: StepLabel, other: StepLabel) -> None:
+        """Move a number of cycles from one label to the `other` label."""
+        self.cycles[label] -= cycles
+        self.cycles[other] += cycles
+
 
 Claims: TypeAlias = "dict[tuple[Departure, int], int]"
 """Numbers of cycles, by the departure to whose loop they would belong, and the number of their label."""

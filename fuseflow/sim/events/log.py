@@ -4,20 +4,30 @@ own way."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
+from fuseflow.machine.comal import ENDING_OPS
+from fuseflow.machine.machine import Machine
+from fuseflow.memory.controller import Controller
 from fuseflow.memory.statistics import MemoryPort
 from fuseflow.samml import nodes as n
+
+START, OWN, TOKEN, SLOT, MEMORY, INSIDE = range(6)
+"""The causes are, in this order: nothing, in cycle 0; the last firing of the same process; a token; a slot of a full FIFO; an
+answer of the memory; another process of the same node. If several events decided the cycle, the first of this list counts, so a
+node that fires as often as it can waits for no other."""
+
 
 Ints: TypeAlias = npt.NDArray[np.int64]
 
 TRACK, TIME, COUNT, STEP, CAUSE, SOURCE, BACK, DETAIL, DUE = range(9)
 """The columns of an event. A row means `count` firings of a track that are `step` cycles apart. The first happens in cycle `time`
-because of `cause` (see `causes.py`), an event of the track `source` in cycle `back`; each of the others waits for the firing
+because of `cause` (above), an event of the track `source` in cycle `back`; each of the others waits for the firing
 before. `detail` is the position of the edge in `edges` if the cause is a token or a slot, the port if it is an answer, and -1
 inside a node. `due` is the cycle in which the first firing would have happened if every slot that it fills had been free: it is
 before `time` if only a slot was missing."""
@@ -77,16 +87,35 @@ class LastEvent:
         return self.cycle + self.tail
 
 
-class Sink(Protocol):
+def last_event(
+    lasts: Mapping[int, int], ops: Sequence[str], machine: Machine, controller: Controller | None, senders: Callable[[int], int]
+) -> LastEvent:
+    """Return the last event of a run. `lasts` has the cycle of the last firing of each track but helpers, `ops` the operation of
+    each track's node, and `senders` returns the track that makes the requests of a port."""
+    comal = machine.rules == "comal"
+    tails = {track: int(ops[track] in ENDING_OPS) if comal else 1 for track in lasts}
+    track = max(lasts, key=lambda track: lasts[track] + tails[track])
+    acknowledged = -1 if controller is None or comal else controller.acknowledged()
+    if controller is None or acknowledged <= lasts[track]:
+        return LastEvent(track, lasts[track], tails[track])
+    memory: Any = controller.memory
+    port = int(np.argmax(memory.ports["last"]))
+    return LastEvent(senders(port), acknowledged, 1, port, int(memory.requests(port)[-1]["cycle"]))
+
+
+class Sink:
     """A sink receives the events of a run. The rows of one track, or of one edge and direction, come in the order of time; rows
-    of different tracks or edges come in any order."""
+    of different tracks or edges come in any order. A sink that does not override a method has no use for what it receives."""
 
     tokens: bool
     """Whether the sink also receives tokens and answers of the memory."""
     span: CycleSpan
     """The cycles whose firings the sink receives. It receives all tokens before the end of this span."""
 
-    def open(self, topology: Topology) -> None: ...
+    topology: Topology
+
+    def open(self, topology: Topology) -> None:
+        self.topology = topology
 
     def events(self, rows: Ints) -> None: ...
 

@@ -9,8 +9,23 @@ from dataclasses import dataclass
 import numpy as np
 
 from fuseflow.sim.events.bins import Bins
-from fuseflow.sim.events.causes import INSIDE, MEMORY, OWN, SLOT, START, TOKEN
-from fuseflow.sim.events.log import CAUSE, COUNT, STEP, TIME, TRACK, CycleSpan, Ints, Topology
+from fuseflow.sim.events.log import (
+    CAUSE,
+    COUNT,
+    INSIDE,
+    MEMORY,
+    OWN,
+    SLOT,
+    START,
+    STEP,
+    TIME,
+    TOKEN,
+    TRACK,
+    CycleSpan,
+    Ints,
+    Sink,
+    Topology,
+)
 
 WINDOWS = 96
 """The largest number of windows."""
@@ -34,18 +49,17 @@ class Stalls:
     processes: Mapping[str, int]
 
 
-class StallSink:
+class StallSink(Sink):
     """A sink that counts, for every track, the cycles in each state in each window. The cycles between two firings count for the
     cause of the later one."""
 
     tokens = False
-    topology: Topology
 
     def __init__(self) -> None:
         self.span = CycleSpan()
 
     def open(self, topology: Topology) -> None:
-        self.topology = topology
+        super().open(topology)
         tracks = len(topology.tracks)
         self.bins = Bins(len(STATES) * tracks, 0, WINDOWS)
         self.free: Ints = np.zeros(tracks, np.int64)  # the cycle after the last firing of each track
@@ -69,12 +83,6 @@ class StallSink:
 
     def _count(self, track: Ints, state: Ints, start: Ints, cycles: Ints) -> None:
         self.bins.add(track * len(STATES) + state, start, cycles, np.ones(len(track), np.int64))
-
-    def pushes(self, rows: Ints) -> None: ...
-
-    def pops(self, rows: Ints) -> None: ...
-
-    def answers(self, port: Ints, cycle: Ints, size: Ints, write: Ints) -> None: ...
 
     def stalls(self, cycles: int) -> Stalls:
         """Return the stalls of a run of `cycles` cycles. Helper tracks, which make requests to the memory for a node, are left

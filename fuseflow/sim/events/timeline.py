@@ -10,7 +10,7 @@ import numpy as np
 
 from fuseflow.memory.ports import HIT
 from fuseflow.sim.events.bins import Bins
-from fuseflow.sim.events.log import COUNT, CYCLE, CYCLES, EDGE, NEVER, STEP, TIME, TOKENS, TRACK, CycleSpan, Ints, Topology
+from fuseflow.sim.events.log import COUNT, CYCLE, CYCLES, EDGE, NEVER, STEP, TIME, TOKENS, TRACK, CycleSpan, Ints, Sink, Topology
 
 WINDOWS = 2048
 """The largest number of windows."""
@@ -32,11 +32,10 @@ class Burst:
     step: int
 
 
-class Timeline:
+class Timeline(Sink):
     """A sink that keeps the timeline of a span of a run."""
 
     tokens = True
-    topology: Topology
 
     def __init__(self, span: CycleSpan, share: int = 1, detail: int = DETAIL) -> None:
         """Make an empty timeline of the cycles `span`. It is one of `share` timelines that share the budget of `detail` rows."""
@@ -47,7 +46,7 @@ class Timeline:
         self.flows: list[Ints] = []  # of tokens: edge, cycle, change
 
     def open(self, topology: Topology) -> None:
-        self.topology = topology
+        super().open(topology)
         self.relays = np.array([track.relay for track in topology.tracks])
         rows = 2 * len(topology.tracks) + 2 * len(topology.edges)
         bins_per_row = MARKS // self.share // max(rows, 1)

@@ -47,10 +47,5 @@ def final_depths(depths: Mapping[Edge, int], edges: Iterable[EdgeStatistics], st
     """Return bounded depths with which the run is the same. A FIFO that was unbounded in `depths` gets the power of two that
     holds its peak, if that is more than `start_depth`, the depth of FIFOs on the machine; else it is left out."""
     peaks = {Edge(edge.node, edge.input): edge.peak for edge in edges}
-    final = dict(depths)
-    for edge, depth in depths.items():
-        if depth == UNBOUNDED:
-            final[edge] = 1 << max(0, peaks[edge] - 1).bit_length()
-            if final[edge] <= start_depth:
-                del final[edge]
-    return final
+    final = {edge: depth if depth != UNBOUNDED else 1 << max(0, peaks[edge] - 1).bit_length() for edge, depth in depths.items()}
+    return {edge: depth for edge, depth in final.items() if depths[edge] != UNBOUNDED or depth > start_depth}

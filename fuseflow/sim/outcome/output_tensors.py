@@ -32,7 +32,11 @@ def assemble(decl: TensorDecl, written: WriterStream) -> Tensor:
         levels, refs = _levels(decl, written)
         entries = levels[-1].entries if levels else 1
         _fits(decl, "the values", len(values), entries if refs is None else len(refs))
-        return Tensor(decl.shape, decl.format, levels, _placed(decl, values, refs, entries), decl.fill, DTYPES[decl.dtype])
+        if refs is not None:
+            stored = np.tile(round_to_dtype(decl, np.array([decl.fill])), (entries, *decl.tile))
+            stored[refs] = values
+            values = stored
+        return Tensor(decl.shape, decl.format, levels, values, decl.fill, DTYPES[decl.dtype])
     coordinates = _coordinates(decl, written)
     _fits(decl, "the values", len(values), coordinates.shape[1])
     return from_coordinates(decl.shape, coordinates, values, decl.format, decl.fill, DTYPES[decl.dtype])
@@ -104,7 +108,8 @@ def _levels(decl: TensorDecl, written: WriterStream) -> tuple[tuple[Fibers, ...]
             continue
         levels.append(kind.append(size, parents, pos, crd))
         if kind.full and (refs is not None or not _complete(pos, crd, size)):
-            refs = _below(np.arange(parents) if refs is None else refs, pos, crd, size)
+            refs = np.repeat((np.arange(parents) if refs is None else refs) * size, np.diff(pos))
+            refs += crd
         parents = levels[-1].entries
     return tuple(levels), refs
 
@@ -125,23 +130,6 @@ def _padded(decl: TensorDecl, p: int, kind: Level, parents: int, pos: Ints, crd:
 def _complete(pos: Ints, crd: IntegerArray, size: int) -> bool:
     """Return whether every fiber has all coordinates of the dimension, in order."""
     return bool((np.diff(pos) == size).all() and (crd.reshape(len(pos) - 1, size) == np.arange(size)).all())
-
-
-def _below(refs: Ints, pos: Ints, crd: IntegerArray, size: int) -> Ints:
-    """Return the references, in a dense level of dimension `size`, of the coordinates in the fiber below each of `refs`."""
-    children = np.repeat(refs * size, np.diff(pos))
-    children += crd
-    return children
-
-
-def _placed(decl: TensorDecl, values: npt.NDArray[Any], refs: Ints | None, entries: int) -> npt.NDArray[Any]:
-    """Return an array of `entries` values, with each written value at its reference (`refs`; None: in order) and the implicit
-    value elsewhere."""
-    if refs is None:
-        return values
-    stored = np.tile(round_to_dtype(decl, np.array([decl.fill])), (entries, *decl.tile))
-    stored[refs] = values
-    return stored
 
 
 def _coordinates(decl: TensorDecl, written: WriterStream) -> Ints:

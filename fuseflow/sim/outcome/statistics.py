@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from fuseflow.machine.comal import ENDING_OPS
+from fuseflow.machine.machine import Machine
+from fuseflow.memory.controller import Controller
 from fuseflow.memory.layout import ArrayKind, ArrayName
 from fuseflow.memory.statistics import Direction, MemoryStatistics
 from fuseflow.samml import nodes as n
@@ -188,3 +191,13 @@ def _bits(decl: n.TensorDecl, level: int, kind: ArrayKind) -> int:
         return decl.element_bits
     (bits,) = (array.bits for array in decl.stored_arrays(level) if array.kind == kind)
     return bits
+
+
+def run_cycles(nodes: Sequence[NodeStatistics], machine: Machine, controller: Controller | None) -> int:
+    """Return the cycles of a run of these nodes. It ends with its last firing, or with the last acknowledgement of the memory. With
+    `rules: comal`, it ends with its last node: the firing on `D` is the last of a node, and takes a cycle in roots and value
+    writers only."""
+    acknowledged = -1 if controller is None else controller.acknowledged()
+    if machine.rules == "comal":
+        return max(node.last + (node.op in ENDING_OPS) for node in nodes)
+    return 1 + max(acknowledged, *(node.last for node in nodes))

@@ -6,7 +6,7 @@ t + 1, and a step ends with t + 1. This equals docs/streams.md with L = II = 1 a
 cycle t. The differences:
 
 - **End.** The step on `D` costs nothing: a process that sees `D` in cycle t ends at t, and sends `D` at t + 1. Only roots and
-  value writers take a cycle for it. A region takes as long as its last process (`region_cycles`).
+  value writers take a cycle for it. A region takes as long as its last process (`run_cycles`).
 - **Broadcast.** A stream with several readers passes a node that copies it, so each reader sees its tokens a cycle later. That node does
   not limit the rate (`broadcast_delays`).
 - **Scan.** An empty fiber takes one step (`scan`).
@@ -42,11 +42,10 @@ from fuseflow.samml.tokens import D, N, Stop, stop
 from fuseflow.sim.reference import comal_drop, pointwise
 from fuseflow.sim.reference.functions import alu_function, fold_function
 from fuseflow.sim.reference.interpret import elementwise, interpret
-from fuseflow.sim.reference.nested_streams import seen_above
 from fuseflow.sim.reference.node_context import NodeContext, Rule
 from fuseflow.sim.reference.process import Fifo, Process, Steps, Wait, await_tokens, make_output
 from fuseflow.sim.reference.token_rules import behind_head
-from fuseflow.sim.reference.workspace import Workspace, count_entries, emit_entries, emit_stop
+from fuseflow.sim.reference.workspace import Workspace, count_entries, emit_entries, emit_stop, seen_above
 from fuseflow.sim.reference.write import Written, written_by
 
 
@@ -193,7 +192,7 @@ class _Accumulation:
             if token is D:
                 t = p.close(visible)
                 for fifo in p.inputs:
-                    self.take(fifo, D, t)
+                    p.take(fifo, D, t)
                 for out in p.outputs:
                     out.push(D, t)
                 return
@@ -255,21 +254,16 @@ class _Accumulation:
         there."""
         for level in range(max(self.depth - token.low, 1), self.depth):
             self.take_outer(level, token, t)
-        self.take(self.crd, token, t)
-        self.take(self.val, token, t)
+        self.process.take(self.crd, token, t)
+        self.process.take(self.val, token, t)
 
     def take_outer(self, level: int, token: Stop, t: int) -> None:
         """Take, in cycle t, the stop of the outer stream at `level` whose list the stop `token` of the values ends."""
-        self.take(self.outer[level], seen_above(token, self.depth - level), t)
+        self.process.take(self.outer[level], seen_above(token, self.depth - level), t)
 
     def take_coordinate(self, level: int, t: int) -> None:
         self.coordinate(self.outer[level])
         self.outer[level].take(t)
-
-    def take(self, fifo: Fifo, expected: Any, t: int) -> None:
-        if fifo[0][0] is not expected:
-            raise self.process.misaligned(fifo[0][0], expected)
-        fifo.take(t)
 
     def coordinate(self, fifo: Fifo) -> int:
         """Return the coordinate at the head of a FIFO. Raise `SimulationError` if a stop or `D` is there."""

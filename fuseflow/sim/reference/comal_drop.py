@@ -15,9 +15,9 @@ from fuseflow.samml import nodes as n
 from fuseflow.samml.public_streams import is_coordinate_drop
 from fuseflow.samml.tokens import D, Stop, stop
 from fuseflow.sim.reference.interpret import interpret
-from fuseflow.sim.reference.nested_streams import seen_above
 from fuseflow.sim.reference.node_context import NodeContext
 from fuseflow.sim.reference.process import Process, Steps, await_tokens
+from fuseflow.sim.reference.workspace import seen_above
 
 
 def drop(node: n.Drop, context: NodeContext) -> Sequence[Process]:
@@ -103,9 +103,7 @@ class _CoordinateDrop:
         """Take `token` from both inputs of the inner coordinates in cycle t. Raise `SimulationError` if another token is
         there."""
         for fifo in self.inner:
-            if fifo[0][0] != token:
-                raise self.process.misaligned(fifo[0][0], token)
-            fifo.take(t)
+            self.process.take(fifo, token, t)
 
     def push_inner(self, token: object, t: int) -> None:
         for out in self.inner_outs:

@@ -8,26 +8,37 @@ from typing import Any
 
 import numpy as np
 
-from fuseflow.machine import comal
 from fuseflow.machine.machine import Machine
 from fuseflow.memory.controller import ControllerFactory
 from fuseflow.samml import nodes as n
 from fuseflow.samml.tokens import D, Stop
-from fuseflow.sim.events.causes import INSIDE, MEMORY, OWN, SLOT, START, TOKEN
-from fuseflow.sim.events.log import COUNT, STEP, LastEvent, Sink, Topology, process_tracks
+from fuseflow.sim.events.log import (
+    COUNT,
+    INSIDE,
+    MEMORY,
+    OWN,
+    SLOT,
+    START,
+    STEP,
+    TOKEN,
+    LastEvent,
+    Sink,
+    Topology,
+    last_event,
+    process_tracks,
+)
 from fuseflow.sim.outcome.deadlock import Deadlock, deadlock_error
 from fuseflow.sim.outcome.statistics import edges
 from fuseflow.sim.reference.build import Network, build_network
 from fuseflow.sim.reference.deadlock import waiting_processes
-from fuseflow.sim.reference.execute import network_statistics
+from fuseflow.sim.reference.execute import network_statistics, run_network
 from fuseflow.sim.reference.process import BoundedFifo, DelayedFifo, Fifo, Item, LaggedOutput, Process, Slots
-from fuseflow.sim.reference.run import run_network
 from fuseflow.tensors import Tensor
 
 
 class CausedCycle(int):
-    """A cycle that carries its cause. Of equal cycles, one of a token counts as the larger, then one of the first input or output
-    (`rank`), so that a maximum finds the cause that counts."""
+    """A cycle that carries its cause, as the columns of an event in `events/log.py`. Of equal cycles, one of a token counts as the
+    larger, then one of the first input or output (`rank`), so that a maximum finds the cause that counts."""
 
     cause: int
     source: int
@@ -35,18 +46,15 @@ class CausedCycle(int):
     detail: int
     rank: tuple[int, ...]
 
+    def __new__(cls, cycle: int, cause: int, source: int, back: int, detail: int, rank: tuple[int, ...]) -> CausedCycle:
+        caused = super().__new__(cls, cycle)
+        caused.cause, caused.source, caused.back, caused.detail, caused.rank = cause, source, back, detail, rank
+        return caused
+
     def __gt__(self, other: int) -> bool:
         if int(self) != int(other):
             return int(self) > int(other)
         return isinstance(other, CausedCycle) and self.rank < other.rank
-
-
-def cycle_with_cause(cycle: int, cause: int, source: int, back: int, detail: int, rank: tuple[int, ...]) -> CausedCycle:
-    """Return a cycle with its cause; the arguments are the columns of an event in `events/log.py`, and `rank` orders equal
-    cycles."""
-    caused = CausedCycle(cycle)
-    caused.cause, caused.source, caused.back, caused.detail, caused.rank = cause, source, back, detail, rank
-    return caused
 
 
 class Journal:
@@ -102,7 +110,7 @@ class TracedSlots(Slots):
     def append(self, cycle: int) -> None:
         listener, reader = self.reader.journal.listener, self.reader.journal.track
         edge, rank = listener.places[id(self)]
-        super().append(cycle_with_cause(cycle, SLOT, reader, cycle - 1, edge, rank))
+        super().append(CausedCycle(cycle, SLOT, reader, cycle - 1, edge, rank))
 
 
 def _append(fifo: Fifo, item: Item, append: Callable[[Fifo, Item], None]) -> None:
@@ -118,7 +126,7 @@ def _append(fifo: Fifo, item: Item, append: Callable[[Fifo, Item], None]) -> Non
         writer.listener.pushes.append((edge, produced, 1, 1))
     append(fifo, (token, visible))
     token, visible = fifo.pop()
-    deque.append(fifo, (token, cycle_with_cause(visible, TOKEN, writer.track, fired, edge, rank)))
+    deque.append(fifo, (token, CausedCycle(visible, TOKEN, writer.track, fired, edge, rank)))
 
 
 def _take(fifo: Fifo, t: int, take: Callable[[Fifo, int], None]) -> None:
@@ -185,7 +193,7 @@ class Listener:
             if cycle < 0:
                 return cycle
             issued = int(memory.rings[port][request & int(memory.ports[port]["mask"])]["cycle"])
-            return cycle_with_cause(cycle, MEMORY, self.senders[port], issued, port, (2, 0))
+            return CausedCycle(cycle, MEMORY, self.senders[port], issued, port, (2, 0))
 
         memory.issue, memory.answer_cycle = traced_issue, traced_answer_cycle
 
@@ -216,25 +224,10 @@ def trace(
     if stuck:
         nodes = network_statistics(network)
         raise deadlock_error(Deadlock(waiting_processes(stuck), nodes, lambda edges: None, lambda depths: None), graph)
-    ending = _ending(network, listener, machine)
+    lasts = {track: p.last for track, p in enumerate(processes) if not p.helper}
+    ending = last_event(lasts, [p.node.op for p in processes], machine, controller, lambda port: listener.senders[port])
     _tell(listener, listening)
     return listening, ending
-
-
-def _ending(network: Network, listener: Listener, machine: Machine) -> LastEvent:
-    processes = network.processes
-    own = [k for k, p in enumerate(processes) if not p.helper]
-    if machine.rules == "comal":
-        tails = [int(p.node.op in comal.ENDING_OPS) for p in processes]
-        last = max(own, key=lambda k: processes[k].last + tails[k])
-        return LastEvent(last, processes[last].last, tails[last])
-    last = max(own, key=lambda k: processes[k].last)
-    if network.controller is None or network.controller.acknowledged() <= processes[last].last:
-        return LastEvent(last, processes[last].last, 1)
-    memory: Any = network.controller.memory
-    port = int(np.argmax(memory.ports["last"]))
-    request = memory.requests(port)[-1]
-    return LastEvent(listener.senders[port], int(request["visible"]), 1, port, int(request["cycle"]))
 
 
 def _tell(listener: Listener, sink: Sink) -> None:

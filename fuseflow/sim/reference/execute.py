@@ -8,15 +8,63 @@ from functools import partial
 from fuseflow.machine.machine import Machine
 from fuseflow.memory.controller import ControllerFactory
 from fuseflow.samml import nodes as n
-from fuseflow.sim.outcome.comal_end import region_cycles
+from fuseflow.sim.firing_limit import FiringLimitError
 from fuseflow.sim.outcome.deadlock import Deadlock
-from fuseflow.sim.outcome.statistics import EdgeStatistics, NodeStatistics, Outcome, Recording, node_statistics
+from fuseflow.sim.outcome.statistics import EdgeStatistics, NodeStatistics, Outcome, Recording, edges, node_statistics, run_cycles
 from fuseflow.sim.outcome.writer_streams import with_lanes_gathered
 from fuseflow.sim.reference.build import Network, build_network
 from fuseflow.sim.reference.deadlock import describe_deadlock
-from fuseflow.sim.reference.process import Process
-from fuseflow.sim.reference.run import run_network
+from fuseflow.sim.reference.process import Backlog, Process, Slots
 from fuseflow.tensors import Tensor
+
+SWEEPS_PER_REPORT = 16  # sweeps between two counts of the firings
+
+
+def run_network(
+    network: Network,
+    progress: Callable[[int], None] | None = None,
+    growing: Sequence[Slots] = (),
+    limit: int | None = None,
+) -> list[Process]:
+    """Run a network to its end, and return the processes that are stuck. There are none unless the network deadlocks. Raises
+    `FiringLimitError` soon after `limit` firings.
+
+    `growing` are FIFO slots that all grow by one whenever the network is stuck on one of them. Computed tokens stay valid, since
+    a deeper FIFO allows all that a shallower one does; so the added slots are the fewest with which the network ends.
+    """
+    live = list(network.processes)
+    sweeps = 0
+    while live:
+        progressed = False
+        for process in live:
+            if process.waits is None or process.waits:
+                process.waits = next(process.steps, None)
+                progressed = True
+        if any(process.waits is None for process in live):
+            live = [process for process in live if process.waits is not None]
+        if not progressed and not _lift(live) and not (network.controller is not None and network.controller.advance()):
+            if not any(process.waits is slots for process in live for slots in growing):
+                return live
+            for slots in growing:
+                slots.grow()
+        sweeps += 1
+        if sweeps % SWEEPS_PER_REPORT == 0:
+            firings = sum(process.firings for process in network.processes)
+            if progress is not None:
+                progress(firings)
+            if limit is not None and firings > limit:
+                raise FiringLimitError
+    return []
+
+
+def _lift(live: list[Process]) -> bool:
+    """Let one process that waits for a `Backlog` run further ahead of its readers, and return whether there is one. Some streams
+    need this, as in a diamond around a reduction."""
+    for process in reversed(live):
+        if isinstance(process.waits, Backlog):
+            process.waits = next(process.steps, None)
+            return True
+    return False
 
 
 def execute(
@@ -47,18 +95,23 @@ def execute(
             network, stuck, network_statistics, rebuild, partial(run_network, progress=progress, limit=limit)
         )
     nodes = network_statistics(network)
-    acknowledged = -1 if controller is None else controller.acknowledged()
     firsts = [processes[0] for processes in network.nodes()]  # they read the inputs of their node
     return Outcome(
-        cycles=region_cycles(nodes) if machine.rules == "comal" else 1 + max(acknowledged, *(node.last for node in nodes)),
+        cycles=run_cycles(nodes, machine, controller),
         nodes=nodes,
-        edges=_edges(graph, network),
+        edges=tuple(
+            EdgeStatistics(edge.node, edge.input, network.streams[port].count, network.fifos[edge].peak)
+            for edge, port in zip(edges(graph), (port for node in graph.nodes for port in node.inputs), strict=True)
+        ),
         tokens={port: stream.count for port, stream in network.streams.items()},
         values={p.node.name: p.values for p in firsts if p.node.operator},
         elements={(p.node.name, array): count for p in firsts for array, count in p.elements.items()},
         written=with_lanes_gathered(graph, network.written),
         memory=None if controller is None else controller.statistics(),
-        streams=_recordings(network),
+        streams={
+            port: Recording([token for token, _ in items], tuple(visible for _, visible in items))
+            for port, items in network.recorded.items()
+        },
     )
 
 
@@ -81,18 +134,3 @@ def _statistics(processes: Sequence[Process]) -> NodeStatistics:
         occupied=max(p.occupied for p in processes),
         workspace=max((p.most_held for p in processes if p.most_held is not None), default=None),
     )
-
-
-def _edges(graph: n.Graph, network: Network) -> tuple[EdgeStatistics, ...]:
-    return tuple(
-        EdgeStatistics(node.name, k, network.streams[port].count, network.fifos[n.Edge(node.name, k)].peak)
-        for node in graph.nodes
-        for k, port in enumerate(node.inputs)
-    )
-
-
-def _recordings(network: Network) -> dict[n.Port, Recording]:
-    return {
-        port: Recording([token for token, _ in items], tuple(visible for _, visible in items))
-        for port, items in network.recorded.items()
-    }

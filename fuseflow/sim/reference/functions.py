@@ -11,7 +11,7 @@ from fuseflow.ops import Reducer, operator
 from fuseflow.samml import nodes as n
 from fuseflow.samml.tokens import N
 from fuseflow.sim.reference.node_context import NodeContext
-from fuseflow.tile_ops import TILE_OPERATORS, TileOperator, TileShape, constant_tile, map_elements
+from fuseflow.tile_ops import TILE_OPERATORS, constant_tile, map_elements
 
 
 def fold_function(op: Reducer, context: NodeContext) -> Callable[[Any, Any], Any]:
@@ -32,36 +32,23 @@ class Operators(dict[str, Callable[..., float]]):
 
 
 def alu_function(node: n.Alu, context: NodeContext) -> Callable[..., Any]:
-    """Return the operator of a node as a function of the tokens of its streams."""
-    tiles = [type_.tile for type_ in context.types]
-    return _stream_function(_function(node.function, tiles, context.arithmetic), _operand_slots(node, tiles))
-
-
-def _function(name: str, tiles: Sequence[TileShape], arithmetic: Arithmetic) -> Callable[..., Any]:
-    """Return the operator `name` on operands of these shapes, numbers or tiles."""
-    if name in TILE_OPERATORS:
-        return _tile_operator(TILE_OPERATORS[name], arithmetic)
-    scalar = scalar_function(operator(name), arithmetic)
-    return partial(map_elements, scalar) if any(tiles) else scalar
-
-
-def _tile_operator(row: TileOperator, arithmetic: Arithmetic) -> Callable[..., Any]:
-    """Return an operator on tiles. In the arithmetic `rounded` only the result is rounded, not the steps."""
-    if arithmetic == "rounded":
-        return lambda *tiles: rounded_value(row.array(array_rounding("f64"), *tiles))
-    return partial(row.array, array_rounding(arithmetic))
-
-
-def _operand_slots(node: n.Alu, tiles: Sequence[TileShape]) -> list[tuple[Any, bool]]:
-    """Return for each operand its constant, or its value for `N` (as a tile if the stream has tiles), and whether it is a
-    constant."""
+    """Return the operator of a node as a function of the tokens of its streams. In the arithmetic `rounded`, an operator that exists
+    on tiles only rounds its result, not its steps."""
+    tiles, arithmetic = [type_.tile for type_ in context.types], context.arithmetic
     shapes = iter(tiles)
-    return [(o.value if o.constant else constant_tile(next(shapes), o.value), o.constant) for o in node.operands]
+    slots = [(o.value if o.constant else constant_tile(next(shapes), o.value), o.constant) for o in node.operands]
+    if node.function not in TILE_OPERATORS:
+        scalar = scalar_function(operator(node.function), arithmetic)
+        return _stream_function(partial(map_elements, scalar) if any(tiles) else scalar, slots)
+    array = TILE_OPERATORS[node.function].array
+    if arithmetic == "rounded":
+        return _stream_function(lambda *tiles: rounded_value(array(array_rounding("f64"), *tiles)), slots)
+    return _stream_function(partial(array, array_rounding(arithmetic)), slots)
 
 
 def _stream_function(function: Callable[..., Any], slots: Sequence[tuple[Any, bool]]) -> Callable[..., Any]:
     """Return the operator as a function of the tokens of the streams only: constants are filled in, and `N` is replaced by the
-    implicit value of its operand. `slots` is the result of `_operand_slots`."""
+    implicit value of its operand. `slots` has for each operand its constant, or its value for `N`, and whether it is a constant."""
     match slots:
         case [(x, False)]:
             return lambda a: function(x if a is N else a)

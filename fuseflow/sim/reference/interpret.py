@@ -1,12 +1,15 @@
-"""Processes of the nodes whose primitives are defined by firing rules (`fuseflow.primitives`)."""
+"""Processes of the nodes whose primitives are defined by firing rules (`fuseflow.primitives`), and the readers of the fibers that these
+rules open, which count the elements requested from memory."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
-from typing import Any
+from math import inf
+from typing import Any, assert_never
 
 from fuseflow.float32.arithmetic import folded_function
+from fuseflow.memory.layout import ArrayKind
 from fuseflow.ops import reducer
 from fuseflow.primitives import RULES as FIRING_RULES
 from fuseflow.primitives.pointwise import alu
@@ -14,14 +17,67 @@ from fuseflow.primitives.scan import scan
 from fuseflow.rules.context import Builder
 from fuseflow.samml import nodes as n
 from fuseflow.samml.node_content import with_names
-from fuseflow.sim.reference.fibers import FiberReader, RangeReader
+from fuseflow.samml.tokens import N
 from fuseflow.sim.reference.functions import Operators, fold_function
 from fuseflow.sim.reference.node_context import NodeContext, Rule
 from fuseflow.sim.reference.process import Process, Steps
 from fuseflow.sim.reference.step_code import step_function
 from fuseflow.sim.reference.token_rules import TokenContext, TokenModule
 from fuseflow.sim.reference.write import written_by
+from fuseflow.tensors import Tensor
+from fuseflow.tensors.levels.base import Computed, Listed
 from fuseflow.tile_ops import constant_tile
+
+
+class FiberReader:
+    """A call opens the fiber below a reference (empty for `N`) and returns its size. Then `crds` has the coordinates of the
+    fiber, `refs` the reference of each in the next level, and `end` the element after the entries of the fiber. `requested`
+    counts the elements read of each array, by its kind. References are smaller than `parents`."""
+
+    crds: Sequence[int]
+    refs: Sequence[int]
+    size = end = 0
+
+    def __init__(self, tensor: Tensor, level: int) -> None:
+        fibers = tensor.levels[level]
+        arrays = tensor.format.levels[level].arrays(fibers.size)
+        self.scanned = tuple((array.kind, array.scanned) for array in arrays if array.scanned)
+        self.entries = tuple(array.kind for array in arrays if array.entry)
+        self.requested: dict[ArrayKind, int] = {array.kind: 0 for array in arrays}
+        self.look = fibers.look()
+        match walk := fibers.walk():
+            case Computed() | Listed():
+                self.parents: float = inf if walk.parents is None else walk.parents
+            case _:
+                assert_never(walk)
+
+    def __call__(self, p: Process, ref: Any) -> int:
+        """Open the fiber below a reference, for the process `p`, and return its size. Raises `SimulationError` if the tensor has
+        no such reference."""
+        if ref is N:
+            self.crds, self.refs, self.size = (), (), 0
+            return 0
+        if not 0 <= ref < self.parents:
+            raise p.outside()
+        self.crds, self.refs, entries = self.look(ref)
+        self.size = len(self.crds)
+        for kind, count in self.scanned:
+            self.requested[kind] += count
+        for kind in self.entries:
+            self.requested[kind] += entries
+        self.end = self.refs[0] + entries if entries else 0
+        return self.size
+
+
+class RangeReader:
+    """The reader of a `range`, whose fibers all have the coordinates 0 to `size` - 1."""
+
+    def __init__(self, size: int) -> None:
+        self.crds = self.refs = range(size)
+        self.size = size
+
+    def __call__(self, p: Process, ref: Any) -> int:
+        return self.size
 
 
 def interpret(node: n.Node, context: NodeContext, build: Builder | None = None) -> Sequence[Process]:

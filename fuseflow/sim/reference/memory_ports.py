@@ -11,6 +11,7 @@ that writes continues once a line is sent.
 from __future__ import annotations
 
 from collections.abc import Generator
+from typing import TypeAlias
 
 from fuseflow.memory.controller import Controller
 from fuseflow.memory.layout import AddressRange, ArrayName
@@ -79,9 +80,26 @@ class Touch:
         return self.port.asker
 
 
+def await_answer(port: ReadPort, request: int | None) -> Generator[Wait, None, int]:
+    """Wait for the answer to a request at a port. Returns the cycle of the answer, or 0 if there is no request."""
+    if request is None:
+        return 0
+    answer = port.answer(request)
+    while not answer:
+        yield answer
+    return answer.cycle
+
+
+def fetching_process(node: Node) -> Process:
+    """Return a process that requests lines without an input."""
+    process = Process(node, (), (), 1)
+    process.helper = True
+    return process
+
+
 class RequestPort:
     """A port requests lines of an array at `place`, in order, with a bounded number of unanswered requests. The process `sender`
-    makes the requests."""
+    makes the requests. `first` is the number of the array's first line, and `lines` their number."""
 
     sender: Process
 
@@ -91,6 +109,7 @@ class RequestPort:
         self.controller, self.place = controller, place
         self.number = controller.join(node.name, array, self.write)
         self.line_bytes, self.line_bits = controller.line, 8 * controller.line
+        self.first, self.lines = place.base // controller.line, -(-place.length // controller.line)
         self.issued = 0
 
     def answer(self, request: int) -> Answer:
@@ -117,9 +136,7 @@ class RequestPort:
 class DemandPort(RequestPort):
     """A port that reads lines on demand, as its asker needs them."""
 
-    def __init__(self, controller: Controller, place: AddressRange, node: Node, array: ArrayName) -> None:
-        super().__init__(controller, place, node, array)
-        self.line = -1
+    line = -1  # the last that was requested
 
     def ask(self, p: Process, low: int, high: int, visible: int, free: int) -> Generator[Wait, None, tuple[int, int]]:
         """Fire `p` to request the bits from `low` to before `high` of the array. Returns the cycle of the last firing, and the
@@ -144,7 +161,6 @@ class PrefetchPort(RequestPort):
 
     def __init__(self, controller: Controller, place: AddressRange, node: Node, array: ArrayName) -> None:
         super().__init__(controller, place, node, array)
-        self.lines = -(-place.length // self.line_bytes)
         self.touched: list[int] = []
 
     def ask(self, p: Process, low: int, high: int, visible: int, free: int) -> Generator[Wait, None, tuple[int, int]]:
@@ -158,22 +174,19 @@ class PrefetchPort(RequestPort):
 
     def fetch(self, node: Node) -> Process:
         """Return the process that requests all lines ahead of their use."""
-        process = Process(node, (), (), 1)
-        process.helper = True
-        self.sender = process
+        process = self.sender = fetching_process(node)
         process.steps = self._steps(process)
         return process
 
     def _steps(self, p: Process) -> Steps:
-        first = self.place.base // self.line_bytes
-        for n in range(self.lines):
-            free, needed = 0, n - self.controller.prefetch
+        for line in range(self.lines):
+            free, needed = 0, line - self.controller.prefetch
             if needed >= 0:
                 touch = Touch(self, needed)
                 while not touch:
                     yield touch
                 free = self.touched[needed] + 1
-            yield from self.send(p, first + n, 0, free)
+            yield from self.send(p, self.first + line, 0, free)
 
 
 class PreloadPort:
@@ -183,7 +196,6 @@ class PreloadPort:
     def __init__(self, controller: Controller, place: AddressRange, node: Node, array: ArrayName, count: int) -> None:
         self.place = place
         self.banks = [RequestPort(controller, place, node, array) for _ in range(count)]
-        self.lines = -(-place.length // controller.line)
 
     def ask(self, p: Process, low: int, high: int, visible: int, free: int) -> Generator[Wait, None, tuple[int, int]]:
         """Fire `p`, which needs the bits from `low` to before `high`. Returns the cycle of the firing, and the line with the last
@@ -197,56 +209,38 @@ class PreloadPort:
 
     def fetch(self, node: Node) -> list[Process]:
         """Return the processes that read the array, one for each port."""
-        processes = []
-        for first, bank in enumerate(self.banks):
-            process = Process(node, (), (), 1)
-            process.helper = True
-            bank.sender = process
-            process.steps = self._steps(process, bank, first)
-            processes.append(process)
-        return processes
+        for number, bank in enumerate(self.banks):
+            bank.sender = fetching_process(node)
+            bank.sender.steps = self._steps(bank, number)
+        return [bank.sender for bank in self.banks]
 
-    def _steps(self, p: Process, bank: RequestPort, first: int) -> Steps:
-        base = self.place.base // bank.line_bytes
-        for line in range(first, self.lines, len(self.banks)):
-            yield from bank.send(p, base + line, 0)
+    def _steps(self, bank: RequestPort, number: int) -> Steps:
+        for line in range(number, bank.lines, len(self.banks)):
+            yield from bank.send(bank.sender, bank.first + line, 0)
+
+
+ReadPort: TypeAlias = DemandPort | PrefetchPort | PreloadPort
 
 
 class WritePort(RequestPort):
-    """A port that writes an array from its start. `filled` is the number of bits written so far."""
+    """A port that writes an array from its start, or a lane's `part` of it. `filled` is the place of the next bit. A line is sent in
+    the firing that fills it, or in the firing after which the lane continues in another line."""
 
     write = True
 
-    def __init__(self, controller: Controller, place: AddressRange, node: Node, array: ArrayName, filled: int = 0) -> None:
+    def __init__(
+        self,
+        controller: Controller,
+        place: AddressRange,
+        node: Node,
+        array: ArrayName,
+        filled: int = 0,
+        part: LanePart | None = None,
+    ) -> None:
         super().__init__(controller, place, node, array)
-        self.filled = filled
-
-    def put(self, p: Process, size: int, visible: int) -> Generator[Wait, None, int]:
-        """Fire `p` to write `size` bits: once for each line that they fill, or once if none. Returns the cycle of the last
-        firing."""
-        before = self.filled // self.line_bits
-        self.filled += size
-        if self.filled > 8 * self.place.length:
-            raise p.error(f"writes more than the {self.place.length:,} bytes that the memory has for it")
-        first, t = self.place.base // self.line_bytes, -1
-        for line in range(before, self.filled // self.line_bits):
-            t = yield from self.send(p, first + line, visible)
-        return p.fire(visible) if t < 0 else t
-
-    def flush(self, p: Process, visible: int) -> Generator[Wait, None, None]:
-        """Fire `p` to write the last line, if it was begun."""
-        if self.filled % self.line_bits:
-            yield from self.send(p, self.place.base // self.line_bytes + self.filled // self.line_bits, visible)
-
-
-class LanePort(WritePort):
-    """A port that writes a lane's share of an array. A line is sent in the firing that fills it, or in the firing after which the
-    lane continues in another line."""
-
-    def __init__(self, controller: Controller, place: AddressRange, node: Node, array: ArrayName, part: LanePart) -> None:
-        super().__init__(controller, place, node, array, part.first * place.bits)
-        self.run, self.left, self.gap = part.run, part.run, part.gap * place.bits
-        self.begun = False
+        self.part, self.filled = part, filled if part is None else part.first * place.bits
+        self.left = 0 if part is None else part.run  # elements of the run that the lane writes
+        self.begun = part is None and filled % self.line_bits > 0
 
     def put(self, p: Process, size: int, visible: int) -> Generator[Wait, None, int]:
         """Fire `p` to write `size` bits: once for each line that they fill or leave, or once if none. Returns the cycle of the
@@ -255,16 +249,18 @@ class LanePort(WritePort):
         if end > 8 * self.place.length:
             raise p.error(f"writes more than the {self.place.length:,} bytes that the memory has for it")
         first, last = self.filled // self.line_bits, (end - 1) // self.line_bits
-        self.left -= 1
-        self.filled = end if self.left else end + self.gap
-        self.left = self.left or self.run
+        self.filled = end
+        if self.part is not None:
+            self.left -= 1
+            if not self.left:
+                self.filled, self.left = end + self.part.gap * self.place.bits, self.part.run
         self.begun = last == self.filled // self.line_bits
-        base, t = self.place.base // self.line_bytes, -1
+        t = -1
         for line in range(first, last + (not self.begun)):
-            t = yield from self.send(p, base + line, visible)
+            t = yield from self.send(p, self.first + line, visible)
         return p.fire(visible) if t < 0 else t
 
     def flush(self, p: Process, visible: int) -> Generator[Wait, None, None]:
         """Fire `p` to write the last line, if it was begun."""
         if self.begun:
-            yield from self.send(p, self.place.base // self.line_bytes + self.filled // self.line_bits, visible)
+            yield from self.send(p, self.first + self.filled // self.line_bits, visible)

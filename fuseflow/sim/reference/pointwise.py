@@ -29,12 +29,14 @@ def locate(node: n.Locate, context: NodeContext) -> Sequence[Process]:
 
 
 def load(node: n.Load, context: NodeContext) -> Sequence[Process]:
-    decl = context.declared[node.tensor]
-    values = context.tensors[node.tensor].values.astype(float)
+    return context.process(_load, *loaded_values(node, context), prod(context.declared[node.tensor].tile))
+
+
+def loaded_values(node: n.Load, context: NodeContext) -> tuple[list[Any], Any]:
+    """Return the stored values of a node's tensor, as numbers or tiles, and its implicit value."""
+    decl, values = context.declared[node.tensor], context.tensors[node.tensor].values.astype(float)
     values.flags.writeable = False
-    return context.process(
-        _load, list(values) if decl.tile else values.tolist(), constant_tile(decl.tile, decl.fill), prod(decl.tile)
-    )
+    return list(values) if decl.tile else values.tolist(), constant_tile(decl.tile, decl.fill)
 
 
 def alu(node: n.Alu, context: NodeContext) -> Sequence[Process]:

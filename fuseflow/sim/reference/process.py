@@ -282,6 +282,13 @@ class Process:
         """The number of firings on values."""
         return self.firings - self.closings
 
+    def take(self, fifo: Fifo, expected: Any, t: int) -> None:
+        """Remove the head of a FIFO in cycle `t`. Raise `SimulationError` if it is not the token `expected`."""
+        head = fifo[0][0]
+        if head != expected:
+            raise self.misaligned(head, expected)
+        fifo.take(t)
+
     def refused(self) -> SimulationError:
         return self.error("got the empty token `N`, which it refuses: put an `alu copy` with the implicit value before it")
 

@@ -6,25 +6,23 @@ from __future__ import annotations
 from collections.abc import Container, Sequence
 from dataclasses import dataclass
 from math import inf, prod
-from typing import Any, assert_never
+from typing import assert_never
 
 from fuseflow.memory.controller import Controller
 from fuseflow.memory.layout import AddressRange as AddressRange
-from fuseflow.memory.layout import ArrayKind, ArrayName
+from fuseflow.memory.layout import ArrayName
 from fuseflow.samml import nodes as n
 from fuseflow.samml.lane_writers import lane_part
 from fuseflow.samml.tokens import N
-from fuseflow.sim.reference.fibers import FiberReader
-from fuseflow.sim.reference.interpret import walk_steps
-from fuseflow.sim.reference.memory_ports import DemandPort, LanePort, PrefetchPort, PreloadPort, WritePort
+from fuseflow.sim.reference.interpret import FiberReader, walk_steps
+from fuseflow.sim.reference.memory_ports import DemandPort, PrefetchPort, PreloadPort, ReadPort, WritePort
 from fuseflow.sim.reference.node_context import NodeContext, Rule
-from fuseflow.sim.reference.pointwise import kept_references, reference_lookup
+from fuseflow.sim.reference.pointwise import kept_references, loaded_values, reference_lookup
 from fuseflow.sim.reference.process import BoundedFifo, Fifo, Output, Process, make_output
-from fuseflow.sim.reference.remote_steps import PortWrite, ReadPort, ask, gate, heads, point, point_kept, respond, walk, write
+from fuseflow.sim.reference.remote_steps import PortWrite, ask, gate, point, point_kept, respond, walk, write
 from fuseflow.sim.reference.write import written_by
-from fuseflow.tensors.levels import Level
+from fuseflow.sim.remote_rules import remote_rules
 from fuseflow.tensors.levels.base import StoredArray
-from fuseflow.tile_ops import constant_tile
 
 HANDOFF_CYCLES = 1
 """The cycles from a firing of an asker until its token is visible to the responder."""
@@ -37,16 +35,6 @@ class FiberPiece:
     array: StoredArray
     stride: int
     size: int
-
-
-@dataclass(frozen=True, slots=True)
-class AskerChain:
-    """Processes in series that request pieces, the tokens that the last process passes on, and for each piece its port and the
-    link to the process that waits for its answers."""
-
-    processes: list[Process]
-    tokens: Fifo
-    gates: list[tuple[ReadPort, BoundedFifo]]
 
 
 class RemoteProcesses:
@@ -65,32 +53,16 @@ class RemoteProcesses:
         self.preloads: dict[str, PreloadPort] = {}
 
     def rules(self, local: dict[type[n.Node], Rule]) -> dict[type[n.Node], Rule]:
-        """Return the rules of the nodes that read or write at this memory. For a level that is not stored, and for a resident
-        tensor, they are those in `local`."""
-
-        def scan(node: n.Scan, context: NodeContext) -> Sequence[Process]:
-            level, asks = context.level(node), node.asks_memory(context.declared)
-            return self.scan(node, context, level) if level.stored and asks else local[n.Scan](node, context)
-
-        def locate(node: n.Locate, context: NodeContext) -> Sequence[Process]:
-            asks = node.asks_memory(context.declared)
-            return self.locate(node, context, context.level(node)) if asks else local[n.Locate](node, context)
-
-        def load(node: n.Load, context: NodeContext) -> Sequence[Process]:
-            return self.load(node, context) if node.asks_memory(context.declared) else local[n.Load](node, context)
-
-        def write_level(node: n.WriteLevel, context: NodeContext) -> Sequence[Process]:
-            level = context.level(node)
-            return self.write_level(node, context, level) if level.stored else local[n.WriteLevel](node, context)
-
-        return {
-            n.Scan: scan,
-            n.Locate: locate,
-            n.Load: load,
-            n.WriteLevel: write_level,
+        """Return the rules `local`, replaced for the nodes that read or write at this memory."""
+        remote: dict[type[n.Node], Rule] = {
+            n.Scan: self.scan,
+            n.Locate: self.locate,
+            n.Load: self.load,
+            n.WriteLevel: self.write_level,
             n.WriteValues: self.write_values,
-            n.WriteLaneValues: self.write_lane_values,
+            n.WriteLaneValues: self.write_values,
         }
+        return remote_rules(local, remote)
 
     def read(self, node: n.Scan | n.Locate | n.Load, name: ArrayName) -> tuple[ReadPort, list[Process]]:
         """Return a port that reads an array, and a list with the process that fetches ahead (empty if there is none)."""
@@ -99,32 +71,28 @@ class RemoteProcesses:
             return port, [port.fetch(node)]
         return DemandPort(self.controller, self.places[name], node, name), []
 
-    def _preload(self, node: n.Load, name: ArrayName, ports: int) -> tuple[PreloadPort, list[Process]]:
-        """Return the ports of preloaded values, and the processes that read the values (none but for the first node that needs
-        them)."""
+    def _preload(self, node: n.Load, context: NodeContext, name: ArrayName) -> tuple[PreloadPort, list[Process]]:
+        """Return the ports of preloaded values, and the processes that read them (none but for the first node that needs them)."""
         if node.tensor in self.preloads:
             return self.preloads[node.tensor], []
+        ports = context.declared[node.tensor].preload
         port = self.preloads[node.tensor] = PreloadPort(self.controller, self.places[name], node, name, ports)
         return port, port.fetch(node)
 
     def load(self, node: n.Load, context: NodeContext) -> Sequence[Process]:
-        decl = context.declared[node.tensor]
-        tensor = context.tensors[node.tensor].values.astype(float)
-        tensor.flags.writeable = False
-        values: list[Any] = list(tensor) if decl.tile else tensor.tolist()
-        fill = constant_tile(decl.tile, decl.fill)
+        values, fill = loaded_values(node, context)
         name: ArrayName = (node.tensor, -1, "val")
-        port, fetching = self._preload(node, name, decl.preload) if node.name in self.preloaded else self.read(node, name)
+        port, fetching = self._preload(node, context, name) if node.name in self.preloaded else self.read(node, name)
         asker, link = self._asker(node, context.inputs, port)
-        bits, words = self.places[node.tensor, -1, "val"].bits, prod(decl.tile)
+        bits, words = self.places[name].bits, prod(context.declared[node.tensor].tile)
         asker.steps = ask(asker, port, bits, bits, len(values), words)
         responder = _responder(node, context, link)
         responder.steps = respond(responder, port, lambda ref: (fill if ref is N else values[ref],))
         return [asker, *fetching, responder]
 
-    def scan(self, node: n.Scan, context: NodeContext, level: Level) -> Sequence[Process]:
+    def scan(self, node: n.Scan, context: NodeContext) -> Sequence[Process]:
         fiber = FiberReader(context.tensors[node.tensor], node.level)
-        reads = level.reads(context.size(node.tensor, node.level))
+        reads = context.level(node).reads(context.size(node.tensor, node.level))
         if reads.entries is None:
             processes = self._looked_up(node, context, reads.scanned, fiber)
         else:
@@ -148,7 +116,7 @@ class RemoteProcesses:
         walker, link = self._asker(node, (source,), crds)
         if isinstance(source, BoundedFifo):  # of the asker, or of the graph
             source.slots.reader = walker
-        walker.steps = walk(walker, heads(walker, pos), fiber, crds)
+        walker.steps = walk(walker, pos, fiber, crds)
         responder = _responder(node, context, link)
         responder.steps = respond(responder, crds, lambda pair: pair)
         return [*askers, walker, *fetching, responder]
@@ -157,55 +125,44 @@ class RemoteProcesses:
         """Return the processes of a scan that requests a whole fiber at its reference, and walks the fiber once the answer has
         come."""
         pieces = [FiberPiece(array, array.bits * array.fiber, array.bits * array.scanned) for array in arrays]
-        chain = self._pieces(node, context.inputs, pieces, fiber.parents)
+        askers, tokens, gated = self._pieces(node, context.inputs, pieces, fiber.parents)
         link = BoundedFifo(None, min(self.controller.elements_in_flight(piece.size) for piece in pieces))
-        gates = self._gates(node, chain.tokens, 0, chain.gates, make_output(HANDOFF_CYCLES, (link,)), 1)
+        gates = self._gates(node, tokens, 0, gated, make_output(HANDOFF_CYCLES, (link,)), 1)
         link.writer = gates[-1]
         walker = link.slots.reader = Process(node, (link,), context.outputs, context.interval)
         walker.steps = walk_steps(walker, fiber)
         for process in gates:
             process.helper = True
-        return [*chain.processes, *gates, walker]
+        return [*askers, *gates, walker]
 
-    def locate(self, node: n.Locate, context: NodeContext, level: Level) -> Sequence[Process]:
+    def locate(self, node: n.Locate, context: NodeContext) -> Sequence[Process]:
         """Return the processes of a locate. It requests the elements that hold a coordinate, and emits its reference once they
         have come. If it keeps the coordinates of its level, it requests these first, and nothing after that."""
-        size = context.size(node.tensor, node.level)
-        if level.kept:
-            return self._locate_kept(node, context, level.reads(size).entries)
-        arrays = level.points(size)
+        level, size, fibers = context.level(node), context.size(node.tensor, node.level), context.fibers(node)
+        entries = level.reads(size).entries if level.kept else None
+        arrays = level.points(size) if entries is None else (entries,)
         pieces = [FiberPiece(array, array.bits, array.bits) for array in arrays]
         elements, targets = Fifo(None), BoundedFifo(None, min(self.controller.elements_in_flight(piece.size) for piece in pieces))
         pointer = elements.writer = targets.writer = Process(
             node, context.inputs, (make_output(HANDOFF_CYCLES, (elements, targets)),), 1
         )
         pointer.helper = True
-        pointer.steps = point(pointer, arrays, reference_lookup(pointer, context.fibers(node)))
-        chain = self._pieces(node, (elements,), pieces, inf, paired=True)
-        gates = self._gates(node, targets, 1, chain.gates, context.outputs[0], context.interval)
-        return [pointer, *chain.processes, *gates]
-
-    def _locate_kept(self, node: n.Locate, context: NodeContext, entries: StoredArray | None) -> Sequence[Process]:
-        """Return the processes of a locate that keeps its level: one looks coordinates up, one requests the level, and one waits for it."""
-        assert entries is not None, "what is kept has entries"
-        fibers, piece = context.fibers(node), FiberPiece(entries, entries.bits, entries.bits)
-        elements, targets = Fifo(None), BoundedFifo(None, self.controller.elements_in_flight(piece.size))
-        pointer = elements.writer = targets.writer = Process(
-            node, context.inputs, (make_output(HANDOFF_CYCLES, (elements, targets)),), 1
-        )
-        pointer.helper = True
-        pointer.steps = point_kept(pointer, fibers.entries, kept_references(fibers))
-        pointer.elements = {entries.kind: fibers.entries}
-        chain = self._pieces(node, (elements,), [piece], inf, paired=True)
-        (waiting,) = self._gates(node, targets, 1, chain.gates, context.outputs[0], context.interval)
-        waiting.steps = gate(waiting, chain.gates[0][0], 1, fibers.entries)
-        return [pointer, *chain.processes, waiting]
+        askers, _, gated = self._pieces(node, (elements,), pieces, inf, paired=True)
+        gates = self._gates(node, targets, 1, gated, context.outputs[0], context.interval)
+        if entries is None:
+            pointer.steps = point(pointer, arrays, reference_lookup(pointer, fibers))
+        else:
+            pointer.steps = point_kept(pointer, fibers.entries, kept_references(fibers))
+            pointer.elements = {entries.kind: fibers.entries}
+            gates[0].steps = gate(gates[0], gated[0][0], 1, fibers.entries)
+        return [pointer, *askers, *gates]
 
     def _pieces(
         self, node: n.Scan | n.Locate, inputs: Sequence[Fifo], pieces: Sequence[FiberPiece], count: float, paired: bool = False
-    ) -> AskerChain:
-        """Return processes in series, each of which requests one of `pieces` for every token. References are below `count`. With
-        `paired` the input tokens come in pairs, and nothing reads the tokens after the last process."""
+    ) -> tuple[list[Process], Fifo, list[tuple[ReadPort, BoundedFifo]]]:
+        """Return processes in series, each of which requests one of `pieces` for every token; the tokens that the last process
+        passes on; and for each piece its port and the link to the process that waits for its answers. References are below
+        `count`. With `paired` the input tokens come in pairs, and nothing reads the tokens after the last process."""
         processes: list[Process] = []
         gates: list[tuple[ReadPort, BoundedFifo]] = []
         for k, piece in enumerate(pieces, start=1):
@@ -219,7 +176,7 @@ class RemoteProcesses:
             processes += [asker, *fetching]
             gates.append((port, link))
             inputs = (tokens,)
-        return AskerChain(processes, tokens, gates)
+        return processes, tokens, gates
 
     def _gates(
         self,
@@ -247,38 +204,23 @@ class RemoteProcesses:
             tokens, part = link, None
         return gates
 
-    def write_level(self, node: n.WriteLevel, context: NodeContext, level: Level) -> Sequence[Process]:
-        arrays = level.arrays(context.size(node.tensor, node.level))
+    def write_level(self, node: n.WriteLevel, context: NodeContext) -> Sequence[Process]:
+        arrays = context.level(node).arrays(context.size(node.tensor, node.level))
         entry, closing = None, list[PortWrite]()
         for stored in sorted(arrays, key=lambda stored: stored.entry == 0):
-            port = self._write_port(node, node.level, stored.kind)
-            port.filled = stored.first * stored.bits
+            name = (node.tensor, node.level, stored.kind)
+            port = WritePort(self.controller, self.places[name], node, name, stored.first * stored.bits)
             if stored.entry:
                 entry = port, stored.entry * stored.bits
             if stored.fiber:
                 closing.append((port, stored.fiber * stored.bits))
-        processes = context.process(write, written_by(node, context), entry, closing, context.room(node))
-        for port, _ in (*([entry] if entry else []), *closing):
-            port.sender = processes[0]
-        return processes
+        return _writer(node, context, entry, closing)
 
     def write_values(self, node: n.WriteValues, context: NodeContext) -> Sequence[Process]:
-        port = self._write_port(node, -1, "val")
-        processes = context.process(write, written_by(node, context), (port, port.place.bits), [], context.room(node))
-        port.sender = processes[0]
-        return processes
-
-    def write_lane_values(self, node: n.WriteLaneValues, context: NodeContext) -> Sequence[Process]:
         name: ArrayName = (node.tensor, -1, "val")
-        part = lane_part(node, context.declared[node.tensor])
-        port = LanePort(self.controller, self.places[name], node, name, part)
-        processes = context.process(write, written_by(node, context), (port, port.place.bits), [], 0)
-        port.sender = processes[0]
-        return processes
-
-    def _write_port(self, node: n.WriteLevel | n.WriteValues, level: int, kind: ArrayKind) -> WritePort:
-        name = (node.tensor, level, kind)
-        return WritePort(self.controller, self.places[name], node, name)
+        part = lane_part(node, context.declared[node.tensor]) if isinstance(node, n.WriteLaneValues) else None
+        port = WritePort(self.controller, self.places[name], node, name, part=part)
+        return _writer(node, context, (port, port.place.bits), [])
 
     def _asker(self, node: n.Node, inputs: Sequence[Fifo], port: ReadPort) -> tuple[Process, BoundedFifo]:
         """Return a process that makes requests through a port, and its link to the process that waits for the answers."""
@@ -301,3 +243,12 @@ class RemoteProcesses:
 def _responder(node: n.Node, context: NodeContext, link: BoundedFifo) -> Process:
     link.slots.reader = process = Process(node, (link,), context.outputs, context.interval)
     return process
+
+
+def _writer(
+    node: n.WriteLevel | n.WriteValues, context: NodeContext, entry: PortWrite | None, closing: list[PortWrite]
+) -> Sequence[Process]:
+    processes = context.process(write, written_by(node, context), entry, closing, context.room(node))
+    for port, _ in (*([entry] if entry else []), *closing):
+        port.sender = processes[0]
+    return processes

@@ -7,13 +7,12 @@ from itertools import pairwise
 from typing import Any, TypeAlias
 
 from fuseflow.samml.tokens import D, N, Stop, stop
-from fuseflow.sim.reference.fibers import FiberReader
-from fuseflow.sim.reference.memory_ports import DemandPort, PrefetchPort, PreloadPort, WritePort
+from fuseflow.sim.reference.interpret import FiberReader
+from fuseflow.sim.reference.memory_ports import ReadPort, WritePort, await_answer
 from fuseflow.sim.reference.process import Fifo, Output, Process, Steps, Wait, await_slots, await_tokens
 from fuseflow.sim.reference.write import Written
 from fuseflow.tensors.levels.base import StoredArray
 
-ReadPort: TypeAlias = DemandPort | PrefetchPort | PreloadPort
 END = stop(0, 0)
 
 
@@ -48,38 +47,24 @@ def ask(p: Process, port: ReadPort, stride: int, size: int, count: float, words:
             return
 
 
-HeadReader: TypeAlias = Callable[[Fifo], Generator[Wait, None, tuple[Any, int]]]
+def _head(source: Fifo, paired: bool) -> Generator[Wait, None, tuple[Any, int | None, int]]:
+    """Wait for the next reference of a scan. Returns the token, the request for the position of its fiber if the input is
+    `paired` with requests, and the cycle from which both are visible."""
+    while not source:
+        yield source
+    item, visible = source[0]
+    token, request = item if paired else (item, None)
+    return token, request, visible
 
 
-def heads(p: Process, pos: ReadPort | None) -> tuple[HeadReader, HeadReader]:
-    """Return two ways in which a scan waits for its next reference: for the token alone, and for the token with the answer that
-    has the position of its fiber."""
-
-    def token(source: Fifo) -> Generator[Wait, None, tuple[Any, int]]:
-        while not source:
-            yield source
-        item, visible = source[0]
-        return (item if pos is None else item[0]), visible
-
-    def answered(source: Fifo) -> Generator[Wait, None, tuple[Any, int]]:
-        head, visible = yield from token(source)
-        request = None if pos is None else source[0][0][1]
-        if pos is not None and request is not None:
-            answer = pos.answer(request)
-            while not answer:
-                yield answer
-            visible = p.answered(visible, answer.cycle)
-        return head, visible
-
-    return token, answered
-
-
-def walk(p: Process, heads: tuple[HeadReader, HeadReader], fiber: FiberReader, port: ReadPort) -> Steps:
-    """Run a scan that requests its coordinates through a port: it fires as `scan` does, and once more for every further line."""
+def walk(p: Process, pos: ReadPort | None, fiber: FiberReader, port: ReadPort) -> Steps:
+    """Run a scan that requests its coordinates through a port: it fires as `scan` does, and once more for every further line. It
+    waits for the position of each fiber at the port `pos`, if positions are stored."""
     (source,), (link,) = p.inputs, p.outputs
-    token_of, answered = heads
     while True:
-        token, visible = yield from answered(source)
+        token, request, visible = yield from _head(source, pos is not None)
+        if pos is not None and request is not None:
+            visible = p.answered(visible, (yield from await_answer(pos, request)))
         if token is D or token.__class__ is Stop:
             t = p.close(visible, (yield from await_slots(*p.outputs)))
             source.take(t)
@@ -99,7 +84,7 @@ def walk(p: Process, heads: tuple[HeadReader, HeadReader], fiber: FiberReader, p
             link.push(((crd, low), request), t)
         if pending:
             source.take(p.fire(visible))
-        token, visible = yield from token_of(source)
+        token, _, visible = yield from _head(source, pos is not None)
         t = p.close(visible, (yield from await_slots(*p.outputs)))
         end = END
         if token.__class__ is Stop:
@@ -118,12 +103,7 @@ def respond(p: Process, port: ReadPort, values: Callable[[Any], tuple[Any, ...]]
         while not link:
             yield link
         (token, request), visible = link[0]
-        answer_cycle = 0
-        if request is not None:
-            answer = port.answer(request)
-            while not answer:
-                yield answer
-            answer_cycle = answer.cycle
+        answer_cycle = yield from await_answer(port, request)
         free = (yield from await_slots(*outputs)) if p.bounded else 0
         visible = p.answered(visible, answer_cycle)
         is_control = token is D or token.__class__ is Stop
@@ -189,12 +169,8 @@ def gate(p: Process, port: ReadPort, part: int | None, kept: int = 0) -> Steps:
     while True:
         visible = yield from await_tokens(0, p.inputs)
         (item, _), ((_, request), _) = tokens[0], requests[0]
-        token, answer_cycle = item if part is None else item[part], 0
-        if request is not None:
-            answer = port.answer(request)
-            while not answer:
-                yield answer
-            answer_cycle = answer.cycle
+        token = item if part is None else item[part]
+        answer_cycle = yield from await_answer(port, request)
         free = 0 if kept else (yield from await_slots(out))
         visible = p.answered(visible, answer_cycle)
         is_control = token is D or token.__class__ is Stop

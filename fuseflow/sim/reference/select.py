@@ -12,10 +12,17 @@ from dataclasses import dataclass
 from fuseflow.samml import nodes as n
 from fuseflow.samml.tokens import D, N, Stop, stop
 from fuseflow.selection import largest
-from fuseflow.sim.reference.nested_streams import EnclosingStreams
 from fuseflow.sim.reference.node_context import NodeContext, Rule
 from fuseflow.sim.reference.process import Process, Slots, Steps, Wait, await_slots, await_tokens
-from fuseflow.sim.reference.workspace import await_buffer, emit_stop, fill_stop, two_processes
+from fuseflow.sim.reference.workspace import (
+    EnclosingStreams,
+    await_buffer,
+    emit_done,
+    emit_stop,
+    fill_done,
+    fill_stop,
+    two_processes,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +37,7 @@ class Entry:
 
 def select(node: n.Select, context: NodeContext) -> Sequence[Process]:
     return two_processes(
-        context, lambda p, buffers: _Fill(p, node.every, buffers).steps(), lambda p, buffers: _emit(p, node.keep, buffers)
+        context, lambda p, buffers: _fill(p, node.every, buffers), lambda p, buffers: _emit(p, node.keep, buffers)
     )
 
 
@@ -46,76 +53,50 @@ def keep_largest(entries: Sequence[Entry], count: int) -> list[Entry]:
     return chosen
 
 
-class _Fill:
-    """The first process: it fires once for each token of the values, and once for each coordinate with an empty fiber. A group
+def _fill(p: Process, every: int, buffers: Slots) -> Steps:
+    """Run the first process: it fires once for each token of the values, and once for each coordinate with an empty fiber. A group
     has `every` coordinates (0: a fiber is one group)."""
-
-    def __init__(self, process: Process, every: int, buffers: Slots) -> None:
-        self.process, self.every, self.buffers = process, every, buffers
-        *outer, self.crd, self.val = process.inputs
-        self.nest = EnclosingStreams(process, outer)
-        self.entries: list[Entry] | None = None  # of the fiber or the group that is open
-        self.fresh = 0  # the outermost level whose coordinate differs from the last entry's
-        process.most_held = 0
-
-    def steps(self) -> Steps:
-        val = self.val
-        while True:
-            while not val:
-                yield val
-            token, visible = val[0]
-            if token is D:
-                yield from self.done(visible)
-                return
-            if token.__class__ is Stop:
-                yield from self.stop(token, visible)
-            elif token is N:
-                raise self.process.refused()
-            else:
-                yield from self.value(token, visible)
-
-    def value(self, token: float, visible: int) -> Steps:
-        p, nest = self.process, self.nest
-        visible = yield from await_tokens(visible, (self.crd,))
-        crd = self.crd[0][0]
-        if crd is D or crd.__class__ is Stop:
-            raise p.misaligned(crd, token)
-        ended = self.entries if self.entries and self.ends_group(crd, self.entries[-1]) else None
-        free = (yield from await_buffer(self.buffers)) if self.entries is None or ended else 0
+    *outer, crd, val = p.inputs
+    nest = EnclosingStreams(p, outer)
+    entries: list[Entry] | None = None  # of the fiber or the group that is open
+    fresh = p.most_held = 0  # `fresh`: the outermost level whose coordinate differs from the last entry's
+    while True:
+        while not val:
+            yield val
+        token, visible = val[0]
+        free = 0
+        if token is D:
+            yield from fill_done(p, visible)
+            return
+        if token.__class__ is Stop:
+            if entries is None and token.low <= nest.depth:
+                entries, free = [], (yield from await_buffer(buffers))
+            entries = yield from fill_stop(p, nest, token, visible, free, entries)
+            fresh = min(fresh, nest.open)
+            continue
+        if token is N:
+            raise p.refused()
+        visible = yield from await_tokens(visible, (crd,))
+        key = crd[0][0]
+        if key is D or key.__class__ is Stop:
+            raise p.misaligned(key, token)
+        ended = entries is not None and bool(entries and every) and key // every != entries[-1].crds[-1] // every
+        if entries is None or ended:
+            free = yield from await_buffer(buffers)
         if ended:
             free = max(free, (yield from await_slots(*p.outputs)))
         visible = yield from nest.await_coordinates(visible, nest.depth)
         t = p.fire(visible, free)
         if ended:
-            p.outputs[0].push((ended, None), t)
-        if self.entries is None or ended:
-            self.entries = []
+            p.outputs[0].push((entries, None), t)
+        if entries is None or ended:
+            entries = []
         nest.enter(t, nest.depth)
-        self.crd.take(t)
-        self.val.take(t)
-        self.entries.append(Entry(self.fresh, (*nest.crds, crd), token))
-        self.fresh = nest.depth
-        p.most_held = max(p.most_held or 0, len(self.entries))
-
-    def ends_group(self, crd: int, last: Entry) -> bool:
-        """Return whether a coordinate is in another group than the entry `last`."""
-        return bool(self.every) and crd // self.every != last.crds[-1] // self.every
-
-    def stop(self, token: Stop, visible: int) -> Steps:
-        free = 0
-        if self.entries is None and token.low <= self.nest.depth:
-            self.entries = []
-            free = yield from await_buffer(self.buffers)
-        self.entries = yield from fill_stop(self.process, self.nest, token, visible, free, self.entries)
-        self.fresh = min(self.fresh, self.nest.open)
-
-    def done(self, visible: int) -> Steps:
-        visible = yield from await_tokens(visible, self.process.inputs)
-        t = self.process.close(visible, (yield from await_slots(*self.process.outputs)))
-        self.nest.finish(t)
-        self.crd.take(t)
-        self.val.take(t)
-        self.process.outputs[0].push((None, D), t)
+        crd.take(t)
+        val.take(t)
+        entries.append(Entry(fresh, (*nest.crds, key), token))
+        fresh = nest.depth
+        p.most_held = max(p.most_held, len(entries))
 
 
 def _emit(p: Process, keep: int, buffers: Slots) -> Steps:
@@ -128,10 +109,7 @@ def _emit(p: Process, keep: int, buffers: Slots) -> Steps:
             yield link
         (entries, token), visible = link[0]
         if token is D:
-            t = p.close(visible, (yield from await_slots(*p.outputs)))
-            link.take(t)
-            for out in p.outputs:
-                out.push(D, t)
+            yield from emit_done(p, visible)
             return
         t = (yield from _emit_entries(p, keep_largest(entries, keep), visible)) if entries else 0
         if token is not None:

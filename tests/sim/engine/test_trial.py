@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 import pytest
 
-from fuseflow.sim.engine.trial import FORK_AVAILABLE, TrialFailure, run_in_copy
+from fuseflow.sim.engine.execute import FORK_AVAILABLE, TrialFailure, run_in_copy
 
 pytestmark = pytest.mark.skipif(not FORK_AVAILABLE, reason="this system does not copy processes")
 

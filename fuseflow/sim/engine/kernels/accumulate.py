@@ -19,7 +19,6 @@ from fuseflow.samml import nodes as n
 from fuseflow.sim.engine.kernels.arithmetic import round_values
 from fuseflow.sim.engine.kernels.reduce import fold_into
 from fuseflow.sim.engine.nested_streams import (
-    NEST,
     is_childless,
     look_at_coordinates,
     look_at_stops,
@@ -30,20 +29,16 @@ from fuseflow.sim.engine.nested_streams import (
 from fuseflow.sim.engine.node_layout import Array, LayoutRule, Link, NodeLayout, Part, word_count
 from fuseflow.sim.engine.node_records import (
     BUFFER,
-    ENDED,
     GROW,
     MISALIGNED,
     REFUSED,
     WAIT,
     close,
+    finish,
     fire,
-    look_everywhere,
     node_at,
-    push_everywhere,
     room_at,
-    room_everywhere,
     source,
-    take_everywhere,
     target,
     tokens_at,
 )
@@ -114,9 +109,9 @@ def workspace_state(layout: NodeLayout, levels: Sequence[n.Port], buffers: int) 
     width = word_count(layout.types[-1].tile)
     workspaces = layout.workspaces(buffers, space, width)
     depth = len(layout.node.inputs) - 2
-    nest = layout.array(layout.state(NEST, depth=depth, crds=layout.array(np.zeros(depth, dtype=np.int64))))
     return layout.state(
-        ACCUMULATE, order=len(levels), lowered=depth + 1 - len(levels), nest=nest, workspaces=workspaces, words=width, row=row,
+        ACCUMULATE, order=len(levels), lowered=depth + 1 - len(levels), nest=layout.nest(depth), workspaces=workspaces,
+        words=width, row=row,
         sizes=layout.array(np.array(sizes, dtype=np.int64)),
     )  # fmt: skip
 
@@ -126,7 +121,7 @@ def run_fill(address: int) -> int:
     node = node_at(address)
     s = state_at(node.state)
     nest = nest_at(s.nest)
-    crd, val, link = source(node, nest.depth), source(node, nest.depth + 1), target(node, 0)
+    crd, val = source(node, nest.depth), source(node, nest.depth + 1)
     while True:
         k = tokens_at(node, nest.depth + 1)
         if k == 0:
@@ -138,19 +133,12 @@ def run_fill(address: int) -> int:
             node.fault = REFUSED
             return 0
         if control and word == DONE:
-            visible_at = look_everywhere(node)
-            if visible_at == WAIT or room_at(node, 0) == 0:
-                return 0
-            t = close(node, visible_at, link.free)
-            take_everywhere(node, DONE, t)
-            push(link, CONTROL, DONE, 1, t)
-            node.waits = ENDED
+            finish(node)
             return 0
         if s.working == 0 and (not control or low_of(word) <= nest.depth):
-            if s.started - s.finished >= BUFFERS:
-                node.waits = BUFFER
+            free = empty_buffer(node, s)
+            if free == WAIT:
                 return 0
-            free = s.freed0 if s.started & 1 == 0 else s.freed1
         if control:
             if not fill_stop(node, s, nest, word, visible_at, free):
                 return 0
@@ -181,6 +169,25 @@ def run_fill(address: int) -> int:
         s.values += k
         take(crd, k, t)
         take(val, k, t)
+
+
+@inline
+def empty_buffer(node: Any, s: Any) -> int:
+    """Return the cycle from which a buffer is empty, or WAIT if both are full."""
+    if s.started - s.finished >= BUFFERS:
+        node.waits = BUFFER
+        return WAIT
+    return s.freed0 if s.started & 1 == 0 else s.freed1
+
+
+@inline
+def free_buffer(s: Any, t: int) -> None:
+    """Note that the buffer that `emit` has emitted is empty from cycle t on."""
+    if s.finished & 1 == 0:
+        s.freed0 = t
+    else:
+        s.freed1 = t
+    s.finished += 1
 
 
 @inline
@@ -275,13 +282,7 @@ def run_emit(address: int) -> int:
             return 0
         visible_at, word = visible(link), head_run(link).word
         if word == DONE:
-            free = room_everywhere(node)
-            if free == WAIT:
-                return 0
-            t = close(node, visible_at, free)
-            take(link, 1, t)
-            push_everywhere(node, DONE, t)
-            node.waits = ENDED
+            finish(node)
             return 0
         end = lower_stop(word >> 1, s.lowered)
         if word & 1 != 0:
@@ -299,11 +300,7 @@ def run_emit(address: int) -> int:
         if word & 1 != 0:
             clear(w)
             end_workspace(s)
-            if s.finished & 1 == 0:
-                s.freed0 = t + 1
-            else:
-                s.freed1 = t + 1
-            s.finished += 1
+            free_buffer(s, t + 1)
             s.phase = WAITING
 
 
@@ -326,17 +323,9 @@ def _emit_entries(node: Any, s: Any, w: Any, visible_at: int) -> bool:
         mask = get_int(w.masks, place)
         while mask >> s.bit != 0:
             s.bit += trailing_zeros(mask >> s.bit)
-            k = min(room_at(node, s.order - 1), node.burst)
+            k, free = entry_room(node, s, s.fresh)
             if k == 0:
                 return False
-            k = min(k, room_at(node, s.order))
-            if k == 0:
-                return False
-            free = max(crd.free, val.free)
-            for q in range(s.fresh, s.order - 1):
-                if room_at(node, q) == 0:
-                    return False
-                free = max(free, target(node, q).free)
             count = min(k, trailing_zeros(~(mask >> s.bit)))
             into = scratch_address(val)
             copy(into, w.values + 8 * s.words * (BLOCK * place + s.bit), count * s.words)
@@ -353,6 +342,23 @@ def _emit_entries(node: Any, s: Any, w: Any, visible_at: int) -> bool:
         s.bit = 0
         s.next += 1
     return True
+
+
+@inline
+def entry_room(node: Any, s: Any, fresh: int) -> tuple[int, int]:
+    """Return for how many entries, whose outer coordinates from level `fresh` on are new, the outputs have room (0: the node
+    waits), and the cycle from which they have it."""
+    k: int = node.burst
+    for q in range(s.order - 1, s.order + 1):
+        k = min(k, room_at(node, q))
+        if k == 0:
+            return 0, 0
+    free = max(target(node, s.order - 1).free, target(node, s.order).free)
+    for q in range(fresh, s.order - 1):
+        if room_at(node, q) == 0:
+            return 0, 0
+        free = max(free, target(node, q).free)
+    return k, free
 
 
 @inline

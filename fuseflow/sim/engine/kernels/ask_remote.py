@@ -1,24 +1,46 @@
 """These kernels request data from a memory that takes time: the data at references, or ahead of use all lines of an array
 (docs/memory.md).
 
-They emit two streams on links: the tokens, and for each token the number of its request (none for an `N`).
+They emit two streams on links: the tokens, and for each token the number of its request (none for an `N`). A gate lets these tokens
+through once the answers to their requests are there.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
-from fuseflow.memory.ports import issue, port_at
-from fuseflow.native.records import get_int, inline
-from fuseflow.sim.engine.memory_ports import BYTE, last_element_in, may_send, read_elements, requester_at, touch_cycle
-from fuseflow.sim.engine.node_records import ENDED, OUTSIDE, TOUCH, WAIT, close, fire, node_at, room_at, source, target, tokens_at
+from fuseflow.memory.ports import port_at
+from fuseflow.native.records import Record, get_int, inline
+from fuseflow.sim.engine.memory_ports import (
+    answer_cycle,
+    issue_line,
+    last_element_in,
+    may_send,
+    read_elements,
+    requester_at,
+    wait_for_answer,
+)
+from fuseflow.sim.engine.node_records import (
+    ENDED,
+    OUTSIDE,
+    TOUCH,
+    WAIT,
+    common_room,
+    common_tokens,
+    fire,
+    node_at,
+    pass_control,
+    room_at,
+    source,
+    target,
+)
 from fuseflow.sim.engine.stream_rings import (
     AFFINE,
     CONTROL,
-    DONE,
     EMPTY,
     REPEATED,
     head_run,
+    next_word,
     pass_on,
     push,
     take,
@@ -33,25 +55,13 @@ def run_ask(address: int) -> int:
     r = requester_at(node.state)
     ref, link, requests = source(node, 0), target(node, 0), target(node, 1)
     while True:
-        k = min(tokens_at(node, 0), node.burst)
-        if k == 0:
-            return 0
-        k = min(k, room_at(node, 0))
-        if k == 0:
-            return 0
-        k = min(k, room_at(node, 1))
+        k = common_room(node, 2, common_tokens(node, 1))
         if k == 0:
             return 0
         run, first = head_run(ref), ref.offset
         visible_at, free = visible(ref), requests.free
         if run.kind == CONTROL:
-            word = run.word
-            t = close(node, visible_at, free)
-            take(ref, 1, t)
-            push(link, CONTROL, word, 1, t)
-            push(requests, CONTROL, word, 1, t)
-            if word == DONE:
-                node.waits = ENDED
+            if not pass_control(node, run.word, visible_at, free):
                 return 0
             continue
         if run.kind == EMPTY:
@@ -103,11 +113,11 @@ def run_fetch(address: int) -> int:
             if needed >= r.needed:
                 node.waits = TOUCH
                 return 0
-            free = touch_cycle(r, needed) + 1
+            free = get_int(r.touched, needed) + 1
         if not may_send(node, r):
             return 0
         t = fire(node, 0, max(free, r.free), 1)
-        issue(r.port, r.base + (p.issued << (r.bits - BYTE)), 1 << (r.bits - BYTE), 0, t)
+        issue_line(r, p.issued, 0, t)
     node.waits = ENDED
     return 0
 
@@ -122,7 +132,52 @@ def run_preload(address: int) -> int:
         if not may_send(node, r):
             return 0
         t = fire(node, 0, r.free, 1)
-        line = r.bank + p.issued * r.banks
-        issue(r.port, r.base + (line << (r.bits - BYTE)), 1 << (r.bits - BYTE), 0, t)
+        issue_line(r, r.bank + p.issued * r.banks, 0, t)
     node.waits = ENDED
     return 0
+
+
+GATE = Record("array asked entries kept")
+"""`array` is the address of the requester of a gate; `asked` counts the tokens with a request. The gate consumes the first
+`entries` tokens (of a kept level), and `kept` counts them."""
+state_at = GATE.at
+
+
+def run_gate(address: int) -> int:
+    """Run the gate: fire once for each token of input 0, together with the number of its request at input 1."""
+    node = node_at(address)
+    s = state_at(node.state)
+    tokens, requests, out = source(node, 0), source(node, 1), target(node, 0)
+    while True:
+        k = common_tokens(node, 2)
+        if k == 0:
+            return 0
+        visible_at, answer, has_request = max(visible(tokens), visible(requests)), 0, 0
+        if head_run(requests).kind == REPEATED:
+            answer = answer_cycle(node, requester_at(s.array), next_word(requests))
+            if answer == WAIT:
+                return 0
+            has_request = 1
+        if s.kept < s.entries:
+            k = min(k, s.entries - s.kept)
+            t = fire(node, wait_for_answer(node, visible_at, answer), 0, k)
+            take(tokens, k, t)
+            take(requests, k, t)
+            s.kept += k
+            s.asked += has_request * k
+            continue
+        k = min(k, room_at(node, 0))
+        if k == 0:
+            return 0
+        visible_at = wait_for_answer(node, visible_at, answer)
+        run = head_run(tokens)
+        if run.kind == CONTROL:
+            if not pass_control(node, run.word, visible_at, out.free):
+                return 0
+            continue
+        kind, word = pass_on(run, tokens.offset, out, k)
+        t = fire(node, visible_at, out.free, k)
+        take(tokens, k, t)
+        take(requests, k, t)
+        push(out, kind, word, k, t)
+        s.asked += has_request * k

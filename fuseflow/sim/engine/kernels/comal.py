@@ -9,12 +9,10 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from fuseflow.native.records import Record, get_int, inline, set_float
-from fuseflow.native.signatures import call_fold, call_fold_into
+from fuseflow.native.records import Record, inline
 from fuseflow.samml import nodes as n
 from fuseflow.sim.engine.kernels import comal_accumulate, comal_drop, write
-from fuseflow.sim.engine.kernels.arithmetic import round_values
-from fuseflow.sim.engine.kernels.comal_time import look_only
+from fuseflow.sim.engine.kernels.reduce import emit_fold, fold_values, reduce_at
 from fuseflow.sim.engine.kernels.reduce import reduce as pipelined_reduce
 from fuseflow.sim.engine.kernels.scan import range_ as range_with_empty
 from fuseflow.sim.engine.kernels.scan import scan as scan_with_empty
@@ -27,7 +25,10 @@ from fuseflow.sim.engine.node_records import (
     REFUSED,
     WAIT,
     close,
+    common_room,
+    common_tokens,
     fire,
+    look_only,
     node_at,
     room_at,
     source,
@@ -41,10 +42,8 @@ from fuseflow.sim.engine.stream_rings import (
     EMPTY,
     REPEATED,
     SCRATCH,
-    WORD_OFFSET,
     copy,
     element_address,
-    head_address,
     head_run,
     high_of,
     is_control,
@@ -60,12 +59,7 @@ from fuseflow.sim.engine.stream_rings import (
 )
 
 REPEAT = Record("words")
-REDUCE = Record("fold pending at words tile sums behind rounds", floats="value identity")
-"""`pending` is the stop that is still to be emitted, plus 1, by the firing in cycle `at`. `tile` is the address of the partial
-result, if it is a tile (`words` above 1). `sums` says whether the values are sums, and `behind` whether the last token was a
-value."""
-VALUE = REDUCE.offset("value")
-repeat_at, reduce_at, write_at = REPEAT.at, REDUCE.at, write.WRITE.at
+repeat_at, write_at = REPEAT.at, write.WRITE.at
 
 
 def scan(node: n.Scan, layout: NodeLayout) -> list[Part]:
@@ -96,10 +90,7 @@ def run_generator(address: int) -> int:
     node = node_at(address)
     signal, link = source(node, 0), target(node, 0)
     while True:
-        k = min(tokens_at(node, 0), node.burst)
-        if k == 0:
-            return 0
-        k = min(k, room_at(node, 0))
+        k = common_room(node, 1, common_tokens(node, 1))
         if k == 0:
             return 0
         control, word = is_control(signal), head_run(signal).word
@@ -184,11 +175,10 @@ def _stop_of_x(node: Any, x: Any, word: int, visible_at: int) -> int:
 
 
 def reduce(node: n.Reduce, layout: NodeLayout) -> list[Part]:
-    """Return the part of a reduction of scalars or tiles as on other machines, but with the kernel and the state of this
-    machine."""
+    """Return the part of a reduction of scalars or tiles as on other machines, but with the kernel of this machine."""
     (part,) = pipelined_reduce(node, layout)
-    fields = {name: part.state[name][0] for name in ("fold", "value", "identity", "words", "tile", "rounds")}
-    return [replace(part, kernel=run_reduce, state=layout.state(REDUCE, sums=layout.sums, **fields))]
+    part.state["sums"] = layout.sums
+    return [replace(part, kernel=run_reduce)]
 
 
 def run_reduce(address: int) -> int:
@@ -212,13 +202,7 @@ def run_reduce(address: int) -> int:
             node.fault = REFUSED
             return 0
         if run.kind != CONTROL:
-            if s.words > 1:
-                for i in range(k):
-                    call_fold_into(s.fold, s.tile, element_address(val) + 8 * s.words * i, 1, s.words)
-            elif run.kind == REPEATED:
-                s.value = call_fold(s.fold, s.value, head_address(val) + WORD_OFFSET, 0, k)
-            else:
-                s.value = call_fold(s.fold, s.value, run.word + 8 * val.offset, 1, k)
+            fold_values(s, val, k)
             take(val, k, fire(node, visible_at, 0, k))
             s.behind = 1
             continue
@@ -232,77 +216,33 @@ def run_reduce(address: int) -> int:
             push(out, CONTROL, DONE, 1, s.at)
             node.waits = ENDED
             return 0
-        if low_of(word) == 0 and s.words > 1:
-            into = scratch_address(out)
-            copy(into, s.tile, s.words)
-            if s.rounds != 0:
-                round_values(into, s.words)
-            push(out, SCRATCH, into, 1, s.at)
-            for i in range(s.words):
-                set_float(s.tile, i, s.identity)
-        elif low_of(word) == 0:
-            if s.rounds != 0:
-                round_values(node.state + VALUE, 1)
-            push(out, REPEATED, get_int(node.state + VALUE, 0), 1, s.at)
-            s.value = s.identity
+        if low_of(word) == 0:
+            emit_fold(node, s, s.at)
         if high_of(word) > 0:
             s.pending = lower_stop(word, 1) + 1
 
 
 def write_level(node: n.WriteLevel, layout: NodeLayout) -> list[Part]:
-    return [replace(part, kernel=run_write_level) for part in write.write_level(node, layout)]
+    return [replace(part, kernel=run_write) for part in write.write_level(node, layout)]
 
 
 def write_values(node: n.WriteValues, layout: NodeLayout) -> list[Part]:
     (part,) = write.write_values(node, layout)
     part.state["sums"] = layout.sums
-    return [replace(part, kernel=run_write_values)]
+    return [replace(part, kernel=run_write)]
 
 
-def run_write_level(address: int) -> int:
-    """Store coordinates: fire once for each coordinate, and once for a stop behind one. Other stops are taken without a
-    firing."""
+def run_write(address: int) -> int:
+    """Store coordinates or values: fire once for each. A stop of coordinates costs a firing if it is behind one. Other stops are
+    taken without a firing, but if values are sums, a stop that is not behind a value costs one."""
     node = node_at(address)
     s = write_at(node.state)
-    crd = source(node, 0)
+    reader = source(node, 0)
     while True:
-        k = min(tokens_at(node, 0), node.burst)
+        k = common_tokens(node, 1)
         if k == 0:
             return 0
-        run, visible_at = head_run(crd), visible(crd)
-        if run.kind != CONTROL:
-            k = min(k, s.limit - s.count)
-            if k == 0:
-                node.waits = GROW
-                return 0
-            write.append_coordinates(s, crd, k)
-            take(crd, k, fire(node, visible_at, 0, k))
-            s.behind = 1
-            continue
-        if s.ended == s.limit:
-            node.waits = GROW
-            return 0
-        word = run.word
-        if word == DONE:
-            take(crd, 1, close(node, visible_at, 0))
-            node.waits = ENDED
-            return 0
-        take_in_same_cycle(crd, close(node, visible_at, 0) if s.behind != 0 else look_only(node, visible_at))
-        write.end_fiber(s, word)
-        s.behind = 0
-
-
-def run_write_values(address: int) -> int:
-    """Store values: fire once for each value. Stops are taken without a firing, but if values are sums, a stop that is not behind
-    a value costs one."""
-    node = node_at(address)
-    s = write_at(node.state)
-    val = source(node, 0)
-    while True:
-        k = min(tokens_at(node, 0), node.burst)
-        if k == 0:
-            return 0
-        run, visible_at = head_run(val), visible(val)
+        run, visible_at = head_run(reader), visible(reader)
         if run.kind == EMPTY:
             node.fault = REFUSED
             return 0
@@ -311,17 +251,23 @@ def run_write_values(address: int) -> int:
             if k == 0:
                 node.waits = GROW
                 return 0
-            write.append_values(s, val, k)
-            take(val, k, fire(node, visible_at, 0, k))
+            write.append(s, reader, k)
+            take(reader, k, fire(node, visible_at, 0, k))
             s.behind = 1
             continue
-        if run.word == DONE:
-            take(val, 1, close(node, visible_at, 0))
+        if s.ended == s.limit:
+            node.waits = GROW
+            return 0
+        word = run.word
+        if word == DONE:
+            take(reader, 1, close(node, visible_at, 0))
             node.waits = ENDED
             return 0
         if s.sums > s.behind:
             close(node, visible_at, 0)
-        take_in_same_cycle(val, look_only(node, visible_at))
+        fires = s.level != 0 and s.behind != 0
+        take_in_same_cycle(reader, close(node, visible_at, 0) if fires else look_only(node, visible_at))
+        write.end_fiber(s, word)
         s.behind = 0
 
 

@@ -18,24 +18,21 @@ from fuseflow.sim.engine.kernels.accumulate import (
     shared_levels,
 )
 from fuseflow.sim.engine.kernels.arithmetic import round_values
-from fuseflow.sim.engine.kernels.comal_time import look_only
 from fuseflow.sim.engine.nested_streams import nest_at
 from fuseflow.sim.engine.node_layout import NodeLayout, Part, word_count
 from fuseflow.sim.engine.node_records import (
-    ENDED,
     GROW,
     MISALIGNED,
     REFUSED,
     WAIT,
     close,
+    finish,
     fire,
     look_everywhere,
+    look_only,
     node_at,
-    push_everywhere,
     room_at,
-    room_everywhere,
     source,
-    take_everywhere,
     target,
     tokens_at,
 )
@@ -96,12 +93,7 @@ def run_accumulate(address: int) -> int:
             node.fault = MISALIGNED
             return 0
         if control and word == DONE:
-            if room_everywhere(node) == WAIT:
-                return 0
-            t = close(node, visible_at, 0)
-            take_everywhere(node, DONE, t)
-            push_everywhere(node, DONE, t)
-            node.waits = ENDED
+            finish(node)
             return 0
         if control:
             s.due, s.level, s.empty, s.phase = word + 1, nest.depth - low_of(word) - 1, 0, INNER

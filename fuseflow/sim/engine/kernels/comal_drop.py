@@ -13,18 +13,16 @@ from fuseflow.samml.public_streams import is_coordinate_drop
 from fuseflow.sim.engine.kernels.drop import drop as drop_entries
 from fuseflow.sim.engine.node_layout import NodeLayout, Part
 from fuseflow.sim.engine.node_records import (
-    ENDED,
     MISALIGNED,
     WAIT,
     close,
+    finish,
     fire,
     look_everywhere,
     node_at,
-    push_everywhere,
     room_at,
     room_everywhere,
     source,
-    take_everywhere,
     target,
     tokens_at,
 )
@@ -142,13 +140,7 @@ def _outer_stop(node: Any, s: Any, word: int) -> bool:
     """Fire to take the stop `word` of the outer coordinates, or `D` of all inputs. Return False if the part has to wait, after a
     fault or `D`."""
     if word == DONE:
-        visible_at = look_everywhere(node)
-        if visible_at == WAIT or room_everywhere(node) == WAIT:
-            return False
-        t = close(node, visible_at, 0)
-        take_everywhere(node, DONE, t)
-        push_everywhere(node, DONE, t)
-        node.waits = ENDED
+        finish(node)
         return False
     outer = source(node, 0)
     visible_at, inner = visible(outer), s.due - 1

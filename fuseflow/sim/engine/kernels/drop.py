@@ -4,12 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 from fuseflow.native.records import Record, get_float, get_int, inline
 from fuseflow.samml import nodes as n
 from fuseflow.sim.engine.nested_streams import (
-    NEST,
     is_childless,
     look_at_coordinates,
     look_at_stops,
@@ -60,8 +57,7 @@ state_at = DROP.at
 
 
 def drop(node: n.Drop, layout: NodeLayout) -> list[Part]:
-    depth = len(node.inputs) - 2
-    nest = layout.array(layout.state(NEST, depth=depth, crds=layout.array(np.zeros(max(depth, 1), dtype=np.int64))))
+    nest = layout.nest(len(node.inputs) - 2)
     value = float("nan") if node.value is None else node.value
     return layout.part(run_drop, layout.state(DROP, nest=nest, held=-1, value=value))
 

@@ -3,12 +3,9 @@ stream."""
 
 from __future__ import annotations
 
-import numpy as np
-
 from fuseflow.native.records import Record, get_int, set_int
 from fuseflow.samml import nodes as n
 from fuseflow.sim.engine.nested_streams import (
-    NEST,
     is_childless,
     look_at_coordinates,
     look_at_stops,
@@ -23,9 +20,9 @@ from fuseflow.sim.engine.node_records import (
     close,
     fire,
     node_at,
+    pass_control,
     room_at,
     source,
-    take_everywhere,
     target,
     tokens_at,
 )
@@ -54,8 +51,7 @@ NONE = -1
 
 
 def flatten(node: n.Flatten, layout: NodeLayout) -> list[Part]:
-    nest = layout.array(layout.state(NEST, depth=1, crds=layout.array(np.zeros(1, dtype=np.int64))))
-    return layout.part(run_flatten, layout.state(FLATTEN, size=node.size, nest=nest))
+    return layout.part(run_flatten, layout.state(FLATTEN, size=node.size, nest=layout.nest(1)))
 
 
 def split(node: n.SplitLevel, layout: NodeLayout) -> list[Part]:
@@ -89,12 +85,10 @@ def run_flatten(address: int) -> int:
                 return 0
             free = out.free
         if control and not empty:
-            t = close(node, visible_at, free)
             if word == DONE:
-                take_everywhere(node, DONE, t)
-                push(out, CONTROL, DONE, 1, t)
-                node.waits = ENDED
+                pass_control(node, DONE, visible_at, free)
                 return 0
+            t = close(node, visible_at, free)
             take_stops(node, nest, word, t)
             kind, word = CONTROL, lower_stop(word, 1)
         else:

@@ -9,18 +9,16 @@ from fuseflow.native.records import Record, inline
 from fuseflow.samml import nodes as n
 from fuseflow.sim.engine.node_layout import LayoutRule, NodeLayout, Part
 from fuseflow.sim.engine.node_records import (
-    ENDED,
     MISALIGNED,
     WAIT,
     close,
     fire,
     look_everywhere,
     node_at,
-    push_everywhere,
+    pass_control,
     room_at,
     room_everywhere,
     source,
-    take_everywhere,
     target,
     tokens_at,
 )
@@ -66,12 +64,7 @@ def run_fork(address: int) -> int:
             free = room_everywhere(node)
             if free == WAIT:
                 return 0
-            word = head_run(x).word
-            t = close(node, visible_at, free)
-            take(x, 1, t)
-            push_everywhere(node, word, t)
-            if word == DONE:
-                node.waits = ENDED
+            if not pass_control(node, head_run(x).word, visible_at, free):
                 return 0
             continue
         if room_at(node, s.turn) == 0:
@@ -103,11 +96,7 @@ def run_merge(address: int) -> int:
             visible_at = look_everywhere(node)
             if visible_at == WAIT or room_at(node, 0) == 0:
                 return 0
-            t = close(node, visible_at, out.free)
-            take_everywhere(node, word, t)
-            push(out, CONTROL, word, 1, t)
-            if word == DONE or node.fault != 0:
-                node.waits = ENDED
+            if not pass_control(node, word, visible_at, out.free):
                 return 0
             continue
         height = high_of(word) if stops else -1

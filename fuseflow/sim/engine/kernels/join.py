@@ -11,22 +11,18 @@ from fuseflow.native.records import Record, get_int, inline, set_int
 from fuseflow.samml import nodes as n
 from fuseflow.sim.engine.node_layout import LayoutRule, NodeLayout, Part
 from fuseflow.sim.engine.node_records import (
-    ENDED,
     WAIT,
-    close,
     fire,
     node_at,
-    push_everywhere,
+    pass_control,
     room_at,
     room_everywhere,
     source,
-    take_everywhere,
     target,
     tokens_at,
 )
 from fuseflow.sim.engine.stream_rings import (
     AFFINE,
-    DONE,
     EMPTY,
     MANY,
     head_run,
@@ -83,12 +79,7 @@ def run_join(address: int) -> int:
             free = room_everywhere(node)
             if free == WAIT:
                 return 0
-            word = head_run(source(node, 0)).word
-            t = close(node, visible_at, free)
-            take_everywhere(node, word, t)
-            push_everywhere(node, word, t)
-            if word == DONE or node.fault != 0:
-                node.waits = ENDED
+            if not pass_control(node, head_run(source(node, 0)).word, visible_at, free):
                 return 0
             continue
         k = _piece(node, s, least, limit)

@@ -8,18 +8,30 @@ import numpy as np
 
 from fuseflow.native.records import Record, get_float, get_float32, get_int, inline, prefetch, set_float
 from fuseflow.samml import nodes as n
+from fuseflow.sim.engine.memory_ports import answer_cycle, requester_at, wait_for_answer
 from fuseflow.sim.engine.node_layout import LayoutRule, NodeLayout, Part, word_count
-from fuseflow.sim.engine.node_records import ENDED, OUTSIDE, WAIT, close, fire, node_at, room_at, source, target, tokens_at
+from fuseflow.sim.engine.node_records import (
+    OUTSIDE,
+    WAIT,
+    common_room,
+    common_tokens,
+    fire,
+    node_at,
+    pass_control,
+    room_at,
+    source,
+    target,
+)
 from fuseflow.sim.engine.stream_rings import (
     AFFINE,
     CONTROL,
-    DONE,
     EMPTY,
     REPEATED,
     SCRATCH,
     SLICE,
     copy,
     head_run,
+    next_word,
     push,
     scratch_address,
     take,
@@ -28,17 +40,16 @@ from fuseflow.sim.engine.stream_rings import (
     word_in,
 )
 
-FIELDS, FLOATS = "values count single absent words tile", "fill value"
-LOAD = Record(FIELDS, FLOATS)
+LOAD = Record("values count single absent words tile visible_at val", "fill value")
 """`single` says whether the array holds float32, and `absent` counts the tokens `N`. `tile` is the address of a tile of the
-implicit value, of `words` words."""
+implicit value, of `words` words. At a memory that takes time, `val` is the requester, and `visible_at` the cycle in which the
+next token and its answer are visible."""
 state_at = LOAD.at
 FILL, VALUE = LOAD.offset("fill"), LOAD.offset("value")
 
 
 def load(node: n.Load, layout: NodeLayout) -> list[Part]:
-    fields = load_fields(node, layout)
-    return layout.part(run_load_tiles if fields["words"] > 1 else run_load, layout.state(LOAD, **fields))
+    return layout.part(run_load, layout.state(LOAD, **load_fields(node, layout)))
 
 
 def load_fields(node: n.Load, layout: NodeLayout) -> dict[str, float]:
@@ -55,30 +66,22 @@ def load_fields(node: n.Load, layout: NodeLayout) -> dict[str, float]:
 
 
 def run_load(address: int) -> int:
-    """Run a `load` of scalars: fire once for each token. Consecutive float64 values are not copied."""
+    """Run a `load`: fire once for each token. Consecutive float64 values are not copied."""
     node = node_at(address)
     s = state_at(node.state)
     ref, out = source(node, 0), target(node, 0)
     while True:
-        k = min(tokens_at(node, 0), node.burst)
-        if k == 0:
-            return 0
-        k = min(k, room_at(node, 0))
+        k = common_room(node, 1, common_tokens(node, 1))
         if k == 0:
             return 0
         run, first = head_run(ref), ref.offset
-        prefetch(s.values + (4 if s.single != 0 else 8) * upcoming_word(ref))
+        prefetch(s.values + (4 if s.single != 0 else 8) * s.words * upcoming_word(ref))
         visible_at = visible(ref)
         if run.kind == CONTROL:
-            word = run.word
-            t = close(node, visible_at, out.free)
-            take(ref, 1, t)
-            push(out, CONTROL, word, 1, t)
-            if word == DONE:
-                node.waits = ENDED
+            if not pass_control(node, run.word, visible_at, out.free):
                 return 0
             continue
-        kind, word = load_scalars(node, s, run, first, k, out, node.state + FILL, node.state + VALUE)
+        kind, word = _load_values(node, s, run, first, k, out)
         if node.fault != 0:
             return 0
         t = fire(node, visible_at, out.free, k)
@@ -87,7 +90,16 @@ def run_load(address: int) -> int:
 
 
 @inline
-def load_scalars(node: Any, s: Any, run: Any, first: int, k: int, out: Any, fill: int, value: int) -> tuple[int, int]:
+def _load_values(node: Any, s: Any, run: Any, first: int, k: int, out: Any) -> tuple[int, int]:
+    """Return kind and word of a run of the values at the k references of `run` from `first` on, or set a fault for a reference
+    outside."""
+    if s.words > 1:
+        return _load_tiles(node, s, run, first, k, out)
+    return _load_scalars(node, s, run, first, k, out, node.state + FILL, node.state + VALUE)
+
+
+@inline
+def _load_scalars(node: Any, s: Any, run: Any, first: int, k: int, out: Any, fill: int, value: int) -> tuple[int, int]:
     """Return kind and word of a run of the values at the k references of `run` from `first` on, or set a fault for a reference
     outside. `fill` and `value` are the addresses of these fields of the state."""
     if run.kind == EMPTY:
@@ -122,39 +134,8 @@ def load_scalars(node: Any, s: Any, run: Any, first: int, k: int, out: Any, fill
     return SCRATCH, word
 
 
-def run_load_tiles(address: int) -> int:
-    """Run a `load` of tiles: fire once for each token."""
-    node = node_at(address)
-    s = state_at(node.state)
-    ref, out = source(node, 0), target(node, 0)
-    while True:
-        k = min(tokens_at(node, 0), node.burst)
-        if k == 0:
-            return 0
-        k = min(k, room_at(node, 0))
-        if k == 0:
-            return 0
-        run, first = head_run(ref), ref.offset
-        visible_at = visible(ref)
-        if run.kind == CONTROL:
-            word = run.word
-            t = close(node, visible_at, out.free)
-            take(ref, 1, t)
-            push(out, CONTROL, word, 1, t)
-            if word == DONE:
-                node.waits = ENDED
-                return 0
-            continue
-        kind, word = load_tiles(node, s, run, first, k, out)
-        if node.fault != 0:
-            return 0
-        t = fire(node, visible_at, out.free, k)
-        take(ref, k, t)
-        push(out, kind, word, k, t)
-
-
 @inline
-def load_tiles(node: Any, s: Any, run: Any, first: int, k: int, out: Any) -> tuple[int, int]:
+def _load_tiles(node: Any, s: Any, run: Any, first: int, k: int, out: Any) -> tuple[int, int]:
     """Return kind and word of a run of the tiles at the k references of `run` from `first` on, or set a fault for one outside."""
     copies = run.kind != AFFINE or s.single != 0
     into = scratch_address(out)
@@ -185,6 +166,47 @@ def _copy_tile(s: Any, into: int, first: int) -> None:
     else:
         for i in range(s.words):
             set_float(into, i, get_float32(s.values, first + i))
+
+
+def run_load_answered(address: int) -> int:
+    """Run the part of a `load`, at a memory that takes time, that emits values: fire once for each token, after the answer to its
+    request (docs/memory.md)."""
+    node = node_at(address)
+    s = state_at(node.state)
+    ref, out = source(node, 0), target(node, 0)
+    while True:
+        k = _answered_tokens(node, s)
+        if k == 0:
+            return 0
+        run, first = head_run(ref), ref.offset
+        visible_at = s.visible_at
+        if run.kind == CONTROL:
+            if not pass_control(node, run.word, visible_at, out.free):
+                return 0
+            continue
+        kind, word = _load_values(node, s, run, first, k, out)
+        t = fire(node, visible_at, out.free, k)
+        take(ref, k, t)
+        take(source(node, 1), k, t)
+        push(out, kind, word, k, t)
+
+
+@inline
+def _answered_tokens(node: Any, s: Any) -> int:
+    """Return how many of the next tokens share one answer that has come, and have room (0: wait). Its cycle is put into
+    `s.visible_at`."""
+    k = common_tokens(node, 2)
+    if k == 0:
+        return 0
+    answer = 0
+    if head_run(source(node, 1)).kind == REPEATED:
+        answer = answer_cycle(node, requester_at(s.val), next_word(source(node, 1)))
+        if answer == WAIT:
+            return 0
+    k = min(k, room_at(node, 0))
+    if k > 0:
+        s.visible_at = wait_for_answer(node, visible(source(node, 0)), answer)
+    return k
 
 
 RULES: dict[type[n.Node], LayoutRule] = {n.Load: load}

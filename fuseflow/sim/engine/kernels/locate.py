@@ -8,7 +8,19 @@ from fuseflow.errors import SimulationError
 from fuseflow.native.records import Record, get_int, inline, set_int
 from fuseflow.samml import nodes as n
 from fuseflow.sim.engine.node_layout import LayoutRule, NodeLayout, Part
-from fuseflow.sim.engine.node_records import ENDED, MISALIGNED, OUTSIDE, close, fire, node_at, room_at, source, target, tokens_at
+from fuseflow.sim.engine.node_records import (
+    ENDED,
+    MISALIGNED,
+    OUTSIDE,
+    close,
+    common_room,
+    common_tokens,
+    fire,
+    node_at,
+    pass_control,
+    source,
+    target,
+)
 from fuseflow.sim.engine.stream_rings import (
     AFFINE,
     CONTROL,
@@ -37,21 +49,18 @@ ABSENT = -1
 
 
 def locate(node: n.Locate, layout: NodeLayout) -> list[Part]:
-    decl = layout.declared[node.tensor]
     if node.keeps(layout.declared):
         return layout.part(run_locate_kept, layout.state(STORED, **kept_fields(node, layout)))
-    if decl.format.levels[node.level].stored:
+    if layout.level(node).stored:
         return layout.part(run_locate_stored, layout.state(STORED, **locate_fields(node, layout)))
-    return layout.part(run_locate, layout.state(LOCATE, size=decl.shape[decl.format.order[node.level]]))
+    return layout.part(run_locate, layout.state(LOCATE, size=layout.size(node.tensor, node.level)))
 
 
 def locate_fields(node: n.Locate, layout: NodeLayout) -> dict[str, int]:
     """Return the fields of `STORED` with the arrays of the level's fibers. Raise `SimulationError` for a computed level."""
     match walk := layout.tensors[node.tensor].levels[node.level].walk():
         case Listed():
-            fields = {"lows": walk.lows, "highs": walk.highs, "crds": walk.crds, "refs": walk.refs}
-            arrays = {name: layout.array(values) for name, values in fields.items() if values is not None}
-            return {**arrays, "parents": walk.parents}
+            return {**layout.fiber_arrays(walk, "lows", "highs", "crds", "refs"), "parents": walk.parents}
         case Computed():
             raise SimulationError(f"node `{node.name}`: the fibers of a stored level of `{node.tensor}` are computed")
         case _:
@@ -71,32 +80,17 @@ def run_locate(address: int) -> int:
     crd, ref, out = source(node, 0), source(node, node.arity - 1), target(node, 0)
     alone = node.arity == 1
     while True:
-        k = min(tokens_at(node, 0), node.burst)
+        k = common_room(node, 1, common_tokens(node, node.arity))
         if k == 0:
             return 0
-        visible_at = visible(crd)
-        if not alone:
-            k = min(k, tokens_at(node, 1))
-            if k == 0:
-                return 0
-            visible_at = max(visible_at, visible(ref))
-        k = min(k, room_at(node, 0))
-        if k == 0:
-            return 0
+        visible_at = max(visible(crd), visible(ref))
         run, first = head_run(crd), crd.offset
         parents, parent = head_run(ref), ref.offset
         if (run.kind == CONTROL) != (parents.kind == CONTROL) or (run.kind == CONTROL and run.word != parents.word):
             node.fault = MISALIGNED
             return 0
         if run.kind == CONTROL:
-            word = run.word
-            t = close(node, visible_at, out.free)
-            take(crd, 1, t)
-            if not alone:
-                take(ref, 1, t)
-            push(out, CONTROL, word, 1, t)
-            if word == DONE:
-                node.waits = ENDED
+            if not pass_control(node, run.word, visible_at, out.free):
                 return 0
             continue
         if run.kind == EMPTY or parents.kind == EMPTY:
@@ -124,20 +118,17 @@ def run_locate_stored(address: int) -> int:
     crd, ref, out = source(node, 0), source(node, node.arity - 1), target(node, 0)
     alone = node.arity == 1
     while True:
-        if tokens_at(node, 0) == 0 or (not alone and tokens_at(node, 1) == 0) or room_at(node, 0) == 0:
+        if common_room(node, 1, common_tokens(node, node.arity)) == 0:
             return 0
         visible_at = max(visible(crd), visible(ref))
-        kind, word = look_up_coordinate(node, s, crd, ref)
+        kind, word = _look_up_coordinate(node, s, crd, ref)
         if node.fault != 0:
             return 0
         t = close(node, visible_at, out.free) if kind == CONTROL else fire(node, visible_at, out.free, 1)
         take(crd, 1, t)
         if not alone:
             take(ref, 1, t)
-        if kind == SCRATCH:
-            set_int(scratch_address(out), 0, word)
-            word = scratch_address(out)
-        push(out, kind, word, 1, t)
+        _push_result(out, kind, word, t)
         if kind == CONTROL and word == DONE:
             node.waits = ENDED
             return 0
@@ -155,7 +146,16 @@ def run_locate_kept(address: int) -> int:
 
 
 @inline
-def look_up_coordinate(node: Any, s: Any, crd: Any, ref: Any) -> tuple[int, int]:
+def _push_result(out: Any, kind: int, word: int, t: int) -> None:
+    """Emit the result of `_look_up_coordinate` on the stream `out`, in cycle t."""
+    if kind == SCRATCH:
+        set_int(scratch_address(out), 0, word)
+        word = scratch_address(out)
+    push(out, kind, word, 1, t)
+
+
+@inline
+def _look_up_coordinate(node: Any, s: Any, crd: Any, ref: Any) -> tuple[int, int]:
     """Return the result of a locate for the next tokens of `crd` and of `ref`, the parents: the kind of a run, and its word. For
     a reference (`SCRATCH`), the word is the reference. Set a fault for tokens that do not fit."""
     run, parents = head_run(crd), head_run(ref)
@@ -182,6 +182,63 @@ def look_up_coordinate(node: Any, s: Any, crd: Any, ref: Any) -> tuple[int, int]
     if low == get_int(s.highs, parent) or get_int(s.crds, low) != coordinate:
         return EMPTY, 0
     return SCRATCH, low if s.refs == 0 else get_int(s.refs, low)
+
+
+def run_point(address: int) -> int:
+    """Run the part: fire once for each token. Emit the element of the level's arrays that holds the coordinate, and on another
+    stream the result of the locate."""
+    node = node_at(address)
+    s = stored_at(node.state)
+    crd, ref, elements, out = source(node, 0), source(node, node.arity - 1), target(node, 0), target(node, 1)
+    alone = node.arity == 1
+    while True:
+        if common_room(node, 2, common_tokens(node, node.arity)) == 0:
+            return 0
+        visible_at = max(visible(crd), visible(ref))
+        kind, word = _look_up_coordinate(node, s, crd, ref)
+        if node.fault != 0:
+            return 0
+        element_kind, element_word = kind, word
+        if kind != CONTROL and head_run(crd).kind != EMPTY and (alone or head_run(ref).kind != EMPTY):
+            parent = 0 if alone else next_word(ref)
+            set_int(scratch_address(elements), 0, parent * s.fiber + next_word(crd) // s.told)
+            element_kind, element_word = SCRATCH, scratch_address(elements)
+        t = close(node, visible_at, out.free) if kind == CONTROL else fire(node, visible_at, out.free, 1)
+        take(crd, 1, t)
+        if not alone:
+            take(ref, 1, t)
+        push(elements, element_kind, element_word, 1, t)
+        _push_result(out, kind, word, t)
+        if kind == CONTROL and word == DONE:
+            node.waits = ENDED
+            return 0
+
+
+def run_point_kept(address: int) -> int:
+    """Run the part for a kept level: fire once for each element of the level, with `N` as the result. Then fire once for each
+    token and emit its reference, with no element to request."""
+    node = node_at(address)
+    s = stored_at(node.state)
+    crd, elements, out = source(node, 0), target(node, 0), target(node, 1)
+    while s.kept < s.entries:
+        k = common_room(node, 2, min(s.entries - s.kept, node.burst))
+        if k == 0:
+            return 0
+        t = fire(node, 0, out.free, k)
+        push(elements, AFFINE, s.kept, k, t)
+        push(out, EMPTY, 0, k, t)
+        s.kept += k
+    while True:
+        if common_room(node, 2, common_tokens(node, 1)) == 0:
+            return 0
+        kind, word = _look_up_coordinate(node, s, crd, crd)
+        t = close(node, visible(crd), out.free) if kind == CONTROL else fire(node, visible(crd), out.free, 1)
+        take(crd, 1, t)
+        push(elements, CONTROL if kind == CONTROL else EMPTY, word if kind == CONTROL else 0, 1, t)
+        _push_result(out, kind, word, t)
+        if kind == CONTROL and word == DONE:
+            node.waits = ENDED
+            return 0
 
 
 RULES: dict[type[n.Node], LayoutRule] = {n.Locate: locate}

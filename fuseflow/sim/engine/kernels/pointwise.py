@@ -15,8 +15,8 @@ from fuseflow.native.signatures import Function
 from fuseflow.ops import operator
 from fuseflow.samml import nodes as n
 from fuseflow.sim.engine.kernels.arithmetic import kernel_name, operator_function
-from fuseflow.sim.engine.node_records import ENDED, close, fire, room_at, source, take_everywhere, target, tokens_at
-from fuseflow.sim.engine.stream_rings import CONTROL, DONE, head_run, is_control, push, take, visible
+from fuseflow.sim.engine.node_records import fire, room_at, source, target, tokens_at
+from fuseflow.sim.engine.stream_rings import is_control, push, take, visible
 
 NO_INPUT = -1
 
@@ -42,21 +42,6 @@ def look_at_operands(node: Any) -> tuple[int, int, int]:
         visible_at = max(visible_at, visible(source(node, q)))
         controls += is_control(source(node, q))
     return min(k, room_at(node, 0)), visible_at, controls
-
-
-@inline
-def pass_control(node: Any, visible_at: int) -> bool:
-    """Fire to take a control token from all inputs and emit it. Return False after `D`, or with a fault if the inputs differ."""
-    out, word = target(node, 0), head_run(source(node, 0)).word
-    t = close(node, visible_at, out.free)
-    take_everywhere(node, word, t)
-    if node.fault != 0:
-        return False
-    push(out, CONTROL, word, 1, t)
-    if word == DONE:
-        node.waits = ENDED
-        return False
-    return True
 
 
 @inline

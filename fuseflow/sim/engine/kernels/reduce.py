@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from functools import cache
+from typing import Any
 
 from fuseflow.float32.arithmetic import Arithmetic
 from fuseflow.native.jit import specialize
-from fuseflow.native.records import Record, get_float, get_int, set_float
+from fuseflow.native.records import Record, get_float, get_int, inline, set_float
 from fuseflow.native.signatures import FOLD, FOLD_INTO, Function, call_fold, call_fold_into
 from fuseflow.ops import reducer
 from fuseflow.samml import nodes as n
@@ -33,10 +34,11 @@ from fuseflow.sim.engine.stream_rings import (
     visible,
 )
 
-REDUCE = Record("fold pending words tile rounds", floats="value identity")
+REDUCE = Record("fold pending words tile rounds at sums behind", floats="value identity")
 """`pending` is the stop that is still to be sent, plus 1. `tile` is the address of the partial result, if it is a tile (`words`
-above 1). `rounds` says whether the result is rounded to a 32-bit float."""
-state_at = REDUCE.at
+above 1). `rounds` says whether the result is rounded to a 32-bit float. On `comal` only, `at` is the cycle of the firing that emits
+the pending stop, `sums` says whether the values are sums, and `behind` whether the last token was a value."""
+reduce_at = REDUCE.at
 VALUE = REDUCE.offset("value")
 
 
@@ -101,7 +103,7 @@ def run_reduce(address: int) -> int:
     """Run the part: fire once for each token. The stop that ends a fiber emits the fold; if it ends more, a second firing,
     without input, emits the outgoing stop."""
     node = node_at(address)
-    s = state_at(node.state)
+    s = reduce_at(node.state)
     val, out = source(node, 0), target(node, 0)
     while True:
         if s.pending != 0:
@@ -118,13 +120,7 @@ def run_reduce(address: int) -> int:
             node.fault = REFUSED
             return 0
         if run.kind != CONTROL:
-            if s.words > 1:
-                for i in range(k):
-                    call_fold_into(s.fold, s.tile, element_address(val) + 8 * s.words * i, 1, s.words)
-            elif run.kind == REPEATED:
-                s.value = call_fold(s.fold, s.value, head_address(val) + WORD_OFFSET, 0, k)
-            else:
-                s.value = call_fold(s.fold, s.value, run.word + 8 * val.offset, 1, k)
+            fold_values(s, val, k)
             take(val, k, fire(node, visible_at, 0, k))
             continue
         if room_at(node, 0) == 0:
@@ -138,21 +134,40 @@ def run_reduce(address: int) -> int:
         if low_of(word) > 0:
             push(out, CONTROL, lower_stop(word, 1), 1, t)
             continue
-        if s.words > 1:
-            into = scratch_address(out)
-            copy(into, s.tile, s.words)
-            if s.rounds != 0:
-                round_values(into, s.words)
-            push(out, SCRATCH, into, 1, t)
-            for i in range(s.words):
-                set_float(s.tile, i, s.identity)
-        else:
-            if s.rounds != 0:
-                round_values(node.state + VALUE, 1)
-            push(out, REPEATED, get_int(node.state + VALUE, 0), 1, t)
-            s.value = s.identity
+        emit_fold(node, s, t)
         if high_of(word) > 0:
             s.pending = lower_stop(word, 1) + 1
+
+
+@inline
+def fold_values(s: Any, val: Any, k: int) -> None:
+    """Fold the next k values of the reader `val` into the partial result."""
+    if s.words > 1:
+        for i in range(k):
+            call_fold_into(s.fold, s.tile, element_address(val) + 8 * s.words * i, 1, s.words)
+    elif head_run(val).kind == REPEATED:
+        s.value = call_fold(s.fold, s.value, head_address(val) + WORD_OFFSET, 0, k)
+    else:
+        s.value = call_fold(s.fold, s.value, head_run(val).word + 8 * val.offset, 1, k)
+
+
+@inline
+def emit_fold(node: Any, s: Any, t: int) -> None:
+    """Emit the result of a fiber in cycle t, and begin the next."""
+    out = target(node, 0)
+    if s.words > 1:
+        into = scratch_address(out)
+        copy(into, s.tile, s.words)
+        if s.rounds != 0:
+            round_values(into, s.words)
+        push(out, SCRATCH, into, 1, t)
+        for i in range(s.words):
+            set_float(s.tile, i, s.identity)
+    else:
+        if s.rounds != 0:
+            round_values(node.state + VALUE, 1)
+        push(out, REPEATED, get_int(node.state + VALUE, 0), 1, t)
+        s.value = s.identity
 
 
 RULES: dict[type[n.Node], LayoutRule] = {n.Reduce: reduce}

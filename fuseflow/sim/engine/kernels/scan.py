@@ -14,9 +14,10 @@ from fuseflow.sim.engine.node_records import (
     OUTSIDE,
     WAIT,
     close,
+    common_room,
     fire,
     node_at,
-    room_at,
+    push_everywhere,
     source,
     target,
     tokens_at,
@@ -28,6 +29,7 @@ from fuseflow.sim.engine.stream_rings import (
     EMPTY,
     SLICE,
     head_run,
+    is_control,
     low_of,
     next_word,
     push,
@@ -64,9 +66,7 @@ def scan_fields(node: n.Scan, layout: NodeLayout) -> dict[str, int]:
         case Computed():
             return {"size": walk.size, "parents": ANY_PARENT if walk.parents is None else walk.parents}
         case Listed():
-            fields = {"lows": walk.lows, "highs": walk.highs, "crds": walk.crds, "refs": walk.refs, "spans": walk.spans}
-            arrays = {name: layout.array(values) for name, values in fields.items() if values is not None}
-            return {**arrays, "parents": walk.parents}
+            return {**layout.fiber_arrays(walk, "lows", "highs", "crds", "refs", "spans"), "parents": walk.parents}
         case _:
             assert_never(walk)
 
@@ -108,10 +108,7 @@ def run_scan(address: int) -> int:
                 take(ref, 1, fire(node, visible_at, 0, 1))
                 s.phase = CLOSING
                 continue
-        k = min(room_at(node, 0), node.burst, s.end - s.next)
-        if k == 0:
-            return 0
-        k = min(k, room_at(node, 1))
+        k = common_room(node, 2, min(node.burst, s.end - s.next))
         if k == 0:
             return 0
         t = fire(node, visible_at, max(crds.free, refs.free), k)
@@ -129,28 +126,36 @@ def _close_fiber(node: Any, s: Any, visible_at: int) -> bool:
     """Fire once to end a fiber, and take the stop that follows if there is one. Return False if the part has to wait, after a
     fault, and at the end of the stream."""
     ref, crds, refs = source(node, 0), target(node, 0), target(node, 1)
-    if room_at(node, 0) == 0 or room_at(node, 1) == 0:
+    if common_room(node, 2, 1) == 0:
         return False
-    word = next_word(ref)
-    end = stop_word(0, 0)
-    takes_stop = head_run(ref).kind == CONTROL and (s.phase == IDLE or word != DONE)
-    if takes_stop:
-        end = word if word == DONE else raise_stop(word, 1)
-        if s.phase == CLOSING:
-            if low_of(word) != 0:
-                node.fault = MISALIGNED
-                return False
-            end -= stop_word(1, 0)  # the fiber's own end is part of it
+    end, takes_stop = fiber_end(node, s)
+    if node.fault != 0:
+        return False
     t = close(node, visible_at, max(crds.free, refs.free))
     if takes_stop:
         take(ref, 1, t)
-    push(crds, CONTROL, end, 1, t)
-    push(refs, CONTROL, end, 1, t)
+    push_everywhere(node, end, t)
     s.phase = IDLE
     if end == DONE:
         node.waits = ENDED
         return False
     return True
+
+
+@inline
+def fiber_end(node: Any, s: Any) -> tuple[int, bool]:
+    """Return the token that ends a fiber, or stands between fibers, and whether the next token of input 0 is part of it and is
+    taken. Set a fault if that does not fit."""
+    ref = source(node, 0)
+    word, end = next_word(ref), stop_word(0, 0)
+    takes_stop = is_control(ref) and (s.phase == IDLE or word != DONE)
+    if takes_stop:
+        end = word if word == DONE else raise_stop(word, 1)
+        if s.phase == CLOSING:
+            end -= stop_word(1, 0)  # the fiber's own end is part of it
+            if low_of(word) != 0:
+                node.fault = MISALIGNED
+    return end, takes_stop
 
 
 @inline
@@ -177,7 +182,7 @@ def _close_empty(node: Any, s: Any, visible_at: int) -> bool:
     if following_at == WAIT:
         node.waits = INPUT
         return False
-    if room_at(node, 0) == 0 or room_at(node, 1) == 0:
+    if common_room(node, 2, 1) == 0:
         return False
     t = close(node, max(visible_at, following_at), max(crds.free, refs.free))
     take(ref, 1, t)
@@ -188,8 +193,7 @@ def _close_empty(node: Any, s: Any, visible_at: int) -> bool:
             return False
         take_in_same_cycle(ref, t)
         end = raise_stop(following, 1) - stop_word(1, 0)  # the fiber's own end is part of it
-    push(crds, CONTROL, end, 1, t)
-    push(refs, CONTROL, end, 1, t)
+    push_everywhere(node, end, t)
     s.phase = IDLE
     return True
 

@@ -5,19 +5,22 @@ from __future__ import annotations
 
 from typing import Any
 
-from fuseflow.native.records import Record, get_int, inline, prefetch
+from fuseflow.native.jit import specialize
+from fuseflow.native.records import Record, get_int, get_int32, inline, prefetch, set_int
 from fuseflow.sim.engine.kernels import scan
-from fuseflow.sim.engine.kernels.scan import CLOSING, EMITTING, IDLE, OPENING, look_up_fiber
+from fuseflow.sim.engine.kernels.scan import CLOSING, EMITTING, IDLE, OPENING, fiber_end, look_up_fiber
 from fuseflow.sim.engine.memory_ports import answer_cycle, read_bits, read_elements, requester_at, wait_for_answer
 from fuseflow.sim.engine.node_records import (
     ENDED,
-    MISALIGNED,
     OUTSIDE,
     WAIT,
     close,
+    common_room,
+    common_tokens,
     fire,
     node_at,
-    room_at,
+    pass_control,
+    push_everywhere,
     source,
     target,
     tokens_at,
@@ -28,13 +31,13 @@ from fuseflow.sim.engine.stream_rings import (
     DONE,
     EMPTY,
     REPEATED,
+    SCRATCH,
     SLICE,
     head_run,
-    low_of,
+    is_control,
     next_word,
     push,
-    raise_stop,
-    stop_word,
+    scratch_address,
     take,
     upcoming_word,
     visible,
@@ -72,24 +75,15 @@ def run_walk(address: int) -> int:
 @inline
 def _close_fiber(node: Any, s: Any) -> bool:
     """Fire on the stop behind a fiber, or on a stop between fibers. Return False without room, after a fault, and after `D`."""
-    if room_at(node, 0) == 0 or room_at(node, 1) == 0 or room_at(node, 2) == 0:
+    if common_room(node, 3, 1) == 0:
         return False
-    ref, crds, refs, requests = source(node, 0), target(node, 0), target(node, 1), target(node, 2)
-    word, end = next_word(ref), stop_word(0, 0)
-    takes_stop = head_run(ref).kind == CONTROL and (s.phase == IDLE or word != DONE)
-    if takes_stop:
-        end = word if word == DONE else raise_stop(word, 1)
-        if s.phase == CLOSING:
-            if low_of(word) != 0:
-                node.fault = MISALIGNED
-                return False
-            end -= stop_word(1, 0)  # the fiber's own end is part of it
-    t = close(node, visible(ref), requests.free)
+    end, takes_stop = fiber_end(node, s)
+    if node.fault != 0:
+        return False
+    t = close(node, visible(source(node, 0)), target(node, 2).free)
     if takes_stop:
         _take_reference(node, s, t)
-    push(crds, CONTROL, end, 1, t)
-    push(refs, CONTROL, end, 1, t)
-    push(requests, CONTROL, end, 1, t)
+    push_everywhere(node, end, t)
     s.phase = IDLE
     if end == DONE:
         node.waits = ENDED
@@ -120,13 +114,7 @@ def _open_fiber(node: Any, s: Any) -> bool:
 def _ask_for_coordinates(node: Any, s: Any) -> bool:
     """Fire on the next coordinates of the open fiber that one request covers, and return whether that was possible."""
     r, crds, refs, requests = requester_at(s.crd), target(node, 0), target(node, 1), target(node, 2)
-    k = min(room_at(node, 0), node.burst, s.end - s.next)
-    if k == 0:
-        return False
-    k = min(k, room_at(node, 1))
-    if k == 0:
-        return False
-    k = min(k, room_at(node, 2))
+    k = common_room(node, 3, min(node.burst, s.end - s.next))
     if k == 0:
         return False
     if s.refs == 0:
@@ -163,50 +151,53 @@ def run_give(address: int) -> int:
     """Run the emitting part: fire once for each token, after the answer to its request, and emit the coordinates and references
     of a scan."""
     node = node_at(address)
-    r = requester_at(scan_at(node.state).crd)
-    crd, ref, requests, crds, refs = source(node, 0), source(node, 1), source(node, 2), target(node, 0), target(node, 1)
+    s = scan_at(node.state)
+    crd, requests, crds, refs = source(node, 0), source(node, 2), target(node, 0), target(node, 1)
     while True:
-        k = min(tokens_at(node, 0), node.burst)
+        k = common_tokens(node, 3)
         if k == 0:
             return 0
-        k = min(k, tokens_at(node, 1))
-        if k == 0:
-            return 0
-        k = min(k, tokens_at(node, 2))
-        if k == 0:
-            return 0
-        visible_at, control, answer = visible(crd), head_run(crd).kind == CONTROL, 0
+        visible_at, control, answer = visible(crd), is_control(crd), 0
         if not control:
-            answer = answer_cycle(node, r, next_word(requests))
+            answer = answer_cycle(node, requester_at(s.crd), next_word(requests))
             if answer == WAIT:
                 return 0
-        k = min(k, room_at(node, 0))
-        if k == 0:
-            return 0
-        k = min(k, room_at(node, 1))
+        k = common_room(node, 2, k)
         if k == 0:
             return 0
         free = max(crds.free, refs.free)
         if control:
-            word = head_run(crd).word
-            t = close(node, visible_at, free)
-            push(crds, CONTROL, word, 1, t)
-            push(refs, CONTROL, word, 1, t)
-        else:
-            word = 0
-            t = fire(node, wait_for_answer(node, visible_at, answer), free, k)
-            _hand_on(crd, crds, k, t)
-            _hand_on(ref, refs, k, t)
-        take(crd, k, t)
-        take(ref, k, t)
-        take(requests, k, t)
-        if word == DONE:
-            node.waits = ENDED
-            return 0
+            if not pass_control(node, head_run(crd).word, visible_at, free):
+                return 0
+            continue
+        t = fire(node, wait_for_answer(node, visible_at, answer), free, k)
+        give_coordinates(node, s, k, t)
+        for q in range(3):
+            take(source(node, q), k, t)
 
 
 @inline
-def _hand_on(reader: Any, stream: Any, k: int, t: int) -> None:
-    run = head_run(reader)
-    step = 8 if run.kind == SLICE else 1
-    push(stream, run.kind, run.word + step * reader.offset, k, t)
+def give_coordinates(node: Any, s: Any, k: int, t: int) -> None:
+    """Emit the next k coordinates and references, which stay where they are."""
+    for q in range(2):
+        reader = source(node, q)
+        run = head_run(reader)
+        step = 8 if run.kind == SLICE else 1
+        push(target(node, q), run.kind, run.word + step * reader.offset, k, t)
+
+
+def give_narrow_coordinates(node: Any, s: Any, k: int, t: int) -> None:
+    """Emit the next k coordinates, which are stored in 32 bits, and their references. The reference of a coordinate is its position,
+    so the stream of coordinates is read only for the cycles of its tokens.
+
+    Kernels read words of 64 bits. Widening a whole level would take 8 bytes an entry, twice its size. So only emitted coordinates
+    are widened, into the ring of the stream, which is a few times as large as its FIFOs.
+    """
+    position, into = next_word(source(node, 1)), scratch_address(target(node, 0))
+    for i in range(k):
+        set_int(into, i, get_int32(s.crds, position + i))
+    push(target(node, 0), SCRATCH, into, k, t)
+    push(target(node, 1), AFFINE, position, k, t)
+
+
+run_give_narrow = specialize(run_give, "run_give_narrow", give_coordinates=inline(give_narrow_coordinates))

@@ -10,30 +10,29 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 from fuseflow.native.records import Record, get_int, inline, set_int
 from fuseflow.samml import nodes as n
-from fuseflow.sim.engine.held_entries import HELD, coordinates_at, held_at, keep_largest
-from fuseflow.sim.engine.kernels.accumulate import BUFFERS, emit_stop, fill_and_emit, fill_stop
-from fuseflow.sim.engine.nested_streams import NEST, look_at_coordinates, nest_at, take_coordinates
+from fuseflow.sim.engine.kernels.accumulate import (
+    BUFFERS,
+    emit_stop,
+    empty_buffer,
+    entry_room,
+    fill_and_emit,
+    fill_stop,
+    free_buffer,
+)
+from fuseflow.sim.engine.nested_streams import look_at_coordinates, nest_at, take_coordinates
 from fuseflow.sim.engine.node_layout import LayoutRule, NodeLayout, Part
 from fuseflow.sim.engine.node_records import (
-    BUFFER,
-    ENDED,
     GROW,
     MISALIGNED,
     REFUSED,
     WAIT,
-    close,
+    finish,
     fire,
-    look_everywhere,
     node_at,
-    push_everywhere,
     room_at,
-    room_everywhere,
     source,
-    take_everywhere,
     target,
     tokens_at,
 )
@@ -60,6 +59,7 @@ from fuseflow.sim.engine.stream_rings import (
     visible,
     word_in,
 )
+from fuseflow.sim.engine.workspace import HELD, coordinates_at, held_at, keep_largest
 
 SELECT = Record(
     "keep every order nest lists "  # `order`: number of levels; addresses
@@ -75,8 +75,7 @@ over."""
 
 
 def select(node: n.Select, layout: NodeLayout) -> list[Part]:
-    depth = node.levels - 1
-    nest = layout.array(layout.state(NEST, depth=depth, crds=layout.array(np.zeros(max(depth, 1), dtype=np.int64))))
+    nest = layout.nest(node.levels - 1)
     lists = layout.entry_lists(BUFFERS, node.levels)
     state = layout.state(SELECT, keep=node.keep, every=node.every, order=node.levels, nest=nest, lists=lists)
     return fill_and_emit(run_fill_entries, state, layout, run_emit_entries)
@@ -109,10 +108,9 @@ def run_fill_entries(address: int) -> int:
         group = next_word(crd) // s.every if s.every > 0 else 0
         ended, free = s.working != 0 and group != s.group, 0
         if s.working == 0 or ended:
-            if s.started - s.finished >= BUFFERS:
-                node.waits = BUFFER
+            free = empty_buffer(node, s)
+            if free == WAIT:
                 return 0
-            free = s.freed0 if s.started & 1 == 0 else s.freed1
         if ended:
             if room_at(node, 0) == 0:
                 return 0
@@ -178,20 +176,13 @@ def _take_control(node: Any, s: Any, nest: Any, word: int, visible_at: int) -> b
     """Take the stop `word` of the values with the stops of outer streams, or `D`. Return False if a token or room is missing,
     after `D` or a fault."""
     if word == DONE:
-        visible_at = look_everywhere(node)
-        if visible_at == WAIT or room_at(node, 0) == 0:
-            return False
-        t = close(node, visible_at, target(node, 0).free)
-        take_everywhere(node, DONE, t)
-        push(target(node, 0), CONTROL, DONE, 1, t)
-        node.waits = ENDED
+        finish(node)
         return False
     free = 0
     if s.working == 0 and low_of(word) <= nest.depth:
-        if s.started - s.finished >= BUFFERS:
-            node.waits = BUFFER
+        free = empty_buffer(node, s)
+        if free == WAIT:
             return False
-        free = s.freed0 if s.started & 1 == 0 else s.freed1
     if not fill_stop(node, s, nest, word, visible_at, free):
         return False
     s.fresh = min(s.fresh, nest.open)
@@ -208,13 +199,7 @@ def run_emit_entries(address: int) -> int:
             return 0
         visible_at, word = visible(link), head_run(link).word
         if word == DONE:
-            free = room_everywhere(node)
-            if free == WAIT:
-                return 0
-            t = close(node, visible_at, free)
-            take(link, 1, t)
-            push_everywhere(node, DONE, t)
-            node.waits = ENDED
+            finish(node)
             return 0
         h = held_at(s.lists + HELD_SIZE * (s.finished & 1))
         end = word >> 1
@@ -230,11 +215,7 @@ def run_emit_entries(address: int) -> int:
         take(link, 1, node.last)
         if word & 1 != 0:
             h.used = 0
-            if s.finished & 1 == 0:
-                s.freed0 = node.last + 1
-            else:
-                s.freed1 = node.last + 1
-            s.finished += 1
+            free_buffer(s, node.last + 1)
             s.chosen = 0
 
 
@@ -249,17 +230,10 @@ def _emit_entries(node: Any, s: Any, h: Any, visible_at: int) -> bool:
             if emit_stop(node, s, stop_word(0, depth - 1 - fresh), visible_at) == WAIT:
                 return False
             s.divided = 1
-        k = min(room_at(node, depth), node.burst)
+        k, free = entry_room(node, s, fresh)
         if k == 0:
             return False
-        k = min(k, room_at(node, s.order), h.used - s.next)
-        if k == 0:
-            return False
-        free = max(crd.free, val.free)
-        for q in range(fresh, depth):
-            if room_at(node, q) == 0:
-                return False
-            free = max(free, target(node, q).free)
+        k = min(k, h.used - s.next)
         count = 1
         while count < k and get_int(h.fresh, s.next + count) == depth:
             count += 1

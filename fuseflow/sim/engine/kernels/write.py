@@ -7,10 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from fuseflow.native.records import Record, get_float, inline, set_float, set_float32, set_int, set_int32
+from fuseflow.native.records import Record, get_float, get_int, inline, set_float, set_float32, set_int, set_int32
 from fuseflow.samml import nodes as n
+from fuseflow.sim.engine.memory_ports import elements_before_full, flush, requester_at, write_element, write_elements
 from fuseflow.sim.engine.node_layout import LayoutRule, NodeLayout, Part, element_capacity, word_count
-from fuseflow.sim.engine.node_records import ENDED, GROW, REFUSED, close, fire, node_at, source, tokens_at
+from fuseflow.sim.engine.node_records import ENDED, GROW, LARGE, REFUSED, WAIT, close, common_tokens, fire, node_at, source
 from fuseflow.sim.engine.stream_rings import (
     AFFINE,
     CONTROL,
@@ -28,28 +29,33 @@ from fuseflow.sim.engine.stream_rings import (
 )
 from fuseflow.tile_ops import TileShape
 
-FIELDS = "elements count words narrow ends ended limit total behind sums room held"
-WRITE = Record(FIELDS)
-"""`narrow` says whether the buffer's elements have 32 bits. On `comal` only, `behind` says whether the last token was a value,
-and `sums` whether the values are sums. `room` is the number of entries of every fiber of a level that pads, else 0, and `held`
-how many entries the open fiber has."""
+WRITE = Record(
+    "elements count words narrow ends ended limit total level behind sums room held "
+    "array ports closing next phase"  # at a memory that takes time
+)
+"""`narrow` says whether the buffer's elements have 32 bits, and `level` whether they are coordinates. On `comal` only, `behind` says
+whether the last token was a value, and `sums` whether the values are sums. `room` is the number of entries of every fiber of a level
+that pads, else 0, and `held` how many entries the open fiber has. At a memory that takes time, there are also the requester of the
+array written with every element (0: none), an array of the requesters of arrays written at the end of a fiber, their number, the
+next of them, and the phase."""
 state_at = WRITE.at
+TAKING, FLUSHING, ENDING = 0, 1, 2
 
 
 def write_level(node: n.WriteLevel, layout: NodeLayout) -> list[Part]:
-    return layout.part(run_write_level, layout.state(WRITE, **level_buffers(node, layout)))
+    return layout.part(run_write, layout.state(WRITE, **level_buffers(node, layout)))
 
 
 def write_values(node: n.WriteValues, layout: NodeLayout) -> list[Part]:
-    return layout.part(run_write_values, layout.state(WRITE, **value_buffers(node, layout)))
+    return layout.part(run_write, layout.state(WRITE, **value_buffers(node, layout)))
 
 
 def level_buffers(node: n.WriteLevel, layout: NodeLayout) -> dict[str, int]:
     """Return the fields of `WRITE` with the buffers for coordinates and for the ends of fibers."""
     decl = layout.declared[node.tensor]
-    narrow = decl.shape[decl.format.order[node.level]] <= np.iinfo(np.int32).max
+    narrow = decl.size(node.level) <= np.iinfo(np.int32).max
     buffers = _buffers(layout, np.int32 if narrow else np.int64, layout.limits.writer_elements)
-    return {**buffers, "room": decl.room(node.level) or 0}
+    return {**buffers, "level": 1, "room": decl.room(node.level) or 0}
 
 
 def value_buffers(node: n.WriteValues, layout: NodeLayout) -> dict[str, int]:
@@ -68,23 +74,26 @@ def _buffers(layout: NodeLayout, kind: Any, ends: int, tile: TileShape = ()) -> 
     }  # fmt: skip
 
 
-def run_write_level(address: int) -> int:
-    """Run a writer of coordinates: append every coordinate. A stop that ends a fiber appends the number of coordinates so far."""
+def run_write(address: int) -> int:
+    """Run a writer: append every coordinate or value. For coordinates, a stop that ends a fiber appends the number so far."""
     node = node_at(address)
     s = state_at(node.state)
-    crd = source(node, 0)
+    reader = source(node, 0)
     while True:
-        k = min(tokens_at(node, 0), node.burst)
+        k = common_tokens(node, 1)
         if k == 0:
             return 0
-        run = head_run(crd)
-        visible_at, word = visible(crd), run.word
+        run = head_run(reader)
+        visible_at, word = visible(reader), run.word
+        if run.kind == EMPTY:
+            node.fault = REFUSED
+            return 0
         if run.kind == CONTROL:
             if s.ended == s.limit:
                 node.waits = GROW
                 return 0
             _fill_up(node, s, word, visible_at)
-            take(crd, 1, close(node, visible_at, 0))
+            take(reader, 1, close(node, visible_at, 0))
             if word == DONE:
                 node.waits = ENDED
                 return 0
@@ -94,37 +103,8 @@ def run_write_level(address: int) -> int:
         if k == 0:
             node.waits = GROW
             return 0
-        append_coordinates(s, crd, k)
-        take(crd, k, fire(node, visible_at, 0, k))
-
-
-def run_write_values(address: int) -> int:
-    """Run a writer of values: append every value to the buffer."""
-    node = node_at(address)
-    s = state_at(node.state)
-    val = source(node, 0)
-    while True:
-        k = min(tokens_at(node, 0), node.burst)
-        if k == 0:
-            return 0
-        run = head_run(val)
-        visible_at, word = visible(val), run.word
-        if run.kind == EMPTY:
-            node.fault = REFUSED
-            return 0
-        if run.kind == CONTROL:
-            _fill_up(node, s, word, visible_at)
-            take(val, 1, close(node, visible_at, 0))
-            if word == DONE:
-                node.waits = ENDED
-                return 0
-            continue
-        k = min(k, s.limit - s.count)
-        if k == 0:
-            node.waits = GROW
-            return 0
-        append_values(s, val, k)
-        take(val, k, fire(node, visible_at, 0, k))
+        append(s, reader, k)
+        take(reader, k, fire(node, visible_at, 0, k))
 
 
 @inline
@@ -140,7 +120,19 @@ def _fill_up(node: Any, s: Any, word: int, visible_at: int) -> None:
 
 
 @inline
-def append_coordinates(s: Any, crd: Any, k: int) -> None:
+def append(s: Any, reader: Any, k: int) -> None:
+    """Append the next k tokens of a reader, which are coordinates or values, to the buffer."""
+    if s.level != 0:
+        _append_coordinates(s, reader, k)
+    else:
+        _append_values(s, reader, k)
+    s.count += k
+    s.total += k
+    s.held += k
+
+
+@inline
+def _append_coordinates(s: Any, crd: Any, k: int) -> None:
     """Append the next k tokens of reader `crd`, which are coordinates, to the buffer."""
     run, first, end = head_run(crd), crd.offset, s.count
     if s.narrow == 0:
@@ -152,13 +144,10 @@ def append_coordinates(s: Any, crd: Any, k: int) -> None:
     else:
         for i in range(k):
             set_int32(s.elements, end + i, word_in(run, first + i))
-    s.count += k
-    s.total += k
-    s.held += k
 
 
 @inline
-def append_values(s: Any, val: Any, k: int) -> None:
+def _append_values(s: Any, val: Any, k: int) -> None:
     """Append the next k tokens of reader `val`, which are values, to the buffer."""
     stride = 0 if head_run(val).kind == REPEATED else 1
     start = head_address(val) + WORD_OFFSET if stride == 0 else element_address(val)
@@ -169,17 +158,120 @@ def append_values(s: Any, val: Any, k: int) -> None:
     else:
         for i in range(k * s.words):
             set_float(s.elements, end + i, get_float(start, stride * i))
-    s.count += k
-    s.total += k
-    s.held += k
 
 
 @inline
 def end_fiber(s: Any, word: int) -> None:
-    """If the stop `word` ends a fiber, append the number of entries so far to `ends`."""
-    if low_of(word) == 0:
+    """If the stop `word` ends a fiber of coordinates, append the number of entries so far to `ends`."""
+    if s.level != 0 and low_of(word) == 0:
         set_int(s.ends, s.ended, s.total)
         s.ended += 1
+
+
+def run_write_remote(address: int) -> int:
+    """Run a writer at a memory that takes time: it requests a line to be written in the firing that fills it, and the last lines
+    after `D` (docs/memory.md)."""
+    node = node_at(address)
+    s = state_at(node.state)
+    while s.phase == TAKING:
+        k = common_tokens(node, 1)
+        if k == 0:
+            return 0
+        kind = head_run(source(node, 0)).kind
+        if kind == EMPTY:
+            node.fault = REFUSED
+            return 0
+        if not (_take_control(node, s) if kind == CONTROL else _take_elements(node, s, k)):
+            return 0
+    if s.phase == FLUSHING:
+        if s.array != 0 and not flush(node, requester_at(s.array)):
+            return 0
+        s.phase = ENDING
+    while s.next < s.closing:
+        if not flush(node, requester_at(get_int(s.ports, s.next))):
+            return 0
+        s.next += 1
+    node.waits = ENDED
+    return 0
+
+
+@inline
+def _take_control(node: Any, s: Any) -> bool:
+    """Fire on a stop or `D` of the input, and return whether that was possible."""
+    reader = source(node, 0)
+    visible_at, word = visible(reader), head_run(reader).word
+    if word == DONE or low_of(word) != 0:
+        take(reader, 1, close(node, visible_at, 0))
+        s.phase = FLUSHING if word == DONE else TAKING
+        return True
+    if not _fill_up_remote(node, s, visible_at):
+        return False
+    if s.level == 0:
+        take(reader, 1, close(node, visible_at, 0))
+        s.held = 0
+        return True
+    if s.ended == s.limit:
+        node.waits = GROW
+        return False
+    t = close(node, visible_at, 0) if s.closing == 0 else WAIT
+    while s.next < s.closing:
+        t = _write(node, requester_at(get_int(s.ports, s.next)), 1, visible_at)
+        if t == WAIT:
+            return False
+        s.next += 1
+    s.next = s.held = 0
+    end_fiber(s, word)
+    take(reader, 1, t)
+    return True
+
+
+@inline
+def _fill_up_remote(node: Any, s: Any, visible_at: int) -> bool:
+    """Fire for each entry that the open fiber lacks, and return whether all are written."""
+    while s.held < s.room:
+        r = requester_at(s.array)
+        k = min(s.room - s.held, node.burst, max(elements_before_full(r), 1))
+        if _write(node, r, k, visible_at) == WAIT:
+            return False
+        s.held += k
+    return True
+
+
+@inline
+def _take_elements(node: Any, s: Any, k: int) -> bool:
+    """Fire on as many of the next k elements as have room, and return whether there were any."""
+    reader = source(node, 0)
+    if s.array == 0:
+        k = min(k, s.limit - s.count)
+        if k == 0:
+            node.waits = GROW
+            return False
+        t = fire(node, visible(reader), 0, k)
+    else:
+        r = requester_at(s.array)
+        k = min(k, s.limit - s.count, max(elements_before_full(r), 1))  # elements that fill no line, or one that does
+        if k == 0:
+            node.waits = GROW
+            return False
+        t = _write(node, r, k, visible(reader))
+        if t == WAIT:
+            return False
+    append(s, reader, k)
+    take(reader, k, t)
+    return True
+
+
+@inline
+def _write(node: Any, r: Any, k: int, visible_at: int) -> int:
+    """Fire to write k elements through the requester `r`. Return the cycle of the first firing, or of the last where an element
+    takes several, or WAIT if the element may not be written yet."""
+    if elements_before_full(r) == 0:
+        return write_element(node, r, visible_at)
+    if r.filled + r.size * k > r.length:
+        node.fault = LARGE
+        return WAIT
+    write_elements(r, k)
+    return fire(node, visible_at, 0, k)
 
 
 RULES: dict[type[n.Node], LayoutRule] = {

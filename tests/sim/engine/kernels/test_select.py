@@ -19,7 +19,7 @@ from fuseflow.samml.tokens import parse as parse_stream
 from fuseflow.samml.verify import verify
 from fuseflow.selection import Largest, kept
 from fuseflow.sim import Simulation, load_machine, simulate
-from fuseflow.sim.engine.held_entries import HELD, EntryList, keep_largest
+from fuseflow.sim.engine.workspace import HELD, EntryList, keep_largest
 from fuseflow.tensors import Format, from_coordinates, pack
 
 STREAMS = json.loads((Path(__file__).parents[3] / "data" / "sparsity" / "select_streams.json").read_text(encoding="utf-8"))
