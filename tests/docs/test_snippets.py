@@ -65,7 +65,6 @@ def in_project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         (tmp_path / name).symlink_to(ROOT / name)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COLUMNS", "100")
-    monkeypatch.setattr("fuseflow.cli.sweep_progress.EVERY", float("inf"))  # how far a sweep is depends on the time that it takes
 
 
 def test_no_block_escapes() -> None:

@@ -11,8 +11,9 @@ from pathlib import Path
 
 import click
 
+from fuseflow.cli import progress
 from fuseflow.cli.common import console, print_lines, require_writable, require_writable_file, say, write_out
-from fuseflow.cli.progress import LOG_SECONDS, terminal_bar, working
+from fuseflow.cli.progress import terminal_bar, working
 from fuseflow.errors import SweepError, UsageError, visible
 from fuseflow.filesystem import replace_file
 from fuseflow.report import sweep_table as tables
@@ -166,7 +167,7 @@ def _sweep_progress(tally: SweepProgress, axes: tuple[str, ...], quiet: bool) ->
             tally.note(place, task.mode, outcome)
             if bar is not None and task_id is not None:
                 bar.update(task_id, completed=tally.done, description=tally.line(axes))
-            elif not quiet and time.monotonic() > shown + LOG_SECONDS:
+            elif not quiet and time.monotonic() > shown + progress.LOG_SECONDS:
                 shown = time.monotonic()
                 print_lines(err, [tally.line(axes)])
 
