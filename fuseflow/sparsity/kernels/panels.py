@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
+import numpy as np
 import torch
 
 from fuseflow.errors import DispatchError
@@ -142,7 +143,7 @@ def _multiply(entries: Entries, dense: torch.Tensor, dim: int) -> torch.Tensor:
     are contiguous, so are those of the result."""
     count, length = dense.shape[1], entries.shape[dim]
     by_columns = dense.stride(0) == 1
-    result = dense.new_empty((count, length)).T if by_columns else dense.new_empty((length, count))
+    result = _empty(count, length, dense.dtype).T if by_columns else _empty(length, count, dense.dtype)
     if not count or not entries.values.numel():
         return result.zero_()
     work = working_type(dense.dtype)
@@ -183,6 +184,12 @@ def _sample(entries: Entries, left: torch.Tensor, right: torch.Tensor) -> torch.
             shares = [(first, after - first) for first, after in pairwise(borders)]
             _in_threads(lambda share: entries.run("sample", panels, values, *share), shares)
     return values.to(left.dtype)
+
+
+def _empty(rows: int, columns: int, dtype: torch.dtype) -> torch.Tensor:
+    """Return a new matrix in memory of NumPy, which asks for large pages: to touch new small ones takes longer than a product."""
+    numbers = np.empty((rows, columns * dtype.itemsize), np.uint8)
+    return torch.from_numpy(numbers).view(dtype) if numbers.size else torch.empty((rows, columns), dtype=dtype)
 
 
 def _panel_width(n: int, work: torch.dtype, count: int) -> int:
