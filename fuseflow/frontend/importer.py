@@ -22,9 +22,9 @@ from fuseflow.errors import FrontendError
 from fuseflow.frontend.export import ExportedGraph, export_graph, run_eagerly
 from fuseflow.frontend.foreign_errors import quiet
 from fuseflow.frontend.linalg.locations import Origin
-from fuseflow.frontend.linalg.lowering import lower_to_linalg
 from fuseflow.frontend.linalg.modules import print_module
 from fuseflow.frontend.linalg.to_einsum import extract_program
+from fuseflow.frontend.linalg.torch_mlir import lower_to_linalg
 from fuseflow.frontend.source import NodeValues, ReferenceOutputs, Source
 from fuseflow.frontend.torch_tensors import MAX_DENSE_ELEMENTS, dense_array, from_torch, unsigned_types
 from fuseflow.frontend.trace import fx_origin

@@ -10,9 +10,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import groupby
 
+from fuseflow.firing_rules.expressions import Expr
 from fuseflow.hardware.circuit import Channel, Circuit
 from fuseflow.hardware.netlist import Netlist, expressions
-from fuseflow.rules.expressions import Expr
 
 
 def kept_bits(circuit: Circuit, netlists: Mapping[str, Netlist]) -> dict[Channel, int]:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from math import prod
 
 from fuseflow.errors import HardwareError
+from fuseflow.firing_rules.rules import MOST_LEVELS, Module
 from fuseflow.hardware.arithmetic import ARITHMETICS, Arithmetic
 from fuseflow.hardware.node_context import NodeContext
 from fuseflow.hardware.primitives import RULES
@@ -19,7 +20,6 @@ from fuseflow.machine.machine import Machine
 from fuseflow.machine.timing import node_timing
 from fuseflow.memory.buffered_ports import buffered_ports, preloaded_readers, sequential_readers
 from fuseflow.memory.settings import TimedMemory
-from fuseflow.rules.rules import MOST_LEVELS, Module
 from fuseflow.samml import nodes as n
 from fuseflow.samml.coordinate_bounds import index_bits, stream_bounds
 from fuseflow.sim.arithmetic import refuse_wide_floats

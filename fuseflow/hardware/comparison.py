@@ -8,12 +8,12 @@ from itertools import zip_longest
 from typing import Any
 
 from fuseflow.errors import DeadlockError
+from fuseflow.firing_rules.rules import EMPTY
 from fuseflow.hardware.arithmetic import show_word, tile_numbers, token_word
 from fuseflow.hardware.circuit import Circuit, Unit, circuit_machine
 from fuseflow.hardware.evaluate import Evaluation
 from fuseflow.machine.machine import Machine
 from fuseflow.primitives.write import WRITTEN
-from fuseflow.rules.rules import EMPTY
 from fuseflow.samml import nodes as n
 from fuseflow.samml.auxiliary import auxiliary_tensors
 from fuseflow.samml.tokens import Stop

@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from fuseflow.firing_rules.expressions import Expr, count_bits
+from fuseflow.firing_rules.rules import Memory
 from fuseflow.hardware.arithmetic import INTEGER_UNITS
 from fuseflow.hardware.circuit import Circuit
 from fuseflow.hardware.netlist import ANSWERS, Netlist, WritePort, expressions, netlist
-from fuseflow.rules.expressions import Expr, count_bits
-from fuseflow.rules.rules import Memory
 
 PLAIN = {"and", "or", "xor", "add", "sub", "mul", "divu", "modu", "shl", "shru"}
 COMPARED = {"eq", "ne", "ult", "ule"}

@@ -16,11 +16,11 @@ from dataclasses import dataclass, field
 from heapq import heappop, heappush
 
 from fuseflow.errors import HardwareError
+from fuseflow.firing_rules.rules import DONE, Module, Rule
 from fuseflow.hardware.arrays import circuit_arrays
 from fuseflow.hardware.circuit import Channel, Circuit, Unit
 from fuseflow.hardware.memory_run import MemoryRun, PortRun, Request
 from fuseflow.hardware.python_code import Firing, Step, step_function
-from fuseflow.rules.rules import DONE, Module, Rule
 from fuseflow.tensors import Tensor
 
 

@@ -10,11 +10,11 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
+from fuseflow.firing_rules.expressions import count_bits
 from fuseflow.hardware.arrays import array_of
 from fuseflow.hardware.circuit import Circuit
 from fuseflow.memory.controller import Controller
 from fuseflow.memory.layout import AddressRange
-from fuseflow.rules.expressions import count_bits
 from fuseflow.samml.auxiliary import auxiliary_tensors
 from fuseflow.tensors import Tensor
 

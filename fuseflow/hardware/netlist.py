@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from fuseflow.rules.expressions import Expr, all_of, any_of, choose, const, count_bits, mux
-from fuseflow.rules.rules import KIND_BITS, Memory, Module, Register, Rule
+from fuseflow.firing_rules.expressions import Expr, all_of, any_of, choose, const, count_bits, mux
+from fuseflow.firing_rules.rules import KIND_BITS, Memory, Module, Register, Rule
 
 ANSWERS = "answers"
 """The suffix, after the kind of the array, of the input with the number of answers that a reading port had."""
@@ -64,7 +64,7 @@ class Netlist:
 def fire_name(rule: Rule) -> str:
     """Return the name of the wire that says that a rule fires.
 
-    >>> from fuseflow.rules.expressions import YES
+    >>> from fuseflow.firing_rules.expressions import YES
     >>> fire_name(Rule("keeps 0-1", "", YES, (), (), (), (), (), False))
     'fire_keeps_0_1'
     """

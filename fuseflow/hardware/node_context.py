@@ -8,14 +8,14 @@ from math import prod
 from typing import Any
 
 from fuseflow.errors import HardwareError
+from fuseflow.firing_rules.context import Fiber, RuleContext
+from fuseflow.firing_rules.expressions import Expr, const
+from fuseflow.firing_rules.rules import Head, Module
 from fuseflow.hardware.arithmetic import Arithmetic, tile_word
 from fuseflow.hardware.tile_array import TileArray, TileOperand, fold_work, tile_work
 from fuseflow.machine.timing import NodeTiming
 from fuseflow.memory.settings import TimedMemory
 from fuseflow.primitives.scan import computed, listed
-from fuseflow.rules.context import Fiber, RuleContext
-from fuseflow.rules.expressions import Expr, const
-from fuseflow.rules.rules import Head, Module
 from fuseflow.samml import nodes as n
 from fuseflow.tile_ops import TileShape
 

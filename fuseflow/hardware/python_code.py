@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, TypeAlias
 
+from fuseflow.firing_rules.expressions import Expr
+from fuseflow.firing_rules.rules import Module
 from fuseflow.hardware.arithmetic import unit_function
-from fuseflow.rules.expressions import Expr
-from fuseflow.rules.rules import Module
 
 Firing: TypeAlias = tuple[int, tuple[int, ...], tuple[int, ...], tuple[tuple[int, int], ...], tuple[int, ...]]
 """A firing of a rule: the number of the rule, the tokens that it emits, the states that it sets, the addresses and words that it

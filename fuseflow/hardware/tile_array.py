@@ -18,10 +18,10 @@ from dataclasses import dataclass
 from math import prod
 from typing import TypeAlias
 
+from fuseflow.firing_rules.expressions import NO, YES, Expr, concat, const, count_bits, mux
+from fuseflow.firing_rules.rules import Module, Store
 from fuseflow.hardware.arithmetic import Arithmetic
 from fuseflow.ops import COMBINERS, OPERATORS, reducer
-from fuseflow.rules.expressions import NO, YES, Expr, concat, const, count_bits, mux
-from fuseflow.rules.rules import Module, Store
 from fuseflow.tile_ops import TILE_FOLDS, TileShape, broadcast_shape
 
 Combine: TypeAlias = Callable[[Expr, Sequence[Expr]], Expr]

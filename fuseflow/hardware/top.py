@@ -6,6 +6,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from fuseflow.errors import HardwareError
+from fuseflow.firing_rules.expressions import Expr
+from fuseflow.firing_rules.rules import KIND_BITS
 from fuseflow.hardware.channel_bits import kept_bits, runs
 from fuseflow.hardware.circuit import Channel, Circuit
 from fuseflow.hardware.emit import OPERANDS, EmittedUnit, called_units, emit_units, output_line, plain_name, top_name
@@ -13,8 +15,6 @@ from fuseflow.hardware.netlist import ANSWERS, LATE
 from fuseflow.hardware.top_ports import PORT_MODULE, MemoryTopPort, memory_ports, port_instance
 from fuseflow.memory.settings import TimedMemory
 from fuseflow.primitives.write import WRITTEN
-from fuseflow.rules.expressions import Expr
-from fuseflow.rules.rules import KIND_BITS
 
 WORD = '!hw.int<#hw.param.decl.ref<"W">>'
 ADDRESS = '!hw.int<#hw.param.decl.ref<"A">>'

@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from itertools import count
 
 from fuseflow.errors import HardwareError
+from fuseflow.firing_rules.expressions import count_bits
+from fuseflow.firing_rules.rules import KIND_BITS
 from fuseflow.hardware.circuit import Circuit
 from fuseflow.memory.settings import TimedMemory
-from fuseflow.rules.expressions import count_bits
-from fuseflow.rules.rules import KIND_BITS
 
 PORT_BITS = 10
 """The bits of an id that hold the number of a port."""

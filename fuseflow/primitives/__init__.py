@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from fuseflow.rules.context import Builder
+from fuseflow.firing_rules.context import Builder
 from fuseflow.samml.node import Node, family_rows
 
 RULES: dict[type[Node], Builder] = family_rows(__name__, __path__)

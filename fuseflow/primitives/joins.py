@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from fuseflow.rules.context import Builder, RuleContext
-from fuseflow.rules.expressions import Expr, all_of, const, mux
-from fuseflow.rules.nested_streams import EnclosingStreams, Opening, nested_stop
-from fuseflow.rules.rules import DONE, EMPTY, Head, Module, seen_above
+from fuseflow.firing_rules.context import Builder, RuleContext
+from fuseflow.firing_rules.expressions import Expr, all_of, const, mux
+from fuseflow.firing_rules.nested_streams import EnclosingStreams, Opening, nested_stop
+from fuseflow.firing_rules.rules import DONE, EMPTY, Head, Module, seen_above
 from fuseflow.samml import nodes as n
 
 COMPARING, CARRYING, LOSING = range(3)

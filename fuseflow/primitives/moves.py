@@ -5,9 +5,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from fuseflow.rules.context import Builder, RuleContext
-from fuseflow.rules.expressions import Expr, all_of, const, count_bits, mux
-from fuseflow.rules.rules import DONE, KIND_BITS, Head, Module, seen_above
+from fuseflow.firing_rules.context import Builder, RuleContext
+from fuseflow.firing_rules.expressions import Expr, all_of, const, count_bits, mux
+from fuseflow.firing_rules.rules import DONE, KIND_BITS, Head, Module, seen_above
 from fuseflow.samml import nodes as n
 
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from fuseflow.rules.context import Builder, RuleContext
-from fuseflow.rules.expressions import all_of
-from fuseflow.rules.rules import Module
+from fuseflow.firing_rules.context import Builder, RuleContext
+from fuseflow.firing_rules.expressions import all_of
+from fuseflow.firing_rules.rules import Module
 from fuseflow.samml import nodes as n
 
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from fuseflow.rules.context import Builder, RuleContext
-from fuseflow.rules.rules import DONE, Module, seen_above
+from fuseflow.firing_rules.context import Builder, RuleContext
+from fuseflow.firing_rules.rules import DONE, Module, seen_above
 from fuseflow.samml import nodes as n
 
 

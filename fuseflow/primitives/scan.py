@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import TypeAlias
 
-from fuseflow.rules.context import Builder, Fiber, RuleContext
-from fuseflow.rules.expressions import YES, Expr, const, mux
-from fuseflow.rules.rules import DONE, Head, Module
+from fuseflow.firing_rules.context import Builder, Fiber, RuleContext
+from fuseflow.firing_rules.expressions import YES, Expr, const, mux
+from fuseflow.firing_rules.rules import DONE, Head, Module
 from fuseflow.samml import nodes as n
 
 IDLE, WITHIN, BEHIND = range(3)

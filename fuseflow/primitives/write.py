@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from fuseflow.rules.context import Builder, RuleContext
-from fuseflow.rules.expressions import const, count_bits, mux
-from fuseflow.rules.rules import EMPTY, Module
+from fuseflow.firing_rules.context import Builder, RuleContext
+from fuseflow.firing_rules.expressions import const, count_bits, mux
+from fuseflow.firing_rules.rules import EMPTY, Module
 from fuseflow.samml import nodes as n
 
 WRITTEN = "memory"

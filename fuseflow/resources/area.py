@@ -12,13 +12,13 @@ from functools import cached_property, lru_cache
 from types import MappingProxyType
 from typing import NamedTuple, assert_never
 
+from fuseflow.firing_rules.rules import KIND_BITS
 from fuseflow.machine.timing import node_timing
 from fuseflow.memory.settings import IdealMemory
 from fuseflow.ops import operator
 from fuseflow.resources.gates import GATE_EQUIVALENT, MEMORY_BIT
 from fuseflow.resources.resource_count import ResourceCount, token_bits
 from fuseflow.resources.unit_areas import FIFO, OPERATOR, PORT, SHALLOW_SLOTS
-from fuseflow.rules.rules import KIND_BITS
 from fuseflow.samml import nodes as n
 from fuseflow.samml.coordinate_bounds import LEAST_INDEX_BITS, index_bits
 from fuseflow.tensors.levels.base import WORD_BITS

@@ -11,11 +11,11 @@ from hardware_tools import require
 from lane_cases import lane_case
 
 from fuseflow.errors import HardwareError
+from fuseflow.firing_rules.expressions import YES
 from fuseflow.hardware.circuit import build_circuit
 from fuseflow.hardware.evaluate import evaluate
 from fuseflow.hardware.python_code import Step
 from fuseflow.hardware.tools import PYTHON
-from fuseflow.rules.expressions import YES
 from fuseflow.samml.text import parse
 from fuseflow.sim import Machine
 from fuseflow.tensors import Format, pack

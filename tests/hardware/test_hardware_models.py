@@ -16,9 +16,9 @@ from energy_counters import circuit_counters, energy_counters
 from hardware_models import ALL_MODELS
 from hardware_tools import require
 
+from fuseflow.firing_rules.rules import DONE, EMPTY, STOP
 from fuseflow.hardware.cosimulate import Cosimulation, cosimulate
 from fuseflow.hardware.tools import library_text
-from fuseflow.rules.rules import DONE, EMPTY, STOP
 from fuseflow.samml.nodes import Graph
 from fuseflow.samml.text import parse
 from fuseflow.sim import Machine, Simulation, load_machine

@@ -6,11 +6,11 @@ import pytest
 from hardware_modules import module_of, modules, remote_modules
 from hardware_tools import require
 
+from fuseflow.firing_rules.expressions import YES
+from fuseflow.firing_rules.rules import Module
 from fuseflow.hardware.emit import module_body
 from fuseflow.hardware.netlist import expressions, netlist
 from fuseflow.hardware.primitives import RULES
-from fuseflow.rules.expressions import YES
-from fuseflow.rules.rules import Module
 from fuseflow.samml import nodes as n
 from fuseflow.samml.primitives import Primitive
 

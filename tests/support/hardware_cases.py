@@ -21,6 +21,7 @@ from random_graphs import Case, random_case
 from random_graphs.tiles import tiled
 
 from fuseflow.errors import HardwareError
+from fuseflow.firing_rules.rules import EMPTY
 from fuseflow.hardware.arithmetic import token_word
 from fuseflow.hardware.circuit import Circuit, build_circuit
 from fuseflow.hardware.comparison import differences, simulated
@@ -32,7 +33,6 @@ from fuseflow.hardware.tools import find_tool
 from fuseflow.hardware.top import emit_circuit
 from fuseflow.machine.machine import Machine, UnitCycles, UnitIntervals
 from fuseflow.primitives.write import WRITTEN
-from fuseflow.rules.rules import EMPTY
 from fuseflow.samml.nodes import Locate, Port, TensorWriter
 from fuseflow.sim.reference.build import Network, build_network
 from fuseflow.sim.reference.execute import run_network

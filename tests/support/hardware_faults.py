@@ -14,6 +14,8 @@ from lane_cases import lane_case
 from random_graphs import Case
 
 from fuseflow.errors import HardwareError
+from fuseflow.firing_rules.expressions import Expr, concat, const, mux
+from fuseflow.firing_rules.rules import STOP, Module, Register, Rule
 from fuseflow.hardware.circuit import Channel, Circuit, Unit, build_circuit
 from fuseflow.hardware.comparison import Simulated, first_difference
 from fuseflow.hardware.evaluate import evaluate
@@ -22,8 +24,6 @@ from fuseflow.hardware.primitives.memory_ports import Advance, LanePort, WritePo
 from fuseflow.hardware.python_code import Step
 from fuseflow.hardware.tile_array import ARRAY, TILE_WORK, Row, copy_work
 from fuseflow.machine.machine import Machine, UnitIntervals
-from fuseflow.rules.expressions import Expr, concat, const, mux
-from fuseflow.rules.rules import STOP, Module, Register, Rule
 from fuseflow.samml.lane_writers import LanePart
 
 Change = Callable[[Module, Rule], Rule]

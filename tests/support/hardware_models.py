@@ -16,10 +16,10 @@ from hardware_cases import Tally, circuit_of, hardware_case
 from lane_cases import lane_case
 
 import fuseflow as ff
+from fuseflow.firing_rules.rules import EMPTY, VALUE
 from fuseflow.hardware.cosimulate import Cosimulation
 from fuseflow.hardware.output import save_verilog
 from fuseflow.primitives.write import WRITTEN
-from fuseflow.rules.rules import EMPTY, VALUE
 from fuseflow.run.compiled import Compiled
 from fuseflow.samml import nodes as n
 from fuseflow.sim import Machine

@@ -6,13 +6,13 @@ from collections.abc import Iterator
 from itertools import product
 from math import prod
 
+from fuseflow.firing_rules.rules import Module
 from fuseflow.hardware.arithmetic import ARITHMETICS
 from fuseflow.hardware.node_context import NodeContext
 from fuseflow.hardware.primitives import RULES
 from fuseflow.hardware.primitives.remote import REMOTE_RULES, asks
 from fuseflow.machine.timing import NodeTiming
 from fuseflow.memory.settings import FixedMemory, TimedMemory
-from fuseflow.rules.rules import Module
 from fuseflow.samml import nodes as n
 from fuseflow.tensors import Format
 from fuseflow.tile_ops import TileShape

@@ -16,10 +16,10 @@ from fuseflow import ops
 from fuseflow.autoscheduler.autoscheduler import ScheduleChoice
 from fuseflow.estimate import graph_counts
 from fuseflow.explain import cycles
+from fuseflow.firing_rules.expressions import mux
 from fuseflow.fusion import global_iteration, inline, view_merging
 from fuseflow.fusion.region import Copy
 from fuseflow.lower import views as lower_views
-from fuseflow.rules.expressions import mux
 from fuseflow.samml import files
 from fuseflow.samml.nodes import Operand, Repeat
 from fuseflow.sim.reference import interpret

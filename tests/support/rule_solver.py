@@ -7,8 +7,8 @@ from typing import Any
 
 import z3
 
-from fuseflow.rules.expressions import Expr
-from fuseflow.rules.rules import Module, Rule
+from fuseflow.firing_rules.expressions import Expr
+from fuseflow.firing_rules.rules import Module, Rule
 
 
 class Solver:

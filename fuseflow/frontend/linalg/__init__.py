@@ -1,6 +1,6 @@
-"""Linalg modules of MLIR, and Einsum programs of them. Only `lowering` loads PyTorch.
+"""Linalg modules of MLIR, and Einsum programs of them. Only `torch_mlir` loads PyTorch.
 
-lowering          torch-mlir makes Linalg of a graph of PyTorch
+torch_mlir        torch-mlir makes Linalg of a graph of PyTorch
 modules           reading, verifying and printing of modules, and the names of their attributes
 reader            a text of the user becomes a program, by one of two readers:
 to_einsum         ... of a model: each operation that computes something is one Einsum

@@ -12,10 +12,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import gcd
 
+from fuseflow.firing_rules.expressions import NO, YES, Expr, const, count_bits, mux
+from fuseflow.firing_rules.rules import Head, Module
 from fuseflow.hardware.node_context import NodeContext
 from fuseflow.memory.settings import TimedMemory
-from fuseflow.rules.expressions import NO, YES, Expr, const, count_bits, mux
-from fuseflow.rules.rules import Head, Module
 from fuseflow.samml.lane_writers import LanePart
 
 Gives = Callable[[Expr], Mapping[str, Expr]]

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from fuseflow.firing_rules.context import Builder
+from fuseflow.firing_rules.expressions import YES, Expr, any_of, const, mux
+from fuseflow.firing_rules.rules import EMPTY, Head, Module, Store
 from fuseflow.hardware.arithmetic import count_ones
 from fuseflow.hardware.node_context import NodeContext
-from fuseflow.rules.context import Builder
-from fuseflow.rules.expressions import YES, Expr, any_of, const, mux
-from fuseflow.rules.rules import EMPTY, Head, Module, Store
 from fuseflow.samml import nodes as n
 from fuseflow.tensors.levels.bitmap import WORD, words
 

@@ -10,15 +10,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import pairwise
 
+from fuseflow.firing_rules.context import Builder
+from fuseflow.firing_rules.expressions import YES, Expr, any_of, concat, const
+from fuseflow.firing_rules.rules import EMPTY, Head, Module
 from fuseflow.hardware.node_context import NodeContext
 from fuseflow.hardware.primitives.memory_ports import Extent, elements_in_flight, read_port
 from fuseflow.hardware.primitives.pointwise import PLACE_BITS, KeptLevel, bitmap_reference, bitmap_word, located
 from fuseflow.hardware.primitives.remote_read import RequestLink, asker, load, request_link, scanned_extent, walked_scan
 from fuseflow.hardware.primitives.remote_write import write_lane_values, write_level, write_values
 from fuseflow.primitives.scan import gives_elements, listed, walk
-from fuseflow.rules.context import Builder
-from fuseflow.rules.expressions import YES, Expr, any_of, concat, const
-from fuseflow.rules.rules import EMPTY, Head, Module
 from fuseflow.samml import nodes as n
 from fuseflow.tensors.levels.base import StoredArray
 

@@ -10,11 +10,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from fuseflow.firing_rules.expressions import YES, Expr, concat
+from fuseflow.firing_rules.rules import EMPTY, LEAST_WIDTH, Head, Module
 from fuseflow.hardware.node_context import NodeContext
 from fuseflow.hardware.primitives.memory_ports import Extent, ReadPort, elements_in_flight, read_port
 from fuseflow.primitives.scan import listed, walk
-from fuseflow.rules.expressions import YES, Expr, concat
-from fuseflow.rules.rules import EMPTY, LEAST_WIDTH, Head, Module
 from fuseflow.samml import nodes as n
 from fuseflow.tensors.levels.base import StoredArray
 

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from fuseflow.firing_rules.expressions import Expr, all_of, count_bits
+from fuseflow.firing_rules.rules import EMPTY, Head, Module
 from fuseflow.hardware.node_context import NodeContext
 from fuseflow.hardware.primitives.memory_ports import LanePort, WritePort
 from fuseflow.primitives.write import WRITTEN
-from fuseflow.rules.expressions import Expr, all_of, count_bits
-from fuseflow.rules.rules import EMPTY, Head, Module
 from fuseflow.samml import nodes as n
 from fuseflow.samml.lane_writers import lane_part
 

@@ -14,13 +14,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from fuseflow.firing_rules.context import Builder
+from fuseflow.firing_rules.expressions import YES, Expr, all_of, concat, const, count_bits, mux
+from fuseflow.firing_rules.nested_streams import EnclosingStreams, nested_stop
+from fuseflow.firing_rules.rules import DONE, KIND_BITS, LEAST_WIDTH, LEVEL_BITS, STOP, VALUE, Head, Module, Store, seen_above
 from fuseflow.hardware.arithmetic import lowest
 from fuseflow.hardware.node_context import NodeContext
 from fuseflow.hardware.tile_array import TileArray, TileOperand, TileWork, copy_work, fold_work
-from fuseflow.rules.context import Builder
-from fuseflow.rules.expressions import YES, Expr, all_of, concat, const, count_bits, mux
-from fuseflow.rules.nested_streams import EnclosingStreams, nested_stop
-from fuseflow.rules.rules import DONE, KIND_BITS, LEAST_WIDTH, LEVEL_BITS, STOP, VALUE, Head, Module, Store, seen_above
 from fuseflow.samml import nodes as n
 
 LINK_IN, LINK_OUT = "link", "linked"

@@ -13,13 +13,13 @@ from fuseflow.memory.controller import Controller
 from fuseflow.samml import nodes as n
 from fuseflow.sim.arithmetic import node_arithmetic
 from fuseflow.sim.outcome.writer_streams import WriterStream
-from fuseflow.sim.reference import comal, interpret, pointwise, select, workspace
+from fuseflow.sim.reference import comal, pointwise, rule_processes, select, workspace
 from fuseflow.sim.reference.node_context import NodeContext, Rule
 from fuseflow.sim.reference.process import BoundedFifo, DelayedFifo, Fifo, Item, LaggedOutput, Output, Process, make_output
 from fuseflow.sim.reference.remote_memory import RemoteProcesses
 from fuseflow.tensors import Tensor
 
-_FAMILIES = (interpret, pointwise, select, workspace)
+_FAMILIES = (rule_processes, pointwise, select, workspace)
 RULES: dict[type[n.Node], Rule] = {kind: rule for family in _FAMILIES for kind, rule in family.RULES.items()}
 
 

@@ -10,9 +10,9 @@ from fuseflow.memory.layout import ArrayKind
 from fuseflow.samml import nodes as n
 from fuseflow.samml.tokens import N
 from fuseflow.sim.reference.functions import alu_function
-from fuseflow.sim.reference.interpret import elementwise
 from fuseflow.sim.reference.node_context import NodeContext, Rule
 from fuseflow.sim.reference.process import Process, Steps
+from fuseflow.sim.reference.rule_processes import elementwise
 from fuseflow.tensors.levels import Fibers
 from fuseflow.tile_ops import constant_tile
 

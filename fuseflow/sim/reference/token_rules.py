@@ -7,10 +7,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
+from fuseflow.firing_rules.context import Fiber, RuleContext
+from fuseflow.firing_rules.expressions import Expr, call, const
+from fuseflow.firing_rules.rules import DONE, EMPTY, KIND_BITS, STOP, VALUE, Head, Module
 from fuseflow.primitives.scan import place_of
-from fuseflow.rules.context import Fiber, RuleContext
-from fuseflow.rules.expressions import Expr, call, const
-from fuseflow.rules.rules import DONE, EMPTY, KIND_BITS, STOP, VALUE, Head, Module
 from fuseflow.samml import nodes as n
 
 WIDTH = 64

@@ -6,8 +6,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from fuseflow.rules.expressions import Expr, all_of, const, count_bits, mux
-from fuseflow.rules.rules import Head, Module, seen_above
+from fuseflow.firing_rules.expressions import Expr, all_of, const, count_bits, mux
+from fuseflow.firing_rules.rules import Head, Module, seen_above
 
 
 @dataclass(frozen=True, slots=True)

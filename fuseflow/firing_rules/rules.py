@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from functools import reduce
 from typing import ClassVar
 
-from fuseflow.rules.expressions import YES, Expr, concat, const, mux
+from fuseflow.firing_rules.expressions import YES, Expr, concat, const, mux
 from fuseflow.samml.coordinate_bounds import LEAST_INDEX_BITS
 
 KIND_BITS = 2

@@ -7,8 +7,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeAlias
 
-from fuseflow.rules.expressions import Expr
-from fuseflow.rules.rules import Head, Module
+from fuseflow.firing_rules.expressions import Expr
+from fuseflow.firing_rules.rules import Head, Module
 from fuseflow.samml import nodes as n
 
 

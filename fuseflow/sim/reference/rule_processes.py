@@ -8,13 +8,13 @@ from functools import cache
 from math import inf
 from typing import Any, assert_never
 
+from fuseflow.firing_rules.context import Builder
 from fuseflow.float32.arithmetic import folded_function
 from fuseflow.memory.layout import ArrayKind
 from fuseflow.ops import reducer
 from fuseflow.primitives import RULES as FIRING_RULES
 from fuseflow.primitives.pointwise import alu
 from fuseflow.primitives.scan import scan
-from fuseflow.rules.context import Builder
 from fuseflow.samml import nodes as n
 from fuseflow.samml.node_content import with_names
 from fuseflow.samml.tokens import N
