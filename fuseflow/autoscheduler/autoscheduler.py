@@ -21,7 +21,7 @@ from fuseflow.cut.units import cheapest_partitions
 from fuseflow.errors import FuseFlowError, FusionError, MachineError, ScheduleError, UsageError
 from fuseflow.estimate.program import Estimator
 from fuseflow.frontend.sources import Source
-from fuseflow.lower.written_schedules import policy_notice
+from fuseflow.lower.schedule_in_program import policy_notice
 from fuseflow.machine.machine import Machine
 from fuseflow.plan.plan import Plan
 from fuseflow.planning import planned

@@ -25,8 +25,8 @@ from fuseflow.lower.buffers import buffer_notices, preload_notices
 from fuseflow.lower.lanes import writer_notices
 from fuseflow.lower.partition import PartitionedProgram, partition_program
 from fuseflow.lower.regions import CompiledRegion
+from fuseflow.lower.schedule_in_program import overruled_notices
 from fuseflow.lower.views import add_views
-from fuseflow.lower.written_schedules import overruled_notices
 from fuseflow.machine.machine import Machine
 from fuseflow.run import artifacts
 from fuseflow.run.check import PYTORCH, Check, check_program

@@ -14,7 +14,7 @@ from fuseflow.errors import FrontendError, FuseFlowError
 from fuseflow.lower.partition import PartitionedProgram
 from fuseflow.lower.public import lower_for
 from fuseflow.lower.regions import CompiledRegion
-from fuseflow.lower.written_schedules import unstated_schedule, with_stated_schedule
+from fuseflow.lower.schedule_in_program import unstated_schedule, with_stated_schedule
 from fuseflow.machine.machine import Machine
 from fuseflow.schedule import Schedule
 from fuseflow.tensors import Tensor

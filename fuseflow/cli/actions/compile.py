@@ -21,7 +21,7 @@ from fuseflow.cli.stage_dump import StageDump
 from fuseflow.errors import UsageError
 from fuseflow.hardware.output import MANIFEST
 from fuseflow.hardware.verilog import require_circt
-from fuseflow.lower.written_schedules import unstated_sections
+from fuseflow.lower.schedule_in_program import unstated_sections
 from fuseflow.machine.files import load_machine
 from fuseflow.machine.machine import Machine
 from fuseflow.report.tables import compiled_table, print_table

@@ -12,7 +12,7 @@ from fuseflow.explain.order import CountingRule, explain_order
 from fuseflow.explain.plan import NO_PLAN, explain_plan
 from fuseflow.explain.primitives import explain_primitives
 from fuseflow.frontend.sources import load
-from fuseflow.lower.written_schedules import overruled_notices
+from fuseflow.lower.schedule_in_program import overruled_notices
 from fuseflow.machine.machine import Machine
 from fuseflow.report.cycle_tables import cycles_json, cycles_lines
 from fuseflow.report.fusion_tables import (
