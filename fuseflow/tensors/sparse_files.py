@@ -42,18 +42,22 @@ def read_sparse(path: Path, archive: NpzArchive) -> sparse.coo_array:
         )
     if kind not in _KINDS:
         raise FileError(f"`{path}` has the sparse format `{kind[:40]}`", hint=f"known: {', '.join(_KINDS)}")
-    fill = archive["fill_value"] if "fill_value" in archive else np.zeros(())  # which arrays of the package `sparse` have
-    if fill.shape != () or fill.dtype.kind not in "buif" or fill != 0:
-        raise FileError(
-            f"`{path}` has the fill value {str(fill)[:40]}: what a sparse file does not store is read as 0",
-            hint="write it dense, by `numpy.save(FILE, array.todense())`",
-        )
+    _require_zero_fill(archive, path)
     try:
         shape = _shape(archive)
         array: sparse.coo_array = _KINDS[kind](archive, shape)
         return array
     except _Malformed as error:
         raise FileError(f"`{path}` is no sparse array: {error}", hint="write it with `scipy.sparse.save_npz`") from None
+
+
+def _require_zero_fill(archive: NpzArchive, path: Path) -> None:
+    fill = archive["fill_value"] if "fill_value" in archive else np.zeros(())  # which arrays of the package `sparse` have
+    if fill.shape != () or fill.dtype.kind not in "buif" or fill != 0:
+        raise FileError(
+            f"`{path}` has the fill value {str(fill)[:40]}: what a sparse file does not store is read as 0",
+            hint="write it dense, by `numpy.save(FILE, array.todense())`",
+        )
 
 
 def read_named_csr(path: Path, archive: NpzArchive, part: str) -> sparse.coo_array:
