@@ -9,7 +9,7 @@ import ctypes
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from functools import cache
+from threading import Lock
 from typing import Any
 
 import llvmlite.binding as llvm
@@ -95,6 +95,7 @@ class VectorCode:
         """Return the number at an address. It has the bits of a number here, or it is a bfloat16, which has 16."""
         if bits == 8 * self.size:
             return self.builder.load(self.builder.inttoptr(address, self.real.as_pointer()))
+        assert (bits, self.size) == (16, 4)
         high = self.builder.shl(self.builder.trunc(self.integer(address, bits, False), ir.IntType(32)), ir.IntType(32)(16))
         return self.builder.bitcast(high, self.real)
 
@@ -142,14 +143,28 @@ class VectorCode:
     def compiled(self) -> Callable[..., None]:
         """Return the function for this processor. Calls let other threads of Python run."""
         self.builder.ret_void()
-        module = llvm.parse_assembly(str(self.builder.module))
-        machine = target_machine(*host())
-        passes = llvm.create_pass_builder(machine, llvm.create_pipeline_tuning_options(speed_level=3))
-        passes.getModulePassManager().run(module, passes)
-        address = _loader().load(machine.emit_object(module), self.name)
+        address = _COMPILER.address(self.name, str(self.builder.module))
         return ctypes.CFUNCTYPE(None, *[ctypes.c_int64] * self.arguments)(address)
 
 
-@cache
-def _loader() -> Loader:
-    return Loader(*host())
+@dataclass(slots=True, eq=False)
+class _Compiler:
+    """Functions that are compiled for this processor, each once, whatever the number of threads that ask for it."""
+
+    loader: Loader | None = None
+    addresses: dict[str, int] = field(default_factory=dict)
+    lock: Lock = field(default_factory=Lock)
+
+    def address(self, name: str, text: str) -> int:
+        with self.lock:
+            self.loader = self.loader or Loader(*host())
+            if name not in self.addresses:
+                module, machine = llvm.parse_assembly(text), target_machine(*host())
+                passes = llvm.create_pass_builder(machine, llvm.create_pipeline_tuning_options(speed_level=3))
+                passes.getModulePassManager().run(module, passes)
+                self.addresses[name] = self.loader.load(machine.emit_object(module), name)
+            return self.addresses[name]
+
+
+_COMPILER = _Compiler()
+"""There is one in a process: code lives as long as its loader, and functions point to it for good."""

@@ -1,7 +1,7 @@
 """Machine code of products with matrices n:m and n:m:g.
 
-The dense matrices are cut into panels of a hundred columns or so, in which a row is a few vectors that follow each other. An entry of the
-stored matrix joins a row of one panel to a row of the other. Entries are walked so that one of the two stays in registers, `held`, while
+The dense matrices are cut into panels of so few columns that a row of a panel is one to eight vectors. An entry of the stored
+matrix joins a row of one panel to a row of the other. Entries are walked so that one of the two stays in registers, `held`, while
 the others change, and there are three walks:
 
 - `gather` adds the other rows, times their entries, to the held rows;
@@ -24,10 +24,10 @@ Walk: TypeAlias = Literal["gather", "spread", "sample"]
 Code: TypeAlias = Callable[..., None]
 
 
-def panel_widths(n: int) -> tuple[int, ...]:
-    """Return how many vectors a row of a panel may have, ascending. `n` of the widest rows fit into the registers, beside what
-    they are joined with."""
-    widest = max(1, min(8, (vectors()[1] - 2) // n))
+def panel_widths(rows: int) -> tuple[int, ...]:
+    """Return how many vectors a row of a panel may have, ascending. The widest is one of which `rows` fit into the registers, beside
+    what they are joined with, if there is one."""
+    widest = max(1, min(8, (vectors()[1] - 2) // rows))
     return (*(width for width in (1, 2, 4) if width < widest), widest)
 
 
@@ -84,7 +84,7 @@ def nm_code(walk: Walk, n: int, width: int, size: int, bits: int) -> Code:
             group_rows = c.at(sparse, b.mul(group, m), row)
             for k in range(n):
                 entry = b.add(first, b.add(b.mul(group, INTEGER(n)), INTEGER(k)))
-                other = c.at(group_rows, c.integer(c.at(offsets, entry, 1), 8), row)
+                other = c.at(group_rows, c.integer(c.at(offsets, entry, 1), 8, signed=False), row)
                 _join(c, walk, rows, other, c.at(values, entry, bits // 8), bits)
         if walk == "gather":
             c.store(rows[0], own)
