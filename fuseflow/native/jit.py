@@ -110,7 +110,17 @@ def is_same_code(kept: str, wanted: str) -> bool:
 
 @cache
 def library() -> Library:
-    """Return the library of this process, which all graphs share."""
+    """Return the library of this process, which all graphs share. Code that was loaded lives as long as its library, so threads
+    that ask at the same time get the same one."""
+    with _FIRST:
+        return _library()
+
+
+_FIRST = Lock()
+
+
+@cache
+def _library() -> Library:
     return Library()
 
 

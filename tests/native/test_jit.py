@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import logging
 import os
+import subprocess
 import sys
 from pathlib import Path
 from types import FunctionType
@@ -164,6 +165,27 @@ def test_a_kernel_may_return_a_float_or_nothing(store: ObjectStore) -> None:
     assert kernels.compiled(add, FOLD)(0.5, 2, 3, 4) == 24.5
     assert kernels.compiled(clear, Signature(None, ("int64",)))(ctypes.addressof(number)) is None
     assert number.value == 0
+
+
+AT_ONCE = """
+import time
+from concurrent.futures import ThreadPoolExecutor
+from fuseflow.native import jit
+
+class Slow:
+    def __init__(self):
+        time.sleep(0.05)
+
+jit.Library = Slow
+with ThreadPoolExecutor(4) as pool:
+    print(len(set(map(id, list(pool.map(lambda _: jit.library(), range(4)))))))
+"""
+
+
+def test_threads_that_begin_at_once_get_one_library() -> None:
+    """The code of another one would go with it."""
+    done = subprocess.run([sys.executable, "-c", AT_ONCE], capture_output=True, text=True, check=True)
+    assert done.stdout == "1\n"
 
 
 def test_numba_is_not_imported_with_the_library() -> None:
