@@ -22,7 +22,7 @@ from fuseflow.fusion.region import Copy
 from fuseflow.lower import views as lower_views
 from fuseflow.samml import files
 from fuseflow.samml.nodes import Operand, Repeat
-from fuseflow.sim.reference import interpret
+from fuseflow.sim.reference import rule_processes
 from fuseflow.table import builder, cells, join_trees, results, views
 from fuseflow.tensors import Format, Tensor
 
@@ -133,20 +133,20 @@ def careless_cells() -> AbstractContextManager[Any]:
 
 @fault("a maximum starts from 0")
 def wrong_identity() -> AbstractContextManager[Any]:
-    real = interpret.reducer
-    return patch.object(interpret, "reducer", lambda name: replace(real(name), identity=0.0) if name == "max" else real(name))
+    real = rule_processes.reducer
+    return patch.object(rule_processes, "reducer", lambda name: replace(real(name), identity=0.0) if name == "max" else real(name))
 
 
 @fault("a repeat drops the outermost stop")
 def dropped_stop() -> AbstractContextManager[Any]:
-    real = interpret.FIRING_RULES[Repeat]
+    real = rule_processes.FIRING_RULES[Repeat]
 
     def lower(node: Repeat, context: Any, m: Any) -> None:
         give = m.stop
         m.stop = lambda out, low, high: give(out, low, mux(low < high, high - 1, low))
         real(node, context, m)
 
-    return patch.dict(interpret.FIRING_RULES, {Repeat: lower})
+    return patch.dict(rule_processes.FIRING_RULES, {Repeat: lower})
 
 
 # Fusion ----------------------------------------------------------------------------------------------------------------------

@@ -15,7 +15,7 @@ from program_faults import Plant, fault
 from fuseflow import ops, selection
 from fuseflow.einsum import selections
 from fuseflow.einsum.nodes import Affine, Apply, Expr, Reduce
-from fuseflow.sim.reference import interpret, select
+from fuseflow.sim.reference import rule_processes, select
 from fuseflow.table import builder
 
 VIEW_FAULTS: dict[str, Plant] = {}
@@ -112,8 +112,8 @@ def no_annihilator() -> AbstractContextManager[Any]:
 
 @fault("a maximum over neighbours starts from 0", VIEW_FAULTS)
 def zero_maximum() -> AbstractContextManager[Any]:
-    real = interpret.reducer
-    return patch.object(interpret, "reducer", lambda name: replace(real(name), identity=0.0) if name == "max" else real(name))
+    real = rule_processes.reducer
+    return patch.object(rule_processes, "reducer", lambda name: replace(real(name), identity=0.0) if name == "max" else real(name))
 
 
 @fault("what a pattern lacks counts as 0 in a maximum", VIEW_FAULTS)
