@@ -42,8 +42,8 @@ class Loop:
 @dataclass(slots=True, eq=False)
 class VectorCode:
     """A function in LLVM's intermediate representation, written step by step. Its arguments are addresses and integers of 64
-    bits, and it returns nothing. Its `name` is unique in this process. Numbers have `size` bytes (4 or 8), and a vector has
-    `lanes` of them."""
+    bits, and it returns nothing. Functions of one `name` are equal, and one of them is compiled. Numbers have `size` bytes (4 or
+    8), and a vector has `lanes` of them."""
 
     name: str
     size: int

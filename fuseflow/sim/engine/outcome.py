@@ -230,6 +230,8 @@ def fault_error(layout: NetworkLayout) -> SimulationError:
             reason = f"writes more than the {room:,} bytes that the memory has for it"
         case node_records.OUTSIDE:
             reason = f"a reference is outside its tensor after {record['firings']} firings"
-        case _:
+        case node_records.MISALIGNED:
             reason = f"its inputs differ in structure after {record['firings']} firings"
+        case fault:
+            raise AssertionError(f"a kernel set the unknown fault {fault}")
     return SimulationError(f"node `{node.name}` ({node.op}): {reason}")

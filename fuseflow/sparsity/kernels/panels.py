@@ -1,4 +1,4 @@
-"""Products of matrices n:m and n:m:g on a processor, panel by panel: a hundred columns or so of the dense matrices at a time."""
+"""Products of matrices n:m and n:m:g on a processor, panel by panel: a few vectors of columns of the dense matrices at a time."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ ENTRIES_OF_A_THREAD = 1 << 20
 @dataclass(frozen=True, slots=True)
 class Entries:
     """The entries of a stored matrix [rows, columns] as code walks them. `held_rows` rows of the panel of dimension `held` (0 or
-    1) stay in registers. `lengths` are the rows of the panels of both dimensions: those of the matrix, and rows of zeros that fill the last
-    groups. The entries are in `parts`, each of which meets other rows of the dimension that is not held, or other held rows.
+    1) stay in registers. `lengths` are the rows of the panels of both dimensions: those of the matrix, and rows of zeros that fill
+    the last groups. The entries are in `parts`, each of which meets other rows of the dimension that is not held, or other held rows.
     `run(walk, panels, values, first, count)` walks that many parts from a first one on."""
 
     held: int
