@@ -134,7 +134,9 @@ def careless_cells() -> AbstractContextManager[Any]:
 @fault("a maximum starts from 0")
 def wrong_identity() -> AbstractContextManager[Any]:
     real = rule_processes.reducer
-    return patch.object(rule_processes, "reducer", lambda name: replace(real(name), identity=0.0) if name == "max" else real(name))
+    return patch.object(
+        rule_processes, "reducer", lambda name: replace(real(name), identity=0.0) if name == "max" else real(name)
+    )
 
 
 @fault("a repeat drops the outermost stop")

@@ -113,7 +113,9 @@ def no_annihilator() -> AbstractContextManager[Any]:
 @fault("a maximum over neighbours starts from 0", VIEW_FAULTS)
 def zero_maximum() -> AbstractContextManager[Any]:
     real = rule_processes.reducer
-    return patch.object(rule_processes, "reducer", lambda name: replace(real(name), identity=0.0) if name == "max" else real(name))
+    return patch.object(
+        rule_processes, "reducer", lambda name: replace(real(name), identity=0.0) if name == "max" else real(name)
+    )
 
 
 @fault("what a pattern lacks counts as 0 in a maximum", VIEW_FAULTS)
