@@ -16,7 +16,7 @@ from torch_mlir import ir
 from torch_mlir.dialects import irdl
 
 from fuseflow.dialects.attributes import UnrepresentableError
-from fuseflow.dialects.canonical import Diagnostic, InvalidModuleError, canonical_text, declaration_text
+from fuseflow.dialects.sandboxed_parser import Diagnostic, InvalidModuleError, canonical_text, declaration_text
 from fuseflow.dialects.text_screen import screen_text
 from fuseflow.errors import FuseFlowError, Span
 

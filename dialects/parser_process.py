@@ -1,6 +1,6 @@
 """The process in which MLIR's parser reads a text of a user: a script that imports nothing of fuseflow, so that it starts fast.
 
-It reads a request from standard input and writes an answer to standard output, both in JSON. `canonical.py` starts it and defines
+It reads a request from standard input and writes an answer to standard output, both in JSON. `sandboxed_parser.py` starts it and defines
 both. The process may end at any moment: the parser does not survive all texts that are no valid modules.
 """
 

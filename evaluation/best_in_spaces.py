@@ -20,14 +20,14 @@ sys.path.append(str(ROOT / "tests" / "support"))
 
 from lane_spaces import BestProgram, LaneSpace
 
-from fuseflow.autoscheduler.budget.budget_schedule import budget_schedule
 from fuseflow.autoscheduler.budget.costs import RegionRun
+from fuseflow.autoscheduler.budget.program_variants import VariantFactory
 from fuseflow.autoscheduler.budget.request import BudgetRequest
+from fuseflow.autoscheduler.budget.scheduler import budget_schedule
 from fuseflow.autoscheduler.budget.trials import SimulateHere
-from fuseflow.autoscheduler.budget.variants import VariantFactory
 from fuseflow.autoscheduler.simulation_cache import SimulationCache
 from fuseflow.estimate.program import Estimator
-from fuseflow.frontend.source import Source
+from fuseflow.frontend.imported_program import Source
 from fuseflow.resources.budget import Budget
 from fuseflow.schedule import Schedule
 from fuseflow.sim import load_machine

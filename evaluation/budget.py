@@ -25,10 +25,10 @@ from pictures import blank_figure, save
 from store import DATA_DIR, ROOT, STORE, append, load
 
 from fuseflow.autoscheduler.autoscheduler import choose_schedule
-from fuseflow.autoscheduler.budget.budget_schedule import budget_schedule
 from fuseflow.autoscheduler.budget.request import BudgetRequest
+from fuseflow.autoscheduler.budget.scheduler import budget_schedule
 from fuseflow.autoscheduler.budget.trials import BudgetChoice
-from fuseflow.autoscheduler.defaults import ALLOWED
+from fuseflow.autoscheduler.search_defaults import ALLOWED
 from fuseflow.frontend.model_spec import ModelSpec
 from fuseflow.frontend.sources import Source
 from fuseflow.frontend.sources import load as load_model

@@ -23,12 +23,12 @@ from store import DATA_DIR, ONLY, ROOT, STORE, like
 
 from fuseflow.costs import measure_statistics
 from fuseflow.estimate.counted.patterns import tensor_pattern
-from fuseflow.estimate.estimator_regions import estimator_regions
 from fuseflow.estimate.program import Estimator
 from fuseflow.estimate.program_estimate import ProgramEstimate
+from fuseflow.estimate.region_conversion import estimator_regions
 from fuseflow.frontend.model_spec import ModelSpec
 from fuseflow.frontend.sources import Source, load
-from fuseflow.lower.public import lower_for
+from fuseflow.lower.primitive_choice import lower_for
 from fuseflow.schedule import Schedule
 from fuseflow.sim import Machine, load_machine
 

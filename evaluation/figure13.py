@@ -20,7 +20,7 @@ from store import ROOT, add, like, rows
 
 import fuseflow as ff
 from fuseflow.hardware.cosimulate import Cosimulation, cosimulate
-from fuseflow.hardware.tools import PYTHON
+from fuseflow.hardware.rtl_simulators import PYTHON
 from fuseflow.schedule import Schedule
 from fuseflow.sim import Simulation
 

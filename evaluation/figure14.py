@@ -20,8 +20,8 @@ from frame import Data, Figure, Options
 from pictures import bars, legend
 from store import ROOT, ROWS, add, left, like, load, rows, work
 
-from fuseflow.estimate.estimator_regions import estimator_regions
 from fuseflow.estimate.program import Estimator
+from fuseflow.estimate.region_conversion import estimator_regions
 from fuseflow.frontend.model_spec import ModelSpec
 from fuseflow.frontend.sources import load as load_model
 from fuseflow.lower.program import lower

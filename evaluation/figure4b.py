@@ -18,8 +18,8 @@ from claims import Check, as_published, cell, doubtful, markdown, published, rat
 from frame import Data, Figure, Options
 from store import ROOT, ROWS, left, like, load, rows, work, write
 
-from fuseflow.estimate.estimator_regions import estimator_regions
 from fuseflow.estimate.program import Estimator
+from fuseflow.estimate.region_conversion import estimator_regions
 from fuseflow.frontend.model_spec import ModelSpec
 from fuseflow.frontend.sources import Source
 from fuseflow.frontend.sources import load as load_model

@@ -60,7 +60,7 @@ def masks(model: Any, how: str, share: float) -> dict[str, Any]:
 
 def superfluous(how: str, share: float, side: int, seed: int) -> float:
     """The share of the weights that is dead."""
-    from fuseflow.frontend.lifting import analyse_module
+    from fuseflow.frontend.model_propagation import analyse_module
 
     model, inputs = network(seed, side)
     return analyse_module(model, inputs, masks(model, how, share)).total().dead_share

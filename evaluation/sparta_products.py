@@ -11,7 +11,7 @@ from store import complete
 
 if TYPE_CHECKING:
     from fuseflow.einsum.nodes import Program
-    from fuseflow.plan.block_weights import BlockWeights
+    from fuseflow.plan.block_costs import BlockWeights
     from fuseflow.tensors import Tensor
 
 
@@ -50,7 +50,7 @@ def scattered(size: int, share: float) -> Any:
 def planned(machine: str, size: int, arrays: Sequence[Any], forms: Iterable[str]) -> tuple[Program, dict[str, Any]]:
     """The product with B in parts of these forms, which are weighed on the machine, and its arrays."""
     from fuseflow.einsum.parse import parse
-    from fuseflow.plan.form import Form
+    from fuseflow.plan.part_format import Form
     from fuseflow.plan.partition import PlannedPart
     from fuseflow.plan.plan import Plan
     from fuseflow.tensors.array_files import pack_declared
@@ -74,6 +74,6 @@ def cycles(machine: str, program: Program, arrays: Mapping[str, Any], lanes: int
 
 @cache
 def _weights() -> BlockWeights[str]:
-    from fuseflow.plan.block_weights import BlockWeights
+    from fuseflow.plan.block_costs import BlockWeights
 
     return BlockWeights(cycles)

@@ -46,9 +46,9 @@ def collect() -> Data:
     import torch
 
     import fuseflow.sparsity as sp
+    from fuseflow.sparsity.dispatch.argument_binding import canonical
     from fuseflow.sparsity.dispatch.registry import forward_candidates
-    from fuseflow.sparsity.dispatch.signature import canonical
-    from fuseflow.sparsity.registrations import MODULES
+    from fuseflow.sparsity.registration_decorators import MODULES
 
     assert MODULES
     generator = torch.Generator().manual_seed(0)

@@ -16,7 +16,7 @@ from store import ROOT, rows, write
 
 from fuseflow.frontend.model_spec import ModelSpec
 from fuseflow.frontend.sources import load
-from fuseflow.fusion.order_rules import OrderCount, count_legal, count_merged, count_reference
+from fuseflow.fusion.order_counts import OrderCount, count_legal, count_merged, count_reference
 from fuseflow.lower.program import lower
 from fuseflow.schedule import Schedule
 

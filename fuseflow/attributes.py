@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING
 from fuseflow.deferred_names import deferred_names
 
 if TYPE_CHECKING:
-    from fuseflow.frontend.lifting import Rule as Rule
-    from fuseflow.frontend.lifting import analyse_module as analyse_module
-    from fuseflow.frontend.lifting import register_rule as register_rule
-    from fuseflow.frontend.lifting import shrink as shrink
+    from fuseflow.frontend.model_propagation import Rule as Rule
+    from fuseflow.frontend.model_propagation import analyse_module as analyse_module
+    from fuseflow.frontend.model_propagation import register_rule as register_rule
+    from fuseflow.frontend.model_propagation import shrink as shrink
     from fuseflow.frontend.model_spec import PropagationSpec as PropagationSpec
     from fuseflow.propagation import Analysis as Analysis
     from fuseflow.propagation import Attribute as Attribute

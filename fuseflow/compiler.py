@@ -15,16 +15,16 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
-from fuseflow.collection import collection_paused
 from fuseflow.cut.best import lower_cut
 from fuseflow.einsum.nodes import Program
 from fuseflow.frontend.sources import Source, load_model
-from fuseflow.lower.element_types import refuse_wide_tensors
+from fuseflow.garbage_collection import collection_paused
+from fuseflow.lower.machine_type_check import refuse_wide_tensors
 from fuseflow.lower.partition import refuse_auto
 from fuseflow.lower.regions import CompiledRegion
 from fuseflow.machine.files import load_machine
 from fuseflow.machine.machine import Machine
-from fuseflow.planning import planned
+from fuseflow.plan_application import planned
 from fuseflow.run.compiled import Compiled
 from fuseflow.run.needed_depths import with_needed_depths
 from fuseflow.schedule import Schedule

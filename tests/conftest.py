@@ -30,7 +30,7 @@ os.environ["FUSEFLOW_MODEL_CACHE_MB"] = "0"
 parser_forks.fork_parsers()
 
 # Whether kernels are compiled in a test or were before is no part of what a command prints.
-logging.getLogger("fuseflow.native.jit").setLevel(logging.WARNING)
+logging.getLogger("fuseflow.native.kernel_library").setLevel(logging.WARNING)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

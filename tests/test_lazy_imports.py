@@ -33,10 +33,10 @@ SLOW = {
         ("import fuseflow.frontend.import_cache.cache", {"ruamel.yaml", "pydantic"}),
         ("import fuseflow.frontend.sources", {"ruamel.yaml", "pydantic"}),
         ("import fuseflow.tensors.array_files, fuseflow.tensors.tensor_listing", {"ruamel.yaml", "pydantic"}),
-        ("import fuseflow.sparsity.arrays, fuseflow.sparsity.grouped.grouping", set()),
-        ("import fuseflow.plan.plan, fuseflow.plan.block_weights", {"ruamel.yaml", "pydantic"}),
+        ("import fuseflow.sparsity.numpy_arrays, fuseflow.sparsity.grouped.grouping", set()),
+        ("import fuseflow.plan.plan, fuseflow.plan.block_costs", {"ruamel.yaml", "pydantic"}),
         ("import fuseflow.attributes", set()),
-        ("import fuseflow.autoscheduler.budget.budget_schedule", {"ruamel.yaml", "pydantic", "networkx", "rich"}),
+        ("import fuseflow.autoscheduler.budget.scheduler", {"ruamel.yaml", "pydantic", "networkx", "rich"}),
         ("import fuseflow.compiler, fuseflow.run.compiled", {"ruamel.yaml", "pydantic", "networkx", "rich"}),
     ],
 )

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fuseflow import selection
+from fuseflow import keep_rules
 from fuseflow.errors import ProgramError
 from fuseflow.ops import OPERATORS, REDUCERS, operator, reducer
 
@@ -65,7 +65,7 @@ def test_the_annihilators_are_those_that_joins_rely_on() -> None:
 @pytest.mark.parametrize("least", [-1.0, 0.0, 0.5, 2.0, math.inf])
 @pytest.mark.parametrize("value", SPECIAL)
 def test_a_threshold_keeps_what_the_table_of_rules_keeps(value: float, least: float) -> None:
-    kept_value = value if selection.kept(selection.Threshold(least), value) and value != 0 else 0.0
+    kept_value = value if keep_rules.kept(keep_rules.Threshold(least), value) and value != 0 else 0.0
     assert same(operator("threshold").scalar(value, least), kept_value)
     assert same(float(operator("threshold")(value, least)), kept_value)
 

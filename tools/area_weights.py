@@ -32,14 +32,14 @@ from fuseflow.errors import HardwareError
 from fuseflow.hardware.area.parts import FIFO, CircuitParts, Part, shallow_slots
 from fuseflow.hardware.area.synthesis import KeptCells, synthesize, version
 from fuseflow.hardware.circuit import Circuit
-from fuseflow.hardware.output import bounded_circuit
+from fuseflow.hardware.circuit_files import bounded_circuit
 from fuseflow.hardware.primitives import RULES
-from fuseflow.hardware.primitives.remote import REMOTE_RULES
-from fuseflow.hardware.tools import has_library
+from fuseflow.hardware.primitives.remote_lookup import REMOTE_RULES
+from fuseflow.hardware.rtl_simulators import has_library
 from fuseflow.hardware.verilog import library_closure
 from fuseflow.ops import OPERATORS, REDUCERS
 from fuseflow.resources.area import branches
-from fuseflow.resources.gates import GATE_EQUIVALENT, TECHNOLOGY, gate_area
+from fuseflow.resources.gate_areas import GATE_EQUIVALENT, TECHNOLOGY, gate_area
 from fuseflow.samml import nodes as n
 from fuseflow.sim import Machine, load_machine
 
@@ -50,7 +50,7 @@ SHALLOW = shallow_slots()
 HEAD = '''\
 """What units take, in gate equivalents: areas of a NAND of two inputs. Made by `tools/area_weights.py`.
 
-The gates are those of {version}, and their areas those of {technology} (fuseflow/resources/gates.py).
+The gates are those of {version}, and their areas those of {technology} (fuseflow/resources/gate_areas.py).
 """
 
 from __future__ import annotations

@@ -17,9 +17,9 @@ from typing import get_args, get_type_hints
 from fuseflow.dialects import DIALECTS, declaration
 from fuseflow.dialects.listing import markdown
 from fuseflow.samml import nodes as n
-from fuseflow.samml.declarations import StreamPattern, stream_patterns
 from fuseflow.samml.mlir_nodes import MAX_LEVELS
 from fuseflow.samml.node import AttributeType
+from fuseflow.samml.stream_tensor_types import StreamPattern, stream_patterns
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "dialects.md"
 BEGIN = "  // The operations of primitives: `python tools/dialects.py` writes them from the classes in fuseflow/samml.\n"

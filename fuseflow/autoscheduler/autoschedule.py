@@ -7,16 +7,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack, overload
 
 from fuseflow.autoscheduler.autoscheduler import ScheduleChoice, choose_schedule
-from fuseflow.autoscheduler.budget.budget_schedule import budget_schedule
 from fuseflow.autoscheduler.budget.request import BudgetRequest
+from fuseflow.autoscheduler.budget.scheduler import budget_schedule
 from fuseflow.autoscheduler.budget.trials import BudgetChoice
-from fuseflow.autoscheduler.defaults import DEFAULT_TOP
+from fuseflow.autoscheduler.search_defaults import DEFAULT_TOP
 from fuseflow.errors import UsageError
 from fuseflow.frontend.sources import load_model
 from fuseflow.machine.files import load_machine
 from fuseflow.machine.machine import Machine
 from fuseflow.resources.budget import Budget
-from fuseflow.sampling.sample import Sample
+from fuseflow.sampling.sample_request import Sample
 from fuseflow.schedule import Schedule
 
 if TYPE_CHECKING:

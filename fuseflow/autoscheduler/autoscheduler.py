@@ -10,9 +10,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from fuseflow.autoscheduler.defaults import DEFAULT_TOP
+from fuseflow.autoscheduler.operand_plans import PlanSearch, PlanTrial
 from fuseflow.autoscheduler.orders import OrderSearch, OrderTrial
-from fuseflow.autoscheduler.plans import PlanSearch, PlanTrial
+from fuseflow.autoscheduler.search_defaults import DEFAULT_TOP
 from fuseflow.autoscheduler.simulation_cache import CachedChoice, SimulationCache
 from fuseflow.compiler import compile_source
 from fuseflow.cut.best import expected_cuts
@@ -21,14 +21,14 @@ from fuseflow.cut.units import cheapest_partitions
 from fuseflow.errors import FuseFlowError, FusionError, MachineError, ScheduleError, UsageError
 from fuseflow.estimate.program import Estimator
 from fuseflow.frontend.sources import Source
-from fuseflow.lower.schedule_in_program import policy_notice
+from fuseflow.lower.schedule_annotations import policy_notice
 from fuseflow.machine.machine import Machine
 from fuseflow.plan.plan import Plan
-from fuseflow.planning import planned
+from fuseflow.plan_application import planned
+from fuseflow.run.callback_types import ProgressCallback
 from fuseflow.run.compiled import Compiled
-from fuseflow.run.execution import ProgressCallback
 from fuseflow.sampling.interval import SampledCycles
-from fuseflow.sampling.sample import Sample
+from fuseflow.sampling.sample_request import Sample
 from fuseflow.schedule import Schedule
 from fuseflow.sim import Engine
 

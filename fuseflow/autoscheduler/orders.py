@@ -11,15 +11,15 @@ from fuseflow.cut.costs import RegionEstimates
 from fuseflow.errors import FuseFlowError
 from fuseflow.estimate.program import TensorKnowledge
 from fuseflow.fusion.linear_extensions import LoopOrder
+from fuseflow.lower.primitive_choice import lower_for
 from fuseflow.lower.program import region_requests
-from fuseflow.lower.public import lower_for
 from fuseflow.lower.region_fusion import fusion_key
 from fuseflow.lower.regions import CompiledRegion, lower_region
+from fuseflow.lower.reshape_views import add_views
 from fuseflow.lower.state import LoweringState, RegionRequest, initial_state
-from fuseflow.lower.views import add_views
 from fuseflow.run.compiled import Compiled
-from fuseflow.run.history import RunHistory
-from fuseflow.samml.auxiliary import auxiliary_tensors
+from fuseflow.run.repeated_regions import RunHistory
+from fuseflow.samml.auxiliary_tensors import auxiliary_tensors
 from fuseflow.sim import Engine
 from fuseflow.tensors import Tensor
 

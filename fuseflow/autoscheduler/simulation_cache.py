@@ -6,8 +6,8 @@ from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, field, replace
 
 from fuseflow.machine.machine import Machine
+from fuseflow.run.callback_types import ProgressCallback, SimulationCallback
 from fuseflow.run.compiled import Compiled
-from fuseflow.run.execution import ProgressCallback, SimulationCallback
 from fuseflow.run.result import Result
 from fuseflow.samml.nodes import Graph
 from fuseflow.schedule import Schedule

@@ -8,7 +8,7 @@ from fuseflow.cli.common import CIRCUIT_MACHINE, FILE, json_option, machine_opti
 from fuseflow.cli.deferred import command
 from fuseflow.cli.model_options import names_of_model
 from fuseflow.cli.program_options import program_options
-from fuseflow.hardware.tools import NAMES, PYTHON
+from fuseflow.hardware.rtl_simulators import NAMES, PYTHON
 
 
 @command(

@@ -18,7 +18,7 @@ from click.shell_completion import CompletionItem
 from fuseflow.cli.command import Command
 from fuseflow.errors import FileError, UsageError, visible
 from fuseflow.filesystem import json_text, refuse_foreign_files, replace_file
-from fuseflow.run.directory import MANIFEST
+from fuseflow.run.directory_names import MANIFEST
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -154,7 +154,7 @@ def _scalar(text: str, value: str) -> Setting:
 
 def console(stderr: bool = False) -> Console:
     """Return a console as wide as the terminal, or `PLAIN_WIDTH` columns wide if there is none."""
-    from fuseflow.cli.safe_console import SafeConsole, asked_legend  # commands that print no tables do without
+    from fuseflow.cli.sanitized_console import SafeConsole, asked_legend  # commands that print no tables do without
 
     legend = asked_legend()
     terminal = SafeConsole(stderr=stderr, highlight=False, legend=legend)

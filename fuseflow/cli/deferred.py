@@ -35,7 +35,7 @@ def deferred(declaration: Callable[[], None]) -> Callable[..., Any]:
 
 def _remember_legend(context: click.Context, _: click.Parameter, value: bool) -> None:
     if value:
-        from fuseflow.cli.safe_console import ask_for_legend  # commands that print no tables do without
+        from fuseflow.cli.sanitized_console import ask_for_legend  # commands that print no tables do without
 
         ask_for_legend(context)
 

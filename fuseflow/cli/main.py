@@ -8,7 +8,7 @@ import click
 
 from fuseflow import __version__
 from fuseflow.cli.command import ErrorBoundary, debug_option
-from fuseflow.collection import collection_paused
+from fuseflow.garbage_collection import collection_paused
 
 COMMANDS = {
     "check": "check.check",

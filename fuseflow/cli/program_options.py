@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from fuseflow.cli.auto import AutoOptions, auto_options
+from fuseflow.cli.auto_options import AutoOptions, auto_options
 from fuseflow.cli.command import Command
 from fuseflow.cli.common import FILE, bundled, with_options
 from fuseflow.cli.model_options import model_options, names_of_model

@@ -8,8 +8,8 @@ from contextlib import contextmanager, nullcontext
 from typing import TYPE_CHECKING
 
 from fuseflow.cli.common import console, print_lines
-from fuseflow.counted_loops import listening
 from fuseflow.errors import visible
+from fuseflow.loop_progress import listening
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -17,9 +17,9 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.progress import Progress
 
-    from fuseflow.counted_loops import Listener
+    from fuseflow.loop_progress import Listener
+    from fuseflow.run.callback_types import ProgressCallback as Report
     from fuseflow.run.compiled import Compiled
-    from fuseflow.run.execution import ProgressCallback as Report
 
 LOG_SECONDS = 10.0
 """The seconds between two lines of a search or a sweep that is not shown on a terminal."""

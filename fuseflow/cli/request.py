@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from fuseflow.cli.auto import AutoOptions
+from fuseflow.cli.auto_options import AutoOptions
 from fuseflow.cli.common import console, print_notices, print_pieces, write_out
 from fuseflow.cli.progress import counting_bar, firings_bar, following, working
 from fuseflow.cli.run_options import Target
@@ -21,7 +21,7 @@ from fuseflow.frontend.sources import Source, load
 from fuseflow.lower.regions import CompiledRegion
 from fuseflow.machine.files import load_machine
 from fuseflow.run.compiled import Compiled
-from fuseflow.sampling.sample import Sample
+from fuseflow.sampling.sample_request import Sample
 from fuseflow.schedule import Schedule
 
 if TYPE_CHECKING:

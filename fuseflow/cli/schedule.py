@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from fuseflow.autoscheduler.defaults import ALLOWED, DEFAULT_TOP
+from fuseflow.autoscheduler.search_defaults import ALLOWED, DEFAULT_TOP
 from fuseflow.cli.common import FILE, json_option, machine_options
 from fuseflow.cli.deferred import command
 from fuseflow.cli.model_options import model_options

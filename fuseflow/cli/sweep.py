@@ -9,7 +9,7 @@ import click
 from fuseflow.cli.command import debug_option
 from fuseflow.cli.common import FILE
 from fuseflow.cli.deferred import command
-from fuseflow.report.figures import IMAGE_FORMATS
+from fuseflow.report.figure_files import IMAGE_FORMATS
 
 
 class DefaultCommandGroup(click.Group):

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING
 
 from fuseflow.cli.common import require_writable, write_out
 from fuseflow.errors import UsageError
-from fuseflow.explain.trace import Tracer
+from fuseflow.explain.region_timelines import Tracer
 from fuseflow.report.trace import trace_file, trace_line
 from fuseflow.sim.events.log import CycleSpan
 
 if TYPE_CHECKING:
     from fuseflow.machine.machine import Machine
-    from fuseflow.run.execution import ProgressCallback
+    from fuseflow.run.callback_types import ProgressCallback
 
 
 @dataclass(frozen=True, slots=True)

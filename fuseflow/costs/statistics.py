@@ -12,7 +12,7 @@ import numpy as np
 
 from fuseflow.einsum.nodes import TensorType
 from fuseflow.errors import OverfullError
-from fuseflow.samml.auxiliary import is_auxiliary
+from fuseflow.samml.auxiliary_tensors import is_auxiliary
 from fuseflow.samml.nodes import Graph
 from fuseflow.tensors import Format, Tensor
 from fuseflow.tensors.blocks import block_counts, stored_in

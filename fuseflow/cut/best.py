@@ -19,7 +19,7 @@ from fuseflow.einsum.text import show
 from fuseflow.errors import FusionError, ScheduleError
 from fuseflow.estimate.program import Estimator
 from fuseflow.lower.partition import PartitionedProgram, with_associations
-from fuseflow.lower.public import lower_for
+from fuseflow.lower.primitive_choice import lower_for
 from fuseflow.lower.regions import CompiledRegion
 from fuseflow.lower.state import LoweringMemo
 from fuseflow.machine.machine import Machine

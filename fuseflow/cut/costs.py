@@ -10,12 +10,12 @@ from functools import cached_property
 from fuseflow.cut.units import UnitPartition, UnitRange, UnitSequence, layer_units, operator_units, product_units
 from fuseflow.einsum.nodes import Program
 from fuseflow.errors import FusionError, MachineError, ScheduleError
-from fuseflow.estimate.estimator_regions import estimator_regions
 from fuseflow.estimate.program import Estimator, SharedEstimates, TensorKnowledge
+from fuseflow.estimate.region_conversion import estimator_regions
 from fuseflow.fusion.refusal import Refusal, attempt
 from fuseflow.lower.partition import PartitionedProgram, with_associations
+from fuseflow.lower.primitive_choice import lower_for
 from fuseflow.lower.program import region_requests
-from fuseflow.lower.public import lower_for
 from fuseflow.lower.region_fusion import fusion_key
 from fuseflow.lower.regions import CompiledRegion, lower_region
 from fuseflow.lower.state import LoweringMemo, LoweringState, RegionRequest, initial_state

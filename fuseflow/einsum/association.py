@@ -19,7 +19,7 @@ from itertools import product
 from typing import TypeAlias, assert_never
 
 from fuseflow.einsum.chain import Chain, Group, factors, show
-from fuseflow.einsum.indices import unused_name
+from fuseflow.einsum.index_names import unused_name
 from fuseflow.einsum.nodes import (
     Access,
     Apply,

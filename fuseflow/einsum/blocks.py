@@ -25,7 +25,7 @@ from typing import TypeAlias, assert_never
 
 import numpy as np
 
-from fuseflow.einsum.dimensions import Axis, Dimensions, axes_of
+from fuseflow.einsum.dimension_unification import Axis, Dimensions, axes_of
 from fuseflow.einsum.nodes import (
     Access,
     Apply,

@@ -28,13 +28,13 @@ from fuseflow.einsum.nodes import (
     stored_index,
     walk,
 )
-from fuseflow.einsum.precision import converted, expression_precision, with_roundings
+from fuseflow.einsum.rounding import converted, expression_precision, with_roundings
 from fuseflow.einsum.text import show_einsum
 from fuseflow.einsum.verify import shapes_and_extents, verify, with_known_sizes
 from fuseflow.errors import ProgramError
-from fuseflow.float32.arithmetic import COMPARISONS
+from fuseflow.float32.operator_precision import COMPARISONS
 from fuseflow.float32.words import rounded
-from fuseflow.number_text import show_number
+from fuseflow.number_literals import show_number
 from fuseflow.ops import OPERATORS, canonical, operator, reducer
 from fuseflow.tensors import DTYPES, Format
 from fuseflow.tensors.dtypes import ElementType

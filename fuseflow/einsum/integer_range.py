@@ -20,7 +20,7 @@ from fuseflow.einsum.sparse_arrays import Operand, SparseArray
 from fuseflow.einsum.text import show_einsum
 from fuseflow.einsum.verify import extents
 from fuseflow.errors import ProgramError
-from fuseflow.float32.arithmetic import COMPARISONS
+from fuseflow.float32.operator_precision import COMPARISONS
 from fuseflow.tensors.dtypes import DTYPES, EXACT_INTEGERS
 
 ArrayOf: TypeAlias = Callable[[str], Operand | None]

@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fuseflow.einsum.nodes import Access, Apply, Const, Einsum, Expr, Keep, Program, Reduce, accesses, free_indices, index_names
-from fuseflow.einsum.precision import converted, expression_precision, rounds, with_roundings
+from fuseflow.einsum.rounding import converted, expression_precision, rounds, with_roundings
 from fuseflow.einsum.selections import read_affine
 from fuseflow.einsum.sparse_arrays import (
     Labeled,
@@ -34,8 +34,8 @@ from fuseflow.einsum.sparse_arrays import (
 )
 from fuseflow.einsum.verify import extents, verify
 from fuseflow.errors import ProgramError, did_you_mean
+from fuseflow.keep_rules import kept
 from fuseflow.ops import Array, operator, reducer
-from fuseflow.selection import kept
 from fuseflow.tensors.dtypes import DTYPES
 from fuseflow.tensors.pack import is_scipy
 

@@ -33,7 +33,7 @@ from fuseflow.einsum.nodes import (
 from fuseflow.einsum.parse import MAX_DEPTH
 from fuseflow.einsum.verify import shapes, verify
 from fuseflow.errors import ProgramError, Span, TensorError, did_you_mean
-from fuseflow.selection import Rule, parse_rule
+from fuseflow.keep_rules import Rule, parse_rule
 from fuseflow.tensors import Format
 from fuseflow.tensors.blocks import Block, check_block
 from fuseflow.tensors.dtypes import DTYPES, of_mlir

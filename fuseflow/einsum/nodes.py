@@ -10,8 +10,8 @@ from functools import cached_property
 from typing import Any, TypeAlias, TypeVar, assert_never
 
 from fuseflow.errors import ProgramError, Span
+from fuseflow.keep_rules import Kind, Rule, kind
 from fuseflow.ops import canonical
-from fuseflow.selection import Kind, Rule, kind
 from fuseflow.tensors import Format
 from fuseflow.tensors.blocks import Block, block_counts, tile_shape
 
@@ -114,7 +114,7 @@ class Keep:
     """The entries that a rule keeps of `body`: `keep(2 of 4 over j) relu(A[i, j])`. All other entries are 0, and are not stored.
 
     It stands at the head of a right side only. `over` are the indices along which the rule compares entries, the outermost first;
-    a threshold compares nothing and has none. `fuseflow.selection` defines the rules.
+    a threshold compares nothing and has none. `fuseflow.keep_rules` defines the rules.
     """
 
     rule: Rule

@@ -39,8 +39,8 @@ from fuseflow.einsum.nodes import (
 from fuseflow.einsum.text import COMPARISON
 from fuseflow.einsum.tokens import Token, TokenReader, is_number
 from fuseflow.errors import TensorError, did_you_mean
+from fuseflow.keep_rules import MAX_GROUP, NONZERO, Largest, Rule, Threshold
 from fuseflow.ops import OPERATORS, REDUCERS
-from fuseflow.selection import MAX_GROUP, NONZERO, Largest, Rule, Threshold
 from fuseflow.tensors import Format
 from fuseflow.tensors.blocks import Block, parse_block
 from fuseflow.tensors.dtypes import DTYPES

@@ -16,8 +16,8 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import count
 
-from fuseflow.einsum.dimensions import Dimensions, RegionSplit, axes_of, split_in_region, unify_dimensions
-from fuseflow.einsum.indices import fresh_indices, unused_name
+from fuseflow.einsum.dimension_unification import Dimensions, RegionSplit, axes_of, split_in_region, unify_dimensions
+from fuseflow.einsum.index_names import fresh_indices, unused_name
 from fuseflow.einsum.nodes import (
     Access,
     Einsum,

@@ -18,7 +18,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from fuseflow.einsum.indices import fresh_indices, unused_name
+from fuseflow.einsum.index_names import fresh_indices, unused_name
 from fuseflow.einsum.nodes import (
     Access,
     Affine,

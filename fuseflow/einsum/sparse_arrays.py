@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
+from fuseflow.keep_rules import Largest, Rule, kept_entries
 from fuseflow.ops import Array, Reducer
-from fuseflow.selection import Largest, Rule, kept_entries
 from fuseflow.tensors import Tensor
 from fuseflow.tensors.levels.base import Ints
 from fuseflow.tensors.levels.compressed import CompressedFibers

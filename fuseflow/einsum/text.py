@@ -15,7 +15,7 @@ from collections.abc import Iterable
 from typing import Final, assert_never
 
 from fuseflow.einsum.nodes import Access, Apply, Const, Einsum, Expr, Index, Keep, Program, Reduce, TensorType
-from fuseflow.number_text import show_number
+from fuseflow.number_literals import show_number
 from fuseflow.ops import OPERATORS
 from fuseflow.tensors.blocks import block_text
 

@@ -27,9 +27,9 @@ from fuseflow.einsum.nodes import (
 )
 from fuseflow.einsum.text import show_einsum, show_expr, show_left
 from fuseflow.errors import FuseFlowError, ProgramError, Span, did_you_mean
-from fuseflow.number_text import show_number
+from fuseflow.keep_rules import Largest, Threshold, refusal
+from fuseflow.number_literals import show_number
 from fuseflow.ops import operator, reducer
-from fuseflow.selection import Largest, Threshold, refusal
 from fuseflow.tensors.dtypes import DTYPES
 
 TENSOR_NAME: Final = re.compile(r"\w+(\.\w+)*")

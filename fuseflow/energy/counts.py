@@ -13,7 +13,7 @@ from typing import Protocol
 
 from fuseflow.errors import EnergyError
 from fuseflow.machine.machine import Machine
-from fuseflow.memory.buffered_ports import preloaded_readers
+from fuseflow.memory.buffer_assignment import preloaded_readers
 from fuseflow.memory.settings import Hbm2Memory
 from fuseflow.memory.timing import HBM2_2000
 from fuseflow.ops import operator, reducer

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from math import expm1, gcd, log1p
 from typing import TypeAlias
 
-from fuseflow.estimate.flows import Flow, Number, choose, largest, least
+from fuseflow.estimate.stream_flow import Flow, Number, choose, largest, least
 
 BANK_GROUPS = 64
 """The bank groups of a memory of eight channels."""

@@ -18,14 +18,14 @@ from fuseflow.estimate.counted.memo import Uncountable
 from fuseflow.estimate.dealt_nodes import DealtNodes, NodeNumbers, dealt_largest
 from fuseflow.estimate.dealt_ports import DealtPorts
 from fuseflow.estimate.fifo_loops import BusyLoops, Fifo, LongestWays, Matrix
-from fuseflow.estimate.flows import Number, as_number
 from fuseflow.estimate.graph_bounds import GraphBounds, lines_ahead, lines_written
 from fuseflow.estimate.graph_counts import collected_stream, held_entries
 from fuseflow.estimate.graph_cycles import Bound, GraphCycles
 from fuseflow.estimate.lane_batch import LaneBatch
 from fuseflow.estimate.lane_template import LaneTemplate, TemplateNode
 from fuseflow.estimate.memory_load import ArrayLoad, MemoryLoad, memory_answers, memory_latency, request_bytes
-from fuseflow.estimate.pipeline import LaneTurns, Pipeline, Stage, stages_behind
+from fuseflow.estimate.pipeline_stages import LaneTurns, Pipeline, Stage, stages_behind
+from fuseflow.estimate.stream_flow import Number, as_number
 from fuseflow.machine.machine import Machine
 from fuseflow.memory.settings import Hbm2Memory
 from fuseflow.resources import HeldEntries, Resources

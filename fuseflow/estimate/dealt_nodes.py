@@ -11,17 +11,17 @@ from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
-from fuseflow.estimate.batches import batch_flow
 from fuseflow.estimate.counted.memo import CountMemo, Uncountable
-from fuseflow.estimate.counted.nests import CountedStream, ElementCounts, FiberNest, Ints, take
-from fuseflow.estimate.flows import Flow, Number, as_number, largest
+from fuseflow.estimate.counted.stream_trie import CountedStream, ElementCounts, FiberNest, Ints, take
 from fuseflow.estimate.graph_bounds import GraphBounds
 from fuseflow.estimate.graph_counts import process_cycles
 from fuseflow.estimate.lane_batch import LaneBatch
 from fuseflow.estimate.lane_deal import DealtLevel, LaneDeal, shape_of
 from fuseflow.estimate.lane_template import DealtStream, LaneTemplate, TemplateNode
 from fuseflow.estimate.node_work import firings
-from fuseflow.estimate.pipeline import lane_turns, row_fork
+from fuseflow.estimate.pipeline_batches import batch_flow
+from fuseflow.estimate.pipeline_stages import lane_turns, row_fork
+from fuseflow.estimate.stream_flow import Flow, Number, as_number, largest
 from fuseflow.machine.machine import Machine
 from fuseflow.machine.timing import NodeTiming, node_timing
 from fuseflow.samml import nodes as n

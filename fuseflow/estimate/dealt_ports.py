@@ -7,16 +7,16 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from fuseflow.estimate.addresses import Addresses
 from fuseflow.estimate.counted.memo import Uncountable
 from fuseflow.estimate.dealt_nodes import NodeStreams
-from fuseflow.estimate.flows import Flow, Number, as_number, largest, least
 from fuseflow.estimate.lane_batch import LaneBatch
 from fuseflow.estimate.lane_template import LaneTemplate, TemplateNode
 from fuseflow.estimate.memory_load import ArrayLoad, request_bytes
 from fuseflow.estimate.port_lines import ArrayPlace, PortLines, ReaderNode, buffered, node_lines, preloaded
+from fuseflow.estimate.reference_origins import Addresses
+from fuseflow.estimate.stream_flow import Flow, Number, as_number, largest, least
 from fuseflow.machine.machine import Machine
-from fuseflow.memory.buffered_ports import buffered_ports
+from fuseflow.memory.buffer_assignment import buffered_ports
 from fuseflow.memory.settings import TimedMemory
 from fuseflow.samml import nodes as n
 

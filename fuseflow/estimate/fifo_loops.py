@@ -18,7 +18,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from fuseflow.estimate.flows import Number, largest
+from fuseflow.estimate.stream_flow import Number, largest
 
 Matrix = npt.NDArray[np.float64]
 

@@ -20,17 +20,17 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from fuseflow.estimate.batches import LevelStages, measure_stages, total_cycles
 from fuseflow.estimate.counted.memo import CountMemo, Uncountable
 from fuseflow.estimate.fifo_loops import BusyLoops, FifoLoops, Matrix, hidden_work, loop_cycles
-from fuseflow.estimate.flows import Number
 from fuseflow.estimate.graph_counts import GraphCounts, Intervals, Work, node_timings, work_on
 from fuseflow.estimate.graph_cycles import REFRESH_GAP, Bound, GraphCycles
 from fuseflow.estimate.memory_load import MemoryLoad, WrittenLines, memory_latency, request_bytes
-from fuseflow.estimate.pipeline import Pipeline
+from fuseflow.estimate.pipeline_batches import LevelStages, measure_stages, total_cycles
+from fuseflow.estimate.pipeline_stages import Pipeline
 from fuseflow.estimate.port_lines import read_lines
+from fuseflow.estimate.stream_flow import Number
 from fuseflow.machine.machine import Machine
-from fuseflow.memory.buffered_ports import buffered_ports
+from fuseflow.memory.buffer_assignment import buffered_ports
 from fuseflow.memory.settings import Hbm2Memory, IdealMemory, TimedMemory, clock_ratio
 from fuseflow.resources.resource_count import token_bytes
 from fuseflow.samml.lane_writers import LanePart, WriteLaneValues, lane_part

@@ -17,11 +17,11 @@ import numpy as np
 from fuseflow.costs.statistics import TensorStatistics, auxiliary_statistics
 from fuseflow.costs.stream_shapes import Overlap, result_statistics
 from fuseflow.estimate.counted.memo import CountMemo
-from fuseflow.estimate.counted.nests import CountedStream, ElementCounts, FiberNest
 from fuseflow.estimate.counted.patterns import Pattern, Piece, dense_pattern, result_pattern, written_nest
 from fuseflow.estimate.counted.stream_rules import StreamRules, wanted_coordinates
-from fuseflow.estimate.flows import Flow, Number
+from fuseflow.estimate.counted.stream_trie import CountedStream, ElementCounts, FiberNest
 from fuseflow.estimate.node_work import ProcessFirings, elements_read, elements_written, firings, node_flops
+from fuseflow.estimate.stream_flow import Flow, Number
 from fuseflow.estimate.stream_walk import GraphStreams, StreamWalk, count_pieces, lane_writers, written_levels, written_values
 from fuseflow.machine.comal import readers_of_sums
 from fuseflow.machine.machine import Machine

@@ -17,7 +17,6 @@ from typing import Literal
 import numpy as np
 
 from fuseflow.estimate.fifo_loops import BusyLoops, fewest_batches, hidden_work
-from fuseflow.estimate.flows import Number
 from fuseflow.estimate.memory_load import (
     MemoryLoad,
     Writer,
@@ -30,8 +29,9 @@ from fuseflow.estimate.memory_load import (
     uneven_lane_cycles,
     write_wait,
 )
-from fuseflow.estimate.pipeline import Pipeline
+from fuseflow.estimate.pipeline_stages import Pipeline
 from fuseflow.estimate.port_waits import answer_cycles, port_cycles, queue_cycles
+from fuseflow.estimate.stream_flow import Number
 from fuseflow.machine.machine import Machine
 from fuseflow.memory.settings import Hbm2Memory, IdealMemory, clock_ratio
 from fuseflow.memory.timing import HBM2_2000

@@ -20,8 +20,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from fuseflow.estimate.counted.memo import Uncountable
-from fuseflow.estimate.counted.nests import Ints
-from fuseflow.estimate.flows import Flow, Number, as_number
+from fuseflow.estimate.counted.stream_trie import Ints
+from fuseflow.estimate.stream_flow import Flow, Number, as_number
 
 
 class LaneAxis(NamedTuple):

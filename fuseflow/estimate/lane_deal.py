@@ -16,9 +16,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from fuseflow.estimate.batches import list_sums
 from fuseflow.estimate.counted.memo import CountMemo, TooMany
-from fuseflow.estimate.counted.nests import ElementCounts, FiberNest, Ints, PerFiber, take
+from fuseflow.estimate.counted.stream_trie import ElementCounts, FiberNest, Ints, PerFiber, take
+from fuseflow.estimate.pipeline_batches import list_sums
 
 MOST_ELEMENTS = 1 << 21
 """The most elements that are dealt one by one."""

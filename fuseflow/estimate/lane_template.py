@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
-from fuseflow.estimate.counted.nests import Ints
+from fuseflow.estimate.counted.stream_trie import Ints
 from fuseflow.samml import nodes as n
 from fuseflow.samml.lane_writers import LaneWriter
 from fuseflow.transform.lane_request import Writers

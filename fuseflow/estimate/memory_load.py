@@ -12,8 +12,8 @@ from dataclasses import dataclass, replace
 from math import ceil, exp, gcd, inf
 from typing import Literal, NamedTuple, TypeAlias, assert_never
 
-from fuseflow.estimate.flows import Number
 from fuseflow.estimate.port_lines import ArrayPlace, PortLines
+from fuseflow.estimate.stream_flow import Number
 from fuseflow.machine.machine import Machine
 from fuseflow.memory.settings import ComalFixedMemory, FixedMemory, Hbm2Memory, IdealMemory, MemorySettings, clock_ratio
 from fuseflow.memory.timing import HBM2_2000

@@ -11,7 +11,7 @@ from typing import TypeAlias, assert_never
 
 import numpy as np
 
-from fuseflow.estimate.flows import Flow, Number, least
+from fuseflow.estimate.stream_flow import Flow, Number, least
 from fuseflow.machine.machine import Machine
 from fuseflow.memory.settings import IdealMemory
 from fuseflow.samml import nodes as n

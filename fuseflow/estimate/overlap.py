@@ -13,8 +13,8 @@ import numpy as np
 
 from fuseflow.costs.stream_shapes import LookupRate, TensorLevel
 from fuseflow.estimate.counted.memo import CountMemo
-from fuseflow.estimate.counted.nests import sum_by_group, take
 from fuseflow.estimate.counted.patterns import Pattern
+from fuseflow.estimate.counted.stream_trie import sum_by_group, take
 
 
 @dataclass(frozen=True, slots=True)

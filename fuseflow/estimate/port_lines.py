@@ -13,11 +13,11 @@ from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
-from fuseflow.estimate.addresses import Addresses, Lookup
 from fuseflow.estimate.buffer_reuse import Loop, fetched_share, lines_at_once, lines_in_turn, new_line_share
-from fuseflow.estimate.flows import Flow, Number, Truth, choose, largest, least
 from fuseflow.estimate.node_work import elements_read
-from fuseflow.memory.buffered_ports import PortName
+from fuseflow.estimate.reference_origins import Addresses, Lookup
+from fuseflow.estimate.stream_flow import Flow, Number, Truth, choose, largest, least
+from fuseflow.memory.buffer_assignment import PortName
 from fuseflow.samml import nodes as n
 from fuseflow.tensors.levels.base import bytes_of
 

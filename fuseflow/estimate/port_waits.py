@@ -9,9 +9,9 @@ from math import exp, gcd
 import numpy as np
 
 from fuseflow.estimate.buffer_reuse import OwnLoop
-from fuseflow.estimate.flows import Number
 from fuseflow.estimate.memory_load import GROUP_CYCLES, GROUPS, ArrayLoad, MemoryLoad
 from fuseflow.estimate.port_lines import AT_ONCE
+from fuseflow.estimate.stream_flow import Number
 from fuseflow.machine.machine import Machine
 from fuseflow.memory.mapping import MAPPINGS, decode_addresses
 from fuseflow.memory.settings import Hbm2Memory, clock_ratio

@@ -9,22 +9,22 @@ from typing import Generic, TypeVar
 
 from fuseflow.costs import TensorStatistics, measure_statistics
 from fuseflow.costs.statistics import assume_statistics, view_statistics
-from fuseflow.counted_loops import counted
 from fuseflow.einsum.nodes import Program
 from fuseflow.errors import UsageError
 from fuseflow.estimate import Assumptions, CountMemo, TensorOverlap
-from fuseflow.estimate.assumptions import KeptShares
 from fuseflow.estimate.counted.patterns import Pattern, dense_pattern, tensor_pattern, view_pattern
 from fuseflow.estimate.graph_bounds import GraphBounds
 from fuseflow.estimate.graph_counts import Work, count_graph
 from fuseflow.estimate.memory_load import peak_bandwidth
 from fuseflow.estimate.program_estimate import ProgramEstimate, RegionEstimate
+from fuseflow.estimate.stated_statistics import KeptShares
+from fuseflow.loop_progress import counted
 from fuseflow.machine.machine import Machine
 from fuseflow.memory.layout import used_tensors
 from fuseflow.samml.nodes import Edge, Graph
-from fuseflow.sim.configuration import ConfigurationLoad, require_room
+from fuseflow.sim.configuration_load import ConfigurationLoad, require_room
 from fuseflow.sim.signature import RegionRepeat, signature
-from fuseflow.sim.untimed import refuse_untimed
+from fuseflow.sim.untimed_operations import refuse_untimed
 from fuseflow.tensors import Format, Tensor
 from fuseflow.tensors.blocks import stored_in
 

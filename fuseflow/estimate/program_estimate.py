@@ -17,11 +17,11 @@ from fuseflow.estimate.node_work import node_values
 from fuseflow.machine.machine import Machine
 from fuseflow.memory.mapping import FIELD_WIDTHS
 from fuseflow.memory.settings import Hbm2Memory, IdealMemory
+from fuseflow.notebook_table import SummaryTable
 from fuseflow.resources import Resources, graph_resources
 from fuseflow.samml.nodes import Edge, Workspace
-from fuseflow.sim.configuration import ConfigurationLoad
+from fuseflow.sim.configuration_load import ConfigurationLoad
 from fuseflow.sim.signature import RegionRepeat
-from fuseflow.summary_table import SummaryTable
 
 SCHEMA = 1
 ROW_BYTES = 1 << (FIELD_WIDTHS["byte"] + FIELD_WIDTHS["column"])

@@ -17,10 +17,10 @@ import numpy as np
 from fuseflow.costs.statistics import TensorStatistics
 from fuseflow.costs.stream_shapes import ExpectedStream, Overlap, expected_comparisons, expected_read, output_shapes
 from fuseflow.estimate.counted.memo import CountMemo, TooMany, Uncountable
-from fuseflow.estimate.counted.nests import EMPTY, CountedStream, ElementCounts, FiberLevel, FiberNest
 from fuseflow.estimate.counted.patterns import Piece
 from fuseflow.estimate.counted.stream_rules import StreamRules
-from fuseflow.estimate.flows import Flow, Number, counted_flow, expected_flow, expected_from_counted
+from fuseflow.estimate.counted.stream_trie import EMPTY, CountedStream, ElementCounts, FiberLevel, FiberNest
+from fuseflow.estimate.stream_flow import Flow, Number, counted_flow, expected_flow, expected_from_counted
 from fuseflow.samml import nodes as n
 from fuseflow.samml.lane_writers import LaneWriter
 

@@ -17,18 +17,18 @@ from fuseflow.errors import FuseFlowError
 from fuseflow.estimate.program import Estimator
 from fuseflow.estimate.program_estimate import ProgramEstimate, RegionEstimate
 from fuseflow.lower.lanes import scheduled_lanes
-from fuseflow.lower.public import lower_for
+from fuseflow.lower.primitive_choice import lower_for
 from fuseflow.lower.regions import CompiledRegion
 from fuseflow.machine.machine import Machine
+from fuseflow.run.callback_types import ProgressCallback
 from fuseflow.run.compiled import Compiled
-from fuseflow.run.execution import ProgressCallback
 from fuseflow.run.result import RegionResult, Result
 from fuseflow.schedule import Schedule
 from fuseflow.sim import Engine, Simulation, simulate
-from fuseflow.sim.event_replay import find_critical_path, find_stalls
 from fuseflow.sim.events.critical_path import CriticalPath
 from fuseflow.sim.events.fifo_loops import StepKind
 from fuseflow.sim.events.stalls import Stalls
+from fuseflow.sim.traced_rerun import find_critical_path, find_stalls
 from fuseflow.tensors import Tensor
 
 MAX_LOOPS = 3

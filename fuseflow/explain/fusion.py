@@ -28,10 +28,10 @@ from fuseflow.lower.partition import PartitionedProgram, partition_program
 from fuseflow.lower.program import lower, lower_regions
 from fuseflow.lower.regions import CompiledRegion
 from fuseflow.machine.machine import Machine
-from fuseflow.planning import planned
+from fuseflow.plan_application import planned
 from fuseflow.samml.nodes import Port
 from fuseflow.schedule import Region, Schedule, region_results
-from fuseflow.schedule.region_borders import detour, why_cut, why_fused
+from fuseflow.schedule.fusion_reasons import detour, why_cut, why_fused
 
 
 @dataclass(frozen=True, slots=True)

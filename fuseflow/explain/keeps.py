@@ -14,9 +14,9 @@ from typing import assert_never
 from fuseflow.costs import TensorStatistics, expected_traffic
 from fuseflow.costs.stream_shapes import ExpectedStream
 from fuseflow.fusion.tree import Selection, nodes
+from fuseflow.keep_rules import Kind, Largest, Threshold, kind
 from fuseflow.lower.regions import CompiledRegion
 from fuseflow.samml.nodes import Port
-from fuseflow.selection import Kind, Largest, Threshold, kind
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
 from fuseflow.fusion import FusedRegion
-from fuseflow.fusion.order_rules import OrderCount, count_legal, count_merged, count_reference
+from fuseflow.fusion.order_counts import OrderCount, count_legal, count_merged, count_reference
 from fuseflow.fusion.tree import reductions
 from fuseflow.lower.regions import CompiledRegion
 from fuseflow.run.compiled import Compiled

@@ -11,11 +11,11 @@ from fuseflow.compiler import compile_source
 from fuseflow.einsum.blocks import tensors_to_blocks
 from fuseflow.errors import UsageError
 from fuseflow.estimate.program import Estimator
-from fuseflow.frontend.source import Source
+from fuseflow.frontend.imported_program import Source
 from fuseflow.machine.machine import Machine
 from fuseflow.plan.partition import Part
 from fuseflow.plan.plan import Plan
-from fuseflow.planning import planned
+from fuseflow.plan_application import planned
 from fuseflow.schedule import Schedule
 from fuseflow.tensors import Format
 from fuseflow.tensors.array_files import pack_declared

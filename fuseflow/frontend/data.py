@@ -12,7 +12,7 @@ import numpy.typing as npt
 from scipy import sparse
 
 from fuseflow.errors import DataError, did_you_mean
-from fuseflow.frontend.datasets import citation, images, ogb, planetoid
+from fuseflow.frontend.datasets import citation_full, images, ogb, planetoid
 from fuseflow.frontend.datasets.bigbird import bigbird_mask
 from fuseflow.frontend.datasets.graph_data import GraphData, Matrix, normalize_adjacency, torch_matrix
 from fuseflow.frontend.datasets.graph_files import read_graph_file, require_graph_file
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 FILE_READERS: dict[str, Callable[[str, Path | None], GraphData]] = {
     **dict.fromkeys(planetoid.TITLES, planetoid.read_planetoid),
-    **dict.fromkeys(citation.TITLES, citation.read_citation),
+    **dict.fromkeys(citation_full.TITLES, citation_full.read_citation),
     **dict.fromkeys(ogb.TITLES, ogb.read_ogb),
 }
 """The readers of graphs that are read from files, by the name of the graph."""
@@ -153,7 +153,7 @@ def has_files(name: str, data_dir: Path) -> bool:
 
 def locate_files(name: str, data_dir: Path) -> Path:
     """Return the directory in `data_dir` that has the raw files of a graph of `FILE_READERS`. Raise `DataError` if there is none."""
-    folder: Path = next(m for m in (planetoid, citation, ogb) if name in m.TITLES).locate(name, data_dir)
+    folder: Path = next(m for m in (planetoid, citation_full, ogb) if name in m.TITLES).locate(name, data_dir)
     return folder
 
 

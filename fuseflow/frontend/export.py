@@ -18,25 +18,25 @@ from torch.utils import _pytree as pytree
 from torch_mlir.extras.fx_decomp_util import get_decomposition_table
 
 from fuseflow.errors import FrontendError, SparsityError, TensorError
-from fuseflow.frontend.decompositions.comparisons import compare_alike
 from fuseflow.frontend.decompositions.complex_pairs import separate_complex
 from fuseflow.frontend.decompositions.densify import DensifyingInterpreter
-from fuseflow.frontend.decompositions.identities import INNER_IDENTITIES
-from fuseflow.frontend.decompositions.sliding import SLICE_WRITES
+from fuseflow.frontend.decompositions.mixed_comparisons import compare_alike
+from fuseflow.frontend.decompositions.operator_formulas import INNER_IDENTITIES
+from fuseflow.frontend.decompositions.slices_and_windows import SLICE_WRITES
 from fuseflow.frontend.foreign_errors import ForeignFailure, foreign_message, quiet
 from fuseflow.frontend.linalg.sparse_encodings import Storage
-from fuseflow.frontend.positions.data_selection import select_data
 from fuseflow.frontend.positions.ranking import tie_notices
+from fuseflow.frontend.positions.selection_pass import select_data
 from fuseflow.frontend.positions.selections import Selections
 from fuseflow.frontend.torch_tensors import ranks_of, storage_of
 from fuseflow.frontend.trace import fx_origin
 from fuseflow.frontend.trace.constant_folding import fold_constants
 from fuseflow.frontend.trace.dependence import dependences, remove_unused, shares_memory
 from fuseflow.frontend.trace.emptiness import settle_empty
-from fuseflow.frontend.trace.known_layers import split_linear_columns, write_batch_norms
+from fuseflow.frontend.trace.layer_rewrites import split_linear_columns, write_batch_norms
 from fuseflow.frontend.trace.model_call import ModelCall
 from fuseflow.frontend.trace.refusals import raise_all, screen_lowered, screen_mutation, screen_program, screen_reads
-from fuseflow.frontend.trace.sparsity import mark_kept, stored_tensors, unstored_masks, weight_patterns
+from fuseflow.frontend.trace.sparsified_tensors import mark_kept, stored_tensors, unstored_masks, weight_patterns
 from fuseflow.frontend.trace.tracing import Trace, trace
 from fuseflow.sparsity.sparsifiers.sparsifier import KeepRule
 from fuseflow.tensors.format_patterns import exact_formats

@@ -15,22 +15,22 @@ import numpy.typing as npt
 import torch
 from torch.fx import GraphModule, Interpreter, Node
 
-from fuseflow.counted_loops import counted
 from fuseflow.einsum.nodes import Access, Program
 from fuseflow.einsum.verify import verify
 from fuseflow.errors import FrontendError
 from fuseflow.frontend.export import ExportedGraph, export_graph, run_eagerly
 from fuseflow.frontend.foreign_errors import quiet
+from fuseflow.frontend.imported_program import NodeValues, ReferenceOutputs, Source
 from fuseflow.frontend.linalg.locations import Origin
-from fuseflow.frontend.linalg.modules import print_module
+from fuseflow.frontend.linalg.module_io import print_module
 from fuseflow.frontend.linalg.to_einsum import extract_program
 from fuseflow.frontend.linalg.torch_mlir import lower_to_linalg
-from fuseflow.frontend.source import NodeValues, ReferenceOutputs, Source
 from fuseflow.frontend.torch_tensors import MAX_DENSE_ELEMENTS, dense_array, from_torch, unsigned_types
 from fuseflow.frontend.trace import fx_origin
 from fuseflow.frontend.trace.flops import flops_notice
 from fuseflow.frontend.trace.model_call import ModelCall, exported_text, model_call, model_name
-from fuseflow.frontend.trace.sparsity import with_keeps
+from fuseflow.frontend.trace.sparsified_tensors import with_keeps
+from fuseflow.loop_progress import counted
 
 if TYPE_CHECKING:
     from fuseflow.frontend.model_spec import TorchModel

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from fuseflow import frontend
 from fuseflow.einsum.constants import inline_constants
-from fuseflow.einsum.indices import rename_left_side
+from fuseflow.einsum.index_names import rename_left_side
 from fuseflow.einsum.nodes import Program, TensorType
 from fuseflow.einsum.parse import parse
 from fuseflow.einsum.selections import replace_affine
@@ -21,10 +21,10 @@ from fuseflow.errors import FileError, FrontendError, FuseFlowError, Span, Spars
 from fuseflow.filesystem import read_text
 from fuseflow.frontend.factory import Factory
 from fuseflow.frontend.import_cache.cache import import_or_recall
+from fuseflow.frontend.imported_program import Source, as_propagation, propagated
 from fuseflow.frontend.linalg.sparse_encodings import width_notices
 from fuseflow.frontend.model_files import describing_data
 from fuseflow.frontend.model_spec import ModelSpec
-from fuseflow.frontend.source import Source, as_propagation, propagated
 from fuseflow.tensors import Tensor
 from fuseflow.tensors.array_files import check_declared, pack_declared
 from fuseflow.tensors.tensor_listing import load_tensors

@@ -18,6 +18,7 @@ from fuseflow.fusion.copies import CopyCost, break_cycles, copy_all
 from fuseflow.fusion.global_iteration import hoist_sums
 from fuseflow.fusion.inline import MOST_PLACES, Inliner
 from fuseflow.fusion.linear_extensions import LoopOrder
+from fuseflow.fusion.order_candidates import MAX_CANDIDATES, OrderCandidate, OrderCost, enumerate_orders, first_order
 from fuseflow.fusion.order_graph import (
     AskedOrder,
     Constraint,
@@ -28,7 +29,6 @@ from fuseflow.fusion.order_graph import (
     with_storage_order,
 )
 from fuseflow.fusion.order_search import ComparedOrders, CostBound, OrderRules, compare_orders
-from fuseflow.fusion.orders import MAX_CANDIDATES, OrderCandidate, OrderCost, enumerate_orders, first_order
 from fuseflow.fusion.refusal import attempt
 from fuseflow.fusion.region import FusedRegion, RegionOutput, only_names, to_region_names
 from fuseflow.fusion.region_trees import RegionTrees, order_constraints

@@ -11,12 +11,12 @@ from dataclasses import dataclass, field, replace
 from typing import assert_never
 
 from fuseflow.einsum import nodes as ein
-from fuseflow.einsum.indices import LETTERS
+from fuseflow.einsum.index_names import LETTERS
 from fuseflow.errors import FusionError, PlacesError
 from fuseflow.fusion.order_graph import AskedOrder
 from fuseflow.fusion.region_trees import RegionTrees, ViewKey
 from fuseflow.fusion.tree import Constant, Reduction, Tree, TreeTable, nodes
-from fuseflow.selection import NONZERO
+from fuseflow.keep_rules import NONZERO
 
 MOST_PLACES = 500
 """The most places of the trees in which a region computes one Einsum. Beyond that, it is recomputed so often that no machine

@@ -22,7 +22,14 @@ import networkx as nx
 
 from fuseflow.errors import FusionError
 from fuseflow.fusion.linear_extensions import LoopOrder
-from fuseflow.fusion.orders import MAX_CANDIDATES, OrderCandidate, OrderCost, adjacent_orders, candidate_orders, enumerate_orders
+from fuseflow.fusion.order_candidates import (
+    MAX_CANDIDATES,
+    OrderCandidate,
+    OrderCost,
+    adjacent_orders,
+    candidate_orders,
+    enumerate_orders,
+)
 from fuseflow.fusion.refusal import Refusal, attempt
 
 SAMPLED_SHARE = 3

@@ -20,7 +20,7 @@ from typing import assert_never
 from fuseflow.einsum import nodes as ein
 from fuseflow.einsum import text as einsum_text
 from fuseflow.einsum.nodes import Access, Apply, Const, Einsum, Expr, Keep, Program, Reduce, TensorType
-from fuseflow.einsum.precision import expression_precision, round_to
+from fuseflow.einsum.rounding import expression_precision, round_to
 from fuseflow.fusion.region import FusedRegion
 from fuseflow.fusion.tree import Constant, Operation, Producer, Reduction, Selection, Tree, View, free_indices, nodes
 from fuseflow.ops import Precision

@@ -13,10 +13,10 @@ from types import MappingProxyType
 from typing import Any, ClassVar, TypeAlias, assert_never
 
 from fuseflow.einsum.nodes import TensorType
-from fuseflow.float32.arithmetic import computing_precision, precision_of_number, result_precision
+from fuseflow.float32.operator_precision import computing_precision, precision_of_number, result_precision
 from fuseflow.float32.words import rounded
+from fuseflow.keep_rules import Rule
 from fuseflow.ops import Precision, operator, reducer
-from fuseflow.selection import Rule
 from fuseflow.tensors import DTYPES
 
 

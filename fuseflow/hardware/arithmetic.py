@@ -18,8 +18,8 @@ import numpy as np
 
 from fuseflow.firing_rules.expressions import Expr, call, count_bits
 from fuseflow.firing_rules.rules import DONE, EMPTY, LEVEL_BITS, STOP, VALUE
-from fuseflow.float32.arithmetic import Arithmetic as FloatFormat
-from fuseflow.float32.arithmetic import scalar_function
+from fuseflow.float32.operator_precision import Arithmetic as FloatFormat
+from fuseflow.float32.operator_precision import scalar_function
 from fuseflow.float32.words import value_of, word_of
 from fuseflow.ops import operator
 from fuseflow.samml.tokens import D, Mark, N, Stop, Token

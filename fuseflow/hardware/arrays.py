@@ -19,7 +19,7 @@ from fuseflow.hardware.primitives.memory_ports import LINES
 from fuseflow.memory.layout import ArrayKind, ArrayName, array_elements, tensor_arrays
 from fuseflow.memory.settings import TimedMemory
 from fuseflow.samml import nodes as n
-from fuseflow.samml.auxiliary import auxiliary_tensors
+from fuseflow.samml.auxiliary_tensors import auxiliary_tensors
 from fuseflow.tensors import Tensor
 from fuseflow.tensors.levels.base import Ints, Listed, bytes_of
 

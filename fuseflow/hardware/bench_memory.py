@@ -16,9 +16,9 @@ from dataclasses import dataclass
 from functools import partial
 from typing import IO
 
+from fuseflow.hardware.axi_ports import ADDRESS_BITS, MemoryTopPort
 from fuseflow.hardware.memory_run import MemoryRun, PortRun
-from fuseflow.hardware.tools import Serve
-from fuseflow.hardware.top_ports import ADDRESS_BITS, MemoryTopPort
+from fuseflow.hardware.rtl_simulators import Serve
 from fuseflow.memory.settings import FixedMemory, MemorySettings, TimedMemory
 
 READY = "readies"

@@ -15,14 +15,14 @@ from fuseflow.firing_rules.rules import MOST_LEVELS, Module
 from fuseflow.hardware.arithmetic import ARITHMETICS, Arithmetic
 from fuseflow.hardware.node_context import NodeContext
 from fuseflow.hardware.primitives import RULES
-from fuseflow.hardware.primitives.remote import REMOTE_RULES, asks
+from fuseflow.hardware.primitives.remote_lookup import REMOTE_RULES, asks
 from fuseflow.machine.machine import Machine
 from fuseflow.machine.timing import node_timing
-from fuseflow.memory.buffered_ports import buffered_ports, preloaded_readers, sequential_readers
+from fuseflow.memory.buffer_assignment import buffered_ports, preloaded_readers, sequential_readers
 from fuseflow.memory.settings import TimedMemory
 from fuseflow.samml import nodes as n
 from fuseflow.samml.coordinate_bounds import index_bits, stream_bounds
-from fuseflow.sim.arithmetic import refuse_wide_floats
+from fuseflow.sim.precision import refuse_wide_floats
 
 MOST_TILE_BITS = 1 << 17
 """The most bits of a tile. Verilator takes no wider constants."""

@@ -15,11 +15,11 @@ from fuseflow.hardware.evaluate import Evaluation
 from fuseflow.machine.machine import Machine
 from fuseflow.primitives.write import WRITTEN
 from fuseflow.samml import nodes as n
-from fuseflow.samml.auxiliary import auxiliary_tensors
+from fuseflow.samml.auxiliary_tensors import auxiliary_tensors
 from fuseflow.samml.tokens import Stop
-from fuseflow.sim.arithmetic import with_rounded_constants
 from fuseflow.sim.engine_names import Engine
 from fuseflow.sim.outcome.statistics import NodeStatistics, Recording
+from fuseflow.sim.precision import with_rounded_constants
 from fuseflow.sim.reference.build import build_network
 from fuseflow.sim.reference.execute import network_statistics, run_network
 from fuseflow.sim.run import Simulation, simulate

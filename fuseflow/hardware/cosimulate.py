@@ -13,8 +13,18 @@ from fuseflow.hardware.circuit import Circuit, build_circuit
 from fuseflow.hardware.comparison import Difference, compared_tokens, first_difference, simulated
 from fuseflow.hardware.evaluate import Evaluation, evaluate
 from fuseflow.hardware.python_code import Step
+from fuseflow.hardware.rtl_simulators import (
+    ARRAY,
+    MEMORY_PARTS,
+    PYTHON,
+    TRACE,
+    VERILATOR_HEADER,
+    Tool,
+    find_tool,
+    library_text,
+    run_tool,
+)
 from fuseflow.hardware.testbench import make_testbench, read_trace
-from fuseflow.hardware.tools import ARRAY, MEMORY_PARTS, PYTHON, TRACE, VERILATOR_HEADER, Tool, find_tool, library_text, run_tool
 from fuseflow.hardware.top import Top, emit_circuit
 from fuseflow.hardware.verilog import library_sources, require_units, simulation_units, to_verilog
 from fuseflow.machine.machine import Machine

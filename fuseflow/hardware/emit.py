@@ -13,7 +13,7 @@ from fuseflow.firing_rules.expressions import Expr, count_bits
 from fuseflow.firing_rules.rules import Memory
 from fuseflow.hardware.arithmetic import INTEGER_UNITS
 from fuseflow.hardware.circuit import Circuit
-from fuseflow.hardware.netlist import ANSWERS, Netlist, WritePort, expressions, netlist
+from fuseflow.hardware.rule_netlist import ANSWERS, Netlist, WritePort, expressions, netlist
 
 PLAIN = {"and", "or", "xor", "add", "sub", "mul", "divu", "modu", "shl", "shru"}
 COMPARED = {"eq", "ne", "ult", "ule"}

@@ -13,9 +13,9 @@ from typing import TypeAlias
 from fuseflow.firing_rules.expressions import count_bits
 from fuseflow.hardware.arrays import array_of
 from fuseflow.hardware.circuit import Circuit
-from fuseflow.memory.controller import Controller
 from fuseflow.memory.layout import AddressRange
-from fuseflow.samml.auxiliary import auxiliary_tensors
+from fuseflow.memory.memory_interface import Controller
+from fuseflow.samml.auxiliary_tensors import auxiliary_tensors
 from fuseflow.tensors import Tensor
 
 Request: TypeAlias = tuple[int, int]

@@ -18,14 +18,14 @@ from pathlib import Path
 
 from fuseflow.errors import HardwareError
 from fuseflow.hardware.arrays import circuit_arrays
+from fuseflow.hardware.axi_ports import ADDRESS_BITS, MemoryTopPort
 from fuseflow.hardware.bench_memory import BenchMemory, accepted, bench_memory
 from fuseflow.hardware.circuit import Circuit
 from fuseflow.hardware.evaluate import Evaluation, waiting_nodes
 from fuseflow.hardware.memory_run import MemoryRun
-from fuseflow.hardware.netlist import LATE
-from fuseflow.hardware.tools import TESTBENCH, Serve
+from fuseflow.hardware.rtl_simulators import TESTBENCH, Serve
+from fuseflow.hardware.rule_netlist import LATE
 from fuseflow.hardware.top import Top, TopPort
-from fuseflow.hardware.top_ports import ADDRESS_BITS, MemoryTopPort
 from fuseflow.memory.settings import TimedMemory
 from fuseflow.samml import nodes as n
 from fuseflow.tensors import Tensor

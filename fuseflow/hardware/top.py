@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from fuseflow.errors import HardwareError
 from fuseflow.firing_rules.expressions import Expr
 from fuseflow.firing_rules.rules import KIND_BITS
-from fuseflow.hardware.channel_bits import kept_bits, runs
+from fuseflow.hardware.axi_ports import PORT_MODULE, MemoryTopPort, memory_ports, port_instance
 from fuseflow.hardware.circuit import Channel, Circuit
 from fuseflow.hardware.emit import OPERANDS, EmittedUnit, called_units, emit_units, output_line, plain_name, top_name
-from fuseflow.hardware.netlist import ANSWERS, LATE
-from fuseflow.hardware.top_ports import PORT_MODULE, MemoryTopPort, memory_ports, port_instance
+from fuseflow.hardware.live_bits import kept_bits, runs
+from fuseflow.hardware.rule_netlist import ANSWERS, LATE
 from fuseflow.memory.settings import TimedMemory
 from fuseflow.primitives.write import WRITTEN
 

@@ -14,8 +14,8 @@ from typing import Any
 from fuseflow.errors import HardwareError
 from fuseflow.hardware.circuit import Circuit
 from fuseflow.hardware.emit import called_units
-from fuseflow.hardware.netlist import netlist
-from fuseflow.hardware.tools import CHANNEL_MEMORY, DELAY, PORT, WIDE_UNITS, has_library, library_text
+from fuseflow.hardware.rtl_simulators import CHANNEL_MEMORY, DELAY, PORT, WIDE_UNITS, has_library, library_text
+from fuseflow.hardware.rule_netlist import netlist
 from fuseflow.hardware.top import Top
 from fuseflow.requirements import install_command
 

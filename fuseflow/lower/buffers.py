@@ -10,7 +10,7 @@ from fuseflow.errors import ScheduleError, did_you_mean
 from fuseflow.fusion import FusedRegion
 from fuseflow.lower.partition import PartitionedProgram
 from fuseflow.machine.machine import Machine
-from fuseflow.memory.buffered_ports import buffered_ports, preloaded_readers
+from fuseflow.memory.buffer_assignment import buffered_ports, preloaded_readers
 from fuseflow.memory.settings import TimedMemory
 from fuseflow.samml.nodes import Graph, Load, TensorDecl
 from fuseflow.samml.verify import PRELOAD_HINT

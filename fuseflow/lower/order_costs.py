@@ -24,8 +24,8 @@ from fuseflow.samml.node_content import with_names, work
 from fuseflow.samml.nodes import Port, Primitive, StreamType, TensorDecl, TensorReader, WriteLevel, WriteValues
 from fuseflow.table import TableNodes
 from fuseflow.table.builder import TableBuilder
-from fuseflow.table.cells import Cells, NodeNames
 from fuseflow.table.memo import TableMemo
+from fuseflow.table.node_interning import Cells, NodeNames
 from fuseflow.table.results import write_results
 
 UNTILED_BITS = 32

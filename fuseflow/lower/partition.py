@@ -10,15 +10,15 @@ from functools import cached_property
 from fuseflow.einsum.association import associated
 from fuseflow.einsum.blocks import guard_padding
 from fuseflow.einsum.chain import Chain
-from fuseflow.einsum.dimensions import RegionSplit
+from fuseflow.einsum.dimension_unification import RegionSplit
 from fuseflow.einsum.format_inference import TypedProgram
 from fuseflow.einsum.nodes import Access, Const, Einsum, Program, TensorType, stored_index
-from fuseflow.einsum.precision import round_results, rounds
 from fuseflow.einsum.reshapes import ReshapeElimination, eliminate_reshapes
+from fuseflow.einsum.rounding import round_results, rounds
 from fuseflow.einsum.verify import Extents, extents
 from fuseflow.errors import ProgramError, ScheduleError, TensorError, did_you_mean
 from fuseflow.lower.blocks import apply_blocks
-from fuseflow.lower.views import source_of
+from fuseflow.lower.reshape_views import source_of
 from fuseflow.schedule import Region, Schedule, form_regions, region_results
 from fuseflow.schedule.regions import grows
 from fuseflow.tensors import Format

@@ -6,10 +6,10 @@ import math
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from fuseflow.collection import collection_paused
 from fuseflow.costs.statistics import assume_statistics
 from fuseflow.einsum.nodes import Program
 from fuseflow.errors import FusionError, ScheduleError, did_you_mean
+from fuseflow.garbage_collection import collection_paused
 from fuseflow.lower.buffers import (
     refuse_computed_residents,
     refuse_preloads,

@@ -12,20 +12,20 @@ from typing import Protocol
 
 from fuseflow.costs import Estimate
 from fuseflow.costs.cost import expected_rank
-from fuseflow.einsum.indices import substitute_tensors
+from fuseflow.einsum.index_names import substitute_tensors
 from fuseflow.einsum.nodes import Program
 from fuseflow.einsum.text import places_of
 from fuseflow.errors import FusionError, OrdersError, PlacesError
 from fuseflow.fusion import FusedRegion, choose_order, fuse, inline
 from fuseflow.fusion.copies import name_copies, remove_copy, requires_copy
 from fuseflow.fusion.fuse import MAX_REFUSED_ORDERS, candidate_limit, priced_order
-from fuseflow.fusion.fusion_choices import FusionProblem, search
+from fuseflow.fusion.fusion_search import FusionProblem, search
 from fuseflow.fusion.linear_extensions import LoopOrder
 from fuseflow.fusion.nest_work import RegionWork
+from fuseflow.fusion.order_candidates import OrderCandidate
 from fuseflow.fusion.order_search import ComparedOrders, CostBound
-from fuseflow.fusion.orders import OrderCandidate
 from fuseflow.fusion.refusal import Refusal, attempt
-from fuseflow.fusion.renaming import can_rename, renamed_region
+from fuseflow.fusion.repeated_regions import can_rename, renamed_region
 from fuseflow.lower.buffers import resident_tensors
 from fuseflow.lower.copies import cost_with_copies, public_cost
 from fuseflow.lower.order_costs import OrderCosts

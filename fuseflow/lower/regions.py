@@ -17,11 +17,11 @@ from fuseflow.lower.copies import copy_region, dense_copy, permuting_region
 from fuseflow.lower.graphs import estimated, region_graph, scheduled_form, verified
 from fuseflow.lower.lanes import LaneAssignment, StageLoops, stages_of, with_depths, with_lanes
 from fuseflow.lower.region_fusion import fuse_region
+from fuseflow.lower.reshape_views import TensorView, required_order, source_of, view_format, view_refusal, view_tensor
 from fuseflow.lower.state import LoweringState, Precedent, RegionRequest
-from fuseflow.lower.views import TensorView, required_order, source_of, view_format, view_refusal, view_tensor
+from fuseflow.notebook_table import Cell, SummaryTable
 from fuseflow.samml.nodes import Alu, Graph
 from fuseflow.schedule import Schedule
-from fuseflow.summary_table import Cell, SummaryTable
 from fuseflow.table import FusionTable, build_table, emit
 from fuseflow.transform import mark_fiber_fifos
 from fuseflow.transform.public import SELECTIONS

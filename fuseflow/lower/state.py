@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 
 from fuseflow.costs import Estimate, TensorStatistics, collect_statistics
 from fuseflow.einsum.nodes import TensorType
-from fuseflow.fusion.fusion_choices import FusionCandidate
+from fuseflow.fusion.fusion_search import FusionCandidate
 from fuseflow.lower.partition import PartitionedProgram
 from fuseflow.samml.nodes import Graph
 from fuseflow.table import TableNodes

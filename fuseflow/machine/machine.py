@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal, TypeAlias
 from pydantic import BeforeValidator, Field, ValidationInfo, field_validator
 from pydantic_core import PydanticCustomError
 
-from fuseflow.memory.controller import Controller
+from fuseflow.memory.memory_interface import Controller
 from fuseflow.memory.settings import (
     MOST,
     Clock,

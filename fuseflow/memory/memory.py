@@ -22,7 +22,7 @@ from fuseflow.memory.reuse_buffer import BUFFER, NONE, PLACE
 from fuseflow.memory.sending import SPAN
 from fuseflow.memory.statistics import MemoryPort, MemoryStatistics, PortStatistics
 from fuseflow.native.bitsets import BITS, SHIFT, word_count
-from fuseflow.native.jit import library
+from fuseflow.native.kernel_library import library
 from fuseflow.native.records import address
 from fuseflow.native.signatures import ADVANCE, integers
 

@@ -13,7 +13,7 @@ from pydantic_core import PydanticCustomError
 
 from fuseflow.errors import did_you_mean
 from fuseflow.memory import mapping as maps
-from fuseflow.memory.controller import Controller
+from fuseflow.memory.memory_interface import Controller
 
 if TYPE_CHECKING:
     from fuseflow.memory.memory import Memory

@@ -15,9 +15,9 @@ import numpy.typing as npt
 
 from fuseflow.einsum.verify import TENSOR_NAME
 from fuseflow.errors import PlanError
+from fuseflow.plan.bit_widths import held_exactly
 from fuseflow.plan.cover import Mask, Option, check_weight, cover
-from fuseflow.plan.form import Form
-from fuseflow.plan.rounding import held_exactly
+from fuseflow.plan.part_format import Form
 from fuseflow.tensors.dtypes import parse_dtype
 
 

@@ -26,7 +26,7 @@ from fuseflow.errors import PlanError, did_you_mean
 from fuseflow.filesystem import read_text
 from fuseflow.plan.cover import Mask
 from fuseflow.plan.decompose import Decomposed, constant_values, decompose, needed_entries, require_constant
-from fuseflow.plan.form import Form
+from fuseflow.plan.part_format import Form
 from fuseflow.plan.partition import Part, PlannedPart, check_planned, needs_weights, partition, require_weights
 from fuseflow.plan.products import products_of
 from fuseflow.tensors import Format, Tensor

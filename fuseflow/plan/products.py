@@ -16,7 +16,7 @@ from itertools import count
 from typing import assert_never
 
 from fuseflow.einsum.format_inference import infer
-from fuseflow.einsum.indices import fresh_indices, substitute, substitute_tensors
+from fuseflow.einsum.index_names import fresh_indices, substitute, substitute_tensors
 from fuseflow.einsum.nodes import (
     Access,
     Apply,
@@ -36,7 +36,7 @@ from fuseflow.einsum.nodes import (
 )
 from fuseflow.einsum.text import show_einsum
 from fuseflow.errors import PlanError
-from fuseflow.plan.form import Form, common_blocks
+from fuseflow.plan.part_format import Form, common_blocks
 from fuseflow.tensors import Format
 from fuseflow.tensors.blocks import Block, block_text
 

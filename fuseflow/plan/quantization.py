@@ -27,7 +27,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fuseflow.einsum.format_inference import infer
-from fuseflow.einsum.indices import fresh_indices
+from fuseflow.einsum.index_names import fresh_indices
 from fuseflow.einsum.interpret import MAX_POINTS, evaluate
 from fuseflow.einsum.nodes import Access, Apply, Const, Einsum, Expr, Program, Reduce, TensorType, children
 from fuseflow.einsum.sparse_arrays import to_operand

@@ -10,6 +10,6 @@
 
 from fuseflow.propagation.analysis import Analysis, analyse
 from fuseflow.propagation.attribute import Attribute, constant, pruned
-from fuseflow.propagation.propagation import Propagation, propagate
+from fuseflow.propagation.dead_code import Propagation, propagate
 
 __all__ = ["Analysis", "Attribute", "Propagation", "analyse", "constant", "propagate", "pruned"]

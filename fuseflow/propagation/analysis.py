@@ -10,7 +10,7 @@ import numpy as np
 
 from fuseflow.einsum.format_inference import infer
 from fuseflow.einsum.nodes import Access, Einsum, Program
-from fuseflow.einsum.precision import rounded
+from fuseflow.einsum.rounding import rounded
 from fuseflow.einsum.sparse_arrays import LabeledArray, SparseArray, flat_positions
 from fuseflow.einsum.verify import extents
 from fuseflow.errors import AttributesError, did_you_mean

@@ -18,9 +18,9 @@ import numpy as np
 
 from fuseflow.einsum.nodes import Access, Apply, Const, Expr, Keep, Reduce, free_indices
 from fuseflow.einsum.sparse_arrays import LabeledArray, union
+from fuseflow.keep_rules import Largest, Threshold, kept
 from fuseflow.ops import Array, Operator, operator, reducer
 from fuseflow.propagation.labeled import EVERYWHERE, MAX_POINTS, Entries, Mask, any_over, any_product, contracted, read, sampled
-from fuseflow.selection import Largest, Threshold, kept
 
 UNKNOWN = LabeledArray(np.asarray(np.nan))
 _ABSORBING = {"max": math.inf, "min": -math.inf}

@@ -10,7 +10,7 @@ from pathlib import Path
 from fuseflow.autoscheduler.budget.trials import ParetoPoint
 from fuseflow.errors import UsageError
 from fuseflow.filesystem import write_text
-from fuseflow.report.figures import IMAGE_FORMATS, require_matplotlib, save_figure
+from fuseflow.report.figure_files import IMAGE_FORMATS, require_matplotlib, save_figure
 from fuseflow.requirements import install_command
 from fuseflow.resources import COMPONENTS
 

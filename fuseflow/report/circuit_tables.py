@@ -11,7 +11,7 @@ from fuseflow.hardware.area.circuit_area import CircuitArea
 from fuseflow.hardware.area.parts import PartKind
 from fuseflow.hardware.cosimulate import Cosimulation
 from fuseflow.report.tables import add_footer, plain_table
-from fuseflow.resources.gates import GATE_EQUIVALENT
+from fuseflow.resources.gate_areas import GATE_EQUIVALENT
 
 KIND_NAMES: dict[PartKind, str] = {
     "primitive": "control",

@@ -10,7 +10,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from fuseflow.explain.fusion import FusionReport, Producer
-from fuseflow.explain.primitives import PrimitivesCost
+from fuseflow.explain.public_form_cost import PrimitivesCost
 from fuseflow.report.tables import plain_table
 
 

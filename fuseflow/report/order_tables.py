@@ -14,9 +14,9 @@ from fuseflow.costs import Estimate
 from fuseflow.costs.statistics import DEFAULT_DENSITY
 from fuseflow.explain.order import OrderReport, inputs_without_data, summarize_loops
 from fuseflow.fusion import FusedRegion
-from fuseflow.fusion.order_rules import OrderCount
+from fuseflow.fusion.order_candidates import OrderCandidate, enumerate_orders
+from fuseflow.fusion.order_counts import OrderCount
 from fuseflow.fusion.order_search import COST_TOLERANCE
-from fuseflow.fusion.orders import OrderCandidate, enumerate_orders
 from fuseflow.fusion.region_program import order_edges
 from fuseflow.report.tables import plain_table
 from fuseflow.run.compiled import Compiled

@@ -11,8 +11,8 @@ from rich.table import Table
 
 from fuseflow.autoscheduler.autoscheduler import PartitionTrial, ScheduleChoice
 from fuseflow.autoscheduler.budget.trials import BudgetChoice, ParetoPoint, Trial
+from fuseflow.autoscheduler.operand_plans import PlanTrial
 from fuseflow.autoscheduler.orders import OrderTrial
-from fuseflow.autoscheduler.plans import PlanTrial
 from fuseflow.report.order_tables import assumed_line
 from fuseflow.report.tables import plain_table
 from fuseflow.resources import COMPONENTS

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fuseflow.errors import SweepError, UsageError
-from fuseflow.report.figures import require_matplotlib, save_figure
+from fuseflow.report.figure_files import require_matplotlib, save_figure
 from fuseflow.report.sweep_table import Record, records
 from fuseflow.requirements import install_command
 from fuseflow.sweep.sweep import Sweep

@@ -15,10 +15,10 @@ from rich.markup import escape
 from rich.table import Table
 
 from fuseflow.errors import UsageError, did_you_mean
+from fuseflow.notebook_table import SummaryTable
 from fuseflow.report.tables import plain_table
 from fuseflow.requirements import install_command
 from fuseflow.resources import COMPONENTS
-from fuseflow.summary_table import SummaryTable
 from fuseflow.sweep.point import ALL_MODES, value_name
 from fuseflow.sweep.store import ResultRow
 from fuseflow.sweep.sweep import Sweep

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from fuseflow.run.result import Result
     from fuseflow.run.sampled_result import SampledRegionResult, SampledResult
     from fuseflow.samml.nodes import Edge
-    from fuseflow.sim.configuration import ConfigurationLoad
+    from fuseflow.sim.configuration_load import ConfigurationLoad
     from fuseflow.sim.outcome.statistics import NodeStatistics
     from fuseflow.sim.signature import RegionRepeat
 

@@ -14,7 +14,7 @@ from contextlib import nullcontext
 from typing import Any
 
 from fuseflow.errors import UsageError
-from fuseflow.explain.trace import TracedRegion, Tracer
+from fuseflow.explain.region_timelines import TracedRegion, Tracer
 
 Event = dict[str, Any]
 

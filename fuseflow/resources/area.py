@@ -16,7 +16,7 @@ from fuseflow.firing_rules.rules import KIND_BITS
 from fuseflow.machine.timing import node_timing
 from fuseflow.memory.settings import IdealMemory
 from fuseflow.ops import operator
-from fuseflow.resources.gates import GATE_EQUIVALENT, MEMORY_BIT
+from fuseflow.resources.gate_areas import GATE_EQUIVALENT, MEMORY_BIT
 from fuseflow.resources.resource_count import ResourceCount, token_bits
 from fuseflow.resources.unit_areas import FIFO, OPERATOR, PORT, SHALLOW_SLOTS
 from fuseflow.samml import nodes as n

@@ -11,7 +11,7 @@ from types import MappingProxyType
 from typing import Literal, TypeAlias, assert_never
 
 from fuseflow.machine.machine import Machine
-from fuseflow.memory.buffered_ports import buffered_ports, preloaded_readers, preloading_nodes
+from fuseflow.memory.buffer_assignment import buffered_ports, preloaded_readers, preloading_nodes
 from fuseflow.memory.settings import TimedMemory
 from fuseflow.samml import nodes as n
 from fuseflow.samml.coordinate_bounds import stream_bounds

@@ -1,6 +1,6 @@
 """What units take, in gate equivalents: areas of a NAND of two inputs. Made by `tools/area_weights.py`.
 
-The gates are those of Yosys 0.23, and their areas those of Nangate 45 nm (fuseflow/resources/gates.py).
+The gates are those of Yosys 0.23, and their areas those of Nangate 45 nm (fuseflow/resources/gate_areas.py).
 """
 
 from __future__ import annotations

@@ -15,16 +15,16 @@ from fuseflow.frontend.sources import Source
 from fuseflow.fusion import region_program
 from fuseflow.lower.regions import CompiledRegion
 from fuseflow.machine.machine import Machine
-from fuseflow.run.directory import MANIFEST, SELECTIONS
+from fuseflow.run.directory_names import MANIFEST, SELECTIONS
 from fuseflow.run.manifest import manifest, write_artifact
-from fuseflow.run.program_values import PROGRAM_FILE, node_einsums, program_values
+from fuseflow.run.program_json import PROGRAM_FILE, node_einsums, program_values
 from fuseflow.run.result import Result
 from fuseflow.run.sampled_result import SampledResult
 from fuseflow.run.settings import Settings
 from fuseflow.samml import dot, protobuf
 from fuseflow.samml import text as samml_text
 from fuseflow.table import table as fusion_table
-from fuseflow.tensors.fibertree_files import write_fibertree
+from fuseflow.tensors.sam_files import write_fibertree
 
 # The three functions below import lazily: they load torch_mlir, which nothing else behind the front end needs.
 
@@ -111,7 +111,7 @@ def emit_stage(source: Source, program: Program, regions: Sequence[CompiledRegio
 
 
 def _circuit_text(region: CompiledRegion, machine: Machine) -> str:
-    from fuseflow.hardware.output import circuit_text  # takes long to load, and a run does without
+    from fuseflow.hardware.circuit_files import circuit_text  # takes long to load, and a run does without
 
     return circuit_text(region.graph, machine)
 

@@ -11,18 +11,18 @@ from itertools import accumulate
 from math import prod
 from operator import mul
 
-from fuseflow.counted_loops import counted
 from fuseflow.einsum.blocks import tensors_to_elements
 from fuseflow.einsum.interpret import MAX_POINTS
 from fuseflow.einsum.nodes import Einsum, Program
 from fuseflow.einsum.sparse_arrays import Operand, to_operand
 from fuseflow.errors import FuseFlowError
-from fuseflow.frontend.source import NodeValues
+from fuseflow.frontend.imported_program import NodeValues
+from fuseflow.loop_progress import counted
 from fuseflow.lower.regions import CompiledRegion
-from fuseflow.lower.views import add_views
+from fuseflow.lower.reshape_views import add_views
 from fuseflow.run.check import PYTORCH, Check, check_program
 from fuseflow.run.compiled import Compiled
-from fuseflow.run.stand_ins import check_region
+from fuseflow.run.isolated_regions import check_region
 from fuseflow.sim import Engine, simulate
 from fuseflow.tensors import Tensor
 

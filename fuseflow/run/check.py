@@ -15,10 +15,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
-from fuseflow.einsum.comparison import LARGEST_SPACE, ROUNDING_FACTOR, masked_elements, rounding_variances
 from fuseflow.einsum.format_inference import infer
 from fuseflow.einsum.interpret import InputArray
 from fuseflow.einsum.nodes import Program
+from fuseflow.einsum.rounding_errors import LARGEST_SPACE, ROUNDING_FACTOR, masked_elements, rounding_variances
 from fuseflow.einsum.sparse_arrays import Operand, SparseArray, flat_positions
 from fuseflow.tensors import Tensor
 from fuseflow.tensors.levels.base import Ints

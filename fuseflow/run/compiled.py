@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import overload
 
-from fuseflow.costs.narrow_types import narrow_notice
+from fuseflow.costs.narrow_type_notice import narrow_notice
 from fuseflow.einsum.blocks import guard_data, tensors_to_blocks, tensors_to_elements
 from fuseflow.einsum.format_inference import infer
 from fuseflow.einsum.integer_range import refuse_rounded_integers
@@ -17,35 +17,35 @@ from fuseflow.einsum.nodes import Program, TensorType
 from fuseflow.einsum.sparse_arrays import Operand, to_operand
 from fuseflow.errors import OverfullError, UsageError
 from fuseflow.estimate.counted.memo import MOST_PIECES, CountMemo
-from fuseflow.estimate.estimator_regions import estimator_regions
 from fuseflow.estimate.program import Estimator
 from fuseflow.estimate.program_estimate import ProgramEstimate
+from fuseflow.estimate.region_conversion import estimator_regions
 from fuseflow.frontend.sources import Source
 from fuseflow.lower.buffers import buffer_notices, preload_notices
 from fuseflow.lower.lanes import writer_notices
 from fuseflow.lower.partition import PartitionedProgram, partition_program
 from fuseflow.lower.regions import CompiledRegion
-from fuseflow.lower.schedule_in_program import overruled_notices
-from fuseflow.lower.views import add_views
+from fuseflow.lower.reshape_views import add_views
+from fuseflow.lower.schedule_annotations import overruled_notices
 from fuseflow.machine.machine import Machine
+from fuseflow.notebook_table import SummaryTable
 from fuseflow.run import artifacts
+from fuseflow.run.callback_types import GraphExecutor, ProgressCallback, SimulationCallback
 from fuseflow.run.check import PYTORCH, Check, check_program
 from fuseflow.run.exact import ExactRegions, cores
-from fuseflow.run.execution import GraphExecutor, ProgressCallback, SimulationCallback
-from fuseflow.run.history import RunHistory
 from fuseflow.run.input_notices import mostly_zero_notice, not_finite_notice
+from fuseflow.run.isolated_regions import combine_checks
+from fuseflow.run.repeated_regions import RunHistory
 from fuseflow.run.result import Result, Seconds
 from fuseflow.run.sampled_result import SampledResult
 from fuseflow.run.scheduled_linalg import scheduled_linalg
 from fuseflow.run.settings import Settings
-from fuseflow.run.stand_ins import combine_checks
-from fuseflow.samml.auxiliary import auxiliary_tensors
-from fuseflow.sampling.sample import Sample
+from fuseflow.samml.auxiliary_tensors import auxiliary_tensors
+from fuseflow.sampling.sample_request import Sample
 from fuseflow.schedule import Schedule
 from fuseflow.sim import Engine, simulate
-from fuseflow.summary_table import SummaryTable
 from fuseflow.tensors import Tensor, repack
-from fuseflow.tensors.fibertree_files import write_fibertree
+from fuseflow.tensors.sam_files import write_fibertree
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +122,7 @@ class Compiled:
         A directory that was written this way and holds nothing else is replaced. Raises `FileError` for any other directory, and
         `HardwareError` if a region has no circuit on this machine, or `pycde` is not installed.
         """
-        from fuseflow.hardware.output import save_verilog  # takes long to load, and a run does without
+        from fuseflow.hardware.circuit_files import save_verilog  # takes long to load, and a run does without
 
         save_verilog(directory, [region.graph for region in self.regions], self.machine)
 

@@ -19,12 +19,12 @@ from typing import TypeAlias
 from fuseflow.einsum.nodes import Program
 from fuseflow.errors import DeadlockError, FuseFlowError
 from fuseflow.lower.regions import CompiledRegion
-from fuseflow.lower.views import add_views
+from fuseflow.lower.reshape_views import add_views
 from fuseflow.machine.machine import Machine
+from fuseflow.run.callback_types import GraphExecutor, ProgressCallback, SimulationCallback
 from fuseflow.run.check import Check
-from fuseflow.run.execution import GraphExecutor, ProgressCallback, SimulationCallback
-from fuseflow.run.history import RunHistory
-from fuseflow.run.stand_ins import check_region, stand_in
+from fuseflow.run.isolated_regions import check_region, stand_in
+from fuseflow.run.repeated_regions import RunHistory
 from fuseflow.sim import Engine, Simulation
 from fuseflow.tensors import Tensor
 

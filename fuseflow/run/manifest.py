@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fuseflow.filesystem import json_text, list_files, replace_directory
-from fuseflow.run.directory import MANIFEST
+from fuseflow.run.directory_names import MANIFEST
 from fuseflow.run.result import Result
 from fuseflow.run.settings import Settings, versions
 from fuseflow.samml import protobuf

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from fuseflow.einsum.nodes import Program
-from fuseflow.estimate.estimator_regions import estimator_regions
 from fuseflow.estimate.program import Estimator
+from fuseflow.estimate.region_conversion import estimator_regions
 from fuseflow.lower.regions import CompiledRegion
 from fuseflow.machine.machine import Machine
 from fuseflow.tensors import Tensor

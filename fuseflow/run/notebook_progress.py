@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 from fuseflow.errors import UsageError, visible
 
 if TYPE_CHECKING:
+    from fuseflow.run.callback_types import ProgressCallback
     from fuseflow.run.compiled import Compiled
-    from fuseflow.run.execution import ProgressCallback
 
 EVERY = 0.2
 """The least seconds between two updates of the bar."""

@@ -6,7 +6,7 @@ import warnings
 from collections.abc import Collection
 from numbers import Real
 
-from fuseflow.costs.narrow_types import WHY, gains
+from fuseflow.costs.narrow_type_notice import WHY, gains
 from fuseflow.errors import NarrowTypesWarning, PlanError, did_you_mean
 from fuseflow.plan.quantization import Metric, Quantization, choose_types
 from fuseflow.run.compiled import Compiled

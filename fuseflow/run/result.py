@@ -13,11 +13,11 @@ import numpy.typing as npt
 from fuseflow.energy import EventEnergies, ProgramEnergy, load_event_energies
 from fuseflow.memory.layout import array_label
 from fuseflow.memory.statistics import MemoryPort, MemoryStatistics, PortStatistics
+from fuseflow.notebook_table import SummaryTable
 from fuseflow.resources import Resources
 from fuseflow.run.settings import Settings, versions
-from fuseflow.run.simulated_costs import simulated_counts
-from fuseflow.sim.configuration import ConfigurationLoad
-from fuseflow.summary_table import SummaryTable
+from fuseflow.run.simulated_resources import simulated_counts
+from fuseflow.sim.configuration_load import ConfigurationLoad
 from fuseflow.tensors.array_files import save_array
 from fuseflow.tensors.pack import is_scipy
 

@@ -12,11 +12,11 @@ from fuseflow.costs import measure_statistics
 from fuseflow.einsum.nodes import Program
 from fuseflow.errors import SamplingError
 from fuseflow.estimate.counted.patterns import tensor_pattern
-from fuseflow.estimate.estimator_regions import estimator_regions
 from fuseflow.estimate.program import Estimator, TensorKnowledge
 from fuseflow.estimate.program_estimate import RegionEstimate
+from fuseflow.estimate.region_conversion import estimator_regions
 from fuseflow.lower.regions import CompiledRegion
-from fuseflow.lower.views import add_views
+from fuseflow.lower.reshape_views import add_views
 from fuseflow.machine.machine import Machine
 from fuseflow.memory.layout import used_tensors
 from fuseflow.run.check import TOLERANCE, Check, relative_error
@@ -25,7 +25,7 @@ from fuseflow.sampling.interval import SampledCycles
 from fuseflow.sampling.region import RegionSampler, require_bounded_fifos
 from fuseflow.sampling.replicates import SampledRun
 from fuseflow.sampling.restriction import sampled_index
-from fuseflow.sampling.sample import Sample
+from fuseflow.sampling.sample_request import Sample
 from fuseflow.sampling.values import interpret_results, interpret_rows, values_refusal
 from fuseflow.schedule import Schedule
 from fuseflow.sim import Engine, simulate

@@ -19,8 +19,8 @@ from fuseflow.run.result import Seconds, check_json, output_arrays, save_tensors
 from fuseflow.run.settings import Settings, versions
 from fuseflow.sampling.interval import SampledCycles, sampled_sum
 from fuseflow.sampling.replicates import RegionSample
-from fuseflow.sampling.sample import Sample
-from fuseflow.sim.configuration import ConfigurationLoad
+from fuseflow.sampling.sample_request import Sample
+from fuseflow.sim.configuration_load import ConfigurationLoad
 from fuseflow.sim.signature import RegionRepeat
 
 if TYPE_CHECKING:

@@ -12,9 +12,9 @@ from fuseflow.einsum.nodes import Program
 from fuseflow.einsum.selections import replace_affine
 from fuseflow.errors import FrontendError, FuseFlowError
 from fuseflow.lower.partition import PartitionedProgram
-from fuseflow.lower.public import lower_for
+from fuseflow.lower.primitive_choice import lower_for
 from fuseflow.lower.regions import CompiledRegion
-from fuseflow.lower.schedule_in_program import unstated_schedule, with_stated_schedule
+from fuseflow.lower.schedule_annotations import unstated_schedule, with_stated_schedule
 from fuseflow.machine.machine import Machine
 from fuseflow.schedule import Schedule
 from fuseflow.tensors import Tensor
@@ -37,7 +37,7 @@ def scheduled_linalg(
     orders do not say which tensor a region reads as a permuted copy, if several are possible.
     """
     from fuseflow.frontend import read_mlir
-    from fuseflow.frontend.linalg.writer import write_program  # loads torch-mlir
+    from fuseflow.frontend.linalg.program_writer import write_program  # loads torch-mlir
 
     text = write_program(with_stated_schedule(program, partitioned, regions))
     selected, _ = replace_affine(read_mlir(text))

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from fuseflow.machine.machine import Machine
-from fuseflow.propagation.rows import AttributeRow
+from fuseflow.propagation.attribute_table import AttributeRow
 
 PACKAGES = ("fuseflow", "torch", "torch-mlir", "numpy", "scipy", "networkx", "protobuf")
 """The packages that results depend on."""

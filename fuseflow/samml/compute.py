@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from typing import ClassVar, TypeAlias
 
 from fuseflow.ops import REDUCERS, canonical, reducer
-from fuseflow.samml.declarations import StreamType, TensorDecl
 from fuseflow.samml.node import (
     Area,
     Grain,
@@ -22,6 +21,7 @@ from fuseflow.samml.node import (
     require_streams,
 )
 from fuseflow.samml.node_check import NodeCheck, OutputFacts, show_count
+from fuseflow.samml.stream_tensor_types import StreamType, TensorDecl
 from fuseflow.tile_ops import ALU_FUNCTIONS, TILE_OPERATORS, result_shape
 
 

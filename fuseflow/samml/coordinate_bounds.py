@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from math import prod
 
 from fuseflow.samml import nodes as n
-from fuseflow.samml.declarations import UNBOUNDED as UNBOUNDED
+from fuseflow.samml.stream_tensor_types import UNBOUNDED as UNBOUNDED
 
 
 def stream_bounds(graph: n.Graph) -> dict[n.Port, int]:

@@ -11,14 +11,14 @@ from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from fuseflow.float32.arithmetic import computing_precision, precision_of_number, result_precision, widest
+from fuseflow.float32.operator_precision import computing_precision, precision_of_number, result_precision, widest
+from fuseflow.notebook_table import SummaryTable
 from fuseflow.ops import Precision
 from fuseflow.samml.compute import Alu
-from fuseflow.samml.declarations import Port, StreamType, TensorDecl
 from fuseflow.samml.node import TensorReader, TensorUser, operand_bits
 from fuseflow.samml.node_content import settings
 from fuseflow.samml.primitives import Primitive
-from fuseflow.summary_table import SummaryTable
+from fuseflow.samml.stream_tensor_types import Port, StreamType, TensorDecl
 
 
 @dataclass(frozen=True, slots=True)

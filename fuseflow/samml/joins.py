@@ -7,11 +7,11 @@ from dataclasses import dataclass, field
 from typing import ClassVar, Literal, TypeAlias, get_args
 
 from fuseflow.errors import did_you_mean
+from fuseflow.keep_rules import MAX_GROUP
 from fuseflow.ops import canonical
-from fuseflow.samml.declarations import UNBOUNDED, StreamType, TensorDecl
 from fuseflow.samml.node import Area, Filter, Grain, L, Node, Role, Workspace, attribute
 from fuseflow.samml.node_check import NodeCheck, OutputFacts, show_count
-from fuseflow.selection import MAX_GROUP
+from fuseflow.samml.stream_tensor_types import UNBOUNDED, StreamType, TensorDecl
 
 JoinKind: TypeAlias = Literal["intersect", "union", "left"]
 JOIN_KINDS: tuple[JoinKind, ...] = get_args(JoinKind)

@@ -11,9 +11,9 @@ from dataclasses import dataclass, field
 from math import prod
 from typing import ClassVar, TypeAlias
 
-from fuseflow.samml.declarations import Port, TensorDecl
 from fuseflow.samml.node import Area, attribute
 from fuseflow.samml.node_check import NodeCheck, OutputFacts, show_count
+from fuseflow.samml.stream_tensor_types import Port, TensorDecl
 from fuseflow.samml.writers import WriteLevel, WriteValues
 
 

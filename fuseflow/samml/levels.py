@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar, TypeAlias
 
-from fuseflow.samml.declarations import UNBOUNDED, StreamType, TensorDecl
 from fuseflow.samml.node import (
     DEFAULT_UNIT,
     MEMORY_UNIT,
@@ -22,6 +21,7 @@ from fuseflow.samml.node import (
     attribute,
 )
 from fuseflow.samml.node_check import ROOT, NodeCheck, OutputFacts
+from fuseflow.samml.stream_tensor_types import UNBOUNDED, StreamType, TensorDecl
 from fuseflow.tensors.levels import names
 
 

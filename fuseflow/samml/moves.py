@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from typing import ClassVar, TypeAlias
 
 from fuseflow.ops import reducer
-from fuseflow.samml.declarations import StreamType, TensorDecl
 from fuseflow.samml.node import Area, Grain, L, Node, Role, Unit, Workspace, attribute, require_streams
 from fuseflow.samml.node_check import NodeCheck, OutputFacts, show_count
+from fuseflow.samml.stream_tensor_types import StreamType, TensorDecl
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,8 +15,8 @@ from pkgutil import iter_modules
 from typing import Any, ClassVar, Final, Literal, TypeAlias, TypeVar
 
 from fuseflow.errors import GraphError
-from fuseflow.samml.declarations import UNBOUNDED, Port, StreamType, TensorDecl, input_kinds, output_names
 from fuseflow.samml.node_check import NodeCheck, OutputFacts
+from fuseflow.samml.stream_tensor_types import UNBOUNDED, Port, StreamType, TensorDecl, input_kinds, output_names
 
 T = TypeVar("T")
 L = TypeVar("L")

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from typing import NoReturn
 
 from fuseflow.errors import GraphError, did_you_mean
-from fuseflow.samml.declarations import UNBOUNDED, Port, StreamType, TensorDecl
-from fuseflow.samml.stream_shapes import StreamShape, StreamShapes
+from fuseflow.samml.stream_alignment import StreamShape, StreamShapes
+from fuseflow.samml.stream_tensor_types import UNBOUNDED, Port, StreamType, TensorDecl
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,8 +8,8 @@ from functools import cache
 from operator import attrgetter
 from typing import Any, TypeVar
 
-from fuseflow.samml.declarations import Port
 from fuseflow.samml.node import Node, TensorUser
+from fuseflow.samml.stream_tensor_types import Port
 
 N = TypeVar("N", bound=Node)
 

@@ -3,11 +3,6 @@
 `node` has the facts that a primitive declares, and `primitives` defines the classes.
 """
 
-from fuseflow.samml.declarations import Kind as Kind
-from fuseflow.samml.declarations import Port as Port
-from fuseflow.samml.declarations import StreamType as StreamType
-from fuseflow.samml.declarations import TensorDecl as TensorDecl
-from fuseflow.samml.declarations import show_tile as show_tile
 from fuseflow.samml.graph import Edge as Edge
 from fuseflow.samml.graph import Graph as Graph
 from fuseflow.samml.node import Attribute as Attribute
@@ -21,3 +16,8 @@ from fuseflow.samml.node import require_entry as require_entry
 from fuseflow.samml.node import stream_name as stream_name
 from fuseflow.samml.node import upstream as upstream
 from fuseflow.samml.primitives import *  # noqa: F403  (all of them, so that a new one is listed once)
+from fuseflow.samml.stream_tensor_types import Kind as Kind
+from fuseflow.samml.stream_tensor_types import Port as Port
+from fuseflow.samml.stream_tensor_types import StreamType as StreamType
+from fuseflow.samml.stream_tensor_types import TensorDecl as TensorDecl
+from fuseflow.samml.stream_tensor_types import show_tile as show_tile

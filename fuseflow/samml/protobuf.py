@@ -17,7 +17,7 @@ from fuseflow.samml import nodes as n
 from fuseflow.samml import tortilla_pb2 as pb
 from fuseflow.samml.node_check import StreamFacts
 from fuseflow.samml.proto_foreign import ForeignGraph
-from fuseflow.samml.proto_formats import message_format, node_format
+from fuseflow.samml.proto_messages import message_format, node_format
 from fuseflow.samml.proto_reader import ProtoReader, declared_graph
 from fuseflow.samml.proto_writer import ProtoWriter
 from fuseflow.samml.verify import verify

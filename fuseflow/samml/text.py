@@ -33,7 +33,7 @@ from itertools import zip_longest
 from typing import Any, TypeVar
 
 from fuseflow.errors import FuseFlowError, GraphError, Span, did_you_mean
-from fuseflow.number_text import show_number
+from fuseflow.number_literals import show_number
 from fuseflow.samml import nodes as n
 from fuseflow.samml.node import AttributeType
 from fuseflow.tensors import Format

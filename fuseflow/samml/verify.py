@@ -18,7 +18,7 @@ from fuseflow.ops import canonical
 from fuseflow.samml import nodes as n
 from fuseflow.samml.lane_writers import LaneWriter
 from fuseflow.samml.node_check import GraphContext, NodeCheck, StreamFacts
-from fuseflow.samml.stream_shapes import StreamShape, StreamShapes
+from fuseflow.samml.stream_alignment import StreamShape, StreamShapes
 from fuseflow.tensors.dtypes import DTYPES
 
 Writer: TypeAlias = n.WriteLevel | n.WriteValues

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar, TypeAlias
 
-from fuseflow.samml.declarations import show_tile
 from fuseflow.samml.node import Area, TensorWriter, attribute
 from fuseflow.samml.node_check import NodeCheck, OutputFacts
+from fuseflow.samml.stream_tensor_types import show_tile
 from fuseflow.tensors.levels import names
 
 

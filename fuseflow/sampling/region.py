@@ -19,10 +19,10 @@ from fuseflow.estimate.counted.patterns import Pattern
 from fuseflow.lower.lanes import most_lanes
 from fuseflow.lower.regions import CompiledRegion
 from fuseflow.machine.machine import Machine
-from fuseflow.memory.controller import Controller, ControllerFactory
 from fuseflow.memory.layout import AddressRange, ArrayName, array_elements, lay_out, tensor_arrays
+from fuseflow.memory.memory_interface import Controller, ControllerFactory
 from fuseflow.samml.nodes import Graph
-from fuseflow.sampling.lengths import end_uncertainty, replicate_length
+from fuseflow.sampling.replicate_length import end_uncertainty, replicate_length
 from fuseflow.sampling.replicates import Position, RowRunner, SampledRun, sample_region
 from fuseflow.sampling.restriction import (
     coordinate_count,
@@ -32,7 +32,7 @@ from fuseflow.sampling.restriction import (
     restricted_graph,
     sampled_index,
 )
-from fuseflow.sampling.sample import LARGEST_SHARE, Sample
+from fuseflow.sampling.sample_request import LARGEST_SHARE, Sample
 from fuseflow.sampling.values import values_refusal
 from fuseflow.sampling.weights import index_weights, least_warmup, rows_in_fifos
 from fuseflow.schedule import Schedule

@@ -25,7 +25,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fuseflow.sampling.interval import SYSTEMATIC, ClassReplicates, EndUncertainty, MeasuredReplicate, Replicates, SampledCycles
-from fuseflow.sampling.sample import LARGEST_SHARE, Sample
+from fuseflow.sampling.sample_request import LARGEST_SHARE, Sample
 from fuseflow.sim import Simulation
 from fuseflow.tensors import Tensor
 from fuseflow.tensors.levels.base import Ints

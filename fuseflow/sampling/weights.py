@@ -25,9 +25,9 @@ import numpy.typing as npt
 
 from fuseflow.estimate import CountMemo
 from fuseflow.estimate.counted.memo import Uncountable
-from fuseflow.estimate.counted.nests import CountedStream, FiberNest
 from fuseflow.estimate.counted.patterns import Pattern
 from fuseflow.estimate.counted.stream_rules import StreamRules, wanted_coordinates
+from fuseflow.estimate.counted.stream_trie import CountedStream, FiberNest
 from fuseflow.machine.machine import Machine
 from fuseflow.machine.timing import node_timing
 from fuseflow.samml.nodes import Graph, Port

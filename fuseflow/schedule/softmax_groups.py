@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from heapq import heappop, heappush
 
-from fuseflow.einsum.indices import substitute_tensors
+from fuseflow.einsum.index_names import substitute_tensors
 from fuseflow.einsum.nodes import (
     Einsum,
     Program,

@@ -6,16 +6,15 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from math import inf
 
-from fuseflow.collection import collection_paused
 from fuseflow.errors import GraphError, MachineError, SimulationError, TensorError, did_you_mean
+from fuseflow.garbage_collection import collection_paused
 from fuseflow.machine.machine import Machine
-from fuseflow.memory.controller import ControllerFactory
+from fuseflow.memory.memory_interface import ControllerFactory
 from fuseflow.memory.statistics import MemoryStatistics
 from fuseflow.samml import tokens
-from fuseflow.samml.auxiliary import auxiliary_tensors
+from fuseflow.samml.auxiliary_tensors import auxiliary_tensors
 from fuseflow.samml.nodes import Edge, Graph, Locate, Port, TensorDecl
-from fuseflow.sim.arithmetic import refuse_wide_floats, refuse_wide_values, with_rounded_constants
-from fuseflow.sim.configuration import ConfigurationLoad, configuration_bytes, require_room
+from fuseflow.sim.configuration_load import ConfigurationLoad, configuration_bytes, require_room
 from fuseflow.sim.engine_names import Engine
 from fuseflow.sim.outcome.deadlock import Deadlock, deadlock_error, sufficient_depths
 from fuseflow.sim.outcome.lane_depths import collector_depths, final_depths, lane_copies
@@ -30,8 +29,9 @@ from fuseflow.sim.outcome.statistics import (
     flops_by_operator,
     traffic,
 )
+from fuseflow.sim.precision import refuse_wide_floats, refuse_wide_values, with_rounded_constants
 from fuseflow.sim.simulators import run_graph
-from fuseflow.sim.untimed import refuse_untimed
+from fuseflow.sim.untimed_operations import refuse_untimed
 from fuseflow.tensors import DTYPES, Tensor
 
 

@@ -18,11 +18,12 @@ if TYPE_CHECKING:
     from fuseflow.sparsity.application import clear as clear
     from fuseflow.sparsity.application import sparse_copy as sparse_copy
     from fuseflow.sparsity.application import sparsify as sparsify
-    from fuseflow.sparsity.arrays import energy as energy
     from fuseflow.sparsity.builder import SparsityBuilder as SparsityBuilder
     from fuseflow.sparsity.dispatch.failure import set_dispatch_failure as set_dispatch_failure
     from fuseflow.sparsity.dispatch.registry import SameFormatSparsifier as SameFormatSparsifier
-    from fuseflow.sparsity.kernels.matrices import ProductKernel as ProductKernel
+    from fuseflow.sparsity.entry_positions import Places as Places
+    from fuseflow.sparsity.entry_positions import register_places as register_places
+    from fuseflow.sparsity.kernels.matrix_kernels import ProductKernel as ProductKernel
     from fuseflow.sparsity.kernels.products import register_products as register_products
     from fuseflow.sparsity.layouts.layout import CompilerFormat as CompilerFormat
     from fuseflow.sparsity.layouts.layout import Dense as Dense
@@ -48,17 +49,18 @@ if TYPE_CHECKING:
     from fuseflow.sparsity.layouts.sparse import EllTensor as EllTensor
     from fuseflow.sparsity.model_names import Names as Names
     from fuseflow.sparsity.model_names import names as names
+    from fuseflow.sparsity.model_sparsity import sparse_weights as sparse_weights
+    from fuseflow.sparsity.model_sparsity import sparsity_of as sparsity_of
+    from fuseflow.sparsity.numpy_arrays import energy as energy
     from fuseflow.sparsity.packed import PackedParameter as PackedParameter
     from fuseflow.sparsity.packed import PackedTensor as PackedTensor
     from fuseflow.sparsity.packing import pack as pack
     from fuseflow.sparsity.packing import pack_inplace as pack_inplace
     from fuseflow.sparsity.patching import patch as patch
-    from fuseflow.sparsity.places import Places as Places
-    from fuseflow.sparsity.places import register_places as register_places
-    from fuseflow.sparsity.registrations import register_bwd_op_impl as register_bwd_op_impl
-    from fuseflow.sparsity.registrations import register_conversion as register_conversion
-    from fuseflow.sparsity.registrations import register_fwd_op_impl as register_fwd_op_impl
-    from fuseflow.sparsity.registrations import register_sparsifier_implementation as register_sparsifier_implementation
+    from fuseflow.sparsity.registration_decorators import register_bwd_op_impl as register_bwd_op_impl
+    from fuseflow.sparsity.registration_decorators import register_conversion as register_conversion
+    from fuseflow.sparsity.registration_decorators import register_fwd_op_impl as register_fwd_op_impl
+    from fuseflow.sparsity.registration_decorators import register_sparsifier_implementation as register_sparsifier_implementation
     from fuseflow.sparsity.saved import load_sparsity as load_sparsity
     from fuseflow.sparsity.saved import save_sparsity as save_sparsity
     from fuseflow.sparsity.sparse_operator import sparsified_op as sparsified_op
@@ -83,8 +85,6 @@ if TYPE_CHECKING:
     from fuseflow.sparsity.spec import WeightEntry as WeightEntry
     from fuseflow.sparsity.spec import parse_sparsify as parse_sparsify
     from fuseflow.sparsity.spec import read_spec as read_spec
-    from fuseflow.sparsity.state import sparse_weights as sparse_weights
-    from fuseflow.sparsity.state import sparsity_of as sparsity_of
     from fuseflow.sparsity.sten_names import FixedMaskTensor as FixedMaskTensor
     from fuseflow.sparsity.sten_names import GroupedNMSparsifier as GroupedNMSparsifier
     from fuseflow.sparsity.sten_names import PerBlockNMSparsifier as PerBlockNMSparsifier

@@ -8,8 +8,8 @@ from torch import nn
 
 from fuseflow.errors import SparsityError
 from fuseflow.sparsity.intermediates import install, uninstall
+from fuseflow.sparsity.model_sparsity import ModelSparsity, clear_sparsity, set_sparsity, sparse_weights, sparsity_of, zero_pruned
 from fuseflow.sparsity.spec import SparseSpec
-from fuseflow.sparsity.state import ModelSparsity, clear_sparsity, set_sparsity, sparse_weights, sparsity_of, zero_pruned
 from fuseflow.sparsity.weights import make_dense, replica, select_weights
 
 M = TypeVar("M", bound=nn.Module)

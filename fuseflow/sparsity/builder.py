@@ -13,7 +13,7 @@ from torch import nn
 
 from fuseflow.errors import SparsityError
 from fuseflow.sparsity.application import sparse_copy, sparsify
-from fuseflow.sparsity.formats import storage_class
+from fuseflow.sparsity.dispatch_formats import storage_class
 from fuseflow.sparsity.layouts.layout import Dense, DenseTensor, Layout, Masked, MaskedSparseTensor
 from fuseflow.sparsity.layouts.listing import as_layout
 from fuseflow.sparsity.model_names import own_name

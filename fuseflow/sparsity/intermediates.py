@@ -18,7 +18,7 @@ from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import _disable_current_modes
 
 from fuseflow.errors import SparsityError, did_you_mean
-from fuseflow.sparsity.keep import format_text, keep, masked
+from fuseflow.sparsity.keep_operator import format_text, keep, masked
 from fuseflow.sparsity.layouts.layout import Layout
 from fuseflow.sparsity.sparsifiers.entries import KeepAll, RandomFraction
 from fuseflow.sparsity.sparsifiers.sparsifier import Sparsifier

@@ -16,18 +16,18 @@ import torch
 from torch.utils import _pytree as pytree
 
 from fuseflow.errors import SparsityError
+from fuseflow.sparsity.dispatch.argument_binding import Operator, aten_packet, canonical, operator_name, schemas_of
 from fuseflow.sparsity.dispatch.calls import Call, densified, run_dense, run_implemented
 from fuseflow.sparsity.dispatch.failure import operator_failure, report
 from fuseflow.sparsity.dispatch.registry import REGISTRY, SameFormatSparsifier
-from fuseflow.sparsity.dispatch.signature import Operator, aten_packet, canonical, operator_name, schemas_of
 from fuseflow.sparsity.dispatch.sparsification import dense_of, format_of, sparsified
-from fuseflow.sparsity.formats import KEEP_ALL
+from fuseflow.sparsity.dispatch_formats import KEEP_ALL
+from fuseflow.sparsity.entry_positions import PLACES, known_places, places_of
 from fuseflow.sparsity.grouped.grouping import ChunkGrid
 from fuseflow.sparsity.kernels.pointwise import broadcasts
 from fuseflow.sparsity.layouts.layout import DenseTensor, MaskedSparseTensor
-from fuseflow.sparsity.places import PLACES, known_places, places_of
-from fuseflow.sparsity.registrations import MODULES
-from fuseflow.sparsity.wrapper import StorageTensor, known_values, rebuild
+from fuseflow.sparsity.registration_decorators import MODULES
+from fuseflow.sparsity.storage_tensor import StorageTensor, known_values, rebuild
 
 assert MODULES  # The implementations are registered when they are imported.
 aten = torch.ops.aten

@@ -8,10 +8,10 @@ from typing import Any, TypeVar
 import torch
 
 from fuseflow.errors import SparsityError, did_you_mean
+from fuseflow.sparsity.entry_positions import compact
 from fuseflow.sparsity.layouts.layout import Dense, Layout, Masked, require_fit
+from fuseflow.sparsity.model_sparsity import require_zeros, sparse_weights
 from fuseflow.sparsity.packed import PackedParameter, PackedTensor
-from fuseflow.sparsity.places import compact
-from fuseflow.sparsity.state import require_zeros, sparse_weights
 from fuseflow.sparsity.weights import replica
 
 M = TypeVar("M", bound=torch.nn.Module)

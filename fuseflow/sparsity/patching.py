@@ -13,7 +13,7 @@ import torch
 from torch.utils import _pytree as pytree
 
 from fuseflow.errors import SparsityError
-from fuseflow.sparsity.dispatch.signature import operator_name
+from fuseflow.sparsity.dispatch.argument_binding import operator_name
 from fuseflow.sparsity.packed import PackedTensor, read_back, report_dense
 
 _HEAP_TYPE = 1 << 9  # The flag of classes whose attributes can be set, among `type.__flags__`.

@@ -18,11 +18,11 @@ from torch import Tensor, nn
 
 from fuseflow.errors import FileError, SparsityError, did_you_mean
 from fuseflow.filesystem import read_json, replace_directory
-from fuseflow.sparsity.arrays import mask_of, values_of
 from fuseflow.sparsity.intermediates import install
 from fuseflow.sparsity.layouts.layout import require_fit
+from fuseflow.sparsity.model_sparsity import ModelSparsity, SparseWeight, require_zeros, set_sparsity, sparse_weights, sparsity_of
+from fuseflow.sparsity.numpy_arrays import mask_of, values_of
 from fuseflow.sparsity.spec import MANIFEST, SPEC_FILE, IntermediateEntry, SparseSpec, last_match, read_spec, require_matches
-from fuseflow.sparsity.state import ModelSparsity, SparseWeight, require_zeros, set_sparsity, sparse_weights, sparsity_of
 from fuseflow.sparsity.weights import make_dense, require_real
 
 _MAGIC = b"\x93NUMPY\x01\x00"

@@ -10,7 +10,7 @@ from torch.utils import _pytree as pytree
 
 from fuseflow.errors import SparsityError
 from fuseflow.sparsity.dispatch.calls import Call, run
-from fuseflow.sparsity.formats import DENSE, TensorFormat, storage_class, tensor_format
+from fuseflow.sparsity.dispatch_formats import DENSE, TensorFormat, storage_class, tensor_format
 from fuseflow.sparsity.layouts.layout import DenseTensor
 from fuseflow.sparsity.packed import PackedTensor
 

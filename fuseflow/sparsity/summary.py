@@ -10,11 +10,11 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from fuseflow.sparsity.arrays import energy, values_of
 from fuseflow.sparsity.intermediates import Watch
 from fuseflow.sparsity.layouts.layout import Layout
+from fuseflow.sparsity.model_sparsity import sparse_weights, sparsity_of
+from fuseflow.sparsity.numpy_arrays import energy, values_of
 from fuseflow.sparsity.spec import last_match
-from fuseflow.sparsity.state import sparse_weights, sparsity_of
 from fuseflow.tensors import Format, from_coordinates
 
 

@@ -11,14 +11,14 @@ from typing import Any, ClassVar
 import torch
 
 from fuseflow.errors import SparsityError
-from fuseflow.selection import Kind
+from fuseflow.keep_rules import Kind
 from fuseflow.sparsity.dispatch.failure import missing, sparsifier_failure
 from fuseflow.sparsity.dispatch.registry import REGISTRY
 from fuseflow.sparsity.layouts.layout import Layout, Masked, kept_of
 from fuseflow.sparsity.layouts.listing import LAYOUTS
 from fuseflow.sparsity.sparsifiers.entries import KeepAll
 from fuseflow.sparsity.sparsifiers.sparsifier import Sparsifier
-from fuseflow.sparsity.wrapper import StorageTensor
+from fuseflow.sparsity.storage_tensor import StorageTensor
 
 
 @dataclass(frozen=True, slots=True)

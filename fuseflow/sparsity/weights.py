@@ -13,14 +13,14 @@ import torch
 from torch import Tensor, nn
 from torch.nn.parameter import is_lazy
 
-from fuseflow.counted_loops import counted
 from fuseflow.errors import SparsityError
+from fuseflow.loop_progress import counted
 from fuseflow.sparsity.layouts.layout import require_fit
+from fuseflow.sparsity.model_sparsity import SparseWeight
 from fuseflow.sparsity.sparsifiers.entries import KeepAll
 from fuseflow.sparsity.sparsifiers.sparsifier import Sparsifier
 from fuseflow.sparsity.spec import KEEP_ALL, OutputFormat, SparseSpec, WeightEntry, require_matches
-from fuseflow.sparsity.state import SparseWeight
-from fuseflow.sparsity.wrapper import StorageTensor
+from fuseflow.sparsity.storage_tensor import StorageTensor
 
 
 def select_weights(model: nn.Module, spec: SparseSpec, *, in_training: bool = False) -> dict[str, SparseWeight]:

@@ -16,7 +16,7 @@ from fuseflow.frontend.data import FILE_READERS, require_known
 from fuseflow.frontend.datasets.spec_options import names_file, split_spec
 from fuseflow.frontend.factory import Factory
 from fuseflow.machine.files import load_machine, with_settings
-from fuseflow.sampling.sample import parse_sample
+from fuseflow.sampling.sample_request import parse_sample
 from fuseflow.schedule import Schedule
 from fuseflow.schedule.file import Sections, read_document
 from fuseflow.sweep.point import Point, Scalar, content_digest

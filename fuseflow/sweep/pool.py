@@ -27,8 +27,8 @@ import psutil
 
 import fuseflow
 from fuseflow.errors import SweepError
-from fuseflow.sweep.measurement import KEPT_SOURCES
 from fuseflow.sweep.point import Task, TaskOutcome, code_version
+from fuseflow.sweep.point_evaluation import KEPT_SOURCES
 
 BUDGET_SHARE = 0.85
 """The share of the memory that is free when a sweep begins that it may use."""

@@ -20,8 +20,8 @@ from pathlib import Path
 from typing import IO, Any
 
 from fuseflow.errors import DeadlockError, FuseFlowError
-from fuseflow.sweep.measurement import SourceCache, measure
 from fuseflow.sweep.point import Point, code_version
+from fuseflow.sweep.point_evaluation import SourceCache, measure
 
 _STATUS, _CLEAR = Path("/proc/self/status"), Path("/proc/self/clear_refs")
 

@@ -15,13 +15,13 @@ from fuseflow.errors import FusionError
 from fuseflow.fusion.nest_work import Completion
 from fuseflow.fusion.region import FusedRegion
 from fuseflow.fusion.tree import Constant, Operation, Producer, Reduction, Selection, Tree, View
+from fuseflow.keep_rules import NONZERO, Threshold
 from fuseflow.ops import REDUCERS
 from fuseflow.samml.nodes import Accumulate, Align, Alu, Drop, Operand, Port, Range, Reduce, Select
-from fuseflow.selection import NONZERO, Threshold
-from fuseflow.table.cells import Cells, LoopContext
 from fuseflow.table.join_trees import EVERYWHERE, JoinedPayload, Joiner, JoinTree, Side, Total, combine_operands
 from fuseflow.table.memo import Reach, TableMemo
 from fuseflow.table.nest import Bundle, Loop, Nest, Step, Steps, ViewCursor
+from fuseflow.table.node_interning import Cells, LoopContext
 from fuseflow.table.table import Evaluation
 from fuseflow.table.value_row import Arithmetic
 from fuseflow.table.views import ViewReader

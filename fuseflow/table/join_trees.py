@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from typing import Literal, NamedTuple, TypeAlias, assert_never
 
 from fuseflow.samml.nodes import Drop, Join, Locate, Port
-from fuseflow.table.cells import Cells
+from fuseflow.table.node_interning import Cells
 
 JoinKind: TypeAlias = Literal["intersect", "union", "left"]
 

@@ -25,8 +25,8 @@ from fuseflow.fusion.tree import (
     nodes,
 )
 from fuseflow.samml.nodes import Operand, TensorDecl
-from fuseflow.table.cells import Cells
 from fuseflow.table.nest import Nest, ViewLevels
+from fuseflow.table.node_interning import Cells
 from fuseflow.table.tile_axes import Tiling
 from fuseflow.tensors import Format
 

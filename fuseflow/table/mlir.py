@@ -18,6 +18,7 @@ from fuseflow.dialects import attributes as a
 from fuseflow.dialects import module as m
 from fuseflow.errors import GraphError, did_you_mean
 from fuseflow.fusion.tree import Constant, Operation, Reduction, Selection, Tree, View, nodes
+from fuseflow.keep_rules import parse_rule
 from fuseflow.samml import nodes as n
 from fuseflow.samml.mlir_nodes import (
     OPERATIONS,
@@ -30,7 +31,6 @@ from fuseflow.samml.mlir_nodes import (
     write_tensor,
 )
 from fuseflow.samml.verify import stream_facts, verify
-from fuseflow.selection import parse_rule
 from fuseflow.table.table import Evaluation, FusionTable, TableStep, emit
 
 _STREAM = re.compile(r"<([^<>]+)>")

@@ -9,8 +9,8 @@ from typing import Generic, NamedTuple, TypeAlias, TypeVar
 from fuseflow.einsum.nodes import TensorType
 from fuseflow.fusion.tree import Producer, Tree, View
 from fuseflow.samml.nodes import Port
-from fuseflow.table.cells import LoopContext
 from fuseflow.table.join_trees import JoinedPayload
+from fuseflow.table.node_interning import LoopContext
 
 T = TypeVar("T")
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 from fuseflow.samml.node_content import with_names
 from fuseflow.samml.nodes import Drop, Graph, Port, Primitive, Select, TensorUser, TensorWriter
-from fuseflow.table.cells import NodeNames
+from fuseflow.table.node_interning import NodeNames
 from fuseflow.table.table import TableNodes
 
 

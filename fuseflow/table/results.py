@@ -26,8 +26,8 @@ from fuseflow.samml.nodes import (
     WriteValues,
 )
 from fuseflow.table.builder import TableBuilder
-from fuseflow.table.cells import Cells
 from fuseflow.table.nest import Nest
+from fuseflow.table.node_interning import Cells
 from fuseflow.table.table import FusionTable
 from fuseflow.table.value_row import Term
 from fuseflow.tensors import DTYPES, Format

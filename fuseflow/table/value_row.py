@@ -10,7 +10,7 @@ from fuseflow.errors import FusionError
 from fuseflow.fusion.region import FusedRegion
 from fuseflow.fusion.tree import Constant, Producer, Tree, View, free_indices
 from fuseflow.samml.nodes import Alu, Operand, Port
-from fuseflow.table.cells import Cells, LoopContext
+from fuseflow.table.node_interning import Cells, LoopContext
 from fuseflow.table.tile_axes import Axes, Contraction, Tiling, needs_transpose, remaining_axes
 
 

@@ -10,8 +10,8 @@ from fuseflow.errors import FusionError
 from fuseflow.fusion.region import FusedRegion
 from fuseflow.fusion.tree import View
 from fuseflow.samml.nodes import Load, Locate, Port, Scan
-from fuseflow.table.cells import Cells
 from fuseflow.table.nest import Loop, Nest, ViewCursor, ViewLevels
+from fuseflow.table.node_interning import Cells
 
 
 @dataclass(frozen=True, slots=True)

@@ -56,7 +56,7 @@ from fuseflow.samml.nodes import (
     WriteValues,
     stream_name,
 )
-from fuseflow.samml.stream_shapes import StreamShape, lists_are_full_or_empty
+from fuseflow.samml.stream_alignment import StreamShape, lists_are_full_or_empty
 from fuseflow.samml.verify import proved
 from fuseflow.transform.lane_request import LaneRequest, Writers, refuse_too_many
 from fuseflow.transform.stream_levels import Loops, common_levels, ports_of, stream_levels

@@ -14,7 +14,7 @@ from fuseflow.einsum.parse import parse
 from fuseflow.errors import FuseFlowError
 from fuseflow.frontend.model_spec import ModelSpec
 from fuseflow.frontend.sources import Source, load
-from fuseflow.sampling.sample import Sample
+from fuseflow.sampling.sample_request import Sample
 from fuseflow.schedule import Schedule
 from fuseflow.sim import load_machine
 

@@ -12,7 +12,7 @@ from click.testing import CliRunner
 from hardware_tools import require
 
 from fuseflow.cli.main import main
-from fuseflow.hardware import top_ports
+from fuseflow.hardware import axi_ports
 
 SPMM = ("docs/example/spmm.ein", "--tensors", "docs/example/tensors.yaml")
 ENERGIES = (resources.files("fuseflow.energy") / "energy.yaml").read_text(encoding="utf-8")
@@ -76,7 +76,7 @@ def test_a_file_of_energies(command: str, old: str, new: str, why: str, line: st
 
 
 def test_more_ports_than_ids_can_name(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(top_ports, "PORT_BITS", 1)
+    monkeypatch.setattr(axi_ports, "PORT_BITS", 1)
     told = refused("compile", *SPMM, "--machine", "rtl", "--set", "memory=hbm2", "--emit", "hw", "-o", tmp_path / "c.mlir")
     assert "ports at the memory, and the ids of a circuit name 2" in told and "fewer lanes" in told
     assert not list(tmp_path.iterdir())

@@ -24,8 +24,8 @@ from fuseflow.einsum.nodes import Location
 from fuseflow.einsum.parse import parse
 from fuseflow.frontend.import_cache.entry import Entry, import_store, write_entry
 from fuseflow.frontend.import_cache.request import request_digest
+from fuseflow.frontend.imported_program import Source
 from fuseflow.frontend.model_spec import ModelSpec
-from fuseflow.frontend.source import Source
 
 MODEL = """\
 import sys

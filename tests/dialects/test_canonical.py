@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from fuseflow.dialects import canonical, parser_process
-from fuseflow.dialects.canonical import InvalidModuleError, canonical_text
+from fuseflow.dialects import parser_process, sandboxed_parser
+from fuseflow.dialects.sandboxed_parser import InvalidModuleError, canonical_text
 from fuseflow.errors import FrontendError, GraphError
 from fuseflow.frontend import read_mlir
 from fuseflow.samml import mlir
@@ -19,7 +19,7 @@ PLUS = "func.func @f(%a: f32) -> f32 {\n  %b = arith.addf %a, %a : f32\n  return
 @pytest.fixture(autouse=True)
 def _new_processes(monkeypatch: pytest.MonkeyPatch) -> None:
     """Here, each text has a process of its own, as it has for users. Other tests share one, which `parser_forks` forks."""
-    monkeypatch.setattr(canonical, "ask", canonical.ask.__wrapped__)  # type: ignore[attr-defined]
+    monkeypatch.setattr(sandboxed_parser, "ask", sandboxed_parser.ask.__wrapped__)  # type: ignore[attr-defined]
 
 
 def test_a_module_keeps_its_places_and_is_printed_the_same_again() -> None:
@@ -48,7 +48,7 @@ def test_what_the_parser_says_has_its_place() -> None:
     ],
 )
 def test_a_parser_that_ends_is_one_message_with_the_file(monkeypatch: pytest.MonkeyPatch, status: int, message: str) -> None:
-    monkeypatch.setattr(canonical, "ask", lambda request: (status, b""))
+    monkeypatch.setattr(sandboxed_parser, "ask", lambda request: (status, b""))
     with pytest.raises(FrontendError) as caught:
         read_mlir(PLUS, "m.mlir")
     assert str(caught.value).startswith("m.mlir:1: error[frontend]: m.mlir is not a valid MLIR module\n")
@@ -77,6 +77,6 @@ def test_a_process_that_takes_too_much_is_ended(monkeypatch: pytest.MonkeyPatch,
     """The process with its real limits, and something planted where it would parse."""
     (tmp_path / "planted.py").write_text(PLANTED.format(script=parser_process.__file__, does=does))
     monkeypatch.setattr(parser_process, "__file__", str(tmp_path / "planted.py"))
-    monkeypatch.setattr(canonical, "SECONDS", 1)
+    monkeypatch.setattr(sandboxed_parser, "SECONDS", 1)
     with pytest.raises(InvalidModuleError, match=message):
         canonical_text(PLUS)

@@ -33,7 +33,7 @@ EXTENSIONS: dict[str, tuple[str, tuple[Addition, ...]]] = {
         (
             Addition("fuseflow/ops.py", "operator.py", after='Operator("tanh"'),
             Addition("fuseflow/frontend/linalg/scalars.py", "mlir.py", after='"math.absi"'),
-            Addition("fuseflow/frontend/trace/aten_operators.py", "decomposed.txt", after="exp exp2 expm1"),
+            Addition("fuseflow/frontend/trace/operator_support.py", "decomposed.txt", after="exp exp2 expm1"),
             Addition("tests/support/torch_oracle.py", "oracle.py", after='"tanh": torch.tanh'),
         ),
     ),
@@ -60,7 +60,7 @@ EXTENSIONS: dict[str, tuple[str, tuple[Addition, ...]]] = {
         "A rule of propagation",
         (
             Addition(
-                "fuseflow/frontend/lifting/operator_rules.py",
+                "fuseflow/frontend/model_propagation/operator_rules.py",
                 "rule.py",
                 after="# Padding, gathering, pooling",
             ),

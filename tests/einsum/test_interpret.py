@@ -15,7 +15,7 @@ from fuseflow.einsum.format_inference import infer
 from fuseflow.einsum.interpret import evaluate
 from fuseflow.einsum.nodes import Access, Apply, Const, Einsum, Expr, Reduce, Split, index_names
 from fuseflow.einsum.parse import parse
-from fuseflow.einsum.precision import converted, expression_precision
+from fuseflow.einsum.rounding import converted, expression_precision
 from fuseflow.einsum.text import show
 from fuseflow.einsum.verify import extents
 from fuseflow.errors import ProgramError

@@ -19,7 +19,7 @@ from fuseflow.einsum.reshapes import eliminate_reshapes
 from fuseflow.einsum.text import show
 from fuseflow.einsum.verify import verify
 from fuseflow.errors import ProgramError
-from fuseflow.selection import NONZERO, Largest, Threshold
+from fuseflow.keep_rules import NONZERO, Largest, Threshold
 
 RULES = {
     "threshold 0.5": (Threshold(0.5), ()),

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 import fuseflow as ff
 from fuseflow.einsum import mlir
-from fuseflow.einsum.indices import substitute
+from fuseflow.einsum.index_names import substitute
 from fuseflow.einsum.interpret import evaluate
 from fuseflow.einsum.nodes import Access, Affine, Program, Split
 from fuseflow.einsum.parse import parse

@@ -13,7 +13,7 @@ from fuseflow.einsum.nodes import Access, Apply, Const, Einsum, Expr, Location, 
 from fuseflow.einsum.parse import parse, parse_expr
 from fuseflow.einsum.text import places_of, show, show_expr
 from fuseflow.errors import Span
-from fuseflow.number_text import show_number
+from fuseflow.number_literals import show_number
 from fuseflow.ops import OPERATORS, REDUCERS
 from fuseflow.tensors import Format
 from fuseflow.tensors.dtypes import DTYPES

@@ -8,7 +8,7 @@ from hardware_tools import require
 
 import fuseflow as ff
 from fuseflow.hardware.cosimulate import cosimulate
-from fuseflow.hardware.tools import PYTHON
+from fuseflow.hardware.rtl_simulators import PYTHON
 from fuseflow.sim import load_machine
 
 SETTINGS = {"arithmetic": "f32", "memory": "hbm2", "fifo_depth_start": 8}

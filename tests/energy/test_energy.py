@@ -21,13 +21,13 @@ from fuseflow.einsum.parse import parse as parse_einsums
 from fuseflow.energy import PARTS, EnergyCounts, load_event_energies
 from fuseflow.energy.counts import MemoryBits
 from fuseflow.errors import DeadlockError, EnergyError
-from fuseflow.memory.buffered_ports import buffered_ports
+from fuseflow.memory.buffer_assignment import buffered_ports
 from fuseflow.report.page.page import page
 from fuseflow.report.page.run_directory import read_run
 from fuseflow.resources.area import AreaCount
-from fuseflow.resources.gates import GATE_EQUIVALENT, MEMORY_BIT
+from fuseflow.resources.gate_areas import GATE_EQUIVALENT, MEMORY_BIT
 from fuseflow.run.compiled import Compiled
-from fuseflow.run.simulated_costs import simulated_counts, simulated_resources
+from fuseflow.run.simulated_resources import simulated_counts, simulated_resources
 from fuseflow.samml.coordinate_bounds import index_bits, stream_bounds
 from fuseflow.samml.nodes import Graph, Port
 from fuseflow.samml.text import parse

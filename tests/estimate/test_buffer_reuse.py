@@ -12,11 +12,11 @@ import reuse_buffers
 import fuseflow as ff
 from fuseflow.einsum.parse import parse
 from fuseflow.estimate.buffer_reuse import OwnLoop, fetched_share, lines_at_once, new_line_share
-from fuseflow.estimate.estimator_regions import estimator_regions
-from fuseflow.estimate.flows import Flow
 from fuseflow.estimate.port_lines import read_lines
 from fuseflow.estimate.program import Estimator
-from fuseflow.memory.buffered_ports import buffered_ports
+from fuseflow.estimate.region_conversion import estimator_regions
+from fuseflow.estimate.stream_flow import Flow
+from fuseflow.memory.buffer_assignment import buffered_ports
 
 PRODUCT = """
 tensor X[60, 200] csr

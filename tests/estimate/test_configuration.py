@@ -8,7 +8,7 @@ import pytest
 from fuseflow.costs.statistics import measure_statistics
 from fuseflow.estimate.graph_counts import array_bytes
 from fuseflow.samml.nodes import Graph, TensorDecl
-from fuseflow.sim.configuration import configuration_bytes
+from fuseflow.sim.configuration_load import configuration_bytes
 from fuseflow.tensors import Format, pack
 
 FORMATS = (

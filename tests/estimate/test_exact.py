@@ -25,7 +25,7 @@ from fuseflow.frontend.sources import Source
 from fuseflow.memory.settings import ComalFixedMemory
 from fuseflow.run.compiled import Compiled
 from fuseflow.sim import Machine, load_machine
-from fuseflow.sim.configuration import ConfigurationLoad
+from fuseflow.sim.configuration_load import ConfigurationLoad
 
 FIXED = load_machine("rda").model_copy(update={"memory": ComalFixedMemory()})
 MACHINES = {"ideal": load_machine("ideal"), "comal": load_machine("comal"), "rda": load_machine("rda"), "comal_fixed": FIXED}

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from fuseflow.estimate.counted.memo import Uncountable
-from fuseflow.estimate.flows import Flow, as_number
 from fuseflow.estimate.lane_batch import LaneBatch
+from fuseflow.estimate.stream_flow import Flow, as_number
 
 BATCH = LaneBatch(("i", "h"), ((2, 2), (3, 2), (2, 3)))
 

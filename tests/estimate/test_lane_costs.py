@@ -11,9 +11,9 @@ import pytest
 import fuseflow as ff
 from fuseflow.einsum.parse import parse
 from fuseflow.errors import FuseFlowError, ScheduleError
-from fuseflow.estimate.estimator_regions import estimator_regions
 from fuseflow.estimate.lane_costs import LaneCosts
 from fuseflow.estimate.program import Estimator
+from fuseflow.estimate.region_conversion import estimator_regions
 
 PROGRAM = """
 tensor A[19, 13] csr

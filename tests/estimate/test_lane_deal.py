@@ -10,7 +10,7 @@ import pytest
 
 from fuseflow.estimate import lane_deal
 from fuseflow.estimate.counted.memo import CountMemo, TooMany
-from fuseflow.estimate.counted.nests import EMPTY, FiberLevel, FiberNest
+from fuseflow.estimate.counted.stream_trie import EMPTY, FiberLevel, FiberNest
 from fuseflow.estimate.lane_deal import DealtLevel, LaneDeal
 
 

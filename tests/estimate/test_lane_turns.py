@@ -11,7 +11,7 @@ from fuseflow.einsum.parse import parse
 from fuseflow.errors import DeadlockError
 from fuseflow.estimate.graph_cycles import GraphCycles
 from fuseflow.estimate.program import Estimator
-from fuseflow.frontend.source import Source
+from fuseflow.frontend.imported_program import Source
 from fuseflow.run.compiled import Compiled
 from fuseflow.schedule import Schedule
 from fuseflow.sim import load_machine

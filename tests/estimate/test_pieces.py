@@ -14,8 +14,8 @@ from random_graphs import random_case
 
 from fuseflow.estimate import CountMemo, stream_walk
 from fuseflow.estimate.counted import patterns
-from fuseflow.estimate.counted.nests import FiberLevel
 from fuseflow.estimate.counted.patterns import tensor_pattern
+from fuseflow.estimate.counted.stream_trie import FiberLevel
 from fuseflow.samml.text import parse
 from fuseflow.sim import simulate
 from fuseflow.tensors import Format, Tensor, pack

@@ -8,9 +8,9 @@ from scipy import sparse
 
 import fuseflow as ff
 from fuseflow.einsum.parse import parse
-from fuseflow.estimate.estimator_regions import estimator_regions
 from fuseflow.estimate.port_lines import read_lines
 from fuseflow.estimate.program import Estimator
+from fuseflow.estimate.region_conversion import estimator_regions
 
 INNER = """
 tensor A[{n}, {n}] csr

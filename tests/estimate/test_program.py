@@ -13,7 +13,7 @@ from fuseflow.errors import FuseFlowError, MachineError
 from fuseflow.estimate import Assumptions
 from fuseflow.estimate.program import Estimator
 from fuseflow.estimate.program_estimate import ProgramEstimate
-from fuseflow.run.saved import load_saved
+from fuseflow.run.artifact_reader import load_saved
 from fuseflow.sim import load_machine
 
 ROOT = Path(__file__).parents[2]

@@ -13,8 +13,8 @@ import float_units as fu
 import numpy as np
 import pytest
 
-from fuseflow.float32.arithmetic import scalar_function
 from fuseflow.float32.functions import FUNCTIONS
+from fuseflow.float32.operator_precision import scalar_function
 from fuseflow.float32.words import NAN, value_of, word_of
 from fuseflow.ops import OPERATORS, operator
 

@@ -15,7 +15,7 @@ from fuseflow.einsum.interpret import evaluate
 from fuseflow.einsum.parse import parse
 from fuseflow.einsum.text import show
 from fuseflow.frontend import import_model, load_data, read_mlir
-from fuseflow.frontend.source import Source
+from fuseflow.frontend.imported_program import Source
 
 pytestmark = pytest.mark.filterwarnings("ignore:Sparse")
 

@@ -12,11 +12,11 @@ from torch import nn
 
 import fuseflow as ff
 from fuseflow.errors import AttributesError
-from fuseflow.frontend.lifting import analyse_module
+from fuseflow.frontend.imported_program import Source
+from fuseflow.frontend.model_propagation import analyse_module
 from fuseflow.frontend.model_spec import ModelSpec, PropagationSpec
-from fuseflow.frontend.source import Source
 from fuseflow.frontend.sources import load, load_module, sparsified
-from fuseflow.propagation.rows import AttributeRow
+from fuseflow.propagation.attribute_table import AttributeRow
 from fuseflow.sparsity.spec import parse_sparsify
 
 MODELS = Path(__file__).parents[2] / "models"

@@ -17,9 +17,9 @@ from fuseflow.einsum.parse import parse
 from fuseflow.errors import FileError, FrontendError, FuseFlowError, SparsityError, UsageError
 from fuseflow.frontend.model_spec import ModelSpec
 from fuseflow.frontend.sources import as_sparsity, sparsified
+from fuseflow.sparsity.model_sparsity import sparsity_of
 from fuseflow.sparsity.saved import save_sparsity
 from fuseflow.sparsity.spec import SparseSpec, parse_sparsify
-from fuseflow.sparsity.state import sparsity_of
 
 X = torch.linspace(-1, 1, 24).reshape(3, 8)
 HALF, NM = parse_sparsify("*.weight=magnitude:0.5:csr"), parse_sparsify("*.weight=nm:2:4")

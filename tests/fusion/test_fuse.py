@@ -16,7 +16,7 @@ from fuseflow.einsum.parse import parse
 from fuseflow.errors import FusionError
 from fuseflow.fusion import FusedRegion, fuse
 from fuseflow.fusion.fuse import MergePolicy
-from fuseflow.fusion.orders import candidate_orders, enumerate_orders
+from fuseflow.fusion.order_candidates import candidate_orders, enumerate_orders
 from fuseflow.fusion.region import verify_region
 from fuseflow.fusion.region_program import as_program, show, show_order
 from fuseflow.fusion.tree import nodes, reductions

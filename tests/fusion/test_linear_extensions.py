@@ -22,7 +22,7 @@ from fuseflow.fusion.linear_extensions import (
     decompose,
     order_sampler,
 )
-from fuseflow.fusion.orders import enumerate_orders
+from fuseflow.fusion.order_candidates import enumerate_orders
 
 
 def relations(shape: PartialOrder) -> tuple[list[str], set[tuple[str, str]]]:

@@ -13,8 +13,8 @@ import pytest
 from exact_search import best_of, compared_exactly
 
 from fuseflow.errors import FusionError
+from fuseflow.fusion.order_candidates import OrderCandidate, enumerate_orders
 from fuseflow.fusion.order_search import UNKNOWN, ComparedOrders, CostBound, OrderChoice, OrderPrice, OrderRules, compare_orders
-from fuseflow.fusion.orders import OrderCandidate, enumerate_orders
 from fuseflow.fusion.refusal import Refusal
 
 

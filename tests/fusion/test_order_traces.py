@@ -15,7 +15,7 @@ from random_programs import Case, planned
 from fuseflow.einsum.parse import parse
 from fuseflow.errors import FuseFlowError
 from fuseflow.fusion import FusedRegion
-from fuseflow.fusion.orders import candidate_orders, enumerate_orders
+from fuseflow.fusion.order_candidates import candidate_orders, enumerate_orders
 from fuseflow.fusion.refusal import Refusal, attempt
 from fuseflow.fusion.region import LoopDependence
 from fuseflow.lower.program import lower

@@ -11,14 +11,14 @@ from hardware_faults import Fault, faults, noticed
 from hardware_tools import require
 
 from fuseflow.errors import HardwareError, UsageError
+from fuseflow.hardware import axi_ports
 from fuseflow.hardware import cosimulate as module
-from fuseflow.hardware import top_ports
 from fuseflow.hardware.circuit import Circuit
+from fuseflow.hardware.circuit_files import circuit_text
 from fuseflow.hardware.comparison import simulated
 from fuseflow.hardware.cosimulate import cosimulate
-from fuseflow.hardware.output import circuit_text
 from fuseflow.hardware.python_code import Step
-from fuseflow.hardware.tools import TOOLS, find_tool, library_text
+from fuseflow.hardware.rtl_simulators import TOOLS, find_tool, library_text
 from fuseflow.memory.settings import FixedMemory, Hbm2Memory
 from fuseflow.samml.text import parse
 from fuseflow.sim import Machine
@@ -128,7 +128,7 @@ def test_an_element_whose_line_has_not_come_is_seen(planted: str, monkeypatch: p
 
 
 def test_more_ports_than_ids_can_name(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(top_ports, "PORT_BITS", 1)
+    monkeypatch.setattr(axi_ports, "PORT_BITS", 1)
     case = hardware_case(3, "fixed")
     with pytest.raises(HardwareError, match=r"has \d+ ports at the memory, and the ids of a circuit name 2") as error:
         circuit_text(case.graph, case.machine.model_copy(update={"fifo_depth": 4}))

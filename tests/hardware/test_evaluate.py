@@ -15,7 +15,7 @@ from fuseflow.firing_rules.expressions import YES
 from fuseflow.hardware.circuit import build_circuit
 from fuseflow.hardware.evaluate import evaluate
 from fuseflow.hardware.python_code import Step
-from fuseflow.hardware.tools import PYTHON
+from fuseflow.hardware.rtl_simulators import PYTHON
 from fuseflow.samml.text import parse
 from fuseflow.sim import Machine
 from fuseflow.tensors import Format, pack

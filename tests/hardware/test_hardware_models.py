@@ -18,7 +18,7 @@ from hardware_tools import require
 
 from fuseflow.firing_rules.rules import DONE, EMPTY, STOP
 from fuseflow.hardware.cosimulate import Cosimulation, cosimulate
-from fuseflow.hardware.tools import library_text
+from fuseflow.hardware.rtl_simulators import library_text
 from fuseflow.samml.nodes import Graph
 from fuseflow.samml.text import parse
 from fuseflow.sim import Machine, Simulation, load_machine

@@ -9,8 +9,8 @@ from hardware_tools import require
 from fuseflow.firing_rules.expressions import YES
 from fuseflow.firing_rules.rules import Module
 from fuseflow.hardware.emit import module_body
-from fuseflow.hardware.netlist import expressions, netlist
 from fuseflow.hardware.primitives import RULES
+from fuseflow.hardware.rule_netlist import expressions, netlist
 from fuseflow.samml import nodes as n
 from fuseflow.samml.primitives import Primitive
 

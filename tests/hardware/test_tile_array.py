@@ -14,7 +14,7 @@ from hardware_tools import require
 from fuseflow.hardware.arithmetic import Arithmetic
 from fuseflow.hardware.circuit import Circuit, build_circuit
 from fuseflow.hardware.cosimulate import cosimulate
-from fuseflow.hardware.netlist import expressions, netlist
+from fuseflow.hardware.rule_netlist import expressions, netlist
 from fuseflow.hardware.tile_array import TILE_WORK, Row, TileWork
 from fuseflow.samml.text import parse
 from fuseflow.sim import Machine

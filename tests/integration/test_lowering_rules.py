@@ -13,7 +13,7 @@ from fuseflow.einsum.nodes import Program
 from fuseflow.einsum.parse import parse
 from fuseflow.errors import FusionError
 from fuseflow.fusion import fuse
-from fuseflow.fusion.orders import candidate_orders
+from fuseflow.fusion.order_candidates import candidate_orders
 from fuseflow.fusion.region import verify_region
 from fuseflow.fusion.region_program import as_program
 from fuseflow.samml.graph import Graph

@@ -16,8 +16,8 @@ from fuseflow.cli.main import main
 from fuseflow.einsum.parse import parse
 from fuseflow.errors import MachineError
 from fuseflow.estimate.program import Estimator
-from fuseflow.run.saved import load_saved
-from fuseflow.sampling.sample import parse_sample
+from fuseflow.run.artifact_reader import load_saved
+from fuseflow.sampling.sample_request import parse_sample
 
 WEIGHTS = ("decoder.weight", "encoder.weight")
 WORDS = [word for name in WEIGHTS for word in ("--resident", name)]

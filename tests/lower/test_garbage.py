@@ -10,9 +10,9 @@ import pytest
 
 from fuseflow.einsum.parse import parse
 from fuseflow.errors import FusionError
-from fuseflow.lower import public
+from fuseflow.lower import primitive_choice
+from fuseflow.lower.primitive_choice import lower_for
 from fuseflow.lower.program import lower, lower_regions
-from fuseflow.lower.public import lower_for
 from fuseflow.lower.regions import CompiledRegion
 from fuseflow.schedule import Schedule
 from fuseflow.sim import load_machine
@@ -49,7 +49,7 @@ def test_the_collector_is_off_between_regions_that_are_lowered_for_a_machine(
             between.append(gc.isenabled())
             yield region
 
-    monkeypatch.setattr(public, "lower_regions", watched)
+    monkeypatch.setattr(primitive_choice, "lower_regions", watched)
     _, regions = lower_for(parse(programs.TEXTS["layer"]), Schedule.fuse(fuse), load_machine(machine), {})
     assert list(regions)
     assert between

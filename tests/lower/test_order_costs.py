@@ -18,7 +18,7 @@ from fuseflow.einsum.parse import parse
 from fuseflow.errors import FuseFlowError
 from fuseflow.frontend.model_spec import ModelSpec
 from fuseflow.frontend.sources import load
-from fuseflow.fusion import FusedRegion, fusion_choices
+from fuseflow.fusion import FusedRegion, fusion_search
 from fuseflow.fusion.order_search import CostBound
 from fuseflow.fusion.refusal import Refusal, attempt
 from fuseflow.lower.graphs import region_graph
@@ -138,7 +138,7 @@ def test_what_is_made_again_in_an_inner_nest_is_needed_outside_of_it_too(
     compared: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The sum over l runs outside of j, which is left of the maximum, so that it makes another maximum: the first is that of E."""
-    monkeypatch.setattr(fusion_choices, "MERGE_POLICIES", ("never",))
+    monkeypatch.setattr(fusion_search, "MERGE_POLICIES", ("never",))
     _, (region,) = lower(parse(MADE_AGAIN), Schedule.fuse("full"), {})
     assert region.fused.compared.candidate(("k", "l", "i", "j")).cost is not None
     assert "k,l,i,j" in compared

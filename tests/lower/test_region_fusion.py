@@ -9,9 +9,9 @@ import pytest
 from fuseflow.einsum.parse import parse
 from fuseflow.frontend.model_spec import ModelSpec
 from fuseflow.frontend.sources import load
-from fuseflow.fusion import fusion_choices
+from fuseflow.fusion import fusion_search
+from fuseflow.fusion.order_candidates import OrderCandidate
 from fuseflow.fusion.order_search import ComparedOrders
-from fuseflow.fusion.orders import OrderCandidate
 from fuseflow.lower import region_fusion
 from fuseflow.lower.order_costs import OrderCosts
 from fuseflow.lower.program import lower
@@ -37,7 +37,7 @@ def test_the_last_of_equal_layers_is_not_searched_for_again(monkeypatch: pytest.
     searched: list[str] = []
     fusion_problem = region_fusion.fusion_problem
 
-    def recorded(state: LoweringState, request: RegionRequest, costs: OrderCosts) -> fusion_choices.FusionProblem:
+    def recorded(state: LoweringState, request: RegionRequest, costs: OrderCosts) -> fusion_search.FusionProblem:
         searched.append(request.name)
         return fusion_problem(state, request, costs)
 
@@ -59,7 +59,7 @@ def test_a_refusal_has_the_names_of_its_own_region() -> None:
 def test_where_producers_run_once_more_merged_views_would_cost_more(monkeypatch: pytest.MonkeyPatch) -> None:
     source = load(ModelSpec(MODELS / "paper" / "gpt.py", options={"small": True}))
     _, quick = lower(source.program, Schedule.fuse("layerwise"), source.tensors)
-    monkeypatch.setattr(fusion_choices, "FEW_REPEATS", 0.0)
+    monkeypatch.setattr(fusion_search, "FEW_REPEATS", 0.0)
     _, thorough = lower(source.program, Schedule.fuse("layerwise"), source.tensors)
     assert [(r.graph, r.estimate, *r.fused.compared) for r in quick] == [
         (r.graph, r.estimate, *r.fused.compared) for r in thorough

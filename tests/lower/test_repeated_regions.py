@@ -12,7 +12,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from random_programs import Case, planned
 
-from fuseflow.einsum.indices import substitute_tensors
+from fuseflow.einsum.index_names import substitute_tensors
 from fuseflow.einsum.nodes import Program
 from fuseflow.einsum.parse import parse
 from fuseflow.errors import FuseFlowError

@@ -8,7 +8,7 @@ import pytest
 import fuseflow as ff
 from fuseflow.einsum.parse import parse
 from fuseflow.errors import FrontendError, FusionError
-from fuseflow.lower.schedule_in_program import unstated_sections
+from fuseflow.lower.schedule_annotations import unstated_sections
 from fuseflow.run import scheduled_linalg
 
 TWO_LAYERS = """\

@@ -10,7 +10,7 @@ import pytest
 
 from fuseflow.einsum.parse import parse
 from fuseflow.errors import FusionError, ScheduleError, Span
-from fuseflow.fusion.orders import enumerate_orders
+from fuseflow.fusion.order_candidates import enumerate_orders
 from fuseflow.lower.program import lower
 from fuseflow.schedule import Schedule
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from fuseflow.memory.histogram import BUCKETS, count_latency, longest_latency, percentile
-from fuseflow.native.jit import library
+from fuseflow.native.kernel_library import library
 from fuseflow.native.records import address
 from fuseflow.native.signatures import Signature
 

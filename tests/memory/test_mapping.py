@@ -19,7 +19,7 @@ from fuseflow.memory.mapping import (
     decode_addresses,
 )
 from fuseflow.memory.models import Hbm2
-from fuseflow.native.jit import library
+from fuseflow.native.kernel_library import library
 from fuseflow.native.records import address
 from fuseflow.native.signatures import integers
 

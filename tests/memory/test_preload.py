@@ -14,14 +14,14 @@ from memories import at_memory, contradictions
 from random_graphs import Case, Size, random_case
 
 from fuseflow.errors import GraphError
-from fuseflow.memory.buffered_ports import preloaded_readers, preloading_nodes
+from fuseflow.memory.buffer_assignment import preloaded_readers, preloading_nodes
 from fuseflow.samml.text import parse, show
 from fuseflow.samml.verify import verify
 from fuseflow.sim import load_machine
-from fuseflow.sim.engine.event_log import trace as trace_on_engine
+from fuseflow.sim.engine.traced_run import trace as trace_on_engine
 from fuseflow.sim.events.critical_path import critical_path
 from fuseflow.sim.outcome.statistics import Outcome
-from fuseflow.sim.reference.event_log import trace as trace_on_reference
+from fuseflow.sim.reference.traced_run import trace as trace_on_reference
 from fuseflow.sim.signature import signature
 from fuseflow.tensors import pack
 

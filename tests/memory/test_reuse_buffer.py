@@ -13,7 +13,7 @@ from memories import at_memory, contradictions
 from random_graphs import Case, Size, random_case
 
 from fuseflow.errors import GraphError, MachineError
-from fuseflow.memory.buffered_ports import buffered_ports
+from fuseflow.memory.buffer_assignment import buffered_ports
 from fuseflow.memory.memory import Memory
 from fuseflow.memory.models import FixedLatency, Hbm2
 from fuseflow.samml.text import parse, show

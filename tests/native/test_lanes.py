@@ -8,7 +8,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from fuseflow.native.jit import Library, user_store
+from fuseflow.native.kernel_library import Library, user_store
 from fuseflow.native.machine_code import Loader
 from fuseflow.native.processor import host, host_levels
 from fuseflow.native.records import COMPILED, LANES, Raise, address, at_most, bit_length, least, least_int32

@@ -14,7 +14,7 @@ import pytest
 from fuseflow.native import sources
 from fuseflow.native.signatures import ELEMENTWISE, KERNEL, SWEEP
 from fuseflow.native.sources import KernelError, bytecode_digest, parts_of, source_digest
-from fuseflow.sim.engine.kernels.pointwise import elementwise
+from fuseflow.sim.engine.kernels.elementwise_functions import elementwise
 from fuseflow.sim.engine.kernels.root import run_root
 
 SOURCE = """

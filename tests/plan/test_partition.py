@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from fuseflow.errors import PlanError
-from fuseflow.plan.form import Form
+from fuseflow.plan.part_format import Form
 from fuseflow.plan.partition import PlannedPart, partition
 
 

@@ -50,6 +50,6 @@ def test_a_type_that_is_not_there_is_refused():
 def test_the_names_that_users_have():
     names = dir(ff.attributes)
     assert {"analyse", "pruned", "shrink", "register_rule", "analyse_module", "propagate"} <= set(names)
-    assert ff.attributes.shrink.__module__ == "fuseflow.frontend.lifting.shrinking"
+    assert ff.attributes.shrink.__module__ == "fuseflow.frontend.model_propagation.channel_pruning"
     with pytest.raises(AttributeError, match="no attribute 'shrnk'"):
         _ = ff.attributes.shrnk

@@ -14,9 +14,9 @@ import pytest
 from hostile_names import HOSTILE, OBEYED, renamed
 
 import fuseflow as ff
-from fuseflow.cli.safe_console import SafeConsole
+from fuseflow.cli.sanitized_console import SafeConsole
 from fuseflow.einsum.parse import parse
-from fuseflow.explain.trace import Tracer
+from fuseflow.explain.region_timelines import Tracer
 from fuseflow.filesystem import json_text
 from fuseflow.report.memory_tables import memory_tables
 from fuseflow.report.tables import print_table, result_table, top_tables

@@ -11,8 +11,8 @@ from rich.console import Console
 import fuseflow as ff
 from fuseflow.einsum.parse import parse
 from fuseflow.explain.order import explain_order, summarize_loops
+from fuseflow.fusion.order_candidates import MAX_CANDIDATES, enumerate_orders
 from fuseflow.fusion.order_search import COST_TOLERANCE
-from fuseflow.fusion.orders import MAX_CANDIDATES, enumerate_orders
 from fuseflow.report.order_tables import (
     assumed_line,
     candidate_table,

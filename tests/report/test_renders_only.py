@@ -15,7 +15,7 @@ WORKS = (
     "fuseflow.sim.engine",
     "fuseflow.sim.reference",
     "fuseflow.sim.run",
-    "fuseflow.sim.event_replay",
+    "fuseflow.sim.traced_rerun",
     "fuseflow.lower.program",
 )
 """Modules whose functions compile or simulate."""
@@ -43,5 +43,5 @@ def test_reports_import_nothing_that_works(path: Path):
 
 def test_the_rule_sees_imports():
     """The modules that do the work of explanations break the rule."""
-    assert ("fuseflow.sim.event_replay", "find_critical_path") in imported(PACKAGE / "explain" / "cycles.py")
+    assert ("fuseflow.sim.traced_rerun", "find_critical_path") in imported(PACKAGE / "explain" / "cycles.py")
     assert ("fuseflow.sim", "simulate") in imported(PACKAGE / "explain" / "cycles.py")

@@ -12,7 +12,7 @@ import pytest
 
 import fuseflow as ff
 from fuseflow.errors import UsageError
-from fuseflow.explain.trace import Tracer
+from fuseflow.explain.region_timelines import Tracer
 from fuseflow.report.trace import trace_bytes, trace_file, trace_line
 from fuseflow.run.result import Result
 from fuseflow.schedule import Schedule

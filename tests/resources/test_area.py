@@ -7,11 +7,11 @@ from matvec_graph import MATVEC
 
 import fuseflow as ff
 from fuseflow.hardware.area.parts import shallow_slots
-from fuseflow.hardware.primitives.remote import REMOTE_RULES
+from fuseflow.hardware.primitives.remote_lookup import REMOTE_RULES
 from fuseflow.ops import OPERATORS, REDUCERS
 from fuseflow.resources import graph_resources
 from fuseflow.resources.area import AreaCount, FifoForm, fifo_area, unit_area
-from fuseflow.resources.gates import GATE_EQUIVALENT, MEMORY_BIT
+from fuseflow.resources.gate_areas import GATE_EQUIVALENT, MEMORY_BIT
 from fuseflow.resources.unit_areas import OPERATOR, PORT
 from fuseflow.samml import nodes as n
 from fuseflow.samml.primitives import NODE_TYPES

@@ -11,11 +11,11 @@ from random_graphs import random_case
 
 from fuseflow.errors import GraphError
 from fuseflow.samml import nodes as n
-from fuseflow.samml import proto_formats, proto_reader
+from fuseflow.samml import proto_messages, proto_reader
 from fuseflow.samml import tortilla_pb2 as pb
-from fuseflow.samml.declarations import StreamPattern, stream_patterns
 from fuseflow.samml.node import Area, AttributeType, Grain, Role, require_entry
 from fuseflow.samml.node_content import with_names
+from fuseflow.samml.stream_tensor_types import StreamPattern, stream_patterns
 from fuseflow.sim.engine import kernels
 from fuseflow.sim.engine.kernels import comal as comal_kernels
 from fuseflow.sim.reference import build
@@ -42,7 +42,7 @@ def test_the_rules_of_comal_replace_others() -> None:
 def test_every_message_is_read() -> None:
     operations = {field.name.removesuffix("_ext") for field in pb.Operation.DESCRIPTOR.oneofs_by_name["op"].fields}
     other = {*proto_reader.FOLDED_OPERATIONS, *proto_reader.UNSUPPORTED, "primitive"}
-    assert operations - other == proto_formats.BY_OPERATION.keys()
+    assert operations - other == proto_messages.BY_OPERATION.keys()
 
 
 @pytest.mark.parametrize("kind", n.NODE_TYPES, ids=lambda kind: kind.__name__)

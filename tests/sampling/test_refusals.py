@@ -10,7 +10,7 @@ import fuseflow as ff
 from fuseflow.einsum.parse import parse
 from fuseflow.errors import SamplingError, UsageError
 from fuseflow.sampling.restriction import refusal
-from fuseflow.sampling.sample import parse_sample
+from fuseflow.sampling.sample_request import parse_sample
 
 RDA = without_refresh()
 PRODUCT = "tensor A[40, 40] csc\ntensor X[40, 30] csr\nY[i, j] = sum(k) A[i, k] * X[k, j]\noutput Y"

@@ -11,7 +11,7 @@ import fuseflow as ff
 from fuseflow.einsum.nodes import Program
 from fuseflow.einsum.parse import parse
 from fuseflow.schedule import Schedule, form_regions
-from fuseflow.schedule.region_borders import why_cut, why_fused
+from fuseflow.schedule.fusion_reasons import why_cut, why_fused
 from fuseflow.schedule.region_size import MOST_REDUCTION_LOOPS, RegionDivider
 
 

@@ -26,7 +26,7 @@ from fuseflow.sim import Machine, load_machine, simulate
 from fuseflow.sim.outcome.statistics import Outcome
 from fuseflow.sim.reference.execute import execute as reference
 from fuseflow.sim.reference.memory_ports import RequestPort, WritePort
-from fuseflow.sim.reference.process import Process, Wait
+from fuseflow.sim.reference.timed_process import Process, Wait
 
 SEEDS = range(120)
 

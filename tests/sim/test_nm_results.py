@@ -16,7 +16,7 @@ from fuseflow.errors import FuseFlowError, GraphError, ProgramError, SimulationE
 from fuseflow.estimate.program import Estimator
 from fuseflow.frontend.torch_tensors import to_torch
 from fuseflow.memory.settings import ComalFixedMemory
-from fuseflow.run.saved import load_saved
+from fuseflow.run.artifact_reader import load_saved
 from fuseflow.samml.text import parse as parse_graph
 from fuseflow.samml.verify import verify
 from fuseflow.schedule import Schedule

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fuseflow.errors import SparsityError
-from fuseflow.sparsity.arrays import energy
+from fuseflow.sparsity.numpy_arrays import energy
 
 
 def test_by_hand() -> None:

@@ -17,7 +17,7 @@ from random_programs import cases, view_programs, wide_programs
 from fuseflow.einsum.format_inference import infer
 from fuseflow.einsum.interpret import evaluate_einsum
 from fuseflow.einsum.nodes import Program
-from fuseflow.einsum.precision import rounded
+from fuseflow.einsum.rounding import rounded
 from fuseflow.einsum.verify import extents
 from fuseflow.errors import ProgramError
 from fuseflow.propagation import Analysis, Attribute, Propagation, analyse, propagate

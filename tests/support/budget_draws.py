@@ -8,15 +8,15 @@ from zlib import crc32
 
 import numpy as np
 
-from fuseflow.autoscheduler.budget.budget_schedule import budget_schedule
 from fuseflow.autoscheduler.budget.buffers import with_entries
 from fuseflow.autoscheduler.budget.request import BudgetRequest
+from fuseflow.autoscheduler.budget.scheduler import budget_schedule
 from fuseflow.autoscheduler.budget.trials import BudgetChoice
-from fuseflow.autoscheduler.defaults import ALLOWED
+from fuseflow.autoscheduler.search_defaults import ALLOWED
 from fuseflow.compiler import compile_source
 from fuseflow.einsum.text import show
 from fuseflow.estimate.program import Estimator
-from fuseflow.frontend.source import Source
+from fuseflow.frontend.imported_program import Source
 from fuseflow.resources.budget import Budget
 from fuseflow.schedule import Schedule
 from fuseflow.sim import Machine, load_machine

@@ -13,14 +13,14 @@ from math import inf
 
 import numpy as np
 
-from fuseflow.autoscheduler.budget.deals import lane_counts
+from fuseflow.autoscheduler.budget.lane_models import lane_counts
 from fuseflow.autoscheduler.budget.settings import SETTINGS
 from fuseflow.compiler import compile_source
 from fuseflow.einsum.parse import parse
 from fuseflow.errors import FuseFlowError
 from fuseflow.estimate.program import Estimator
 from fuseflow.estimate.program_estimate import ProgramEstimate, RegionEstimate
-from fuseflow.frontend.source import Source
+from fuseflow.frontend.imported_program import Source
 from fuseflow.lower.regions import CompiledRegion
 from fuseflow.resources import Resources
 from fuseflow.resources.budget import Budget

@@ -14,7 +14,7 @@ from fuseflow.sim.outcome.writer_streams import WriterStream
 from fuseflow.sim.reference.build import RULES, Network, add_processes
 from fuseflow.sim.reference.execute import run_network
 from fuseflow.sim.reference.node_context import NodeContext, Rule
-from fuseflow.sim.reference.process import Fifo, Item, make_output
+from fuseflow.sim.reference.timed_process import Fifo, Item, make_output
 from fuseflow.tensors import Tensor
 
 

@@ -13,10 +13,10 @@ from fuseflow.firing_rules.rules import EMPTY, KIND_BITS, VALUE
 from fuseflow.hardware.arithmetic import Arithmetic
 from fuseflow.hardware.circuit import build_circuit
 from fuseflow.hardware.cosimulate import Cosimulation
-from fuseflow.hardware.netlist import expressions
+from fuseflow.hardware.rule_netlist import expressions
 from fuseflow.hardware.tile_array import fold_work, tile_work
 from fuseflow.memory.settings import TimedMemory
-from fuseflow.run.simulated_costs import simulated_counts, simulated_resources
+from fuseflow.run.simulated_resources import simulated_counts, simulated_resources
 from fuseflow.samml import nodes as n
 from fuseflow.sim import Machine
 

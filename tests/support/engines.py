@@ -13,7 +13,7 @@ from random_graphs.case import Case
 from random_graphs.compare import differences_of_streams
 
 from fuseflow.errors import SimulationError
-from fuseflow.native.jit import library
+from fuseflow.native.kernel_library import library
 from fuseflow.samml.nodes import Port
 from fuseflow.samml.text import parse
 from fuseflow.samml.verify import verify

@@ -16,8 +16,8 @@ from program_levels import Difference
 
 import fuseflow as ff
 from fuseflow.estimate import CountMemo
-from fuseflow.estimate.counted.nests import take
 from fuseflow.estimate.counted.patterns import Pattern
+from fuseflow.estimate.counted.stream_trie import take
 from fuseflow.estimate.program import Estimator
 from fuseflow.estimate.program_estimate import ProgramEstimate, RegionEstimate
 from fuseflow.run.result import RegionResult

@@ -11,6 +11,7 @@ from itertools import islice
 import networkx as nx
 
 from fuseflow.fusion.linear_extensions import LoopOrder
+from fuseflow.fusion.order_candidates import OrderCandidate, OrderCost, adjacent_orders, candidate_orders, enumerate_orders
 from fuseflow.fusion.order_search import (
     COST_TOLERANCE,
     LIKELY,
@@ -21,7 +22,6 @@ from fuseflow.fusion.order_search import (
     WORTHWHILE,
     OrderRules,
 )
-from fuseflow.fusion.orders import OrderCandidate, OrderCost, adjacent_orders, candidate_orders, enumerate_orders
 from fuseflow.fusion.refusal import attempt
 
 

@@ -18,10 +18,10 @@ from scipy import special
 import fuseflow
 from fuseflow.float32.functions import FUNCTIONS
 from fuseflow.float32.words import NAN
-from fuseflow.native.jit import library
+from fuseflow.native.kernel_library import library
 from fuseflow.native.signatures import ELEMENTWISE
 from fuseflow.ops import COMBINERS, OPERATORS, operator
-from fuseflow.sim.engine.kernels.pointwise import elementwise
+from fuseflow.sim.engine.kernels.elementwise_functions import elementwise
 
 Words = npt.NDArray[np.uint32]
 FOLDER = Path(fuseflow.__file__).parent / "hardware" / "sv"

@@ -28,15 +28,15 @@ from fuseflow.hardware.comparison import differences, simulated
 from fuseflow.hardware.cosimulate import cosimulate, run_circuit
 from fuseflow.hardware.evaluate import Evaluation, evaluate
 from fuseflow.hardware.python_code import Step
+from fuseflow.hardware.rtl_simulators import find_tool
 from fuseflow.hardware.tile_array import ARRAY
-from fuseflow.hardware.tools import find_tool
 from fuseflow.hardware.top import emit_circuit
 from fuseflow.machine.machine import Machine, UnitCycles, UnitIntervals
 from fuseflow.primitives.write import WRITTEN
 from fuseflow.samml.nodes import Locate, Port, TensorWriter
 from fuseflow.sim.reference.build import Network, build_network
 from fuseflow.sim.reference.execute import run_network
-from fuseflow.sim.reference.process import Process
+from fuseflow.sim.reference.timed_process import Process
 from fuseflow.tile_ops import TILE_FOLDS
 
 TILE_FORMS = {"matmul": "a product", "matmul_t": "a product", **dict.fromkeys(TILE_FOLDS, "a fold")}

@@ -17,8 +17,8 @@ from lane_cases import lane_case
 
 import fuseflow as ff
 from fuseflow.firing_rules.rules import EMPTY, VALUE
+from fuseflow.hardware.circuit_files import save_verilog
 from fuseflow.hardware.cosimulate import Cosimulation
-from fuseflow.hardware.output import save_verilog
 from fuseflow.primitives.write import WRITTEN
 from fuseflow.run.compiled import Compiled
 from fuseflow.samml import nodes as n

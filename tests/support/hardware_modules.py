@@ -10,7 +10,7 @@ from fuseflow.firing_rules.rules import Module
 from fuseflow.hardware.arithmetic import ARITHMETICS
 from fuseflow.hardware.node_context import NodeContext
 from fuseflow.hardware.primitives import RULES
-from fuseflow.hardware.primitives.remote import REMOTE_RULES, asks
+from fuseflow.hardware.primitives.remote_lookup import REMOTE_RULES, asks
 from fuseflow.machine.timing import NodeTiming
 from fuseflow.memory.settings import FixedMemory, TimedMemory
 from fuseflow.samml import nodes as n

@@ -19,9 +19,9 @@ from fuseflow.einsum.format_inference import infer
 from fuseflow.einsum.nodes import Einsum, Keep, Program, Split, free_indices
 from fuseflow.einsum.verify import extents
 from fuseflow.errors import FuseFlowError
+from fuseflow.keep_rules import MAX_GROUP, NONZERO, Largest, Rule, Threshold
 from fuseflow.lower.partition import partition_program
 from fuseflow.schedule import Schedule
-from fuseflow.selection import MAX_GROUP, NONZERO, Largest, Rule, Threshold
 from fuseflow.tensors import Format
 
 SHARE = 0.5

@@ -17,13 +17,13 @@ from math import inf
 
 from fuseflow.autoscheduler.budget.costs import LoweredCosts, RegionRun
 from fuseflow.autoscheduler.budget.cut_graph import OrderedRange
-from fuseflow.autoscheduler.budget.deals import LaneModel
 from fuseflow.autoscheduler.budget.decision import Lanes, RegionDecision
-from fuseflow.autoscheduler.budget.search import DealtPath, Path, Variant, cheapest_paths
+from fuseflow.autoscheduler.budget.lane_models import LaneModel
+from fuseflow.autoscheduler.budget.path_search import DealtPath, Path, Variant, cheapest_paths
 from fuseflow.autoscheduler.budget.trials import RunSchedules, TrialRun
 from fuseflow.errors import ScheduleError
-from fuseflow.estimate.estimator_regions import estimator_regions
 from fuseflow.estimate.program import Estimator
+from fuseflow.estimate.region_conversion import estimator_regions
 from fuseflow.lower.regions import dealt_region
 from fuseflow.resources import Resources
 from fuseflow.resources.budget import Budget

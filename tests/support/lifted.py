@@ -1,4 +1,4 @@
-"""Evaluation of exported models in which what an analysis calls superfluous is gone: the oracle of `fuseflow.frontend.lifting`."""
+"""Evaluation of exported models without what an analysis calls superfluous: the oracle of `fuseflow.frontend.model_propagation`."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from torch import Tensor, nn
 from torch.fx import Interpreter, Node
 from torch.utils import _pytree as pytree
 
-from fuseflow.frontend.lifting import ModuleAttributes, TensorAttributes
-from fuseflow.frontend.lifting.analysis import analyse_exported
-from fuseflow.frontend.lifting.calls import in_layout_of
-from fuseflow.frontend.lifting.exported import ExportedModule, export_module, named_results
-from fuseflow.frontend.lifting.rules import table_rule
-from fuseflow.frontend.lifting.scrambling import Scrambler
+from fuseflow.frontend.model_propagation import ModuleAttributes, TensorAttributes
+from fuseflow.frontend.model_propagation.analysis import analyse_exported
+from fuseflow.frontend.model_propagation.dependence_rules import table_rule
+from fuseflow.frontend.model_propagation.export import ExportedModule, export_module, named_results
+from fuseflow.frontend.model_propagation.operator_calls import in_layout_of
+from fuseflow.frontend.model_propagation.scrambling import Scrambler
 from fuseflow.frontend.trace.model_call import model_call
 
 

@@ -1,4 +1,4 @@
-"""Models for tests of `fuseflow.frontend.lifting`."""
+"""Models for tests of `fuseflow.frontend.model_propagation`."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from lifted import exported
 from torch import Tensor, nn
 
 from fuseflow.frontend import load_model
-from fuseflow.frontend.lifting.exported import ExportedModule
+from fuseflow.frontend.model_propagation.export import ExportedModule
 
 MODELS = Path(__file__).resolve().parents[2] / "models"
 

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from fuseflow.hardware.tools import library_text
+from fuseflow.hardware.rtl_simulators import library_text
 
 Vector = Mapping[str, int]
 """The inputs, or the outputs, of one cycle."""

@@ -20,7 +20,7 @@ from torch.utils import _pytree as pytree
 import fuseflow.sparsity as sp
 from fuseflow.errors import FuseFlowError
 from fuseflow.sparsity.layouts.layout import Layout
-from fuseflow.sparsity.wrapper import StorageTensor
+from fuseflow.sparsity.storage_tensor import StorageTensor
 
 _OF_MEMORY = """
     apply_ map_ map2_ as_subclass data_ptr const_data_ptr storage untyped_storage storage_type storage_offset share_memory_ is_shared

@@ -33,7 +33,7 @@ def mask_for(layout: Layout, shape: tuple[int, int], share: float = 0.4, seed: i
 
 def packed(layout: Layout, dense: torch.Tensor, mask: torch.Tensor, requires_grad: bool = False) -> sp.PackedTensor:
     """Return what a mask keeps of a dense matrix in a layout."""
-    from fuseflow.sparsity.places import compact
+    from fuseflow.sparsity.entry_positions import compact
 
     storage = compact(layout.pack(dense, mask))
     return sp.PackedTensor.wrapped_from_dense(storage, dense.detach()).requires_grad_(requires_grad)
@@ -41,7 +41,7 @@ def packed(layout: Layout, dense: torch.Tensor, mask: torch.Tensor, requires_gra
 
 def places(tensor: sp.PackedTensor) -> torch.Tensor:
     """Return the mask of the places that a packed tensor stores, padding of n:m groups included."""
-    from fuseflow.sparsity.places import places_of
+    from fuseflow.sparsity.entry_positions import places_of
 
     known = places_of(type(tensor.wrapped_tensor))
     ones = known.with_values(tensor.wrapped_tensor, torch.ones_like(known.values(tensor.wrapped_tensor)))

@@ -1,7 +1,7 @@
 """MLIR texts of tests are read in forks of one process, which has loaded MLIR once.
 
-The product starts a process for each text (`fuseflow/dialects/canonical.py`), most of whose time is that of loading MLIR. A fork runs the
-same `main` within the same limits. This file is also the script of the process, so that it loads nothing but Python's own modules.
+The product starts a process for each text (`fuseflow/dialects/sandboxed_parser.py`), most of whose time is that of loading MLIR. A fork
+runs the same `main` within the same limits. This file is also the script of the process, so that it loads nothing but Python's own modules.
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ _servers: dict[int, subprocess.Popen[bytes]] = {}
 
 
 def fork_parsers() -> None:
-    """Let every text be read in a fork. The product's own function is `canonical.ask.__wrapped__` then."""
-    from fuseflow.dialects import canonical, parser_process
+    """Let every text be read in a fork. The product's own function is `sandboxed_parser.ask.__wrapped__` then."""
+    from fuseflow.dialects import parser_process, sandboxed_parser
 
     script = parser_process.__file__
 
-    @functools.wraps(canonical.ask)
+    @functools.wraps(sandboxed_parser.ask)
     def ask(request: bytes) -> tuple[int, bytes]:
         server = _servers.get(os.getpid())
         if server is None:
-            command = [sys.executable, "-I", "-S", __file__, script, canonical._packages()]
+            command = [sys.executable, "-I", "-S", __file__, script, sandboxed_parser._packages()]
             server = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
             _servers[os.getpid()] = server
         assert server.stdin is not None and server.stdout is not None
@@ -40,7 +40,7 @@ def fork_parsers() -> None:
         assert status is not None and output is not None, "the process that reads MLIR texts has ended"
         return int(status), output
 
-    canonical.ask = ask
+    sandboxed_parser.ask = ask
 
 
 def send(stream: Any, message: bytes) -> None:

@@ -19,11 +19,11 @@ from fuseflow.explain import cycles
 from fuseflow.firing_rules.expressions import mux
 from fuseflow.fusion import global_iteration, inline, view_merging
 from fuseflow.fusion.region import Copy
-from fuseflow.lower import views as lower_views
+from fuseflow.lower import reshape_views as lower_views
 from fuseflow.samml import files
 from fuseflow.samml.nodes import Operand, Repeat
 from fuseflow.sim.reference import rule_processes
-from fuseflow.table import builder, cells, join_trees, results, views
+from fuseflow.table import builder, join_trees, node_interning, results, views
 from fuseflow.tensors import Format, Tensor
 
 FUSE = importlib.import_module("fuseflow.fusion.fuse")  # a function of the package has its name
@@ -87,13 +87,13 @@ def wrong_annihilator() -> AbstractContextManager[Any]:
 
 @fault("streams below a join are not aligned (L5)")
 def no_align() -> AbstractContextManager[Any]:
-    return patch.object(cells.Cells, "align", lambda self, column, row, stream, old, new: stream)
+    return patch.object(node_interning.Cells, "align", lambda self, column, row, stream, old, new: stream)
 
 
 @fault("a value is repeated by every coordinate instead of the final ones (L1)")
 @contextmanager
 def wrong_repeat() -> Iterator[None]:
-    begin, real = builder.TableBuilder.__init__, cells.Cells.lift
+    begin, real = builder.TableBuilder.__init__, node_interning.Cells.lift
     builders: dict[int, builder.TableBuilder] = {}  # by their cells, which do not know how long a loop is
 
     def init(self: Any, region: Any, memo: Any = None) -> None:
@@ -106,7 +106,7 @@ def wrong_repeat() -> Iterator[None]:
             loops = (*outer, (v, builders[id(self)].everywhere(v, outer)))
         return real(self, port, loops, depth, column)
 
-    with patch.object(builder.TableBuilder, "__init__", init), patch.object(cells.Cells, "lift", lift):
+    with patch.object(builder.TableBuilder, "__init__", init), patch.object(node_interning.Cells, "lift", lift):
         yield
 
 
@@ -125,7 +125,7 @@ def careless_cells() -> AbstractContextManager[Any]:
     def key(node: Any, name: str) -> Any:
         return replace(node, name=name) if name or not node.inputs else (type(node), node.inputs)
 
-    return patch.object(cells, "replace", key)
+    return patch.object(node_interning, "replace", key)
 
 
 # Simulators ------------------------------------------------------------------------------------------------------------------

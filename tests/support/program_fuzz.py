@@ -32,9 +32,9 @@ from written_linalg import check_written
 from fuseflow.einsum.nodes import Keep, Program, Reduce, Split, accesses, walk
 from fuseflow.errors import FuseFlowError
 from fuseflow.fusion.region_program import as_program
+from fuseflow.keep_rules import Threshold
 from fuseflow.samml.lane_writers import LaneWriter
 from fuseflow.samml.nodes import Graph, Join, Port, Range, Scan
-from fuseflow.selection import Threshold
 from fuseflow.tensors import DTYPES, Tensor
 from fuseflow.tensors.levels import NM
 

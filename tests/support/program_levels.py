@@ -24,14 +24,14 @@ from fuseflow.einsum.interpret import evaluate
 from fuseflow.einsum.nodes import Program, TensorType
 from fuseflow.einsum.selections import replace_affine
 from fuseflow.errors import FuseFlowError, FusionError, GraphError, ScheduleError
-from fuseflow.fusion import FusedRegion, fusion_choices
-from fuseflow.fusion.orders import candidate_orders
+from fuseflow.fusion import FusedRegion, fusion_search
+from fuseflow.fusion.order_candidates import candidate_orders
 from fuseflow.fusion.region_program import as_program
 from fuseflow.lower.program import lower
 from fuseflow.lower.regions import CompiledRegion
-from fuseflow.lower.views import TensorView
+from fuseflow.lower.reshape_views import TensorView
 from fuseflow.samml import tokens
-from fuseflow.samml.auxiliary import auxiliary_tensors
+from fuseflow.samml.auxiliary_tensors import auxiliary_tensors
 from fuseflow.samml.nodes import Graph
 from fuseflow.schedule import Schedule
 from fuseflow.sim import load_machine
@@ -268,8 +268,8 @@ def lowered(case: Case, schedule: Schedule) -> tuple[Program, list[CompiledRegio
 @contextmanager
 def merged(case: Case) -> Iterator[None]:
     """Merge views as the case asks for it: its lanes name the loops that are there then."""
-    ways = fusion_choices.MERGE_POLICIES if case.merge == "any" else (case.merge,)
-    with patch.object(fusion_choices, "MERGE_POLICIES", ways):
+    ways = fusion_search.MERGE_POLICIES if case.merge == "any" else (case.merge,)
+    with patch.object(fusion_search, "MERGE_POLICIES", ways):
         yield
 
 

@@ -43,17 +43,17 @@ from fuseflow.report.order_tables import order_json, order_lines
 from fuseflow.report.page.page import page
 from fuseflow.report.page.run_directory import read_run
 from fuseflow.report.schedule_tables import auto_lines
+from fuseflow.run.artifact_reader import load_saved
 from fuseflow.run.artifacts import region_folder
-from fuseflow.run.saved import load_saved
 from fuseflow.samml import protobuf
 from fuseflow.samml import text as samml_text
-from fuseflow.samml.auxiliary import auxiliary_tensors
+from fuseflow.samml.auxiliary_tensors import auxiliary_tensors
 from fuseflow.samml.files import load_graph
 from fuseflow.samml.nodes import Graph
 from fuseflow.schedule import Schedule
 from fuseflow.sim import Machine, Simulation, simulate
 from fuseflow.tensors import Tensor
-from fuseflow.tensors.fibertree_files import write_fibertree
+from fuseflow.tensors.sam_files import write_fibertree
 from fuseflow.yaml_text import write_yaml
 
 CANCELLED = 1e-9

@@ -9,7 +9,7 @@ from fuseflow.einsum.format_inference import infer
 from fuseflow.einsum.nodes import Program
 from fuseflow.einsum.parse import parse
 from fuseflow.fusion import FusedRegion, fuse
-from fuseflow.fusion.orders import enumerate_orders
+from fuseflow.fusion.order_candidates import enumerate_orders
 from fuseflow.samml.nodes import Graph
 from fuseflow.table import FusionTable, build_table, emit
 from fuseflow.transform import mark_fiber_fifos

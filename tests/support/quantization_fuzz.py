@@ -13,7 +13,7 @@ from random_programs import Case
 import fuseflow as ff
 from fuseflow.einsum.interpret import evaluate_einsum
 from fuseflow.einsum.nodes import Access, Apply, Expr, Keep, Program, Reduce
-from fuseflow.einsum.precision import rounded
+from fuseflow.einsum.rounding import rounded
 from fuseflow.einsum.verify import extents
 from fuseflow.errors import FuseFlowError
 from fuseflow.plan.quantization import Scale

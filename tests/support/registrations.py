@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from fuseflow.sparsity.dispatch.registry import REGISTRY
-from fuseflow.sparsity.registrations import MODULES
+from fuseflow.sparsity.registration_decorators import MODULES
 
 assert MODULES  # so that it finds what is built in
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 from random_graphs.case import Case
 
 from fuseflow.einsum.nodes import Program
-from fuseflow.samml.auxiliary import is_auxiliary
+from fuseflow.samml.auxiliary_tensors import is_auxiliary
 
 
 def in_graph(case: Case, seed: int, share: float = 0.5) -> Case:

@@ -10,7 +10,7 @@ from typing import Any
 
 from random_graphs.case import Case
 
-from fuseflow.memory.controller import Controller
+from fuseflow.memory.memory_interface import Controller
 from fuseflow.memory.settings import TimedMemory, controller
 from fuseflow.sim.reference.execute import execute
 

@@ -13,7 +13,7 @@ from random_programs import Case
 from fuseflow.einsum.blocks import guard_data, tensors_to_blocks
 from fuseflow.einsum.nodes import Program
 from fuseflow.lower.regions import CompiledRegion
-from fuseflow.samml.auxiliary import auxiliary_tensors
+from fuseflow.samml.auxiliary_tensors import auxiliary_tensors
 from fuseflow.schedule import Schedule
 from fuseflow.sim import Machine, Simulation, load_machine, simulate
 from fuseflow.tensors import Tensor

@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 from random_graphs import Case
 
-from fuseflow.sim.arithmetic import holds, with_rounded_constants
+from fuseflow.sim.precision import holds, with_rounded_constants
 from fuseflow.tensors import Tensor, from_coordinates
 
 

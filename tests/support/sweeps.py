@@ -11,8 +11,8 @@ import numpy as np
 from scipy import sparse
 
 from fuseflow.sweep.design_space import build_space, read_sweep
-from fuseflow.sweep.measurement import SourceCache, measure
 from fuseflow.sweep.point import Task, TaskOutcome
+from fuseflow.sweep.point_evaluation import SourceCache, measure
 from fuseflow.sweep.store import Store
 from fuseflow.sweep.sweep import Sweep
 

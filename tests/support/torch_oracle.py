@@ -39,7 +39,7 @@ from fuseflow.einsum.nodes import (
     index_names,
     walk,
 )
-from fuseflow.selection import Largest, Threshold
+from fuseflow.keep_rules import Largest, Threshold
 
 INF = math.inf
 ROUNDING = 8 * 2.0**-53

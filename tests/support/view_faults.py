@@ -12,7 +12,7 @@ from unittest.mock import patch
 import numpy as np
 from program_faults import Plant, fault
 
-from fuseflow import ops, selection
+from fuseflow import keep_rules, ops
 from fuseflow.einsum import selections
 from fuseflow.einsum.nodes import Affine, Apply, Expr, Reduce
 from fuseflow.sim.reference import rule_processes, select
@@ -128,23 +128,23 @@ def absent_neighbours() -> AbstractContextManager[Any]:
 
 @fault("the smallest entries are kept", VIEW_FAULTS)
 def smallest() -> AbstractContextManager[Any]:
-    real = selection._ranks
-    return patch.object(selection, "_ranks", lambda array: -real(array))
+    real = keep_rules._ranks
+    return patch.object(keep_rules, "_ranks", lambda array: -real(array))
 
 
 @fault("of equal entries the last is kept", VIEW_FAULTS)
 def last_of_equal() -> AbstractContextManager[Any]:
-    real = selection._ranks
+    real = keep_rules._ranks
     steps = (
         1 << 20
     )  # Magnitudes of random programs that differ at all differ by more of the smallest steps, and no fiber is as long.
-    return patch.object(selection, "_ranks", lambda array: real(array) // steps * steps + np.arange(array.shape[-1]))
+    return patch.object(keep_rules, "_ranks", lambda array: real(array) // steps * steps + np.arange(array.shape[-1]))
 
 
 @fault("entries are compared with their sign", VIEW_FAULTS)
 def signed() -> AbstractContextManager[Any]:
     return patch.multiple(
-        selection,
+        keep_rules,
         _ranks=lambda array: np.nan_to_num(array, nan=np.inf),
         _rank_keys=lambda array: (-np.nan_to_num(array, nan=0.0), ~np.isnan(array)),
     )

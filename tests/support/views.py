@@ -10,7 +10,7 @@ from random_programs.views import is_selection
 
 from fuseflow.einsum.nodes import Access, Affine, Apply, Const, Einsum, Expr, Keep, Reduce, walk
 from fuseflow.einsum.verify import shapes_and_extents
-from fuseflow.selection import Largest
+from fuseflow.keep_rules import Largest
 
 FEATURES = ("offsets", "strides", "selections", "concatenations", "max by pattern", "top-k")
 

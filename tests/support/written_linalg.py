@@ -11,9 +11,9 @@ from fuseflow.einsum.interpret import evaluate
 from fuseflow.einsum.nodes import Program
 from fuseflow.einsum.text import show
 from fuseflow.frontend import read_mlir
-from fuseflow.lower.public import lower_for
+from fuseflow.lower.primitive_choice import lower_for
 from fuseflow.lower.regions import CompiledRegion
-from fuseflow.lower.schedule_in_program import unstated_schedule
+from fuseflow.lower.schedule_annotations import unstated_schedule
 from fuseflow.run.scheduled_linalg import scheduled_linalg
 from fuseflow.samml import text as samml_text
 from fuseflow.schedule import Schedule

@@ -18,7 +18,7 @@ from sweeps import InProcessRunner, opened, write_model, write_program
 
 from fuseflow.errors import FileError, SweepError
 from fuseflow.report.sweep_table import csv_text, records
-from fuseflow.run.packed_run import unpack_run
+from fuseflow.run.run_archive import unpack_run
 from fuseflow.sweep.point import Task
 from fuseflow.sweep.pool import Pool
 from fuseflow.sweep.store import Store

@@ -9,7 +9,7 @@ import programs
 from fuseflow.einsum.format_inference import infer
 from fuseflow.einsum.parse import parse
 from fuseflow.fusion.fuse import fuse
-from fuseflow.fusion.orders import enumerate_orders
+from fuseflow.fusion.order_candidates import enumerate_orders
 from fuseflow.samml.nodes import Drop
 from fuseflow.table import FusionTable, build_table, emit
 from fuseflow.table.renaming import TableNames, renamed_graph

@@ -14,8 +14,8 @@ from fuseflow.tensors import Format, from_coordinates
 from fuseflow.tensors.array_files import pack_declared
 from fuseflow.tensors.blocks import from_blocks, to_blocks
 from fuseflow.tensors.dtypes import DTYPES
-from fuseflow.tensors.fibertree_files import read_fibertree, write_fibertree
 from fuseflow.tensors.pack import repack
+from fuseflow.tensors.sam_files import read_fibertree, write_fibertree
 
 NARROW = ("i4", "u4", "i8", "u8", "i16", "f16", "bf16")
 RANGES = {"i4": (-8, 7), "u4": (0, 15), "i8": (-128, 127), "u8": (0, 255), "i16": (-32768, 32767)}

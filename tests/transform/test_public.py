@@ -12,7 +12,7 @@ from random_graphs import Case, random_case
 
 from fuseflow.errors import GraphError
 from fuseflow.samml import protobuf
-from fuseflow.samml.auxiliary import auxiliary_tensors, dense_dimension
+from fuseflow.samml.auxiliary_tensors import auxiliary_tensors, dense_dimension
 from fuseflow.samml.nodes import Alu, Graph, Join, Operand, Port, Primitive
 from fuseflow.samml.text import parse
 from fuseflow.samml.verify import verify

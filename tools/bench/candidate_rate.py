@@ -28,13 +28,13 @@ from host import JSON, finish
 
 from fuseflow.autoscheduler.budget.costs import LoweredCosts
 from fuseflow.autoscheduler.budget.cut_graph import OrderedRange
-from fuseflow.autoscheduler.budget.deals import LaneModel
 from fuseflow.autoscheduler.budget.decision import RegionDecision
-from fuseflow.autoscheduler.budget.variants import VariantFactory
-from fuseflow.collection import collection_rare
+from fuseflow.autoscheduler.budget.lane_models import LaneModel
+from fuseflow.autoscheduler.budget.program_variants import VariantFactory
 from fuseflow.estimate.program import Estimator
 from fuseflow.frontend.model_spec import ModelSpec
 from fuseflow.frontend.sources import load
+from fuseflow.garbage_collection import collection_rare
 from fuseflow.resources.budget import Budget
 from fuseflow.schedule import Schedule
 from fuseflow.sim import load_machine

@@ -26,8 +26,8 @@ from host import JSON, finish
 from fuseflow.cut.units import UnitSequence, operator_units, partition_at
 from fuseflow.einsum.nodes import Program
 from fuseflow.errors import FuseFlowError
-from fuseflow.estimate.estimator_regions import estimator_regions
 from fuseflow.estimate.program import Estimator, EstimatorRegion
+from fuseflow.estimate.region_conversion import estimator_regions
 from fuseflow.frontend.model_spec import ModelSpec
 from fuseflow.frontend.sources import Source, load
 from fuseflow.lower.partition import partition_program

@@ -22,8 +22,8 @@ from host import JSON, finish
 from fuseflow.costs import measure_statistics
 from fuseflow.einsum.nodes import Program
 from fuseflow.estimate.counted.patterns import tensor_pattern
-from fuseflow.estimate.estimator_regions import estimator_regions
 from fuseflow.estimate.program import Estimator
+from fuseflow.estimate.region_conversion import estimator_regions
 from fuseflow.frontend.model_spec import ModelSpec
 from fuseflow.frontend.sources import Source, load
 from fuseflow.lower.program import lower

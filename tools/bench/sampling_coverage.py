@@ -28,7 +28,7 @@ from fuseflow.errors import FuseFlowError
 from fuseflow.estimate import CountMemo
 from fuseflow.estimate.counted.patterns import tensor_pattern
 from fuseflow.sampling.region import RegionSampler
-from fuseflow.sampling.sample import Sample, parse_sample
+from fuseflow.sampling.sample_request import Sample, parse_sample
 from fuseflow.sim import simulate
 
 TUNING, TEST = 0, 1_000_000

@@ -26,7 +26,7 @@ def read(path: Path) -> dict[str, float]:
 
 
 def folder(test: str) -> str:
-    """Two folders deep: `tests/native/test_jit.py::test_x` is of `tests/sim`."""
+    """Two folders deep: `tests/native/test_kernel_library.py::test_x` is of `tests/sim`."""
     return "/".join(test.partition("::")[0].split("/")[:-1][:2])
 
 

@@ -19,14 +19,14 @@ from functools import cached_property
 from math import inf, prod
 from typing import Any, TypeAlias
 
-from fuseflow.autoscheduler.budget.search import DealtPath, Variant
+from fuseflow.autoscheduler.budget.path_search import DealtPath, Variant
+from fuseflow.autoscheduler.budget.program_variants import VariantFactory
 from fuseflow.autoscheduler.budget.settings import SETTINGS
-from fuseflow.autoscheduler.budget.variants import VariantFactory
 from fuseflow.compiler import compile_source
-from fuseflow.estimate.estimator_regions import estimator_regions
 from fuseflow.estimate.memory_load import request_bytes
 from fuseflow.estimate.program import Estimator
 from fuseflow.estimate.program_estimate import ProgramEstimate
+from fuseflow.estimate.region_conversion import estimator_regions
 from fuseflow.lower.buffers import buffer_names, with_buffers
 from fuseflow.lower.partition import PartitionedProgram, partition_program
 from fuseflow.memory.settings import TimedMemory

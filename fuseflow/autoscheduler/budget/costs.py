@@ -10,14 +10,14 @@ from dataclasses import dataclass, field, replace
 from math import inf
 
 from fuseflow.autoscheduler.budget.cut_graph import OrderedRange
-from fuseflow.autoscheduler.budget.deals import Deal
 from fuseflow.autoscheduler.budget.decision import Lanes, RegionDecision
+from fuseflow.autoscheduler.budget.lane_models import Deal
 from fuseflow.autoscheduler.budget.settings import SETTINGS
 from fuseflow.errors import ScheduleError
-from fuseflow.estimate.estimator_regions import estimator_regions
 from fuseflow.estimate.graph_cycles import Bound
 from fuseflow.estimate.lane_costs import LaneCosts
 from fuseflow.estimate.program import Estimator, TensorKnowledge
+from fuseflow.estimate.region_conversion import estimator_regions
 from fuseflow.lower.buffers import with_buffers
 from fuseflow.lower.regions import dealt_region
 from fuseflow.machine.machine import Machine

@@ -16,16 +16,16 @@ from fuseflow.autoscheduler.budget.settings import SETTINGS
 from fuseflow.cut.costs import ProgramRanges
 from fuseflow.cut.units import UnitRange
 from fuseflow.errors import FuseFlowError
-from fuseflow.estimate.estimator_regions import estimator_regions
 from fuseflow.estimate.graph_counts import held_entries
 from fuseflow.estimate.program import Estimator, SharedEstimates, TensorKnowledge
 from fuseflow.estimate.program_estimate import RegionEstimate
+from fuseflow.estimate.region_conversion import estimator_regions
 from fuseflow.fusion.linear_extensions import LoopOrder
 from fuseflow.fusion.refusal import Refusal, attempt
 from fuseflow.lower.region_fusion import fusion_key
 from fuseflow.lower.regions import CompiledRegion, lower_region
+from fuseflow.lower.reshape_views import source_of
 from fuseflow.lower.state import LoweringMemo, LoweringState, RegionRequest, initial_state
-from fuseflow.lower.views import source_of
 from fuseflow.machine.machine import Machine
 from fuseflow.resources import HeldEntries, Resources, arithmetic_lanes
 from fuseflow.tensors import Tensor

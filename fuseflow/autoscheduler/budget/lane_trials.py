@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from math import inf
 
 from fuseflow.autoscheduler.budget.costs import RegionCost
-from fuseflow.autoscheduler.budget.deals import Deal
+from fuseflow.autoscheduler.budget.lane_models import Deal
 from fuseflow.autoscheduler.budget.settings import SETTINGS
 
 

@@ -11,8 +11,8 @@ from math import inf
 
 from fuseflow.autoscheduler.budget.costs import DealtRange, DecisionCosts, LoweredCosts, RegionCost, RegionRun
 from fuseflow.autoscheduler.budget.cut_graph import OrderedRange
-from fuseflow.autoscheduler.budget.deals import Deal, LaneModel, StageModel
 from fuseflow.autoscheduler.budget.decision import Freedom, RegionDecision
+from fuseflow.autoscheduler.budget.lane_models import Deal, LaneModel, StageModel
 from fuseflow.autoscheduler.budget.lane_trials import LaneTrials
 from fuseflow.autoscheduler.budget.settings import SETTINGS
 from fuseflow.resources import Resources

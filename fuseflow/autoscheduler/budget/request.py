@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from fuseflow.autoscheduler.budget.settings import SETTINGS
-from fuseflow.autoscheduler.defaults import ALLOWED, DEFAULT_TOP
+from fuseflow.autoscheduler.search_defaults import ALLOWED, DEFAULT_TOP
 from fuseflow.errors import ScheduleError, UsageError, did_you_mean
 from fuseflow.resources.budget import Budget, component_name
 from fuseflow.schedule import Schedule

@@ -15,8 +15,9 @@ from fuseflow.autoscheduler.budget.buffers import BufferVariants
 from fuseflow.autoscheduler.budget.costs import RegionCost
 from fuseflow.autoscheduler.budget.cut_graph import OrderedRange
 from fuseflow.autoscheduler.budget.decision import RegionDecision
+from fuseflow.autoscheduler.budget.path_search import ALL_LEVERS, UNFUSED, BudgetSearch, DealtPath, Levers
 from fuseflow.autoscheduler.budget.range_costs import RangeCosts
-from fuseflow.autoscheduler.budget.region_changes import (
+from fuseflow.autoscheduler.budget.region_tuning import (
     RegionChange,
     RegionTransfer,
     fastest_regions,
@@ -26,10 +27,9 @@ from fuseflow.autoscheduler.budget.region_changes import (
     row_runs,
 )
 from fuseflow.autoscheduler.budget.request import BudgetRequest, Deadline
-from fuseflow.autoscheduler.budget.search import ALL_LEVERS, UNFUSED, BudgetSearch, DealtPath, Levers
 from fuseflow.autoscheduler.budget.settings import SETTINGS
 from fuseflow.autoscheduler.budget.trials import Trial, TrialEstimates, TrialSimulations, best_trial
-from fuseflow.autoscheduler.defaults import SPLITS
+from fuseflow.autoscheduler.search_defaults import SPLITS
 from fuseflow.errors import FuseFlowError
 from fuseflow.resources.budget import Budget
 from fuseflow.schedule import Schedule

@@ -12,15 +12,15 @@ from math import inf
 from typing import Any, TypeAlias
 
 from fuseflow.autoscheduler.budget.costs import RegionRun
+from fuseflow.autoscheduler.budget.path_search import DealtPath
+from fuseflow.autoscheduler.budget.program_variants import variant_changes
 from fuseflow.autoscheduler.budget.range_costs import RangeCosts
 from fuseflow.autoscheduler.budget.request import Agenda, Deadline
-from fuseflow.autoscheduler.budget.search import DealtPath
-from fuseflow.autoscheduler.budget.variants import variant_changes
 from fuseflow.autoscheduler.simulation_cache import CachedChoice, SimulationCache
 from fuseflow.compiler import compile_source
 from fuseflow.errors import DeadlockError, FuseFlowError
 from fuseflow.estimate.program import Estimator
-from fuseflow.frontend.source import Source
+from fuseflow.frontend.imported_program import Source
 from fuseflow.machine.machine import Machine
 from fuseflow.resources import COMPONENTS, Resources
 from fuseflow.resources.budget import Budget, amount_text

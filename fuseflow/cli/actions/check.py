@@ -9,7 +9,7 @@ import click
 
 from fuseflow.cli.common import JsonFile, print_lines, print_notices
 from fuseflow.cli.request import ProgramRequest
-from fuseflow.explain.blockers import Blocker, blockers_of
+from fuseflow.explain.compile_blockers import Blocker, blockers_of
 from fuseflow.report.tables import shape_text
 from fuseflow.run.compiled import Compiled
 

@@ -14,9 +14,9 @@ from fuseflow.errors import CheckError, HardwareError, UsageError
 from fuseflow.hardware.area.circuit_area import circuit_areas
 from fuseflow.hardware.area.liberty import read_liberty
 from fuseflow.hardware.area.synthesis import version
+from fuseflow.hardware.circuit_files import bounded_circuit
 from fuseflow.hardware.cosimulate import Cosimulation, cosimulate
-from fuseflow.hardware.output import bounded_circuit
-from fuseflow.hardware.tools import PYTHON, find_tool
+from fuseflow.hardware.rtl_simulators import PYTHON, find_tool
 from fuseflow.machine.machine import Machine
 from fuseflow.report.circuit_tables import area_lines, area_table, cosimulation_table, node_table, part_table
 from fuseflow.report.tables import print_table

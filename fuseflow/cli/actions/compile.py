@@ -19,9 +19,9 @@ from fuseflow.cli.request import ProgramRequest
 from fuseflow.cli.run_options import Target
 from fuseflow.cli.stage_dump import StageDump
 from fuseflow.errors import UsageError
-from fuseflow.hardware.output import MANIFEST
+from fuseflow.hardware.circuit_files import MANIFEST
 from fuseflow.hardware.verilog import require_circt
-from fuseflow.lower.schedule_in_program import unstated_sections
+from fuseflow.lower.schedule_annotations import unstated_sections
 from fuseflow.machine.files import load_machine
 from fuseflow.machine.machine import Machine
 from fuseflow.report.tables import compiled_table, print_table

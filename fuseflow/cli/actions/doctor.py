@@ -16,7 +16,7 @@ from packaging.requirements import Requirement
 import fuseflow as ff
 from fuseflow.cli.common import console, require_writable
 from fuseflow.cp_sat import CpSatProblem, Objective
-from fuseflow.native.jit import package_stores, user_store
+from fuseflow.native.kernel_library import package_stores, user_store
 from fuseflow.native.processor import has_levels
 from fuseflow.native.sources import source_digest
 from fuseflow.report.tables import CheckRow, check_table, print_table

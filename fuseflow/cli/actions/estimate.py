@@ -21,7 +21,7 @@ from fuseflow.filesystem import read_json
 from fuseflow.machine.machine import Machine
 from fuseflow.report.estimate_tables import comparison_table, estimate_table, exact_line, flops_table, traffic_table
 from fuseflow.report.resource_tables import resource_table
-from fuseflow.run.saved import load_saved, load_schedule
+from fuseflow.run.artifact_reader import load_saved, load_schedule
 from fuseflow.schedule import Schedule
 
 DIRECTORY_OPTIONS = (

@@ -10,9 +10,9 @@ from fuseflow.explain.cycles import explain_cycles
 from fuseflow.explain.fusion import explain_fusion
 from fuseflow.explain.order import CountingRule, explain_order
 from fuseflow.explain.plan import NO_PLAN, explain_plan
-from fuseflow.explain.primitives import explain_primitives
+from fuseflow.explain.public_form_cost import explain_primitives
 from fuseflow.frontend.sources import load
-from fuseflow.lower.schedule_in_program import overruled_notices
+from fuseflow.lower.schedule_annotations import overruled_notices
 from fuseflow.machine.machine import Machine
 from fuseflow.report.cycle_tables import cycles_json, cycles_lines
 from fuseflow.report.fusion_tables import (
@@ -26,7 +26,7 @@ from fuseflow.report.fusion_tables import (
 )
 from fuseflow.report.order_tables import assumed_line, order_json, order_lines
 from fuseflow.report.plan_tables import comparison, part_table, plan_json
-from fuseflow.report.tensor_tables import attribute_table
+from fuseflow.report.sparsity_tables import attribute_table
 
 
 def order(program: ProgramRequest, rule: CountingRule | None, json_file: JsonFile) -> None:

@@ -10,12 +10,12 @@ from fuseflow.cli.common import JsonFile, print_notices, refuse_inside, require_
 from fuseflow.cli.progress import following
 from fuseflow.errors import FrontendError, UsageError
 from fuseflow.frontend.factory import Factory
+from fuseflow.frontend.imported_program import propagated
 from fuseflow.frontend.model_spec import ModelSpec, PropagationSpec
-from fuseflow.frontend.source import propagated
 from fuseflow.frontend.sources import load
-from fuseflow.propagation.rows import AttributeRow
+from fuseflow.propagation.attribute_table import AttributeRow
+from fuseflow.report.sparsity_tables import attribute_table, sparsity_table
 from fuseflow.report.tables import print_table
-from fuseflow.report.tensor_tables import attribute_table, sparsity_table
 
 if TYPE_CHECKING:
     from fuseflow.sparsity.summary import SummaryRow
@@ -42,8 +42,8 @@ def _pruned_rows(spec: ModelSpec, output: Path | None) -> tuple[list[SummaryRow]
         load_module,  # what follows loads PyTorch
         sparsified,
     )
+    from fuseflow.sparsity.model_sparsity import sparse_weights, sparsity_of
     from fuseflow.sparsity.saved import save_sparsity
-    from fuseflow.sparsity.state import sparse_weights, sparsity_of
     from fuseflow.sparsity.summary import intermediate_rows, weight_rows
     from fuseflow.sparsity.weights import dense_values
 
@@ -96,7 +96,7 @@ def _graph_rows(spec: ModelSpec, knowledge: PropagationSpec, notices: list[str])
         raise UsageError(
             "`--constants` is of Einsum programs", hint="a graph of PyTorch operators knows its buffers, scales and shifts"
         )
-    from fuseflow.frontend.lifting import analyse_module  # it loads PyTorch
+    from fuseflow.frontend.model_propagation import analyse_module  # it loads PyTorch
     from fuseflow.frontend.sources import load_module, sparsified
 
     loaded = load_module(spec)

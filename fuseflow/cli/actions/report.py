@@ -12,7 +12,7 @@ from fuseflow.filesystem import json_text, read_json, write_text
 from fuseflow.report.page.comparison import comparison_page
 from fuseflow.report.page.page import page
 from fuseflow.report.page.run_directory import read_run
-from fuseflow.run.directory import MANIFEST
+from fuseflow.run.directory_names import MANIFEST
 
 PAGE = "report.html"
 COMPARISON = "comparison.html"

@@ -18,10 +18,10 @@ from fuseflow.report.cycle_tables import CYCLES_FILE, cycles_json
 from fuseflow.report.resource_tables import ENERGY_FILE, resource_table
 from fuseflow.report.tables import check_line, sampled_lines, sampled_table
 from fuseflow.run.bisection import explain_deviation
+from fuseflow.run.callback_types import ProgressCallback
 from fuseflow.run.check import Check
 from fuseflow.run.compiled import Compiled
-from fuseflow.run.execution import ProgressCallback
-from fuseflow.sampling.sample import Sample, parse_sample
+from fuseflow.sampling.sample_request import Sample, parse_sample
 from fuseflow.schedule import Schedule
 
 if TYPE_CHECKING:

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
 
-from fuseflow.autoscheduler.budget.budget_schedule import budget_schedule
 from fuseflow.autoscheduler.budget.request import BudgetRequest
+from fuseflow.autoscheduler.budget.scheduler import budget_schedule
 from fuseflow.cli.common import JsonFile, console, print_notices, print_pieces, require_writable_file, write_out
 from fuseflow.cli.progress import following, search_bar
 from fuseflow.errors import UsageError
@@ -19,7 +19,7 @@ from fuseflow.report.schedule_tables import budget_lines
 from fuseflow.resources.budget import Budget, component_name
 from fuseflow.run.exact import cores
 from fuseflow.schedule import Schedule
-from fuseflow.sweep.schedule_runs import StoredRuns, point_of
+from fuseflow.sweep.search_store import StoredRuns, point_of
 from fuseflow.sweep.store import Store
 
 

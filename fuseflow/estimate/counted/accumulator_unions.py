@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from fuseflow.estimate.counted.distinct import deduplicate_fibers, distinct_tuples, group_positions
+from fuseflow.estimate.counted.deduplication import deduplicate_fibers, distinct_tuples, group_positions
 from fuseflow.estimate.counted.memo import CountMemo
-from fuseflow.estimate.counted.nests import EMPTY, ElementNumbers, FiberCopies, FiberLevel, FiberNest, Ints, PerFiber
+from fuseflow.estimate.counted.stream_trie import EMPTY, ElementNumbers, FiberCopies, FiberLevel, FiberNest, Ints, PerFiber
 from fuseflow.tensors.distinct_keys import distinct_keys
 
 SATURATION_RATIO = 4

@@ -10,10 +10,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from fuseflow.estimate.counted.distinct import deduplicate_fibers, distinct_tuples, group_positions
-from fuseflow.estimate.counted.joint_nests import apply_map, common_refinement
+from fuseflow.estimate.counted.deduplication import deduplicate_fibers, distinct_tuples, group_positions
 from fuseflow.estimate.counted.memo import CountMemo
-from fuseflow.estimate.counted.nests import EMPTY, FiberLevel, FiberNest, Ints, normalize_labels, positions, take
+from fuseflow.estimate.counted.nest_refinement import apply_map, common_refinement
+from fuseflow.estimate.counted.stream_trie import EMPTY, FiberLevel, FiberNest, Ints, normalize_labels, positions, take
 from fuseflow.tensors.distinct_keys import distinct_keys
 
 

@@ -8,9 +8,9 @@ from typing import Literal, assert_never
 
 import numpy as np
 
-from fuseflow.estimate.counted.distinct import group_positions
+from fuseflow.estimate.counted.deduplication import group_positions
 from fuseflow.estimate.counted.memo import CountMemo
-from fuseflow.estimate.counted.nests import FiberLevel, Ints, take
+from fuseflow.estimate.counted.stream_trie import FiberLevel, Ints, take
 
 MergeKind = Literal["intersect", "union", "left"]
 """Which coordinates a merge keeps: those that all sides have, that any side has, or that the first side has."""

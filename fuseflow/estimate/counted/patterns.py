@@ -12,9 +12,9 @@ from typing import TypeAlias
 
 import numpy as np
 
-from fuseflow.estimate.counted.distinct import append_empty_fiber, deduplicate_fibers, group_positions, select_fibers
+from fuseflow.estimate.counted.deduplication import append_empty_fiber, deduplicate_fibers, group_positions, select_fibers
 from fuseflow.estimate.counted.memo import CountMemo
-from fuseflow.estimate.counted.nests import (
+from fuseflow.estimate.counted.stream_trie import (
     EMPTY,
     CountedStream,
     ElementNumbers,

@@ -9,12 +9,13 @@ from typing import assert_never
 import numpy as np
 
 from fuseflow.estimate.counted.accumulator_unions import union_fibers
-from fuseflow.estimate.counted.distinct import distinct_tuples, group_positions
+from fuseflow.estimate.counted.deduplication import distinct_tuples, group_positions
 from fuseflow.estimate.counted.fork_merge import fork_nest, merge_nests
-from fuseflow.estimate.counted.joint_nests import ElementMap, NumberColumns, apply_map, common_refinement, map_numbers
 from fuseflow.estimate.counted.matching import merge_fibers
 from fuseflow.estimate.counted.memo import CountMemo, Uncountable
-from fuseflow.estimate.counted.nests import (
+from fuseflow.estimate.counted.nest_refinement import ElementMap, NumberColumns, apply_map, common_refinement, map_numbers
+from fuseflow.estimate.counted.patterns import Pattern, Piece, outermost_level, scanned_fibers, without_empty_lists
+from fuseflow.estimate.counted.stream_trie import (
     EMPTY,
     CountedStream,
     ElementCounts,
@@ -29,7 +30,6 @@ from fuseflow.estimate.counted.nests import (
     normalize_labels,
     take,
 )
-from fuseflow.estimate.counted.patterns import Pattern, Piece, outermost_level, scanned_fibers, without_empty_lists
 from fuseflow.samml import nodes as n
 
 

@@ -21,12 +21,12 @@ from torch.utils import _pytree as pytree
 
 from fuseflow.errors import FrontendError
 from fuseflow.frontend.decompositions.pair_arithmetic import Pair, PairArithmetic, Part
-from fuseflow.frontend.positions.selection_products import product_along
+from fuseflow.frontend.positions.selection_operators import product_along
 from fuseflow.frontend.positions.selections import Selections, described, first_operand
 from fuseflow.frontend.trace import fx_origin
-from fuseflow.frontend.trace.aten_operators import VIEWS
 from fuseflow.frontend.trace.dependence import Memories, remove_unused
 from fuseflow.frontend.trace.fx_origin import named
+from fuseflow.frontend.trace.operator_support import VIEWS
 from fuseflow.frontend.trace.refusals import refusal
 
 aten = torch.ops.aten

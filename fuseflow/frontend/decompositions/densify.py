@@ -15,19 +15,17 @@ import torch
 from torch import Tensor
 from torch.fx.traceback import annotate
 
-from fuseflow.counted_loops import tell
 from fuseflow.errors import FrontendError
-from fuseflow.frontend.decompositions.identities import IDENTITIES, added
 from fuseflow.frontend.decompositions.normalization import channel_norm, group_norm, layer_norm, rms_norm, variance_along
+from fuseflow.frontend.decompositions.operator_formulas import IDENTITIES, added
 from fuseflow.frontend.decompositions.recurrent import RECURRENT_REPLACEMENTS
-from fuseflow.frontend.decompositions.sliding import SLIDING_REPLACEMENTS
+from fuseflow.frontend.decompositions.slices_and_windows import SLIDING_REPLACEMENTS
 from fuseflow.frontend.foreign_errors import foreign_message
 from fuseflow.frontend.hints import HINT_OUTSIDE
-from fuseflow.frontend.positions.known_matrices import masked, scanned_along
+from fuseflow.frontend.positions.linear_operators import masked, scanned_along
 from fuseflow.frontend.positions.losses import LOSS_DECOMPOSITIONS
-from fuseflow.frontend.positions.neighbours import extreme_of_row
 from fuseflow.frontend.positions.ranking import ranked_along
-from fuseflow.frontend.positions.selection_products import (
+from fuseflow.frontend.positions.selection_operators import (
     at_edges,
     extreme_along,
     extreme_at_edges,
@@ -38,8 +36,10 @@ from fuseflow.frontend.positions.selection_products import (
     scores_at_edges,
     weighted_rows,
 )
+from fuseflow.frontend.positions.sparse_reductions import extreme_of_row
 from fuseflow.frontend.trace.fx_origin import short_name, shown_operator
 from fuseflow.frontend.trace.refusals import refusal
+from fuseflow.loop_progress import tell
 
 aten = torch.ops.aten
 

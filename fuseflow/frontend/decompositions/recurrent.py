@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from fuseflow.errors import FrontendError
-from fuseflow.frontend.decompositions.sliding import select, stack
+from fuseflow.frontend.decompositions.slices_and_windows import select, stack
 
 aten = torch.ops.aten
 

@@ -22,7 +22,7 @@ from torch.export import ExportedProgram
 
 from fuseflow.errors import FileError
 from fuseflow.filesystem import read_bytes
-from fuseflow.frontend.exported_file.description import checked_description
+from fuseflow.frontend.exported_file.json_validation import checked_description
 from fuseflow.frontend.foreign_errors import quiet
 from fuseflow.frontend.torch_tensors import TORCH_DTYPES
 

@@ -12,8 +12,8 @@ import numpy.typing as npt
 from fuseflow.frontend.import_cache.entry import Entry, import_store, read_entry, write_entry
 from fuseflow.frontend.import_cache.recorder import file_state, recording
 from fuseflow.frontend.import_cache.request import request_digest
+from fuseflow.frontend.imported_program import ReferenceOutputs, Source
 from fuseflow.frontend.model_spec import ModelSpec
-from fuseflow.frontend.source import ReferenceOutputs, Source
 from fuseflow.private_store import PrivateStore
 
 ImportFunction = Callable[[ModelSpec], Source]

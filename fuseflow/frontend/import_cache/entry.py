@@ -24,8 +24,8 @@ from fuseflow.einsum.text import show
 from fuseflow.errors import Span
 from fuseflow.filesystem import read_text
 from fuseflow.frontend.import_cache.request import request_digest
+from fuseflow.frontend.imported_program import Source
 from fuseflow.frontend.model_spec import ModelSpec
-from fuseflow.frontend.source import Source
 from fuseflow.private_store import PrivateStore
 from fuseflow.tensors import Format, Tensor, from_coordinates
 from fuseflow.tensors.dtypes import parse_dtype

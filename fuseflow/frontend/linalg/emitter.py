@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 from itertools import islice
 
-from fuseflow.einsum.indices import fresh_indices, substitute
+from fuseflow.einsum.index_names import fresh_indices, substitute
 from fuseflow.einsum.nodes import Access, Einsum, Expr, Index, Reduce, Split, TensorType, index_names, plain_names, walk
 from fuseflow.errors import FrontendError
 from fuseflow.frontend.linalg import einsum_names

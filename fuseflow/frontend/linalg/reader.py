@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from fuseflow.einsum.nodes import Program
 from fuseflow.einsum.verify import verify
-from fuseflow.frontend.linalg import modules
-from fuseflow.frontend.linalg.named_reader import read_module
+from fuseflow.frontend.linalg import module_io
+from fuseflow.frontend.linalg.roundtrip_reader import read_module
 from fuseflow.frontend.linalg.sparse_encodings import screen_encodings
 from fuseflow.frontend.linalg.to_einsum import extract_program
 
@@ -17,8 +17,8 @@ def read_mlir(text: str, file: str = "<text>") -> Program:
     `FrontendError` for a text that is not a module or has no Einsum form.
     """
     screen_encodings(text, file)
-    module = modules.parse_module(text, file)
-    if modules.PROGRAM in module.operation.attributes:
+    module = module_io.parse_module(text, file)
+    if module_io.PROGRAM in module.operation.attributes:
         return read_module(module, file)
     program = extract_program(module, file)
     verify(program)

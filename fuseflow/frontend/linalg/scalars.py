@@ -10,7 +10,7 @@ import numpy as np
 from torch_mlir import ir
 
 from fuseflow.einsum.nodes import Apply, Const, Expr
-from fuseflow.einsum.precision import round_to
+from fuseflow.einsum.rounding import round_to
 from fuseflow.errors import FrontendError
 from fuseflow.float32.words import rounded
 from fuseflow.frontend.hints import HINT_OUTSIDE

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from fuseflow.einsum.indices import substitute
+from fuseflow.einsum.index_names import substitute
 from fuseflow.einsum.nodes import Access, Apply, Const, Expr, Index, free_indices, walk
 from fuseflow.ops import OPERATORS
 

@@ -20,12 +20,11 @@ from typing import Any
 
 from torch_mlir import ir
 
-from fuseflow.counted_loops import counted
-from fuseflow.einsum.indices import name_split_indices, substitute
+from fuseflow.einsum.index_names import name_split_indices, substitute
 from fuseflow.einsum.nodes import Access, Affine, Apply, Const, Expr, Index, Program, Reduce, TensorType, accesses, walk
 from fuseflow.errors import FrontendError
 from fuseflow.frontend.hints import HINT_OUTSIDE
-from fuseflow.frontend.linalg import modules
+from fuseflow.frontend.linalg import module_io
 from fuseflow.frontend.linalg.emitter import EinsumEmitter
 from fuseflow.frontend.linalg.generic import IndexingMap, LoopNest, result_elements
 from fuseflow.frontend.linalg.locations import Origin, at_line_of, from_location
@@ -40,6 +39,7 @@ from fuseflow.frontend.linalg.symbolic_values import (
     uses_undefined,
 )
 from fuseflow.frontend.linalg.unit_dimensions import squeeze_block, squeeze_format, squeeze_shape
+from fuseflow.loop_progress import counted
 from fuseflow.tensors import Format
 from fuseflow.tensors.dtypes import DTYPES
 
@@ -63,8 +63,8 @@ def extract_program(module: Any, file: str = "") -> Program:
     Raise `FrontendError` with the module path and the line of an operation that has no Einsum form, of a function that calls itself or
     that nobody calls, of a call with a result that nobody reads, and of one that makes the program too large.
     """
-    function = modules.main_function(module, file)
-    builder = _Builder(function, modules.functions_of(module), file)
+    function = module_io.main_function(module, file)
+    builder = _Builder(function, module_io.functions_of(module), file)
     for op in counted(function.body.blocks[0].operations, "reading operators"):
         builder.visit(op.operation)
     return builder.program()
@@ -76,7 +76,7 @@ class _Builder:
 
     def __init__(self, function: Any, functions: Mapping[str, Any], file: str) -> None:
         self._functions, self._file = functions, file
-        self._name = modules.text_of(function.attributes, "sym_name")
+        self._name = module_io.text_of(function.attributes, "sym_name")
         self._called = {self._name}
         self._callers = [self._name]
         self._inlined = 0
@@ -85,10 +85,10 @@ class _Builder:
         self._emitter = EinsumEmitter()
         self._values: dict[Any, SymbolicValue] = {}
         self._outputs: list[str] = []
-        modules.refuse_ignored(self._functions.values(), file)
-        for argument, stated in modules.arguments_of(function):
+        module_io.refuse_ignored(self._functions.values(), file)
+        for argument, stated in module_io.arguments_of(function):
             with at_line_of(function, file):
-                name, format, dtype = (modules.text_of(stated, key) for key in modules.ARGUMENT_ATTRIBUTES)
+                name, format, dtype = (module_io.text_of(stated, key) for key in module_io.ARGUMENT_ATTRIBUTES)
             user_name = name or from_location(argument.location).path or f"arg{argument.arg_number}"
             name = self._emitter.declare(_declaration(user_name, argument.type, format, dtype))
             self._values[argument] = tensor_value(name, tuple(argument.type.shape))
@@ -110,7 +110,7 @@ class _Builder:
             raise FrontendError(error.message.removesuffix(place) + place, hint=hint, span=error.span or origin.span) from None
 
     def program(self) -> Program:
-        modules.require_called(self._functions, self._called, self._file)
+        module_io.require_called(self._functions, self._called, self._file)
         einsums = self._emitter.einsums
         used = {a.tensor for e in einsums for a in accesses(e.body)} | {e.name for e in einsums}
         tensors = tuple(t for t in self._emitter.declared.values() if t.name in used)
@@ -224,7 +224,7 @@ class _Builder:
         if name in self._callers:
             hint = "a region computes once: write the steps one after the other"
             raise FrontendError(f"the function {name} calls itself", hint=hint)
-        modules.require_read(op, name)
+        module_io.require_read(op, name)
         if not all(isinstance(value.type, ir.RankedTensorType) for value in (*op.operands, *op.results)):
             raise FrontendError(f"{name} takes or returns something else than tensors of known rank", hint="pass tensors")
         if len(self._callers) > MOST_NESTED:
@@ -337,7 +337,7 @@ def _declaration(name: str, type: Any, format: str = "", dtype: str = "") -> Ten
     shape = tuple(type.shape)
     stored, block = (Format.dense(len(shape)), ()) if type.encoding is None else from_encoding(str(type.encoding))
     if format:
-        stored = modules.stated_format(name, format, len(shape))
+        stored = module_io.stated_format(name, format, len(shape))
     stored, block = squeeze_format(stored, shape), squeeze_block(block, shape)
     return TensorType(name, squeeze_shape(shape), stored, dtype or _DTYPES[element_type], block=block)
 

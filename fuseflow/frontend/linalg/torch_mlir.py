@@ -14,7 +14,7 @@ from torch_mlir.extras.fx_importer import ContextCache, FxImporter
 
 from fuseflow.errors import FrontendError
 from fuseflow.frontend.foreign_errors import foreign_message
-from fuseflow.frontend.linalg import modules
+from fuseflow.frontend.linalg import module_io
 from fuseflow.frontend.linalg.locations import Origin, to_location
 from fuseflow.frontend.linalg.sparse_encodings import Storage, has_encoding, to_encoding
 from fuseflow.tensors import Format
@@ -42,7 +42,7 @@ def lower_to_linalg(
     """Return a Linalg module with one function `name`. `stored` has the storage of each argument, in order, and `dtypes` the element types
     that no type of MLIR has. `origin_of` gives the location of the operations of a node. Raise `FrontendError` if torch-mlir
     cannot lower the graph."""
-    context = modules.new_context()
+    context = module_io.new_context()
     importer = FxImporter(context=context)
     importer._cc = _Locations(context, origin_of, py_attr_tracker=importer._py_attr_tracker)
     try:
@@ -50,29 +50,29 @@ def lower_to_linalg(
     except Exception as error:  # the importer has no exception of its own
         raise FrontendError(f"torch-mlir cannot import the model: {foreign_message(error)}") from error
     module = importer.module
-    modules.run_pipeline(module, BACKEND_PIPELINE, "lowering to torch-mlir's backend form")
-    modules.run_pipeline(module, LINALG_PIPELINE, "lowering to Linalg")
-    modules.run_pipeline(module, modules.CLEANUP_PIPELINE, "cleaning up the Linalg")
+    module_io.run_pipeline(module, BACKEND_PIPELINE, "lowering to torch-mlir's backend form")
+    module_io.run_pipeline(module, LINALG_PIPELINE, "lowering to Linalg")
+    module_io.run_pipeline(module, module_io.CLEANUP_PIPELINE, "cleaning up the Linalg")
     with context, ir.Location.unknown():
         _attach_storage(module, stored, dtypes)
-    modules.verify_module(module)
+    module_io.verify_module(module)
     return module
 
 
 def _attach_storage(module: Any, stored: Mapping[str, Storage], dtypes: Mapping[str, str]) -> None:
     """Give the arguments their names and encodings. Operations accept a sparse operand with a dense result, so nothing else changes."""
-    function = modules.main_function(module)
+    function = module_io.main_function(module)
     arguments = function.body.blocks[0].arguments
     attributes = []
     for argument, (name, (format, block)) in zip(arguments, stored.items(), strict=True):
         if block or format != Format.dense(format.rank):
             kind, encoding = argument.type, ir.Attribute.parse(to_encoding(format, block))
             argument.set_type(ir.RankedTensorType.get(kind.shape, kind.element_type, encoding))
-        stated = {modules.NAME_ATTRIBUTE: name}
+        stated = {module_io.NAME_ATTRIBUTE: name}
         if not has_encoding(format):  # an encoding cannot express the format completely
-            stated[modules.FORMAT_ATTRIBUTE] = str(format)
+            stated[module_io.FORMAT_ATTRIBUTE] = str(format)
         if name in dtypes:
-            stated[modules.DTYPE_ATTRIBUTE] = dtypes[name]
+            stated[module_io.DTYPE_ATTRIBUTE] = dtypes[name]
         attributes.append(ir.DictAttr.get({key: ir.StringAttr.get(text) for key, text in stated.items()}))
     (*_, return_op) = function.body.blocks[0].operations
     types = ir.FunctionType.get([a.type for a in arguments], [result.type for result in return_op.operands])

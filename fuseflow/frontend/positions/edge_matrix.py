@@ -29,7 +29,7 @@ from fuseflow.frontend.positions.edge_spaces import (
     scores_of_softmax,
     selected,
 )
-from fuseflow.frontend.positions.selection_products import (
+from fuseflow.frontend.positions.selection_operators import (
     at_edges,
     extreme_along,
     extreme_at_edges,

@@ -17,7 +17,7 @@ import torch
 from torch import Tensor
 from torch.fx import Node
 
-from fuseflow.frontend.positions.selection_products import extreme_along, product_along
+from fuseflow.frontend.positions.selection_operators import extreme_along, product_along
 from fuseflow.frontend.positions.selections import Selections, described
 from fuseflow.frontend.trace import fx_origin
 from fuseflow.frontend.trace.dependence import described_tensor

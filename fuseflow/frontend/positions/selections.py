@@ -19,12 +19,12 @@ from torch.fx import Node
 from torch.fx.node import map_arg
 
 from fuseflow.frontend.linalg.einsum_names import NameAllocator
-from fuseflow.frontend.positions.selection_products import extreme_along, multiplied_along, overwrite_along, product_along
+from fuseflow.frontend.positions.selection_operators import extreme_along, multiplied_along, overwrite_along, product_along
 from fuseflow.frontend.trace import fx_origin
-from fuseflow.frontend.trace.aten_operators import PATTERN_KEEPING
 from fuseflow.frontend.trace.constant_folding import node_values
 from fuseflow.frontend.trace.dependence import Dependence, described_tensor
 from fuseflow.frontend.trace.fx_origin import named
+from fuseflow.frontend.trace.operator_support import PATTERN_KEEPING
 from fuseflow.frontend.trace.tracing import Trace
 
 Handler: TypeAlias = Callable[..., Node | None]

@@ -20,7 +20,16 @@ from torch import Tensor
 from torch.fx import Graph, Node
 
 from fuseflow.frontend.trace import fx_origin
-from fuseflow.frontend.trace.aten_operators import (
+from fuseflow.frontend.trace.dependence import (
+    Dependence,
+    Memories,
+    described_tensor,
+    remove_unused,
+    weight_sources,
+    written_by,
+)
+from fuseflow.frontend.trace.flops import flop_counter
+from fuseflow.frontend.trace.operator_support import (
     DIAGONAL,
     INDEXING,
     LOOP_INDEX,
@@ -31,16 +40,7 @@ from fuseflow.frontend.trace.aten_operators import (
     STORED_PATTERN,
     VIEWS,
 )
-from fuseflow.frontend.trace.dependence import (
-    Dependence,
-    Memories,
-    described_tensor,
-    remove_unused,
-    weight_sources,
-    written_by,
-)
-from fuseflow.frontend.trace.flops import flop_counter
-from fuseflow.frontend.trace.sparsity import Pattern
+from fuseflow.frontend.trace.sparsified_tensors import Pattern
 from fuseflow.frontend.trace.tracing import Trace
 from fuseflow.sparsity.layouts.sparse import COO, CSR
 

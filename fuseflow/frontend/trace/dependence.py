@@ -15,7 +15,7 @@ from torch import Tensor
 from torch.fx import Graph, Node
 
 from fuseflow.frontend.trace import fx_origin
-from fuseflow.frontend.trace.aten_operators import DIAGONAL, INDEXING, LOOP_INDEX, SLICING, SORTING, VIEWS
+from fuseflow.frontend.trace.operator_support import DIAGONAL, INDEXING, LOOP_INDEX, SLICING, SORTING, VIEWS
 from fuseflow.frontend.trace.tracing import Argument, Trace
 
 Dependence: TypeAlias = Literal["structure", "pattern", "weights", "data"]

@@ -19,8 +19,8 @@ from torch.utils import _pytree as pytree
 from fuseflow.errors import FrontendError, Span
 from fuseflow.frontend.hints import HINT_EVAL, HINT_LIBRARY, HINT_OUTSIDE
 from fuseflow.frontend.trace import fx_origin
-from fuseflow.frontend.trace.aten_operators import LOWERABLE, MOVEMENTS, PATTERN_DEPENDENT, TRAINING_FLAGS, UNSUPPORTED_FAMILIES
 from fuseflow.frontend.trace.dependence import Dependence, ancestors_of
+from fuseflow.frontend.trace.operator_support import LOWERABLE, MOVEMENTS, PATTERN_DEPENDENT, TRAINING_FLAGS, UNSUPPORTED_FAMILIES
 from fuseflow.frontend.trace.tracing import Argument, Trace
 
 _PLACES_IN_NOTE = 4

@@ -23,13 +23,13 @@ from torch.nn.modules.module import register_module_forward_hook
 from torch.nn.utils.stateless import _reparametrize_module
 from torch.utils import _pytree as pytree
 
-from fuseflow.counted_loops import tell
 from fuseflow.errors import FrontendError
 from fuseflow.frontend.linalg.einsum_names import NameAllocator
 from fuseflow.frontend.torch_tensors import COLUMN_LAYOUTS, ROW_LAYOUTS, compressed_indices, sorted_entries
 from fuseflow.frontend.trace.fx_origin import joined
 from fuseflow.frontend.trace.model_call import ModelCall, named_leaves
 from fuseflow.frontend.trace.number_reads import NumberRead, NumberReads
+from fuseflow.loop_progress import tell
 
 ArgumentKind = Literal["state", "input", "constant"]
 """The kind of an argument of a graph: a weight or a buffer, a tensor that the user gave, or a tensor that the model made in Python."""

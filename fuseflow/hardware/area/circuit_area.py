@@ -6,12 +6,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from fuseflow.counted_loops import counted
 from fuseflow.hardware.area.liberty import Liberty
 from fuseflow.hardware.area.parts import CircuitParts, Part, PartKind
 from fuseflow.hardware.area.synthesis import Cells, KeptCells, synthesize, version
 from fuseflow.hardware.circuit import Circuit
-from fuseflow.resources.gates import FLIP_FLOP, GATE_EQUIVALENT, MEMORY_BIT, TECHNOLOGY, gate_area
+from fuseflow.loop_progress import counted
+from fuseflow.resources.gate_areas import FLIP_FLOP, GATE_EQUIVALENT, MEMORY_BIT, TECHNOLOGY, gate_area
 
 
 @dataclass(frozen=True, slots=True)

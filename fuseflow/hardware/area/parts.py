@@ -9,12 +9,12 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Literal, TypeAlias
 
-from fuseflow.hardware.channel_bits import kept_bits
+from fuseflow.hardware.axi_ports import memory_ports, port_instance
 from fuseflow.hardware.circuit import Channel, Circuit
 from fuseflow.hardware.emit import emit_units, module_body
-from fuseflow.hardware.tools import CHANNEL, CHANNEL_MEMORY, library_text
+from fuseflow.hardware.live_bits import kept_bits
+from fuseflow.hardware.rtl_simulators import CHANNEL, CHANNEL_MEMORY, library_text
 from fuseflow.hardware.top import instance_name, require_bounds
-from fuseflow.hardware.top_ports import memory_ports, port_instance
 from fuseflow.hardware.verilog import library_closure
 from fuseflow.memory.settings import TimedMemory
 

@@ -22,11 +22,11 @@ from fuseflow.errors import FileError, HardwareError
 from fuseflow.filesystem import parse_json
 from fuseflow.hardware.area.liberty import Liberty
 from fuseflow.hardware.area.parts import CircuitParts, Part
-from fuseflow.hardware.tools import CHANNEL_MEMORY, library_text
+from fuseflow.hardware.rtl_simulators import CHANNEL_MEMORY, library_text
 from fuseflow.hardware.top import emit_circuit
 from fuseflow.hardware.verilog import to_verilog
 from fuseflow.private_store import cache_root, private_directory, read_private, write_private
-from fuseflow.resources.gates import SQUARE_MICROMETRES
+from fuseflow.resources.gate_areas import SQUARE_MICROMETRES
 
 PROGRAM = "yosys"
 GATES = "NAND,NOR,AND,OR,XOR,XNOR,MUX,AOI3,OAI3"

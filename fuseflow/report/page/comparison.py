@@ -6,14 +6,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-from fuseflow.counted_loops import counted
+from fuseflow.loop_progress import counted
 from fuseflow.report.page.assets import compact, render
 from fuseflow.report.page.catalog import change_texts, explained_region, limiting_node
-from fuseflow.report.page.drawings import draw_graph
+from fuseflow.report.page.graph_drawings import draw_graph
 from fuseflow.report.page.html_tables import Cell, Column, Link, html_table
 from fuseflow.report.page.page import printable
-from fuseflow.report.page.point_pictures import RooflinePoint, roofline
 from fuseflow.report.page.regions import repeated_label
+from fuseflow.report.page.roofline_pareto import RooflinePoint, roofline
 from fuseflow.report.page.run_directory import StoredRun, Values
 from fuseflow.report.page.run_pairs import NodePair, RegionPair, node_pairs, region_pairs, speed_up, speed_up_table
 from fuseflow.report.page.svg import Markup

@@ -15,13 +15,13 @@ from typing import Any, ParamSpec
 import networkx as nx
 from jinja2 import TemplateError
 
-from fuseflow.counted_loops import counted
 from fuseflow.errors import FileError
+from fuseflow.loop_progress import counted
 from fuseflow.report.page.assets import printable_text, render
 from fuseflow.report.page.catalog import catalog
 from fuseflow.report.page.html_tables import Bar, Cell, Column, Link, html_table
-from fuseflow.report.page.point_pictures import roofline
 from fuseflow.report.page.regions import RegionPage, region_page, repeated_label
+from fuseflow.report.page.roofline_pareto import roofline
 from fuseflow.report.page.run_directory import AGAIN, StoredRun, Values
 from fuseflow.report.page.run_pairs import region_pairs, speed_up, speed_up_table
 from fuseflow.report.page.svg import Markup

@@ -9,15 +9,15 @@ from pathlib import PurePath
 from typing import Any
 
 from fuseflow.report.page.catalog import WAITS, explained_region, limiting_node, node_processes, node_shares, path_cycles
-from fuseflow.report.page.drawings import Drawing, draw_graph, draw_order
+from fuseflow.report.page.graph_drawings import Drawing, draw_graph, draw_order
 from fuseflow.report.page.html_tables import Bar, Cell, Column, Link, fusion_table, html_table
-from fuseflow.report.page.point_pictures import RooflinePoint
+from fuseflow.report.page.roofline_pareto import RooflinePoint
 from fuseflow.report.page.run_directory import StoredRun, Values
 from fuseflow.report.page.svg import Markup
 from fuseflow.report.page.things import Kind, Thing, Things
 from fuseflow.report.page.time_bars import stall_strip
 from fuseflow.report.tables import names_label
-from fuseflow.run.program_values import CONTEXT
+from fuseflow.run.program_json import CONTEXT
 
 LISTED_FIFOS = 200
 """The number of FIFOs that are listed, the fullest first."""

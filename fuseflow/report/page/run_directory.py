@@ -15,10 +15,10 @@ from fuseflow.report.cycle_tables import CYCLES_FILE
 from fuseflow.report.cycle_tables import SCHEMA as CYCLES_SCHEMA
 from fuseflow.report.resource_tables import ENERGY_FILE
 from fuseflow.run.artifacts import REGION_FILE, REGION_SCHEMA, region_folder
-from fuseflow.run.directory import MANIFEST
-from fuseflow.run.packed_run import unpack_run
-from fuseflow.run.program_values import PROGRAM_FILE, PROGRAM_SCHEMA
+from fuseflow.run.directory_names import MANIFEST
+from fuseflow.run.program_json import PROGRAM_FILE, PROGRAM_SCHEMA
 from fuseflow.run.result import SCHEMA
+from fuseflow.run.run_archive import unpack_run
 from fuseflow.samml import text as samml_text
 from fuseflow.samml.nodes import Graph
 from fuseflow.samml.verify import verify

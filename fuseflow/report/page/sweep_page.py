@@ -11,7 +11,7 @@ from fuseflow.errors import FileError
 from fuseflow.report.page.assets import render
 from fuseflow.report.page.html_tables import Cell, Column, Link, html_table
 from fuseflow.report.page.page import packed_page, page, printable
-from fuseflow.report.page.point_pictures import ParetoPoint, draw_pareto, pareto_front
+from fuseflow.report.page.roofline_pareto import ParetoPoint, draw_pareto, pareto_front
 from fuseflow.report.page.run_directory import read_packed_run
 from fuseflow.report.page.svg import Markup
 from fuseflow.report.page.things import Thing, Things

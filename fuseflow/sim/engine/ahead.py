@@ -16,13 +16,13 @@ from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
 from typing import Any
 
-from fuseflow.float32.arithmetic import ARITHMETICS
+from fuseflow.float32.operator_precision import ARITHMETICS
 from fuseflow.memory.comal_fixed import advance_comal
 from fuseflow.memory.fixed_latency import advance_fixed
 from fuseflow.memory.hbm2 import advance_hbm2
 from fuseflow.memory.memory import ISSUE
 from fuseflow.memory.ports import issue
-from fuseflow.native.jit import package_store
+from fuseflow.native.kernel_library import package_store
 from fuseflow.native.object_store import ObjectCode, symbol_of
 from fuseflow.native.processor import FEATURES_BY_LEVEL, OPTIMIZED_LEVEL, has_levels
 from fuseflow.native.signatures import (
@@ -41,8 +41,8 @@ from fuseflow.native.sources import bytecode_digest, source_digest
 from fuseflow.ops import COMBINERS, OPERATORS, REDUCERS
 from fuseflow.sim.engine import kernels
 from fuseflow.sim.engine.kernels.alu import tile_operator
+from fuseflow.sim.engine.kernels.elementwise_functions import elementwise
 from fuseflow.sim.engine.kernels.permute import permuting_fill
-from fuseflow.sim.engine.kernels.pointwise import elementwise
 from fuseflow.sim.engine.kernels.reduce import fold, fold_into
 from fuseflow.sim.engine.loop import sweep, sweep_at_memory
 from fuseflow.sim.engine.tracer import note_firings, settle_all

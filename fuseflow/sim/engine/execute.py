@@ -11,16 +11,16 @@ from itertools import chain, count, takewhile
 from threading import Lock
 
 from fuseflow.machine.machine import Machine
-from fuseflow.memory.controller import ControllerFactory
-from fuseflow.native.jit import Library, library
+from fuseflow.memory.memory_interface import ControllerFactory
+from fuseflow.native.kernel_library import Library, library
 from fuseflow.native.records import address
 from fuseflow.native.signatures import ADVANCE, SWEEP, SWEEP_AT_MEMORY
 from fuseflow.samml import nodes as n
 from fuseflow.sim.engine.buffer_growth import PartOutput, serve
 from fuseflow.sim.engine.loop import FAULT, HELD, SHORT, STATUS_COUNT, STUCK, sweep, sweep_at_memory
 from fuseflow.sim.engine.network_layout import NetworkLayout, lay_out
+from fuseflow.sim.engine.node_firing import ENDED
 from fuseflow.sim.engine.node_layout import Limits
-from fuseflow.sim.engine.node_records import ENDED
 from fuseflow.sim.engine.outcome import describe_deadlock, fault_error, full_readers, outcome, statistics
 from fuseflow.sim.engine.stream_rings import MANY
 from fuseflow.sim.outcome.deadlock import MOST_SLOTS, Deadlock

@@ -33,7 +33,7 @@ from fuseflow.native.bitsets import SHIFT, discard, next_in_word
 from fuseflow.native.records import get_int, inline
 from fuseflow.native.signatures import call_advance
 from fuseflow.sim.engine.memory_ports import awaited_answer
-from fuseflow.sim.engine.node_records import ANSWER, BUFFER, INPUT, OUTPUT, node_at, source
+from fuseflow.sim.engine.node_firing import ANSWER, BUFFER, INPUT, OUTPUT, node_at, source
 from fuseflow.sim.engine.stream_rings import MANY, tokens_left, visible
 from fuseflow.sim.engine.visits import (
     ASKER_SIZE,

@@ -11,7 +11,7 @@ from typing import Any
 
 from fuseflow.memory.ports import PORT_SIZE, issue, port_at, request_at, request_of
 from fuseflow.native.records import Record, inline, outline, set_int
-from fuseflow.sim.engine.node_records import ANSWER, LARGE, ROOM, WAIT, fire
+from fuseflow.sim.engine.node_firing import ANSWER, LARGE, ROOM, WAIT, fire
 
 REQUESTER = Record(
     "port base stride size count "  # address of the port at the memory; of the array there; bits of an element; elements

@@ -14,16 +14,16 @@ import numpy.typing as npt
 from fuseflow.machine.comal import broadcast_delays, readers_of_sums, tile_lags
 from fuseflow.machine.machine import Machine
 from fuseflow.machine.timing import NodeTiming, node_timing
-from fuseflow.memory.buffered_ports import preloaded_readers, sequential_readers
-from fuseflow.memory.controller import Controller
-from fuseflow.native.jit import Library
+from fuseflow.memory.buffer_assignment import preloaded_readers, sequential_readers
+from fuseflow.memory.memory_interface import Controller
+from fuseflow.native.kernel_library import Library
 from fuseflow.native.records import address
 from fuseflow.samml import nodes as n
 from fuseflow.samml.coordinate_bounds import stream_bounds
-from fuseflow.sim.arithmetic import node_arithmetic
 from fuseflow.sim.engine.kernels import RULES
 from fuseflow.sim.engine.kernels.comal import COMAL_RULES
 from fuseflow.sim.engine.kernels.record import recorder
+from fuseflow.sim.engine.node_firing import NODE
 from fuseflow.sim.engine.node_layout import (
     Array,
     LayoutRule,
@@ -35,11 +35,11 @@ from fuseflow.sim.engine.node_layout import (
     element_capacity,
     word_count,
 )
-from fuseflow.sim.engine.node_records import NODE
-from fuseflow.sim.engine.remote_memory import RemoteLayout
+from fuseflow.sim.engine.remote_layout import RemoteLayout
 from fuseflow.sim.engine.stream_rings import MANY, POPS, READER, READER_SIZE, RUN, STREAM, STREAM_SIZE
 from fuseflow.sim.engine.visits import AGENDA, new_agenda
 from fuseflow.sim.engine.workspace import EntryList, WorkspaceTable
+from fuseflow.sim.precision import node_arithmetic
 from fuseflow.tensors import Tensor
 
 LAPS = 8

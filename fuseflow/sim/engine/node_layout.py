@@ -11,13 +11,13 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from fuseflow.float32.arithmetic import Arithmetic
+from fuseflow.float32.operator_precision import Arithmetic
 from fuseflow.machine.machine import Machine
-from fuseflow.native.jit import Library
+from fuseflow.native.kernel_library import Library
 from fuseflow.native.records import Record, address
 from fuseflow.native.signatures import Function
 from fuseflow.samml.nodes import Locate, Node, Port, Scan, StreamType, TensorDecl, WriteLevel
-from fuseflow.sim.engine.nested_streams import NEST
+from fuseflow.sim.engine.coordinate_nest import NEST
 from fuseflow.sim.engine.workspace import HELD, WORKSPACE, EntryList, WorkspaceTable
 from fuseflow.tensors import Tensor
 from fuseflow.tensors.levels import Level

@@ -15,11 +15,11 @@ from fuseflow.native.records import address
 from fuseflow.samml import nodes as n
 from fuseflow.samml.lane_writers import LaneWriter
 from fuseflow.samml.tokens import D, N, Token, stop
-from fuseflow.sim.engine import node_records
+from fuseflow.sim.engine import node_firing
 from fuseflow.sim.engine.buffer_growth import PartOutput, collect_all, stream_numbers
 from fuseflow.sim.engine.network_layout import NetworkLayout
+from fuseflow.sim.engine.node_firing import BUFFER, ENDED, INPUT, OUTPUT, TOUCH
 from fuseflow.sim.engine.node_layout import Array, word_count
-from fuseflow.sim.engine.node_records import BUFFER, ENDED, INPUT, OUTPUT, TOUCH
 from fuseflow.sim.engine.stream_rings import CONTROL, DONE, EMPTY, MANY, READER_SIZE, high_of, low_of
 from fuseflow.sim.outcome import deadlock
 from fuseflow.sim.outcome.statistics import (
@@ -221,16 +221,16 @@ def fault_error(layout: NetworkLayout) -> SimulationError:
     node, record = layout.owners[p], layout.nodes[p]
     assert node is not None
     match record["fault"]:
-        case node_records.REFUSED:
+        case node_firing.REFUSED:
             reason = "got the empty token `N`, which it refuses: put an `alu copy` with the implicit value before it"
-        case node_records.TWICE:
+        case node_firing.TWICE:
             reason = "got two values at the same coordinates, which it refuses: the entries of a tensor are unique"
-        case node_records.LARGE:
+        case node_firing.LARGE:
             room = int(layout.arrays[int(layout.parts[p].state[0]["array"])][0]["length"]) // 8
             reason = f"writes more than the {room:,} bytes that the memory has for it"
-        case node_records.OUTSIDE:
+        case node_firing.OUTSIDE:
             reason = f"a reference is outside its tensor after {record['firings']} firings"
-        case node_records.MISALIGNED:
+        case node_firing.MISALIGNED:
             reason = f"its inputs differ in structure after {record['firings']} firings"
         case fault:
             raise AssertionError(f"a kernel set the unknown fault {fault}")

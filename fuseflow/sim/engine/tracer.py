@@ -13,7 +13,7 @@ from typing import Any
 from fuseflow.memory.ports import port_at, request_at, request_of
 from fuseflow.native.records import Record, get_int, inline, set_int
 from fuseflow.sim.engine.memory_ports import answered_port, answered_request, requester_at
-from fuseflow.sim.engine.node_records import WAIT, node_at, source, target
+from fuseflow.sim.engine.node_firing import WAIT, node_at, source, target
 from fuseflow.sim.engine.stream_rings import (
     ELEMENT,
     POPS_SIZE,

@@ -19,8 +19,7 @@ from fuseflow.native.bitsets import BITS, SHIFT, add, discard, is_member, word_c
 from fuseflow.native.records import Record, address, get_int, inline, set_int
 from fuseflow.native.signatures import call_kernel
 from fuseflow.sim.engine.memory_ports import awaited_answer
-from fuseflow.sim.engine.node_layout import Array
-from fuseflow.sim.engine.node_records import (
+from fuseflow.sim.engine.node_firing import (
     ANSWER,
     BUFFER,
     ENDED,
@@ -35,6 +34,7 @@ from fuseflow.sim.engine.node_records import (
     source,
     target,
 )
+from fuseflow.sim.engine.node_layout import Array
 from fuseflow.sim.engine.stream_rings import FULL_RING, is_full, reader_at, stream_at, tokens_left
 
 AGENDA = Record(

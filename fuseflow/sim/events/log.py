@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from fuseflow.machine.comal import ENDING_OPS
 from fuseflow.machine.machine import Machine
-from fuseflow.memory.controller import Controller
+from fuseflow.memory.memory_interface import Controller
 from fuseflow.memory.statistics import MemoryPort
 from fuseflow.samml import nodes as n
 

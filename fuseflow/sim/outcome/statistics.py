@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 from fuseflow.machine.comal import ENDING_OPS
 from fuseflow.machine.machine import Machine
-from fuseflow.memory.controller import Controller
 from fuseflow.memory.layout import ArrayKind, ArrayName
+from fuseflow.memory.memory_interface import Controller
 from fuseflow.memory.statistics import Direction, MemoryStatistics
 from fuseflow.samml import nodes as n
 from fuseflow.samml.tokens import Stream

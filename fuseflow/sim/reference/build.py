@@ -8,18 +8,18 @@ from dataclasses import dataclass, field
 from fuseflow.machine.comal import broadcast_delays, readers_of_sums, tile_lags
 from fuseflow.machine.machine import Machine
 from fuseflow.machine.timing import node_timing
-from fuseflow.memory.buffered_ports import preloaded_readers, sequential_readers
-from fuseflow.memory.controller import Controller
+from fuseflow.memory.buffer_assignment import preloaded_readers, sequential_readers
+from fuseflow.memory.memory_interface import Controller
 from fuseflow.samml import nodes as n
-from fuseflow.sim.arithmetic import node_arithmetic
 from fuseflow.sim.outcome.writer_streams import WriterStream
-from fuseflow.sim.reference import comal, pointwise, rule_processes, select, workspace
+from fuseflow.sim.precision import node_arithmetic
+from fuseflow.sim.reference import aligned_primitives, comal, rule_processes, select, workspace
 from fuseflow.sim.reference.node_context import NodeContext, Rule
-from fuseflow.sim.reference.process import BoundedFifo, DelayedFifo, Fifo, Item, LaggedOutput, Output, Process, make_output
 from fuseflow.sim.reference.remote_memory import RemoteProcesses
+from fuseflow.sim.reference.timed_process import BoundedFifo, DelayedFifo, Fifo, Item, LaggedOutput, Output, Process, make_output
 from fuseflow.tensors import Tensor
 
-_FAMILIES = (rule_processes, pointwise, select, workspace)
+_FAMILIES = (rule_processes, aligned_primitives, select, workspace)
 RULES: dict[type[n.Node], Rule] = {kind: rule for family in _FAMILIES for kind, rule in family.RULES.items()}
 
 

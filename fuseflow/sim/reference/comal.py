@@ -33,17 +33,17 @@ from fuseflow.firing_rules.context import RuleContext
 from fuseflow.firing_rules.expressions import NO, YES
 from fuseflow.firing_rules.rules import DONE, Module
 from fuseflow.firing_rules.rules import seen_above as levels_above
-from fuseflow.float32.arithmetic import folded_function
+from fuseflow.float32.operator_precision import folded_function
 from fuseflow.ops import reducer
 from fuseflow.primitives.pointwise import alu as alu_rules
 from fuseflow.primitives.scan import scan as scan_rules
 from fuseflow.samml import nodes as n
 from fuseflow.samml.tokens import D, N, Stop, stop
-from fuseflow.sim.reference import comal_drop, pointwise
+from fuseflow.sim.reference import aligned_primitives, comal_drop
 from fuseflow.sim.reference.functions import alu_function, fold_function
 from fuseflow.sim.reference.node_context import NodeContext, Rule
-from fuseflow.sim.reference.process import Fifo, Process, Steps, Wait, await_tokens, make_output
 from fuseflow.sim.reference.rule_processes import elementwise, interpret
+from fuseflow.sim.reference.timed_process import Fifo, Process, Steps, Wait, await_tokens, make_output
 from fuseflow.sim.reference.token_rules import behind_head
 from fuseflow.sim.reference.workspace import Workspace, count_entries, emit_entries, emit_stop, seen_above
 from fuseflow.sim.reference.write import Written, written_by
@@ -66,7 +66,9 @@ def _scan(node: n.Scan | n.Range, context: RuleContext, m: Module) -> None:
 
 def alu(node: n.Alu, context: NodeContext) -> Sequence[Process]:
     processes = (
-        context.process(elementwise, alu_function(node, context), _alu_of_sums) if context.sums else pointwise.alu(node, context)
+        context.process(elementwise, alu_function(node, context), _alu_of_sums)
+        if context.sums
+        else aligned_primitives.alu(node, context)
     )
     for process in processes:
         process.pause = process.interval

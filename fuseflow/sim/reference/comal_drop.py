@@ -15,8 +15,8 @@ from fuseflow.samml import nodes as n
 from fuseflow.samml.public_streams import is_coordinate_drop
 from fuseflow.samml.tokens import D, Stop, stop
 from fuseflow.sim.reference.node_context import NodeContext
-from fuseflow.sim.reference.process import Process, Steps, await_tokens
 from fuseflow.sim.reference.rule_processes import interpret
+from fuseflow.sim.reference.timed_process import Process, Steps, await_tokens
 from fuseflow.sim.reference.workspace import seen_above
 
 

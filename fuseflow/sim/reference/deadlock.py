@@ -9,7 +9,7 @@ from fuseflow.sim.outcome.deadlock import AwaitedResource, AwaitedSlot, AwaitedT
 from fuseflow.sim.outcome.statistics import NodeStatistics
 from fuseflow.sim.reference.build import Network
 from fuseflow.sim.reference.memory_ports import Answer, PreloadAnswer, Touch
-from fuseflow.sim.reference.process import Fifo, Process, Slots
+from fuseflow.sim.reference.timed_process import Fifo, Process, Slots
 
 
 def describe_deadlock(

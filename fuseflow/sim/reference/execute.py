@@ -6,15 +6,15 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
 from fuseflow.machine.machine import Machine
-from fuseflow.memory.controller import ControllerFactory
+from fuseflow.memory.memory_interface import ControllerFactory
 from fuseflow.samml import nodes as n
-from fuseflow.sim.firing_limit import FiringLimitError
+from fuseflow.sim.firing_limit_error import FiringLimitError
 from fuseflow.sim.outcome.deadlock import Deadlock
 from fuseflow.sim.outcome.statistics import EdgeStatistics, NodeStatistics, Outcome, Recording, edges, node_statistics, run_cycles
 from fuseflow.sim.outcome.writer_streams import with_lanes_gathered
 from fuseflow.sim.reference.build import Network, build_network
 from fuseflow.sim.reference.deadlock import describe_deadlock
-from fuseflow.sim.reference.process import Backlog, Process, Slots
+from fuseflow.sim.reference.timed_process import Backlog, Process, Slots
 from fuseflow.tensors import Tensor
 
 SWEEPS_PER_REPORT = 16  # sweeps between two counts of the firings

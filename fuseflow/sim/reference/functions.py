@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
-from fuseflow.float32.arithmetic import Arithmetic, array_rounding, rounded_value, scalar_function
+from fuseflow.float32.operator_precision import Arithmetic, array_rounding, rounded_value, scalar_function
 from fuseflow.ops import Reducer, operator
 from fuseflow.samml import nodes as n
 from fuseflow.samml.tokens import N

@@ -13,11 +13,11 @@ from __future__ import annotations
 from collections.abc import Generator
 from typing import TypeAlias
 
-from fuseflow.memory.controller import Controller
 from fuseflow.memory.layout import AddressRange, ArrayName
+from fuseflow.memory.memory_interface import Controller
 from fuseflow.samml.lane_writers import LanePart
 from fuseflow.samml.nodes import Node
-from fuseflow.sim.reference.process import Process, Steps, Wait
+from fuseflow.sim.reference.timed_process import Process, Steps, Wait
 
 
 class Answer:

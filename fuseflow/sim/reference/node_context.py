@@ -7,12 +7,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-from fuseflow.float32.arithmetic import Arithmetic
+from fuseflow.float32.operator_precision import Arithmetic
 from fuseflow.machine.machine import Machine
 from fuseflow.machine.timing import NodeTiming
 from fuseflow.samml.nodes import Locate, Node, Scan, StreamType, TensorDecl, WriteLevel, WriteValues
 from fuseflow.sim.outcome.writer_streams import WriterStream
-from fuseflow.sim.reference.process import Fifo, Output, Process, Steps
+from fuseflow.sim.reference.timed_process import Fifo, Output, Process, Steps
 from fuseflow.tensors import Tensor
 from fuseflow.tensors.levels import Fibers, Level
 

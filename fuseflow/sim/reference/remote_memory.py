@@ -8,20 +8,20 @@ from dataclasses import dataclass
 from math import inf, prod
 from typing import assert_never
 
-from fuseflow.memory.controller import Controller
 from fuseflow.memory.layout import AddressRange as AddressRange
 from fuseflow.memory.layout import ArrayName
+from fuseflow.memory.memory_interface import Controller
 from fuseflow.samml import nodes as n
 from fuseflow.samml.lane_writers import lane_part
 from fuseflow.samml.tokens import N
+from fuseflow.sim.reference.aligned_primitives import kept_references, loaded_values, reference_lookup
 from fuseflow.sim.reference.memory_ports import DemandPort, PrefetchPort, PreloadPort, ReadPort, WritePort
 from fuseflow.sim.reference.node_context import NodeContext, Rule
-from fuseflow.sim.reference.pointwise import kept_references, loaded_values, reference_lookup
-from fuseflow.sim.reference.process import BoundedFifo, Fifo, Output, Process, make_output
 from fuseflow.sim.reference.remote_steps import PortWrite, ask, gate, point, point_kept, respond, walk, write
 from fuseflow.sim.reference.rule_processes import FiberReader, walk_steps
+from fuseflow.sim.reference.timed_process import BoundedFifo, Fifo, Output, Process, make_output
 from fuseflow.sim.reference.write import written_by
-from fuseflow.sim.remote_rules import remote_rules
+from fuseflow.sim.rule_selection import remote_rules
 from fuseflow.tensors.levels.base import StoredArray
 
 HANDOFF_CYCLES = 1

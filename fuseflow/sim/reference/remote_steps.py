@@ -8,8 +8,8 @@ from typing import Any, TypeAlias
 
 from fuseflow.samml.tokens import D, N, Stop, stop
 from fuseflow.sim.reference.memory_ports import ReadPort, WritePort, await_answer
-from fuseflow.sim.reference.process import Fifo, Output, Process, Steps, Wait, await_slots, await_tokens
 from fuseflow.sim.reference.rule_processes import FiberReader
+from fuseflow.sim.reference.timed_process import Fifo, Output, Process, Steps, Wait, await_slots, await_tokens
 from fuseflow.sim.reference.write import Written
 from fuseflow.tensors.levels.base import StoredArray
 

@@ -9,7 +9,7 @@ from math import inf
 from typing import Any, assert_never
 
 from fuseflow.firing_rules.context import Builder
-from fuseflow.float32.arithmetic import folded_function
+from fuseflow.float32.operator_precision import folded_function
 from fuseflow.memory.layout import ArrayKind
 from fuseflow.ops import reducer
 from fuseflow.primitives import RULES as FIRING_RULES
@@ -20,8 +20,8 @@ from fuseflow.samml.node_content import with_names
 from fuseflow.samml.tokens import N
 from fuseflow.sim.reference.functions import Operators, fold_function
 from fuseflow.sim.reference.node_context import NodeContext, Rule
-from fuseflow.sim.reference.process import Process, Steps
 from fuseflow.sim.reference.step_code import step_function
+from fuseflow.sim.reference.timed_process import Process, Steps
 from fuseflow.sim.reference.token_rules import TokenContext, TokenModule
 from fuseflow.sim.reference.write import written_by
 from fuseflow.tensors import Tensor

@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Generator, Sequence
 from dataclasses import dataclass
 
+from fuseflow.keep_rules import largest
 from fuseflow.samml import nodes as n
 from fuseflow.samml.tokens import D, N, Stop, stop
-from fuseflow.selection import largest
 from fuseflow.sim.reference.node_context import NodeContext, Rule
-from fuseflow.sim.reference.process import Process, Slots, Steps, Wait, await_slots, await_tokens
+from fuseflow.sim.reference.timed_process import Process, Slots, Steps, Wait, await_slots, await_tokens
 from fuseflow.sim.reference.workspace import (
     EnclosingStreams,
     await_buffer,

@@ -16,7 +16,7 @@ from typing import Any
 from fuseflow.firing_rules.expressions import Expr
 from fuseflow.firing_rules.rules import DONE, Rule
 from fuseflow.samml.tokens import D, N, Stop, is_control, stop
-from fuseflow.sim.reference.process import Backlog, Steps, await_slots, look_behind
+from fuseflow.sim.reference.timed_process import Backlog, Steps, await_slots, look_behind
 from fuseflow.sim.reference.token_rules import BEHIND, KINDS, TokenModule
 
 ALL_KINDS = frozenset(range(4))

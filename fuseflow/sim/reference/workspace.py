@@ -12,13 +12,13 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Sequence
 from typing import Any, TypeAlias, TypeVar
 
-from fuseflow.float32.arithmetic import folded_function
+from fuseflow.float32.operator_precision import folded_function
 from fuseflow.ops import reducer
 from fuseflow.samml import nodes as n
 from fuseflow.samml.tokens import D, N, Stop, stop
 from fuseflow.sim.reference.functions import fold_function
 from fuseflow.sim.reference.node_context import NodeContext, Rule
-from fuseflow.sim.reference.process import (
+from fuseflow.sim.reference.timed_process import (
     BoundedFifo,
     Fifo,
     Process,

@@ -12,7 +12,7 @@ from fuseflow.samml import nodes as n
 from fuseflow.samml.lane_writers import LaneWriter
 from fuseflow.samml.tokens import D, N, Stop
 from fuseflow.sim.reference.node_context import NodeContext
-from fuseflow.sim.reference.process import Output
+from fuseflow.sim.reference.timed_process import Output
 
 
 class Tiles:

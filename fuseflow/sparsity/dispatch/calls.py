@@ -10,6 +10,16 @@ from torch.autograd.function import once_differentiable
 from torch.utils import _pytree as pytree
 
 from fuseflow.errors import DispatchError
+from fuseflow.sparsity.dispatch.argument_binding import (
+    Arguments,
+    Binding,
+    Operator,
+    autocast,
+    bind,
+    canonical,
+    fill,
+    operator_name,
+)
 from fuseflow.sparsity.dispatch.failure import class_name, gradient_failure, missing, operator_failure, report
 from fuseflow.sparsity.dispatch.registry import (
     BackwardKey,
@@ -22,12 +32,11 @@ from fuseflow.sparsity.dispatch.registry import (
     output_classes,
     shortest_path,
 )
-from fuseflow.sparsity.dispatch.signature import Arguments, Binding, Operator, autocast, bind, canonical, fill, operator_name
 from fuseflow.sparsity.dispatch.sparsification import as_tensor, converted, dense_of, format_of, formatted, sparsified
-from fuseflow.sparsity.formats import DENSE, KEEP_ALL, TensorFormat, storage_class
+from fuseflow.sparsity.dispatch_formats import DENSE, KEEP_ALL, TensorFormat, storage_class
+from fuseflow.sparsity.entry_positions import places_of
 from fuseflow.sparsity.layouts.layout import DenseTensor, MaskedSparseTensor
-from fuseflow.sparsity.places import places_of
-from fuseflow.sparsity.wrapper import StorageTensor
+from fuseflow.sparsity.storage_tensor import StorageTensor
 
 _HELD_DENSE = (torch.Tensor, DenseTensor, MaskedSparseTensor)
 

@@ -12,8 +12,8 @@ from typing import Literal, TypeAlias, assert_never, get_args
 import torch
 
 from fuseflow.errors import DispatchError, DispatchWarning, SparsityError, did_you_mean
+from fuseflow.sparsity.dispatch.argument_binding import Operator, operator_name
 from fuseflow.sparsity.dispatch.registry import BackwardKey, Classes, Outputs
-from fuseflow.sparsity.dispatch.signature import Operator, operator_name
 from fuseflow.sparsity.sparsifiers.entries import KeepAll
 
 Mode: TypeAlias = Literal["raise", "warn", "silent"]

@@ -13,8 +13,8 @@ from typing import Any, TypeAlias, TypeVar
 
 import torch
 
-from fuseflow.sparsity.dispatch.signature import Operator, canonical
-from fuseflow.sparsity.formats import storage_class, storage_classes
+from fuseflow.sparsity.dispatch.argument_binding import Operator, canonical
+from fuseflow.sparsity.dispatch_formats import storage_class, storage_classes
 from fuseflow.sparsity.sparsifiers.entries import KeepAll
 
 Classes: TypeAlias = tuple[type, ...]

@@ -10,13 +10,13 @@ import torch
 from fuseflow.errors import DispatchError
 from fuseflow.sparsity.dispatch.failure import class_name, missing, report, sparsifier_failure
 from fuseflow.sparsity.dispatch.registry import REGISTRY, Path, SameFormatSparsifier, shortest_path
-from fuseflow.sparsity.formats import Format, TensorFormat, storage_class
+from fuseflow.sparsity.dispatch_formats import Format, TensorFormat, storage_class
+from fuseflow.sparsity.entry_positions import compact, places_of
 from fuseflow.sparsity.layouts.layout import Layout, kept_of, require_fit
 from fuseflow.sparsity.layouts.listing import LAYOUTS
-from fuseflow.sparsity.places import compact, places_of
 from fuseflow.sparsity.sparsifiers.entries import KeepAll
 from fuseflow.sparsity.sparsifiers.sparsifier import Sparsifier
-from fuseflow.sparsity.wrapper import StorageTensor
+from fuseflow.sparsity.storage_tensor import StorageTensor
 
 
 def format_of(tensor: torch.Tensor) -> type:

@@ -10,7 +10,7 @@ from typing import Any, TypeVar, get_args
 import numpy as np
 import numpy.typing as npt
 
-from fuseflow import selection
+from fuseflow import keep_rules
 from fuseflow.errors import SparsityError
 from fuseflow.sparsity.grouped.assignment import Method, assignment
 
@@ -196,7 +196,7 @@ def _dimensions_of(rank: int) -> str:
 
 
 def require_sizes(n: int, m: int, g: int) -> None:
-    reason, hint = selection.group_refusal(n, m)
+    reason, hint = keep_rules.group_refusal(n, m)
     if reason:
         raise SparsityError(f"`{n}:{m}:{g}`: {reason}", hint=hint)
     if g < 1:

@@ -8,11 +8,11 @@ from typing import Any
 import torch
 
 from fuseflow.sparsity.dispatch.registry import register_conversion
-from fuseflow.sparsity.kernels.matrices import coo_rows, csc_rows, csr_rows, transposed
+from fuseflow.sparsity.entry_positions import known_places
+from fuseflow.sparsity.kernels.matrix_kernels import coo_rows, csc_rows, csr_rows, transposed
 from fuseflow.sparsity.layouts.layout import DenseTensor, MaskedSparseTensor
 from fuseflow.sparsity.layouts.n_of_m import GroupedNMTensor, NMTensor
 from fuseflow.sparsity.layouts.sparse import BcsrTensor, CooTensor, CscTensor, CsrTensor, EllTensor
-from fuseflow.sparsity.places import known_places
 
 
 def flat_places(indices: torch.Tensor, shape: tuple[int, ...]) -> torch.Tensor:

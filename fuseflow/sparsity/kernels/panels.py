@@ -13,10 +13,10 @@ import numpy as np
 import torch
 
 from fuseflow.errors import DispatchError
-from fuseflow.sparsity.kernels.matrices import ProductKernel, working_type
+from fuseflow.sparsity.entry_positions import PLACES
+from fuseflow.sparsity.kernels.matrix_kernels import ProductKernel, working_type
 from fuseflow.sparsity.kernels.panel_code import Walk, grouped_code, lanes, nm_code, panel_widths, transpose_code
 from fuseflow.sparsity.layouts.n_of_m import GroupedNMTensor, NMTensor
-from fuseflow.sparsity.places import PLACES
 
 NEAR_ROWS = 128
 """How many rows of a panel stay in the nearest cache while the rows of the other panel pass by."""

@@ -12,11 +12,11 @@ from typing import Any
 import torch
 
 from fuseflow.errors import DispatchError
+from fuseflow.sparsity.dispatch.argument_binding import Operator, operator_name
 from fuseflow.sparsity.dispatch.registry import SameFormatSparsifier, register_bwd_op_impl, register_fwd_op_impl
-from fuseflow.sparsity.dispatch.signature import Operator, operator_name
-from fuseflow.sparsity.kernels.matrices import KERNELS, ProductKernel
+from fuseflow.sparsity.entry_positions import known_places
+from fuseflow.sparsity.kernels.matrix_kernels import KERNELS, ProductKernel
 from fuseflow.sparsity.kernels.panels import PANEL_KERNELS
-from fuseflow.sparsity.places import known_places
 from fuseflow.sparsity.sparsifiers.entries import KeepAll
 
 

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from fuseflow import selection
+from fuseflow import keep_rules
 from fuseflow.errors import SparsityError
-from fuseflow.sparsity.arrays import mask_of, values_of
 from fuseflow.sparsity.grouped.grouping import ChunkGrid, Grouping, chunk_grid, grouped_mask, grouping_of_mask, require_sizes
 from fuseflow.sparsity.layouts.layout import CompilerFormat, Layout, kept_of
+from fuseflow.sparsity.numpy_arrays import mask_of, values_of
 
 if TYPE_CHECKING:
     import torch
@@ -47,7 +47,7 @@ class NMLayout(Layout):
     dim: int = -1
 
     def __post_init__(self) -> None:
-        reason, hint = selection.group_refusal(self.n, self.m)
+        reason, hint = keep_rules.group_refusal(self.n, self.m)
         if reason:
             raise SparsityError(f"`{self}`: {reason}", hint=hint)
 

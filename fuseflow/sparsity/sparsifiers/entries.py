@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
-from fuseflow import selection
+from fuseflow import keep_rules
 from fuseflow.errors import SparsityError
-from fuseflow.selection import Kind
-from fuseflow.sparsity.arrays import mask_of, values_of
+from fuseflow.keep_rules import Kind
 from fuseflow.sparsity.layouts.layout import Dense, Layout
+from fuseflow.sparsity.numpy_arrays import mask_of, values_of
 from fuseflow.sparsity.sparsifiers.sparsifier import KeepRule, Sparsifier, require_fraction
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ class Stored(Sparsifier):
         return tensor != 0
 
     def keep_rule(self, shape: tuple[int, ...]) -> KeepRule:
-        return KeepRule(selection.NONZERO)
+        return KeepRule(keep_rules.NONZERO)
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,15 +56,15 @@ class Threshold(Sparsifier):
     least: float
 
     def __post_init__(self) -> None:
-        reason, hint = selection.refusal(selection.Threshold(self.least), 1)
+        reason, hint = keep_rules.refusal(keep_rules.Threshold(self.least), 1)
         if reason:
             raise SparsityError(f"`{self}`: {reason}", hint=hint)
 
     def select(self, tensor: torch.Tensor, scores: torch.Tensor | None = None) -> torch.Tensor:
-        return mask_of(selection.kept(selection.Threshold(self.least), values_of(tensor)), tensor)
+        return mask_of(keep_rules.kept(keep_rules.Threshold(self.least), values_of(tensor)), tensor)
 
     def keep_rule(self, shape: tuple[int, ...]) -> KeepRule:
-        return KeepRule(selection.Threshold(self.least))
+        return KeepRule(keep_rules.Threshold(self.least))
 
 
 @dataclass(frozen=True, slots=True)

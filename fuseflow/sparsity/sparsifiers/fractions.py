@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 import numpy as np
 import numpy.typing as npt
 
-from fuseflow import selection
+from fuseflow import keep_rules
 from fuseflow.errors import SparsityError
-from fuseflow.selection import Kind
-from fuseflow.sparsity.arrays import mask_of, values_of
+from fuseflow.keep_rules import Kind
 from fuseflow.sparsity.layouts.layout import Layout
 from fuseflow.sparsity.layouts.sparse import BCSR
+from fuseflow.sparsity.numpy_arrays import mask_of, values_of
 from fuseflow.sparsity.sparsifiers.sparsifier import KeepRule, Sparsifier, kept_count, require_fraction
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ class Magnitude(Sparsifier):
 
     def select(self, tensor: torch.Tensor, scores: torch.Tensor | None = None) -> torch.Tensor:
         values = values_of(tensor).reshape(-1)
-        mask = selection.largest(values, kept_count(self.fraction, values.size))
+        mask = keep_rules.largest(values, kept_count(self.fraction, values.size))
         return mask_of(mask.reshape(tensor.shape), tensor)
 
     @property
@@ -54,7 +54,7 @@ class Magnitude(Sparsifier):
         if not (self.compares_tensors and tensors):
             return Sparsifier.select_together(self, tensors)
         arrays = [values_of(tensor).reshape(-1) for tensor in tensors]
-        mask = selection.largest(np.concatenate(arrays), kept_count(self.fraction, sum(a.size for a in arrays)))
+        mask = keep_rules.largest(np.concatenate(arrays), kept_count(self.fraction, sum(a.size for a in arrays)))
         parts = np.split(mask, np.cumsum([a.size for a in arrays])[:-1])
         return [mask_of(part.reshape(tensor.shape), tensor) for part, tensor in zip(parts, tensors, strict=True)]
 
@@ -63,7 +63,7 @@ class Magnitude(Sparsifier):
         count = kept_count(self.fraction, math.prod(shape))
         if self.scope == "model" or not count:
             return None
-        return KeepRule(selection.Largest(count), tuple(range(len(shape))))
+        return KeepRule(keep_rules.Largest(count), tuple(range(len(shape))))
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +122,7 @@ class BlockMagnitude(Sparsifier):
     def select(self, tensor: torch.Tensor, scores: torch.Tensor | None = None) -> torch.Tensor:
         blocks = self._blocks(values_of(tensor))
         sums = np.abs(blocks.astype(np.float64)).sum(axis=(1, 3))
-        kept = selection.largest(sums.reshape(-1), kept_count(self.fraction, sums.size)).reshape(sums.shape)
+        kept = keep_rules.largest(sums.reshape(-1), kept_count(self.fraction, sums.size)).reshape(sums.shape)
         return mask_of(np.kron(kept, np.ones(self.block, dtype=bool)), tensor)
 
     def _blocks(self, matrix: npt.NDArray[Any]) -> npt.NDArray[Any]:
@@ -159,6 +159,6 @@ class Filter(Sparsifier):
         if not values.ndim:
             raise SparsityError(f"`{self}`: a number has no filters", hint="filters are the rows of a matrix or more")
         sums = np.abs(values.astype(np.float64)).sum(axis=tuple(range(1, values.ndim)))
-        kept = selection.largest(sums, kept_count(self.fraction, sums.size))
+        kept = keep_rules.largest(sums, kept_count(self.fraction, sums.size))
         whole = np.broadcast_to(kept.reshape(-1, *(1,) * (values.ndim - 1)), values.shape)
         return mask_of(whole.copy(), tensor)

@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Literal
 
-from fuseflow import selection
+from fuseflow import keep_rules
 from fuseflow.errors import SparsityError
-from fuseflow.selection import Kind
-from fuseflow.sparsity.arrays import mask_of, values_of
+from fuseflow.keep_rules import Kind
 from fuseflow.sparsity.grouped.grouping import grouped_mask, require_sizes
 from fuseflow.sparsity.layouts.layout import Layout
 from fuseflow.sparsity.layouts.n_of_m import NMGLayout, NMLayout
+from fuseflow.sparsity.numpy_arrays import mask_of, values_of
 from fuseflow.sparsity.sparsifiers.sparsifier import KeepRule, Sparsifier, require_dimension
 
 if TYPE_CHECKING:
@@ -35,12 +35,12 @@ class TopK(Sparsifier):
 
     def select(self, tensor: torch.Tensor, scores: torch.Tensor | None = None) -> torch.Tensor:
         rule = self.keep_rule(tuple(tensor.shape))
-        return mask_of(selection.kept(rule.rule, values_of(tensor), rule.dimensions), tensor)
+        return mask_of(keep_rules.kept(rule.rule, values_of(tensor), rule.dimensions), tensor)
 
     def keep_rule(self, shape: tuple[int, ...]) -> KeepRule:
         dim = require_dimension(self, self.dim, shape)
-        rule = selection.Largest(self.k)
-        reason, hint = selection.refusal(rule, shape[dim])
+        rule = keep_rules.Largest(self.k)
+        reason, hint = keep_rules.refusal(rule, shape[dim])
         if reason:
             raise SparsityError(f"`{self}`, dimension {dim} of a tensor of shape {list(shape)}: {reason}", hint=hint)
         return KeepRule(rule, (dim,))
@@ -59,7 +59,7 @@ class NM(Sparsifier):
     dim: int = -1
 
     def __post_init__(self) -> None:
-        reason, hint = selection.group_refusal(self.n, self.m)
+        reason, hint = keep_rules.group_refusal(self.n, self.m)
         if reason:
             raise SparsityError(f"`{self}`: {reason}", hint=hint)
 
@@ -73,10 +73,10 @@ class NM(Sparsifier):
 
     def select(self, tensor: torch.Tensor, scores: torch.Tensor | None = None) -> torch.Tensor:
         rule = self.keep_rule(tuple(tensor.shape))
-        return mask_of(selection.kept(rule.rule, values_of(tensor), rule.dimensions), tensor)
+        return mask_of(keep_rules.kept(rule.rule, values_of(tensor), rule.dimensions), tensor)
 
     def keep_rule(self, shape: tuple[int, ...]) -> KeepRule:
-        return KeepRule(selection.Largest(self.n, every=self.m), (require_dimension(self, self.dim, shape),))
+        return KeepRule(keep_rules.Largest(self.n, every=self.m), (require_dimension(self, self.dim, shape),))
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from math import floor
 from typing import TYPE_CHECKING, ClassVar, TypeVar
 
 from fuseflow.errors import SparsityError
-from fuseflow.selection import Kind, Rule
+from fuseflow.keep_rules import Kind, Rule
 from fuseflow.sparsity.layouts.layout import Layout
 from fuseflow.sparsity.layouts.sparse import CSR
 from fuseflow.sparsity.text_form import text_of

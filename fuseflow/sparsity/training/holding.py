@@ -14,9 +14,9 @@ from torch.optim import Optimizer
 from fuseflow.errors import SparsityError
 from fuseflow.sparsity.application import sparsify
 from fuseflow.sparsity.layouts.layout import Layout
+from fuseflow.sparsity.model_sparsity import SparseWeight, sparse_weights, sparsity_of
 from fuseflow.sparsity.sparsifiers.sparsifier import Sparsifier
 from fuseflow.sparsity.spec import KEEP_ALL, SparseSpec, WeightEntry
-from fuseflow.sparsity.state import SparseWeight, sparse_weights, sparsity_of
 from fuseflow.sparsity.summary import SummaryRow, weight_rows
 from fuseflow.sparsity.weights import output_mask, selected_masks, weight_entries
 

@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fuseflow.errors import TensorError
-from fuseflow.selection import Rule
+from fuseflow.keep_rules import Rule
 
 Ints = npt.NDArray[np.int64]
 Coordinates: TypeAlias = npt.NDArray[np.integer[Any]]

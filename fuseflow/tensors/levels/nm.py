@@ -25,7 +25,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fuseflow.errors import TensorError
-from fuseflow.selection import MAX_GROUP, Largest, Rule
+from fuseflow.keep_rules import MAX_GROUP, Largest, Rule
 from fuseflow.tensors.levels.base import Coordinates, Fibers, Ints, Level, Listed, Overfull, StoredArray, Unreadable, narrowed
 
 _TEXT = re.compile(r"nm\(\s*(\d{1,9})\s*:\s*(\d{1,9})\s*\)")

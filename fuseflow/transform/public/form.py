@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from fuseflow.samml.auxiliary import dense_dimension
+from fuseflow.samml.auxiliary_tensors import dense_dimension
 from fuseflow.samml.node_check import ROOT
 from fuseflow.samml.nodes import Align, Alu, Drop, Graph, Join, Locate, Port, Primitive, Range, Repeat, TensorWriter
 from fuseflow.samml.protobuf import compatibility

@@ -6,10 +6,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, TypeAlias
 
-from fuseflow.samml.auxiliary import dense_dimension
+from fuseflow.samml.auxiliary_tensors import dense_dimension
 from fuseflow.samml.node_check import StreamFacts
 from fuseflow.samml.nodes import Edge, Graph, Join, Port, Primitive, Range, Scan, TensorUser, TensorWriter, upstream
-from fuseflow.samml.stream_shapes import StreamShape, holds
+from fuseflow.samml.stream_alignment import StreamShape, holds
 from fuseflow.samml.verify import StreamProver
 from fuseflow.transform.stream_levels import ports_of
 

@@ -7,18 +7,18 @@ from typing import Literal
 import numpy as np
 import pytest
 
-from fuseflow.autoscheduler.budget.budget_schedule import budget_schedule
 from fuseflow.autoscheduler.budget.buffers import BufferChoice, BufferSizes, BufferVariants
 from fuseflow.autoscheduler.budget.costs import LoweredCosts
 from fuseflow.autoscheduler.budget.decision import RegionDecision
+from fuseflow.autoscheduler.budget.path_search import BudgetSearch, Variant
+from fuseflow.autoscheduler.budget.program_variants import VariantFactory
 from fuseflow.autoscheduler.budget.range_costs import RangeCosts
 from fuseflow.autoscheduler.budget.request import BudgetRequest
-from fuseflow.autoscheduler.budget.search import BudgetSearch, Variant
-from fuseflow.autoscheduler.budget.variants import VariantFactory
+from fuseflow.autoscheduler.budget.scheduler import budget_schedule
 from fuseflow.compiler import compile_source
 from fuseflow.einsum.parse import parse
 from fuseflow.estimate.program import Estimator
-from fuseflow.frontend.source import Source
+from fuseflow.frontend.imported_program import Source
 from fuseflow.resources.budget import Budget
 from fuseflow.schedule import Schedule
 from fuseflow.sim import Machine, load_machine

@@ -11,13 +11,13 @@ from budget_spaces import random_source
 
 from fuseflow.autoscheduler.budget import cut_graph
 from fuseflow.autoscheduler.budget.cut_graph import CutGraph, OrderedRange, RegionFigures
-from fuseflow.autoscheduler.budget.search import cheapest_paths
+from fuseflow.autoscheduler.budget.path_search import cheapest_paths
+from fuseflow.autoscheduler.budget.program_variants import VariantFactory
 from fuseflow.autoscheduler.budget.settings import SETTINGS
-from fuseflow.autoscheduler.budget.variants import VariantFactory
 from fuseflow.einsum.parse import parse
-from fuseflow.estimate.estimator_regions import estimator_regions
 from fuseflow.estimate.program import Estimator
-from fuseflow.frontend.source import Source
+from fuseflow.estimate.region_conversion import estimator_regions
+from fuseflow.frontend.imported_program import Source
 from fuseflow.schedule import Schedule
 from fuseflow.sim import load_machine
 from fuseflow.tensors import Format, pack

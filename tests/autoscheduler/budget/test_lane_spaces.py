@@ -10,15 +10,15 @@ import pytest
 from budget_spaces import random_source, schedule_of
 from lane_spaces import DEPTHS, LaneSpace
 
-from fuseflow.autoscheduler.budget.deals import lane_counts
+from fuseflow.autoscheduler.budget.lane_models import lane_counts
+from fuseflow.autoscheduler.budget.program_variants import VariantFactory
 from fuseflow.autoscheduler.budget.settings import SETTINGS
 from fuseflow.autoscheduler.budget.trials import SimulateHere
-from fuseflow.autoscheduler.budget.variants import VariantFactory
 from fuseflow.autoscheduler.simulation_cache import SimulationCache
 from fuseflow.compiler import compile_source
 from fuseflow.errors import FuseFlowError
 from fuseflow.estimate.program import Estimator
-from fuseflow.frontend.source import Source
+from fuseflow.frontend.imported_program import Source
 from fuseflow.lower.regions import CompiledRegion
 from fuseflow.resources.budget import Budget
 from fuseflow.schedule import Schedule

@@ -5,8 +5,8 @@ from __future__ import annotations
 from math import inf
 
 from fuseflow.autoscheduler.budget.costs import RegionCost
-from fuseflow.autoscheduler.budget.deals import Deal
 from fuseflow.autoscheduler.budget.decision import Lanes
+from fuseflow.autoscheduler.budget.lane_models import Deal
 from fuseflow.autoscheduler.budget.lane_trials import LaneTrials
 from fuseflow.resources import Resources
 

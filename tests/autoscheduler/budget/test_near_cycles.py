@@ -9,8 +9,8 @@ import numpy as np
 
 from fuseflow.autoscheduler.budget.costs import DecisionCosts
 from fuseflow.autoscheduler.budget.cut_graph import OrderedRange
-from fuseflow.autoscheduler.budget.deals import Deal
 from fuseflow.autoscheduler.budget.decision import RegionDecision
+from fuseflow.autoscheduler.budget.lane_models import Deal
 from fuseflow.autoscheduler.budget.settings import SETTINGS
 
 

@@ -8,22 +8,22 @@ import numpy as np
 import pytest
 from budget_spaces import random_source
 
-from fuseflow.autoscheduler.budget.budget_schedule import budget_schedule
 from fuseflow.autoscheduler.budget.costs import LoweredCosts
 from fuseflow.autoscheduler.budget.cut_graph import OrderedRange
 from fuseflow.autoscheduler.budget.decision import Freedom
+from fuseflow.autoscheduler.budget.path_search import ALL_LEVERS, BudgetSearch
+from fuseflow.autoscheduler.budget.program_variants import VariantFactory
 from fuseflow.autoscheduler.budget.range_costs import RangeCosts
-from fuseflow.autoscheduler.budget.region_changes import fastest_regions, region_contents
+from fuseflow.autoscheduler.budget.region_tuning import fastest_regions, region_contents
 from fuseflow.autoscheduler.budget.request import BudgetRequest
-from fuseflow.autoscheduler.budget.search import ALL_LEVERS, BudgetSearch
+from fuseflow.autoscheduler.budget.scheduler import budget_schedule
 from fuseflow.autoscheduler.budget.trial_runs import Refinement
 from fuseflow.autoscheduler.budget.trials import SimulateHere, Trial
-from fuseflow.autoscheduler.budget.variants import VariantFactory
 from fuseflow.autoscheduler.simulation_cache import SimulationCache
 from fuseflow.compiler import compile_source
 from fuseflow.einsum.parse import parse
 from fuseflow.estimate.program import Estimator
-from fuseflow.frontend.source import Source
+from fuseflow.frontend.imported_program import Source
 from fuseflow.resources import Resources
 from fuseflow.resources.budget import Budget
 from fuseflow.schedule import Schedule

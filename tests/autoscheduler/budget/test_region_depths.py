@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 import fuseflow as ff
-from fuseflow.autoscheduler.budget.region_changes import RegionDepth, region_depths
+from fuseflow.autoscheduler.budget.region_tuning import RegionDepth, region_depths
 from fuseflow.autoscheduler.budget.trials import Trial, TrialEstimates
 from fuseflow.einsum.parse import parse
 from fuseflow.estimate.program import Estimator

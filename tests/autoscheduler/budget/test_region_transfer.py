@@ -10,7 +10,7 @@ import pytest
 
 import fuseflow as ff
 from fuseflow.autoscheduler.budget.costs import RegionRun
-from fuseflow.autoscheduler.budget.region_changes import RegionContents, RegionTransfer, fastest_regions, region_contents
+from fuseflow.autoscheduler.budget.region_tuning import RegionContents, RegionTransfer, fastest_regions, region_contents
 from fuseflow.autoscheduler.budget.trials import Trial
 from fuseflow.einsum.parse import parse
 from fuseflow.resources import Resources

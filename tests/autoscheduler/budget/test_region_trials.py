@@ -8,13 +8,13 @@ from functools import cache
 
 import numpy as np
 
-from fuseflow.autoscheduler.budget.budget_schedule import budget_schedule
 from fuseflow.autoscheduler.budget.costs import RegionRun
 from fuseflow.autoscheduler.budget.request import BudgetRequest
+from fuseflow.autoscheduler.budget.scheduler import budget_schedule
 from fuseflow.autoscheduler.budget.trials import BudgetChoice, SimulateHere, TrialRun
 from fuseflow.autoscheduler.simulation_cache import SimulationCache
 from fuseflow.einsum.parse import parse
-from fuseflow.frontend.source import Source
+from fuseflow.frontend.imported_program import Source
 from fuseflow.resources.budget import Budget
 from fuseflow.schedule import Schedule
 from fuseflow.schedule.section import split_lanes

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import fuseflow as ff
-from fuseflow.autoscheduler.budget.region_changes import RowRuns, rounds, row_runs
+from fuseflow.autoscheduler.budget.region_tuning import RowRuns, rounds, row_runs
 from fuseflow.einsum.parse import parse
 from fuseflow.run.compiled import Compiled
 

@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, Phase, given, seed, settings
 from random_programs import Case, cases
 
 from fuseflow.errors import UsageError
-from fuseflow.frontend.source import Source
+from fuseflow.frontend.imported_program import Source
 
 EVERY = settings(deadline=None, database=None, phases=[Phase.generate], suppress_health_check=list(HealthCheck))
 

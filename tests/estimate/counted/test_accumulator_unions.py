@@ -14,7 +14,7 @@ import fuseflow as ff
 from fuseflow.einsum.parse import parse
 from fuseflow.estimate import CountMemo
 from fuseflow.estimate.counted.accumulator_unions import FiberUnion, union_fibers
-from fuseflow.estimate.counted.nests import EMPTY, FiberLevel, FiberNest, Ints, PerFiber, by_element, positions
+from fuseflow.estimate.counted.stream_trie import EMPTY, FiberLevel, FiberNest, Ints, PerFiber, by_element, positions
 from fuseflow.estimate.program import Estimator
 
 SIZES = (5, 3, 4)

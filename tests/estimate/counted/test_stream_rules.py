@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from fuseflow.estimate import CountMemo
-from fuseflow.estimate.counted.nests import FiberLevel, FiberNest
 from fuseflow.estimate.counted.stream_rules import StreamRules
+from fuseflow.estimate.counted.stream_trie import FiberLevel, FiberNest
 
 
 def test_an_empty_list_stays_where_it_is_when_labels_come_in_another_order():

@@ -20,7 +20,7 @@ from torch import Tensor, nn
 
 import fuseflow as ff
 from fuseflow.errors import FileError, FuseFlowError, UsageError
-from fuseflow.frontend.exported_file.description import _is_size
+from fuseflow.frontend.exported_file.json_validation import _is_size
 
 
 class Net(nn.Module):

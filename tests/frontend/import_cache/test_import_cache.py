@@ -21,8 +21,8 @@ import fuseflow as ff
 from fuseflow.cli.main import main
 from fuseflow.einsum.text import show
 from fuseflow.frontend.import_cache.entry import import_store
+from fuseflow.frontend.imported_program import Source
 from fuseflow.frontend.model_spec import ModelSpec
-from fuseflow.frontend.source import Source
 from fuseflow.frontend.sources import load
 from fuseflow.package_digest import package_digest
 

@@ -16,7 +16,7 @@ from torch import Tensor, nn
 import fuseflow as ff
 from fuseflow.errors import FrontendError
 from fuseflow.frontend import import_model
-from fuseflow.frontend.source import Source
+from fuseflow.frontend.imported_program import Source
 from fuseflow.run.compiled import Compiled
 
 NODES, EDGES = 6, 11

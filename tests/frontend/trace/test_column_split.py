@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from fuseflow.einsum.interpret import evaluate
 from fuseflow.frontend import import_model
-from fuseflow.frontend.source import Source
+from fuseflow.frontend.imported_program import Source
 
 
 def checked(module: nn.Module, *inputs: Tensor) -> Source:

@@ -12,7 +12,7 @@ from fuseflow.einsum.interpret import evaluate
 from fuseflow.einsum.text import show
 from fuseflow.errors import FrontendError
 from fuseflow.frontend import import_model
-from fuseflow.frontend.source import Source
+from fuseflow.frontend.imported_program import Source
 
 
 def checked(module: nn.Module, *inputs: Tensor, formats: dict[str, str] | None = None) -> Source:

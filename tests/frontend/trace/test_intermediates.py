@@ -16,11 +16,11 @@ from fuseflow.einsum.parse import parse
 from fuseflow.einsum.text import show
 from fuseflow.errors import FrontendError
 from fuseflow.frontend import import_model
-from fuseflow.frontend.source import Source
+from fuseflow.frontend.imported_program import Source
 from fuseflow.frontend.trace.model_call import model_call
-from fuseflow.frontend.trace.sparsity import keep, mark_kept, masked, with_keeps
+from fuseflow.frontend.trace.sparsified_tensors import keep, mark_kept, masked, with_keeps
 from fuseflow.frontend.trace.tracing import trace
-from fuseflow.selection import Largest, Threshold
+from fuseflow.keep_rules import Largest, Threshold
 from fuseflow.sparsity.sparsifiers.listing import parse_sparsifier
 from fuseflow.sparsity.sparsifiers.sparsifier import KeepRule
 

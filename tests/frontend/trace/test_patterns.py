@@ -15,12 +15,12 @@ import fuseflow.sparsity as sp
 from fuseflow.einsum.text import show
 from fuseflow.errors import FrontendError
 from fuseflow.frontend import import_model
-from fuseflow.frontend.source import Source
-from fuseflow.frontend.trace.sparsity import weight_patterns
+from fuseflow.frontend.imported_program import Source
+from fuseflow.frontend.trace.sparsified_tensors import weight_patterns
 from fuseflow.sparsity.layouts.layout import Layout
 from fuseflow.sparsity.layouts.listing import parse_layout
+from fuseflow.sparsity.model_sparsity import sparse_weights
 from fuseflow.sparsity.sparsifiers.listing import parse_sparsifier
-from fuseflow.sparsity.state import sparse_weights
 
 X = torch.linspace(-1, 1, 24).reshape(3, 8)
 

@@ -214,7 +214,7 @@ def test_formats() -> None:
 
 
 def test_torch_mlir_errors_are_shown(capfd: pytest.CaptureFixture[str]) -> None:
-    from fuseflow.frontend.linalg import modules as linalg_modules
+    from fuseflow.frontend.linalg import module_io as linalg_modules
 
     text = "func.func @f(%x: !torch.vtensor<[2],f32>) -> !torch.vtensor<[2],f32> {\n"
     text += '  %0 = torch.operator "torch.aten.nothing"(%x) : (!torch.vtensor<[2],f32>) -> !torch.vtensor<[2],f32>\n'

@@ -17,8 +17,8 @@ from hardware_tools import require
 
 from fuseflow.hardware.area.circuit_area import circuit_areas
 from fuseflow.hardware.area.synthesis import GATES, OPTIMIZE, PROGRAM, STEPS
-from fuseflow.hardware.output import bounded_circuit, save_verilog
-from fuseflow.resources.gates import GATE_EQUIVALENT, gate_area
+from fuseflow.hardware.circuit_files import bounded_circuit, save_verilog
+from fuseflow.resources.gate_areas import GATE_EQUIVALENT, gate_area
 from fuseflow.samml import nodes as n
 from fuseflow.sim import Machine, load_machine
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import fuseflow as ff
-from fuseflow.report.page.drawings import LETTERS, draw_graph, node_labels
+from fuseflow.report.page.graph_drawings import LETTERS, draw_graph, node_labels
 from fuseflow.samml.nodes import Graph
 
 GPT = Path(__file__).parents[3] / "models/gpt_bigbird.py"

@@ -15,7 +15,7 @@ from fuseflow.errors import FileError, UsageError
 from fuseflow.explain.cycles import explain_cycles
 from fuseflow.filesystem import json_text
 from fuseflow.report.cycle_tables import cycles_json
-from fuseflow.report.page import drawings
+from fuseflow.report.page import graph_drawings
 from fuseflow.report.page.page import page
 from fuseflow.report.page.run_directory import StoredRun, read_run
 from fuseflow.schedule import Schedule
@@ -97,7 +97,7 @@ def test_lanes_are_drawn_once(tmp_path: Path):
 
 
 def test_too_many_nodes_are_not_drawn(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(drawings, "MAX_DRAWN_NODES", 5)
+    monkeypatch.setattr(graph_drawings, "MAX_DRAWN_NODES", 5)
     assert "25 nodes are too many to draw" in Reader(page(read_run(run(tmp_path)))).text
 
 

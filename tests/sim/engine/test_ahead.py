@@ -15,7 +15,7 @@ from engines import LIMITS, disagreements, on_engine
 from memories import at_memory
 from random_graphs import random_case
 
-from fuseflow.native.jit import Library, library, package_store
+from fuseflow.native.kernel_library import Library, library, package_store
 from fuseflow.native.machine_code import Loader
 from fuseflow.native.object_store import symbol_of
 from fuseflow.native.processor import FEATURES_BY_LEVEL, has_levels, host, host_levels, levels_of

@@ -8,10 +8,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from fuseflow.memory.controller import Controller
 from fuseflow.memory.memory import Memory
+from fuseflow.memory.memory_interface import Controller
 from fuseflow.memory.models import Hbm2
-from fuseflow.native.jit import library
+from fuseflow.native.kernel_library import library
 from fuseflow.samml.nodes import Port
 from fuseflow.samml.text import parse
 from fuseflow.sim import load_machine, with_settings

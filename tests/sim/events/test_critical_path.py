@@ -15,10 +15,10 @@ from fuseflow.errors import FuseFlowError
 from fuseflow.samml.nodes import Edge
 from fuseflow.samml.text import parse
 from fuseflow.sim import Machine, load_machine, simulate
-from fuseflow.sim.engine.event_log import trace as trace_on_engine
-from fuseflow.sim.event_replay import find_critical_path
+from fuseflow.sim.engine.traced_run import trace as trace_on_engine
 from fuseflow.sim.events.critical_path import CriticalPath, critical_path
-from fuseflow.sim.reference.event_log import trace as trace_on_reference
+from fuseflow.sim.reference.traced_run import trace as trace_on_reference
+from fuseflow.sim.traced_rerun import find_critical_path
 from fuseflow.tensors import pack
 
 CHAIN = """

@@ -7,8 +7,8 @@ from anywhere import anywhere
 
 from fuseflow.errors import FuseFlowError
 from fuseflow.sim import Engine, simulate
-from fuseflow.sim.event_replay import find_stalls
 from fuseflow.sim.events.stalls import WINDOWS
+from fuseflow.sim.traced_rerun import find_stalls
 
 
 @pytest.mark.parametrize("engine", ["reference", "fast"])

@@ -11,9 +11,9 @@ from anywhere import anywhere
 
 from fuseflow.errors import FuseFlowError
 from fuseflow.sim import Engine, Simulation, simulate
-from fuseflow.sim.event_replay import find_timeline
 from fuseflow.sim.events.log import CycleSpan, Topology, Track
 from fuseflow.sim.events.timeline import Burst, Timeline
+from fuseflow.sim.traced_rerun import find_timeline
 
 
 def runs(first: int, last: int, engine: Engine):

@@ -18,7 +18,7 @@ from tile_graphs import ONE
 from fuseflow.einsum.format_inference import infer
 from fuseflow.errors import FuseFlowError, MachineError
 from fuseflow.fusion import fuse
-from fuseflow.fusion.orders import enumerate_orders
+from fuseflow.fusion.order_candidates import enumerate_orders
 from fuseflow.machine.comal import broadcast_delays
 from fuseflow.samml import nodes as n
 from fuseflow.samml.text import parse as parse_graph

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from fuseflow.einsum.format_inference import infer
 from fuseflow.errors import DeadlockError, FuseFlowError
 from fuseflow.fusion import fuse
-from fuseflow.fusion.orders import enumerate_orders
+from fuseflow.fusion.order_candidates import enumerate_orders
 from fuseflow.samml.nodes import Edge, Graph
 from fuseflow.samml.text import parse
 from fuseflow.sim import Machine, Simulation, load_machine, simulate

@@ -11,10 +11,10 @@ from random_graphs import random_case
 
 from fuseflow.errors import SimulationError
 from fuseflow.machine.machine import Machine
-from fuseflow.memory.buffered_ports import sequential_readers
-from fuseflow.memory.controller import Controller, ControllerFactory
+from fuseflow.memory.buffer_assignment import sequential_readers
 from fuseflow.memory.layout import array_label, lay_out
 from fuseflow.memory.memory import Memory
+from fuseflow.memory.memory_interface import Controller, ControllerFactory
 from fuseflow.memory.models import Hbm2
 from fuseflow.memory.settings import IdealMemory
 from fuseflow.samml.nodes import Graph

@@ -10,10 +10,10 @@ import numpy.typing as npt
 import pytest
 import torch
 
-from fuseflow.selection import Largest, kept
-from fuseflow.sparsity.arrays import energy
+from fuseflow.keep_rules import Largest, kept
 from fuseflow.sparsity.grouped.assignment import Method
 from fuseflow.sparsity.grouped.grouping import grouped_mask
+from fuseflow.sparsity.numpy_arrays import energy
 
 DATA = Path(__file__).parents[2] / "data" / "sparsity"
 CASES = json.loads((DATA / "nmg_cases.json").read_text())

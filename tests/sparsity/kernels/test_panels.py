@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 import fuseflow.sparsity as sp
 from fuseflow.errors import DispatchError
-from fuseflow.sparsity.kernels.matrices import ProductKernel
+from fuseflow.sparsity.kernels.matrix_kernels import ProductKernel
 from fuseflow.sparsity.kernels.panel_code import lanes, transpose_code
 from fuseflow.sparsity.kernels.panels import PANEL_KERNELS
 

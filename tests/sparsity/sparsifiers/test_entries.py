@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fuseflow.errors import SparsityError
-from fuseflow.selection import Threshold as ThresholdRule
+from fuseflow.keep_rules import Threshold as ThresholdRule
 from fuseflow.sparsity.sparsifiers.entries import KeepAll, RandomFraction, Threshold
 from fuseflow.sparsity.sparsifiers.sparsifier import KeepRule
 

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fuseflow.errors import SparsityError
-from fuseflow.selection import Largest
+from fuseflow.keep_rules import Largest
 from fuseflow.sparsity.grouped.grouping import grouped_mask
 from fuseflow.sparsity.sparsifiers.groups import NM, NMG, TopK
 from fuseflow.sparsity.sparsifiers.sparsifier import KeepRule

@@ -157,12 +157,12 @@ def test_masks_of_several_tensors_are_their_masks(sparsifier):
 
 @pytest.mark.parametrize("sparsifier", EXAMPLES, ids=str)
 def test_the_rule_of_the_compiler_keeps_the_same(sparsifier):
-    from fuseflow import selection
+    from fuseflow import keep_rules
 
     tensor = torch.randint(-2, 3, (4, 8), generator=torch.Generator().manual_seed(3)).float()
     rule = sparsifier.keep_rule((4, 8))
     if rule is not None:
-        kept = selection.kept(rule.rule, tensor.numpy(), rule.dimensions)
+        kept = keep_rules.kept(rule.rule, tensor.numpy(), rule.dimensions)
         assert kept.tolist() == sparsifier.select(tensor).tolist()
 
 

@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from types import FrameType
 
-from fuseflow.dialects import canonical
+from fuseflow.dialects import sandboxed_parser
 from fuseflow.errors import FuseFlowError
 from input_fuzz import parser_server
 from input_fuzz.kinds import Kind, prepare
@@ -166,7 +166,7 @@ def _child(kind: Kind, seed: int, numbers: range, state: mmap.mmap, write_end: i
     """Read inputs, and note before each which one it is."""
     bounded_memory()
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    canonical.ask = parser_server.ask
+    sandboxed_parser.ask = parser_server.ask
     tally, told = Tally(), 0
     folder = Path(tempfile.mkdtemp(prefix="fuzz-", dir="/dev/shm" if os.path.isdir("/dev/shm") else None))
     os.dup2(os.open(os.devnull, os.O_WRONLY), 2)  # what native code says of damaged files

@@ -247,7 +247,7 @@ def _samml(content: bytes, folder: Path) -> None:
 
 
 def _fibertree(content: bytes, folder: Path) -> None:
-    from fuseflow.tensors.fibertree_files import read_fibertree
+    from fuseflow.tensors.sam_files import read_fibertree
 
     containers.unfold(content, folder)
     read_fibertree(folder, "T", Format.parse("csr", 2))
@@ -401,7 +401,7 @@ def _artifacts(content: bytes, folder: Path) -> None:
     """Read a directory of a compiled program as `fuseflow estimate` does."""
     from fuseflow.estimate.program import Estimator
     from fuseflow.machine.files import load_machine
-    from fuseflow.run.saved import load_saved, load_schedule
+    from fuseflow.run.artifact_reader import load_saved, load_schedule
 
     containers.unfold(content, folder)
     load_schedule(folder)

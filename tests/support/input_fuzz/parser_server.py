@@ -66,7 +66,7 @@ def _is_module(text: str) -> bool:
 @cache
 def _lenient_context() -> Any:
     """Return a context that every operation is known to. To make one takes longer than to parse most inputs."""
-    from fuseflow.frontend.linalg.modules import new_context
+    from fuseflow.frontend.linalg.module_io import new_context
 
     with new_context() as context:
         context.allow_unregistered_dialects = True

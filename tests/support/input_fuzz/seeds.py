@@ -32,13 +32,13 @@ from fuseflow.frontend.import_cache.entry import Entry, write_entry
 from fuseflow.frontend.model_spec import ModelSpec
 from fuseflow.frontend.sources import load
 from fuseflow.native.object_store import ObjectCode
-from fuseflow.run.packed_run import pack_run
+from fuseflow.run.run_archive import pack_run
 from fuseflow.samml import mlir as samml_mlir
 from fuseflow.samml import protobuf
 from fuseflow.samml import text as samml_text
 from fuseflow.table import mlir as table_mlir
 from fuseflow.tensors import Format, pack
-from fuseflow.tensors.fibertree_files import write_fibertree
+from fuseflow.tensors.sam_files import write_fibertree
 from input_fuzz.containers import SEPARATOR
 
 ROOT = Path(__file__).resolve().parents[3]

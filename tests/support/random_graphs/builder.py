@@ -10,7 +10,7 @@ from functools import partial
 from fuseflow.samml import nodes as n
 from fuseflow.samml.coordinate_bounds import UNBOUNDED
 from fuseflow.samml.node_check import GraphContext, NodeCheck, Position, StreamFacts
-from fuseflow.samml.stream_shapes import StreamShape
+from fuseflow.samml.stream_alignment import StreamShape
 
 from .data import Source
 

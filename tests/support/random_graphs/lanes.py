@@ -7,7 +7,7 @@ from typing import TypeVar
 
 from fuseflow.ops import REDUCERS
 from fuseflow.samml import nodes as n
-from fuseflow.samml.stream_shapes import StreamShape
+from fuseflow.samml.stream_alignment import StreamShape
 
 from .builder import Builder, Known
 from .loops import scan_of, scannable

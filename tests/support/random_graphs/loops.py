@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from fuseflow.samml import nodes as n
-from fuseflow.samml.stream_shapes import StreamShape
+from fuseflow.samml.stream_alignment import StreamShape
 
 from .builder import Builder, Known
 from .data import Source

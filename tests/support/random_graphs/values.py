@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from fuseflow.ops import OPERATORS, REDUCERS
 from fuseflow.samml import nodes as n
-from fuseflow.samml.stream_shapes import StreamShape
+from fuseflow.samml.stream_alignment import StreamShape
 
 from .builder import Builder, Known
 from .data import INF, Source

@@ -27,7 +27,7 @@ from fuseflow.einsum.nodes import (
     plain_names,
     walk,
 )
-from fuseflow.selection import Rule
+from fuseflow.keep_rules import Rule
 from fuseflow.tensors import Tensor
 from fuseflow.tensors.dtypes import dtype_name
 

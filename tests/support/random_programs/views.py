@@ -28,8 +28,8 @@ from fuseflow.einsum.nodes import (
 )
 from fuseflow.einsum.selections import replace_affine
 from fuseflow.errors import ProgramError
+from fuseflow.keep_rules import Largest, Rule
 from fuseflow.schedule import Schedule
-from fuseflow.selection import Largest, Rule
 from fuseflow.tensors import from_coordinates
 from fuseflow.tensors.dtypes import dtype_name
 

@@ -16,9 +16,7 @@ import numpy as np
 from fuseflow.native.records import Record, get_int, inline, set_int, trailing_zeros
 from fuseflow.native.signatures import FOLD_INTO, Function, call_fold_into
 from fuseflow.samml import nodes as n
-from fuseflow.sim.engine.kernels.arithmetic import round_values
-from fuseflow.sim.engine.kernels.reduce import fold_into
-from fuseflow.sim.engine.nested_streams import (
+from fuseflow.sim.engine.coordinate_nest import (
     is_childless,
     look_at_coordinates,
     look_at_stops,
@@ -26,8 +24,9 @@ from fuseflow.sim.engine.nested_streams import (
     take_coordinates,
     take_stops,
 )
-from fuseflow.sim.engine.node_layout import Array, LayoutRule, Link, NodeLayout, Part, word_count
-from fuseflow.sim.engine.node_records import (
+from fuseflow.sim.engine.kernels.arithmetic import round_values
+from fuseflow.sim.engine.kernels.reduce import fold_into
+from fuseflow.sim.engine.node_firing import (
     BUFFER,
     GROW,
     MISALIGNED,
@@ -42,6 +41,7 @@ from fuseflow.sim.engine.node_records import (
     target,
     tokens_at,
 )
+from fuseflow.sim.engine.node_layout import Array, LayoutRule, Link, NodeLayout, Part, word_count
 from fuseflow.sim.engine.stream_rings import (
     AFFINE,
     CONTROL,

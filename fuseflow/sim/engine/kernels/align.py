@@ -6,8 +6,8 @@ from typing import Any
 
 from fuseflow.native.records import Record, inline
 from fuseflow.samml import nodes as n
+from fuseflow.sim.engine.node_firing import ENDED, MISALIGNED, close, fire, node_at, room_at, source, target, tokens_at
 from fuseflow.sim.engine.node_layout import LayoutRule, NodeLayout, Part
-from fuseflow.sim.engine.node_records import ENDED, MISALIGNED, close, fire, node_at, room_at, source, target, tokens_at
 from fuseflow.sim.engine.stream_rings import (
     CONTROL,
     DONE,

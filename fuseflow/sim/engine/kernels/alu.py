@@ -9,22 +9,22 @@ from typing import Any
 
 import numpy as np
 
-from fuseflow.float32.arithmetic import Arithmetic
-from fuseflow.native.jit import specialize
+from fuseflow.float32.operator_precision import Arithmetic
+from fuseflow.native.kernel_library import specialize
 from fuseflow.native.records import Record, get_float, get_int, inline, set_float
 from fuseflow.native.signatures import ELEMENTWISE, Function, call_elementwise
 from fuseflow.ops import reducer
 from fuseflow.samml import nodes as n
 from fuseflow.sim.engine.kernels.arithmetic import kernel_name, operator_function, round_values, step_function
-from fuseflow.sim.engine.kernels.pointwise import (
+from fuseflow.sim.engine.kernels.elementwise_functions import (
     NO_INPUT,
     elementwise,
     look_at_operands,
     operand_inputs,
     push_results,
 )
+from fuseflow.sim.engine.node_firing import close, node_at, pass_control, source, target
 from fuseflow.sim.engine.node_layout import LayoutRule, NodeLayout, Part, word_count
-from fuseflow.sim.engine.node_records import close, node_at, pass_control, source, target
 from fuseflow.sim.engine.stream_rings import (
     REPEATED,
     SCRATCH,

@@ -6,9 +6,9 @@ from typing import assert_never
 
 import numpy as np
 
-from fuseflow.float32.arithmetic import Arithmetic
+from fuseflow.float32.operator_precision import Arithmetic
 from fuseflow.float32.words import rounded as rounded_in_python
-from fuseflow.native.jit import specialize
+from fuseflow.native.kernel_library import specialize
 from fuseflow.native.records import COMPILED, get_float, inline, set_float
 from fuseflow.native.signatures import Function
 from fuseflow.ops import operator, reducer

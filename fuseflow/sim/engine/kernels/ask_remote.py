@@ -20,7 +20,7 @@ from fuseflow.sim.engine.memory_ports import (
     requester_at,
     wait_for_answer,
 )
-from fuseflow.sim.engine.node_records import (
+from fuseflow.sim.engine.node_firing import (
     ENDED,
     OUTSIDE,
     TOUCH,

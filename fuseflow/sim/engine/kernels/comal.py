@@ -16,8 +16,7 @@ from fuseflow.sim.engine.kernels.reduce import emit_fold, fold_values, reduce_at
 from fuseflow.sim.engine.kernels.reduce import reduce as pipelined_reduce
 from fuseflow.sim.engine.kernels.scan import range_ as range_with_empty
 from fuseflow.sim.engine.kernels.scan import scan as scan_with_empty
-from fuseflow.sim.engine.node_layout import LayoutRule, Link, NodeLayout, Part, word_count
-from fuseflow.sim.engine.node_records import (
+from fuseflow.sim.engine.node_firing import (
     ENDED,
     GROW,
     INPUT,
@@ -35,6 +34,7 @@ from fuseflow.sim.engine.node_records import (
     target,
     tokens_at,
 )
+from fuseflow.sim.engine.node_layout import LayoutRule, Link, NodeLayout, Part, word_count
 from fuseflow.sim.engine.stream_rings import (
     CONTROL,
     DONE,

@@ -9,6 +9,7 @@ from typing import Any
 
 from fuseflow.native.records import get_int, inline
 from fuseflow.samml import nodes as n
+from fuseflow.sim.engine.coordinate_nest import nest_at
 from fuseflow.sim.engine.kernels.accumulate import (
     ACCUMULATE,
     accumulate_state,
@@ -18,9 +19,7 @@ from fuseflow.sim.engine.kernels.accumulate import (
     shared_levels,
 )
 from fuseflow.sim.engine.kernels.arithmetic import round_values
-from fuseflow.sim.engine.nested_streams import nest_at
-from fuseflow.sim.engine.node_layout import NodeLayout, Part, word_count
-from fuseflow.sim.engine.node_records import (
+from fuseflow.sim.engine.node_firing import (
     GROW,
     MISALIGNED,
     REFUSED,
@@ -36,6 +35,7 @@ from fuseflow.sim.engine.node_records import (
     target,
     tokens_at,
 )
+from fuseflow.sim.engine.node_layout import NodeLayout, Part, word_count
 from fuseflow.sim.engine.stream_rings import (
     AFFINE,
     CONTROL,

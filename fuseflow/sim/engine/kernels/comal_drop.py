@@ -11,8 +11,7 @@ from fuseflow.native.records import Record, inline
 from fuseflow.samml import nodes as n
 from fuseflow.samml.public_streams import is_coordinate_drop
 from fuseflow.sim.engine.kernels.drop import drop as drop_entries
-from fuseflow.sim.engine.node_layout import NodeLayout, Part
-from fuseflow.sim.engine.node_records import (
+from fuseflow.sim.engine.node_firing import (
     MISALIGNED,
     WAIT,
     close,
@@ -26,6 +25,7 @@ from fuseflow.sim.engine.node_records import (
     target,
     tokens_at,
 )
+from fuseflow.sim.engine.node_layout import NodeLayout, Part
 from fuseflow.sim.engine.stream_rings import (
     AFFINE,
     CONTROL,

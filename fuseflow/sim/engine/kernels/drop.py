@@ -6,7 +6,7 @@ from typing import Any
 
 from fuseflow.native.records import Record, get_float, get_int, inline
 from fuseflow.samml import nodes as n
-from fuseflow.sim.engine.nested_streams import (
+from fuseflow.sim.engine.coordinate_nest import (
     is_childless,
     look_at_coordinates,
     look_at_stops,
@@ -14,8 +14,7 @@ from fuseflow.sim.engine.nested_streams import (
     take_coordinates,
     take_stops,
 )
-from fuseflow.sim.engine.node_layout import LayoutRule, NodeLayout, Part
-from fuseflow.sim.engine.node_records import (
+from fuseflow.sim.engine.node_firing import (
     ENDED,
     MISALIGNED,
     WAIT,
@@ -29,6 +28,7 @@ from fuseflow.sim.engine.node_records import (
     target,
     tokens_at,
 )
+from fuseflow.sim.engine.node_layout import LayoutRule, NodeLayout, Part
 from fuseflow.sim.engine.stream_rings import (
     AFFINE,
     CONTROL,

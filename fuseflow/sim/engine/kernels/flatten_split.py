@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from fuseflow.native.records import Record, get_int, set_int
 from fuseflow.samml import nodes as n
-from fuseflow.sim.engine.nested_streams import (
+from fuseflow.sim.engine.coordinate_nest import (
     is_childless,
     look_at_coordinates,
     look_at_stops,
@@ -13,8 +13,7 @@ from fuseflow.sim.engine.nested_streams import (
     take_coordinates,
     take_stops,
 )
-from fuseflow.sim.engine.node_layout import LayoutRule, NodeLayout, Part
-from fuseflow.sim.engine.node_records import (
+from fuseflow.sim.engine.node_firing import (
     ENDED,
     WAIT,
     close,
@@ -26,6 +25,7 @@ from fuseflow.sim.engine.node_records import (
     target,
     tokens_at,
 )
+from fuseflow.sim.engine.node_layout import LayoutRule, NodeLayout, Part
 from fuseflow.sim.engine.stream_rings import (
     AFFINE,
     CONTROL,

@@ -7,8 +7,7 @@ from typing import Any
 
 from fuseflow.native.records import Record, inline
 from fuseflow.samml import nodes as n
-from fuseflow.sim.engine.node_layout import LayoutRule, NodeLayout, Part
-from fuseflow.sim.engine.node_records import (
+from fuseflow.sim.engine.node_firing import (
     MISALIGNED,
     WAIT,
     close,
@@ -22,6 +21,7 @@ from fuseflow.sim.engine.node_records import (
     target,
     tokens_at,
 )
+from fuseflow.sim.engine.node_layout import LayoutRule, NodeLayout, Part
 from fuseflow.sim.engine.stream_rings import (
     CONTROL,
     DONE,

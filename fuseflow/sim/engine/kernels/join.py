@@ -9,8 +9,7 @@ import numpy as np
 
 from fuseflow.native.records import Record, get_int, inline, set_int
 from fuseflow.samml import nodes as n
-from fuseflow.sim.engine.node_layout import LayoutRule, NodeLayout, Part
-from fuseflow.sim.engine.node_records import (
+from fuseflow.sim.engine.node_firing import (
     WAIT,
     fire,
     node_at,
@@ -21,6 +20,7 @@ from fuseflow.sim.engine.node_records import (
     target,
     tokens_at,
 )
+from fuseflow.sim.engine.node_layout import LayoutRule, NodeLayout, Part
 from fuseflow.sim.engine.stream_rings import (
     AFFINE,
     EMPTY,

@@ -9,8 +9,7 @@ import numpy as np
 from fuseflow.native.records import Record, get_float, get_float32, get_int, inline, prefetch, set_float
 from fuseflow.samml import nodes as n
 from fuseflow.sim.engine.memory_ports import answer_cycle, requester_at, wait_for_answer
-from fuseflow.sim.engine.node_layout import LayoutRule, NodeLayout, Part, word_count
-from fuseflow.sim.engine.node_records import (
+from fuseflow.sim.engine.node_firing import (
     OUTSIDE,
     WAIT,
     common_room,
@@ -22,6 +21,7 @@ from fuseflow.sim.engine.node_records import (
     source,
     target,
 )
+from fuseflow.sim.engine.node_layout import LayoutRule, NodeLayout, Part, word_count
 from fuseflow.sim.engine.stream_rings import (
     AFFINE,
     CONTROL,

@@ -7,8 +7,7 @@ from typing import Any, assert_never
 from fuseflow.errors import SimulationError
 from fuseflow.native.records import Record, get_int, inline, set_int
 from fuseflow.samml import nodes as n
-from fuseflow.sim.engine.node_layout import LayoutRule, NodeLayout, Part
-from fuseflow.sim.engine.node_records import (
+from fuseflow.sim.engine.node_firing import (
     ENDED,
     MISALIGNED,
     OUTSIDE,
@@ -21,6 +20,7 @@ from fuseflow.sim.engine.node_records import (
     source,
     target,
 )
+from fuseflow.sim.engine.node_layout import LayoutRule, NodeLayout, Part
 from fuseflow.sim.engine.stream_rings import (
     AFFINE,
     CONTROL,

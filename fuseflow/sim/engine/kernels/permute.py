@@ -12,14 +12,14 @@ from typing import Any
 
 import numpy as np
 
-from fuseflow.native.jit import specialize
+from fuseflow.native.kernel_library import specialize
 from fuseflow.native.records import get_int, set_int
 from fuseflow.native.signatures import Function
 from fuseflow.samml import nodes as n
+from fuseflow.sim.engine.coordinate_nest import take_coordinates
 from fuseflow.sim.engine.kernels.accumulate import BUFFERS, fill_and_emit, run_fill, workspace_state
-from fuseflow.sim.engine.nested_streams import take_coordinates
+from fuseflow.sim.engine.node_firing import TWICE
 from fuseflow.sim.engine.node_layout import LayoutRule, NodeLayout, Part
-from fuseflow.sim.engine.node_records import TWICE
 from fuseflow.sim.engine.stream_rings import REPEATED, WORD_OFFSET, copy, element_address, head_address, head_run, word_in
 from fuseflow.sim.engine.workspace import BLOCK, find_or_insert
 

@@ -7,8 +7,8 @@ import numpy as np
 
 from fuseflow.native.records import Record, address, set_int
 from fuseflow.samml.nodes import Port
+from fuseflow.sim.engine.node_firing import ENDED, GROW, node_at, source, tokens_at
 from fuseflow.sim.engine.node_layout import Array, Part, element_capacity, word_count
-from fuseflow.sim.engine.node_records import ENDED, GROW, node_at, source, tokens_at
 from fuseflow.sim.engine.stream_rings import CONTROL, DONE, SLICE, copy, element_address, head_run, take, visible, word_in
 from fuseflow.tile_ops import TileShape
 

@@ -5,15 +5,15 @@ from __future__ import annotations
 from functools import cache
 from typing import Any
 
-from fuseflow.float32.arithmetic import Arithmetic
-from fuseflow.native.jit import specialize
+from fuseflow.float32.operator_precision import Arithmetic
+from fuseflow.native.kernel_library import specialize
 from fuseflow.native.records import Record, get_float, get_int, inline, set_float
 from fuseflow.native.signatures import FOLD, FOLD_INTO, Function, call_fold, call_fold_into
 from fuseflow.ops import reducer
 from fuseflow.samml import nodes as n
 from fuseflow.sim.engine.kernels.arithmetic import kernel_name, of_steps, round_values, step_function
+from fuseflow.sim.engine.node_firing import ENDED, REFUSED, close, fire, node_at, room_at, source, target, tokens_at
 from fuseflow.sim.engine.node_layout import LayoutRule, NodeLayout, Part, word_count
-from fuseflow.sim.engine.node_records import ENDED, REFUSED, close, fire, node_at, room_at, source, target, tokens_at
 from fuseflow.sim.engine.stream_rings import (
     CONTROL,
     DONE,

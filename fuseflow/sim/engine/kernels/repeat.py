@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from fuseflow.native.records import Record
 from fuseflow.samml import nodes as n
+from fuseflow.sim.engine.node_firing import ENDED, MISALIGNED, close, fire, node_at, room_at, source, target, tokens_at
 from fuseflow.sim.engine.node_layout import LayoutRule, NodeLayout, Part, word_count
-from fuseflow.sim.engine.node_records import ENDED, MISALIGNED, close, fire, node_at, room_at, source, target, tokens_at
 from fuseflow.sim.engine.stream_rings import (
     CONTROL,
     DONE,

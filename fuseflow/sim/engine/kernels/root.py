@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from fuseflow.samml import nodes as n
+from fuseflow.sim.engine.node_firing import ENDED, close, fire, node_at, room_at, target
 from fuseflow.sim.engine.node_layout import LayoutRule, NodeLayout, Part
-from fuseflow.sim.engine.node_records import ENDED, close, fire, node_at, room_at, target
 from fuseflow.sim.engine.stream_rings import AFFINE, CONTROL, DONE, push
 
 

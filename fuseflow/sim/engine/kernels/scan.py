@@ -6,8 +6,7 @@ from typing import Any, assert_never
 
 from fuseflow.native.records import Record, get_int, inline, prefetch
 from fuseflow.samml import nodes as n
-from fuseflow.sim.engine.node_layout import LayoutRule, Link, NodeLayout, Part
-from fuseflow.sim.engine.node_records import (
+from fuseflow.sim.engine.node_firing import (
     ENDED,
     INPUT,
     MISALIGNED,
@@ -22,6 +21,7 @@ from fuseflow.sim.engine.node_records import (
     target,
     tokens_at,
 )
+from fuseflow.sim.engine.node_layout import LayoutRule, Link, NodeLayout, Part
 from fuseflow.sim.engine.stream_rings import (
     AFFINE,
     CONTROL,

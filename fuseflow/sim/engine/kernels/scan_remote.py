@@ -5,12 +5,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from fuseflow.native.jit import specialize
+from fuseflow.native.kernel_library import specialize
 from fuseflow.native.records import Record, get_int, get_int32, inline, prefetch, set_int
 from fuseflow.sim.engine.kernels import scan
 from fuseflow.sim.engine.kernels.scan import CLOSING, EMITTING, IDLE, OPENING, fiber_end, look_up_fiber
 from fuseflow.sim.engine.memory_ports import answer_cycle, read_bits, read_elements, requester_at, wait_for_answer
-from fuseflow.sim.engine.node_records import (
+from fuseflow.sim.engine.node_firing import (
     ENDED,
     OUTSIDE,
     WAIT,

@@ -12,6 +12,7 @@ from typing import Any
 
 from fuseflow.native.records import Record, get_int, inline, set_int
 from fuseflow.samml import nodes as n
+from fuseflow.sim.engine.coordinate_nest import look_at_coordinates, nest_at, take_coordinates
 from fuseflow.sim.engine.kernels.accumulate import (
     BUFFERS,
     emit_stop,
@@ -21,9 +22,7 @@ from fuseflow.sim.engine.kernels.accumulate import (
     fill_stop,
     free_buffer,
 )
-from fuseflow.sim.engine.nested_streams import look_at_coordinates, nest_at, take_coordinates
-from fuseflow.sim.engine.node_layout import LayoutRule, NodeLayout, Part
-from fuseflow.sim.engine.node_records import (
+from fuseflow.sim.engine.node_firing import (
     GROW,
     MISALIGNED,
     REFUSED,
@@ -36,6 +35,7 @@ from fuseflow.sim.engine.node_records import (
     target,
     tokens_at,
 )
+from fuseflow.sim.engine.node_layout import LayoutRule, NodeLayout, Part
 from fuseflow.sim.engine.stream_rings import (
     AFFINE,
     CONTROL,

@@ -10,8 +10,8 @@ import numpy as np
 from fuseflow.native.records import Record, get_float, get_int, inline, set_float, set_float32, set_int, set_int32
 from fuseflow.samml import nodes as n
 from fuseflow.sim.engine.memory_ports import elements_before_full, flush, requester_at, write_element, write_elements
+from fuseflow.sim.engine.node_firing import ENDED, GROW, LARGE, REFUSED, WAIT, close, common_tokens, fire, node_at, source
 from fuseflow.sim.engine.node_layout import LayoutRule, NodeLayout, Part, element_capacity, word_count
-from fuseflow.sim.engine.node_records import ENDED, GROW, LARGE, REFUSED, WAIT, close, common_tokens, fire, node_at, source
 from fuseflow.sim.engine.stream_rings import (
     AFFINE,
     CONTROL,

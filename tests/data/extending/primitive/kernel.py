@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from fuseflow.samml import nodes as n
-from fuseflow.sim.engine.kernels.pointwise import elementwise, look_at_operands, push_results
+from fuseflow.sim.engine.kernels.elementwise_functions import elementwise, look_at_operands, push_results
 from fuseflow.sim.engine.node_layout import LayoutRule, NodeLayout, Part
-from fuseflow.sim.engine.node_records import node_at, pass_control, source, target
+from fuseflow.sim.engine.node_firing import node_at, pass_control, source, target
 from fuseflow.sim.engine.stream_rings import REPEATED, SCRATCH, WORD_OFFSET, head_address, head_run, scratch_address
 from fuseflow.native.records import Record, get_int
 from fuseflow.native.signatures import ELEMENTWISE, call_elementwise

@@ -3,7 +3,7 @@
 import torch
 
 import fuseflow as ff
-from fuseflow.frontend.lifting import rules
+from fuseflow.frontend.model_propagation import dependence_rules
 
 
 class Distances(torch.nn.Module):
@@ -20,6 +20,6 @@ keep[:, 1] = False
 model, inputs = Distances(), (torch.randn(3, 6),)
 dead = {row.name: row.dead for row in ff.attributes.analyse_module(model, inputs, {"out.weight": keep}).rows}
 assert (dead["centers"], dead["out.weight"]) == (6, 2), dead
-del rules.RULES["aten._cdist_forward"]
+del dependence_rules.RULES["aten._cdist_forward"]
 without = {row.name: row.dead for row in ff.attributes.analyse_module(model, inputs, {"out.weight": keep}).rows}
 assert without["centers"] == 0, without

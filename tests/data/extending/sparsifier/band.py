@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 from fuseflow.errors import SparsityError
-from fuseflow.selection import Kind
+from fuseflow.keep_rules import Kind
 from fuseflow.sparsity.sparsifiers.sparsifier import Sparsifier
 
 if TYPE_CHECKING:

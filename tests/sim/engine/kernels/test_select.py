@@ -12,12 +12,12 @@ import torch
 from engines import LIMITS, case_of, disagreements, disagreements_at_all_limits
 from random_graphs.case import Case
 
+from fuseflow.keep_rules import Largest, kept
 from fuseflow.samml import nodes as n
 from fuseflow.samml.text import parse
 from fuseflow.samml.tokens import decode
 from fuseflow.samml.tokens import parse as parse_stream
 from fuseflow.samml.verify import verify
-from fuseflow.selection import Largest, kept
 from fuseflow.sim import Simulation, load_machine, simulate
 from fuseflow.sim.engine.workspace import HELD, EntryList, keep_largest
 from fuseflow.tensors import Format, from_coordinates, pack

@@ -1,0 +1,187 @@
+"""The sparsity of weights and of results that a model was made sparse with.
+
+The pattern of a weight says which entries are stored, and how, beside a tensor that PyTorch holds dense. A kept entry that is 0 is not
+stored: its number is known here, and an element that is not stored is 0.
+
+An intermediate is made sparse by `fuseflow::keep`, which becomes a `keep` of the program. No operator of torch-mlir says that. So a product
+with a fresh argument, a marker, stands for it on the way, and when the Einsums are there, each such product becomes a `keep` of the other
+factor by the rule of the marker.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor, nn
+from torch.fx import Node
+
+from fuseflow.einsum.nodes import Access, Apply, Einsum, Expr, Keep, Program
+from fuseflow.errors import FrontendError, SparsityError
+from fuseflow.frontend.trace.refusals import refusal
+from fuseflow.frontend.trace.tracing import Trace
+from fuseflow.keep_rules import Largest
+from fuseflow.sparsity import keep_operator as keep_operators
+from fuseflow.sparsity.layouts.layout import Layout, has_compiler_format
+from fuseflow.sparsity.layouts.listing import LAYOUTS
+from fuseflow.sparsity.layouts.sparse import COO
+from fuseflow.sparsity.model_sparsity import require_zeros, sparse_weights
+from fuseflow.sparsity.sparsifiers.entries import KeepAll
+from fuseflow.sparsity.sparsifiers.listing import SPARSIFIERS
+from fuseflow.sparsity.sparsifiers.sparsifier import KeepRule, Sparsifier
+
+_KEEP, _MASKED = keep_operators.keep._opoverload, keep_operators.masked._opoverload
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Pattern:
+    """The mask of a tensor, which is true where an entry is stored, and the layout that it is stored in."""
+
+    mask: Tensor
+    layout: Layout
+
+
+def weight_patterns(module: nn.Module) -> dict[str, Pattern]:
+    """Return the patterns of the sparse weights of a model by their qualified names.
+
+    Raise `FrontendError` for a layout that has no format in the compiler, and `SparsityError` for a weight trained without its mask.
+    """
+    for name, parameter, weight in sparse_weights(module):
+        require_zeros(name, parameter, weight.mask)
+    patterns: dict[str, Pattern] = {}
+    for name, parameter, weight in sparse_weights(module):
+        stored = weight.mask & (parameter.detach() != 0).to(weight.mask.device)
+        patterns[name] = Pattern(stored, weight.entry.layout)
+    for name, pattern in patterns.items():
+        if pattern.layout.compiler_format(tuple(pattern.mask.shape)) is None:
+            known = ", ".join(f"`{layout}`" for layout, cls in LAYOUTS.items() if has_compiler_format(cls))
+            message = f"the weight `{name}` has the layout `{pattern.layout}`, which runs in PyTorch only"
+            raise FrontendError(message, hint=f"these are compiled: {known}")
+    return patterns
+
+
+def stored_tensors(
+    tensors: Mapping[str, Tensor], patterns: Mapping[str, Pattern], formats: Mapping[str, str]
+) -> tuple[dict[str, Tensor], dict[str, str]]:
+    """Return the tensors of a model, the ones with a pattern in a sparse layout of PyTorch, and the formats of all tensors that
+    have one. A format of the user wins over the format of a layout."""
+    stored, chosen = dict(tensors), dict[str, str]()
+    for name, pattern in patterns.items():
+        if name not in tensors:
+            continue
+        format = pattern.layout.compiler_format(tuple(tensors[name].shape))
+        if format is None or (format.text == "dense" and name not in formats):
+            continue
+        if format.block:  # pruned entries are 0
+            stored[name] = tensors[name].to_sparse_bsr(format.block)
+        else:
+            tensor, mask = tensors[name], pattern.mask.to(tensors[name].device)
+            stored[name] = torch.sparse_coo_tensor(mask.nonzero().T, tensor[mask], tensor.shape, is_coalesced=True)
+            chosen[name] = format.text
+    return stored, {**chosen, **formats}
+
+
+def unstored_masks(patterns: Mapping[str, Pattern], stored: Mapping[str, Tensor]) -> dict[str, npt.NDArray[np.bool_]]:
+    """Return the masks of tensors whose storage does not show the pruned entries: they are stored dense or in blocks."""
+    layouts = (torch.strided, torch.sparse_bsr)
+    return {name: p.mask.cpu().numpy() for name, p in patterns.items() if name in stored and stored[name].layout in layouts}
+
+
+@dataclass(slots=True)
+class KeptIntermediates:
+    """The rules of the markers of a traced model, by their names; the patterns of masks that were drawn; and errors for rules
+    that the compiler does not have."""
+
+    rules: dict[str, KeepRule] = field(default_factory=dict)
+    patterns: dict[str, Pattern] = field(default_factory=dict)
+    refusals: list[FrontendError] = field(default_factory=list)
+
+
+def keep(x: Tensor, marker: Tensor) -> Tensor:
+    """Return the product of x and a marker, which represents the `keep` of x by the rule of the marker."""
+    return x * marker
+
+
+def masked(x: Tensor, mask: Tensor) -> Tensor:
+    """Return x times a mask of zeros and ones."""
+    return x * mask
+
+
+def mark_kept(traced: Trace) -> KeptIntermediates:
+    """Replace, in place, the rules on intermediates of a traced model by products with markers and with known masks."""
+    intermediates = KeptIntermediates()
+    graph = traced.graph_module.graph
+    for node in list(graph.nodes):
+        if node.target is _MASKED:
+            mask = node.args[1]
+            assert isinstance(mask, Node)
+            argument = traced.arguments[mask]
+            intermediates.patterns[argument.name] = Pattern(argument.tensor != 0, COO())
+            node.target = masked
+        elif node.target is _KEEP:
+            _mark(traced, node, intermediates)
+    return intermediates
+
+
+def _mark(traced: Trace, node: Node, intermediates: KeptIntermediates) -> None:
+    x, rule, *_ = node.args
+    assert isinstance(x, Node) and isinstance(rule, str)
+    format = keep_operators.parse_format(rule)
+    value: Tensor = node.meta["val"]
+    graph, product = traced.graph_module.graph, x
+    for sparsifier in (format.inline, format.external):
+        if sparsifier == KeepAll():
+            continue
+        try:
+            kept = sparsifier.keep_rule(tuple(value.shape))
+        except SparsityError as error:
+            intermediates.refusals.append(refusal(node, error.message, error.hint))
+            continue
+        if kept is None:
+            known = [f"`{name}`" for name, cls in SPARSIFIERS.items() if cls.keep_rule is not Sparsifier.keep_rule]
+            hint = f"these have one: {', '.join(known)}; others select entries of weights"
+            problem = f"`{sparsifier}` of a computed tensor has no form in the compiler"
+            intermediates.refusals.append(refusal(node, problem, hint))
+            continue
+        name = f"keep{len(intermediates.rules)}"
+        marker = traced.add(name, torch.ones((), dtype=value.dtype).expand(value.shape))
+        places = [d for d, size in enumerate(value.shape) if size != 1]  # dimensions of extent 1 are lost on the way
+        dimensions = tuple(places.index(d) for d in kept.dimensions if d in places)
+        intermediates.rules[name] = replace(kept, dimensions=dimensions)
+        with graph.inserting_before(node):
+            product = graph.call_function(keep, (product, marker))
+            product.meta = dict(node.meta)
+    node.replace_all_uses_with(product)
+    graph.erase_node(node)
+
+
+def with_keeps(program: Program, rules: Mapping[str, KeepRule]) -> Program:
+    """Return a program in which each product with a marker is a `keep` of the other factor by its rule in `rules`."""
+    if not rules:
+        return program
+    einsums = tuple(_with_keep(einsum, rules) for einsum in program.einsums)
+    return replace(program, tensors=tuple(t for t in program.tensors if t.name not in rules), einsums=einsums)
+
+
+def _with_keep(einsum: Einsum, rules: Mapping[str, KeepRule]) -> Einsum:
+    """Return an Einsum without markers. Raises `FrontendError` for a product with a marker that is only a part of it."""
+    if not any(access.tensor in rules for access in einsum.accesses):
+        return einsum
+    match einsum.body:
+        case Apply("mul", (factor, Access(tensor=name) as marker)) if name in rules:
+            einsum = replace(einsum, body=_keep(rules[name], marker, factor))
+        case Apply("mul", (Access(tensor=name) as marker, factor)) if name in rules:
+            einsum = replace(einsum, body=_keep(rules[name], marker, factor))
+    if any(access.tensor in rules for access in einsum.accesses):
+        message = f"a rule keeps a part of `{einsum.name}`, which is no whole result"
+        raise FrontendError(message, hint="keep a part of the result of an operator", span=einsum.location.span)
+    return einsum
+
+
+def _keep(kept: KeepRule, marker: Access, body: Expr) -> Expr:
+    if isinstance(kept.rule, Largest) and not kept.dimensions:
+        return body  # It compares one entry with no other.
+    return Keep(kept.rule, tuple(str(marker.indices[d]) for d in kept.dimensions), body)

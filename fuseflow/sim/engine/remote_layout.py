@@ -1,0 +1,281 @@
+"""At a memory that takes time, a node that reads or writes has several parts, links between them, and ports. This module lays
+them out."""
+
+from __future__ import annotations
+
+from collections.abc import Container, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from fuseflow.memory.layout import AddressRange
+from fuseflow.memory.layout import ArrayName as Name
+from fuseflow.memory.memory_interface import Controller
+from fuseflow.native.records import address
+from fuseflow.samml import nodes as n
+from fuseflow.samml.lane_writers import lane_part
+from fuseflow.sim.engine.kernels.ask_remote import GATE, run_ask, run_fetch, run_gate, run_preload
+from fuseflow.sim.engine.kernels.load import LOAD, load_fields, run_load_answered
+from fuseflow.sim.engine.kernels.locate import STORED, kept_fields, locate_fields, run_point, run_point_kept
+from fuseflow.sim.engine.kernels.scan import SCAN, run_scan, scan_fields
+from fuseflow.sim.engine.kernels.scan_remote import REMOTE_SCAN, run_give, run_give_narrow, run_walk
+from fuseflow.sim.engine.kernels.write import WRITE, level_buffers, run_write_remote, value_buffers
+from fuseflow.sim.engine.memory_ports import REQUESTER
+from fuseflow.sim.engine.node_layout import Array, LayoutRule, Link, NodeLayout, Part, StreamKey
+from fuseflow.sim.engine.stream_rings import MANY
+from fuseflow.sim.rule_selection import remote_rules
+from fuseflow.tensors.levels.base import Kind, Listed, StoredArray
+
+LINK_LATENCY = 1
+"""The cycles from the firing that requests until its token is visible to the part that waits for the answer."""
+
+
+class RemoteLayout:
+    """Layout rules for the nodes that read and write, at one memory. `requesters` holds each requester record with the number of
+    its port."""
+
+    def __init__(
+        self, controller: Controller, spans: Mapping[Name, AddressRange], sequential: set[str], preloaded: Container[str]
+    ) -> None:
+        """Store the controller and the address range of every array. `sequential` names the nodes that read their arrays from the
+        first element to the last, and `preloaded` the nodes that read a preloaded tensor in any other way."""
+        self.controller, self.spans, self.sequential, self.preloaded = controller, spans, sequential, preloaded
+        self.preloads: dict[str, int] = {}  # the first port of each tensor that is preloaded
+        self.requesters: list[tuple[Array, int]] = []
+
+    def rules(self, local: Mapping[type[n.Node], LayoutRule]) -> dict[type[n.Node], LayoutRule]:
+        """Return the layout rules of all kinds of nodes: the rules `local`, replaced for nodes that read or write the memory."""
+        remote: dict[type[n.Node], LayoutRule] = {
+            n.Scan: self.scan,
+            n.Locate: self.locate,
+            n.Load: self.load,
+            n.WriteLevel: self.write_level,
+            n.WriteValues: self.write_values,
+            n.WriteLaneValues: self.write_values,
+        }
+        return remote_rules(local, remote)
+
+    def open(self) -> None:
+        """Create the memory, once all ports are known, and put the address of its port into every requester."""
+        self.controller.open()
+        for record, port in self.requesters:
+            record["port"] = self.controller.memory.port(port)
+
+    def load(self, node: n.Load, layout: NodeLayout) -> list[Part]:
+        """Return the parts of a load, which requests the value at every reference."""
+        fields = load_fields(node, layout)
+        name: Name = (node.tensor, -1, "val")
+        count = int(fields["count"])
+        if node.name in self.preloaded:
+            port, fetching = self._preload(node, layout, name, count)
+        else:
+            port = self._reader(node, layout, name, count)
+            fetching = _fetcher(port)
+        state = layout.state(LOAD, **fields, val=address(port))
+        asker, links = self._asker(port, node.inputs)
+        return [asker, *fetching, Part(run_load_answered, state, links, layout.outputs, requesters={"answers": address(port)})]
+
+    def scan(self, node: n.Scan, layout: NodeLayout) -> list[Part]:
+        """Return the parts of a scan of a stored level."""
+        reads = layout.level(node).reads(layout.size(node.tensor, node.level))
+        if reads.entries is None:
+            return self._gate_fibers(node, layout, reads.scanned)
+        return self._walk_entries(node, layout, reads.entries, reads.scanned)
+
+    def _walk_entries(self, node: n.Scan, layout: NodeLayout, entries: StoredArray, scanned: Sequence[StoredArray]) -> list[Part]:
+        """Return the parts of a scan of stored entries. At a reference, the scan first requests the positions of the fiber's
+        entries (`scanned`), if they are stored, and then the entries."""
+        walk = layout.tensors[node.tensor].levels[node.level].walk()
+        assert isinstance(walk, Listed), "what has entries is listed"
+        crd, pos = self._reader(node, layout, (node.tensor, node.level, entries.kind), 0), None
+        parts: list[Part] = []
+        inputs: tuple[Any, ...] = tuple(node.inputs)
+        for array in scanned:
+            pos = self._piece(node, layout, array.kind, walk.parents, array.bits * array.fiber, array.bits * array.scanned)
+            asker, inputs = self._asker(pos, node.inputs)
+            parts = [asker, *_fetcher(pos)]
+        narrow = walk.crds.dtype == np.int32 and walk.refs is None  # its coordinates stay in 32 bits
+        if narrow:
+            fields = layout.fiber_arrays(walk, "lows", "highs")
+            fields |= {"crds": layout.same_array(walk.crds), "parents": walk.parents}
+        else:
+            fields = scan_fields(node, layout)
+        state = layout.state(
+            REMOTE_SCAN,
+            **fields,
+            stops=layout.array(walk.highs if walk.stops is None else walk.stops),
+            crd=address(crd),
+            pos=0 if pos is None else address(pos),
+        )
+        links = self._links(crd, 2)
+        requesters = {"answers": int(state["pos"][0]), "sends": address(crd)}
+        walker = Part(run_walk, state, inputs, links, computes=False, helper=True, asks=True, requesters=requesters)
+        give = run_give_narrow if narrow else run_give
+        giver = Part(give, state, links, layout.outputs, computes=narrow, requesters={"answers": address(crd)})
+        return [*parts, walker, *_fetcher(crd), giver]
+
+    def _gate_fibers(self, node: n.Scan, layout: NodeLayout, arrays: Sequence[StoredArray]) -> list[Part]:
+        """Return the parts of a scan that requests a whole fiber at its reference, and walks the fiber once the answer has
+        come."""
+        state = layout.state(SCAN, **scan_fields(node, layout))
+        count = int(state["parents"][0])
+        pieces = [
+            self._piece(node, layout, array.kind, count, array.bits * array.fiber, array.bits * array.scanned) for array in arrays
+        ]
+        asking, tokens, requests = self._pieces(pieces, tuple(node.inputs))
+        depth = min(self.controller.elements_in_flight(int(piece["size"][0])) for piece in pieces)
+        last = Link(LINK_LATENCY, depth=depth)
+        gates = _gates(layout, pieces, tokens, requests, last, counts_firings=False)
+        return [*asking, *gates, Part(run_scan, state, (last,), layout.outputs, computes=False)]
+
+    def locate(self, node: n.Locate, layout: NodeLayout) -> list[Part]:
+        """Return the parts of a locate in a stored level. They request the elements that hold a coordinate, and emit its
+        reference once these have come. If the locate keeps its level on chip, they request the whole level first, and nothing
+        after that."""
+        level, size = layout.level(node), layout.size(node.tensor, node.level)
+        kept = level.reads(size).entries if level.kept else None
+        arrays = level.points(size) if kept is None else (kept,)
+        pieces = [self._piece(node, layout, array.kind, MANY, array.bits, array.bits) for array in arrays]
+        depth = min(self.controller.elements_in_flight(int(piece["size"][0])) for piece in pieces)
+        elements, targets = Link(LINK_LATENCY), Link(LINK_LATENCY, depth=depth)
+        fields = (
+            {**locate_fields(node, layout), "fiber": arrays[0].fiber, "told": arrays[0].told}
+            if kept is None
+            else kept_fields(node, layout)
+        )
+        kernel = run_point if kept is None else run_point_kept
+        pointer = Part(kernel, layout.state(STORED, **fields), node.inputs, (elements, targets), helper=True)
+        asking, _, requests = self._pieces(pieces, (elements,))
+        gates = _gates(layout, pieces, targets, requests, layout.outputs[0], counts_firings=True)
+        if kept is not None:
+            gates[0].state["entries"] = fields["entries"]
+        return [pointer, *asking, *gates]
+
+    def _piece(self, node: n.Scan | n.Locate, layout: NodeLayout, kind: Kind, count: int, stride: int, size: int) -> Array:
+        """Return a requester that reads `count` elements of `size` bits, `stride` bits apart, of the array `kind` of a node's
+        level."""
+        requester = self._reader(node, layout, (node.tensor, node.level, kind), count)
+        requester["stride"], requester["size"] = stride, size
+        return requester
+
+    def _pieces(self, pieces: Sequence[Array], inputs: tuple[StreamKey, ...]) -> tuple[list[Part], Link, list[Link]]:
+        """Return parts in series, each of which requests an element of one array (a requester of `pieces`) at every token; the
+        link of tokens after the last part; and the links of request numbers."""
+        parts: list[Part] = []
+        requests: list[Link] = []
+        for piece in pieces:
+            asker, (tokens, asked) = self._asker(piece, inputs)
+            parts += [asker, *_fetcher(piece)]
+            requests.append(asked)
+            inputs = (tokens,)
+        return parts, tokens, requests
+
+    def write_level(self, node: n.WriteLevel, layout: NodeLayout) -> list[Part]:
+        """Return the part that writes a stored level."""
+        arrays = sorted(layout.declared[node.tensor].stored_arrays(node.level), key=lambda array: array.entry == 0)
+        entry, ends = 0, list[int]()
+        for array in arrays:
+            port = self._writer(node, layout, (node.tensor, node.level, array.kind))
+            port["filled"], port["size"] = array.first * array.bits, (array.entry or array.fiber) * array.bits
+            port["begun"] = port["filled"] % (8 * self.controller.line) > 0
+            if array.entry:
+                entry = address(port)
+            else:
+                ends.append(address(port))
+        return _writer(layout, entry, ends, level_buffers(node, layout))
+
+    def write_values(self, node: n.WriteValues, layout: NodeLayout) -> list[Part]:
+        """Return the part that writes values, all or those of a lane."""
+        array = self._writer(node, layout, (node.tensor, -1, "val"))
+        if isinstance(node, n.WriteLaneValues):
+            part = lane_part(node, layout.declared[node.tensor])
+            array["run"] = array["left"] = part.run
+            array["filled"], array["gap"] = part.first * array["size"], part.gap * array["size"]
+        return _writer(layout, address(array), [], value_buffers(node, layout))
+
+    def _reader(self, node: n.Scan | n.Locate | n.Load, layout: NodeLayout, name: Name, count: int) -> Array:
+        requester = self._requester(node, layout, name, write=False)
+        requester["count"] = count
+        if node.name in self.sequential and self.controller.prefetch:
+            requester["ahead"], requester["lines"] = self.controller.prefetch, -(-self.spans[name].length // self.controller.line)
+            requester["touched"] = layout.buffer(np.int64, int(requester["lines"][0]))
+        return requester
+
+    def _preload(self, node: n.Load, layout: NodeLayout, name: Name, count: int) -> tuple[Array, list[Part]]:
+        """Return the requester of a node that needs preloaded values, and the parts that preload them (none but for the first
+        such node)."""
+        ports = layout.declared[node.tensor].preload
+        preload = {"lines": -(-self.spans[name].length // self.controller.line), "banks": ports}
+        parts: list[Part] = []
+        if node.tensor not in self.preloads:
+            banks = [self._requester(node, layout, name, write=False, bank=bank, **preload) for bank in range(ports)]
+            self.preloads[node.tensor] = self.requesters[-ports][1]
+            parts = [
+                Part(run_preload, bank, (), (), helper=True, asks=True, requesters={"sends": address(bank)}) for bank in banks
+            ]
+        reader = self._state(layout, name, count=count, **preload)
+        self.requesters.append((reader, self.preloads[node.tensor]))
+        return reader, parts
+
+    def _writer(self, node: n.WriteLevel | n.WriteValues, layout: NodeLayout, name: Name) -> Array:
+        requester = self._requester(node, layout, name, write=True)
+        requester["wanted"] = MANY
+        return requester
+
+    def _requester(self, node: n.Node, layout: NodeLayout, name: Name, write: bool, **fields: int) -> Array:
+        requester = self._state(layout, name, **fields)
+        self.requesters.append((requester, self.controller.join(node.name, name, write)))
+        return requester
+
+    def _state(self, layout: NodeLayout, name: Name, **fields: int) -> Array:
+        span = self.spans[name]
+        requester = layout.state(
+            REQUESTER, base=span.base, stride=span.bits, size=span.bits, outstanding=self.controller.outstanding, line=-1, next=-1,
+            length=8 * span.length, bits=(8 * self.controller.line).bit_length() - 1, **fields,
+        )  # fmt: skip
+        layout.arrays[address(requester)] = requester
+        return requester
+
+    def _links(self, port: Array, count: int) -> tuple[Link, ...]:
+        """Return the links of a part that makes requests through a port: `count` links of tokens and one of request numbers. All
+        hold equally many tokens; only the last has a bound."""
+        requests = Link(LINK_LATENCY, stored=False, depth=self.controller.elements_in_flight(int(port["stride"][0])))
+        return (*(Link(LINK_LATENCY) for _ in range(count)), requests)
+
+    def _asker(self, port: Array, inputs: Any) -> tuple[Part, tuple[Link, ...]]:
+        """Return a part that requests elements through a port, and its links: of tokens and of request numbers."""
+        links, requesters = self._links(port, 1), {} if port["lines"][0] else {"sends": address(port)}
+        return Part(run_ask, port, inputs, links, helper=True, asks=True, requesters=requesters), links
+
+
+def _writer(layout: NodeLayout, entry: int, ends: list[int], buffers: Mapping[str, int]) -> list[Part]:
+    """Return the part of a writer with these buffers. It writes through the requester `entry` (0: none) with every element, and
+    through the requesters `ends` at the end of a fiber. All are given by address."""
+    closing = layout.array(np.array(ends, np.int64))
+    state = layout.state(WRITE, **buffers, array=entry, ports=closing, closing=len(ends))
+    (part,) = layout.part(run_write_remote, state, asks=True)
+    return [replace(part, requesters=dict(zip(("sends", "positions"), [*([entry] if entry else []), *ends], strict=False)))]
+
+
+def _gates(
+    layout: NodeLayout, pieces: Sequence[Array], tokens: Link, requests: Sequence[Link], last: StreamKey, counts_firings: bool
+) -> list[Part]:  # fmt: skip
+    """Return parts in series, one for each requester of `pieces`, that let tokens through once an answer has come. With
+    `counts_firings`, the firings of the last part count as the node's."""
+    gates: list[Part] = []
+    for k, (piece, asked) in enumerate(zip(pieces, requests, strict=True)):
+        inner = k < len(pieces) - 1
+        out = Link(LINK_LATENCY) if inner else last
+        state, helper = layout.state(GATE, array=address(piece)), inner or not counts_firings
+        gates.append(Part(run_gate, state, (tokens, asked), (out,), helper=helper, requesters={"answers": address(piece)}))
+        if isinstance(out, Link):
+            tokens = out
+    return gates
+
+
+def _fetcher(port: Array) -> list[Part]:
+    """Return a list with the part that fetches ahead through a requester, or an empty list if the requester does not fetch
+    ahead."""
+    requesters = {"sends": address(port), "fetches": address(port)}
+    return [Part(run_fetch, port, (), (), helper=True, asks=True, requesters=requesters)] if port["ahead"][0] else []
