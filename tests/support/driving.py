@@ -14,7 +14,7 @@ from fuseflow.sim.outcome.writer_streams import WriterStream
 from fuseflow.sim.reference.build import RULES, Network, add_processes
 from fuseflow.sim.reference.execute import run_network
 from fuseflow.sim.reference.node_context import NodeContext, Rule
-from fuseflow.sim.reference.timed_process import Fifo, Item, make_output
+from fuseflow.sim.reference.timed_process import BoundedFifo, Fifo, Item, Slots, make_output
 from fuseflow.tensors import Tensor
 
 
@@ -65,14 +65,16 @@ def drive(
     latency: int = 1,
     interval: int = 1,
     rules: Mapping[type[n.Node], Rule] = RULES,
+    depths: Sequence[int] = (),
 ) -> Driven:
-    """Run `node` alone on `streams`, outputs unbounded."""
+    """Run `node` alone on `streams`. Its outputs are unbounded, or have FIFOs of these depths that nobody reads."""
     items = [timed(stream) for stream in streams]
     inputs = tuple(Fifo(n.Edge(node.name, k), stream) for k, stream in enumerate(items))
     types = tuple(n.StreamType("crd", depth_of(stream)) for stream in items)
     timing = NodeTiming(latency, interval, interval)
     network = Network(written={decl.name: WriterStream() for decl in declared})
-    outputs = tuple(make_output(latency) for _ in node.port_names())
+    fifos = [[BoundedFifo(n.Edge("reader", k), depth)] for k, depth in enumerate(depths)] or [[] for _ in node.port_names()]
+    outputs = tuple(make_output(latency, readers) for readers in fifos)
     recorded = [out.record() for out in outputs]
     table = {decl.name: decl for decl in declared}
     add_processes(
@@ -81,7 +83,9 @@ def drive(
         rules,
     )
     stuck = run_network(network)
-    assert not stuck, f"waits for input {inputs.index(stuck[0].waits)}"
+    for waits in (process.waits for process in stuck):
+        assert not isinstance(waits, Slots), f"waits for a slot of output {waits.edge.input}"
+        raise AssertionError(f"waits for input {[fifo is waits for fifo in inputs].index(True)}")
     assert not any(inputs), "tokens left"
     assert all(stream[-1][0] is D for stream in recorded)
     firings, last = sum(p.firings for p in network.processes), max(p.last for p in network.processes)

@@ -206,6 +206,8 @@ class StepCode:
         chained = otherwise and rules and not decided and not awaited
         if otherwise and not chained:
             self.add(depth - 1, "else:")
+        if len(awaited) > 1 and {*self.module.lanes} == {*facts.seen, *awaited}:
+            self.add(depth, "for fifo in p.inputs:", "    while not fifo:", "        yield fifo")  # as the graph orders them
         for head in awaited:
             self.wait(depth, head)
         facts = replace(facts, seen=facts.seen + awaited)
@@ -259,7 +261,8 @@ class StepCode:
             self.add(depth, f"if {facts.text(rule.refuses.is_empty)}:", "    raise p.refused()")
         seen = [f"visible_{head}" for head in rule.heads]
         visible = seen[0] if len(seen) == 1 else f"max({', '.join(seen)})" if seen else "0"
-        free = f", (yield from await_slots({', '.join(rule.rooms)})) if bounded else 0" if rule.rooms else ""
+        rooms = "*p.outputs" if {*rule.rooms} == {*self.module.outputs} else ", ".join(rule.rooms)  # as the graph orders them
+        free = f", (yield from await_slots({rooms})) if bounded else 0" if rule.rooms else ""
         gives = [(out, facts.text(token)) for out, token in rule.gives]
         computed = [(out, text) for out, text in gives if text.startswith("compute(")]  # which may find an error
         self.add(depth, *(f"given_{out} = {text}" for out, text in computed))

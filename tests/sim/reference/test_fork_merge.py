@@ -45,10 +45,18 @@ class TestFork:
     def test_the_interval_separates_values_of_different_lanes(self) -> None:
         assert fork(2, "1 2 S0 D", interval=3) == ["1@0 S0@6 D@7", "2@3 S0@6 D@7"]
 
+    def test_a_stop_waits_for_the_first_full_lane_whichever_has_its_turn(self) -> None:
+        with pytest.raises(AssertionError, match="waits for a slot of output 0"):
+            drive(n.Fork("f", inputs_of(1), 3), "1 2 3 4 S0 D", depths=(2, 1, 1))
+
 
 class TestMerge:
     def test_values_in_turn_whenever_they_come(self) -> None:
         assert merge(0, "1@9 3@10 S0@11 D", "2@0 S0@1 D@2") == "1@9 2@10 3@11 S0@12 D@13"
+
+    def test_the_end_waits_for_the_first_missing_lane_whichever_has_its_turn(self) -> None:
+        with pytest.raises(AssertionError, match="waits for input 0"):
+            merge(0, "1", "D", "")
 
     def test_the_stop_waits_for_all_lanes(self) -> None:
         assert merge(0, "1 S0 D", "S0@20 D") == "1@0 S0@20 D@21"
