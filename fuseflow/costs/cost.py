@@ -169,8 +169,7 @@ def _traffic(
 
 
 def _streams(node: Node, shapes: Mapping[Port, ExpectedStream]) -> tuple[list[ExpectedStream], list[ExpectedStream]]:
-    outputs = (Port(node.name, k) for k in range(len(node.port_names())))
-    return [shapes[p] for p in node.inputs], [shapes[p] for p in outputs if p in shapes]
+    return [shapes[p] for p in node.inputs], [shapes[p] for p in node.ports if p in shapes]
 
 
 def _filled_up(node: Node, inputs: list[ExpectedStream], declared: Mapping[str, TensorDecl]) -> list[ExpectedStream]:

@@ -239,7 +239,7 @@ def _workspace_bits(areas: AreaCount, held: Mapping[str, HeldEntries], events: N
     for node in graph.nodes:
         if not isinstance(node, n.Workspace):
             continue
-        bits, given = areas.entry_bits(node), tokens.get(n.Port(node.name, len(node.port_names()) - 1), 0)
+        bits, given = areas.entry_bits(node), tokens.get(node.ports[-1], 0)
         taken = events.firings[node.name] - given
         read = given + taken * READS_AND_WRITES[type(node)]
         total += MemoryBits.of(bits * taken, bits * read, holds_sram(areas, node, held))

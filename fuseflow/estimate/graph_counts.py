@@ -118,7 +118,7 @@ def count_graph(
     for node in graph.nodes:
         exact = node.name in streams.counted
         inputs = tuple(flows[port] for port in node.inputs)
-        outputs = tuple(flows[n.Port(node.name, k)] for k in range(len(node.port_names())))
+        outputs = tuple(flows[port] for port in node.ports)
         tiles = tuple(types[port].tile for port in node.inputs if types[port].kind == "val")
         flops = node_flops(node, inputs, tiles)
         if node.operator:
@@ -252,7 +252,7 @@ def collected_stream(node: n.Workspace, counts: GraphCounts) -> CountedStream | 
     permute, or the input of a selection."""
     if isinstance(node, n.Select):
         return counts.streams.get(node.inputs[-1])
-    return counts.streams.get(n.Port(node.name, len(node.port_names()) - 1))
+    return counts.streams.get(node.ports[-1])
 
 
 def _largest(nest: FiberNest | None, depth: int, every: int) -> int:

@@ -63,8 +63,7 @@ def batch_levels(graph: n.Graph) -> tuple[BatchLevel, ...]:
             workspaces.setdefault(lines[node.inputs[0]][-2], []).append(node)
     members: dict[StreamShape, list[n.Primitive]] = {shape: [] for shape in workspaces}
     for node in graph.nodes:
-        ports = [*node.inputs, *(n.Port(node.name, k) for k in range(len(node.port_names())))]
-        around = [lines[port] for port in ports]
+        around = [lines[port] for port in (*node.inputs, *node.ports)]
         if isinstance(node, n.Join | n.Align):  # it compares whole lists
             around.append(lines[node.inputs[0]][:-1])
         shared = [shape for shape in _common(around) if shape in workspaces]
@@ -253,7 +252,7 @@ def _node_cycles(
     memo: CountMemo,
 ) -> BatchCycles:
     """Return the cycles of a node in every batch at `depth`."""
-    streams = [counts.streams[port] for port in (*node.inputs, *(n.Port(node.name, k) for k in range(len(node.port_names()))))]
+    streams = [counts.streams[port] for port in (*node.inputs, *node.ports)]
     comparisons = counts.comparisons.get(node.name)
     nests = [batch_nest(stream.nest, depth) for stream in streams]
     nest, maps = common_refinement(memo, [*nests, *([batch_nest(comparisons.nest, depth)] if comparisons else [])])
@@ -274,5 +273,5 @@ def _moved(cycles: Ints, map: ElementMap) -> Ints:
 
 def _entries(workspace: n.Workspace, counts: GraphCounts) -> float:
     """Return how many entries a workspace holds in a batch on average."""
-    emitted = counts.flows[n.Port(workspace.name, len(workspace.port_names()) - 1)].elements
+    emitted = counts.flows[workspace.ports[-1]].elements
     return emitted / max(1, counts.flows[workspace.inputs[0]].inner)

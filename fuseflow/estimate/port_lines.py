@@ -78,7 +78,7 @@ def read_lines(
         if not isinstance(node, ReaderNode) or graph.declared[node.tensor].resident:
             continue
         inputs = [flows[port] for port in node.inputs]
-        outputs = [flows[n.Port(node.name, k)] for k in range(len(node.port_names()))]
+        outputs = [flows[port] for port in node.ports]
         for port in node_lines(node, addresses, inputs, outputs, line, array_bytes):
             if graph.declared[node.tensor].preload:
                 yield preloaded(port, readers[node.tensor], array_bytes, line)

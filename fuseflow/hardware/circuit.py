@@ -127,9 +127,9 @@ def build_circuit(graph: n.Graph, machine: Machine) -> Circuit:
         )
         unit = Unit(node, _module(context), timing.latency)
         units.append(unit)
-        for k in range(len(node.port_names())):
-            in_place = bool(types[n.Port(node.name, k)].tile) or f"out{k}" in unit.module.late
-            for edge in readers.get(n.Port(node.name, k), ()):
+        for k, port in enumerate(node.ports):
+            in_place = bool(types[port].tile) or f"out{k}" in unit.module.late
+            for edge in readers.get(port, ()):
                 depth = depths.get(edge, machine.first_depth)
                 channels.append(
                     Channel(node.name, f"out{k}", edge.node, f"in{edge.input}", depth, timing.latency, edge, in_place)

@@ -114,8 +114,8 @@ def differences(circuit: Circuit, expected: Simulated, actual: Evaluation) -> It
 
 def _token_differences(circuit: Circuit, expected: Simulated, actual: Evaluation) -> Iterator[Difference]:
     for unit in circuit.units:
-        for k in range(len(unit.node.port_names())):
-            yield from _stream_difference(circuit, unit, k, expected.streams[n.Port(unit.node.name, k)], actual)
+        for k, port in enumerate(unit.node.ports):
+            yield from _stream_difference(circuit, unit, k, expected.streams[port], actual)
         if isinstance(unit.node, n.TensorWriter):
             yield from _written_difference(circuit, unit, expected.streams[unit.node.inputs[0]], actual)
 

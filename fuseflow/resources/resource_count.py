@@ -132,7 +132,7 @@ class ResourceCount:
         """Return the most entries that a node can hold at once: all coordinates of its levels."""
         if isinstance(node, n.Locate):
             return self.graph.declared[node.tensor].size(node.level)
-        return prod(self.bounds[n.Port(node.name, k)] for k in range(len(node.port_names()) - 1))
+        return prod(self.bounds[port] for port in node.ports[:-1])
 
     def fifos(self, slots: Mapping[n.Edge, int] | None) -> list[tuple[n.Edge, int]] | None:
         """Return each FIFO and its slots, or None if a FIFO is unbounded. `slots` are depths by edge, or None for those of the

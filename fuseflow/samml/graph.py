@@ -131,8 +131,7 @@ class Graph:
         bits: dict[Port, int] = {}
         for node in self.nodes:
             made = self.declared[node.tensor].element_bits if isinstance(node, TensorReader) else operand_bits(node, bits)
-            ports = (Port(node.name, k) for k in range(len(node.port_names())))
-            bits |= {port: made for port in ports if self._types[port].kind == "val"}
+            bits |= {port: made for port in node.ports if self._types[port].kind == "val"}
         return bits
 
     @cached_property
@@ -147,8 +146,7 @@ class Graph:
                 made = result_precision(node.function, *_operand_precisions(node, precisions))
             else:
                 made = widest([precisions[port] for port in node.inputs if port in precisions])
-            ports = (Port(node.name, k) for k in range(len(node.port_names())))
-            precisions |= {port: made for port in ports if self._types[port].kind == "val"}
+            precisions |= {port: made for port in node.ports if self._types[port].kind == "val"}
         return precisions
 
     def computing_precision(self, node: Primitive) -> Precision:

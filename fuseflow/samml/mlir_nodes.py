@@ -67,7 +67,7 @@ def write_nodes(nodes: Sequence[n.Node], types: Mapping[n.Port, n.StreamType]) -
 
 def _write_node(node: n.Node, types: Mapping[n.Port, n.StreamType], streams: dict[n.Port, ir.Value]) -> None:
     inputs = list(node.inputs)
-    outputs = [n.Port(node.name, k) for k in range(len(node.port_names()))]
+    outputs = list(node.ports)
     values = {"node": a.string(node.name)}
     for attribute in n.ATTRIBUTES[type(node)]:
         values |= _CODECS[attribute.type][0](attribute.field, getattr(node, attribute.field))
@@ -139,7 +139,7 @@ def read_node(op: m.Operation) -> n.Primitive:
 
 def check_types(op: m.Operation, node: n.Node, types: Mapping[n.Port, n.StreamType]) -> None:
     """Refuse an operation whose results differ in number or type from the output streams of its node."""
-    outputs = [n.Port(node.name, k) for k in range(len(node.port_names()))]
+    outputs = list(node.ports)
     if len(outputs) != len(op.results):
         op.refuse(f"has {len(op.results)} results; node `{node.name}` makes {len(outputs)} streams")
     if isinstance(node, n.Join):

@@ -153,6 +153,11 @@ class Node:
         """Return the names of the outputs, for printing."""
         return output_names(self.streams)
 
+    @property
+    def ports(self) -> tuple[Port, ...]:
+        """The outputs, by number."""
+        return tuple(Port(self.name, k) for k in range(len(self.port_names())))
+
     def carries(self) -> tuple[tuple[int, ...], ...]:
         """Return, for each output, the inputs whose elements it passes on unchanged, perhaps repeated, dealt out or in another
         order. With several inputs, each element comes from one of them. With no input, the node makes the elements."""

@@ -61,7 +61,7 @@ class ProtoWriter:
         self.operations[node.name].append(operation)
         message = getattr(operation, wire.extension if beyond else wire.operation)
         wire.fill_attributes(node, message, bool(beyond))
-        outputs = [n.Port(node.name, k) for k in range(len(node.port_names()))]
+        outputs = node.ports
         if "blocked" in message.DESCRIPTOR.fields_by_name:
             self._block(node, message, outputs[-1])
         for port, stream in zip(

@@ -57,7 +57,7 @@ class PublicStreams:
         facts = self.facts
         if facts[port].type.kind != "crd":
             return None
-        outputs = [n.Port(port.node, k) for k in range(len(self.graph.by_name[port.node].port_names()))]
+        outputs = self.graph.by_name[port.node].ports
         companions = [p for p in outputs if facts[p].type.kind in kinds and facts[p].shape is facts[port].shape]
         return min(companions, key=lambda p: (facts[p].nullable, facts[p].type.kind, p.output), default=None)
 

@@ -32,7 +32,7 @@ from fuseflow.machine.machine import Machine
 from fuseflow.machine.timing import node_timing
 from fuseflow.samml.nodes import Graph, Port
 from fuseflow.table import FusionTable, emit
-from fuseflow.transform.stream_levels import ports_of, stream_levels
+from fuseflow.transform.stream_levels import stream_levels
 
 Weights = npt.NDArray[np.float64]
 
@@ -81,7 +81,7 @@ def _intervals(graph: Graph, machine: Machine) -> Mapping[Port, int]:
         timing = node_timing(node, graph, machine, tiles)
         for port in node.inputs:
             intervals[port] = max(timing.interval, intervals.get(port, 1))
-        for port in ports_of(node):
+        for port in node.ports:
             intervals[port] = max(timing.emission, intervals.get(port, 1))
     return intervals
 

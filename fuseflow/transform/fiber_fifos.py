@@ -15,7 +15,6 @@ from functools import reduce
 from operator import or_
 
 from fuseflow.samml.nodes import Edge, Graph
-from fuseflow.transform.stream_levels import ports_of
 
 
 def mark_fiber_fifos(graph: Graph) -> Graph:
@@ -54,7 +53,7 @@ def _fed(graph: Graph, folds: Mapping[str, int]) -> dict[str, int]:
             shallow[depth] = shallow.get(depth, 0) | folds[node.name]
     fed: dict[str, int] = {}
     for node in graph.nodes:
-        emitted = max((types[port].depth for port in ports_of(node)), default=-1)
+        emitted = max((types[port].depth for port in node.ports), default=-1)
         mine = feeds[node.name] & _union(bits for depth, bits in shallow.items() if depth <= emitted)
         fed[node.name] = mine | _union(fed[p.node] for p in node.inputs)
     return fed

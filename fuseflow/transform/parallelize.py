@@ -59,7 +59,7 @@ from fuseflow.samml.nodes import (
 from fuseflow.samml.stream_alignment import StreamShape, lists_are_full_or_empty
 from fuseflow.samml.verify import proved
 from fuseflow.transform.lane_request import LaneRequest, Writers, refuse_too_many
-from fuseflow.transform.stream_levels import Loops, common_levels, ports_of, stream_levels
+from fuseflow.transform.stream_levels import Loops, common_levels, stream_levels
 
 NO_STAGES: Mapping[str, str] = {}
 
@@ -169,13 +169,13 @@ class _Dealer:
             way = self.way(node)
             if way == "once":
                 self.put(replace(node, inputs=tuple(map(self.whole, node.inputs))))
-                self.wholes |= {p: p for p in ports_of(node)}
+                self.wholes |= {p: p for p in node.ports}
                 continue
             lanes = self.copies(node)
             if way == "lanes":
-                self.lanes |= {p: tuple(Port(lane, p.output) for lane in lanes) for p in ports_of(node)}
+                self.lanes |= {p: tuple(Port(lane, p.output) for lane in lanes) for p in node.ports}
             else:
-                self.wholes |= zip(ports_of(node), self.fold(node, lanes), strict=True)
+                self.wholes |= zip(node.ports, self.fold(node, lanes), strict=True)
         nodes = tuple(self.nodes.values())
         kept = {node.name for node in nodes}
         return LaneGraph(
@@ -332,7 +332,7 @@ class _Dealer:
         both are full: lanes of another index may be folded later, and full streams differ then."""
         while True:
             node = self.by_name[port.node]
-            outputs = (p for p in ports_of(node) if self.types[p].kind == "crd" and self.types[p].depth == at + 1)
+            outputs = (p for p in node.ports if self.types[p].kind == "crd" and self.types[p].depth == at + 1)
             if (crd := next(outputs, None)) is not None:
                 return crd
             above = [p for p in node.inputs if self.types[p].depth > at]
@@ -402,7 +402,7 @@ class _Dealer:
             if place:
                 self.places[node.name] = place
         self.nodes[node.name] = node
-        return ports_of(node)
+        return node.ports
 
     def fresh(self, name: str) -> str:
         candidate, count = name, 1

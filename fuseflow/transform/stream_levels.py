@@ -18,11 +18,6 @@ Loops: TypeAlias = Mapping[str, frozenset[str]]
 NO_INDICES: frozenset[str] = frozenset()
 
 
-def ports_of(node: Primitive) -> tuple[Port, ...]:
-    """Return the outputs of a node."""
-    return tuple(Port(node.name, k) for k in range(len(node.port_names())))
-
-
 def stream_levels(graph: Graph, loops: Loops) -> dict[Port, Levels]:
     """Return the indices of each level of every stream."""
     nests: dict[Port, Levels] = {}
@@ -30,7 +25,7 @@ def stream_levels(graph: Graph, loops: Loops) -> dict[Port, Levels]:
     for node in graph.nodes:
         depth = types[node.inputs[0]].depth if node.inputs else 0
         below = node.nested(common_levels(nests[p] for p in node.inputs), depth, loops.get(node.name, NO_INDICES), NO_INDICES)
-        nests |= {port: below[: types[port].depth] for port in ports_of(node)}
+        nests |= {port: below[: types[port].depth] for port in node.ports}
     return nests
 
 
@@ -47,7 +42,7 @@ def common_levels(streams: Iterable[Levels]) -> Levels:
 
 def node_levels(node: Primitive, levels: Mapping[Port, Levels]) -> Iterator[frozenset[str]]:
     """Yield the indices of every level of every stream that a node reads or makes."""
-    for port in (*node.inputs, *ports_of(node)):
+    for port in (*node.inputs, *node.ports):
         yield from levels[port]
 
 

@@ -79,7 +79,7 @@ def test_streams_are_as_declared(seed: int) -> None:
             continue
         known: dict[str, n.StreamType] = {}
         bases: dict[str, int] = {}
-        ports = [n.Port(node.name, k) for k in range(len(node.port_names()))]
+        ports = node.ports
         for patterns, streams in zip(declared, ([types[p] for p in node.inputs], [types[p] for p in ports]), strict=True):
             for pattern, stream in zip(spread(patterns, len(streams)), streams, strict=True):
                 if pattern.kinds in known:

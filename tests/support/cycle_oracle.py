@@ -131,7 +131,7 @@ def run(graph: n.Graph, tensors: dict[str, Tensor], machine: Machine) -> Outcome
     streams: dict[n.Port, list[tuple[Any, int]]] = {}
     units: list[Unit] = []
     for node in graph.nodes:
-        ports = [n.Port(node.name, k) for k in range(len(node.port_names()))]
+        ports = node.ports
         for edge in (e for port in ports for e in readers.get(port, ())):
             fifos[edge] = Fifo(depths.get(edge, machine.first_depth) or math.inf)
         streams |= {port: [] for port in ports}

@@ -109,11 +109,6 @@ class NodeLayout:
     sums: bool = False
     """Whether there is a sum for every stop, on `comal` (`readers_of_sums`)."""
 
-    @property
-    def outputs(self) -> tuple[Port, ...]:
-        """The output ports of the node."""
-        return tuple(Port(self.node.name, k) for k in range(len(self.node.port_names())))
-
     def level(self, node: Scan | Locate | WriteLevel) -> Level:
         """Return the level that a node reads or writes."""
         return self.declared[node.tensor].format.levels[node.level]
@@ -182,7 +177,7 @@ class NodeLayout:
     def part(self, kernel: Function, state: Array | None = None, computes: bool = True, asks: bool = False) -> list[Part]:
         """Return a list with a single part that runs the whole node."""
         state = np.zeros(1, np.int64) if state is None else state
-        return [Part(kernel, state, self.node.inputs, self.outputs, computes, asks=asks)]
+        return [Part(kernel, state, self.node.inputs, self.node.ports, computes, asks=asks)]
 
 
 LayoutRule: TypeAlias = Callable[[Any, NodeLayout], list[Part]]

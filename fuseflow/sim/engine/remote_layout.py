@@ -74,7 +74,7 @@ class RemoteLayout:
             fetching = _fetcher(port)
         state = layout.state(LOAD, **fields, val=address(port))
         asker, links = self._asker(port, node.inputs)
-        return [asker, *fetching, Part(run_load_answered, state, links, layout.outputs, requesters={"answers": address(port)})]
+        return [asker, *fetching, Part(run_load_answered, state, links, layout.node.ports, requesters={"answers": address(port)})]
 
     def scan(self, node: n.Scan, layout: NodeLayout) -> list[Part]:
         """Return the parts of a scan of a stored level."""
@@ -112,7 +112,7 @@ class RemoteLayout:
         requesters = {"answers": int(state["pos"][0]), "sends": address(crd)}
         walker = Part(run_walk, state, inputs, links, computes=False, helper=True, asks=True, requesters=requesters)
         give = run_give_narrow if narrow else run_give
-        giver = Part(give, state, links, layout.outputs, computes=narrow, requesters={"answers": address(crd)})
+        giver = Part(give, state, links, layout.node.ports, computes=narrow, requesters={"answers": address(crd)})
         return [*parts, walker, *_fetcher(crd), giver]
 
     def _gate_fibers(self, node: n.Scan, layout: NodeLayout, arrays: Sequence[StoredArray]) -> list[Part]:
@@ -127,7 +127,7 @@ class RemoteLayout:
         depth = min(self.controller.elements_in_flight(int(piece["size"][0])) for piece in pieces)
         last = Link(LINK_LATENCY, depth=depth)
         gates = _gates(layout, pieces, tokens, requests, last, counts_firings=False)
-        return [*asking, *gates, Part(run_scan, state, (last,), layout.outputs, computes=False)]
+        return [*asking, *gates, Part(run_scan, state, (last,), layout.node.ports, computes=False)]
 
     def locate(self, node: n.Locate, layout: NodeLayout) -> list[Part]:
         """Return the parts of a locate in a stored level. They request the elements that hold a coordinate, and emit its
@@ -147,7 +147,7 @@ class RemoteLayout:
         kernel = run_point if kept is None else run_point_kept
         pointer = Part(kernel, layout.state(STORED, **fields), node.inputs, (elements, targets), helper=True)
         asking, _, requests = self._pieces(pieces, (elements,))
-        gates = _gates(layout, pieces, targets, requests, layout.outputs[0], counts_firings=True)
+        gates = _gates(layout, pieces, targets, requests, layout.node.ports[0], counts_firings=True)
         if kept is not None:
             gates[0].state["entries"] = fields["entries"]
         return [pointer, *asking, *gates]

@@ -65,8 +65,7 @@ def build_network(
     for node in graph.nodes:
         timing = node_timing(node, graph, machine, [types[p].tile for p in node.inputs if types[p].kind == "val"])
         outputs = []
-        for k in range(len(node.port_names())):
-            port = n.Port(node.name, k)
+        for port in node.ports:
             for edge in readers.get(port, ()):
                 fifos[edge] = _fifo(edge, depths.get(edge, machine.first_depth), delayed.get(edge, 0))
             read = [fifos[edge] for edge in readers.get(port, ())]

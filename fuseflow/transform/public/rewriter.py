@@ -11,7 +11,6 @@ from fuseflow.samml.node_check import StreamFacts
 from fuseflow.samml.nodes import Edge, Graph, Join, Port, Primitive, Range, Scan, TensorUser, TensorWriter, upstream
 from fuseflow.samml.stream_alignment import StreamShape, holds
 from fuseflow.samml.verify import StreamProver
-from fuseflow.transform.stream_levels import ports_of
 
 Side: TypeAlias = tuple[Port, tuple[Port, ...]]
 """A side of a join: its coordinates and its payloads."""
@@ -58,7 +57,7 @@ class GraphRewriter:
         self.nodes[node.name] = node
         self.sources[node.name] = self._source
         self.prover.visit(node)
-        outputs = ports_of(node)
+        outputs = node.ports
         for port in outputs:
             if self.facts(port).type.kind != "crd" and not self.facts(port).nullable:
                 self._payloads.setdefault(self.facts(port).shape, []).append(port)

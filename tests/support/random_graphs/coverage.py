@@ -97,7 +97,7 @@ def events(graph: n.Graph, tokens: Mapping[n.Port, Sequence[Token]]) -> Iterator
         for port in node.inputs:
             yield from (f"{node.op} of {event}" for event in _seen(tokens[port]))
         if isinstance(node, n.Workspace):
-            values = n.Port(node.name, len(node.port_names()) - 1)
+            values = node.ports[-1]
             yield from (f"{node.op} to {event}" for event in _seen(tokens[values]))
 
 

@@ -97,7 +97,7 @@ def accumulate_state(node: n.Accumulate, layout: NodeLayout, buffers: int) -> Ar
 def fill_and_emit(fill: Function, state: Array, layout: NodeLayout, emit: Function | None = None) -> list[Part]:
     """Return the two parts of a node that holds fibers back: the kernel `fill`, and `emit` (default `run_emit`)."""
     link = Link(depth=layout.machine.handover_depth)
-    return [Part(fill, state, layout.node.inputs, (link,)), Part(emit or run_emit, state, (link,), layout.outputs, emits=True)]
+    return [Part(fill, state, layout.node.inputs, (link,)), Part(emit or run_emit, state, (link,), layout.node.ports, emits=True)]
 
 
 def workspace_state(layout: NodeLayout, levels: Sequence[n.Port], buffers: int) -> Array:

@@ -73,7 +73,7 @@ def scan_fields(node: n.Scan, layout: NodeLayout) -> dict[str, int]:
 
 def range_(node: n.Range, layout: NodeLayout) -> list[Part]:
     state = layout.state(SCAN, size=node.size, parents=ANY_PARENT, every=1)
-    return [Part(run_scan, state, node.inputs, (*layout.outputs, Link()), computes=False)]
+    return [Part(run_scan, state, node.inputs, (*layout.node.ports, Link()), computes=False)]
 
 
 def run_scan(address: int) -> int:
