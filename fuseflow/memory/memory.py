@@ -70,6 +70,14 @@ class Memory:
         self.state["latencies"] = address(self.latencies)
         self._advance, self._issue = library().compiled(model.advance, ADVANCE), library().compiled(issue, ISSUE)
 
+    def lists(self) -> list[list[npt.NDArray[Any]]]:
+        """Return the lists of arrays in which an array is replaced when it grows."""
+        return [self.rings, self._visible]
+
+    def arrays(self) -> list[npt.NDArray[Any]]:
+        """Return the arrays besides these that requests change where the model is not asked."""
+        return [self.ports, self.state, self.unsent, self.finished, self.senders, self.latencies, *self.buffers]
+
     @property
     def cycle(self) -> int:
         """The cycle to which the memory has advanced: everything before it has happened."""

@@ -43,16 +43,6 @@ def test_what_was_stuck_on_the_reference_may_run_on_on_the_engine(monkeypatch: p
     assert (found.cycles, found.depths) == (slow.cycles, slow.depths)
 
 
-def test_without_copies_of_the_process_the_engine_begins_anew(monkeypatch: pytest.MonkeyPatch) -> None:
-    tensors = {"x": pack(np.arange(1.0, 8.0 * ROWS + 1).reshape(ROWS, 8), GRAPH.declared["x"].format)}
-    machine = Machine(name="test", fifo_depth="auto", fifo_depth_start=4)
-    copied = simulate(GRAPH, tensors, machine, engine="fast")
-    monkeypatch.setattr("fuseflow.sim.engine.execute.FORK_AVAILABLE", False)
-    anew = simulate(GRAPH, tensors, machine, engine="fast")
-    assert (anew.cycles, anew.depths) == (copied.cycles, copied.depths)
-    assert anew.depths
-
-
 @pytest.mark.parametrize(
     ("machine", "rows", "engine"),
     [("ideal", 500, "reference"), ("ideal", 4_000, "fast"), ("rda", 100, "reference"), ("rda", 1_000, "fast")],

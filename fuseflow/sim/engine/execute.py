@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-import os
-import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import suppress
-from functools import partial
+from functools import cache, partial
 from itertools import chain, count, takewhile
-from threading import Lock
 
 from fuseflow.machine.machine import Machine
 from fuseflow.memory.memory_interface import ControllerFactory
@@ -22,63 +18,11 @@ from fuseflow.sim.engine.network_layout import NetworkLayout, lay_out
 from fuseflow.sim.engine.node_firing import ENDED
 from fuseflow.sim.engine.node_layout import Limits
 from fuseflow.sim.engine.outcome import describe_deadlock, fault_error, full_readers, outcome, statistics
+from fuseflow.sim.engine.snapshot import Snapshot
 from fuseflow.sim.engine.stream_rings import MANY
 from fuseflow.sim.outcome.deadlock import MOST_SLOTS, Deadlock
 from fuseflow.sim.outcome.statistics import Outcome
 from fuseflow.tensors import Tensor
-
-FORK_AVAILABLE = hasattr(os, "fork")
-"""Whether this system can copy a process."""
-FORKING = Lock()
-"""One thread at a time copies the process, since the filter of warnings belongs to all of them."""
-NO_ANSWER = b"-"
-"""The bytes that the copy writes for the result None."""
-
-
-class TrialFailure(Exception):
-    """The copy of the process failed, or was ended, before it gave an answer."""
-
-
-def run_in_copy(attempt: Callable[[Callable[[int], None]], int | None]) -> int | None:
-    """Return the result of `attempt`, called in a copy of the process: so a run is continued, without a change of it, to find out
-    how it would go on. The state of a run is arrays that refer to each other by address. A forked process has them at the same
-    addresses, and copies only the pages that it changes.
-
-    `attempt` gets a function to call now and then, which ends the copy if the original process has ended. Raise `TrialFailure` if
-    the copy ends without an answer.
-    """
-    read_end, write_end = os.pipe()
-    parent = os.getpid()
-    with FORKING, warnings.catch_warnings():
-        warnings.simplefilter(
-            "ignore", DeprecationWarning
-        )  # threads of others are not in the copy, which calls nothing of theirs
-        child = os.fork()
-    if child == 0:
-        _answer(attempt, write_end, parent)
-    os.close(write_end)
-    with open(read_end, "rb") as pipe:
-        answer = pipe.read()
-    os.waitpid(child, 0)
-    if not answer:
-        raise TrialFailure
-    return None if answer == NO_ANSWER else int(answer)
-
-
-def _answer(attempt: Callable[[Callable[[int], None]], int | None], write_end: int, parent: int) -> None:
-    """In the copy, write the result of `attempt` to the pipe and end the process at once, so that no exit handler of the original
-    runs twice. `parent` is the number of the original process."""
-
-    def check_parent(_: int) -> None:
-        if os.getppid() != parent:
-            os._exit(1)
-
-    try:
-        result = attempt(check_parent)
-        os.write(write_end, NO_ANSWER if result is None else str(result).encode())
-    finally:
-        os._exit(0)
-
 
 BUDGET = 50_000_000
 """The number of firings between two calls of `progress`."""
@@ -105,26 +49,22 @@ def execute(
     """Run a verified graph, many tokens at a time, with the memory of the machine or the one that `attach` makes. `progress` is
     called now and then with the number of firings so far; with `record`, all streams are kept. Return the outcome or the
     deadlock. Raise `SimulationError` if streams do not fit together."""
-    functions, attach = library(), attach or machine.controller
-    layout, part_output = lay_out(graph, tensors, machine, functions, limits, record, attach()), PartOutput()
+    functions, controller = library(), (attach or machine.controller)()
+    layout, part_output = lay_out(graph, tensors, machine, functions, limits, record, controller), PartOutput()
     if run(layout, part_output, functions, progress):
         return outcome(layout, machine, part_output)
-    lay_out_again = partial(lay_out, tensors=tensors, machine=machine, library=functions, limits=limits)
-    return _deadlock(
-        layout, part_output, functions, lambda depths: lay_out_again(graph.with_depths(depths), controller=attach()), {}, progress
-    )
+    return _deadlock(layout, part_output, functions, {}, progress)
 
 
 def _deadlock(
     layout: NetworkLayout,
     part_output: PartOutput,
     library: Library,
-    lay_out_again: Callable[[Mapping[n.Edge, int]], NetworkLayout],
     depths: Mapping[n.Edge, int],
     progress: Callable[[int], None] | None,
 ) -> Deadlock:
-    """Return the deadlock of a stuck run. `depths` are the depths of FIFOs that differ from the graph; `lay_out_again` lays the
-    graph out anew with given depths."""
+    """Return the deadlock of a stuck run. `depths` are the depths of FIFOs that differ from the graph."""
+    stuck_run = cache(lambda: Snapshot(layout))
 
     def run_deepened(larger_depths: Mapping[n.Edge, int]) -> Deadlock | None:
         _forget_cycles(layout)
@@ -133,13 +73,14 @@ def _deadlock(
         further = max(FURTHER * int(layout.nodes["firings"].sum()), AT_LEAST)
         if run(layout, part_output, library, progress, further=further):
             return None
-        return _deadlock(layout, part_output, library, lay_out_again, {**depths, **larger_depths}, progress)
+        return _deadlock(layout, part_output, library, {**depths, **larger_depths}, progress)
 
     def clearing_depth(edges: Sequence[n.Edge], attempts: Iterable[int]) -> int | None:
-        if FORK_AVAILABLE:
-            with suppress(TrialFailure):  # the same from the start says why, if it does
-                return run_in_copy(lambda alive: first_clearing_depth(layout, edges, attempts, library, alive))
-        return first_clearing_depth(lay_out_again(depths), edges, attempts, library)
+        snapshot = stuck_run()
+        try:
+            return first_clearing_depth(layout, edges, attempts, library)
+        finally:
+            snapshot.restore()
 
     def smallest_depth_of(edges: Sequence[n.Edge]) -> int | None:
         stuck = int(layout.readers["depth"][[layout.reader_of[edge] for edge in edges]].max())

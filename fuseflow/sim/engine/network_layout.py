@@ -32,6 +32,7 @@ from fuseflow.sim.engine.node_layout import (
     NodeLayout,
     Part,
     StreamKey,
+    TensorData,
     element_capacity,
     word_count,
 )
@@ -88,7 +89,8 @@ class NetworkLayout:
     histories: list[Array] = field(default_factory=list)
     tables: dict[str, list[WorkspaceTable] | list[EntryList]] = field(default_factory=dict)
     arrays: dict[int, Array] = field(default_factory=dict)
-    """The arrays that kernels find by address."""
+    """The arrays that kernels find by address and may write."""
+    data: TensorData = field(default_factory=dict)
     agenda: npt.NDArray[Any] = field(default_factory=lambda: AGENDA.array(1))
     controller: Controller | None = None
     """The controller of the memory, None where the memory answers at once."""
@@ -134,11 +136,11 @@ def _make_parts(
     summed: Container[str],
 ) -> None:
     graph, types = layout.graph, layout.types
-    coordinate_bounds, widened = stream_bounds(graph), dict[int, tuple[Array, Array]]()
+    coordinate_bounds = stream_bounds(graph)
     for node in graph.nodes:
         node_layout = NodeLayout(
             node, machine, tuple(types[port] for port in node.inputs), coordinate_bounds, graph.declared, tensors, library, layout.limits,
-            layout.arrays, widened, node_arithmetic(graph, node, machine), layout.tables, node.name in summed,
+            layout.arrays, layout.data, node_arithmetic(graph, node, machine), layout.tables, node.name in summed,
         )  # fmt: skip
         parts = n.require_entry(rules, type(node), "kernel in the engine")(node, node_layout)
         layout.parts += parts

@@ -87,10 +87,16 @@ class Part:
     requesters: Mapping[str, int] = field(default_factory=dict)
 
 
+TensorData: TypeAlias = dict[tuple[int, int, bool], tuple[Array, Array]]
+"""The arrays of tensors by address, size, and whether they are widened; with each the array that kernels read. Nodes that read one
+level share it."""
+
+
 @dataclass(slots=True)
 class NodeLayout:
     """The layout of one node of the graph on a machine. `types` are the types of its inputs, `bounds` a bound of the coordinates
-    of each stream, `arrays` the arrays that kernels find by address, `tables` the workspaces of each node by name."""
+    of each stream, `arrays` the arrays that kernels find by address and may write, `data` those of tensors, `tables` the workspaces of
+    each node by name."""
 
     node: Node
     machine: Machine
@@ -101,9 +107,7 @@ class NodeLayout:
     library: Library
     limits: Limits
     arrays: dict[int, Array]
-    widened: dict[int, tuple[Array, Array]]
-    """Pairs of a narrow integer array and its copy in 64 bits, by the address of the narrow one: nodes that read one level share
-    the copy."""
+    data: TensorData
     arithmetic: Arithmetic
     tables: dict[str, list[WorkspaceTable] | list[EntryList]] = field(default_factory=dict)
     sums: bool = False
@@ -117,26 +121,24 @@ class NodeLayout:
         """Return the size of the dimension that a level stores."""
         return self.declared[tensor].size(level)
 
-    def array(self, values: Array) -> int:
-        """Return the address of an array, which the layout keeps alive. Integers are first widened to 64 bits."""
-        if values.dtype.kind != "i" or values.dtype == np.int64:
-            return self.same_array(values)
-        narrow = np.ascontiguousarray(values)
-        at = address(narrow)
-        if at not in self.widened:
-            self.widened[at] = narrow, narrow.astype(np.int64)
-        return self.same_array(self.widened[at][1])
-
-    def same_array(self, values: Array) -> int:
-        """Return the address of an array, which the layout keeps alive, without a change of its dtype."""
+    def tensor_array(self, values: Array, widened: bool = True) -> int:
+        """Return the address of an array of a tensor, which the layout keeps alive and no kernel writes. Integers are `widened` to 64
+        bits first."""
         values = np.ascontiguousarray(values)
+        key = address(values), values.nbytes, widened
+        if key not in self.data:
+            self.data[key] = values, values.astype(np.int64, copy=False) if widened and values.dtype.kind == "i" else values
+        return address(self.data[key][1])
+
+    def array(self, values: Array) -> int:
+        """Return the address of an array, which the layout keeps alive."""
         at = address(values)
         self.arrays[at] = values
         return at
 
     def buffer(self, kind: Any, count: int) -> int:
         """Return the address of a new zeroed array of `count` elements of the dtype `kind`."""
-        return self.same_array(np.zeros(count, kind))
+        return self.array(np.zeros(count, kind))
 
     def state(self, record: Record, **values: float) -> Array:
         """Return a new record array of one element, with the given fields and zero elsewhere."""
@@ -166,7 +168,7 @@ class NodeLayout:
     def fiber_arrays(self, walk: Listed, *names: str) -> dict[str, int]:
         """Return the addresses of the named arrays of fibers, by name, except those that the fibers lack."""
         arrays = {name: getattr(walk, name) for name in names}
-        return {name: self.array(values) for name, values in arrays.items() if values is not None}
+        return {name: self.tensor_array(values) for name, values in arrays.items() if values is not None}
 
     def entry_lists(self, count: int, levels: int) -> int:
         """Return the address of `count` empty lists of entries with `levels` coordinates."""

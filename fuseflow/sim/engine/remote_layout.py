@@ -98,13 +98,13 @@ class RemoteLayout:
         narrow = walk.crds.dtype == np.int32 and walk.refs is None  # its coordinates stay in 32 bits
         if narrow:
             fields = layout.fiber_arrays(walk, "lows", "highs")
-            fields |= {"crds": layout.same_array(walk.crds), "parents": walk.parents}
+            fields |= {"crds": layout.tensor_array(walk.crds, widened=False), "parents": walk.parents}
         else:
             fields = scan_fields(node, layout)
         state = layout.state(
             REMOTE_SCAN,
             **fields,
-            stops=layout.array(walk.highs if walk.stops is None else walk.stops),
+            stops=layout.tensor_array(walk.highs if walk.stops is None else walk.stops),
             crd=address(crd),
             pos=0 if pos is None else address(pos),
         )

@@ -60,7 +60,7 @@ def load_fields(node: n.Load, layout: NodeLayout) -> dict[str, float]:
     single = int(values.dtype == np.float32)
     decl = layout.declared[node.tensor]
     return {
-        "values": layout.array(values), "count": len(values), "single": single, "fill": decl.fill,
+        "values": layout.tensor_array(values), "count": len(values), "single": single, "fill": decl.fill,
         "words": word_count(decl.tile), "tile": layout.constant_tile(decl.tile, decl.fill),
     }  # fmt: skip
 
