@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from fuseflow.memory.channel import (
+    ACCEPTED_AT,
+    ACTIVE_AT,
     ACTS_AT,
     CLOSES_AT,
     FAR,
@@ -12,38 +14,36 @@ from fuseflow.memory.channel import (
     QUEUE,
     READS,
     WRITES,
-    active_entry,
     banks_for_row_commands,
     channel_at,
     columns,
+    far_banks,
+    first_cycle,
+    near_banks,
     next_row_command,
     pc_of,
     pin,
     pinned_banks,
-    place_of,
     postpone,
-    postpone_all,
-    postpone_pc,
-    queue_of,
+    ready_banks,
     row_ready,
-    slot_of,
     timing_at,
-    transaction_of,
     unpin,
 )
 from fuseflow.memory.ports import FOREVER
 from fuseflow.memory.queues import (
     complete,
-    entry_in,
     first_hit,
     first_other,
     note_closed,
     note_opened,
     note_unpinned,
-    remove_entry,
+    place_at,
+    remove_request,
+    slot_at,
     waiting_of,
 )
-from fuseflow.native.records import at_most, get_int, inline, least, outline, set_int, trailing_zeros
+from fuseflow.native.records import get_int, inline, outline, set_int, trailing_zeros
 
 HIGH = 8 * QUEUE // 10
 """The controller turns to writes when more than this many are queued, which is more than 0.8 of the queue."""
@@ -65,31 +65,34 @@ def column_slot(channel: int) -> None:
     """Issue the RD or WR of this cycle, if a request is ready, and note the first cycle in which the next one may be issued."""
     c = channel_at(channel)
     queue = c.writing
-    hits = _hit_banks(channel)
-    ready = at_most(columns(channel, queue), c.clock)
-    active, others = ready & pinned_banks(channel, queue), pinned_banks(channel, 1 - queue)
+    ready = ready_banks(channel, columns(channel, queue))
+    active, others, hits = ready & pinned_banks(channel, queue), pinned_banks(channel, 1 - queue), ready & _hit_banks(channel)
     if others != 0:
-        active |= others & at_most(columns(channel, 1 - queue), c.clock)
-    entry = -1
+        active |= others & ready_banks(channel, columns(channel, 1 - queue))
     if active != 0:
-        bank = _oldest_active(channel, active)
-        entry = active_entry(channel, bank)
-        unpin(channel, bank, queue_of(entry))
-        note_unpinned(channel, bank)
-    elif ready & hits != 0:
-        position = first_hit(channel, queue, ready & hits)
-        entry = entry_in(channel, queue, position)
-        remove_entry(channel, queue, position)
+        _serve_active(channel, _oldest_active(channel, active))
+    elif hits != 0:
+        position = first_hit(channel, queue, hits)
+        bank, slot = place_at(channel, queue, position) & 31, slot_at(channel, queue, position)
+        remove_request(channel, queue, position)
         c.hits += 1
-    if entry >= 0:
-        _serve(channel, entry)
-    if active != 0:  # its bank may be closed again
-        c.row_wake = min(c.row_wake, row_ready(channel, place_of(entry) & 31))
+        _serve(channel, bank, queue, slot)
     c.column_wake = _next_column(channel)
     if c.refreshes == 0 and flips(channel):  # before the row slot of the same cycle
         c.writing = 1 - c.writing
         c.row_wake = c.clock
         c.column_wake = c.clock + 1
+
+
+@inline
+def _serve_active(channel: int, bank: int) -> None:
+    """Issue the RD or WR for which the row of a bank was opened. The bank may be closed again."""
+    c = channel_at(channel)
+    queue = pinned_banks(channel, WRITES) >> bank & 1
+    unpin(channel, bank, queue)
+    note_unpinned(channel, bank)
+    _serve(channel, bank, queue, get_int(channel + ACTIVE_AT, bank))
+    c.row_wake = min(c.row_wake, row_ready(channel, bank))
 
 
 @inline
@@ -106,9 +109,9 @@ def _next_column(channel: int) -> int:
     c = channel_at(channel)
     queue = c.writing
     banks, others = pinned_banks(channel, queue) | _hit_banks(channel), pinned_banks(channel, 1 - queue)
-    cycle = least(columns(channel, queue), banks) if banks != 0 else FOREVER
+    cycle = first_cycle(channel, columns(channel, queue), banks)
     if others != 0:
-        cycle = min(cycle, least(columns(channel, 1 - queue), others))
+        cycle = min(cycle, first_cycle(channel, columns(channel, 1 - queue), others))
     following: int = max(cycle, c.clock + 1)
     return following
 
@@ -128,7 +131,7 @@ def _oldest_active(channel: int, banks: int) -> int:
 
 @inline
 def _accepted(channel: int, bank: int) -> int:
-    cycle: int = transaction_of(channel, slot_of(active_entry(channel, bank))).accepted
+    cycle: int = get_int(channel + ACCEPTED_AT, bank)
     return cycle
 
 
@@ -139,26 +142,27 @@ def _opened(channel: int, bank: int) -> int:
 
 
 @inline
-def _serve(channel: int, entry: int) -> None:
-    """Issue the RD or WR of the request `entry`, and complete the request."""
-    c, bank = channel_at(channel), place_of(entry) & 31
-    if queue_of(entry) == READS:
+def _serve(channel: int, bank: int, queue: int, slot: int) -> None:
+    """Issue the RD or WR of the request of a queue in a slot of the pool, and complete the request."""
+    c = channel_at(channel)
+    done = c.clock
+    if queue == READS:
         _read(channel, bank)
         c.last_data = max(c.last_data, c.clock + timing_at(c.timing).read_data)  # data leave in order
         done = c.last_data
     else:
         _write(channel, bank)
-        done = c.clock
-    complete(channel, slot_of(entry), done)
+    complete(channel, slot, done)
 
 
 @inline
 def _read(channel: int, bank: int) -> None:
     c, p, reads, writes = channel_at(channel), pc_of(channel, bank), columns(channel, READS), columns(channel, WRITES)
-    clock, after = c.clock, timing_at(c.timing)
-    postpone_pc(reads, bank, 0, clock + after.same_near, clock + after.same_far)
-    postpone_all(writes, bank, clock + after.read_to_write)
-    postpone(channel + CLOSES_AT, bank, clock + after.read_to_close)
+    clock, after, far = c.clock, timing_at(c.timing), far_banks(bank)
+    postpone(channel, reads, far, clock + after.same_far)
+    postpone(channel, reads, near_banks(bank), clock + after.same_near)
+    postpone(channel, writes, far, clock + after.read_to_write)
+    postpone(channel, channel + CLOSES_AT, 1 << bank, clock + after.read_to_close)
     p.close = max(p.close, clock + after.read_to_close)
     c.turnarounds += p.direction == 1
     p.direction = 0
@@ -167,10 +171,12 @@ def _read(channel: int, bank: int) -> None:
 @inline
 def _write(channel: int, bank: int) -> None:
     c, p, reads, writes = channel_at(channel), pc_of(channel, bank), columns(channel, READS), columns(channel, WRITES)
-    clock, after = c.clock, timing_at(c.timing)
-    postpone_pc(writes, bank, 0, clock + after.same_near, clock + after.same_far)
-    postpone_pc(reads, bank, 0, clock + after.write_to_read_near, clock + after.write_to_read_far)
-    postpone(channel + CLOSES_AT, bank, clock + after.write_to_close)
+    clock, after, near, far = c.clock, timing_at(c.timing), near_banks(bank), far_banks(bank)
+    postpone(channel, writes, far, clock + after.same_far)
+    postpone(channel, writes, near, clock + after.same_near)
+    postpone(channel, reads, far, clock + after.write_to_read_far)
+    postpone(channel, reads, near, clock + after.write_to_read_near)
+    postpone(channel, channel + CLOSES_AT, 1 << bank, clock + after.write_to_close)
     p.close = max(p.close, clock + after.write_to_close)
     c.turnarounds += p.direction == 0
     p.direction = 1
@@ -183,15 +189,16 @@ def row_slot(channel: int) -> None:
     c = channel_at(channel)
     queue = c.writing
     q = waiting_of(channel, queue)
-    ready = q.row_banks & banks_for_row_commands(channel, c.clock) if q.row_banks != 0 and c.row_bus <= c.clock else 0
+    ready = q.row_banks & banks_for_row_commands(channel) if q.row_banks != 0 and c.row_bus <= c.clock else 0
     if ready != 0:
         position = first_other(channel, queue, ready)
-        entry = entry_in(channel, queue, position)
-        if c.opened >> (place_of(entry) & 31) & 1:
-            _close(channel, place_of(entry) & 31)
+        place = place_at(channel, queue, position)
+        if c.opened >> (place & 31) & 1:
+            _close(channel, place & 31)
         else:
-            remove_entry(channel, queue, position)
-            _activate(channel, entry)
+            slot = slot_at(channel, queue, position)
+            remove_request(channel, queue, position)
+            _activate(channel, place, queue, slot)
     c.row_wake = max(next_row_command(channel, q.row_banks), c.clock + 1) if q.row_banks != 0 else FOREVER
 
 
@@ -203,7 +210,7 @@ def _close(channel: int, bank: int) -> None:
     c.opened &= ~(1 << bank)
     c.conflicted |= 1 << bank
     note_closed(channel, bank)
-    postpone(channel + ACTS_AT, bank, clock + after.close_to_act)
+    postpone(channel, channel + ACTS_AT, 1 << bank, clock + after.close_to_act)
     p.refresh = max(p.refresh, clock + after.close_to_refresh)
 
 
@@ -217,10 +224,10 @@ def _close_all(channel: int, first: int) -> None:
 
 
 @inline
-def _activate(channel: int, entry: int) -> None:
-    """Issue the ACT that opens the row of the request `entry`, pin the bank, and postpone other commands accordingly."""
-    place, acts = place_of(entry), channel + ACTS_AT
-    bank = place & 31
+def _activate(channel: int, place: int, queue: int, slot: int) -> None:
+    """Issue the ACT that opens the row `place` for the request of a queue in a slot of the pool, pin the bank, and postpone other
+    commands accordingly."""
+    bank, acts = place & 31, channel + ACTS_AT
     c, p = channel_at(channel), pc_of(channel, bank)
     clock, after = c.clock, timing_at(c.timing)
     conflicted = c.conflicted >> bank & 1
@@ -229,13 +236,15 @@ def _activate(channel: int, entry: int) -> None:
     c.conflicted &= ~(1 << bank)
     c.opened |= 1 << bank
     set_int(channel + OPEN_AT, bank, place)
-    pin(channel, entry)
+    pin(channel, bank, queue, slot)
     note_opened(channel, place)
     far = max(clock + after.act_to_act_far, p.act_3 + after.four_acts)
-    postpone_pc(acts, bank, clock + after.act_to_act, clock + after.act_to_act_near, far)
-    postpone(channel + CLOSES_AT, bank, clock + after.act_to_close)
-    postpone(columns(channel, READS), bank, clock + after.act_to_read)
-    postpone(columns(channel, WRITES), bank, clock + after.act_to_write)
+    postpone(channel, acts, far_banks(bank), far)
+    postpone(channel, acts, near_banks(bank), clock + after.act_to_act_near)
+    postpone(channel, acts, 1 << bank, clock + after.act_to_act)
+    postpone(channel, channel + CLOSES_AT, 1 << bank, clock + after.act_to_close)
+    postpone(channel, columns(channel, READS), 1 << bank, clock + after.act_to_read)
+    postpone(channel, columns(channel, WRITES), 1 << bank, clock + after.act_to_write)
     p.act_3, p.act_2, p.act_1 = p.act_2, p.act_1, clock
     p.close = max(p.close, clock + after.act_to_close)
     p.refresh = max(p.refresh, clock + after.act_to_refresh)
@@ -249,14 +258,14 @@ def refresh_slot(channel: int) -> None:
     c = channel_at(channel)
     clock, after = c.clock, timing_at(c.timing)
     bank = (PCS - c.refreshes) * FAR
-    p, banks = pc_of(channel, bank), ((1 << FAR) - 1) << bank
+    p, banks = pc_of(channel, bank), far_banks(bank)
     opened = c.opened & banks
     ready = max(p.close if opened != 0 else p.refresh, c.row_bus)
     c.row_wake = max(ready, clock + 1)
     if ready > clock:
         return
     if opened == 0:
-        postpone_all(channel + ACTS_AT, bank, clock + after.refresh_to_act)
+        postpone(channel, channel + ACTS_AT, banks, clock + after.refresh_to_act)
         p.close = max(p.close, clock + after.refresh_to_close)
         c.refreshes -= 1
         if c.refreshes == 0:
@@ -264,5 +273,5 @@ def refresh_slot(channel: int) -> None:
             c.refreshing += clock + after.refresh_to_act - c.refresh_due
     elif (pinned_banks(channel, READS) | pinned_banks(channel, WRITES)) & banks == 0:
         _close_all(channel, bank)
-        postpone_all(channel + ACTS_AT, bank, clock + after.close_to_act)
+        postpone(channel, channel + ACTS_AT, banks, clock + after.close_to_act)
         p.refresh = max(p.refresh, clock + after.close_to_refresh)

@@ -7,7 +7,7 @@ accepts and completes every transaction in the same cycle as Ramulator (docs/mem
 
 from __future__ import annotations
 
-from fuseflow.memory.channel import PCS, QUEUE, channel_at, timing_at, transaction_of
+from fuseflow.memory.channel import PCS, QUEUE, begin_epoch, channel_at, timing_at, transaction_of
 from fuseflow.memory.commands import column_slot, flips, refresh_slot, row_slot
 from fuseflow.memory.mapping import DIGIT, DIGIT_BITS, DIGITS
 from fuseflow.memory.ports import (
@@ -92,6 +92,7 @@ def advance_channel(channel: int, end: int) -> None:
         if c.clock == c.next_refresh:
             c.next_refresh += timing_at(c.timing).refresh_period
             c.refreshes, c.refresh_due = PCS, c.clock
+            begin_epoch(channel)
             c.column_wake = c.row_wake = c.clock
         if c.refreshes == 0 and flips(channel):
             c.writing = 1 - c.writing
