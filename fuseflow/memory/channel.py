@@ -23,6 +23,7 @@ from fuseflow.memory.ports import FOREVER
 from fuseflow.memory.timing import DISTANCE_NAMES
 from fuseflow.native.records import (
     LANES,
+    LONGEST,
     WORDS,
     Record,
     at_most,
@@ -65,6 +66,7 @@ CHANNEL = Record(
 PC = Record(
     "close refresh "  # of all banks
     "direction "  # of the data bus: 0 read, 1 write, -1 before the first
+    "next_act "  # as far as ACTs of other bank groups matter
     "act_1 act_2 act_3"  # cycles of the last ACTs
 )
 WAITING = Record("end all hits hit_banks row_banks")
@@ -95,13 +97,13 @@ CYCLES = 2 * BANKS
 OF_BANKS = 8 * BANKS
 """The size of an array with a word for each bank."""
 COLUMNS_AT = whole_lines(PCS_AT + PCS * PC_SIZE)  # the earliest cycle of a RD of each bank's open row, and behind these of a WR
-ACTS_AT = COLUMNS_AT + 2 * CYCLES  # of an ACT
-CLOSES_AT = ACTS_AT + CYCLES  # of a PRE
-OPEN_AT = CLOSES_AT + CYCLES  # the place of the open row, -1 if there is none
+ROWS_AT = COLUMNS_AT + 2 * CYCLES  # of a PRE of each open bank, and of an ACT of each closed one
+OPEN_AT = ROWS_AT + CYCLES  # the place of the open row, -1 if there is none
 ACTIVE_AT = OPEN_AT + OF_BANKS  # the slot of the request for which the row was opened
 ACCEPTED_AT = ACTIVE_AT + OF_BANKS  # the cycle in which it was accepted
-OPENED_AT = ACCEPTED_AT + OF_BANKS  # and the cycle of its ACT
-WAITING_AT = OPENED_AT + OF_BANKS
+OPENED_AT = ACCEPTED_AT + OF_BANKS  # the cycle of the last ACT
+GROUPS_AT = OPENED_AT + OF_BANKS  # the cycle of the last ACT of each bank group
+WAITING_AT = whole_lines(GROUPS_AT + 8 * BANKS // NEAR)
 # In a queue: the place, the unit and the slot of the request at each position, and the set of the positions of each bank
 BY_POSITION = 4 * WORDS
 PLACES_AT = whole_lines(WAITING.size)
@@ -121,6 +123,7 @@ def new_channel(timing: int, refresh_period: int) -> npt.NDArray[np.int64]:
     channel["timing"], channel["next_refresh"] = timing, refresh_period
     channel["first"] = channel["last"] = channel["free"] = -1
     block[OPEN_AT // 8 : OPEN_AT // 8 + BANKS] = -1
+    block[OPENED_AT // 8 : WAITING_AT // 8] = -LONGEST
     pcs = block[PCS_AT // 8 : (PCS_AT + PCS * PC_SIZE) // 8].view(PC.dtype)
     pcs["direction"] = -1
     for last in ("act_1", "act_2", "act_3"):
@@ -157,7 +160,6 @@ def pin(channel: int, bank: int, queue: int, slot: int) -> None:
     """Pin a bank: note that its row was opened in this cycle for the request of a queue in a slot of the pool."""
     set_int(channel + ACTIVE_AT, bank, slot)
     set_int(channel + ACCEPTED_AT, bank, transaction_of(channel, slot).accepted)
-    set_int(channel + OPENED_AT, bank, channel_at(channel).clock)
     set_int(channel + PINNED, queue, pinned_banks(channel, queue) | 1 << bank)
 
 
@@ -211,27 +213,15 @@ def begin_epoch(channel: int) -> None:
     c = channel_at(channel)
     by = c.clock - c.epoch
     c.epoch = c.clock
-    for k in range(4 * BANKS):
+    for k in range(3 * BANKS):
         set_short(channel + COLUMNS_AT, k, max(get_short(channel + COLUMNS_AT, k) - by, 0))
 
 
 @inline
-def banks_for_row_commands(channel: int) -> int:
-    """Return the set of banks to which a row command may be issued now: PRE if the bank is open, else ACT."""
-    opened = channel_at(channel).opened
-    ready: int = ready_banks(channel, channel + CLOSES_AT) & opened | ready_banks(channel, channel + ACTS_AT) & ~opened
-    return ready
-
-
-@inline
 def next_row_command(channel: int, banks: int) -> int:
-    """Return the first cycle in which a PRE or an ACT may be issued for a bank of a set, or FOREVER if the set is empty."""
+    """Return the first cycle after this one in which a PRE or an ACT may be issued for a bank of a set, or FOREVER if the set is empty."""
     c = channel_at(channel)
-    close, act = (
-        first_cycle(channel, channel + CLOSES_AT, banks & c.opened),
-        first_cycle(channel, channel + ACTS_AT, banks & ~c.opened),
-    )
-    cycle: int = max(min(close, act), c.row_bus)
+    cycle: int = max(first_cycle(channel, channel + ROWS_AT, banks), c.row_bus, c.clock + 1)
     return cycle
 
 
@@ -239,6 +229,5 @@ def next_row_command(channel: int, banks: int) -> int:
 def row_ready(channel: int, bank: int) -> int:
     """Return the earliest cycle of a row command of a bank: of a PRE if the bank is open, of an ACT if it is closed."""
     c = channel_at(channel)
-    of_bank = get_short(channel + (CLOSES_AT if c.opened >> bank & 1 else ACTS_AT), bank)
-    ready: int = max(c.epoch + of_bank, c.row_bus)
+    ready: int = max(c.epoch + get_short(channel + ROWS_AT, bank), c.row_bus)
     return ready

@@ -5,16 +5,16 @@ from __future__ import annotations
 from fuseflow.memory.channel import (
     ACCEPTED_AT,
     ACTIVE_AT,
-    ACTS_AT,
-    CLOSES_AT,
     FAR,
+    GROUPS_AT,
+    NEAR,
     OPEN_AT,
     OPENED_AT,
     PCS,
     QUEUE,
     READS,
+    ROWS_AT,
     WRITES,
-    banks_for_row_commands,
     channel_at,
     columns,
     far_banks,
@@ -30,7 +30,6 @@ from fuseflow.memory.channel import (
     timing_at,
     unpin,
 )
-from fuseflow.memory.ports import FOREVER
 from fuseflow.memory.queues import (
     complete,
     first_hit,
@@ -162,7 +161,7 @@ def _read(channel: int, bank: int) -> None:
     postpone(channel, reads, far, clock + after.same_far)
     postpone(channel, reads, near_banks(bank), clock + after.same_near)
     postpone(channel, writes, far, clock + after.read_to_write)
-    postpone(channel, channel + CLOSES_AT, 1 << bank, clock + after.read_to_close)
+    postpone(channel, channel + ROWS_AT, 1 << bank, clock + after.read_to_close)
     p.close = max(p.close, clock + after.read_to_close)
     c.turnarounds += p.direction == 1
     p.direction = 0
@@ -176,7 +175,7 @@ def _write(channel: int, bank: int) -> None:
     postpone(channel, writes, near, clock + after.same_near)
     postpone(channel, reads, far, clock + after.write_to_read_far)
     postpone(channel, reads, near, clock + after.write_to_read_near)
-    postpone(channel, channel + CLOSES_AT, 1 << bank, clock + after.write_to_close)
+    postpone(channel, channel + ROWS_AT, 1 << bank, clock + after.write_to_close)
     p.close = max(p.close, clock + after.write_to_close)
     c.turnarounds += p.direction == 0
     p.direction = 1
@@ -189,7 +188,7 @@ def row_slot(channel: int) -> None:
     c = channel_at(channel)
     queue = c.writing
     q = waiting_of(channel, queue)
-    ready = q.row_banks & banks_for_row_commands(channel) if q.row_banks != 0 and c.row_bus <= c.clock else 0
+    ready = q.row_banks & ready_banks(channel, channel + ROWS_AT) if q.row_banks != 0 and c.row_bus <= c.clock else 0
     if ready != 0:
         position = first_other(channel, queue, ready)
         place = place_at(channel, queue, position)
@@ -199,7 +198,7 @@ def row_slot(channel: int) -> None:
             slot = slot_at(channel, queue, position)
             remove_request(channel, queue, position)
             _activate(channel, place, queue, slot)
-    c.row_wake = max(next_row_command(channel, q.row_banks), c.clock + 1) if q.row_banks != 0 else FOREVER
+    c.row_wake = next_row_command(channel, q.row_banks)
 
 
 @inline
@@ -210,8 +209,18 @@ def _close(channel: int, bank: int) -> None:
     c.opened &= ~(1 << bank)
     c.conflicted |= 1 << bank
     note_closed(channel, bank)
-    postpone(channel, channel + ACTS_AT, 1 << bank, clock + after.close_to_act)
+    _postpone_act(channel, bank)
     p.refresh = max(p.refresh, clock + after.close_to_refresh)
+
+
+@inline
+def _postpone_act(channel: int, bank: int) -> None:
+    """Postpone the next ACT of a bank that is closed now, as its PRE and earlier ACTs demand."""
+    c, after = channel_at(channel), timing_at(channel_at(channel).timing)
+    own = get_int(channel + OPENED_AT, bank) + after.act_to_act
+    near = get_int(channel + GROUPS_AT, bank // NEAR) + after.act_to_act_near
+    cycle = max(c.clock + after.close_to_act, own, near, pc_of(channel, bank).next_act)
+    postpone(channel, channel + ROWS_AT, 1 << bank, cycle)
 
 
 @outline
@@ -221,13 +230,14 @@ def _close_all(channel: int, first: int) -> None:
         channel_at(channel).opened &= ~(1 << bank)
         set_int(channel + OPEN_AT, bank, -1)
         note_closed(channel, bank)
+        _postpone_act(channel, bank)
 
 
 @inline
 def _activate(channel: int, place: int, queue: int, slot: int) -> None:
     """Issue the ACT that opens the row `place` for the request of a queue in a slot of the pool, pin the bank, and postpone other
     commands accordingly."""
-    bank, acts = place & 31, channel + ACTS_AT
+    bank, rows = place & 31, channel + ROWS_AT
     c, p = channel_at(channel), pc_of(channel, bank)
     clock, after = c.clock, timing_at(c.timing)
     conflicted = c.conflicted >> bank & 1
@@ -238,11 +248,12 @@ def _activate(channel: int, place: int, queue: int, slot: int) -> None:
     set_int(channel + OPEN_AT, bank, place)
     pin(channel, bank, queue, slot)
     note_opened(channel, place)
-    far = max(clock + after.act_to_act_far, p.act_3 + after.four_acts)
-    postpone(channel, acts, far_banks(bank), far)
-    postpone(channel, acts, near_banks(bank), clock + after.act_to_act_near)
-    postpone(channel, acts, 1 << bank, clock + after.act_to_act)
-    postpone(channel, channel + CLOSES_AT, 1 << bank, clock + after.act_to_close)
+    p.next_act = max(clock + after.act_to_act_far, p.act_3 + after.four_acts)
+    set_int(channel + OPENED_AT, bank, clock)
+    set_int(channel + GROUPS_AT, bank // NEAR, clock)
+    postpone(channel, rows, far_banks(bank) & ~c.opened, p.next_act)
+    postpone(channel, rows, near_banks(bank) & ~c.opened, clock + after.act_to_act_near)
+    postpone(channel, rows, 1 << bank, clock + after.act_to_close)
     postpone(channel, columns(channel, READS), 1 << bank, clock + after.act_to_read)
     postpone(channel, columns(channel, WRITES), 1 << bank, clock + after.act_to_write)
     p.act_3, p.act_2, p.act_1 = p.act_2, p.act_1, clock
@@ -265,7 +276,7 @@ def refresh_slot(channel: int) -> None:
     if ready > clock:
         return
     if opened == 0:
-        postpone(channel, channel + ACTS_AT, banks, clock + after.refresh_to_act)
+        postpone(channel, channel + ROWS_AT, banks, clock + after.refresh_to_act)
         p.close = max(p.close, clock + after.refresh_to_close)
         c.refreshes -= 1
         if c.refreshes == 0:
@@ -273,5 +284,4 @@ def refresh_slot(channel: int) -> None:
             c.refreshing += clock + after.refresh_to_act - c.refresh_due
     elif (pinned_banks(channel, READS) | pinned_banks(channel, WRITES)) & banks == 0:
         _close_all(channel, bank)
-        postpone(channel, channel + ACTS_AT, banks, clock + after.close_to_act)
         p.refresh = max(p.refresh, clock + after.close_to_refresh)

@@ -34,7 +34,7 @@ from fuseflow.memory.channel import (
     waiting_at,
 )
 from fuseflow.memory.histogram import count_latency
-from fuseflow.memory.ports import finish
+from fuseflow.memory.ports import finish, request_of
 from fuseflow.native.records import (
     among,
     equal,
@@ -230,6 +230,7 @@ def accept(channel: int) -> None:
         t.accepted = c.clock
         c.first = following
         if not queued:
+            prefetch(request_of(t.port, t.request))  # it is completed soon
             append_request(channel, queue, t.place, t.unit, slot)
             if queue == c.writing:
                 _expect_command(channel, t.place)
