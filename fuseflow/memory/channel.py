@@ -55,7 +55,7 @@ CHANNEL = Record(
     "refreshes refresh_due next_refresh "  # PCs whose refresh is pending, and since when
     "last_data "  # of any read: data leave in order
     "row_bus "  # free from this cycle on
-    "column_wake row_wake "  # no column, no row command can issue before
+    "column_wake row_wake accept_wake "  # no column command, no row command, no acceptance can be before
     "first last "  # of the FIFO: slots of the pool, -1 if it is empty
     "pool free room "  # address of the transactions, first free slot, number of free ones
     # statistics
@@ -64,13 +64,12 @@ CHANNEL = Record(
     "reads writes read_latency write_latency service last_done"
 )
 PC = Record(
-    "close refresh "  # of all banks
-    "direction "  # of the data bus: 0 read, 1 write, -1 before the first
-    "next_act "  # as far as ACTs of other bank groups matter
-    "act_1 act_2 act_3"  # cycles of the last ACTs
+    "read write close refresh "  # cycles of the last RD, WR, PRE or PREab, and REFab
+    "act_1 act_2 act_3 "  # cycles of the last ACTs
+    "next_act"  # as far as ACTs of other bank groups matter
 )
 WAITING = Record("end all hits hit_banks row_banks")
-"""A queue: the number after the last position; sets of positions: of all requests, and of those for open rows; sets of banks: those
+"""A queue: the position behind the last request; sets of positions: of all requests, and of those for open rows; sets of banks: those
 with requests for their open row, and those with requests that need a row command. A bank whose row was opened for a request that
 is still to be served gets no row command."""
 TRANSACTION = Record(
@@ -122,12 +121,10 @@ def new_channel(timing: int, refresh_period: int) -> npt.NDArray[np.int64]:
     channel = block[: CHANNEL_SIZE // 8].view(CHANNEL.dtype)[0]
     channel["timing"], channel["next_refresh"] = timing, refresh_period
     channel["first"] = channel["last"] = channel["free"] = -1
+    channel["column_wake"] = channel["row_wake"] = channel["accept_wake"] = 1
     block[OPEN_AT // 8 : OPEN_AT // 8 + BANKS] = -1
     block[OPENED_AT // 8 : WAITING_AT // 8] = -LONGEST
-    pcs = block[PCS_AT // 8 : (PCS_AT + PCS * PC_SIZE) // 8].view(PC.dtype)
-    pcs["direction"] = -1
-    for last in ("act_1", "act_2", "act_3"):
-        pcs[last] = -(1 << 30)
+    block[PCS_AT // 8 : (PCS_AT + PCS * PC_SIZE) // 8] = -LONGEST
     return block
 
 
@@ -184,14 +181,18 @@ def ready_banks(channel: int, cycles: int) -> int:
 
 
 @inline
-def first_cycle(channel: int, cycles: int, banks: int) -> int:
-    """Return the earliest of the cycles of a set of banks in an array at the address `cycles`, or FOREVER if the set is empty."""
-    return channel_at(channel).epoch + least(cycles, banks) if banks != 0 else FOREVER
+def first_cycle(channel: int, cycles: int, banks: int, soonest: int) -> int:
+    """Return the earliest of the cycles of a set of banks in an array at the address `cycles`, `soonest` if that is later, and
+    FOREVER if the set is empty. It often is `soonest`, which is found out faster than which of the cycles is the earliest."""
+    epoch = channel_at(channel).epoch
+    if banks & at_most(cycles, soonest - epoch) != 0:
+        return soonest
+    return epoch + least(cycles, banks) if banks != 0 else FOREVER
 
 
 @inline
 def postpone(channel: int, cycles: int, banks: int, cycle: int) -> None:
-    """Postpone the next commands of a set of banks to a cycle or later. `cycles` is the address of the earliest cycles of all banks."""
+    """Postpone the next commands of a set of banks to a cycle or later. `cycles` is the address of an array of earliest cycles."""
     raise_all(cycles, banks, cycle - channel_at(channel).epoch)
 
 
@@ -209,19 +210,19 @@ def far_banks(bank: int) -> int:
 
 @outline
 def begin_epoch(channel: int) -> None:
-    """Count the cycles of next commands from now on. Those that have come stay in the past."""
+    """Count the cycles of the next commands from now on."""
     c = channel_at(channel)
-    by = c.clock - c.epoch
+    passed = c.clock - c.epoch
     c.epoch = c.clock
     for k in range(3 * BANKS):
-        set_short(channel + COLUMNS_AT, k, max(get_short(channel + COLUMNS_AT, k) - by, 0))
+        set_short(channel + COLUMNS_AT, k, max(get_short(channel + COLUMNS_AT, k) - passed, 0))
 
 
 @inline
 def next_row_command(channel: int, banks: int) -> int:
     """Return the first cycle after this one in which a PRE or an ACT may be issued for a bank of a set, or FOREVER if the set is empty."""
     c = channel_at(channel)
-    cycle: int = max(first_cycle(channel, channel + ROWS_AT, banks), c.row_bus, c.clock + 1)
+    cycle: int = first_cycle(channel, channel + ROWS_AT, banks, max(c.row_bus, c.clock + 1))
     return cycle
 
 

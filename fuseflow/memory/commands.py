@@ -52,11 +52,12 @@ LOW = -(-2 * QUEUE // 10)
 
 @inline
 def flips(channel: int) -> bool:
-    """Return whether the controller of a channel switches from reads to writes or back. Writes wait until there are many, or no reads."""
+    """Return whether the controller of a channel switches from reads to writes or back. Writes wait until there are many, or no reads.
+    During a refresh nothing is switched."""
     c = channel_at(channel)
     if c.writing == 0:
-        return bool(c.queued_writes > HIGH or c.queued_reads == 0)
-    return bool(c.queued_writes < LOW and c.queued_reads != 0)
+        return bool((c.queued_writes > HIGH or c.queued_reads == 0) and c.refreshes == 0)
+    return bool(c.queued_writes < LOW and c.queued_reads != 0 and c.refreshes == 0)
 
 
 @inline
@@ -76,11 +77,10 @@ def column_slot(channel: int) -> None:
         remove_request(channel, queue, position)
         c.hits += 1
         _serve(channel, bank, queue, slot)
+        if flips(channel):  # before the row slot of the same cycle
+            c.writing = 1 - c.writing
+            c.row_wake = c.clock
     c.column_wake = _next_column(channel)
-    if c.refreshes == 0 and flips(channel):  # before the row slot of the same cycle
-        c.writing = 1 - c.writing
-        c.row_wake = c.clock
-        c.column_wake = c.clock + 1
 
 
 @inline
@@ -108,11 +108,10 @@ def _next_column(channel: int) -> int:
     c = channel_at(channel)
     queue = c.writing
     banks, others = pinned_banks(channel, queue) | _hit_banks(channel), pinned_banks(channel, 1 - queue)
-    cycle = first_cycle(channel, columns(channel, queue), banks)
+    cycle: int = first_cycle(channel, columns(channel, queue), banks, c.clock + 1)
     if others != 0:
-        cycle = min(cycle, first_cycle(channel, columns(channel, 1 - queue), others))
-    following: int = max(cycle, c.clock + 1)
-    return following
+        cycle = min(cycle, first_cycle(channel, columns(channel, 1 - queue), others, c.clock + 1))
+    return cycle
 
 
 @inline
@@ -162,9 +161,8 @@ def _read(channel: int, bank: int) -> None:
     postpone(channel, reads, near_banks(bank), clock + after.same_near)
     postpone(channel, writes, far, clock + after.read_to_write)
     postpone(channel, channel + ROWS_AT, 1 << bank, clock + after.read_to_close)
-    p.close = max(p.close, clock + after.read_to_close)
-    c.turnarounds += p.direction == 1
-    p.direction = 0
+    c.turnarounds += p.read < p.write
+    p.read = clock
 
 
 @inline
@@ -176,9 +174,8 @@ def _write(channel: int, bank: int) -> None:
     postpone(channel, reads, far, clock + after.write_to_read_far)
     postpone(channel, reads, near, clock + after.write_to_read_near)
     postpone(channel, channel + ROWS_AT, 1 << bank, clock + after.write_to_close)
-    p.close = max(p.close, clock + after.write_to_close)
-    c.turnarounds += p.direction == 0
-    p.direction = 1
+    c.turnarounds += p.write < p.read
+    p.write = clock
 
 
 @inline
@@ -198,19 +195,20 @@ def row_slot(channel: int) -> None:
             slot = slot_at(channel, queue, position)
             remove_request(channel, queue, position)
             _activate(channel, place, queue, slot)
+            if flips(channel):  # perhaps not any more after the next acceptance
+                c.accept_wake = c.clock + 1
     c.row_wake = next_row_command(channel, q.row_banks)
 
 
 @inline
 def _close(channel: int, bank: int) -> None:
     c, p = channel_at(channel), pc_of(channel, bank)
-    clock, after = c.clock, timing_at(c.timing)
     set_int(channel + OPEN_AT, bank, -1)
     c.opened &= ~(1 << bank)
     c.conflicted |= 1 << bank
     note_closed(channel, bank)
     _postpone_act(channel, bank)
-    p.refresh = max(p.refresh, clock + after.close_to_refresh)
+    p.close = c.clock
 
 
 @inline
@@ -257,8 +255,6 @@ def _activate(channel: int, place: int, queue: int, slot: int) -> None:
     postpone(channel, columns(channel, READS), 1 << bank, clock + after.act_to_read)
     postpone(channel, columns(channel, WRITES), 1 << bank, clock + after.act_to_write)
     p.act_3, p.act_2, p.act_1 = p.act_2, p.act_1, clock
-    p.close = max(p.close, clock + after.act_to_close)
-    p.refresh = max(p.refresh, clock + after.act_to_refresh)
     c.row_bus = clock + after.act_on_bus
     c.column_wake = min(c.column_wake, clock + min(after.act_to_read, after.act_to_write))
 
@@ -271,17 +267,21 @@ def refresh_slot(channel: int) -> None:
     bank = (PCS - c.refreshes) * FAR
     p, banks = pc_of(channel, bank), far_banks(bank)
     opened = c.opened & banks
-    ready = max(p.close if opened != 0 else p.refresh, c.row_bus)
+    if opened != 0:
+        ready = max(p.read + after.read_to_close, p.write + after.write_to_close, p.act_1 + after.act_to_close, c.row_bus)
+        ready = max(ready, p.refresh + after.refresh_to_close)
+    else:
+        ready = max(p.act_1 + after.act_to_refresh, p.close + after.close_to_refresh, c.row_bus)
     c.row_wake = max(ready, clock + 1)
     if ready > clock:
         return
     if opened == 0:
         postpone(channel, channel + ROWS_AT, banks, clock + after.refresh_to_act)
-        p.close = max(p.close, clock + after.refresh_to_close)
+        p.refresh = clock
         c.refreshes -= 1
         if c.refreshes == 0:
-            c.column_wake = clock + 1
+            c.column_wake = c.accept_wake = clock + 1
             c.refreshing += clock + after.refresh_to_act - c.refresh_due
     elif (pinned_banks(channel, READS) | pinned_banks(channel, WRITES)) & banks == 0:
         _close_all(channel, bank)
-        p.refresh = max(p.refresh, clock + after.close_to_refresh)
+        p.close = clock

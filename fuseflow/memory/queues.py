@@ -34,7 +34,7 @@ from fuseflow.memory.channel import (
     waiting_at,
 )
 from fuseflow.memory.histogram import count_latency
-from fuseflow.memory.ports import finish, request_of
+from fuseflow.memory.ports import FOREVER, finish, request_of
 from fuseflow.native.records import (
     among,
     equal,
@@ -139,6 +139,8 @@ def remove_request(channel: int, queue: int, position: int) -> None:
         q.end = 0
     mine = of_bank(channel, queue, bank) & others
     set_int(address + BY_BANK, bank, mine)
+    if queue_length(channel, queue) == QUEUE:  # a transaction may have been refused
+        channel_at(channel).accept_wake = channel_at(channel).clock + 1
     set_int(channel + COUNTS, queue, queue_length(channel, queue) - 1)
     q.hit_banks &= ~((mine & q.hits == 0) << bank)
 
@@ -154,7 +156,7 @@ def _close_gaps(channel: int, queue: int) -> None:
     while left != 0:
         position = trailing_zeros(left)
         left &= left - 1
-        for array in range(PLACES_AT, BY_BANK, UNITS_AT - PLACES_AT):
+        for array in (PLACES_AT, UNITS_AT, SLOTS_AT):
             set_int32(address + array, end, get_int32(address + array, position))
         bank = place_at(channel, queue, end) & 31
         set_int(address + BY_BANK, bank, of_bank(channel, queue, bank) | 1 << end)
@@ -209,6 +211,7 @@ def enqueue(channel: int, arrival: int, unit: int, place: int, write: int, port:
     t.next, t.arrival, t.unit, t.place, t.write, t.port, t.request = -1, arrival, unit, place, write, port, request
     if c.first < 0:
         c.first = slot
+        c.accept_wake = min(c.accept_wake, arrival + 1)
     else:
         transaction_of(channel, c.last).next = slot
     c.last = slot
@@ -216,18 +219,21 @@ def enqueue(channel: int, arrival: int, unit: int, place: int, write: int, port:
 
 @inline
 def accept(channel: int) -> None:
-    """Accept the transactions that have arrived at a channel, in order, up to one whose queue is full. All later ones then wait, too."""
+    """Accept the transactions that arrived at a channel before this cycle, in order, up to one whose queue is full. All later ones
+    then wait, too."""
     c = channel_at(channel)
+    c.accept_wake = FOREVER
     while c.first >= 0:
         slot = c.first
         t = transaction_of(channel, slot)
-        if t.arrival > c.clock:
+        if t.arrival >= c.clock:
+            c.accept_wake = t.arrival + 1
             return
         following, queue = t.next, t.write
         queued = is_queued(channel, t)
         if not queued and queue_length(channel, queue) >= QUEUE:
             return
-        t.accepted = c.clock
+        t.accepted = c.clock - 1
         c.first = following
         if not queued:
             prefetch(request_of(t.port, t.request))  # it is completed soon
@@ -245,10 +251,10 @@ def _join_queued(channel: int, slot: int) -> None:
     c = channel_at(channel)
     if transaction_of(channel, slot).write != 0:
         c.absorbed += 1
-        complete(channel, slot, c.clock)
+        complete(channel, slot, c.clock - 1)
     else:
         c.forwarded += 1
-        c.last_data = max(c.last_data, c.clock + 1)  # data leave in order
+        c.last_data = max(c.last_data, c.clock)  # data leave in order
         complete(channel, slot, c.last_data)
 
 
@@ -259,9 +265,9 @@ def _expect_command(channel: int, place: int) -> None:
     c, bank = channel_at(channel), place & 31
     pinned = pinned_banks(channel, READS) | pinned_banks(channel, WRITES)
     if open_place(channel, bank) == place:
-        c.column_wake = min(c.column_wake, max(c.epoch + get_short(columns(channel, c.writing), bank), c.clock + 1))
+        c.column_wake = min(c.column_wake, c.epoch + get_short(columns(channel, c.writing), bank))
     elif pinned >> bank & 1 == 0:
-        c.row_wake = min(c.row_wake, max(row_ready(channel, bank), c.clock + 1))
+        c.row_wake = min(c.row_wake, row_ready(channel, bank))
 
 
 @inline
