@@ -7,7 +7,8 @@ that a command slot checks all banks at once. Requests wait in two queues (`queu
 their row is opened: then they are active.
 
 The earliest cycles of the next commands follow from earlier commands. They never become earlier while the state of the bank stays
-the same, so they bound the cycles in which a slot must search for a command again.
+the same, so they bound the cycles in which a slot must search for a command again. They count from `epoch`, the last cycle in which
+a refresh was due, and so are short integers: those of all banks fit into one vector.
 """
 
 from __future__ import annotations
@@ -20,18 +21,33 @@ import numpy.typing as npt
 from fuseflow.memory.histogram import BUCKETS
 from fuseflow.memory.ports import FOREVER
 from fuseflow.memory.timing import DISTANCE_NAMES
-from fuseflow.native.records import LANES, Raise, Record, at_most, get_int, inline, least, set_int, whole_lines, zeros
+from fuseflow.native.records import (
+    LANES,
+    LONGEST,
+    WORDS,
+    Record,
+    at_most,
+    get_int,
+    get_short,
+    inline,
+    least,
+    outline,
+    raise_all,
+    set_int,
+    set_short,
+    whole_lines,
+    zeros,
+)
 
 BANKS, PCS = LANES, 2
 NEAR, FAR = 4, BANKS // PCS
 """The number of banks of a bank group, and of a pseudo channel."""
-raise_pc = Raise(FAR, NEAR)
 QUEUE = 32
 """The most entries of the read queue, and of the write queue."""
 
 TIMING = Record(" ".join(DISTANCE_NAMES))
 CHANNEL = Record(
-    "clock timing "
+    "clock epoch timing "
     "queued_reads queued_writes "  # their numbers
     "pinned_reads pinned_writes "  # sets of banks: whose row was opened for a read, or a write, that is still to be served
     "opened conflicted "  # sets of banks: with an open row; that were closed for a request to another row
@@ -39,7 +55,7 @@ CHANNEL = Record(
     "refreshes refresh_due next_refresh "  # PCs whose refresh is pending, and since when
     "last_data "  # of any read: data leave in order
     "row_bus "  # free from this cycle on
-    "column_wake row_wake "  # no column, no row command can issue before
+    "column_wake row_wake accept_wake "  # no column command, no row command, no acceptance can be before
     "first last "  # of the FIFO: slots of the pool, -1 if it is empty
     "pool free room "  # address of the transactions, first free slot, number of free ones
     # statistics
@@ -48,14 +64,14 @@ CHANNEL = Record(
     "reads writes read_latency write_latency service last_done"
 )
 PC = Record(
-    "close refresh "  # of all banks
-    "direction "  # of the data bus: 0 read, 1 write, -1 before the first
-    "act_1 act_2 act_3"  # cycles of the last ACTs
+    "read write close refresh "  # cycles of the last RD, WR, PRE or PREab, and REFab
+    "act_1 act_2 act_3 "  # cycles of the last ACTs
+    "next_act"  # as far as ACTs of other bank groups matter
 )
 WAITING = Record("end all hits hit_banks row_banks")
-"""A queue: the place after the last request; sets of places: all requests, and requests to open rows; sets of banks: those with
-requests to their open row, and those with requests that need a row command. A bank whose row was opened for a request that is
-still to be served gets no row command."""
+"""A queue: the position behind the last request; sets of positions: of all requests, and of those for open rows; sets of banks: those
+with requests for their open row, and those with requests that need a row command. A bank whose row was opened for a request that
+is still to be served gets no row command."""
 TRANSACTION = Record(
     "next "  # slot, in the FIFO or among the free ones
     "arrival unit place write accepted "  # unit: the address in 32 B; place: row * 32 + bank
@@ -68,35 +84,34 @@ pc_at, waiting_at = PC.at, WAITING.at
 
 READS, WRITES = 0, 1
 """The numbers of the queues."""
-PLACES = 62
-"""The places of a queue, so that a set of them fits into a word. A queue has more places than requests, so gaps are closed
+POSITIONS = WORDS - 2
+"""The positions of a queue, so that a set of them fits into a word. A queue has more positions than requests, so gaps are closed
 seldom."""
 
-# Where the parts of the block stand, in bytes. Arrays start with a cache line, so that a vector of one is in as few lines as it can be.
+# Where the parts of the block stand, in bytes. A vector starts with a cache line.
 COUNTS, PINNED = CHANNEL.offset("queued_reads"), CHANNEL.offset("pinned_reads")
 PCS_AT = CHANNEL_SIZE
+CYCLES = 2 * BANKS
+"""The size of an array with a cycle for each bank."""
 OF_BANKS = 8 * BANKS
 """The size of an array with a word for each bank."""
 COLUMNS_AT = whole_lines(PCS_AT + PCS * PC_SIZE)  # the earliest cycle of a RD of each bank's open row, and behind these of a WR
-ACTS_AT = COLUMNS_AT + 2 * OF_BANKS  # of an ACT
-CLOSES_AT = ACTS_AT + OF_BANKS  # of a PRE
-OPEN_AT = CLOSES_AT + OF_BANKS  # the place of the open row, -1 if there is none
-ACTIVE_AT = OPEN_AT + OF_BANKS  # the entry of the request for which the row was opened
-OPENED_AT = ACTIVE_AT + OF_BANKS  # and the cycle of its ACT
-WAITING_AT = OPENED_AT + OF_BANKS
-# In a queue: the set of the requests of each bank, the first of those of its open row, and the first of its others; and the entries
-BY_BANK = whole_lines(WAITING.size)
-FIRST_HITS = BY_BANK + OF_BANKS
-FIRST_OTHERS = FIRST_HITS + OF_BANKS // 2
-ENTRIES = FIRST_OTHERS + OF_BANKS // 2
-WAITING_SIZE = whole_lines(ENTRIES + 8 * PLACES)
+ROWS_AT = COLUMNS_AT + 2 * CYCLES  # of a PRE of each open bank, and of an ACT of each closed one
+OPEN_AT = ROWS_AT + CYCLES  # the place of the open row, -1 if there is none
+ACTIVE_AT = OPEN_AT + OF_BANKS  # the slot of the request for which the row was opened
+ACCEPTED_AT = ACTIVE_AT + OF_BANKS  # the cycle in which it was accepted
+OPENED_AT = ACCEPTED_AT + OF_BANKS  # the cycle of the last ACT
+GROUPS_AT = OPENED_AT + OF_BANKS  # the cycle of the last ACT of each bank group
+WAITING_AT = whole_lines(GROUPS_AT + 8 * BANKS // NEAR)
+# In a queue: the place, the unit and the slot of the request at each position, and the set of the positions of each bank
+BY_POSITION = 4 * WORDS
+PLACES_AT = whole_lines(WAITING.size)
+UNITS_AT = PLACES_AT + BY_POSITION
+SLOTS_AT = UNITS_AT + BY_POSITION
+BY_BANK = SLOTS_AT + BY_POSITION
+WAITING_SIZE = BY_BANK + OF_BANKS
 HISTOGRAM_AT = WAITING_AT + 2 * WAITING_SIZE
 BLOCK = HISTOGRAM_AT + 8 * BUCKETS
-
-SLOT_BITS, PLACE_AT = 31, 32
-"""The positions of bits in an entry of a queue. An entry is one word: the slot of the transaction in the pool in the lower bits,
-then one bit for the queue that accepted it, and above it the place."""
-SLOT_MASK = (1 << SLOT_BITS) - 1
 
 
 def new_channel(timing: int, refresh_period: int) -> npt.NDArray[np.int64]:
@@ -106,11 +121,10 @@ def new_channel(timing: int, refresh_period: int) -> npt.NDArray[np.int64]:
     channel = block[: CHANNEL_SIZE // 8].view(CHANNEL.dtype)[0]
     channel["timing"], channel["next_refresh"] = timing, refresh_period
     channel["first"] = channel["last"] = channel["free"] = -1
+    channel["column_wake"] = channel["row_wake"] = channel["accept_wake"] = 1
     block[OPEN_AT // 8 : OPEN_AT // 8 + BANKS] = -1
-    pcs = block[PCS_AT // 8 : (PCS_AT + PCS * PC_SIZE) // 8].view(PC.dtype)
-    pcs["direction"] = -1
-    for last in ("act_1", "act_2", "act_3"):
-        pcs[last] = -(1 << 30)
+    block[OPENED_AT // 8 : WAITING_AT // 8] = -LONGEST
+    block[PCS_AT // 8 : (PCS_AT + PCS * PC_SIZE) // 8] = -LONGEST
     return block
 
 
@@ -139,18 +153,10 @@ def pinned_banks(channel: int, queue: int) -> int:
 
 
 @inline
-def active_entry(channel: int, bank: int) -> int:
-    """Return the entry of the request for which the row of a pinned bank was opened."""
-    entry: int = get_int(channel + ACTIVE_AT, bank)
-    return entry
-
-
-@inline
-def pin(channel: int, entry: int) -> None:
-    """Pin a bank: note that its row was opened in this cycle for the request `entry`."""
-    bank, queue = place_of(entry) & 31, queue_of(entry)
-    set_int(channel + ACTIVE_AT, bank, entry)
-    set_int(channel + OPENED_AT, bank, channel_at(channel).clock)
+def pin(channel: int, bank: int, queue: int, slot: int) -> None:
+    """Pin a bank: note that its row was opened in this cycle for the request of a queue in a slot of the pool."""
+    set_int(channel + ACTIVE_AT, bank, slot)
+    set_int(channel + ACCEPTED_AT, bank, transaction_of(channel, slot).accepted)
     set_int(channel + PINNED, queue, pinned_banks(channel, queue) | 1 << bank)
 
 
@@ -161,65 +167,62 @@ def unpin(channel: int, bank: int, queue: int) -> None:
 
 
 @inline
-def entry_of(place: int, queue: int, slot: int) -> int:
-    return place << PLACE_AT | queue << SLOT_BITS | slot
-
-
-@inline
-def place_of(entry: int) -> int:
-    return entry >> PLACE_AT
-
-
-@inline
-def queue_of(entry: int) -> int:
-    return entry >> SLOT_BITS & 1
-
-
-@inline
-def slot_of(entry: int) -> int:
-    return entry & SLOT_MASK
-
-
-@inline
 def columns(channel: int, queue: int) -> int:
     """Return the address of the array with the earliest cycle of a RD (read queue) or a WR (write queue) of each bank's open row."""
-    return channel + COLUMNS_AT + OF_BANKS * queue
+    return channel + COLUMNS_AT + CYCLES * queue
 
 
 @inline
-def postpone(cycles: int, bank: int, cycle: int) -> None:
-    """Postpone the next command of a bank to a cycle or later. `cycles` is the address of the earliest cycles of all banks."""
-    set_int(cycles, bank, max(get_int(cycles, bank), cycle))
+def ready_banks(channel: int, cycles: int) -> int:
+    """Return the set of banks whose earliest cycle, in an array at the address `cycles`, has come."""
+    c = channel_at(channel)
+    banks: int = at_most(cycles, c.clock - c.epoch)
+    return banks
 
 
 @inline
-def postpone_pc(cycles: int, bank: int, own: int, near: int, far: int) -> None:
-    """Postpone the next command of a bank to cycle `own` or later, of other banks in its group to `near` or later, and of other
-    banks of its pseudo channel to `far` or later. A bound for farther banks also holds for nearer ones."""
-    near = max(near, far)
-    raise_pc(cycles + 8 * (bank & -FAR), bank & (FAR - 1), max(own, near), near, far)
+def first_cycle(channel: int, cycles: int, banks: int, soonest: int) -> int:
+    """Return the earliest of the cycles of a set of banks in an array at the address `cycles`, `soonest` if that is later, and
+    FOREVER if the set is empty. It often is `soonest`, which is found out faster than which of the cycles is the earliest."""
+    epoch = channel_at(channel).epoch
+    if banks & at_most(cycles, soonest - epoch) != 0:
+        return soonest
+    return epoch + least(cycles, banks) if banks != 0 else FOREVER
 
 
 @inline
-def postpone_all(cycles: int, bank: int, cycle: int) -> None:
-    """Postpone the next commands of all banks of a bank's pseudo channel to a cycle or later."""
-    raise_pc(cycles + 8 * (bank & -FAR), 0, cycle, cycle, cycle)
+def postpone(channel: int, cycles: int, banks: int, cycle: int) -> None:
+    """Postpone the next commands of a set of banks to a cycle or later. `cycles` is the address of an array of earliest cycles."""
+    raise_all(cycles, banks, cycle - channel_at(channel).epoch)
 
 
 @inline
-def banks_for_row_commands(channel: int, cycle: int) -> int:
-    """Return the set of banks to which a row command may be issued in a cycle: PRE if the bank is open, else ACT."""
-    opened = channel_at(channel).opened
-    ready: int = at_most(channel + CLOSES_AT, cycle) & opened | at_most(channel + ACTS_AT, cycle) & ~opened
-    return ready
+def near_banks(bank: int) -> int:
+    """Return the banks of a bank's group, with the bank itself."""
+    return ((1 << NEAR) - 1) << (bank & -NEAR)
+
+
+@inline
+def far_banks(bank: int) -> int:
+    """Return the banks of a bank's pseudo channel, with the bank itself."""
+    return ((1 << FAR) - 1) << (bank & -FAR)
+
+
+@outline
+def begin_epoch(channel: int) -> None:
+    """Count the cycles of the next commands from now on."""
+    c = channel_at(channel)
+    passed = c.clock - c.epoch
+    c.epoch = c.clock
+    for k in range(3 * BANKS):
+        set_short(channel + COLUMNS_AT, k, max(get_short(channel + COLUMNS_AT, k) - passed, 0))
 
 
 @inline
 def next_row_command(channel: int, banks: int) -> int:
-    """Return the first cycle in which a PRE or an ACT may be issued for a bank of a set, or FOREVER if the set is empty."""
+    """Return the first cycle after this one in which a PRE or an ACT may be issued for a bank of a set, or FOREVER if the set is empty."""
     c = channel_at(channel)
-    of_banks = min(FOREVER, least(channel + CLOSES_AT, banks & c.opened), least(channel + ACTS_AT, banks & ~c.opened))
-    cycle: int = max(of_banks, c.row_bus)
+    cycle: int = first_cycle(channel, channel + ROWS_AT, banks, max(c.row_bus, c.clock + 1))
     return cycle
 
 
@@ -227,6 +230,5 @@ def next_row_command(channel: int, banks: int) -> int:
 def row_ready(channel: int, bank: int) -> int:
     """Return the earliest cycle of a row command of a bank: of a PRE if the bank is open, of an ACT if it is closed."""
     c = channel_at(channel)
-    of_bank = get_int(channel + (CLOSES_AT if c.opened >> bank & 1 else ACTS_AT), bank)
-    ready: int = max(of_bank, c.row_bus)
+    ready: int = max(c.epoch + get_short(channel + ROWS_AT, bank), c.row_bus)
     return ready

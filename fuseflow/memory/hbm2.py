@@ -7,7 +7,7 @@ accepts and completes every transaction in the same cycle as Ramulator (docs/mem
 
 from __future__ import annotations
 
-from fuseflow.memory.channel import PCS, QUEUE, channel_at, timing_at, transaction_of
+from fuseflow.memory.channel import PCS, begin_epoch, channel_at, timing_at
 from fuseflow.memory.commands import column_slot, flips, refresh_slot, row_slot
 from fuseflow.memory.mapping import DIGIT, DIGIT_BITS, DIGITS
 from fuseflow.memory.ports import (
@@ -18,7 +18,7 @@ from fuseflow.memory.ports import (
     request_at,
     settle,
 )
-from fuseflow.memory.queues import accept, enqueue, queue_length
+from fuseflow.memory.queues import accept, enqueue
 from fuseflow.memory.sending import head_of, mark_sent, next_port, start_sending
 from fuseflow.native.records import Record, get_int, inline
 
@@ -85,45 +85,25 @@ def packed_place(places: int, unit: int) -> int:
 def advance_channel(channel: int, end: int) -> None:
     """Run a channel to memory cycle `end`. Requests that arrive at `end` or later may be enqueued afterwards."""
     c = channel_at(channel)
-    pass_idle(channel, end)
-    while c.clock < end:
-        accept(channel)
-        c.clock += 1
-        if c.clock == c.next_refresh:
+    cycle = min(c.column_wake, c.row_wake, c.accept_wake, c.next_refresh)  # nothing can happen before
+    while cycle <= end:
+        c.clock = cycle
+        if cycle == c.next_refresh:
             c.next_refresh += timing_at(c.timing).refresh_period
-            c.refreshes, c.refresh_due = PCS, c.clock
-            c.column_wake = c.row_wake = c.clock
-        if c.refreshes == 0 and flips(channel):
-            c.writing = 1 - c.writing
-            c.column_wake = c.row_wake = c.clock
-        if c.clock >= c.column_wake:
+            c.refreshes, c.refresh_due = PCS, cycle
+            begin_epoch(channel)
+            c.column_wake = c.row_wake = cycle
+        if cycle >= c.accept_wake:
+            accept(channel)
+            if flips(channel):
+                c.writing = 1 - c.writing
+                c.column_wake = c.row_wake = cycle
+        if cycle >= c.column_wake:
             column_slot(channel)
-        if c.clock >= c.row_wake:
+        if cycle >= c.row_wake:
             if c.refreshes > 0:
                 refresh_slot(channel)
             else:
                 row_slot(channel)
-        pass_idle(channel, end)
-
-
-@inline
-def pass_idle(channel: int, end: int) -> None:
-    """Advance the clock of a channel to the cycle before its next event, or to `end` if that is earlier."""
-    c = channel_at(channel)
-    c.clock = max(c.clock, min(next_event(channel) - 1, end))
-
-
-@inline
-def next_event(channel: int) -> int:
-    """Return the next cycle in which anything can happen in a channel."""
-    c = channel_at(channel)
-    cycle: int = min(c.column_wake, c.row_wake, c.next_refresh)
-    if c.first >= 0:
-        t = transaction_of(channel, c.first)
-        if t.arrival >= c.clock:
-            cycle = min(cycle, t.arrival + 1)
-        elif queue_length(channel, t.write) < QUEUE:  # refused before, it fits now
-            cycle = c.clock + 1
-    if c.refreshes == 0 and flips(channel):
-        cycle = c.clock + 1
-    return cycle
+        cycle = min(c.column_wake, c.row_wake, c.accept_wake, c.next_refresh)
+    c.clock = max(c.clock, end)

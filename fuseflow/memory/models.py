@@ -17,7 +17,7 @@ from fuseflow.memory.hbm2 import HBM2, advance_hbm2
 from fuseflow.memory.histogram import percentile
 from fuseflow.memory.statistics import ChannelStatistics
 from fuseflow.memory.timing import HBM2_2000, DeviceTiming, command_distances, lookahead
-from fuseflow.native.records import address
+from fuseflow.native.records import LONGEST, address
 from fuseflow.native.signatures import Function
 
 NumpyArray = npt.NDArray[Any]
@@ -107,6 +107,7 @@ class Hbm2:
         self.lookahead = self.delay if clock == 1 else max(int((self.delay - 1) / clock), 1)
         self.places = maps.place_tables(mapping, channels)
         timing = command_distances(device)
+        assert 2 * max(timing.values()) < LONGEST, "a channel counts cycles from one refresh to the next in short integers"
         self.timing = np.array(list(timing.values()), np.int64)
         self.blocks = [new_channel(address(self.timing), timing["refresh_period"]) for _ in range(channels)]
         self.pools: list[NumpyArray] = [TRANSACTION.array(0) for _ in range(channels)]

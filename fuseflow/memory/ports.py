@@ -47,7 +47,7 @@ MEMORY = Record(
     "now "  # the end of the last window
     "open "  # requests that were sent and are not answered
     "words unsent finished "  # sets of ports, of `words` words, as in `PORT`
-    "senders cycles cycle index next "  # whose requests are being sent: see `sending.py`
+    "senders cycles cycle index alone next "  # whose requests are being sent: see `sending.py`
     "numerator denominator "  # memory cycles in accelerator cycles
     "delay "  # from acceptance, or the end of a write, to the earliest answer
     "model "  # address of the model's own state

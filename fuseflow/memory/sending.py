@@ -32,6 +32,8 @@ def start_sending(memory: int, until: int) -> int:
 def next_port(memory: int, until: int) -> int:
     """Return the address of the port whose first unsent request arrives next, if that is before cycle `until`, and else 0."""
     m = memory_at(memory)
+    if m.index >= 0 and port_at(_port(m)).due < m.alone:  # no other port is next
+        return _port(m)
     while True:
         while m.cycles != 0:
             k = trailing_zeros(m.cycles)
@@ -41,10 +43,10 @@ def next_port(memory: int, until: int) -> int:
                 m.index = -1
                 continue
             m.index = index
-            port: int = m.ports + PORT_SIZE * index
-            due = port_at(port).due
+            due = port_at(_port(m)).due
             if due == m.cycle + k:
-                return port
+                m.alone = _others_due(m, k, until)
+                return _port(m)
             discard(_senders(m, k), index)
             _enlist(m, index, due, until)
         if m.next >= until:
@@ -65,6 +67,24 @@ def _next_sender(m: Any, k: int) -> int:
     start = m.index if m.index >= 0 else (m.cycle + k) % m.count
     index = next_member(_senders(m, k), m.words, start)
     return index if index >= 0 else next_member(_senders(m, k), m.words, 0)
+
+
+@inline
+def _port(m: Any) -> int:
+    """Return the address of port `m.index`, whose turn it is."""
+    port: int = m.ports + PORT_SIZE * m.index
+    return port
+
+
+@inline
+def _others_due(m: Any, k: int, until: int) -> int:
+    """Return a cycle, after cycle k of the span, before which port `m.index` alone has requests once those of cycle k are sent.
+    If it has requests in cycle k, these come one after the other."""
+    word, later = get_int(_senders(m, k), m.index >> SHIFT), m.cycles & -2 << k
+    cycle: int = m.cycle + k + 1
+    if m.words == 1 and word & (word - 1) == 0:  # no other port in cycle k
+        cycle = min(until, m.next) if later == 0 else m.cycle + trailing_zeros(later)
+    return cycle
 
 
 @inline

@@ -10,7 +10,6 @@ import dis
 import inspect
 import re
 from collections.abc import Callable
-from functools import partial
 from types import FunctionType
 from typing import Any, TypeAlias, assert_never
 
@@ -27,12 +26,18 @@ from numba.extending import register_jitable
 from fuseflow.native.machine_code import target_machine
 from fuseflow.native.records import (
     LANES,
+    LINE,
+    LONGEST,
+    WORDS,
+    Among,
     AtMost,
     BitLength,
+    Equal,
     Least,
     Load,
     Pointer,
     Prefetch,
+    Put,
     Raise,
     Scalar,
     Store,
@@ -42,6 +47,7 @@ from fuseflow.native.records import (
 from fuseflow.native.signatures import Call, Function, Signature
 from fuseflow.native.sources import Instruction, KernelError, parts_of
 
+INT16, INT32 = ir.IntType(16), ir.IntType(32)
 Generator: TypeAlias = Callable[[Any, Any, Any, Any], Any]
 """A code generator takes numba's target context, an LLVM builder, a signature and the LLVM values of arguments."""
 
@@ -196,12 +202,16 @@ def _definition(instruction: Instruction) -> Callable[..., Any]:
             return lambda typing, number: (types.int64(types.int64), _bit_length)
         case AtMost():
             return lambda typing, address, limit: (types.int64(types.int64, types.int64), _at_most)
-        case Raise():
-            generate = partial(_raise, instruction.count, instruction.group)
-            return lambda typing, address, place, own, near, far: (types.void(*[types.int64] * 5), generate)
         case Least():
-            kind = ir.IntType(64 if instruction.scalar == "int64" else 32)
-            return lambda typing, address, places: (types.int64(types.int64, types.int64), partial(_least, kind))
+            return lambda typing, address, indices: (types.int64(types.int64, types.int64), _least)
+        case Raise():
+            return lambda typing, address, indices, limit: (types.void(types.int64, types.int64, types.int64), _raise)
+        case Equal():
+            return lambda typing, address, number: (types.int64(types.int64, types.int64), _equal)
+        case Among():
+            return lambda typing, address, chosen: (types.int64(types.int64, types.int64), _among)
+        case Put():
+            return lambda typing, address, i, number: (types.void(types.int64, types.int64, types.int64), _put)
         case Call():
             return _call_definition(instruction.signature)
         case _:
@@ -257,34 +267,66 @@ def _bit_length(context: Any, builder: Any, signature: Any, values: Any) -> Any:
 
 def _at_most(context: Any, builder: Any, signature: Any, values: Any) -> Any:
     address, limit = values
-    numbers = builder.load(_lanes(builder, ir.IntType(64), LANES, address), align=8)
-    places = builder.bitcast(builder.icmp_signed("<=", numbers, _in_all_lanes(builder, limit, LANES)), ir.IntType(LANES))
-    return builder.zext(places, ir.IntType(64))
+    numbers = builder.load(_lanes(builder, INT16, LANES, address), align=2)
+    limits = _in_all_lanes(builder, builder.trunc(limit, INT16), LANES)
+    return _as_set(builder, builder.icmp_signed("<=", numbers, limits))
 
 
-def _least(kind: Any, context: Any, builder: Any, signature: Any, values: Any) -> Any:
-    address, places = values
-    numbers = builder.load(_lanes(builder, kind, LANES, address), align=kind.width // 8)
-    chosen = builder.bitcast(builder.trunc(places, ir.IntType(LANES)), ir.VectorType(ir.IntType(1), LANES))
-    most = ir.Constant(numbers.type, [2 ** (kind.width - 1) - 1] * LANES)
-    name = f"llvm.vector.reduce.smin.v{LANES}i{kind.width}"
-    function = cgutils.get_or_insert_function(builder.module, ir.FunctionType(kind, [numbers.type]), name)
-    number = builder.call(function, [builder.select(chosen, numbers, most)])
-    return number if kind.width == 64 else builder.sext(number, ir.IntType(64))
+def _least(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+    address, indices = values
+    numbers = builder.load(_lanes(builder, INT16, LANES, address), align=2)
+    most = ir.Constant(numbers.type, [LONGEST] * LANES)
+    name = f"llvm.vector.reduce.umin.v{LANES}i16"  # of numbers that are not negative: some processors have an instruction for it
+    function = cgutils.get_or_insert_function(builder.module, ir.FunctionType(INT16, [numbers.type]), name)
+    return builder.zext(builder.call(function, [builder.select(_as_lanes(builder, indices), numbers, most)]), ir.IntType(64))
 
 
-def _raise(count: int, group: int, context: Any, builder: Any, signature: Any, values: Any) -> Any:
-    address, place, own, near, far = values
-    at = _lanes(builder, ir.IntType(64), count, address)
-    numbers = builder.load(at, align=8)
-    places = ir.Constant(numbers.type, list(range(count)))
-    groups = ir.Constant(numbers.type, [k // group for k in range(count)])
-    is_own = builder.icmp_signed("==", places, _in_all_lanes(builder, place, count))
-    is_near = builder.icmp_signed("==", groups, _in_all_lanes(builder, builder.sdiv(place, place.type(group)), count))
-    own, near, far = (_in_all_lanes(builder, limit, count) for limit in (own, near, far))
-    limits = builder.select(is_own, own, builder.select(is_near, near, far))
-    builder.store(builder.select(builder.icmp_signed(">", numbers, limits), numbers, limits), at, align=8)
+def _raise(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+    address, indices, limit = values
+    at = _lanes(builder, INT16, LANES, address)
+    numbers = builder.load(at, align=2)
+    limits = _in_all_lanes(builder, builder.trunc(limit, INT16), LANES)
+    higher = builder.select(builder.icmp_signed(">", numbers, limits), numbers, limits)
+    builder.store(builder.select(_as_lanes(builder, indices), higher, numbers), at, align=2)
     return context.get_dummy_value()
+
+
+def _equal(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+    address, number = values
+    numbers = builder.load(_lanes(builder, INT32, WORDS, address), align=4)
+    return _as_set(builder, builder.icmp_signed("==", numbers, _in_all_lanes(builder, builder.trunc(number, INT32), WORDS)))
+
+
+def _among(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+    address, chosen = values
+    numbers = builder.load(_lanes(builder, INT32, WORDS, address), align=4)
+    shifts = builder.and_(numbers, ir.Constant(numbers.type, [LANES - 1] * WORDS))
+    bits = builder.shl(ir.Constant(numbers.type, [1] * WORDS), shifts)
+    common = builder.and_(bits, _in_all_lanes(builder, builder.trunc(chosen, INT32), WORDS))
+    return _as_set(builder, builder.icmp_signed("!=", common, ir.Constant(numbers.type, [0] * WORDS)))
+
+
+def _put(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+    address, i, number = values
+    count = 8 * LINE // INT32.width
+    line = builder.and_(i, ir.IntType(64)(-count))
+    at = _lanes(builder, INT32, count, builder.add(address, builder.shl(line, ir.IntType(64)(2))))
+    numbers = builder.load(at, align=4)
+    in_line = _in_all_lanes(builder, builder.trunc(builder.sub(i, line), INT32), count)
+    chosen = builder.icmp_signed("==", ir.Constant(numbers.type, list(range(count))), in_line)
+    builder.store(builder.select(chosen, _in_all_lanes(builder, builder.trunc(number, INT32), count), numbers), at, align=4)
+    return context.get_dummy_value()
+
+
+def _as_set(builder: Any, lanes: Any) -> Any:
+    """Return a vector of bits as an integer."""
+    bits = builder.bitcast(lanes, ir.IntType(lanes.type.count))
+    return bits if lanes.type.count == 64 else builder.zext(bits, ir.IntType(64))
+
+
+def _as_lanes(builder: Any, indices: Any) -> Any:
+    """Return a set of the numbers below `LANES` as a vector of bits."""
+    return builder.bitcast(builder.trunc(indices, ir.IntType(LANES)), ir.VectorType(ir.IntType(1), LANES))
 
 
 def _lanes(builder: Any, kind: Any, count: int, address: Any) -> Any:

@@ -21,11 +21,12 @@ COMPILED: bool = os.environ.get("NUMBA_DISABLE_JIT", "0") in ("", "0")
 """Whether kernels are compiled; the name of the variable is numba's."""
 
 F = TypeVar("F", bound=Callable[..., Any])
-Scalar: TypeAlias = Literal["int64", "int32", "float64", "float32"]
+Scalar: TypeAlias = Literal["int64", "int32", "int16", "float64", "float32"]
 """The name of a type of numbers in memory."""
 C_TYPES: dict[Scalar, Any] = {
     "int64": ctypes.c_int64,
     "int32": ctypes.c_int32,
+    "int16": ctypes.c_int16,
     "float64": ctypes.c_double,
     "float32": ctypes.c_float,
 }
@@ -102,37 +103,56 @@ class TrailingZeros:
 
 @dataclass(frozen=True, slots=True, weakref_slot=True, eq=False)
 class AtMost:
-    """An instruction that returns the set (as bits) of indices of the `LANES` integers at an address that are at most a limit."""
+    """An instruction that returns the set (as bits) of indices of the `LANES` short integers at an address that are at most a limit."""
 
     def __call__(self, address: int, limit: int) -> int:
-        return sum((get_int(address, k) <= limit) << k for k in range(LANES))
+        return sum((get_short(address, k) <= limit) << k for k in range(LANES))
 
 
 @dataclass(frozen=True, slots=True, weakref_slot=True, eq=False)
 class Least:
-    """An instruction that returns the least of those of the `LANES` numbers at an address whose indices are in a set (`places`),
-    or the largest number of the type if the set is empty."""
+    """An instruction that returns the least of those of the `LANES` short integers at an address, none of them negative, whose
+    indices are in a set, or `LONGEST` if the set is empty."""
 
-    scalar: Literal["int64", "int32"]
-
-    def __call__(self, address: int, places: int) -> int:
-        load, most = Load(self.scalar), int(np.iinfo(self.scalar).max)
-        return min((load(address, k) for k in range(LANES) if places >> k & 1), default=most)
+    def __call__(self, address: int, indices: int) -> int:
+        return min((get_short(address, k) for k in range(LANES) if indices >> k & 1), default=LONGEST)
 
 
 @dataclass(frozen=True, slots=True, weakref_slot=True, eq=False)
 class Raise:
-    """An instruction that raises each of the first `count` integers at an address to at least a limit: `own` for the integer at
-    index `place`, `near` for the others in its group of `group`, and `far` for the rest. All are stored at once, since loading a
-    vector soon after a store of a part of it is slow."""
+    """An instruction that raises those of the `LANES` short integers at an address whose indices are in a set to a limit, if they
+    are lower. All are stored at once, since loading a vector soon after a store of a part of it is slow."""
 
-    count: int
-    group: int
+    def __call__(self, address: int, indices: int, limit: int) -> None:
+        for k in range(LANES):
+            if indices >> k & 1:
+                set_short(address, k, max(get_short(address, k), limit))
 
-    def __call__(self, address: int, place: int, own: int, near: int, far: int) -> None:
-        for k in range(self.count):
-            limit = own if k == place else near if k // self.group == place // self.group else far
-            set_int(address, k, max(get_int(address, k), limit))
+
+@dataclass(frozen=True, slots=True, weakref_slot=True, eq=False)
+class Equal:
+    """An instruction that returns the set of indices of the `WORDS` 32-bit integers at an address that are a number."""
+
+    def __call__(self, address: int, number: int) -> int:
+        return sum((get_int32(address, k) == number) << k for k in range(WORDS))
+
+
+@dataclass(frozen=True, slots=True, weakref_slot=True, eq=False)
+class Among:
+    """An instruction that returns the set of indices of the `WORDS` 32-bit integers at an address whose lowest five bits are a
+    number in the set `chosen`."""
+
+    def __call__(self, address: int, chosen: int) -> int:
+        return sum((chosen >> (get_int32(address, k) & LANES - 1) & 1) << k for k in range(WORDS))
+
+
+@dataclass(frozen=True, slots=True, weakref_slot=True, eq=False)
+class Put:
+    """An instruction that sets the i-th 32-bit integer of an array at an address that starts with a cache line. The whole line is
+    stored, since loading a vector soon after a store of a part of it is slow."""
+
+    def __call__(self, address: int, i: int, number: int) -> None:
+        set_int32(address, i, number)
 
 
 @dataclass(frozen=True, slots=True, weakref_slot=True, eq=False)
@@ -143,15 +163,18 @@ class BitLength:
         return number.bit_length()
 
 
-LANES = 32
-"""The number of integers that one vector instruction compares."""
+LANES, WORDS = 32, 64
+"""The number of short integers, and of 32-bit integers, that one vector instruction compares."""
+LONGEST = (1 << 15) - 1
+"""The largest short integer."""
 
 get_int, set_int = Load("int64"), Store("int64")
 get_float, set_float = Load("float64"), Store("float64")
 get_int32, set_int32 = Load("int32"), Store("int32")
 get_float32, set_float32 = Load("float32"), Store("float32")
 prefetch, trailing_zeros, bit_length = Prefetch(), TrailingZeros(), BitLength()
-at_most, least, least_int32 = AtMost(), Least("int64"), Least("int32")
+get_short, set_short = Load("int16"), Store("int16")
+at_most, least, raise_all, equal, among, put = AtMost(), Least(), Raise(), Equal(), Among(), Put()
 
 
 LINE = 64

@@ -19,15 +19,31 @@ from types import CodeType, FunctionType, ModuleType
 from typing import TypeAlias
 
 from fuseflow.errors import SimulationError
-from fuseflow.native.records import AtMost, BitLength, Least, Load, Pointer, Prefetch, Raise, Store, TrailingZeros, is_inlined
+from fuseflow.native.records import (
+    Among,
+    AtMost,
+    BitLength,
+    Equal,
+    Least,
+    Load,
+    Pointer,
+    Prefetch,
+    Put,
+    Raise,
+    Store,
+    TrailingZeros,
+    is_inlined,
+)
 from fuseflow.native.signatures import Call, Function, Signature
 
-Instruction: TypeAlias = Pointer | Load | Store | Prefetch | TrailingZeros | BitLength | AtMost | Least | Raise | Call
+Instruction: TypeAlias = (
+    Pointer | Load | Store | Prefetch | TrailingZeros | BitLength | AtMost | Least | Raise | Equal | Among | Put | Call
+)
 """Operations that Python lacks, and that compiled code has as one or two instructions."""
 COMPILER_FILES = ("machine_code.py", "numba_compiler.py", "records.py", "signatures.py")
 """The files whose text affects the object code of all kernels."""
 _NOTHING = object()
-INSTRUCTIONS = (Pointer, Load, Store, Prefetch, TrailingZeros, BitLength, AtMost, Least, Raise, Call)
+INSTRUCTIONS = (Pointer, Load, Store, Prefetch, TrailingZeros, BitLength, AtMost, Least, Raise, Equal, Among, Put, Call)
 
 
 class KernelError(SimulationError):

@@ -11,31 +11,46 @@ import pytest
 from fuseflow.native.kernel_library import Library, user_store
 from fuseflow.native.machine_code import Loader
 from fuseflow.native.processor import host, host_levels
-from fuseflow.native.records import COMPILED, LANES, Raise, address, at_most, bit_length, least, least_int32
+from fuseflow.native.records import (
+    COMPILED,
+    LANES,
+    LONGEST,
+    WORDS,
+    address,
+    among,
+    at_most,
+    bit_length,
+    equal,
+    least,
+    put,
+    raise_all,
+    zeros,
+)
 from fuseflow.native.signatures import Function, Signature, integers
-
-raise_all, raise_pc = Raise(LANES, 8), Raise(16, 4)
-LARGE = 1 << 62
 
 
 def which(numbers: int, limit: int) -> int:
     return at_most(numbers, limit)
 
 
-def smallest(numbers: int, places: int) -> int:
-    return least(numbers, places)
+def smallest(numbers: int, indices: int) -> int:
+    return least(numbers, indices)
 
 
-def smallest_int32(numbers: int, places: int) -> int:
-    return least_int32(numbers, places)
+def lift(numbers: int, indices: int, limit: int) -> None:
+    raise_all(numbers, indices, limit)
 
 
-def lift(numbers: int, place: int, own: int, near: int, far: int) -> None:
-    raise_all(numbers, place, own, near, far)
+def same(numbers: int, number: int) -> int:
+    return equal(numbers, number)
 
 
-def lift_pc(numbers: int, place: int, own: int, near: int, far: int) -> None:
-    raise_pc(numbers, place, own, near, far)
+def members(numbers: int, chosen: int) -> int:
+    return among(numbers, chosen)
+
+
+def replace(numbers: int, i: int, number: int) -> None:
+    put(numbers, i, number)
 
 
 def width(number: int) -> int:
@@ -67,11 +82,15 @@ def compile_for(request: pytest.FixtureRequest) -> Compile:
     return compiled
 
 
-def draws(source: random.Random) -> list[int]:
+def draws(source: random.Random, least_number: int = -LONGEST - 1) -> list[int]:
     return [
-        source.choice((0, 1, -1, LARGE, -LARGE, source.randrange(-100, 100), source.randrange(-LARGE, LARGE)))
+        max(source.choice((0, 1, -1, LONGEST, source.randrange(-100, 100), source.randrange(-LONGEST, LONGEST))), least_number)
         for _ in range(LANES)
     ]
+
+
+def sets(source: random.Random) -> int:
+    return source.choice((source.getrandbits(LANES), 1 << source.randrange(LANES), 1 << LANES - 1))
 
 
 def test_which_numbers_are_at_most_a_limit(compile_for: Compile) -> None:
@@ -79,36 +98,49 @@ def test_which_numbers_are_at_most_a_limit(compile_for: Compile) -> None:
     for _ in range(300):
         numbers = draws(source)
         limit = source.choice((*numbers, 0, 50))
-        array = np.array(numbers)
+        array = np.array(numbers, np.int16)
         assert found(address(array), limit) == sum((number <= limit) << k for k, number in enumerate(numbers))
 
 
 def test_the_least_of_some_numbers(compile_for: Compile) -> None:
-    source, found, found_int32 = random.Random(2), compile_for(smallest, integers(2)), compile_for(smallest_int32, integers(2))
+    source, found = random.Random(2), compile_for(smallest, integers(2))
     for _ in range(300):
-        numbers, places = draws(source), source.choice((source.getrandbits(LANES), 1 << source.randrange(LANES), 1 << 31))
-        chosen = [number for k, number in enumerate(numbers) if places >> k & 1]
-        array, narrow = np.array(numbers), np.array([number >> 32 for number in numbers], np.int32)
-        assert found(address(array), places) == min(chosen)
-        assert found_int32(address(narrow), places) == min(number >> 32 for number in chosen)
-    assert found(address(array), 0) == 2**63 - 1
-    assert found_int32(address(narrow), 0) == 2**31 - 1
+        numbers, indices = draws(source, 0), sets(source)
+        array = np.array(numbers, np.int16)
+        chosen = [number for k, number in enumerate(numbers) if indices >> k & 1]
+        assert found(address(array), indices) == min(chosen, default=LONGEST)
+    assert found(address(array), 0) == LONGEST
 
 
-def test_numbers_are_raised_to_limits_and_none_behind_them(compile_for: Compile) -> None:
-    source = random.Random(3)
-    for function, count, group in ((lift, LANES, 8), (lift_pc, 16, 4)):
-        found = compile_for(function, Signature(None, ("int64",) * 5))
-        for _ in range(100):
-            numbers, place = draws(source), source.randrange(count)
-            own, near, far = source.choices((*numbers, 7), k=3)
-            first = place - place % group
-            limits = [far] * count
-            limits[first : first + group] = [near] * group
-            limits[place] = own
-            array = np.array(numbers)
-            found(address(array), place, own, near, far)
-            assert array.tolist() == [*map(max, numbers, limits), *numbers[count:]]
+def test_numbers_are_raised_to_a_limit_and_none_behind_them(compile_for: Compile) -> None:
+    source, found = random.Random(3), compile_for(lift, Signature(None, ("int64",) * 3))
+    for _ in range(300):
+        numbers, indices, behind = draws(source), sets(source), draws(source)
+        limit = source.choice((*numbers, 7))
+        array = np.array(numbers + behind, np.int16)
+        found(address(array), indices, limit)
+        raised = [max(number, limit) if indices >> k & 1 else number for k, number in enumerate(numbers)]
+        assert array.tolist() == raised + behind
+
+
+def test_which_numbers_are_equal_or_end_in_a_member_of_a_set(compile_for: Compile) -> None:
+    source, found, found_members = random.Random(4), compile_for(same, integers(2)), compile_for(members, integers(2))
+    for _ in range(300):
+        numbers = [source.choice((0, 1, -1, 77, source.randrange(-(1 << 31), 1 << 31))) for _ in range(WORDS)]
+        array, number, chosen = np.array(numbers, np.int32), source.choice(numbers), sets(source)
+        bits = (1 << WORDS) - 1  # a compiled set is a signed word
+        assert found(address(array), number) & bits == sum((other == number) << k for k, other in enumerate(numbers))
+        expected = sum((chosen >> (other & LANES - 1) & 1) << k for k, other in enumerate(numbers))
+        assert found_members(address(array), chosen) & bits == expected
+
+
+def test_one_number_is_set(compile_for: Compile) -> None:
+    found, array = compile_for(replace, Signature(None, ("int64",) * 3)), zeros(WORDS, np.int32)
+    for k in random.Random(5).sample(range(WORDS), WORDS):
+        expected = array.tolist()
+        expected[k] = 1000 - 31 * k
+        found(address(array), k, expected[k])
+        assert array.tolist() == expected
 
 
 def test_the_length_of_a_number_in_bits(compile_for: Compile) -> None:
