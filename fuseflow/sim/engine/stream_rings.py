@@ -245,7 +245,9 @@ def _settle(reader: Any, production: int, cycles_before: int) -> None:
         reader.peak = max(reader.peak, reader.popped - (production - cycle) - popped)
         start = cycle + 1
     reader.peak_cursor = cursor
-    reader.reach = -MANY if reader.several != 0 else reader.peak - reader.latency - 1
+    reader.reach = reader.peak - reader.latency - 1
+    if reader.several != 0:
+        reader.reach -= reader.popped - popped
 
 
 # Writing
