@@ -180,6 +180,7 @@ def take(reader: Any, k: int, t: int) -> None:
         reader.offset = offset
         return
     # Between the producing firing of the run's last token and its pop, at most one token left in a cycle: so few cycles make no new peak.
+    # Where several may leave in a cycle, all that made the occupancy of the last `_settle` may also have left since.
     if t + k - (run.time + run.length) > reader.reach:
         _settle(reader, run.time + run.length - 1 - reader.latency, run.length - 1 if reader.several != 0 else 0)
     reader.offset = 0
@@ -247,7 +248,7 @@ def _settle(reader: Any, production: int, cycles_before: int) -> None:
     reader.peak_cursor = cursor
     reader.reach = reader.peak - reader.latency - 1
     if reader.several != 0:
-        reader.reach -= reader.popped - popped
+        reader.reach -= reader.popped - popped  # the next that leaves with others is settled in any case
 
 
 # Writing
