@@ -55,3 +55,9 @@ def test_a_simulation_that_fails_is_an_error(tool: Any, tmp_path: Path) -> None:
     (tree / "tools" / "bench" / "simulator.py").write_text("raise SystemExit(3)")
     result = CliRunner().invoke(tool.main, ["--base", str(tree), *UNION])
     assert result.exit_code == 1 and "the simulation in" in result.output
+
+
+def test_on_comal_no_case_names_the_depth_of_its_fifos(tool: Any) -> None:
+    on_comal = tool.case_names(large=True, machine="comal")
+    assert {"spmm_dense", "attention_4x4"} <= set(on_comal)
+    assert {name for name in tool.case_names(large=True) if name not in on_comal} == {f"spmm_dense_depth{n}" for n in (64, 16, 4)}

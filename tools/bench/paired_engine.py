@@ -110,10 +110,14 @@ def simulation_of(name: str, machine: str, size: Size) -> Callable[[], int]:
     return lambda: simulate_problem(problem, chosen).cycles
 
 
-def case_names(large: bool) -> list[str]:
+def case_names(large: bool, machine: str = "ideal") -> list[str]:
+    """Return the cases that run on a machine: with `rules: comal`, those whose FIFOs have no depth."""
     from simulator_cases import CASES
 
-    return [case.name for case in CASES if large or not case.large] + list(ATTENTION)
+    from fuseflow.sim import load_machine
+
+    any_depth = load_machine(machine).rules != "comal"
+    return [case.name for case in CASES if (large or not case.large) and (any_depth or case.depth is None)] + list(ATTENTION)
 
 
 def compare(base: Path, name: str, machine: str, size: Size, rounds: int) -> Comparison:
@@ -153,7 +157,7 @@ def main(
     if served is not None:
         return serve(simulation_of(served, machine, size))
     found: list[Comparison] = []
-    for name in names or case_names(large=False):
+    for name in names or case_names(large=False, machine=machine):
         found.append(compare(base.resolve(), name, machine, size, rounds))
         if output != "-":
             show(found[-1])

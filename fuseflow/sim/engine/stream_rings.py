@@ -180,6 +180,7 @@ def take(reader: Any, k: int, t: int) -> None:
         reader.offset = offset
         return
     # Between the producing firing of the run's last token and its pop, at most one token left in a cycle: so few cycles make no new peak.
+    # Where several may leave in a cycle, all that made the occupancy of the last `_settle` may also have left since.
     if t + k - (run.time + run.length) > reader.reach:
         _settle(reader, run.time + run.length - 1 - reader.latency, run.length - 1 if reader.several != 0 else 0)
     reader.offset = 0
@@ -223,27 +224,31 @@ def _settle(reader: Any, production: int, cycles_before: int) -> None:
     """Raise the peak to the occupancy in cycle `production`, when the last token taken was produced, and in each of the
     `cycles_before` cycles before.
 
-    A token holds its slot from its producing firing until the cycle of its pop. Within a run the occupancy never falls if tokens,
-    which come once a cycle, leave at most once a cycle; then the last token of each run is enough.
+    A token holds its slot from its producing firing until the cycle of its pop. In these cycles one token comes in each, so the
+    occupancy falls only behind a cycle in which several leave. A run of pops ends in such a cycle, and the ends of all runs are
+    enough.
     """
-    cursor = reader.peak_cursor
-    for back in range(cycles_before, -1, -1):
-        cycle = production - back
+    cursor, start = reader.peak_cursor, production - cycles_before
+    while start <= production:
         while cursor < reader.noted:
             entry = pops_at(reader.history + POPS_SIZE * (cursor & reader.history_mask))
-            if entry.time + (_end(reader, cursor) - entry.first - 1) * entry.step >= cycle:
+            last = entry.time + (_end(reader, cursor) - entry.first - 1) * entry.step
+            if last >= start:
                 break
             cursor += 1
-        popped = reader.popped
+        cycle, popped = production, reader.popped
         if cursor < reader.noted:
             entry = pops_at(reader.history + POPS_SIZE * (cursor & reader.history_mask))
-            popped = entry.first
+            cycle, popped = min(cycle, last), entry.first
             if entry.time < cycle:
                 elapsed = cycle - entry.time
                 popped += elapsed if entry.step == 1 else (elapsed + entry.step - 1) // entry.step
-        reader.peak = max(reader.peak, reader.popped - back - popped)
+        reader.peak = max(reader.peak, reader.popped - (production - cycle) - popped)
+        start = cycle + 1
     reader.peak_cursor = cursor
-    reader.reach = -MANY if reader.several != 0 else reader.peak - reader.latency - 1
+    reader.reach = reader.peak - reader.latency - 1
+    if reader.several != 0:
+        reader.reach -= reader.popped - popped  # the next that leaves with others is settled in any case
 
 
 # Writing
