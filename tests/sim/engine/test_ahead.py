@@ -85,7 +85,7 @@ def test_every_kernel_loads_at_every_level_of_this_processor() -> None:
 @pytest.mark.usefixtures("made")
 def test_the_lowest_level_computes_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
     lowest = Library((package_store("x86-64-v2"),), library().own)
-    for module in ("execute", "event_log"):
+    for module in ("execute", "traced_run"):
         monkeypatch.setattr(f"fuseflow.sim.engine.{module}.library", lambda: lowest)
     monkeypatch.setattr(Library, "_compile", lambda *_: pytest.fail("a kernel was not made ahead"))
     for seed in range(30):
