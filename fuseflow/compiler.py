@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
-from fuseflow.cut.best import lower_cut
+from fuseflow.cut.kept import lower_cut
 from fuseflow.einsum.nodes import Program
 from fuseflow.frontend.sources import Source, load_model
 from fuseflow.garbage_collection import collection_paused
@@ -26,7 +26,6 @@ from fuseflow.machine.files import load_machine
 from fuseflow.machine.machine import Machine
 from fuseflow.plan_application import planned
 from fuseflow.run.compiled import Compiled
-from fuseflow.run.needed_depths import with_needed_depths
 from fuseflow.schedule import Schedule
 
 if TYPE_CHECKING:
@@ -88,6 +87,8 @@ def compile_source(
             observe(region)
             regions.append(region)
     if schedule.depth_policy == "auto":
+        from fuseflow.run.needed_depths import with_needed_depths  # estimates, which takes long to load
+
         regions = with_needed_depths(regions, partitioned.program, source.tensors, machine)
     return Compiled(
         source,

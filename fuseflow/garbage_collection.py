@@ -37,3 +37,12 @@ def collection_rare() -> Iterator[None]:
         yield
     finally:
         gc.set_threshold(*before)
+
+
+def collect_what_follows() -> None:
+    """Let the collector run from now on, as seldom as in `collection_rare`, if it was disabled while modules were imported: it looks only
+    at what is made after this call."""
+    if not gc.isenabled():
+        gc.freeze()
+        gc.set_threshold(RARE, *gc.get_threshold()[1:])
+        gc.enable()

@@ -20,5 +20,6 @@ def package_digest() -> str:
         folders[:] = sorted(set(folders) - _PRODUCTS)
         for name in sorted(files):
             digest.update(f"{folder[len(str(PACKAGE)) :]}/{name}\0".encode())
-            digest.update(hashlib.sha256(Path(folder, name).read_bytes()).digest())
+            with open(os.path.join(folder, name), "rb", buffering=0) as file:  # there are hundreds
+                digest.update(hashlib.sha256(file.read()).digest())
     return digest.hexdigest()

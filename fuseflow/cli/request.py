@@ -21,12 +21,12 @@ from fuseflow.frontend.sources import Source, load
 from fuseflow.lower.regions import CompiledRegion
 from fuseflow.machine.files import load_machine
 from fuseflow.run.compiled import Compiled
-from fuseflow.sampling.sample_request import Sample
 from fuseflow.schedule import Schedule
 
 if TYPE_CHECKING:
     from fuseflow.autoscheduler.autoscheduler import ScheduleChoice
     from fuseflow.estimate.program import Estimator
+    from fuseflow.sampling.sample_request import Sample
 
 Observe = Callable[[Source | Program | CompiledRegion], None]
 

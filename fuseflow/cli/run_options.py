@@ -82,6 +82,8 @@ class ResultOutput:
 
     def print_tables(self, out: Console, result: Result) -> None:
         """Print the tables of `--top`, `--memory` and `--resources`, as far as these were passed."""
+        if not self.has_tables:
+            return
         from fuseflow.report.memory_tables import memory_tables
         from fuseflow.report.resource_tables import resource_table
         from fuseflow.report.tables import top_tables

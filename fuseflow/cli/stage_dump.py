@@ -14,7 +14,6 @@ from fuseflow.errors import UsageError
 from fuseflow.filesystem import replace_file
 from fuseflow.frontend.sources import Source
 from fuseflow.lower.regions import CompiledRegion
-from fuseflow.run.artifacts import REGION_STAGES, STAGES, file_name
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,26 +33,34 @@ class StageDump:
         if not after or directory is None:
             missing = "--dump-dir DIR" if after else "--dump-after STAGE"
             raise UsageError(f"`{'--dump-after' if after else '--dump-dir'}` needs `{missing}`")
+        from fuseflow.run.artifacts import STAGES
+
         require_writable(directory, directory=True)
         return cls(STAGES, directory, every=True) if "all" in after else cls(after, directory)
 
     def __call__(self, stage: Source | Program | CompiledRegion) -> None:
         """Write a stage that compilation has reached, if it is one of `stages`."""
+        if self.directory is None:
+            return
         match stage:
             case Source():
                 if stage.mlir is not None:
-                    self._write("linalg", ".mlir", lambda: stage.mlir or "")
+                    self._write(self.directory, "linalg", ".mlir", lambda: stage.mlir or "")
                 elif "linalg" in self.stages and not self.every:
                     raise UsageError(f"`{stage.name}` does not go through Linalg", hint="dump a stage from `einsum` on")
             case Program():
-                self._write("einsum", ".ein", lambda: einsum_text.show(stage))
+                self._write(self.directory, "einsum", ".ein", lambda: einsum_text.show(stage))
             case CompiledRegion():
+                from fuseflow.run.artifacts import REGION_STAGES, file_name
+
                 for name, (file, show) in REGION_STAGES.items():
                     ending = f"-{file_name(stage.name)}{Path(file).suffix}"
-                    self._write(name, ending, functools.partial(show, stage))
+                    self._write(self.directory, name, ending, functools.partial(show, stage))
 
-    def _write(self, stage: str, ending: str, show: Callable[[], str | bytes]) -> None:
-        if self.directory is not None and stage in self.stages:
+    def _write(self, directory: Path, stage: str, ending: str, show: Callable[[], str | bytes]) -> None:
+        from fuseflow.run.artifacts import STAGES  # takes long to load, and a run that dumps nothing does without
+
+        if stage in self.stages:
             content = show()
-            with replace_file(self.directory / f"{1 + STAGES.index(stage):02}-{stage}{ending}") as temporary:
+            with replace_file(directory / f"{1 + STAGES.index(stage):02}-{stage}{ending}") as temporary:
                 temporary.write_bytes(content if isinstance(content, bytes) else content.encode())

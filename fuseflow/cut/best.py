@@ -6,28 +6,22 @@ if it is expected to be faster than its operators one by one; and regions that g
 
 from __future__ import annotations
 
-import hashlib
-import json
 import math
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
-from fuseflow.cut.costs import PartCosts, is_part, names_in_sections, prepare_costs, section_regions
+from fuseflow.cut.costs import PartCosts, prepare_costs
 from fuseflow.cut.units import ProgramUnit, greedy_partition, with_regions
 from fuseflow.einsum.nodes import Program
-from fuseflow.einsum.text import show
 from fuseflow.errors import FusionError, ScheduleError
 from fuseflow.estimate.program import Estimator
-from fuseflow.lower.partition import PartitionedProgram, with_associations
+from fuseflow.lower.partition import PartitionedProgram
 from fuseflow.lower.primitive_choice import lower_for
 from fuseflow.lower.regions import CompiledRegion
 from fuseflow.lower.state import LoweringMemo
 from fuseflow.machine.machine import Machine
-from fuseflow.package_digest import package_digest
-from fuseflow.private_store import PrivateStore
 from fuseflow.schedule import Schedule, form_regions
 from fuseflow.schedule.region_size import RegionDivider
-from fuseflow.schedule.regions import grown_regions, has_regions
 from fuseflow.tensors import Tensor
 
 
@@ -40,40 +34,10 @@ class Cut:
     cycles: float = math.nan
 
 
-def lower_cut(
+def lower_best(
     program: Program, schedule: Schedule, machine: Machine, tensors: Mapping[str, Tensor]
 ) -> tuple[Schedule, PartitionedProgram, Iterable[CompiledRegion]]:
-    """Return the schedule, the program in its regions, and these regions, lowered one by one as `lower_for` does. If the schedule
-    leaves the regions to the compiler (`fuse: best`), the cut with the fewest expected cycles is taken, and the returned schedule
-    names its regions. The regions of `layerwise` are taken instead if the program states its regions itself, or if the schedule
-    has splits, stand-ins for intermediates, or names of regions of `layerwise`.
-
-    A cut that cannot be lowered is skipped. If none can be lowered, the error of lowering the operators one by one is raised.
-    """
-    if schedule.leaves_cut and _has_regions_of_layers(program, schedule):
-        schedule = replace(schedule, fuse_regions=("layerwise",))
-    if not schedule.leaves_cut:
-        return schedule, *lower_for(program, schedule, machine, tensors)
-    whole = with_associations(program, schedule)
-    if len(whole.einsums) == 1:  # there is nothing to cut
-        alone = replace(schedule, fuse_regions=section_regions(whole, schedule) or ("none",))
-        return alone, *lower_for(program, alone, machine, tensors)
-    store = PrivateStore.open("cuts", ".json")  # to choose takes ten times as long as to compile
-    if store is None:
-        return _lower_best(program, schedule, machine, tensors)
-    digest = cut_digest(program, schedule, machine, tensors)
-    known = recall_cut(store, digest, schedule)
-    if known is not None:
-        return known, *lower_for(program, known, machine, tensors)
-    lowered = _lower_best(program, schedule, machine, tensors)
-    store.write(digest, json.dumps([lowered[0].fuse_regions, lowered[0].regions]).encode())
-    return lowered
-
-
-def _lower_best(
-    program: Program, schedule: Schedule, machine: Machine, tensors: Mapping[str, Tensor]
-) -> tuple[Schedule, PartitionedProgram, Iterable[CompiledRegion]]:
-    """Return the cut with the fewest expected cycles among the cuts that can be lowered, in the form of `lower_cut`.
+    """Return the cut with the fewest expected cycles among the cuts that can be lowered, in the form of `kept.lower_cut`.
 
     The first estimate of a cut is the sum over its regions, each lowered among operators that run one by one. Lowered together, a
     region may read tensors in other formats. So the whole cut is estimated again, and then cuts whose first estimate is less than
@@ -99,15 +63,6 @@ def _lower_best(
             best, fewest = (cut.schedule, partitioned, regions), cycles
     alone = replace(schedule, fuse_regions=("none",))
     return best or (alone, *lower_for(program, alone, machine, tensors))
-
-
-def _has_regions_of_layers(program: Program, schedule: Schedule) -> bool:
-    """Return whether a program states its regions, or its schedule is written for the regions of `layerwise`."""
-    if has_regions(program) or schedule.splits or schedule.intermediates == "dense":
-        return True
-    program = with_associations(program, schedule)
-    unknown = [name for name in names_in_sections(schedule) if not is_part(program, schedule, name)]
-    return bool(unknown) and {region.name for region in grown_regions(program, (), layerwise=True)}.issuperset(unknown)
 
 
 def expected_cuts(costs: PartCosts) -> Iterator[Cut]:
@@ -154,22 +109,3 @@ def _halves(
     begun, border = {home[e].first for e in first}, home[first[-1]].first
     behind = [e for e in einsums if home[e].first not in begun] or [e for e in einsums if home[e].first == border]
     return tuple(e for e in einsums if e not in behind), tuple(behind)
-
-
-def cut_digest(program: Program, schedule: Schedule, machine: Machine, tensors: Mapping[str, Tensor]) -> str:
-    """Return a digest of everything that decides a cut: the program with the modules and regions of its Einsums, the rest of the
-    schedule, the machine, the tensors, and the sources of fuseflow."""
-    places = [(e.location.path, e.location.region) for e in program.einsums]
-    contents = {name: tensor.digest() for name, tensor in tensors.items()}
-    return hashlib.sha256(
-        repr((package_digest(), show(program), places, schedule, machine.settings, contents)).encode()
-    ).hexdigest()
-
-
-def recall_cut(store: PrivateStore, digest: str, schedule: Schedule) -> Schedule | None:
-    """Return the schedule with the regions of the cut that is kept under a digest, or None if there is none."""
-    content = store.read(digest)
-    if content is None:
-        return None
-    names, regions = json.loads(content)
-    return replace(schedule, fuse_regions=tuple(names), regions=tuple((name, tuple(members)) for name, members in regions))

@@ -7,6 +7,7 @@ from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
+from fuseflow.cut.sections import section_regions
 from fuseflow.cut.units import UnitPartition, UnitRange, UnitSequence, layer_units, operator_units, product_units
 from fuseflow.einsum.nodes import Program
 from fuseflow.errors import FusionError, MachineError, ScheduleError
@@ -21,7 +22,6 @@ from fuseflow.lower.regions import CompiledRegion, lower_region
 from fuseflow.lower.state import LoweringMemo, LoweringState, RegionRequest, initial_state
 from fuseflow.machine.machine import Machine
 from fuseflow.schedule import Region, Schedule
-from fuseflow.schedule.regions import module_paths
 from fuseflow.tensors import Tensor
 
 LARGEST_REGION = 32
@@ -246,32 +246,3 @@ def prepare_costs(
         if named:
             raise
         return None
-
-
-def section_regions(program: Program, schedule: Schedule) -> tuple[str, ...]:
-    """Return the regions that a schedule names where it does not say what is fused: its `regions`, and the modules and Einsums
-    for which it states loop orders, lanes, depths or splits. A name that the program does not have is not among them.
-
-    >>> from fuseflow.einsum.parse import parse
-    >>> program = parse("tensor A[4] dense\\nB[i] = A[i] * 2\\nC[i] = B[i] + 1\\noutput C")
-    >>> section_regions(program, Schedule.par(**{"B.i": 2}).depth("nothing", 4))
-    ('B',)
-    """
-    return tuple(name for name in names_in_sections(schedule) if is_part(program, schedule, name))
-
-
-def names_in_sections(schedule: Schedule) -> tuple[str, ...]:
-    """Return the names of regions in a schedule, and of what has orders, lanes, depths or splits (an index alone has none)."""
-    names = [
-        *(name for name, _ in schedule.regions),
-        *(name for name, _ in schedule.orders),
-        *(index.partition("/")[0] if "/" in index else index.rpartition(".")[0] for index, _ in schedule.parallel),
-        *(name.partition("/")[0] for name, _ in schedule.depths),
-        *(index.rpartition(".")[0] for index, _ in schedule.splits),
-    ]
-    return tuple(dict.fromkeys(name for name in names if name))
-
-
-def is_part(program: Program, schedule: Schedule, name: str) -> bool:
-    """Return whether a name is that of a region of the schedule, or of a module or an Einsum of the program."""
-    return name in dict(schedule.regions) or name in program.defined or name in module_paths(program)

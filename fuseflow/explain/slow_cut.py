@@ -6,8 +6,6 @@ from dataclasses import replace
 
 from fuseflow.compiler import compile_source
 from fuseflow.errors import FuseFlowError
-from fuseflow.estimate.program import Estimator
-from fuseflow.explain.fusion import explain_fusion
 from fuseflow.run.compiled import Compiled
 from fuseflow.schedule import Schedule
 
@@ -25,6 +23,8 @@ def slow_cut_notice(compiled: Compiled, asked: Schedule) -> str:
     return ''."""
     if asked.leaves_cut or asked.fuse_regions == ("none",) or all(len(region.einsums) < 2 for region in compiled.regions):
         return ""
+    from fuseflow.estimate.program import Estimator  # takes long to load, and the best cut does without
+
     estimator = Estimator(assume_unknown=True)
 
     def expected(*fuse: str) -> float:
@@ -38,6 +38,8 @@ def slow_cut_notice(compiled: Compiled, asked: Schedule) -> str:
         best = expected("best")
     except FuseFlowError:  # an operator cannot run alone, or nothing is known of a tensor, so that nothing is expected
         return ""
+    from fuseflow.explain.fusion import explain_fusion  # only a slow cut is explained
+
     producers = explain_fusion(compiled.source, compiled.schedule, compiled.machine).producers
     most, why = max(producers, key=lambda producer: producer.extra_firings, default=None), ""
     if most is not None and most.times is not None and most.times >= SLOW:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -14,11 +14,12 @@ from fuseflow.einsum.nodes import Program
 from fuseflow.errors import AttributesError, UsageError, did_you_mean
 from fuseflow.frontend.model_spec import PropagationSpec
 from fuseflow.plan.plan import Plan
-from fuseflow.propagation.analysis import Analysis, analyse
-from fuseflow.propagation.attribute import attributes_of
-from fuseflow.propagation.attribute_table import AttributeRow, attribute_rows
-from fuseflow.propagation.dead_code import Propagation, propagate
 from fuseflow.tensors import Tensor
+
+if TYPE_CHECKING:
+    from fuseflow.propagation.analysis import Analysis
+    from fuseflow.propagation.attribute_table import AttributeRow
+    from fuseflow.propagation.dead_code import Propagation
 
 NodeValues: TypeAlias = Mapping[str, npt.NDArray[np.generic]]
 """The values that PyTorch computes on the way to the outputs of a model, by the names of the Einsums that compute the same.
@@ -117,6 +118,12 @@ def as_propagation(value: PropagationSpec | bool | None) -> PropagationSpec | No
 def propagated(source: Source, spec: PropagationSpec) -> Source:
     """Return a source without what its outputs do not need. Its notices say how much that is. Raise `AttributesError` for a pattern that
     names no input."""
+    # These take long to load, and a source that is kept does without.
+    from fuseflow.propagation.analysis import analyse
+    from fuseflow.propagation.attribute import attributes_of
+    from fuseflow.propagation.attribute_table import attribute_rows
+    from fuseflow.propagation.dead_code import propagate
+
     fixed, names = set(source.constants), [tensor.name for tensor in source.program.inputs]
     for pattern in spec.fixed:
         matching = [name for name in names if fnmatchcase(name, pattern)]

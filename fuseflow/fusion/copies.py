@@ -12,10 +12,8 @@ import math
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 
-import networkx as nx
-
 from fuseflow.einsum.nodes import TensorType
-from fuseflow.fusion.order_graph import AskedOrder, ConstraintSource, refuse_cycle, shortest_cycle, storage_edges
+from fuseflow.fusion.order_graph import AskedOrder, ConstraintSource, OrderGraph, refuse_cycle, shortest_cycle, storage_edges
 from fuseflow.fusion.region import Copy, FusedRegion
 from fuseflow.fusion.region_trees import RegionTrees
 from fuseflow.fusion.tree import Reduction, Tree, TreeTable, View, views
@@ -27,7 +25,7 @@ CopyCost = Callable[[str], float]
 def break_cycles(
     fused: RegionTrees,
     trees: TreeTable,
-    constrain: Callable[[RegionTrees], nx.DiGraph[str]],
+    constrain: Callable[[RegionTrees], OrderGraph],
     price: CopyCost,
     taken: Collection[str],
     region: str,
@@ -40,7 +38,7 @@ def break_cycles(
     while cycle := shortest_cycle(graph := constrain(fused)):
         position = {v: p for p, v in enumerate(fused.indices)}
 
-        sources = {edge: dict.fromkeys(graph.edges[edge]["by"]) for edge in cycle}
+        sources = {(u, v): dict.fromkeys(graph[u][v].by) for u, v in cycle}
         costs = {edge: sum(_price(source, price) for source in by) for edge, by in sources.items()}
         # of equally expensive edges, the first that stands against the program
         edge = min(cycle, key=lambda edge: (costs[edge], position[edge[0]] <= position[edge[1]]))

@@ -9,8 +9,6 @@ from functools import partial
 from itertools import islice
 from typing import Literal, Protocol, TypeAlias
 
-import networkx as nx
-
 from fuseflow.einsum.nodes import Einsum, Program, TensorType
 from fuseflow.einsum.verify import Extents, extents
 from fuseflow.errors import FusionError, did_you_mean
@@ -22,6 +20,7 @@ from fuseflow.fusion.order_candidates import MAX_CANDIDATES, OrderCandidate, Ord
 from fuseflow.fusion.order_graph import (
     AskedOrder,
     Constraint,
+    OrderGraph,
     Precedence,
     build_order_graph,
     refuse_cycle,
@@ -205,7 +204,7 @@ class _Fuser:
         """Yield the constraints of the trees, with those of an order that the user asked for."""
         return order_constraints(fused, self.declared, self.readable(fused), self.pinned, user_order, self.asked(fused))
 
-    def graph(self, fused: RegionTrees, user_order: tuple[str, ...] = ()) -> nx.DiGraph[str]:
+    def graph(self, fused: RegionTrees, user_order: tuple[str, ...] = ()) -> OrderGraph:
         """Return the order graph of the trees."""
         return build_order_graph(fused.indices, self.constraints(fused, user_order))
 

@@ -18,12 +18,14 @@ from __future__ import annotations
 
 import math
 import random
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
-import networkx as nx
+from fuseflow.directed_graphs import shortest_cycle, topological_order
 
+Enclosing: TypeAlias = Mapping[str, Collection[str]]
+"""A partial order of indices, as a graph: for each index, indices that must come after it."""
 LoopOrder = tuple[str, ...]
 """A loop order: indices, outermost first."""
 Fillings = tuple[dict[int, int], ...]
@@ -70,19 +72,19 @@ class ParallelOrder:
 PartialOrder: TypeAlias = PrimeOrder | SeriesOrder | ParallelOrder
 
 
-def decompose(graph: nx.DiGraph[str]) -> PartialOrder:
+def decompose(graph: Enclosing) -> PartialOrder:
     """Return the decomposition of the partial order of an acyclic graph; an empty graph is a series of no parts.
 
-    >>> order = decompose(nx.DiGraph([("n", "a"), ("a", "c"), ("n", "b"), ("b", "c")]))
+    >>> order = decompose({"n": "ab", "a": "c", "b": "c", "c": ""})
     >>> [part.size for part in order.parts], order.parts[1].__class__.__name__
     ([1, 2, 1], 'ParallelOrder')
     """
     position = {v: p for p, v in enumerate(graph)}
-    names = tuple(nx.lexicographical_topological_sort(graph, key=lambda v: position[v]))
+    names = tuple(topological_order(graph, position.__getitem__))
     number = {v: p for p, v in enumerate(names)}
     predecessors = [0] * len(names)
-    for v, name in enumerate(names):
-        for u in map(number.__getitem__, graph.predecessors(name)):
+    for u, name in enumerate(names):
+        for v in map(number.__getitem__, graph[name]):
             predecessors[v] |= predecessors[u] | 1 << u
     related = list(predecessors)
     for v, mask in enumerate(predecessors):
@@ -139,14 +141,14 @@ class ExtensionCount:
         return f"{self.orders:,}" if self.exact else f"at least {self.orders:,}"
 
 
-def count_extensions(graph: nx.DiGraph[str], limit: int = MAX_DOWN_SETS) -> ExtensionCount:
+def count_extensions(graph: Enclosing, limit: int = MAX_DOWN_SETS) -> ExtensionCount:
     """Return the number of linear extensions: 0 if the graph has a cycle, a lower bound if a prime part has over `limit` down-sets.
 
-    >>> fence = nx.DiGraph([("a", "b"), ("c", "b"), ("c", "d")])
+    >>> fence = {"a": "b", "c": "bd", "b": "", "d": ""}
     >>> print(count_extensions(fence), "or", count_extensions(fence, limit=3))
     5 or at least 4
     """
-    return _count(decompose(graph), limit) if nx.is_directed_acyclic_graph(graph) else ExtensionCount(0)
+    return ExtensionCount(0) if shortest_cycle(graph) else _count(decompose(graph), limit)
 
 
 def _count(partial_order: PartialOrder, limit: int) -> ExtensionCount:
@@ -189,7 +191,7 @@ def lower_bound(part: PrimeOrder) -> int:
     return -(-math.factorial(part.size) // min(down, up))
 
 
-def order_sampler(graph: nx.DiGraph[str], limit: int) -> Callable[[random.Random], LoopOrder] | None:
+def order_sampler(graph: Enclosing, limit: int) -> Callable[[random.Random], LoopOrder] | None:
     """Return a function that draws a random linear extension of an acyclic graph. None if a prime part has more than `limit`
     down-sets."""
     partial_order = decompose(graph)

@@ -10,10 +10,9 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Protocol
 
-import networkx as nx
-
+from fuseflow.directed_graphs import topological_order
 from fuseflow.errors import FusionError
-from fuseflow.fusion.linear_extensions import LoopOrder, order_sampler
+from fuseflow.fusion.linear_extensions import Enclosing, LoopOrder, order_sampler
 from fuseflow.fusion.refusal import Refusal, attempt
 
 MAX_CANDIDATES = 24
@@ -22,13 +21,16 @@ SAMPLED_DOWN_SETS = 5_000
 """The most down-sets that are counted for a uniform sample, which takes some milliseconds."""
 
 
-def enumerate_orders(graph: nx.DiGraph[str], program_order: Sequence[str]) -> Iterator[LoopOrder]:
+def enumerate_orders(graph: Enclosing, program_order: Sequence[str]) -> Iterator[LoopOrder]:
     """Yield all linear extensions, lazily, in lexicographic order of `program_order`: the nearest to the program first."""
     if not graph:
         yield ()
         return
-    after = {v: tuple(below) for v, below in graph.adjacency()}
-    waiting = {v: graph.in_degree(v) for v in graph}
+    after = {v: tuple(graph[v]) for v in graph}
+    waiting = dict.fromkeys(after, 0)
+    for below in after.values():
+        for v in below:
+            waiting[v] += 1
     prefix: list[str] = []
     candidates = [iter(program_order)]  # for each place of the prefix, and the next one, what was not tried there
     while candidates:
@@ -57,7 +59,7 @@ def _remove_last(prefix: list[str], after: Mapping[str, Sequence[str]], waiting:
     waiting[v] = 0
 
 
-def candidate_orders(graph: nx.DiGraph[str], program_order: Sequence[str], limit: int = MAX_CANDIDATES) -> tuple[LoopOrder, ...]:
+def candidate_orders(graph: Enclosing, program_order: Sequence[str], limit: int = MAX_CANDIDATES) -> tuple[LoopOrder, ...]:
     """Return up to `limit` orders, the nearest to the program first: all if they are few, else the nearest and a repeatable sample.
 
     The sample is uniform if the orders can be counted in little time (`SAMPLED_DOWN_SETS`). Otherwise it sorts by random
@@ -73,7 +75,7 @@ def candidate_orders(graph: nx.DiGraph[str], program_order: Sequence[str], limit
         if uniform is not None:
             return uniform(rng)
         priority = {v: rng.random() for v in graph}
-        return tuple(nx.lexicographical_topological_sort(graph, key=priority.__getitem__))
+        return tuple(topological_order(graph, priority.__getitem__))
 
     chosen = {few[0]}
     for _ in range(4 * limit):
@@ -109,7 +111,7 @@ class OrderCandidate:
 
 
 def first_order(
-    graph: nx.DiGraph[str], program_order: Sequence[str], cost: Callable[[LoopOrder], OrderCost], region: str, limit: int
+    graph: Enclosing, program_order: Sequence[str], cost: Callable[[LoopOrder], OrderCost], region: str, limit: int
 ) -> tuple[OrderCandidate, ...]:
     """Return the orders from the nearest to the program on, up to the first that `cost` does not refuse with a `FusionError`. If it
     refuses `limit` orders, the refusal of the first is raised."""
@@ -122,15 +124,15 @@ def first_order(
     raise next(iter(refusals.values())).error if refusals else FusionError(f"region `{region}` has no legal order")
 
 
-def adjacent_orders(graph: nx.DiGraph[str], order: LoopOrder) -> Iterator[LoopOrder]:
+def adjacent_orders(graph: Enclosing, order: LoopOrder) -> Iterator[LoopOrder]:
     """Yield the linear extensions that differ from `order` by the position of a single index (some come twice)."""
     for position, v in enumerate(order):
         rest = order[:position] + order[position + 1 :]
         p = position
-        while p > 0 and not graph.has_edge(rest[p - 1], v):
+        while p > 0 and v not in graph[rest[p - 1]]:
             p -= 1
             yield (*rest[:p], v, *rest[p:])
         p = position
-        while p < len(rest) and not graph.has_edge(v, rest[p]):
+        while p < len(rest) and rest[p] not in graph[v]:
             p += 1
             yield (*rest[:p], v, *rest[p:])

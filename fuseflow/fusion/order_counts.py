@@ -23,12 +23,10 @@ from itertools import count as numbers
 from itertools import pairwise
 from typing import assert_never
 
-import networkx as nx
-
 from fuseflow.einsum.nodes import Program, TensorType
 from fuseflow.errors import FusionError
 from fuseflow.fusion.fuse import fuse
-from fuseflow.fusion.linear_extensions import ExtensionCount, count_extensions
+from fuseflow.fusion.linear_extensions import Enclosing, ExtensionCount, count_extensions
 from fuseflow.fusion.order_graph import storage_reason
 from fuseflow.fusion.region import FusedRegion
 from fuseflow.fusion.tree import Constant, Operation, Reduction, Selection, Tree, View, rename_indices
@@ -47,7 +45,7 @@ class OrderCount:
     constrained: ExtensionCount
 
     @classmethod
-    def of(cls, graph: nx.DiGraph[str]) -> OrderCount:
+    def of(cls, graph: Enclosing) -> OrderCount:
         return cls(len(graph), count_extensions(graph))
 
     @property
@@ -85,11 +83,11 @@ def fuse_in_mode_order(program: Program, region: FusedRegion, stored: Mapping[st
         return None
 
 
-def expand_uses(region: FusedRegion) -> nx.DiGraph[str]:
-    """Return the partial order of the variables of the region's trees. Every use of a reduction has fresh variables."""
+def expand_uses(region: FusedRegion) -> Mapping[str, Mapping[str, str]]:
+    """Return the partial order of the variables of the region's trees, with the reasons. Every use of a reduction has fresh variables."""
     expansion = _Expansion(region)
     for result in region.results:
-        expansion.graph.add_nodes_from(result.indices)
+        expansion.graph |= {v: {} for v in result.indices if v not in expansion.graph}
         expansion.add(result.tree, {v: v for v in result.indices})
     return expansion.graph
 
@@ -99,7 +97,7 @@ class _Expansion:
     """The expansion of one region: the partial order of its variables so far."""
 
     region: FusedRegion
-    graph: nx.DiGraph[str] = field(default_factory=nx.DiGraph)
+    graph: dict[str, dict[str, str]] = field(default_factory=dict)
     expanded_uses: set[tuple[Tree, tuple[tuple[str, str], ...]]] = field(default_factory=set)
 
     def add(self, node: Tree, scope: dict[str, str]) -> None:
@@ -123,11 +121,11 @@ class _Expansion:
             self.expanded_uses.add(key)  # another use of it brings nothing new
 
     def _read(self, view: View) -> None:
-        self.graph.add_nodes_from(view.indices)
+        self.graph |= {v: {} for v in view.indices if v not in self.graph}
         format = self.region.stored[view.tensor].format
         levels = [view.indices[d] for d in format.order] if format is not None else []
         for above, below in pairwise(levels):
-            self.graph.add_edge(above, below, why=storage_reason(view, self.region.stored))
+            self.graph[above][below] = storage_reason(view, self.region.stored)
 
     def _fresh(self, wanted: str) -> str:
         if len(self.graph) == MOST_VARIABLES:
@@ -137,5 +135,5 @@ class _Expansion:
             )
         names = (wanted if n == 1 else f"{wanted}_{n}" for n in numbers(1))
         name = next(n for n in names if n not in self.graph)
-        self.graph.add_node(name)
+        self.graph[name] = {}
         return name

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import NamedTuple, TypeAlias
 
-import networkx as nx
-
+from fuseflow import directed_graphs
+from fuseflow.directed_graphs import distances
 from fuseflow.einsum.nodes import TensorType
 from fuseflow.errors import FusionError, OrdersError, Span
 from fuseflow.fusion.linear_extensions import set_bits
@@ -48,15 +48,26 @@ class Constraint(NamedTuple):
     why: Callable[[], str]
 
 
-def build_order_graph(indices: Iterable[str], constraints: Iterable[Constraint]) -> nx.DiGraph[str]:
-    """Build the graph over `indices`. Each edge has the last reason as `why`, and all its sources as `by`."""
-    graph: nx.DiGraph[str] = nx.DiGraph()
-    graph.add_nodes_from(indices)
+class OrderEdge(NamedTuple):
+    """An edge of the order graph: the last reason for it, and all its sources."""
+
+    why: str
+    by: tuple[ConstraintSource, ...] = ()
+
+
+OrderGraph: TypeAlias = Mapping[str, Mapping[str, OrderEdge]]
+"""For each loop, the loops that it must enclose, and why."""
+
+
+def build_order_graph(indices: Iterable[str], constraints: Iterable[Constraint]) -> OrderGraph:
+    """Build the graph over `indices`."""
+    graph: dict[str, dict[str, OrderEdge]] = {v: {} for v in indices}
     edges: dict[tuple[str, str], list[Constraint]] = {}
     for constraint in constraints:
         edges.setdefault((constraint.above, constraint.below), []).append(constraint)
     for (above, below), reasons in edges.items():
-        graph.add_edge(above, below, why=reasons[-1].why(), by=tuple([reason.source for reason in reasons]))
+        graph.setdefault(below, {})
+        graph.setdefault(above, {})[below] = OrderEdge(reasons[-1].why(), tuple([reason.source for reason in reasons]))
     return graph
 
 
@@ -68,14 +79,19 @@ def storage_edges(indices: Sequence[str], tensor: TensorType) -> list[tuple[str,
     return [(above, stored[p]) for p, level in enumerate(tensor.format.levels) if not level.full for above in stored[:p]]
 
 
-def with_storage_order(graph: nx.DiGraph[str], views: Iterable[View], stored: Mapping[str, TensorType]) -> nx.DiGraph[str]:
+def graph_edges(graph: OrderGraph) -> Iterator[tuple[str, str, OrderEdge]]:
+    """Yield the edges, each with the loop above and the loop below."""
+    return ((above, below, edge) for above, inside in graph.items() for below, edge in inside.items())
+
+
+def with_storage_order(graph: OrderGraph, views: Iterable[View], stored: Mapping[str, TensorType]) -> OrderGraph:
     """Return the graph with edges along all levels of every view, but for those that contradict earlier views."""
-    extended = graph.copy()
+    extended = {v: dict(inside) for v, inside in graph.items()}
     for view in views:
         format = stored[view.tensor].format
         for above, below in pairwise([view.indices[d] for d in format.order] if format else ()):
-            if above != below and not nx.has_path(extended, below, above):
-                extended.add_edge(above, below)
+            if above not in distances(extended, below):
+                extended[above].setdefault(below, OrderEdge(""))
     return extended
 
 
@@ -86,28 +102,23 @@ def storage_reason(view: View, stored: Mapping[str, TensorType]) -> str:
     return f"{view} is stored {' before '.join(view.indices[d] for d in format.order)} ({format.short()})"
 
 
-def shortest_cycle(graph: nx.DiGraph[str]) -> list[tuple[str, str]]:
+def shortest_cycle(graph: OrderGraph) -> list[tuple[str, str]]:
     """Return the edges of a shortest cycle (the first by name), empty if there is no cycle."""
-    if nx.is_directed_acyclic_graph(graph):
-        return []
-    girth = min([int(nx.shortest_path_length(graph, v, u)) + 1 for u, v in graph.edges if nx.has_path(graph, v, u)])
-    cycle = min(nx.simple_cycles(graph, length_bound=girth), key=sorted)
-    start = cycle.index(min(cycle))
-    cycle = cycle[start:] + cycle[:start]
-    return list(zip(cycle, [*cycle[1:], cycle[0]], strict=True))
+    cycle = directed_graphs.shortest_cycle(graph)
+    return list(zip(cycle, [*cycle[1:], *cycle[:1]], strict=True))
 
 
-def refuse_cycle(graph: nx.DiGraph[str], region: str) -> None:
+def refuse_cycle(graph: OrderGraph, region: str) -> None:
     """Raise `FusionError` if the constraints contradict each other, naming every edge of a shortest cycle."""
     edges = shortest_cycle(graph)
     if not edges:
         return
-    sources = [source for edge in edges for source in graph.edges[edge]["by"]]
+    sources = [source for u, v in edges for source in graph[u][v].by]
     asked = {order.place: order for order in sources if isinstance(order, AskedOrder)}
     orders = f"the loop orders of {' and '.join(asked)} contradict each other: " if len(asked) > 1 else ""
     raise (OrdersError if asked else FusionError)(
         f"{orders}region `{region}` has no legal order: it needs " + ", ".join(f"{u} before {v}" for u, v in edges),
-        notes=[f"{u} before {v}: {graph.edges[u, v]['why']}" for u, v in edges],
+        notes=[f"{u} before {v}: {graph[u][v].why}" for u, v in edges],
         hint=_way_out(sources),
         span=next((order.span for order in asked.values()), None),
     )
@@ -124,14 +135,14 @@ def _way_out(sources: Sequence[ConstraintSource]) -> str:
     return f"allow copies (leave `--no-copies` out), fuse fewer Einsums, or store the tensor dense: {dense}"
 
 
-def refuse_order(graph: nx.DiGraph[str], order: Sequence[str], region: str, legal: Iterable[Sequence[str]]) -> None:
+def refuse_order(graph: OrderGraph, order: Sequence[str], region: str, legal: Iterable[Sequence[str]]) -> None:
     """Raise `FusionError` if a complete order breaks a constraint. `legal` are some legal orders to name."""
     position = {v: p for p, v in enumerate(order)}
-    for u, v in graph.edges:
+    for u, v, edge in graph_edges(graph):
         if position[u] > position[v]:
             legal_text = "  ".join(",".join(o) for o in legal)
             raise FusionError(
-                f"order {','.join(order)} of region `{region}` puts {v} before {u}, but {graph.edges[u, v]['why']}",
+                f"order {','.join(order)} of region `{region}` puts {v} before {u}, but {edge.why}",
                 hint=f"legal orders: {legal_text}",
             )
 

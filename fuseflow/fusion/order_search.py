@@ -18,10 +18,8 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import Literal, TypeAlias
 
-import networkx as nx
-
 from fuseflow.errors import FusionError
-from fuseflow.fusion.linear_extensions import LoopOrder
+from fuseflow.fusion.linear_extensions import Enclosing, LoopOrder
 from fuseflow.fusion.order_candidates import (
     MAX_CANDIDATES,
     OrderCandidate,
@@ -134,7 +132,7 @@ class OrderSearch:
     `others` the orders that were found and did not promise enough. `traces` are the traces of all of these, and `least` is the
     least rank so far."""
 
-    graph: nx.DiGraph[str]
+    graph: Enclosing
     price: OrderPrice
     rules: OrderRules
     traces: set[Hashable] = field(default_factory=set)
@@ -241,7 +239,7 @@ class OrderSearch:
 
 
 def compare_orders(
-    graph: nx.DiGraph[str],
+    graph: Enclosing,
     program_order: Sequence[str],
     price: OrderPrice,
     region: str,

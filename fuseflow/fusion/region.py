@@ -5,13 +5,11 @@ from __future__ import annotations
 from collections.abc import Collection, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-import networkx as nx
-
 from fuseflow.einsum.blocks import index_block_sizes
 from fuseflow.einsum.nodes import TensorType
 from fuseflow.errors import FusionError
 from fuseflow.fusion.linear_extensions import LoopOrder
-from fuseflow.fusion.order_graph import AskedOrder
+from fuseflow.fusion.order_graph import AskedOrder, OrderGraph, graph_edges
 from fuseflow.fusion.order_search import ComparedOrders
 from fuseflow.fusion.tree import Producer, Reduction, Selection, Tree, View, free_indices, loops, nodes, views
 from fuseflow.tensors import Format
@@ -140,7 +138,7 @@ class FusedRegion:
     stored: Mapping[str, TensorType]
     fill: Mapping[Tree, float]
     merges: tuple[tuple[Reduction, str], ...]
-    constraints: nx.DiGraph[str]
+    constraints: OrderGraph
     local_names: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     repeated: frozenset[str] = frozenset()
     asked: tuple[AskedOrder, ...] = ()
@@ -224,9 +222,8 @@ def verify_region(region: FusedRegion) -> None:
             region, sorted(region.order) == sorted(region.sizes), f"order {region.order} is not one of {tuple(region.sizes)}"
         )
         position = {v: p for p, v in enumerate(region.order)}
-        edges: list[tuple[str, str, str]] = list(region.constraints.edges(data="why"))
-        for u, v, why in edges:
-            _require(region, position[u] < position[v], f"order {','.join(region.order)} puts {v} before {u}, but {why}")
+        for u, v, edge in graph_edges(region.constraints):
+            _require(region, position[u] < position[v], f"order {','.join(region.order)} puts {v} before {u}, but {edge.why}")
 
 
 def _require(region: FusedRegion, holds: bool, message: str) -> None:

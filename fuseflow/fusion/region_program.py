@@ -21,6 +21,7 @@ from fuseflow.einsum import nodes as ein
 from fuseflow.einsum import text as einsum_text
 from fuseflow.einsum.nodes import Access, Apply, Const, Einsum, Expr, Keep, Program, Reduce, TensorType
 from fuseflow.einsum.rounding import expression_precision, round_to
+from fuseflow.fusion.order_graph import graph_edges
 from fuseflow.fusion.region import FusedRegion
 from fuseflow.fusion.tree import Constant, Operation, Producer, Reduction, Selection, Tree, View, free_indices, nodes
 from fuseflow.ops import Precision
@@ -141,5 +142,5 @@ def show_order(region: FusedRegion) -> str:
 def order_edges(region: FusedRegion) -> list[tuple[str, str, str]]:
     """Return the partial-order graph as (above, below, why), in the order of the region's indices."""
     position = {v: p for p, v in enumerate(region.indices)}
-    edges: list[tuple[str, str, str]] = list(region.constraints.edges(data="why"))
+    edges = [(above, below, edge.why) for above, below, edge in graph_edges(region.constraints)]
     return sorted(edges, key=lambda e: (position[e[0]], position[e[1]]))

@@ -15,7 +15,7 @@ from fuseflow.samml.verify import verify
 from fuseflow.table import FusionTable, build_table, emit
 from fuseflow.table.renaming import TableNames, renamed_graph
 from fuseflow.transform import mark_fiber_fifos
-from fuseflow.transform.public import PublicForm, public_form
+from fuseflow.transform.public.public_graph import PublicForm
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +95,11 @@ def verified(state: LoweringState, graph: Graph) -> Graph:
 
 def scheduled_form(state: LoweringState, own: Graph) -> PublicForm:
     """Return a graph (in fuseflow's own primitives) in the primitives that the schedule asks for."""
-    return public_form(own) if state.partitioned.schedule.primitives == "public" else PublicForm(own)
+    if state.partitioned.schedule.primitives != "public":
+        return PublicForm(own)
+    from fuseflow.transform.public import public_form  # takes long to load
+
+    return public_form(own)
 
 
 def readable_statistics(state: LoweringState, fused: FusedRegion) -> dict[str, TensorStatistics]:

@@ -24,7 +24,6 @@ from fuseflow.samml.nodes import Alu, Graph
 from fuseflow.schedule import Schedule
 from fuseflow.table import FusionTable, build_table, emit
 from fuseflow.transform import mark_fiber_fifos
-from fuseflow.transform.public import SELECTIONS
 
 
 @dataclass(frozen=True)  # with a place for cached values
@@ -84,7 +83,11 @@ class CompiledRegion:
     @property
     def selection_notice(self) -> str:
         """A sentence that says that `graph` selects by public arithmetic, right for finite values alone; empty if it does not."""
-        replaced = (node.function for node in self.own.nodes if isinstance(node, Alu)) if self.own else ()
+        if self.own is None:
+            return ""
+        from fuseflow.transform.public import SELECTIONS  # takes long to load
+
+        replaced = (node.function for node in self.own.nodes if isinstance(node, Alu))
         selections = dict.fromkeys(f"`{function}`" for function in replaced if function in SELECTIONS)
         if not selections:
             return ""

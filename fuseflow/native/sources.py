@@ -68,20 +68,29 @@ def parts_of(function: Function) -> Parts:
     parts, waiting = Parts(), [function]
     while waiting:
         current = waiting.pop()
-        if current in parts.functions:
-            continue
-        parts.functions[current] = None
-        parts.lines.append(f"{_title(current)} inlined={is_inlined(current)} defaults={current.__defaults__}")
-        for name, value in _named_values(current):
-            if not _is_known(value, name):
-                _refuse_if_used(current, name, value)
-                continue
-            parts.lines.append(f"{name} = {_describe(value)}")
-            if isinstance(value, FunctionType):
-                waiting.append(value)
-            elif isinstance(value, INSTRUCTIONS):
-                parts.instructions[value] = None
+        if current not in parts.functions:
+            parts.functions[current] = None
+            own = _own_parts(current)
+            parts.lines += own.lines
+            parts.instructions |= own.instructions
+            waiting += own.functions
     return parts
+
+
+@cache
+def _own_parts(function: FunctionType) -> Parts:
+    """Return the lines of one function, and the functions and instructions that it names. Kernels share most of their functions."""
+    own = Parts(lines=[f"{_title(function)} inlined={is_inlined(function)} defaults={function.__defaults__}"])
+    for name, value in _named_values(function):
+        if not _is_known(value, name):
+            _refuse_if_used(function, name, value)
+            continue
+        own.lines.append(f"{name} = {_describe(value)}")
+        if isinstance(value, FunctionType):
+            own.functions[value] = None
+        elif isinstance(value, INSTRUCTIONS):
+            own.instructions[value] = None
+    return own
 
 
 def source_digest(function: Function, signature: Signature) -> str:
@@ -102,10 +111,18 @@ def bytecode_digest(function: Function) -> str:
     its import from a kernel of the file as it now is. It depends on the version of Python."""
     digest = hashlib.sha256()
     for part in parts_of(function).functions:
-        for code in _codes(part.__code__):
-            constants = [constant for constant in code.co_consts if not isinstance(constant, CodeType)]
-            digest.update(code.co_code + repr((code.co_names, code.co_varnames, constants)).encode())
+        digest.update(_own_bytecode(part))
     return f"{sys.implementation.cache_tag} {digest.hexdigest()}"
+
+
+@cache
+def _own_bytecode(function: FunctionType) -> bytes:
+    """Return the bytecode of one function, with the names and constants that it uses."""
+    text = b""
+    for code in _codes(function.__code__):
+        constants = [constant for constant in code.co_consts if not isinstance(constant, CodeType)]
+        text += code.co_code + repr((code.co_names, code.co_varnames, constants)).encode()
+    return text
 
 
 def _title(function: FunctionType) -> str:

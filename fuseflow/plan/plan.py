@@ -19,18 +19,20 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 from fuseflow.einsum.nodes import Program, Reduce
 from fuseflow.errors import PlanError, did_you_mean
 from fuseflow.filesystem import read_text
 from fuseflow.plan.cover import Mask
-from fuseflow.plan.decompose import Decomposed, constant_values, decompose, needed_entries, require_constant
 from fuseflow.plan.part_format import Form
 from fuseflow.plan.partition import Part, PlannedPart, check_planned, needs_weights, partition, require_weights
-from fuseflow.plan.products import products_of
 from fuseflow.tensors import Format, Tensor
 from fuseflow.yaml_text import KeyPath, YamlText, read_yaml, write_yaml
+
+# What divides operands is imported where it is used: it takes long to load, and most schedules have no plan.
+if TYPE_CHECKING:
+    from fuseflow.plan.decompose import Decomposed
 
 T = TypeVar("T")
 PlannedOperands: TypeAlias = tuple[tuple[str, tuple[PlannedPart, ...]], ...]
@@ -176,6 +178,9 @@ class Plan:
     def verify(self, program: Program, tensors: Mapping[str, Tensor]) -> None:
         """Raise `PlanError` unless the plan fits a program with its tensors: each operand is a constant matrix there and a factor of
         products, and has the weights that it needs. A plan that is left to `auto` fits none."""
+        from fuseflow.plan.decompose import require_constant
+        from fuseflow.plan.products import products_of
+
         if self.auto:
             raise PlanError("the plan is still to be chosen", hint="`fuseflow.autoschedule` chooses it")
         operands = dict[tuple[str, Reduce], str]()
@@ -189,6 +194,8 @@ class Plan:
 
     def parts(self, program: Program, tensors: Mapping[str, Tensor]) -> tuple[tuple[str, tuple[Part, ...]], ...]:
         """Return which entries of each operand are in which part. Raise `PlanError` as `apply` does."""
+        from fuseflow.plan.decompose import Decomposed
+
         self.verify(program, tensors)
         given = Decomposed(program, tensors)
         return tuple((name, _parts(given, name, parts, None)) for name, parts in self.operands)
@@ -205,6 +212,8 @@ class Plan:
 
     def decomposed(self, program: Program, tensors: Mapping[str, Tensor], needed: Mapping[str, Mask] | None = None) -> Decomposed:
         """Return the result of `apply`, together with the operand of each part and the source and blocks of each copied input."""
+        from fuseflow.plan.decompose import Decomposed, constant_values, decompose, needed_entries
+
         self.verify(program, tensors)
         decomposed = Decomposed(program, tensors)
         for name, parts in self.operands:
@@ -229,6 +238,8 @@ def _weighed(parts: tuple[PlannedPart, ...], weigh: Weigh) -> tuple[PlannedPart,
 
 def _parts(given: Decomposed, name: str, parts: tuple[PlannedPart, ...], mask: Mask | None) -> tuple[Part, ...]:
     """Return the parts of an operand, each with its entries. `mask` says which entries are needed, or is None for all."""
+    from fuseflow.plan.decompose import constant_values, needed_entries
+
     values = constant_values(given, name)
     format = given.program.declared[name].format or Format.dense(values.ndim)
     return partition(name, values, needed_entries(name, values, mask), parts, format.order[-1])

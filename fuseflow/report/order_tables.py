@@ -39,7 +39,7 @@ def order_lines(report: OrderReport) -> Iterator[str | Table]:
         yield index_table(region)
         yield ""
     yield from (escape(f"{above} before {below}: {why}") for above, below, why in order_edges(region))
-    if not region.constraints.edges and len(region.indices) > 1:
+    if not order_edges(region) and len(region.indices) > 1:
         yield "no loop has to enclose another"
     if not region.locate:
         yield "dense levels are scanned and joined, not located"

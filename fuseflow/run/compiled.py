@@ -6,7 +6,7 @@ import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import overload
+from typing import TYPE_CHECKING, overload
 
 from fuseflow.costs.narrow_type_notice import narrow_notice
 from fuseflow.einsum.blocks import guard_data, tensors_to_blocks, tensors_to_elements
@@ -16,10 +16,6 @@ from fuseflow.einsum.interpret import MAX_POINTS, evaluate_operands
 from fuseflow.einsum.nodes import Program, TensorType
 from fuseflow.einsum.sparse_arrays import Operand, to_operand
 from fuseflow.errors import OverfullError, UsageError
-from fuseflow.estimate.counted.memo import MOST_PIECES, CountMemo
-from fuseflow.estimate.program import Estimator
-from fuseflow.estimate.program_estimate import ProgramEstimate
-from fuseflow.estimate.region_conversion import estimator_regions
 from fuseflow.frontend.sources import Source
 from fuseflow.lower.buffers import buffer_notices, preload_notices
 from fuseflow.lower.lanes import writer_notices
@@ -29,7 +25,6 @@ from fuseflow.lower.reshape_views import add_views
 from fuseflow.lower.schedule_annotations import overruled_notices
 from fuseflow.machine.machine import Machine
 from fuseflow.notebook_table import SummaryTable
-from fuseflow.run import artifacts
 from fuseflow.run.callback_types import GraphExecutor, ProgressCallback, SimulationCallback
 from fuseflow.run.check import PYTORCH, Check, check_program
 from fuseflow.run.exact import ExactRegions, cores
@@ -37,15 +32,18 @@ from fuseflow.run.input_notices import mostly_zero_notice, not_finite_notice
 from fuseflow.run.isolated_regions import combine_checks
 from fuseflow.run.repeated_regions import RunHistory
 from fuseflow.run.result import Result, Seconds
-from fuseflow.run.sampled_result import SampledResult
-from fuseflow.run.scheduled_linalg import scheduled_linalg
 from fuseflow.run.settings import Settings
 from fuseflow.samml.auxiliary_tensors import auxiliary_tensors
-from fuseflow.sampling.sample_request import Sample
 from fuseflow.schedule import Schedule
 from fuseflow.sim import Engine, simulate
 from fuseflow.tensors import Tensor, repack
-from fuseflow.tensors.sam_files import write_fibertree
+
+# What an exact run does without is imported where it is used: it takes long to load.
+if TYPE_CHECKING:
+    from fuseflow.estimate.program import Estimator
+    from fuseflow.estimate.program_estimate import ProgramEstimate
+    from fuseflow.run.sampled_result import SampledResult
+    from fuseflow.sampling.sample_request import Sample
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,10 +88,14 @@ class Compiled:
         for an unknown stage and for a stage that this program did not go through.
         """
         if stage == "linalg":
+            from fuseflow.run.scheduled_linalg import scheduled_linalg
+
             partitioned = self.partitioned or partition_program(self.source.program, self.schedule)
             program, tensors = self.source.stated_program, self.source.tensors
             return scheduled_linalg(program, self.schedule, partitioned, self.regions, self.machine, tensors)
-        return artifacts.emit_stage(self.source, self.program, self.regions, stage, self.machine)
+        from fuseflow.run.artifacts import emit_stage
+
+        return emit_stage(self.source, self.program, self.regions, stage, self.machine)
 
     def save(
         self, directory: str | Path, result: Result | SampledResult | None = None, files: Mapping[str, str] | None = None
@@ -103,13 +105,17 @@ class Compiled:
 
         A directory that was written this way and holds nothing else is replaced. Raises `FileError` for any other directory.
         """
-        artifacts.save_program(Path(directory), self.source, self.program, self.regions, self.settings, result, files)
+        from fuseflow.run.artifacts import save_program
+
+        save_program(Path(directory), self.source, self.program, self.regions, self.settings, result, files)
 
     def save_fibertrees(self, directory: str | Path) -> None:
         """Write the tensors that are in memory before the first region runs as text files, in the layout that other SAMML tools read.
 
         Views that a region reads in other dimensions are written, too.
         """
+        from fuseflow.tensors.sam_files import write_fibertree
+
         tensors = self.memory()
         views = (view for region in self.regions for view in region.views_before)
         add_views(tensors, (view for view in views if view.source in tensors))
@@ -122,7 +128,7 @@ class Compiled:
         A directory that was written this way and holds nothing else is replaced. Raises `FileError` for any other directory, and
         `HardwareError` if a region has no circuit on this machine, or `pycde` is not installed.
         """
-        from fuseflow.hardware.circuit_files import save_verilog  # takes long to load, and a run does without
+        from fuseflow.hardware.circuit_files import save_verilog
 
         save_verilog(directory, [region.graph for region in self.regions], self.machine)
 
@@ -247,7 +253,7 @@ class Compiled:
                 raise UsageError(
                     "a run without outputs cannot check them", hint="`check=False`, which still compares the sampled rows"
                 )
-            return self._run_sampled(sample, estimator or Estimator(), outputs, progress, check, engine, dedup)
+            return self._run_sampled(sample, estimator, outputs, progress, check, engine, dedup)
         if estimator is not None or not outputs:
             raise UsageError(
                 "an exact run counts with no estimator, and always has its outputs", hint="`sample=`, or neither of them"
@@ -283,7 +289,7 @@ class Compiled:
     def _run_sampled(
         self,
         sample: Sample,
-        estimator: Estimator,
+        estimator: Estimator | None,
         outputs: bool,
         progress: ProgressCallback | None,
         check: bool,
@@ -291,14 +297,16 @@ class Compiled:
         dedup: bool,
     ) -> SampledResult:
         """Run region after region by samples, and return the result. The values, which are checked, are those of the interpreter."""
-        from fuseflow.run.sampled import SampledRegions  # takes long to load, and a whole run does without
+        from fuseflow.estimate.program import Estimator
+        from fuseflow.run.sampled import SampledRegions
+        from fuseflow.run.sampled_result import SampledResult
 
         start = time.perf_counter()
         views = (view for region in self.regions for view in (*region.views_before, *region.views_after))
         read = {*(name for region in self.regions for name in region.graph.inputs), *(view.source for view in views)}
         run = SampledRegions(
             self.program, self.source.tensors, self.schedule, self.machine, self.memory(), sample, engine, dedup, progress,
-            lambda name: outputs or name in read, estimator,
+            lambda name: outputs or name in read, estimator or Estimator(),
         )  # fmt: skip
         last = self._last_readers()
         for number, region in enumerate(self.regions):
@@ -319,6 +327,10 @@ class Compiled:
 
     def estimate(self, estimator: Estimator | None = None) -> ProgramEstimate:
         """Estimate the costs of a run without running it. An `Estimator` that is passed again reuses its counts for the same tensors."""
+        from fuseflow.estimate.counted.memo import MOST_PIECES, CountMemo
+        from fuseflow.estimate.program import Estimator
+        from fuseflow.estimate.region_conversion import estimator_regions
+
         source = self.source
         return (estimator or Estimator(memo=CountMemo(pieces=MOST_PIECES))).estimate(
             estimator_regions(self.regions), self.program, source.tensors, self.machine, self.name, source.data, self.notices

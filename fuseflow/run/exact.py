@@ -9,12 +9,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from threading import Event, Lock
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from fuseflow.einsum.nodes import Program
 from fuseflow.errors import DeadlockError, FuseFlowError
@@ -28,10 +27,13 @@ from fuseflow.run.repeated_regions import RunHistory
 from fuseflow.sim import Engine, Simulation
 from fuseflow.tensors import Tensor
 
+if TYPE_CHECKING:
+    from concurrent.futures import Future, ThreadPoolExecutor
+
 WORTH_A_THREAD = 5_000_000
 """A region with fewer expected firings takes a fifth of a second at most, and is not run beside others."""
 Report: TypeAlias = Callable[[int], None]
-Begin: TypeAlias = Callable[[Callable[[Report], Simulation], Report | None], Future[Simulation]]
+Begin: TypeAlias = "Callable[[Callable[[Report], Simulation], Report | None], Future[Simulation]]"
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,11 +63,14 @@ class ExactRegions:
     seed: int | None
     check: bool
     checks: list[Check] = field(default_factory=list)
+    longest: float = 0.0
+    """The expected firings of the longest region. If it runs on the engine, the others do, too: loading it takes longer than they do."""
     _begun: list[BegunRegion] = field(default_factory=list)
 
     def run(self, regions: Sequence[CompiledRegion], jobs: int) -> None:
         """Run all regions, up to `jobs` at a time."""
         needed = last_needed(regions)
+        self.longest = max((region.estimate.firings for region in regions), default=0.0)
         with _threads(jobs) as begin:
             for number, region in enumerate(regions):
                 self._record_begun(needed[number])
@@ -100,7 +105,7 @@ class ExactRegions:
 
     def _simulate(self, region: CompiledRegion, read: Mapping[str, Tensor], report: Report | None) -> Simulation:
         try:
-            return self.execute(region.graph, read, self.machine, report, engine=self.engine, expected=region.estimate.firings)
+            return self.execute(region.graph, read, self.machine, report, engine=self.engine, expected=self.longest)
         except DeadlockError as error:
             error.region = region.name
             raise
@@ -158,6 +163,8 @@ def _threads(count: int) -> Iterator[Begin]:
 
     def begin(simulate: Callable[[Report], Simulation], report: Report | None) -> Future[Simulation]:
         nonlocal pool
+        from concurrent.futures import ThreadPoolExecutor  # small programs have no threads
+
         pool = pool or ThreadPoolExecutor(count)
 
         def go_on(firings: int) -> None:

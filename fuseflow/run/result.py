@@ -10,13 +10,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from fuseflow.energy import EventEnergies, ProgramEnergy, load_event_energies
 from fuseflow.memory.layout import array_label
 from fuseflow.memory.statistics import MemoryPort, MemoryStatistics, PortStatistics
 from fuseflow.notebook_table import SummaryTable
-from fuseflow.resources import Resources
 from fuseflow.run.settings import Settings, versions
-from fuseflow.run.simulated_resources import simulated_counts
 from fuseflow.sim.configuration_load import ConfigurationLoad
 from fuseflow.tensors.array_files import save_array
 from fuseflow.tensors.pack import is_scipy
@@ -24,7 +21,9 @@ from fuseflow.tensors.pack import is_scipy
 if TYPE_CHECKING:
     from scipy import sparse
 
+    from fuseflow.energy import EventEnergies, ProgramEnergy
     from fuseflow.lower.lanes import LaneAssignment
+    from fuseflow.resources import Resources
     from fuseflow.run.check import Check, Difference
     from fuseflow.samml.nodes import Graph
     from fuseflow.sim import NodeStatistics, Simulation
@@ -166,6 +165,9 @@ class Result:
     def energy(self, energies: EventEnergies | None = None) -> ProgramEnergy:
         """Return the energy of the run, with the event energies of the package if none are passed. It is added up from counts
         that the run made anyway. Raises `EnergyError` for a machine with `rules: comal`."""
+        from fuseflow.energy import ProgramEnergy, load_event_energies  # other results do without
+        from fuseflow.run.simulated_events import simulated_counts
+
         machine = self.settings.machine
         rows = ((r.name, r.times, r.cycles, simulated_counts(r.graph, machine, r.simulation, r.resources)) for r in self.regions)
         return ProgramEnergy.of(rows, energies or load_event_energies())

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import importlib.metadata
 import math
 import platform
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from fuseflow.machine.machine import Machine
-from fuseflow.propagation.attribute_table import AttributeRow
+
+if TYPE_CHECKING:
+    from fuseflow.propagation.attribute_table import AttributeRow
 
 PACKAGES = ("fuseflow", "torch", "torch-mlir", "numpy", "scipy", "networkx", "protobuf")
 """The packages that results depend on."""
@@ -64,6 +65,8 @@ class Settings:
 
 def versions() -> dict[str, str]:
     """Return the versions of Python and of those packages that results depend on that are installed."""
+    import importlib.metadata  # takes a while, and a result that is only printed does without
+
     versions_by_package = {"python": platform.python_version()}
     for package in PACKAGES:
         try:

@@ -9,8 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
-import networkx as nx
-
+from fuseflow.directed_graphs import topological_order
 from fuseflow.einsum.nodes import Einsum, Program
 
 
@@ -42,7 +41,7 @@ class Partition:
         self._labelled = dict[str, list[RegionDraft]]()
         self._labels = dict[str, int]()  # the bits of the regions of a label
         self._drafts = list[RegionDraft]()
-        self._needs: nx.DiGraph[RegionDraft] = nx.DiGraph()  # an edge from a region to one that reads its results
+        self._readers = dict[RegionDraft, dict[RegionDraft, None]]()  # for each region, those that read its results
 
     def producers(self, einsum: Einsum) -> Iterator[RegionDraft]:
         """Yield the regions that compute the operands of `einsum`, in order of the operands."""
@@ -75,7 +74,7 @@ class Partition:
         self._home[einsum.name] = region
         for producer in self.producers(einsum):
             if producer is not region:
-                self._needs.add_edge(producer, region)
+                self._readers[producer][region] = None
                 self._run_before(region, producer.before | producer.bit)
 
     def _run_before(self, region: RegionDraft, before: int) -> None:
@@ -85,13 +84,13 @@ class Partition:
             region = waiting.pop()
             if before & ~region.before:
                 region.before |= before
-                waiting += self._needs.successors(region)
+                waiting += self._readers[region]
 
     def open(self, einsum: Einsum, label: str) -> None:
         """Open a new region, with this Einsum and this label."""
         region = RegionDraft(label, 1 << len(self._drafts))
         self._drafts.append(region)
-        self._needs.add_node(region)
+        self._readers[region] = {}
         self._labelled.setdefault(label, []).append(region)
         self._labels[label] = self._labels.get(label, 0) | region.bit
         self.join(einsum, region)
@@ -111,7 +110,7 @@ class Partition:
         """Return the regions in an order in which they can run, as near to program order as that allows, with unique names.
         `divide` may divide the Einsums of one region into several pieces, where each piece reads only pieces before it."""
         position = {e.name: n for n, e in enumerate(self._program.einsums)}
-        ordered = nx.lexicographical_topological_sort(self._needs, key=lambda r: position[r.einsums[0]])
+        ordered = topological_order(self._readers, key=lambda r: position[r.einsums[0]])
         pieces = [(region.label, piece) for region in ordered for piece in divide(region.einsums)]
         names = _unique([label for label, _ in pieces])
         return tuple(Region(name, tuple(piece)) for name, (_, piece) in zip(names, pieces, strict=True))

@@ -5,16 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
-from typing import Any, Concatenate, Generic, ParamSpec, TypedDict, Unpack
+from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, TypedDict, Unpack
 
 from fuseflow.errors import ScheduleError, Span
 from fuseflow.filesystem import read_text
 from fuseflow.plan.plan import Plan, PlanReader
-from fuseflow.schedule import file as yaml
 from fuseflow.schedule.section import KEYWORDS, Entries, Names
 from fuseflow.schedule.sections import BY_FIELD, BY_KEY, SECTIONS
 from fuseflow.tensors.blocks import Block
 from fuseflow.yaml_text import write_yaml
+
+if TYPE_CHECKING:
+    from fuseflow.schedule.file import ScheduleDocument
 
 P = ParamSpec("P")
 
@@ -265,10 +267,12 @@ class Schedule:
         """Read what `to_yaml` prints. Named regions without a `fuse` section are all fused. Raises `ScheduleError` with the place of a
         mistake.
         """
-        return cls.from_document(yaml.read_schedule(text, file))
+        from fuseflow.schedule.file import read_schedule  # takes long to load, and a schedule without a file does without
+
+        return cls.from_document(read_schedule(text, file))
 
     @classmethod
-    def from_document(cls, document: yaml.ScheduleDocument) -> Schedule:
+    def from_document(cls, document: ScheduleDocument) -> Schedule:
         """Return the schedule in an entry of a YAML text, as `from_yaml` does for a whole text."""
         contents, schedule = dict(document.sections), cls()
         if "plan" in document.sections.model_fields_set:

@@ -21,6 +21,9 @@ from fuseflow.cli.deferred import ACTIONS, DECLARED
 from fuseflow.cli.main import main
 
 EXAMPLE = Path(__file__).parents[2] / "docs" / "example"
+MODELS = Path(__file__).parents[2] / "models"
+MOST_MODULES = 320
+"""The most modules of fuseflow that a run of a GCN loads, if it was made before."""
 
 SIMULATE = """
 import sys
@@ -57,6 +60,23 @@ def test_simulate_imports_nothing_that_it_does_not_need(graph: Path, machine: st
     imported = modules(*words)
     assert "fuseflow.sim.run" in imported
     assert imported & {*NEEDLESS, *needless} == set()
+
+
+def test_a_run_that_was_made_before_imports_nothing_that_it_does_not_need(monkeypatch: pytest.MonkeyPatch):
+    """Half of the time of a short run is spent on imports, so each has to be of use. A new module may raise the limit by one."""
+    monkeypatch.delenv("FUSEFLOW_MODEL_CACHE_MB")  # as outside of tests, where imported models are kept
+    words = ["run", str(MODELS / "gcn.py")]
+    modules(*words)  # reads the model with PyTorch, and looks for the best cut
+    imported = modules(*words)
+    needless = [
+        "torch", "torch_mlir", "numba", "sympy", "networkx", "jinja2", "google.protobuf", "ortools", "scipy.sparse",
+        "scipy.special", "importlib.metadata", "concurrent.futures", "fuseflow.autoscheduler.autoscheduler", "fuseflow.cut.best",
+        "fuseflow.energy", "fuseflow.estimate", "fuseflow.explain.fusion", "fuseflow.propagation", "fuseflow.run.artifacts",
+        "fuseflow.sampling.sample_request", "fuseflow.sim.events", "fuseflow.sim.reference", "fuseflow.sweep", "fuseflow.plan.decompose",
+    ]  # fmt: skip
+    assert "fuseflow.sim.engine.execute" in imported
+    assert imported & {*needless} == set()
+    assert sum(name.startswith("fuseflow") for name in imported) <= MOST_MODULES
 
 
 def test_the_version_is_printed_by_click_alone():

@@ -12,7 +12,7 @@ import pytest
 import torch
 
 import fuseflow as ff
-from fuseflow.cut import best
+from fuseflow.cut import best, kept
 from fuseflow.einsum.parse import parse
 from fuseflow.errors import FuseFlowError, ScheduleError
 
@@ -141,9 +141,9 @@ def test_a_program_of_one_operator_is_not_estimated_and_is_what_a_search_would_t
 ) -> None:
     program, machine = parse(ONE), ff.load_machine("rda")
     packed = ff.compile(program, tensors=tensors(ONE), schedule=ff.Schedule.fuse("none"), machine=machine).source.tensors
-    taken, _, regions = best._lower_best(program, schedule, machine, packed)
-    monkeypatch.setattr(best, "_lower_best", lambda *_: pytest.fail("there is nothing to cut"))
-    found, _, lowered = best.lower_cut(program, schedule, machine, packed)
+    taken, _, regions = best.lower_best(program, schedule, machine, packed)
+    monkeypatch.setattr(best, "lower_best", lambda *_: pytest.fail("there is nothing to cut"))
+    found, _, lowered = kept.lower_cut(program, schedule, machine, packed)
     assert found == taken
     assert [region.graph for region in lowered] == [region.graph for region in regions]
 

@@ -17,9 +17,14 @@ from fuseflow.errors import FusionError
 from fuseflow.fusion import FusedRegion, fuse
 from fuseflow.fusion.fuse import MergePolicy
 from fuseflow.fusion.order_candidates import candidate_orders, enumerate_orders
+from fuseflow.fusion.order_graph import graph_edges
 from fuseflow.fusion.region import verify_region
 from fuseflow.fusion.region_program import as_program, show, show_order
 from fuseflow.fusion.tree import nodes, reductions
+
+
+def edges(region: FusedRegion) -> set[tuple[str, str]]:
+    return {(above, below) for above, below, _ in graph_edges(region.constraints)}
 
 
 @pytest.mark.parametrize("name", ["spmm", "axw", "layer", "masked_softmax", "sddmm"])
@@ -38,7 +43,7 @@ def test_softmax_reads_its_operand_through_one_view():
     region = programs.fused("masked_softmax")
     assert [str(v) for v in region.views if v.tensor == "D"] == ["D[i, j]"]
     assert {(r.label, index) for r, index in region.merges} == {("m", "j"), ("Y.sum", "j")}
-    assert ("i", "j") in region.constraints.edges
+    assert "j" in region.constraints["i"]
 
 
 def test_without_merging_softmax_has_an_index_for_each_reduction():
@@ -62,13 +67,13 @@ def region_of(text: str, **options):
 
 def test_a_compressed_level_follows_all_levels_above_it():
     region = region_of("tensor A[3, 4, 5] (dense, dense, compressed)\nY[i, j, k] = A[i, j, k] * 2\noutput Y")
-    assert set(region.constraints.edges) == {("i", "k"), ("j", "k")}
+    assert edges(region) == {("i", "k"), ("j", "k")}
 
 
 def test_a_pinned_result_orders_its_loops():
     text = "tensor A[3, 4]\ntensor Y[3, 4] csc\nY[i, j] = A[i, j] * 2\noutput Y"
-    assert not region_of(text).constraints.edges
-    assert set(region_of(text, pinned=["Y"]).constraints.edges) == {("j", "i")}
+    assert not edges(region_of(text))
+    assert edges(region_of(text, pinned=["Y"])) == {("j", "i")}
 
 
 def test_a_result_that_is_an_operand_takes_the_indices_of_its_view():

@@ -7,7 +7,6 @@ import random
 from collections.abc import Callable
 from dataclasses import dataclass
 
-import networkx as nx
 import posets
 import pytest
 from exact_search import best_of, compared_exactly
@@ -31,10 +30,8 @@ def inversions(order: Order, limit: float = math.inf) -> Cost:
     return Cost(sum(u > v for k, u in enumerate(order) for v in order[k + 1 :]))
 
 
-def free(names: str) -> nx.DiGraph[str]:
-    graph: nx.DiGraph[str] = nx.DiGraph()
-    graph.add_nodes_from(names)
-    return graph
+def free(names: str) -> dict[str, str]:
+    return dict.fromkeys(names, "")
 
 
 def ranks_of(choice: OrderChoice) -> list[float]:

@@ -16,6 +16,7 @@ from fuseflow.einsum.index_names import substitute_tensors
 from fuseflow.einsum.nodes import Program
 from fuseflow.einsum.parse import parse
 from fuseflow.errors import FuseFlowError
+from fuseflow.fusion.order_graph import graph_edges
 from fuseflow.fusion.region_program import show as show_region
 from fuseflow.lower.partition import partition_program
 from fuseflow.lower.program import lower_regions
@@ -45,7 +46,7 @@ def repeated(program: Program) -> Program:
 def facts(region: CompiledRegion) -> tuple[object, ...]:
     """All that is known of a region."""
     fused, table = region.fused, region.table
-    edges = [(u, v, data["why"], list(map(str, data["by"]))) for u, v, data in fused.constraints.edges(data=True)]
+    edges = [(u, v, edge.why, list(map(str, edge.by))) for u, v, edge in graph_edges(fused.constraints)]
     compared = [(candidate.order, candidate.cost, candidate.refusal) for candidate in fused.compared]
     merges = [(str(reduction), index) for reduction, index in fused.merges]
     written = [(result.tensor, result.indices, result.levels, result.drop_zeros) for result in fused.results]

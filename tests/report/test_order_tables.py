@@ -13,6 +13,7 @@ from fuseflow.einsum.parse import parse
 from fuseflow.explain.order import explain_order, summarize_loops
 from fuseflow.fusion.order_candidates import MAX_CANDIDATES, enumerate_orders
 from fuseflow.fusion.order_search import COST_TOLERANCE
+from fuseflow.fusion.region_program import order_edges
 from fuseflow.report.order_tables import (
     assumed_line,
     candidate_table,
@@ -60,7 +61,7 @@ def test_the_text_has_the_graph_with_reasons_and_the_chosen_order():
     program = compiled(SOFTMAX)
     region, shown = program.regions[-1].fused, text_of(program)
     assert f"order {','.join(region.order)}: " in shown
-    reasons = [f"{above} before {below}: {why}" for above, below, why in region.constraints.edges(data="why")]
+    reasons = [f"{above} before {below}: {why}" for above, below, why in order_edges(region)]
     assert all(reason in shown for reason in reasons) and len(reasons) == 2
     assert any("is stored" in r for r in reasons) and any("must be complete before loop" in r for r in reasons)
 

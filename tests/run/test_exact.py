@@ -81,7 +81,7 @@ def test_two_regions_meet(compiled: Compiled) -> None:
 
 def test_small_regions_start_no_thread(compiled: Compiled, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(exact, "WORTH_A_THREAD", 5_000_000)
-    monkeypatch.setattr(exact, "ThreadPoolExecutor", None)
+    monkeypatch.setattr("concurrent.futures.ThreadPoolExecutor", None)
     assert compiled.run(jobs=8).check
 
 

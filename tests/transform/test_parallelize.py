@@ -115,7 +115,10 @@ def tables(name: str, limit: int = 24) -> list[FusionTable]:
     """In all orders that can be streamed."""
     region, found = fused(name), []
     for order in permutations(region.indices):
-        if all(order.index(a) < order.index(b) for a, b in region.constraints.edges) and len(found) < limit:
+        if (
+            all(order.index(a) < order.index(b) for a, inside in region.constraints.items() for b in inside)
+            and len(found) < limit
+        ):
             try:
                 found.append(build_table(replace(region, order=order)))
             except FusionError:

@@ -14,18 +14,15 @@ from fuseflow.compiler import compile_source
 from fuseflow.errors import CheckError, FuseFlowError, UsageError
 from fuseflow.explain.slow_cut import long_run_notice
 from fuseflow.filesystem import json_text
-from fuseflow.report.cycle_tables import CYCLES_FILE, cycles_json
-from fuseflow.report.resource_tables import ENERGY_FILE, resource_table
 from fuseflow.report.tables import check_line, sampled_lines, sampled_table
-from fuseflow.run.bisection import explain_deviation
 from fuseflow.run.callback_types import ProgressCallback
 from fuseflow.run.check import Check
 from fuseflow.run.compiled import Compiled
-from fuseflow.sampling.sample_request import Sample, parse_sample
 from fuseflow.schedule import Schedule
 
 if TYPE_CHECKING:
     from fuseflow.cli.trace_request import TraceRequest
+    from fuseflow.sampling.sample_request import Sample
 
 
 def run(
@@ -48,6 +45,8 @@ def run(
     if explain and output.directory is None:
         raise UsageError("`--explain` writes what `report` shows into the directory of the run", hint="add `-o DIR`")
     if sample_text is not None:
+        from fuseflow.sampling.sample_request import parse_sample
+
         _refuse_with_sample(output, energy, trace, bisect, explain, jobs)
         _run_sampled(program, target, parse_sample(sample_text), not no_check, not no_dedup, output, dump, quiet)
         return
@@ -63,7 +62,10 @@ def run(
         result = scheduled.runnable.run(progress, not no_check, target.engine, not no_dedup, watch, jobs=jobs)
         files = _explained(scheduled, target, progress) if explain else {}
     spent = None if energies is None else result.energy(energies)
-    files |= {} if spent is None else {ENERGY_FILE: json_text(spent.to_json())}
+    if spent is not None:
+        from fuseflow.report.resource_tables import ENERGY_FILE
+
+        files[ENERGY_FILE] = json_text(spent.to_json())
     if output.directory is not None:
         compiled.save(output.directory, result, files)
     output.json_file.write(lambda: scheduled.json(result.to_json() | ({} if spent is None else {"energy": spent.to_json()})))
@@ -91,7 +93,9 @@ def _in_vain(compiled: Compiled) -> tuple[str, ...]:
 
 def _explained(scheduled: ScheduledProgram, target: Target, progress: ProgressCallback | None) -> dict[str, str]:
     """Return the content of `cycles.json` by its name: what takes the cycles of a run, and which changes take fewer."""
-    from fuseflow.explain.cycles import explain_cycles  # takes long to load, and a run that is not explained does without
+    # These take long to load, and a run that is not explained does without.
+    from fuseflow.explain.cycles import explain_cycles
+    from fuseflow.report.cycle_tables import CYCLES_FILE, cycles_json
 
     report = explain_cycles(scheduled.compiled, target.engine, progress, with_stalls=True)
     return {CYCLES_FILE: json_text(cycles_json(report))}
@@ -99,6 +103,7 @@ def _explained(scheduled: ScheduledProgram, target: Target, progress: ProgressCa
 
 def _bisected(compiled: Compiled, target: Target, passed: bool, quiet: bool) -> tuple[str, ...]:
     """Return sentences about the first Einsum whose values differ from their reference. `passed`: the outputs passed the check."""
+    from fuseflow.run.bisection import explain_deviation  # other runs do without
 
     def alone() -> Compiled:
         names = [einsum.name for einsum in compiled.source.program.einsums]
@@ -160,6 +165,8 @@ def _run_sampled(
         print_pieces(out, [sampled_table(result), *sampled_lines(result)])
         print_notices(out, [notice for notice in result.settings.notices if notice not in _in_vain(scheduled.compiled)])
     if output.resources:
+        from fuseflow.report.resource_tables import resource_table
+
         print_pieces(out, ["", resource_table((region.name, region.counts.resources) for region in result.regions)])
     for outcome in (result.check, result.rows_check):
         if outcome is not None:

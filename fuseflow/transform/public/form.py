@@ -11,13 +11,13 @@ these readers lack: a graph is public if it has no warning.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 
 from fuseflow.samml.auxiliary_tensors import dense_dimension
 from fuseflow.samml.node_check import ROOT
 from fuseflow.samml.nodes import Align, Alu, Drop, Graph, Join, Locate, Port, Primitive, Range, Repeat, TensorWriter
 from fuseflow.samml.protobuf import compatibility
 from fuseflow.transform.public.arithmetic import public_alu
+from fuseflow.transform.public.public_graph import PublicForm
 from fuseflow.transform.public.rewriter import GraphRewriter, Rule, Side
 
 
@@ -138,20 +138,6 @@ RULES: Mapping[type[Primitive], Rule] = {
     Alu: public_alu,
     Drop: drop_by_coordinates,
 }
-
-
-@dataclass(frozen=True, slots=True)
-class PublicForm:
-    """A graph in public primitives; or unchanged, if `private` names what has no public form. `sources` has, for each new node,
-    the node of the graph before that it replaces."""
-
-    graph: Graph
-    private: tuple[str, ...] = ()
-    sources: Mapping[str, str] = field(default_factory=dict)
-
-    def origins(self) -> dict[str, str]:
-        """Return, for each node, the node of the graph before that it replaces or is."""
-        return {node.name: self.sources.get(node.name, node.name) for node in self.graph.nodes}
 
 
 def public_form(graph: Graph) -> PublicForm:
