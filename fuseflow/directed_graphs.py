@@ -53,7 +53,8 @@ def shortest_cycle(graph: Mapping[str, Iterable[str]]) -> list[str]:
     >>> shortest_cycle({"a": "b", "b": "c", "c": "ad", "d": "c"})
     ['c', 'd']
     """
-    behind = set(graph).difference(topological_order(graph))
+    before: Iterator[str] = topological_order(graph)
+    behind = set(graph).difference(before)
     if not behind:
         return []
     rest = {node: [after for after in graph[node] if after in behind] for node in graph if node in behind}

@@ -7,7 +7,7 @@ import math
 import random
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import islice
+from itertools import chain, islice
 from typing import Protocol
 
 from fuseflow.directed_graphs import topological_order
@@ -28,9 +28,8 @@ def enumerate_orders(graph: Enclosing, program_order: Sequence[str]) -> Iterator
         return
     after = {v: tuple(graph[v]) for v in graph}
     waiting = dict.fromkeys(after, 0)
-    for below in after.values():
-        for v in below:
-            waiting[v] += 1
+    for w in chain.from_iterable(after.values()):
+        waiting[w] += 1
     prefix: list[str] = []
     candidates = [iter(program_order)]  # for each place of the prefix, and the next one, what was not tried there
     while candidates:
