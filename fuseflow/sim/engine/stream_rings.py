@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from fuseflow.native.records import Record, get_int, inline, outline, set_int
+from fuseflow.native.records import LINE, Record, get_int, inline, outline, prefetch, set_int
 
 CONTROL, EMPTY, REPEATED, AFFINE, SLICE, SCRATCH = range(6)
 DONE = -1
@@ -43,6 +43,8 @@ READER = Record(
 )
 
 AHEAD = 8  # runs between the fetch of an element that is referred to and its use
+
+MOST_AHEAD = 1024  # bytes of such elements
 
 FULL_RING = MANY  # `blocked` of a stream whose ring is full: a limit of the engine, not of the model
 
@@ -148,6 +150,20 @@ def upcoming_word(reader: Any) -> int:
     if reader.head + AHEAD >= reader.until:
         return 0
     return word_in(run_at(reader.ring + RUN_SIZE * ((reader.head + AHEAD) & reader.mask)), 0)
+
+
+@inline
+def fetch_upcoming(reader: Any, base: int, size: int) -> None:
+    """Prefetch the elements of `size` bytes in the array at `base` to which the run AHEAD runs after the head refers: the first,
+    and those behind it if the references are consecutive."""
+    if reader.offset != 0 or reader.head + AHEAD >= reader.until:
+        return
+    run = run_at(reader.ring + RUN_SIZE * ((reader.head + AHEAD) & reader.mask))
+    start = base + size * word_in(run, 0)
+    prefetch(start)
+    if run.kind == AFFINE:
+        for i in range(LINE, min(size * run.length, MOST_AHEAD), LINE):
+            prefetch(start + i)
 
 
 @inline

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from fuseflow.native.records import Record, get_float, get_float32, get_int, inline, prefetch, set_float
+from fuseflow.native.records import Record, get_float, get_float32, get_int, inline, set_float
 from fuseflow.samml import nodes as n
 from fuseflow.sim.engine.memory_ports import answer_cycle, requester_at, wait_for_answer
 from fuseflow.sim.engine.node_firing import (
@@ -30,12 +30,12 @@ from fuseflow.sim.engine.stream_rings import (
     SCRATCH,
     SLICE,
     copy,
+    fetch_upcoming,
     head_run,
     next_word,
     push,
     scratch_address,
     take,
-    upcoming_word,
     visible,
     word_in,
 )
@@ -75,7 +75,7 @@ def run_load(address: int) -> int:
         if k == 0:
             return 0
         run, first = head_run(ref), ref.offset
-        prefetch(s.values + (4 if s.single != 0 else 8) * s.words * upcoming_word(ref))
+        fetch_upcoming(ref, s.values, (4 if s.single != 0 else 8) * s.words)
         visible_at = visible(ref)
         if run.kind == CONTROL:
             if not pass_control(node, run.word, visible_at, out.free):
