@@ -33,6 +33,7 @@ STREAM = Record(
     "scratch capacity bytes limited "  # computed elements; `limited`: whether they wrap
     "readers count bounded blocked free "  # addresses of the readers, whether any has a depth; the result of `room`
     "known_tail known_pushed "  # up to where there certainly is room for runs and elements
+    "known_slots "  # up to where there certainly are slots in bounded FIFOs
     "writer"  # number of the part
 )
 READER = Record(
@@ -45,6 +46,9 @@ READER = Record(
 AHEAD = 8  # runs between the fetch of an element that is referred to and its use
 
 MOST_AHEAD = 1024  # bytes of such elements
+
+SLOTS_AHEAD = 16  # runs of pops that are inspected for free slots
+SHARED = 2  # `bounded` of a stream whose tokens may share a cycle (comal): slots are looked for anew for each of them
 
 FULL_RING = MANY  # `blocked` of a stream whose ring is full: a limit of the engine, not of the model
 
@@ -266,9 +270,9 @@ def _settle(reader: Any, production: int, cycles_before: int) -> None:
 
 
 @inline
-def room(stream: Any) -> int:
-    """Return how many tokens may be produced at consecutive cycles from `stream.free` on. If 0, `stream.blocked` says why: it is
-    the position, among the readers, of one whose FIFO is full, or FULL_RING."""
+def room(stream: Any, now: int) -> int:
+    """Return how many tokens may be produced at consecutive cycles, by a node that is ready in cycle `now`, from `stream.free` on.
+    If 0, `stream.blocked` says why: it is the position, among the readers, of one whose FIFO is full, or FULL_RING."""
     if stream.tail >= stream.known_tail or stream.pushed >= stream.known_pushed:
         _look_for_room(stream)
         if stream.tail >= stream.known_tail or stream.pushed >= stream.known_pushed:
@@ -278,14 +282,9 @@ def room(stream: Any) -> int:
     if stream.limited != 0:
         k = min(k, stream.capacity - (stream.pushed & (stream.capacity - 1)))
     if stream.bounded != 0:
-        stream.free = 0
-        for q in range(stream.count):
-            reader = reader_at(get_int(stream.readers, q))
-            if reader.depth > 0:
-                k = min(k, _slots(stream, reader))
-                if k == 0:
-                    stream.blocked = q
-                    return 0
+        if stream.pushed >= stream.known_slots or stream.bounded == SHARED:
+            _look_for_slots(stream, now)
+        k = min(k, stream.known_slots - stream.pushed)
     return k
 
 
@@ -311,23 +310,52 @@ def _look_for_room(stream: Any) -> None:
 
 
 @outline
-def _slots(stream: Any, reader: Any) -> int:
-    """Return the number of slots of a reader's bounded FIFO that become free in consecutive cycles, and raise `stream.free` to
-    the first of these cycles."""
+def _look_for_slots(stream: Any, now: int) -> None:
+    """Update `known_slots`, and `free` to the cycle from which the next slot is free in all bounded FIFOs. If there is none,
+    `blocked` becomes the position of a reader whose FIFO is full."""
+    stream.free, k = 0, MANY
+    for q in range(stream.count):
+        reader = reader_at(get_int(stream.readers, q))
+        if reader.depth > 0 and k > 0:
+            k = min(k, _slots(stream, reader, now))
+            if k == 0:
+                stream.blocked = q
+    stream.known_slots = stream.pushed + k
+
+
+@inline
+def _slots(stream: Any, reader: Any, now: int) -> int:
+    """Return a number of slots of a reader's bounded FIFO that a node never waits for if it fills one in a cycle, from cycle `now`
+    on, and does not begin before the first is free. Raise `stream.free` to that cycle.
+
+    A pop frees a slot for the next cycle. If the pops of a run are a cycle apart or more, all are early enough if the last is.
+    """
     due = stream.pushed - reader.depth  # the pop that frees the next slot
-    if due < 0:
-        return -due
     if due >= reader.popped:
         return 0
-    cursor = reader.slot_cursor
-    entry = pops_at(reader.history + POPS_SIZE * (cursor & reader.history_mask))
-    while _end(reader, cursor) <= due:
+    if reader.popped == 0:
+        return -due
+    cursor, first = reader.slot_cursor, max(due, 0)
+    end = _end(reader, cursor)
+    while end <= first:
         cursor += 1
-        entry = pops_at(reader.history + POPS_SIZE * (cursor & reader.history_mask))
+        end = _end(reader, cursor)
     reader.slot_cursor = cursor
-    i = due - entry.first
-    stream.free = max(stream.free, entry.time + i * entry.step + 1)
-    return _end(reader, cursor) - due if entry.step == 1 else 1
+    entry = pops_at(reader.history + POPS_SIZE * (cursor & reader.history_mask))
+    if due >= 0:
+        cycle = entry.time + (due - entry.first) * entry.step + 1
+        if cycle > now:  # the node has to wait for the slot, and perhaps for those that later runs of pops free
+            stream.free = max(stream.free, cycle)
+            return end - due if entry.step == 1 else 1
+    known, lead, most = first, now - due - 1, min(cursor + SLOTS_AHEAD, reader.noted)
+    while entry.time - entry.first + max(entry.step - 1, 0) * (end - 1 - entry.first) <= lead:
+        known = end
+        cursor += 1
+        if cursor >= most:
+            break
+        entry = pops_at(reader.history + POPS_SIZE * (cursor & reader.history_mask))
+        end = _end(reader, cursor)
+    return max(known - due, 1)
 
 
 @inline
