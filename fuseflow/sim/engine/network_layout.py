@@ -316,4 +316,5 @@ def _fill_readers(layout: NetworkLayout, machine: Machine, depths: Sequence[int 
     )
     readers["delay"] = [0 if reader.edge is None else delay_by_edge.get(reader.edge, 0) for reader in layout.edges]
     readers["slot_cursor"] = np.where(readers["depth"] > 0, 0, MANY)
-    readers["reach"] = -1 - readers["latency"]
+    readers["unwatched"] = [depth is None and reader.edge is None for depth, reader in zip(depths, layout.edges, strict=True)]
+    readers["reach"] = np.where(readers["unwatched"] != 0, MANY, -1 - readers["latency"])

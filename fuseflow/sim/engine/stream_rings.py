@@ -40,6 +40,7 @@ READER = Record(
     "stream ring mask head until offset delay latency "  # place in the ring; `until`: runs that were seen; `delay`: of fan-out
     "depth popped history history_mask noted slot_cursor peak_cursor peak reach stalled "  # `reach`: see `take`
     "several "  # whether it takes more than one token in some cycle
+    "unwatched "  # whether neither slots nor a peak follow from its pops, as of an unbounded stream inside a node
     "part"  # number of the part that reads
 )
 
@@ -193,7 +194,8 @@ def take_in_same_cycle(reader: Any, t: int) -> None:
 def take(reader: Any, k: int, t: int) -> None:
     """Take k tokens of the run at the head in cycles t, t + 1, ..."""
     run = head_run(reader)
-    _note(reader, k, t)
+    if reader.unwatched == 0:
+        _note(reader, k, t)
     reader.popped += k
     offset = reader.offset + k
     if offset < run.length:
