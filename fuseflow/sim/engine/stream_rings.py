@@ -202,10 +202,19 @@ def take(reader: Any, k: int, t: int) -> None:
         reader.offset = offset
         return
     # Between the producing firing of the run's last token and its pop, at most one token left in a cycle: so few cycles make no new peak.
-    if t + k - (run.time + run.length) > reader.reach:
+    if t + k - (run.time + run.length) > reader.reach and (reader.reach == -MANY or not _goes_on(reader, run)):
         _settle(reader, run.time + run.length - 1 - reader.latency, run.length - 1 if reader.several != 0 else 0)
     reader.offset = 0
     reader.head += 1
+
+
+@inline
+def _goes_on(reader: Any, run: Any) -> bool:
+    """Return whether the run after the head continues the cycles of `run`, the one at the head. Then the occupancy is no lower
+    when the last token of that run is produced, and it is looked at only then."""
+    if reader.head + 1 >= reader.until:
+        return False
+    return bool(run_at(reader.ring + RUN_SIZE * ((reader.head + 1) & reader.mask)).time == run.time + run.length)
 
 
 @inline
