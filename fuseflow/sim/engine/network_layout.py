@@ -35,8 +35,9 @@ from fuseflow.sim.engine.node_layout import (
     element_capacity,
     word_count,
 )
+from fuseflow.sim.engine.pop_history import POPS
 from fuseflow.sim.engine.remote_layout import RemoteLayout
-from fuseflow.sim.engine.stream_rings import MANY, POPS, READER, READER_SIZE, RUN, SHARED, STREAM, STREAM_SIZE
+from fuseflow.sim.engine.stream_rings import MANY, READER, READER_SIZE, RUN, SHARED, STREAM, STREAM_SIZE
 from fuseflow.sim.engine.visits import AGENDA, new_agenda
 from fuseflow.sim.engine.workspace import EntryList, WorkspaceTable
 from fuseflow.sim.precision import node_arithmetic

@@ -20,6 +20,7 @@ from __future__ import annotations
 from typing import Any
 
 from fuseflow.native.records import LINE, Record, get_int, inline, outline, prefetch, set_int
+from fuseflow.sim.engine.pop_history import ALWAYS, note_pops, raise_peak, slots_from
 
 CONTROL, EMPTY, REPEATED, AFFINE, SLICE, SCRATCH = range(6)
 DONE = -1
@@ -27,7 +28,6 @@ ELEMENT = -2  # in place of the word of a stop or `D`, for a token that is neith
 MANY = 1 << 60
 
 RUN = Record("kind word length time")
-POPS = Record("first time step")
 STREAM = Record(
     "ring mask tail pushed latency lag given "  # runs; `lag`: how much later values come than stops, `given`: when the last one did (comal)
     "scratch capacity bytes limited "  # computed elements; `limited`: whether they wrap
@@ -48,13 +48,12 @@ AHEAD = 8  # runs between the fetch of an element that is referred to and its us
 
 MOST_AHEAD = 1024  # bytes of such elements
 
-SLOTS_AHEAD = 16  # runs of pops that are inspected for free slots
 SHARED = 2  # `bounded` of a stream whose tokens may share a cycle (comal): slots are looked for anew for each of them
 
 FULL_RING = MANY  # `blocked` of a stream whose ring is full: a limit of the engine, not of the model
 
-run_at, pops_at, stream_at, reader_at = RUN.at, POPS.at, STREAM.at, READER.at
-RUN_SIZE, POPS_SIZE, STREAM_SIZE, READER_SIZE = RUN.size, POPS.size, STREAM.size, READER.size
+run_at, stream_at, reader_at = RUN.at, STREAM.at, READER.at
+RUN_SIZE, STREAM_SIZE, READER_SIZE = RUN.size, STREAM.size, READER.size
 WORD_OFFSET = RUN.offset("word")
 
 
@@ -186,7 +185,7 @@ def second_token(reader: Any) -> tuple[int, int]:
 @inline
 def take_in_same_cycle(reader: Any, t: int) -> None:
     """Take one token in cycle t, in which the reader may take other tokens, too."""
-    reader.several, reader.reach = 1, -MANY
+    reader.several, reader.reach = 1, ALWAYS
     take(reader, 1, t)
 
 
@@ -195,15 +194,15 @@ def take(reader: Any, k: int, t: int) -> None:
     """Take k tokens of the run at the head in cycles t, t + 1, ..."""
     run = head_run(reader)
     if reader.unwatched == 0:
-        _note(reader, k, t)
+        note_pops(reader, k, t)
     reader.popped += k
     offset = reader.offset + k
     if offset < run.length:
         reader.offset = offset
         return
     # Between the producing firing of the run's last token and its pop, at most one token left in a cycle: so few cycles make no new peak.
-    if t + k - (run.time + run.length) > reader.reach and (reader.reach == -MANY or not _goes_on(reader, run)):
-        _settle(reader, run.time + run.length - 1 - reader.latency, run.length - 1 if reader.several != 0 else 0)
+    if t + k - (run.time + run.length) > reader.reach and (reader.reach == ALWAYS or not _goes_on(reader, run)):
+        raise_peak(reader, run.time + run.length - 1 - reader.latency, run.length - 1 if reader.several != 0 else 0)
     reader.offset = 0
     reader.head += 1
 
@@ -215,66 +214,6 @@ def _goes_on(reader: Any, run: Any) -> bool:
     if reader.head + 1 >= reader.until:
         return False
     return bool(run_at(reader.ring + RUN_SIZE * ((reader.head + 1) & reader.mask)).time == run.time + run.length)
-
-
-@inline
-def _note(reader: Any, k: int, t: int) -> None:
-    """Add k pops from cycle t on to the history of a reader, which consists of runs of pops `step` cycles apart."""
-    noted = reader.noted
-    if noted > reader.peak_cursor:
-        last = pops_at(reader.history + POPS_SIZE * ((noted - 1) & reader.history_mask))
-        count = reader.popped - last.first
-        if last.time + count * last.step == t and (k == 1 or last.step == 1):
-            return
-        if count == 1 and k == 1:
-            last.step = t - last.time
-            return
-    entry = pops_at(reader.history + POPS_SIZE * (noted & reader.history_mask))
-    entry.first = reader.popped
-    entry.time = t
-    entry.step = 1
-    reader.noted = noted + 1
-    occupied = noted - min(reader.peak_cursor, reader.slot_cursor)
-    if 2 * occupied >= reader.history_mask:
-        reader.reach = -MANY  # let the cursor follow
-        if occupied >= reader.history_mask:
-            reader.stalled, reader.until = 1, 0
-
-
-@inline
-def _end(reader: Any, cursor: int) -> int:
-    """Return the number of the first token after the run of pops at index `cursor` of the history."""
-    if cursor + 1 == reader.noted:
-        return reader.popped
-    return pops_at(reader.history + POPS_SIZE * ((cursor + 1) & reader.history_mask)).first
-
-
-@outline
-def _settle(reader: Any, production: int, cycles_before: int) -> None:
-    """Raise the peak to the occupancy in cycle `production`, when the last token taken was produced, and in each of the
-    `cycles_before` cycles before.
-
-    A token holds its slot from its producing firing until the cycle of its pop. Within a run the occupancy never falls if tokens,
-    which come once a cycle, leave at most once a cycle; then the last token of each run is enough.
-    """
-    cursor = reader.peak_cursor
-    for back in range(cycles_before, -1, -1):
-        cycle = production - back
-        while cursor < reader.noted:
-            entry = pops_at(reader.history + POPS_SIZE * (cursor & reader.history_mask))
-            if entry.time + (_end(reader, cursor) - entry.first - 1) * entry.step >= cycle:
-                break
-            cursor += 1
-        popped = reader.popped
-        if cursor < reader.noted:
-            entry = pops_at(reader.history + POPS_SIZE * (cursor & reader.history_mask))
-            popped = entry.first
-            if entry.time < cycle:
-                elapsed = cycle - entry.time
-                popped += elapsed if entry.step == 1 else (elapsed + entry.step - 1) // entry.step
-        reader.peak = max(reader.peak, reader.popped - back - popped)
-    reader.peak_cursor = cursor
-    reader.reach = -MANY if reader.several != 0 else reader.peak - reader.latency - 1
 
 
 # Writing
@@ -328,45 +267,11 @@ def _look_for_slots(stream: Any, now: int) -> None:
     for q in range(stream.count):
         reader = reader_at(get_int(stream.readers, q))
         if reader.depth > 0 and k > 0:
-            k = min(k, _slots(stream, reader, now))
+            slots, cycle = slots_from(reader, stream.pushed - reader.depth, now)
+            k, stream.free = min(k, slots), max(stream.free, cycle)
             if k == 0:
                 stream.blocked = q
     stream.known_slots = stream.pushed + k
-
-
-@inline
-def _slots(stream: Any, reader: Any, now: int) -> int:
-    """Return a number of slots of a reader's bounded FIFO that a node never waits for if it fills one in a cycle, from cycle `now`
-    on, and does not begin before the first is free. Raise `stream.free` to that cycle.
-
-    A pop frees a slot for the next cycle. If the pops of a run are a cycle apart or more, all are early enough if the last is.
-    """
-    due = stream.pushed - reader.depth  # the pop that frees the next slot
-    if due >= reader.popped:
-        return 0
-    if reader.popped == 0:
-        return -due
-    cursor, first = reader.slot_cursor, max(due, 0)
-    end = _end(reader, cursor)
-    while end <= first:
-        cursor += 1
-        end = _end(reader, cursor)
-    reader.slot_cursor = cursor
-    entry = pops_at(reader.history + POPS_SIZE * (cursor & reader.history_mask))
-    if due >= 0:
-        cycle = entry.time + (due - entry.first) * entry.step + 1
-        if cycle > now:  # the node has to wait for the slot, and perhaps for those that later runs of pops free
-            stream.free = max(stream.free, cycle)
-            return end - due if entry.step == 1 else 1
-    known, lead, most = first, now - due - 1, min(cursor + SLOTS_AHEAD, reader.noted)
-    while entry.time - entry.first + max(entry.step - 1, 0) * (end - 1 - entry.first) <= lead:
-        known = end
-        cursor += 1
-        if cursor >= most:
-            break
-        entry = pops_at(reader.history + POPS_SIZE * (cursor & reader.history_mask))
-        end = _end(reader, cursor)
-    return max(known - due, 1)
 
 
 @inline
