@@ -14,6 +14,8 @@ ALWAYS = -(1 << 60)
 """`reach` of a reader whose peak is looked for at the end of every run: see `stream_rings.take`."""
 SLOTS_AHEAD = 16
 """The runs of pops that are inspected for free slots."""
+DEEP = 8
+"""The slots of a FIFO from which on more than one run of pops is inspected."""
 
 
 @inline
@@ -97,7 +99,7 @@ def slots_from(reader: Any, due: int, now: int) -> tuple[int, int]:
     entry, free = pops_at(reader.history + POPS_SIZE * (cursor & reader.history_mask)), 0
     if due >= 0:
         free = entry.time + (due - entry.first) * entry.step + 1
-        if free > now:  # the node may wait for this slot, and then for those that later runs of pops free
+        if free > now or reader.depth < DEEP:  # the node may wait for this slot, and for those that later runs of pops free
             return end - due if entry.step == 1 else 1, free
     known, lead, most = first, now - due - 1, min(cursor + SLOTS_AHEAD, reader.noted)
     while entry.time - entry.first + max(entry.step - 1, 0) * (end - 1 - entry.first) <= lead:
