@@ -13,7 +13,8 @@ from fuseflow.samml import nodes as n
 from fuseflow.sim.engine.network_layout import NetworkLayout
 from fuseflow.sim.engine.node_firing import BUFFER, GROW, INPUT, OUTPUT, ROOM
 from fuseflow.sim.engine.node_layout import Array
-from fuseflow.sim.engine.stream_rings import FULL_RING, POPS, READER_SIZE, RUN, SCRATCH, STREAM_SIZE
+from fuseflow.sim.engine.pop_history import POPS
+from fuseflow.sim.engine.stream_rings import FULL_RING, READER_SIZE, RUN, SCRATCH, STREAM_SIZE
 
 
 @dataclass(slots=True)

@@ -10,11 +10,12 @@ from __future__ import annotations
 from typing import Any
 
 from fuseflow.memory.ports import PORT_SIZE, issue, port_at, request_at, request_of
-from fuseflow.native.records import Record, inline, outline, set_int
+from fuseflow.native.records import Record, inline, outline, prefetch, set_int
 from fuseflow.sim.engine.node_firing import ANSWER, LARGE, ROOM, WAIT, fire
 
 REQUESTER = Record(
     "port base stride size count "  # address of the port at the memory; of the array there; bits of an element; elements
+    "data width "  # what to prefetch: address of the array in this process (else any), and bytes of an element there (else 0)
     "bits "  # a line is 2**bits bits
     "outstanding "  # requests without an answer, at most
     "banks bank "  # of an array that is preloaded: its ports, one behind the other from `port` on; which of them this one is
@@ -139,9 +140,10 @@ def issue_line(r: Any, line: int, write: int, t: int) -> None:
 
 
 @outline
-def send(node: Any, r: Any, first: int, last: int, visible_at: int, free: int, write: int) -> int:
-    """Fire once for each of the lines `first` to `last`, to request it (`write`: 1 to write), and return the cycle of the last
-    firing. Return WAIT if a line may not be requested yet; the caller then calls again with the same lines."""
+def send(node: Any, r: Any, first: int, last: int, visible_at: int, free: int, write: int, k: int) -> int:
+    """Fire once for each of the lines `first` to `last`, to request it (`write`: 1 to write), and k times for the last one. Return
+    the first cycle of the last line. Return WAIT if a line may not be requested yet; the caller then calls again with the same
+    lines."""
     if r.next < 0:
         r.next = first
     t = WAIT
@@ -150,7 +152,7 @@ def send(node: Any, r: Any, first: int, last: int, visible_at: int, free: int, w
             return WAIT
         if write != 0:
             node.waited += max(r.free - max(node.ready, visible_at), 0)
-        t = fire(node, visible_at, max(free, r.free), 1)
+        t = fire(node, visible_at, max(free, r.free), k if r.next == last else 1)
         issue_line(r, r.next, write, t)
         r.next += 1
     r.next = -1
@@ -167,19 +169,20 @@ def touch_lines(r: Any, line: int, t: int) -> None:
 
 
 @inline
-def read_bits(node: Any, r: Any, low: int, high: int, visible_at: int, free: int) -> int:
-    """Fire to read the bits `low` to `high` - 1 of the array, and return the cycle of the last firing, or WAIT."""
+def read_bits(node: Any, r: Any, low: int, high: int, visible_at: int, free: int, k: int) -> int:
+    """Fire to read the bits `low` to `high` - 1 of the array, and k - 1 times more for elements that end in the same line. Return
+    the cycle of the first firing after which all these bits are requested, or WAIT."""
     first, last = low >> r.bits, (high - 1) >> r.bits
     if r.lines != 0:
-        t = fire(node, visible_at, free, 1)
+        t = fire(node, visible_at, free, k)
         touch_lines(r, last, t)
         r.request = last
         return t
     if r.next < 0:
         first += first == r.line
         if first > last:
-            return fire(node, visible_at, free, 1)
-    t = send(node, r, first, last, visible_at, free, 0)
+            return fire(node, visible_at, free, k)
+    t = send(node, r, first, last, visible_at, free, 0, k)
     if t != WAIT:
         r.line = last
         r.request = port_at(r.port).issued - 1
@@ -196,20 +199,12 @@ def last_element_in(r: Any, line: int) -> int:
 @inline
 def read_elements(node: Any, r: Any, e: int, k: int, visible_at: int, free: int) -> tuple[int, int]:
     """Fire to read as many of the k elements from number `e` on as one request covers. Return the cycle of the first firing, or
-    WAIT, and the number of elements."""
+    WAIT, and the number of elements. They are prefetched, since the kernel that waits for the answer reads them soon."""
     low = r.stride * e
-    if r.lines != 0:
-        line = (low + r.size - 1) >> r.bits
-        n = min(k, last_element_in(r, line) - e + 1)
-        t = fire(node, visible_at, free, n)
-        touch_lines(r, line, t)
-        r.request = line
-        return t, n
-    if r.next < 0 and low >> r.bits == r.line:
-        n = min(k, last_element_in(r, r.line) - e + 1)
-        if n > 0:
-            return fire(node, visible_at, free, n), n
-    return read_bits(node, r, low, low + r.size, visible_at, free), 1
+    n = min(k, last_element_in(r, (low + r.size - 1) >> r.bits) - e + 1)
+    prefetch(r.data + r.width * e)
+    prefetch(r.data + r.width * (e + n - 1))
+    return read_bits(node, r, low, low + r.size, visible_at, free, n), n
 
 
 @inline
@@ -241,7 +236,7 @@ def write_element(node: Any, r: Any, visible_at: int) -> int:
     last = (end - 1) >> r.bits
     begun = 1 if last == following >> r.bits else 0
     first, last = r.filled >> r.bits, last - begun
-    t = fire(node, visible_at, 0, 1) if last < first else send(node, r, first, last, visible_at, 0, 1)
+    t = fire(node, visible_at, 0, 1) if last < first else send(node, r, first, last, visible_at, 0, 1, 1)
     if t != WAIT:
         r.filled, r.begun = following, begun
         r.left = r.run if left == 0 else left
@@ -252,4 +247,4 @@ def write_element(node: Any, r: Any, visible_at: int) -> int:
 def flush(node: Any, r: Any) -> bool:
     """Fire to write the last line, if it is partly filled, and return whether everything is sent."""
     line = r.filled >> r.bits
-    return bool(r.begun == 0 or send(node, r, line, line, 0, 0, 1) != WAIT)
+    return bool(r.begun == 0 or send(node, r, line, line, 0, 0, 1, 1) != WAIT)

@@ -36,8 +36,9 @@ from fuseflow.sim.engine.node_layout import (
     element_capacity,
     word_count,
 )
+from fuseflow.sim.engine.pop_history import POPS
 from fuseflow.sim.engine.remote_layout import RemoteLayout
-from fuseflow.sim.engine.stream_rings import MANY, POPS, READER, READER_SIZE, RUN, STREAM, STREAM_SIZE
+from fuseflow.sim.engine.stream_rings import MANY, READER, READER_SIZE, RUN, SHARED, STREAM, STREAM_SIZE
 from fuseflow.sim.engine.visits import AGENDA, new_agenda
 from fuseflow.sim.engine.workspace import EntryList, WorkspaceTable
 from fuseflow.sim.precision import node_arithmetic
@@ -305,7 +306,7 @@ def _fill_readers(layout: NetworkLayout, machine: Machine, depths: Sequence[int 
     limits, readers, streams, least = layout.limits, layout.readers, layout.streams, _least_ring(layout)
     delay_by_edge = broadcast_delays(layout.graph) if machine.rules == "comal" else {}
     of_stream = np.array([reader.stream for reader in layout.edges], np.int64)
-    lengths = [_ring_size(limits.pops, least, [depth and depth + 1]) for depth in depths]
+    lengths = [_ring_size(limits.pops, least, [depth and 2 * depth + 1]) for depth in depths]
     layout.histories, readers["history"] = _zeroed(POPS.dtype, lengths)
     readers["history_mask"] = np.array(lengths, np.int64) - 1
     readers["part"] = [reader.part for reader in layout.edges]
@@ -313,7 +314,10 @@ def _fill_readers(layout: NetworkLayout, machine: Machine, depths: Sequence[int 
     for name in ("ring", "mask", "latency"):
         readers[name] = streams[name][of_stream]
     readers["depth"] = [depth or 0 for depth in depths]
-    streams["bounded"][of_stream[np.array([depth is not None for depth in depths], bool)]] = 1
+    streams["bounded"][of_stream[np.array([depth is not None for depth in depths], bool)]] = (
+        SHARED if machine.rules == "comal" else 1
+    )
     readers["delay"] = [0 if reader.edge is None else delay_by_edge.get(reader.edge, 0) for reader in layout.edges]
     readers["slot_cursor"] = np.where(readers["depth"] > 0, 0, MANY)
-    readers["reach"] = -1 - readers["latency"]
+    readers["unwatched"] = [depth is None and reader.edge is None for depth, reader in zip(depths, layout.edges, strict=True)]
+    readers["reach"] = np.where(readers["unwatched"] != 0, MANY, -1 - readers["latency"])

@@ -67,7 +67,7 @@ def tokens_at(node: Any, q: int) -> int:
 @inline
 def room_at(node: Any, q: int) -> int:
     """Return the number of tokens for which output q has room. If there is none, the node waits for the output."""
-    k = room(target(node, q))
+    k = room(target(node, q), node.ready)
     if k == 0:
         node.waits = OUTPUT + q
     return k

@@ -72,6 +72,7 @@ class RemoteLayout:
         else:
             port = self._reader(node, layout, name, count)
             fetching = _fetcher(port)
+        port["data"], port["width"] = fields["values"], (4 if fields["single"] else 8) * fields["words"]
         state = layout.state(LOAD, **fields, val=address(port))
         asker, links = self._asker(port, node.inputs)
         return [asker, *fetching, Part(run_load_answered, state, links, layout.node.ports, requesters={"answers": address(port)})]
@@ -108,6 +109,9 @@ class RemoteLayout:
             crd=address(crd),
             pos=0 if pos is None else address(pos),
         )
+        crd["data"], crd["width"] = fields["crds"], 4 if narrow else 8
+        if pos is not None:
+            pos["data"], pos["width"] = fields["lows"], 8
         links = self._links(crd, 2)
         requesters = {"answers": int(state["pos"][0]), "sends": address(crd)}
         walker = Part(run_walk, state, inputs, links, computes=False, helper=True, asks=True, requesters=requesters)
@@ -235,6 +239,7 @@ class RemoteLayout:
             length=8 * span.length, bits=(8 * self.controller.line).bit_length() - 1, **fields,
         )  # fmt: skip
         layout.arrays[address(requester)] = requester
+        requester["data"] = address(requester)
         return requester
 
     def _links(self, port: Array, count: int) -> tuple[Link, ...]:

@@ -19,7 +19,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from fuseflow.native.records import Record, get_int, inline, outline, set_int
+from fuseflow.native.records import LINE, Record, get_int, inline, outline, prefetch, set_int
+from fuseflow.sim.engine.pop_history import ALWAYS, note_pops, raise_peak, slots_from
 
 CONTROL, EMPTY, REPEATED, AFFINE, SLICE, SCRATCH = range(6)
 DONE = -1
@@ -27,27 +28,32 @@ ELEMENT = -2  # in place of the word of a stop or `D`, for a token that is neith
 MANY = 1 << 60
 
 RUN = Record("kind word length time")
-POPS = Record("first time step")
 STREAM = Record(
     "ring mask tail pushed latency lag given "  # runs; `lag`: how much later values come than stops, `given`: when the last one did (comal)
     "scratch capacity bytes limited "  # computed elements; `limited`: whether they wrap
     "readers count bounded blocked free "  # addresses of the readers, whether any has a depth; the result of `room`
     "known_tail known_pushed "  # up to where there certainly is room for runs and elements
+    "known_slots "  # up to where there certainly are slots in bounded FIFOs
     "writer"  # number of the part
 )
 READER = Record(
     "stream ring mask head until offset delay latency "  # place in the ring; `until`: runs that were seen; `delay`: of fan-out
     "depth popped history history_mask noted slot_cursor peak_cursor peak reach stalled "  # `reach`: see `take`
     "several "  # whether it takes more than one token in some cycle
+    "unwatched "  # whether neither slots nor a peak follow from its pops, as of an unbounded stream inside a node
     "part"  # number of the part that reads
 )
 
 AHEAD = 8  # runs between the fetch of an element that is referred to and its use
 
+MOST_AHEAD = 1024  # bytes of such elements
+
+SHARED = 2  # `bounded` of a stream whose tokens may share a cycle (comal): slots are looked for anew for each of them
+
 FULL_RING = MANY  # `blocked` of a stream whose ring is full: a limit of the engine, not of the model
 
-run_at, pops_at, stream_at, reader_at = RUN.at, POPS.at, STREAM.at, READER.at
-RUN_SIZE, POPS_SIZE, STREAM_SIZE, READER_SIZE = RUN.size, POPS.size, STREAM.size, READER.size
+run_at, stream_at, reader_at = RUN.at, STREAM.at, READER.at
+RUN_SIZE, STREAM_SIZE, READER_SIZE = RUN.size, STREAM.size, READER.size
 WORD_OFFSET = RUN.offset("word")
 
 
@@ -151,6 +157,20 @@ def upcoming_word(reader: Any) -> int:
 
 
 @inline
+def fetch_upcoming(reader: Any, base: int, size: int) -> None:
+    """Prefetch the elements of `size` bytes in the array at `base` to which the run AHEAD runs after the head refers: the first,
+    and those behind it if the references are consecutive."""
+    if reader.offset != 0 or reader.head + AHEAD >= reader.until:
+        return
+    run = run_at(reader.ring + RUN_SIZE * ((reader.head + AHEAD) & reader.mask))
+    start = base + size * word_in(run, 0)
+    prefetch(start)
+    if run.kind == AFFINE:
+        for i in range(LINE, min(size * run.length, MOST_AHEAD), LINE):
+            prefetch(start + i)
+
+
+@inline
 def second_token(reader: Any) -> tuple[int, int]:
     """Return, for the token after the next one, the cycle from which it is visible, or -1 if it has not come yet, and its word if
     it is a stop or `D`, else ELEMENT."""
@@ -165,7 +185,7 @@ def second_token(reader: Any) -> tuple[int, int]:
 @inline
 def take_in_same_cycle(reader: Any, t: int) -> None:
     """Take one token in cycle t, in which the reader may take other tokens, too."""
-    reader.several, reader.reach = 1, -MANY
+    reader.several, reader.reach = 1, ALWAYS
     take(reader, 1, t)
 
 
@@ -173,91 +193,39 @@ def take_in_same_cycle(reader: Any, t: int) -> None:
 def take(reader: Any, k: int, t: int) -> None:
     """Take k tokens of the run at the head in cycles t, t + 1, ..."""
     run = head_run(reader)
-    _note(reader, k, t)
+    if reader.unwatched == 0:
+        note_pops(reader, k, t)
     reader.popped += k
     offset = reader.offset + k
     if offset < run.length:
         reader.offset = offset
         return
     # Between the producing firing of the run's last token and its pop, at most one token left in a cycle: so few cycles make no new peak.
-    # Where several may leave in a cycle, all that made the occupancy of the last `_settle` may also have left since.
-    if t + k - (run.time + run.length) > reader.reach:
-        _settle(reader, run.time + run.length - 1 - reader.latency, run.length - 1 if reader.several != 0 else 0)
+    # Where several may leave in a cycle, all that made the occupancy of the last `raise_peak` may also have left since.
+    if t + k - (run.time + run.length) > reader.reach and (
+        reader.reach == ALWAYS or reader.several != 0 or not _goes_on(reader, run)
+    ):
+        raise_peak(reader, run.time + run.length - 1 - reader.latency, run.length - 1 if reader.several != 0 else 0)
     reader.offset = 0
     reader.head += 1
 
 
 @inline
-def _note(reader: Any, k: int, t: int) -> None:
-    """Add k pops from cycle t on to the history of a reader, which consists of runs of pops `step` cycles apart."""
-    noted = reader.noted
-    if noted > reader.peak_cursor:
-        last = pops_at(reader.history + POPS_SIZE * ((noted - 1) & reader.history_mask))
-        count = reader.popped - last.first
-        if last.time + count * last.step == t and (k == 1 or last.step == 1):
-            return
-        if count == 1 and k == 1:
-            last.step = t - last.time
-            return
-    entry = pops_at(reader.history + POPS_SIZE * (noted & reader.history_mask))
-    entry.first = reader.popped
-    entry.time = t
-    entry.step = 1
-    reader.noted = noted + 1
-    occupied = noted - min(reader.peak_cursor, reader.slot_cursor)
-    if 2 * occupied >= reader.history_mask:
-        reader.reach = -MANY  # let the cursor follow
-        if occupied >= reader.history_mask:
-            reader.stalled, reader.until = 1, 0
-
-
-@inline
-def _end(reader: Any, cursor: int) -> int:
-    """Return the number of the first token after the run of pops at index `cursor` of the history."""
-    if cursor + 1 == reader.noted:
-        return reader.popped
-    return pops_at(reader.history + POPS_SIZE * ((cursor + 1) & reader.history_mask)).first
-
-
-@outline
-def _settle(reader: Any, production: int, cycles_before: int) -> None:
-    """Raise the peak to the occupancy in cycle `production`, when the last token taken was produced, and in each of the
-    `cycles_before` cycles before.
-
-    A token holds its slot from its producing firing until the cycle of its pop. In these cycles one token comes in each, so the
-    occupancy falls only behind a cycle in which several leave. A run of pops ends in such a cycle, and the ends of all runs are
-    enough.
-    """
-    cursor, start = reader.peak_cursor, production - cycles_before
-    while start <= production:
-        while cursor < reader.noted:
-            entry = pops_at(reader.history + POPS_SIZE * (cursor & reader.history_mask))
-            last = entry.time + (_end(reader, cursor) - entry.first - 1) * entry.step
-            if last >= start:
-                break
-            cursor += 1
-        cycle, popped = production, reader.popped
-        if cursor < reader.noted:
-            entry = pops_at(reader.history + POPS_SIZE * (cursor & reader.history_mask))
-            cycle, popped = min(cycle, last), entry.first
-            if entry.time < cycle:
-                elapsed = cycle - entry.time
-                popped += elapsed if entry.step == 1 else (elapsed + entry.step - 1) // entry.step
-        reader.peak = max(reader.peak, reader.popped - (production - cycle) - popped)
-        start = cycle + 1
-    reader.peak_cursor = cursor
-    reader.reach = reader.peak - reader.latency - 1
-    if reader.several != 0:
-        reader.reach -= reader.popped - popped  # the next that leaves with others is settled in any case
+def _goes_on(reader: Any, run: Any) -> bool:
+    """Return whether the run after the head continues the cycles of `run`, the one at the head. Then the occupancy is no lower
+    when the last token of that run is produced, and it is looked at only then."""
+    if reader.head + 1 >= reader.until:
+        return False
+    return bool(run_at(reader.ring + RUN_SIZE * ((reader.head + 1) & reader.mask)).time == run.time + run.length)
 
 
 # Writing
 
 
 @inline
-def room(stream: Any) -> int:
-    """Return how many tokens may be produced at consecutive cycles from `stream.free` on. If 0, `stream.blocked` says why: it is
-    the position, among the readers, of one whose FIFO is full, or FULL_RING."""
+def room(stream: Any, now: int) -> int:
+    """Return how many tokens may be produced at consecutive cycles, by a node that is ready in cycle `now`, from `stream.free` on.
+    If 0, `stream.blocked` says why: it is the position, among the readers, of one whose FIFO is full, or FULL_RING."""
     if stream.tail >= stream.known_tail or stream.pushed >= stream.known_pushed:
         _look_for_room(stream)
         if stream.tail >= stream.known_tail or stream.pushed >= stream.known_pushed:
@@ -267,14 +235,9 @@ def room(stream: Any) -> int:
     if stream.limited != 0:
         k = min(k, stream.capacity - (stream.pushed & (stream.capacity - 1)))
     if stream.bounded != 0:
-        stream.free = 0
-        for q in range(stream.count):
-            reader = reader_at(get_int(stream.readers, q))
-            if reader.depth > 0:
-                k = min(k, _slots(stream, reader))
-                if k == 0:
-                    stream.blocked = q
-                    return 0
+        if stream.pushed >= stream.known_slots or stream.bounded == SHARED:
+            _look_for_slots(stream, now)
+        k = min(k, stream.known_slots - stream.pushed)
     return k
 
 
@@ -300,23 +263,18 @@ def _look_for_room(stream: Any) -> None:
 
 
 @outline
-def _slots(stream: Any, reader: Any) -> int:
-    """Return the number of slots of a reader's bounded FIFO that become free in consecutive cycles, and raise `stream.free` to
-    the first of these cycles."""
-    due = stream.pushed - reader.depth  # the pop that frees the next slot
-    if due < 0:
-        return -due
-    if due >= reader.popped:
-        return 0
-    cursor = reader.slot_cursor
-    entry = pops_at(reader.history + POPS_SIZE * (cursor & reader.history_mask))
-    while _end(reader, cursor) <= due:
-        cursor += 1
-        entry = pops_at(reader.history + POPS_SIZE * (cursor & reader.history_mask))
-    reader.slot_cursor = cursor
-    i = due - entry.first
-    stream.free = max(stream.free, entry.time + i * entry.step + 1)
-    return _end(reader, cursor) - due if entry.step == 1 else 1
+def _look_for_slots(stream: Any, now: int) -> None:
+    """Update `known_slots`, and `free` to the cycle from which the next slot is free in all bounded FIFOs. If there is none,
+    `blocked` becomes the position of a reader whose FIFO is full."""
+    stream.free, k = 0, MANY
+    for q in range(stream.count):
+        reader = reader_at(get_int(stream.readers, q))
+        if reader.depth > 0 and k > 0:
+            slots, cycle = slots_from(reader, stream.pushed - reader.depth, now)
+            k, stream.free = min(k, slots), max(stream.free, cycle)
+            if k == 0:
+                stream.blocked = q
+    stream.known_slots = stream.pushed + k
 
 
 @inline

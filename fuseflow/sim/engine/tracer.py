@@ -14,13 +14,12 @@ from fuseflow.memory.ports import port_at, request_at, request_of
 from fuseflow.native.records import Record, get_int, inline, set_int
 from fuseflow.sim.engine.memory_ports import answered_port, answered_request, requester_at
 from fuseflow.sim.engine.node_firing import WAIT, node_at, source, target
+from fuseflow.sim.engine.pop_history import POPS_SIZE, pops_at
 from fuseflow.sim.engine.stream_rings import (
     ELEMENT,
-    POPS_SIZE,
     READER_SIZE,
     STREAM_SIZE,
     is_control,
-    pops_at,
     reader_at,
     second_token,
     stream_at,

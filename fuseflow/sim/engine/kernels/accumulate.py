@@ -261,6 +261,8 @@ def put_run(node: Any, s: Any, w: Any, crd: Any, val: Any, k: int) -> None:
         mask = get_int(w.masks, place)
         into, start = w.values + step * (BLOCK * place + bit), at + stride * step * i
         if mask & bits == bits:
+            if consecutive:
+                count += _full_blocks(s, w, c + count, k - i - count, place + 1)
             call_fold_into(s.fold_into, into, start, stride, count * s.words)
         else:
             for j in range(count):
@@ -270,6 +272,21 @@ def put_run(node: Any, s: Any, w: Any, crd: Any, val: Any, k: int) -> None:
                     copy(into + step * j, start + stride * step * j, s.words)
             set_int(w.masks, place, mask | bits)
         i += count
+
+
+@inline
+def _full_blocks(s: Any, w: Any, c: int, k: int, place: int) -> int:
+    """Return for how many of the k coordinates from c on, where a block begins, the workspace `w` has values in the slots from
+    `place` on."""
+    count = 0
+    while count < k:
+        more = min(k - count, BLOCK)
+        bits = (1 << more) - 1
+        if find_or_insert(w, s.prefix * s.row + ((c + count) >> 3)) != place or get_int(w.masks, place) & bits != bits:
+            break
+        count += more
+        place += 1
+    return count
 
 
 def run_emit(address: int) -> int:

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from fuseflow.native.records import Record, get_float, get_float32, get_int, inline, prefetch, set_float
+from fuseflow.native.records import Record, get_float, get_float32, get_int, inline, set_float
 from fuseflow.samml import nodes as n
 from fuseflow.sim.engine.memory_ports import answer_cycle, requester_at, wait_for_answer
 from fuseflow.sim.engine.node_firing import (
@@ -30,12 +30,12 @@ from fuseflow.sim.engine.stream_rings import (
     SCRATCH,
     SLICE,
     copy,
+    fetch_upcoming,
     head_run,
     next_word,
     push,
     scratch_address,
     take,
-    upcoming_word,
     visible,
     word_in,
 )
@@ -75,7 +75,7 @@ def run_load(address: int) -> int:
         if k == 0:
             return 0
         run, first = head_run(ref), ref.offset
-        prefetch(s.values + (4 if s.single != 0 else 8) * s.words * upcoming_word(ref))
+        fetch_upcoming(ref, s.values, (4 if s.single != 0 else 8) * s.words)
         visible_at = visible(ref)
         if run.kind == CONTROL:
             if not pass_control(node, run.word, visible_at, out.free):
@@ -102,6 +102,7 @@ def _load_values(node: Any, s: Any, run: Any, first: int, k: int, out: Any) -> t
 def _load_scalars(node: Any, s: Any, run: Any, first: int, k: int, out: Any, fill: int, value: int) -> tuple[int, int]:
     """Return kind and word of a run of the values at the k references of `run` from `first` on, or set a fault for a reference
     outside. `fill` and `value` are the addresses of these fields of the state."""
+    values = s.values  # not loaded again behind every store
     if run.kind == EMPTY:
         s.absent += k
         return REPEATED, get_int(fill, 0)
@@ -109,7 +110,7 @@ def _load_scalars(node: Any, s: Any, run: Any, first: int, k: int, out: Any, fil
         if run.word < 0 or run.word >= s.count:
             node.fault = OUTSIDE
             return WAIT, 0
-        s.value = get_float32(s.values, run.word) if s.single != 0 else get_float(s.values, run.word)
+        s.value = get_float32(values, run.word) if s.single != 0 else get_float(values, run.word)
         return REPEATED, get_int(value, 0)
     if run.kind == AFFINE:
         r = run.word + first
@@ -118,10 +119,10 @@ def _load_scalars(node: Any, s: Any, run: Any, first: int, k: int, out: Any, fil
             node.fault = OUTSIDE
             return WAIT, 0
         if s.single == 0:
-            return SLICE, s.values + 8 * r
+            return SLICE, values + 8 * r
         word = scratch_address(out)
         for i in range(k):
-            set_float(word, i, get_float32(s.values, r + i))
+            set_float(word, i, get_float32(values, r + i))
         return SCRATCH, word
     word = scratch_address(out)
     for i in range(k):
@@ -130,7 +131,7 @@ def _load_scalars(node: Any, s: Any, run: Any, first: int, k: int, out: Any, fil
             node.firings += i
             node.fault = OUTSIDE
             return WAIT, 0
-        set_float(word, i, get_float32(s.values, r) if s.single != 0 else get_float(s.values, r))
+        set_float(word, i, get_float32(values, r) if s.single != 0 else get_float(values, r))
     return SCRATCH, word
 
 

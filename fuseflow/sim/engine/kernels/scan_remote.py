@@ -122,7 +122,7 @@ def _ask_for_coordinates(node: Any, s: Any) -> bool:
     else:
         k = 1
         high = get_int(s.refs, s.next + 1) if s.next + 1 < s.end else s.stop
-        t = read_bits(node, r, r.stride * get_int(s.refs, s.next), r.stride * high, s.visible_at, requests.free)
+        t = read_bits(node, r, r.stride * get_int(s.refs, s.next), r.stride * high, s.visible_at, requests.free, 1)
     if t == WAIT:
         return False
     if s.phase == OPENING:
