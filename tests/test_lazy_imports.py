@@ -30,14 +30,14 @@ SLOW = {
     [
         ("import fuseflow", set()),
         ("import fuseflow; fuseflow.FuseFlowError", set()),
-        ("import fuseflow.frontend.import_cache.cache", {"ruamel.yaml"}),
-        ("import fuseflow.frontend.sources", {"ruamel.yaml"}),
-        ("import fuseflow.tensors.array_files, fuseflow.tensors.tensor_listing", {"ruamel.yaml"}),
+        ("import fuseflow.frontend.import_cache.cache", {"ruamel.yaml", "pydantic"}),
+        ("import fuseflow.frontend.sources", {"ruamel.yaml", "pydantic"}),
+        ("import fuseflow.tensors.array_files, fuseflow.tensors.tensor_listing", {"ruamel.yaml", "pydantic"}),
         ("import fuseflow.sparsity.numpy_arrays, fuseflow.sparsity.grouped.grouping", set()),
-        ("import fuseflow.plan.plan, fuseflow.plan.block_costs", {"ruamel.yaml"}),
+        ("import fuseflow.plan.plan, fuseflow.plan.block_costs", {"ruamel.yaml", "pydantic"}),
         ("import fuseflow.attributes", set()),
         ("import fuseflow.autoscheduler.budget.scheduler", {"ruamel.yaml", "pydantic"}),
-        ("import fuseflow.compiler, fuseflow.run.compiled", {"ruamel.yaml"}),
+        ("import fuseflow.compiler, fuseflow.run.compiled", {"ruamel.yaml", "pydantic"}),
     ],
 )
 def test_slow_packages_are_not_loaded(statement: str, needed: set[str]) -> None:

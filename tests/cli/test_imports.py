@@ -70,7 +70,7 @@ def test_a_run_that_was_made_before_imports_nothing_that_it_does_not_need(monkey
     imported = modules(*words)
     needless = [
         "torch", "torch_mlir", "numba", "sympy", "networkx", "jinja2", "google.protobuf", "ortools", "scipy.sparse",
-        "scipy.special", "importlib.metadata", "concurrent.futures", "fuseflow.autoscheduler.autoscheduler", "fuseflow.cut.best",
+        "scipy.special", "concurrent.futures", "fuseflow.autoscheduler.autoscheduler", "fuseflow.cut.best",
         "fuseflow.energy", "fuseflow.estimate", "fuseflow.explain.fusion", "fuseflow.propagation", "fuseflow.run.artifacts",
         "fuseflow.sampling.sample_request", "fuseflow.sim.events", "fuseflow.sim.reference", "fuseflow.sweep", "fuseflow.plan.decompose",
     ]  # fmt: skip
