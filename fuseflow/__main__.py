@@ -15,9 +15,10 @@ def run() -> None:
     end_when_interrupted()
     open_closed_streams()
     from fuseflow.cli.main import main
+    from fuseflow.garbage_collection import collect_what_follows
 
     atexit.register(gc.freeze)
-    main(prog_name="fuseflow")
+    main(prog_name="fuseflow", obj=collect_what_follows)
 
 
 if __name__ == "__main__":

@@ -40,9 +40,8 @@ def collection_rare() -> Iterator[None]:
 
 
 def collect_what_follows() -> None:
-    """Let the collector run from now on, as seldom as in `collection_rare`, if it was disabled while modules were imported: it looks only
-    at what is made after this call."""
-    if not gc.isenabled():
-        gc.freeze()
-        gc.set_threshold(RARE, *gc.get_threshold()[1:])
-        gc.enable()
+    """Let the collector, which was disabled while modules were imported, run from now on, as seldom as in `collection_rare`. It looks only
+    at what is made after this call. So this is for a process that belongs to fuseflow alone."""
+    gc.freeze()
+    gc.set_threshold(RARE, *gc.get_threshold()[1:])
+    gc.enable()

@@ -5,7 +5,9 @@ from __future__ import annotations
 import gc
 
 import pytest
+from click.testing import CliRunner
 
+from fuseflow.cli.main import main
 from fuseflow.garbage_collection import collection_paused
 
 
@@ -30,5 +32,16 @@ def test_collection_that_is_off_stays_off() -> None:
         with collection_paused():
             pass
         assert not gc.isenabled()
+    finally:
+        gc.enable()
+
+
+def test_a_command_in_the_process_of_others_leaves_their_collector_alone() -> None:
+    before = gc.get_threshold(), gc.get_freeze_count()
+    gc.disable()
+    try:
+        assert CliRunner().invoke(main, ["machines"]).exit_code == 0
+        assert not gc.isenabled()
+        assert (gc.get_threshold(), gc.get_freeze_count()) == before
     finally:
         gc.enable()

@@ -12,7 +12,6 @@ import click
 from fuseflow.cli.command import StrictCommand, debug_option
 from fuseflow.cli.common import with_options
 from fuseflow.cli.process import interruptible
-from fuseflow.garbage_collection import collect_what_follows
 
 DECLARED, ACTIONS = "fuseflow.cli.", "fuseflow.cli.actions."
 
@@ -28,7 +27,9 @@ def deferred(declaration: Callable[[], None]) -> Callable[..., Any]:
     @functools.wraps(declaration)
     def act(*args: Any, **kwargs: Any) -> Any:
         action = getattr(import_module(module), declaration.__name__)
-        collect_what_follows()
+        imported = click.get_current_context().obj  # what to call now, in a process that belongs to the command (`__main__.py`)
+        if imported is not None:
+            imported()
         with interruptible():  # not while modules are imported: Python may turn an interruption there into anything
             return action(*args, **kwargs)
 

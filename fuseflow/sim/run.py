@@ -138,6 +138,7 @@ def simulate(
         if not auto:
             raise deadlock_error(outcome, deepened)
         depths |= sufficient_depths(outcome, deepened, copies)
+        del outcome  # which keeps the run that is stuck
         verified = used_engine == "fast"
         engine = "fast" if verified else engine  # with deeper FIFOs it runs longer, and on the reference perhaps too long
     if check:

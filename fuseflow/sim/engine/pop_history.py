@@ -88,6 +88,8 @@ def slots_from(reader: Any, due: int, now: int) -> tuple[int, int]:
     does not begin before the first is free; and that cycle (0: the slot was never filled). Pop number `due` frees the first slot;
     if `due` is negative, as many slots were never filled.
 
+    In a run with FIFOs that got deeper, whose cycles are not used, the cycle may be that of an older pop.
+
     A pop frees a slot for the next cycle. If the pops of a run are a cycle apart or more, all are early enough if the last is.
     """
     if due >= reader.popped:

@@ -17,6 +17,7 @@ class Snapshot:
 
     def __init__(self, layout: NetworkLayout) -> None:
         lists: list[list[Any]] = [layout.rings, layout.scratches, layout.histories]
+        unwritten = {id(layout.scratches[k]) for k in np.flatnonzero(layout.streams["limited"] == 0).tolist()}
         arrays = [layout.nodes, layout.streams, layout.readers, layout.agenda, *layout.arrays.values()]
         arrays += [part.state for part in layout.parts]
         if layout.controller is not None:
@@ -24,7 +25,7 @@ class Snapshot:
             arrays += layout.controller.memory.arrays()
         self.tables = [(vars(table), dict(vars(table))) for tables in layout.tables.values() for table in tables]
         self.lists = [(items, list(items)) for items in lists]
-        arrays += [item for _, items in self.lists for item in items]
+        arrays += [item for _, items in self.lists for item in items if id(item) not in unwritten]
         arrays += [field for _, fields in self.tables for field in fields.values() if isinstance(field, np.ndarray)]
         self.arrays: list[tuple[npt.NDArray[Any], npt.NDArray[Any]]] = [(array, array.copy()) for array in arrays]
 
