@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
-from fuseflow.cut.kept import lower_cut
+from fuseflow.cut.cut_cache import lower_cut
 from fuseflow.einsum.nodes import Program
 from fuseflow.frontend.sources import Source, load_model
 from fuseflow.garbage_collection import collection_paused

@@ -37,7 +37,7 @@ class Cut:
 def lower_best(
     program: Program, schedule: Schedule, machine: Machine, tensors: Mapping[str, Tensor]
 ) -> tuple[Schedule, PartitionedProgram, Iterable[CompiledRegion]]:
-    """Return the cut with the fewest expected cycles among the cuts that can be lowered, in the form of `kept.lower_cut`.
+    """Return the cut with the fewest expected cycles among the cuts that can be lowered, in the form of `cut_cache.lower_cut`.
 
     The first estimate of a cut is the sum over its regions, each lowered among operators that run one by one. Lowered together, a
     region may read tensors in other formats. So the whole cut is estimated again, and then cuts whose first estimate is less than

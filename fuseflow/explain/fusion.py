@@ -17,7 +17,7 @@ from typing import Any
 
 from fuseflow.costs import TensorStatistics, collect_statistics, estimate_graph, expected_traffic, stream_shapes
 from fuseflow.costs.stream_shapes import ExpectedStream
-from fuseflow.cut.kept import lower_cut
+from fuseflow.cut.cut_cache import lower_cut
 from fuseflow.einsum.nodes import Program, TensorType
 from fuseflow.errors import FuseFlowError
 from fuseflow.explain.keeps import KeptResult, kept_results

@@ -12,7 +12,7 @@ import pytest
 import torch
 
 import fuseflow as ff
-from fuseflow.cut import best, kept
+from fuseflow.cut import best, cut_cache
 from fuseflow.einsum.parse import parse
 from fuseflow.errors import FuseFlowError, ScheduleError
 
@@ -143,7 +143,7 @@ def test_a_program_of_one_operator_is_not_estimated_and_is_what_a_search_would_t
     packed = ff.compile(program, tensors=tensors(ONE), schedule=ff.Schedule.fuse("none"), machine=machine).source.tensors
     taken, _, regions = best.lower_best(program, schedule, machine, packed)
     monkeypatch.setattr(best, "lower_best", lambda *_: pytest.fail("there is nothing to cut"))
-    found, _, lowered = kept.lower_cut(program, schedule, machine, packed)
+    found, _, lowered = cut_cache.lower_cut(program, schedule, machine, packed)
     assert found == taken
     assert [region.graph for region in lowered] == [region.graph for region in regions]
 

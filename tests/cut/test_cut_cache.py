@@ -74,7 +74,7 @@ def test_whatever_a_cut_follows_from_makes_it_looked_for_again(
     assert searched(arrays(), schedule=ff.Schedule().par(i=2))
     einsums = tuple(replace(e, location=Location(f"layer.{e.name}")) for e in PROGRAM.einsums)
     assert searched(arrays(), replace(PROGRAM, einsums=einsums))
-    monkeypatch.setattr("fuseflow.cut.kept.package_digest", lambda: "other sources")
+    monkeypatch.setattr("fuseflow.cut.cut_cache.package_digest", lambda: "other sources")
     assert searched(arrays())
     assert len(list(cache.iterdir())) == 7
 
