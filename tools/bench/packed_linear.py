@@ -3,6 +3,7 @@
     python tools/bench/packed_linear.py [--rows 3072] [--columns 768] [--batch 4096] [--threads 1] [--rounds 9] [--bert] [--json FILE|-]
 
 A weight is packed in several layouts, and the same entries in PyTorch's CSR; a tenth of its blocks of 16 x 16 are in PyTorch's BSR.
+`times columns` is the product of the weight and a matrix, whose columns are the vectors, as STen's kernels take it.
 Products take turns with the dense one, and each round gives a ratio: how many times as fast as PyTorch's dense product. `--bert` adds a
 BERT of two layers whose linear weights in the layers are all packed, on 8 sequences of 512. Times are of the processor, so that a busy
 machine slows both; with several threads they are of the clock. Exits with 1 if a layout does not reach its bar.
@@ -46,6 +47,7 @@ def packed_weight(rule: str, weight: torch.Tensor) -> sp.PackedTensor:
 def layer_cases(rows: int, columns: int, batch: int) -> dict[str, tuple[Callable[[], Any], Callable[[], Any]]]:
     """Return pairs of steps by name: one with a packed weight, and the same with a dense one."""
     weight, x, grad = torch.randn(rows, columns) / columns**0.5, torch.randn(batch, columns), torch.randn(batch, rows)
+    upright = x.T.contiguous()
     dense = lambda: torch.nn.functional.linear(x, weight)  # noqa: E731
     cases: dict[str, tuple[Callable[[], Any], Callable[[], Any]]] = {}
     for name, rule in RULES.items():
@@ -54,6 +56,7 @@ def layer_cases(rows: int, columns: int, batch: int) -> dict[str, tuple[Callable
         cases[name] = (lambda s=stored, a=a: torch.nn.functional.linear(a, s), lambda a=a, w=w: torch.nn.functional.linear(a, w))
         if narrow == torch.float32:
             cases[f"{name}, with gradients"] = (gradients(stored, x, grad), gradients(weight, x, grad))
+            cases[f"{name}, times columns"] = (lambda s=stored: s @ upright, lambda: weight @ upright)
             csr = stored.stored_dense().to_sparse_csr()
             cases[f"{name}, PyTorch's CSR"] = (lambda m=csr: (m @ x.T).T, dense)
     kept = torch.rand(rows // BLOCK, columns // BLOCK) < 0.1
