@@ -13,16 +13,12 @@ import torch
 from torch import Tensor
 from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.fx import Graph, GraphModule, Node
-from torch.fx.experimental.proxy_tensor import make_fx
 from torch.utils import _pytree as pytree
-from torch_mlir.extras.fx_decomp_util import get_decomposition_table
 
 from fuseflow.errors import FrontendError, SparsityError, TensorError
 from fuseflow.frontend.decompositions.complex_pairs import separate_complex
-from fuseflow.frontend.decompositions.densify import DensifyingInterpreter
+from fuseflow.frontend.decompositions.dense_graph import dense_graph
 from fuseflow.frontend.decompositions.mixed_comparisons import compare_alike
-from fuseflow.frontend.decompositions.operator_formulas import INNER_IDENTITIES
-from fuseflow.frontend.decompositions.slices_and_windows import SLICE_WRITES
 from fuseflow.frontend.foreign_errors import ForeignFailure, foreign_message, quiet
 from fuseflow.frontend.linalg.sparse_encodings import Storage
 from fuseflow.frontend.positions.ranking import tie_notices
@@ -172,25 +168,11 @@ def _replay(traced: GraphModule, tensors: dict[str, Tensor], stored: dict[str, S
     with FakeTensorMode(allow_non_fake_inputs=True):
         dtypes = [torch.int32 if truth else t.dtype for t, truth in zip(tensors.values(), truths, strict=True)]
         fake = [torch.empty(tuple(t.shape), dtype=dtype) for t, dtype in zip(tensors.values(), dtypes, strict=True)]
-    interpreter = DensifyingInterpreter(traced)
-
-    def run(*tensors: Tensor) -> list[Tensor]:
-        arguments = [t != 0 if truth else t for t, truth in zip(tensors, truths, strict=True)]
-        return [result for result in pytree.tree_leaves(interpreter.run(*arguments)) if result is not None]
-
-    decompositions = {**get_decomposition_table(), **SLICE_WRITES, **INNER_IDENTITIES}
-    with torch.fx.traceback.preserve_node_meta():  # keeps module paths and stack traces
-        try:
-            functional = torch.func.functionalize(run, remove="mutations")
-            graph = make_fx(functional, decomposition_table=decompositions)(*fake).graph
-        except FrontendError:
-            raise
-        except Exception as error:
-            raise FrontendError(f"the model cannot be written in simple operators: {foreign_message(error)}") from error
+        graph, refusals = dense_graph(traced, fake, truths)
     _forget_places_of_writes(graph)
     compare_alike(graph)
     graph.eliminate_dead_code()
-    return graph, interpreter.refusals
+    return graph, refusals
 
 
 def _forget_places_of_writes(graph: Graph) -> None:

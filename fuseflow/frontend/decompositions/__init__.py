@@ -1,5 +1,6 @@
 """Operators as formulas of simpler operators, which the second, dense trace of a model runs.
 
+dense_graph       the second trace, in which equal calls are traced once
 densify           the interpreter of the traced graph, with the tables of formulas
 identities        operators of single elements, and products of matrices
 sliding           slices, padding, windows and convolutions

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
@@ -39,7 +39,6 @@ from fuseflow.frontend.positions.selection_operators import (
 from fuseflow.frontend.positions.sparse_reductions import extreme_of_row
 from fuseflow.frontend.trace.fx_origin import short_name, shown_operator
 from fuseflow.frontend.trace.refusals import refusal
-from fuseflow.loop_progress import tell
 
 aten = torch.ops.aten
 
@@ -232,6 +231,7 @@ DENSE_REPLACEMENTS: dict[object, Callable[..., Any]] = {
     aten.leaky_relu.default: _leaky_relu,
     aten.leaky_relu_.default: _leaky_relu,
     aten.isinf.default: lambda x: x.abs() == math.inf,
+    aten.detach_.default: aten.detach.default,  # A constant that a trace makes is no write.
     aten.view.default: torch.reshape,  # The strides of the trace come from other decompositions.
     **dict.fromkeys(_STORED_OTHERWISE, lambda x, *_, **__: x),
     # In training mode `refusals` has refused them.
@@ -294,15 +294,20 @@ COMPOSITE_DECOMPOSITIONS: dict[object, tuple[str, Callable[..., Any]]] = {
 
 
 class DensifyingInterpreter(torch.fx.Interpreter):
-    """An interpreter that runs an exported graph with the replacements and annotates every resulting node with the operator that
-    it comes from. An operator without a dense form is added to `refusals`, and the run continues behind it, so that all refusals
+    """An interpreter that runs calls of an exported graph with the replacements and annotates every resulting node with the operator
+    that it comes from. An operator without a dense form is added to `refusals`, and the run continues behind it, so that all refusals
     are found."""
 
     def __init__(self, graph_module: torch.fx.GraphModule) -> None:
-        super().__init__(graph_module)
+        super().__init__(graph_module, garbage_collect_values=False)
         self.refusals: list[FrontendError] = []
-        self._nodes = len(graph_module.graph.nodes)
-        self._done = 0
+
+    def run_calls(self, calls: Sequence[torch.fx.Node], operands: dict[torch.fx.Node, Any]) -> list[Any]:
+        """Run some calls on the values of their operands, and return their values."""
+        self.env = operands
+        for node in calls:
+            self.env[node] = self.run_node(node)
+        return [self.env[node] for node in calls]
 
     def call_function(self, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         name, function = COMPOSITE_DECOMPOSITIONS.get(target, (short_name(target), DENSE_REPLACEMENTS.get(target, target)))
@@ -310,8 +315,6 @@ class DensifyingInterpreter(torch.fx.Interpreter):
             return super().call_function(function, args, kwargs)
 
     def run_node(self, node: torch.fx.Node) -> Any:
-        self._done += 1
-        tell("simplifying operators", self._done, self._nodes)
         try:
             result = super().run_node(node)
             if result is not None or node.target is not operator.getitem or not node.users:

@@ -95,7 +95,6 @@ def remove_unused(traced: Trace) -> None:
     for node in reversed(list(graph.nodes)):
         if node.op == "call_function" and node not in needed:
             graph.erase_node(node)
-    traced.graph_module.recompile()
 
 
 def _dependence(node: Node, arguments: Mapping[Node, Dependence], values: dict[Node, Dependence]) -> Dependence:

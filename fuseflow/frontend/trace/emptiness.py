@@ -51,7 +51,6 @@ def settle_empty(traced: Trace) -> None:
         else:
             _settle(node, settled)
     _outputs_to_arguments(traced, settled, targets)
-    traced.graph_module.recompile()
 
 
 def is_empty(node: object) -> bool:

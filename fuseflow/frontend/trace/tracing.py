@@ -17,6 +17,7 @@ from unittest.mock import patch
 import torch
 from torch import Tensor, nn
 from torch.fx import Graph, GraphModule, Node
+from torch.fx._lazy_graph_module import _use_lazy_graph_module
 from torch.fx.experimental import proxy_tensor
 from torch.fx.experimental.proxy_tensor import disable_proxy_modes_tracing, make_fx
 from torch.nn.modules.module import register_module_forward_hook
@@ -108,7 +109,8 @@ def trace(call: ModelCall) -> Trace:
     for argument in arguments:
         _require_valid(argument)  # PyTorch crashes on some tensors that are not
     body = _Body(module, tuple(state), pytree.tree_structure((call.args, call.kwargs)), [leaf for _, leaf in leaves])
-    with patch.object(proxy_tensor, "extract_val", _element_description), _own_matmul():
+    # The graph needs no code.
+    with patch.object(proxy_tensor, "extract_val", _element_description), _own_matmul(), _use_lazy_graph_module(True):
         tracing = make_fx(body, pre_dispatch=True, record_module_stack=True, record_stack_traces=True)
         graph_module = tracing(*(_unshared(argument.tensor) for argument in arguments))
     _write_conversions(graph_module.graph)
