@@ -29,6 +29,8 @@ Dependence: TypeAlias = Literal["structure", "pattern", "weights", "data"]
 
 MOVEMENTS = frozenset().union(*(family.names for family in (INDEXING, SLICING, SORTING, LOOP_INDEX, DIAGONAL)), VIEWS)
 """Operators that only move numbers."""
+_DROPOUTS = frozenset({"dropout", "alpha_dropout", "feature_dropout", "feature_alpha_dropout"})
+"""Operators that return their operand in evaluation, which their schemas do not say."""
 
 
 def dependences(traced: Trace, *, of_reads: bool = False) -> dict[Node, Dependence]:
@@ -199,6 +201,8 @@ class Memories:
 def _shared_operands(node: Node) -> list[Node]:
     if not isinstance(node.target, torch._ops.OpOverload):
         return node.all_input_nodes if node.target is operator.getitem else []
+    if fx_origin.short_name(node.target) in _DROPOUTS:
+        return node.all_input_nodes
     return [value for argument, value in schema_arguments(node) if argument.alias_info is not None and isinstance(value, Node)]
 
 

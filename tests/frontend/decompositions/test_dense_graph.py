@@ -83,9 +83,8 @@ def written_twice(layer: Layer, x: Tensor, number: int) -> Tensor:
 
 def written_through_dropout(layer: Layer, x: Tensor, number: int) -> Tensor:
     y = layer.linear(x)
-    z = layer.dropout(y)
-    z.add_(1)
-    return y * 2 + z  # `y` is `z`
+    layer.dropout(y).add_(1)
+    return y * 2  # which the write changed
 
 
 def written_view(layer: Layer, x: Tensor, number: int) -> Tensor:
