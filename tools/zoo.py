@@ -117,7 +117,7 @@ def processor_seconds(process: psutil.Process) -> float:
 
 
 def ended(model: zoo_registry.Model, verdict: str, reason: str) -> zoo_verdict.Row:
-    levels = dict.fromkeys(zoo_verdict.GRANULARITIES, verdict)
+    levels = dict.fromkeys(zoo_registry.GRANULARITIES[model.family], verdict)
     return {"name": model.name, "family": model.family, "fast": model.fast, **levels, "reasons": {"all": reason}}
 
 
@@ -132,7 +132,9 @@ def run(models: Iterable[zoo_registry.Model], store: Store, jobs: int, limits: L
             while True:
                 row = row_of(queue.get_nowait(), limits)
                 store.add(row)
-                click.echo(f"{row['family']:12}{row['name']:40}" + " ".join(row[g] for g in zoo_verdict.GRANULARITIES))
+                click.echo(
+                    f"{row['family']:12}{row['name']:40}" + " ".join(row[g] for g in zoo_registry.GRANULARITIES[row["family"]])
+                )
 
     threads = [threading.Thread(target=work) for _ in range(min(jobs, queue.qsize()))]
     for thread in threads:

@@ -19,7 +19,13 @@ import torch
 
 Arguments = tuple[Any, ...]
 Brought = tuple[torch.nn.Module, Arguments] | tuple[torch.nn.Module, Arguments, dict[str, Any]]
-Family = Literal["pyg", "huggingface", "plain", "scientific"]
+Family = Literal["pyg", "huggingface", "plain", "scientific", "dynamic"]
+
+GRANULARITIES: dict[Family, tuple[str, ...]] = {
+    **dict.fromkeys(("pyg", "huggingface", "plain", "scientific"), ("none", "layerwise", "full")),
+    "dynamic": ("none", "best", "full"),
+}
+"""How the models of each family are fused. `best` is what is done by default."""
 
 # The files of models, in this folder.
 FILES = (
@@ -30,6 +36,12 @@ FILES = (
     "plain_networks",
     "plain_layers",
     "scientific",
+    "dynamic_autoencoders",
+    "dynamic_experts",
+    "dynamic_attention",
+    "dynamic_sparse_tensors",
+    "dynamic_transforms",
+    "dynamic_types",
 )
 
 

@@ -8,8 +8,8 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import get_args
 
-from zoo_registry import Family
-from zoo_verdict import GRANULARITIES, Row
+from zoo_registry import GRANULARITIES, Family
+from zoo_verdict import Row
 
 TABLE = Path(__file__).with_name("table.jsonl")
 FAMILIES = get_args(Family)
@@ -31,7 +31,7 @@ def read() -> dict[str, Row]:
 
 def verdict(row: Row) -> str:
     """One word for a model: the worst of its granularities, or `hollow`."""
-    seen = {row[granularity] for granularity in GRANULARITIES}
+    seen = {row[granularity] for granularity in GRANULARITIES[row["family"]]}
     worst = next(word for word in ("crash", "wrong", "limit", "refused", "accepted") if word in seen)
     return "hollow" if worst == "accepted" and row.get("hollow") else worst
 

@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import torch
 from torch.utils import _pytree as pytree
-from zoo_registry import Model
+from zoo_registry import GRANULARITIES, Model
 
 from fuseflow import Schedule
 from fuseflow.compiler import compile_source
@@ -23,7 +23,6 @@ from fuseflow.frontend.sources import Source, load
 from fuseflow.frontend.trace.flops import flop_counter, program_flops
 from fuseflow.sim import load_machine
 
-GRANULARITIES = ("none", "layerwise", "full")
 LARGEST_ERROR = 1e-4
 LEAST_SHARE = 0.5
 """A program with less of the FLOPs of its model is hollow."""
@@ -46,23 +45,23 @@ def row(model: Model) -> Row:
         computed = _computed(model)
         start = time.process_time()
         imported = _imported(model)
-        for fuse in GRANULARITIES:
+        for fuse in GRANULARITIES[model.family]:
             entry[fuse], reason, details = _verdict(imported, fuse, computed, start) if isinstance(imported, Source) else imported
             entry = details | entry
             if reason:
                 reasons[fuse] = reason
-    return entry | ({"reasons": _merged(reasons)} if reasons else {})
+    return entry | ({"reasons": _merged(reasons, len(GRANULARITIES[model.family]))} if reasons else {})
 
 
-def _merged(reasons: dict[str, str]) -> dict[str, str]:
-    """The reasons by granularity, or under `all` if they are the same."""
-    same = len(reasons) == len(GRANULARITIES) and len(set(reasons.values())) == 1
+def _merged(reasons: dict[str, str], granularities: int) -> dict[str, str]:
+    """The reasons by granularity, or under `all` if all `granularities` have the same."""
+    same = len(reasons) == granularities and len(set(reasons.values())) == 1
     return {"all": next(iter(reasons.values()))} if same else reasons
 
 
 @dataclass(frozen=True, slots=True)
 class Computed:
-    """What PyTorch computes of a model, and in how many FLOPs."""
+    """What PyTorch computes of a model, and in how many FLOPs: 0 if its counter counts none, or does not take the model."""
 
     outputs: list[torch.Tensor]
     flops: int
@@ -70,10 +69,20 @@ class Computed:
 
 def _computed(model: Model) -> Computed:
     module, args, keywords = model.bring()
-    with flop_counter() as counter:
-        results = module(*args, **keywords)
+    results = module(*args, **keywords)
     outputs = [leaf.detach() for leaf in pytree.tree_leaves(results) if isinstance(leaf, torch.Tensor)]
-    return Computed(outputs, counter.get_total_flops())
+    return Computed(outputs, _flops(model))
+
+
+def _flops(model: Model) -> int:
+    module, args, keywords = model.bring()
+    try:
+        with flop_counter() as counter:
+            module(*args, **keywords)
+    except (TypeError, RuntimeError):  # FlexAttention, nested tensors and Jacobians are beyond the counter
+        torch._dynamo.reset()  # it remembers what failed
+        return 0
+    return counter.get_total_flops()
 
 
 Verdict: TypeAlias = tuple[str, str, Row]
