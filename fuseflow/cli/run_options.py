@@ -23,6 +23,7 @@ from fuseflow.cli.common import (
 )
 from fuseflow.errors import UsageError, did_you_mean
 from fuseflow.sim.engine_names import ENGINES, Engine
+from fuseflow.sim.processors import PROCESSORS
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -42,9 +43,15 @@ class Target:
     engine: Engine = "auto"
 
 
+def _target(machine: Machine, engine: Engine, threads: int | None) -> Target:
+    if threads is not None:
+        PROCESSORS.limit = threads
+    return Target(machine, engine)
+
+
 target_options = bundled(
     "target",
-    Target,
+    _target,
     machine_options(),
     click.option(
         "--engine",
@@ -52,6 +59,12 @@ target_options = bundled(
         default="auto",
         show_default=True,
         help="The simulator: the reference, the fast one, or by size. They give the same.",
+    ),
+    click.option(
+        "--threads",
+        metavar="N",
+        type=click.IntRange(min=1),
+        help="Simulate in up to N threads.  [default: the cores of this machine]",
     ),
 )
 """Adds the options of the machine and the simulator, and passes them on as `target`, a `Target`."""

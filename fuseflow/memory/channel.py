@@ -58,6 +58,7 @@ CHANNEL = Record(
     "column_wake row_wake accept_wake "  # no column command, no row command, no acceptance can be before
     "first last "  # of the FIFO: slots of the pool, -1 if it is empty
     "pool free room "  # address of the transactions, first free slot, number of free ones
+    "outboxes "  # for each thread, what it learns about its requests; 0: there is one thread, and requests are finished at once
     # statistics
     "hits misses conflicts forwarded absorbed turnarounds "
     "refreshing refreshed "  # cycles of all refreshes so far; of those before the last completion

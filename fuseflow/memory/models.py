@@ -3,6 +3,8 @@ kernel that advances the model."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Protocol
 
@@ -14,7 +16,11 @@ from fuseflow.memory.channel import CHANNEL, HISTOGRAM_AT, TRANSACTION, new_chan
 from fuseflow.memory.comal_fixed import CHANNELS, COMAL, INTERVAL, ROUND_TRIP, WORD, advance_comal
 from fuseflow.memory.fixed_latency import FIXED, advance_fixed
 from fuseflow.memory.hbm2 import HBM2, advance_hbm2
+from fuseflow.memory.hbm2_threads import SHARE, receive_answers, run_channels, send_to_channels
 from fuseflow.memory.histogram import percentile
+from fuseflow.memory.mailboxes import LETTER, RECEIPT, REQUESTS, THREAD_BITS, mailboxes
+from fuseflow.memory.mapping import Ints
+from fuseflow.memory.ports import PORT_SIZE
 from fuseflow.memory.statistics import ChannelStatistics
 from fuseflow.memory.timing import HBM2_2000, DeviceTiming, command_distances, lookahead
 from fuseflow.native.records import LONGEST, address
@@ -31,6 +37,20 @@ _COUNTED = ("reads", "writes", "hits", "misses", "conflicts", "forwarded", "abso
 """The statistics of a channel that its record counts under the same name."""
 
 
+@dataclass(frozen=True, slots=True)
+class ThreadedModel:
+    """How a memory model runs in threads: the functions of the three steps of a window (`hbm2_threads.py`), None for a step that
+    there is not, and the address of the share of each thread in the model's state. `leave` takes the model out of the threads."""
+
+    send: Function
+    run: Function | None
+    receive: Function | None
+    shares: list[int]
+    leave: Callable[[], None]
+    kept: tuple[object, ...] = ()
+    """What must stay alive."""
+
+
 class MemoryModel(Protocol):
     """A memory model answers the requests of ports.
 
@@ -42,6 +62,8 @@ class MemoryModel(Protocol):
     """
 
     name: str
+    divides: bool
+    """Whether it runs in threads."""
     advance: Function
     lookahead: int
     clock: Fraction
@@ -54,15 +76,28 @@ class MemoryModel(Protocol):
 
     def channels(self) -> tuple[ChannelStatistics, ...]: ...
 
+    def in_threads(self, ports: NumpyArray, thread_of: Ints, most: Ints) -> ThreadedModel:
+        """Return how the model runs in threads. `thread_of` has the thread of each of the ports, and `most` the largest number of
+        transactions of each thread that are on the way."""
+        ...
+
 
 class _Pipe:
     """A model without queues, which needs no room, and without channels that are counted."""
+
+    divides = True
+    advance: Function
+    state: NumpyArray
 
     def grow(self, short: int) -> None:
         raise AssertionError("has no queues")
 
     def channels(self) -> tuple[ChannelStatistics, ...]:
         return ()
+
+    def in_threads(self, ports: NumpyArray, thread_of: Ints, most: Ints) -> ThreadedModel:
+        """The requests of one port do not matter to others."""
+        return ThreadedModel(self.advance, None, None, [address(self.state)] * len(most), lambda: None)
 
 
 class FixedLatency(_Pipe):
@@ -81,7 +116,7 @@ class ComalFixed(_Pipe):
     """The memory of the released Comal simulator, a pipe of fixed latency."""
 
     name, advance, lookahead, delay, transaction = "comal_fixed", staticmethod(advance_comal), ROUND_TRIP, 0, WORD
-    clock = Fraction(1)
+    clock, divides = Fraction(1), False
     peak: Fraction = Fraction(CHANNELS * WORD, INTERVAL)
 
     def __init__(self) -> None:
@@ -93,7 +128,7 @@ class ComalFixed(_Pipe):
 class Hbm2:
     """Channels of HBM2 behind an address mapping. Raises `MachineError` for an impossible number of channels."""
 
-    name, advance, transaction = "hbm2", staticmethod(advance_hbm2), maps.TRANSACTION
+    name, divides, advance, transaction = "hbm2", True, staticmethod(advance_hbm2), maps.TRANSACTION
 
     def __init__(
         self,
@@ -127,6 +162,29 @@ class Hbm2:
         self.pools[short - 1] = pool
         channel["pool"], channel["free"] = address(pool), len(old)
         channel["room"] += len(pool) - len(old)
+
+    def in_threads(self, ports: NumpyArray, thread_of: Ints, most: Ints) -> ThreadedModel:
+        channels, threads = len(self.blocks), len(most)
+        inboxes, letters = mailboxes(np.repeat(most, channels), LETTER)
+        outboxes, receipts = mailboxes(np.tile(most, channels), RECEIPT)
+        bounds = np.arange(threads + 1) * channels // threads
+        shares = SHARE.array(threads)
+        shares["channels"], shares["count"], shares["places"] = address(self.listed), channels, address(self.places)
+        shares["number"], shares["threads"], shares["first"], shares["last"] = range(threads), threads, bounds[:-1], bounds[1:]
+        shares["inboxes"], shares["outboxes"] = address(inboxes), address(outboxes)
+        for k, pool in enumerate(self.pools):
+            self.record(k)["outboxes"] = address(outboxes[threads * k :])
+            port = np.maximum(pool["port"] - address(ports), 0) // PORT_SIZE  # free slots may have none
+            pool["request"] = pool["request"] & REQUESTS | thread_of[port] << THREAD_BITS
+        kept = shares, inboxes, outboxes, letters, receipts
+
+        def leave() -> None:
+            for k in range(channels):
+                self.record(k)["outboxes"] = 0
+
+        return ThreadedModel(
+            send_to_channels, run_channels, receive_answers, [address(shares[k:]) for k in range(threads)], leave, kept
+        )
 
     def record(self, k: int) -> Any:
         """Return the record of channel `k`."""

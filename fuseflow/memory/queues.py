@@ -34,6 +34,7 @@ from fuseflow.memory.channel import (
     waiting_at,
 )
 from fuseflow.memory.histogram import count_latency
+from fuseflow.memory.mailboxes import report
 from fuseflow.memory.ports import FOREVER, finish, request_of
 from fuseflow.native.records import (
     among,
@@ -236,7 +237,8 @@ def accept(channel: int) -> None:
         t.accepted = c.clock - 1
         c.first = following
         if not queued:
-            prefetch(request_of(t.port, t.request))  # it is completed soon
+            if c.outboxes == 0:
+                prefetch(request_of(t.port, t.request))  # it is completed soon
             append_request(channel, queue, t.place, t.unit, slot)
             if queue == c.writing:
                 _expect_command(channel, t.place)
@@ -283,7 +285,10 @@ def complete(channel: int, slot: int, done: int) -> None:
     """Complete the transaction in a slot of the pool in cycle `done`, and free the slot."""
     c = channel_at(channel)
     t = transaction_of(channel, slot)
-    finish(t.port, t.request, t.accepted, done)
+    if c.outboxes == 0:
+        finish(t.port, t.request, t.accepted, done)
+    else:
+        report(c.outboxes, t.port, t.request, t.accepted, done)
     c.service += done - t.accepted
     if t.write == 0:
         c.reads += 1

@@ -3,6 +3,11 @@ time. `members` is the address of a set."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
+import numpy as np
+import numpy.typing as npt
+
 from fuseflow.native.records import get_int, inline, set_int, trailing_zeros
 
 SHIFT, BITS = 5, 32
@@ -11,6 +16,13 @@ SHIFT, BITS = 5, 32
 def word_count(numbers: int) -> int:
     """Return the number of words of a set of numbers below `numbers`, at least one."""
     return max(-(-numbers // BITS), 1)
+
+
+def bit_set(numbers: Iterable[int], words: int) -> npt.NDArray[np.int64]:
+    """Return the set of some numbers, as an array of `words` words."""
+    members, listed = np.zeros(words, np.int64), np.fromiter(numbers, np.int64)
+    np.bitwise_or.at(members, listed >> SHIFT, 1 << (listed & BITS - 1))
+    return members
 
 
 @inline

@@ -33,28 +33,32 @@ from fuseflow.native.records import (
     AtMost,
     BitLength,
     Equal,
+    FetchAdd,
     Least,
     Load,
+    LoadAcquire,
     Pointer,
     Prefetch,
     Put,
     Raise,
     Scalar,
     Store,
+    StoreRelease,
     TrailingZeros,
+    YieldProcessor,
     is_inlined,
 )
 from fuseflow.native.signatures import Call, Function, Signature
 from fuseflow.native.sources import Instruction, KernelError, parts_of
 
-INT16, INT32 = ir.IntType(16), ir.IntType(32)
+INT16, INT32, INT64 = ir.IntType(16), ir.IntType(32), ir.IntType(64)
 Generator: TypeAlias = Callable[[Any, Any, Any, Any], Any]
 """A code generator takes numba's target context, an LLVM builder, a signature and the LLVM values of arguments."""
 
 HELPER_OPTIONS: dict[str, Any] = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True, "_nrt": False, "error_model": "numpy"}
 """Helpers are called from kernels only."""
 C_LIBRARY = re.compile(
-    r"llvm\..*|mem(cpy|set|move)|(a?(sin|cos|tan)h?|atan2|exp|expm1|log|log1p|log2|log10|pow|sqrt|erfc?|fabs|floor|ceil|fmod)f?"
+    r"llvm\..*|mem(cpy|set|move)|sched_yield|(a?(sin|cos|tan)h?|atan2|exp|expm1|log|log1p|log2|log10|pow|sqrt|erfc?|fabs|floor|ceil|fmod)f?"
 )
 """The names of functions that object code may refer to: every process has them."""
 
@@ -212,6 +216,14 @@ def _definition(instruction: Instruction) -> Callable[..., Any]:
             return lambda typing, address, chosen: (types.int64(types.int64, types.int64), _among)
         case Put():
             return lambda typing, address, i, number: (types.void(types.int64, types.int64, types.int64), _put)
+        case FetchAdd():
+            return lambda typing, address, i, value: (types.int64(types.int64, types.int64, types.int64), _fetch_add)
+        case LoadAcquire():
+            return lambda typing, address, i: (types.int64(types.int64, types.int64), _load_acquire)
+        case StoreRelease():
+            return lambda typing, address, i, value: (types.void(types.int64, types.int64, types.int64), _store_release)
+        case YieldProcessor():
+            return lambda typing: (types.void(), _yield_processor)
         case Call():
             return _call_definition(instruction.signature)
         case _:
@@ -247,6 +259,26 @@ def _store(context: Any, builder: Any, signature: Any, values: Any) -> Any:
 def _element(builder: Any, kind: Any, address: Any, i: Any) -> Any:
     """Return the LLVM pointer to the i-th number, of the LLVM type `kind`, of the array at an address."""
     return builder.gep(builder.inttoptr(address, kind.as_pointer()), [i])
+
+
+def _fetch_add(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+    address, i, value = values
+    return builder.atomic_rmw("add", _element(builder, INT64, address, i), value, "acq_rel")
+
+
+def _load_acquire(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+    return builder.load_atomic(_element(builder, INT64, *values), "acquire", align=8)
+
+
+def _store_release(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+    address, i, value = values
+    builder.store_atomic(value, _element(builder, INT64, address, i), "release", align=8)
+    return context.get_dummy_value()
+
+
+def _yield_processor(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+    builder.call(cgutils.get_or_insert_function(builder.module, ir.FunctionType(INT32, []), "sched_yield"), [])
+    return context.get_dummy_value()
 
 
 def _prefetch(context: Any, builder: Any, signature: Any, values: Any) -> Any:

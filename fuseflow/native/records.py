@@ -12,6 +12,8 @@ import ctypes
 import os
 from collections.abc import Callable
 from dataclasses import dataclass
+from threading import Lock
+from time import sleep
 from typing import Any, Literal, TypeAlias, TypeVar
 
 import numpy as np
@@ -163,6 +165,49 @@ class BitLength:
         return number.bit_length()
 
 
+@dataclass(frozen=True, slots=True, weakref_slot=True, eq=False)
+class FetchAdd:
+    """An instruction that adds to the i-th 64-bit integer of an array at an address, for all threads at once, and returns the sum
+    before. What other threads wrote before they added is visible afterwards."""
+
+    def __call__(self, address: int, i: int, value: int) -> int:
+        with _one_at_a_time:
+            before: int = get_int(address, i)
+            set_int(address, i, before + value)
+        return before
+
+
+@dataclass(frozen=True, slots=True, weakref_slot=True, eq=False)
+class LoadAcquire:
+    """An instruction that returns the i-th 64-bit integer of an array at an address. What the thread that released it wrote before is
+    visible afterwards."""
+
+    def __call__(self, address: int, i: int) -> int:
+        with _one_at_a_time:
+            number: int = get_int(address, i)
+        return number
+
+
+@dataclass(frozen=True, slots=True, weakref_slot=True, eq=False)
+class StoreRelease:
+    """An instruction that sets the i-th 64-bit integer of an array at an address, and releases all that this thread wrote before
+    to those that acquire the integer."""
+
+    def __call__(self, address: int, i: int, value: int) -> None:
+        with _one_at_a_time:
+            set_int(address, i, value)
+
+
+@dataclass(frozen=True, slots=True, weakref_slot=True, eq=False)
+class YieldProcessor:
+    """An instruction that lets another thread run on this processor."""
+
+    def __call__(self) -> None:
+        sleep(0)
+
+
+_one_at_a_time = Lock()
+
 LANES, WORDS = 32, 64
 """The number of short integers, and of 32-bit integers, that one vector instruction compares."""
 LONGEST = (1 << 15) - 1
@@ -175,6 +220,7 @@ get_float32, set_float32 = Load("float32"), Store("float32")
 prefetch, trailing_zeros, bit_length = Prefetch(), TrailingZeros(), BitLength()
 get_short, set_short = Load("int16"), Store("int16")
 at_most, least, raise_all, equal, among, put = AtMost(), Least(), Raise(), Equal(), Among(), Put()
+fetch_add, load_acquire, store_release, yield_processor = FetchAdd(), LoadAcquire(), StoreRelease(), YieldProcessor()
 
 
 LINE = 64

@@ -55,6 +55,9 @@ SWEEP_AT_MEMORY = integers(6)
 """The signature of the loop over parts at a memory. It takes the arguments of `SWEEP`, the addresses of the memory and of the
 function that advances it, and the number of cycles by which it advances at a time."""
 
+SWEEP_TOGETHER = integers(2)
+"""The signature of the loop over parts in threads. It takes the address of a worker, and the number of firings after which it returns."""
+
 _plain_functions: list[Function] = []
 
 

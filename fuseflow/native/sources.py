@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 from types import CodeType, FunctionType, ModuleType
-from typing import TypeAlias
+from typing import TypeAlias, get_args
 
 from fuseflow.errors import SimulationError
 from fuseflow.native.records import (
@@ -24,26 +24,31 @@ from fuseflow.native.records import (
     AtMost,
     BitLength,
     Equal,
+    FetchAdd,
     Least,
     Load,
+    LoadAcquire,
     Pointer,
     Prefetch,
     Put,
     Raise,
     Store,
+    StoreRelease,
     TrailingZeros,
+    YieldProcessor,
     is_inlined,
 )
 from fuseflow.native.signatures import Call, Function, Signature
 
 Instruction: TypeAlias = (
-    Pointer | Load | Store | Prefetch | TrailingZeros | BitLength | AtMost | Least | Raise | Equal | Among | Put | Call
-)
+    Pointer | Load | Store | Prefetch | TrailingZeros | BitLength | AtMost | Least | Raise | Equal | Among | Put | FetchAdd
+    | LoadAcquire | StoreRelease | YieldProcessor | Call
+)  # fmt: skip
 """Operations that Python lacks, and that compiled code has as one or two instructions."""
 COMPILER_FILES = ("machine_code.py", "numba_compiler.py", "records.py", "signatures.py")
 """The files whose text affects the object code of all kernels."""
 _NOTHING = object()
-INSTRUCTIONS = (Pointer, Load, Store, Prefetch, TrailingZeros, BitLength, AtMost, Least, Raise, Equal, Among, Put, Call)
+INSTRUCTIONS = get_args(Instruction)
 
 
 class KernelError(SimulationError):

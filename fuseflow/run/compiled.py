@@ -27,7 +27,7 @@ from fuseflow.machine.machine import Machine
 from fuseflow.notebook_table import SummaryTable
 from fuseflow.run.callback_types import GraphExecutor, ProgressCallback, SimulationCallback
 from fuseflow.run.check import PYTORCH, Check, check_program
-from fuseflow.run.exact import ExactRegions, cores
+from fuseflow.run.exact import ExactRegions
 from fuseflow.run.input_notices import mostly_zero_notice, not_finite_notice
 from fuseflow.run.isolated_regions import combine_checks
 from fuseflow.run.repeated_regions import RunHistory
@@ -36,6 +36,7 @@ from fuseflow.run.settings import Settings
 from fuseflow.samml.auxiliary_tensors import auxiliary_tensors
 from fuseflow.schedule import Schedule
 from fuseflow.sim import Engine, simulate
+from fuseflow.sim.processors import cores
 from fuseflow.tensors import Tensor, repack
 
 # What an exact run does without is imported where it is used: it takes long to load.

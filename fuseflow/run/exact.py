@@ -7,7 +7,6 @@ results are the same for any number of jobs, and so are errors: if several regio
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -182,8 +181,3 @@ def _threads(count: int) -> Iterator[Begin]:
         stopped.set()
         if pool is not None:
             pool.shutdown(cancel_futures=True)
-
-
-def cores() -> int:
-    """Return the number of cores that this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from fuseflow.errors import DeadlockError, FuseFlowError
+from fuseflow.sim.processors import PROCESSORS
 from fuseflow.sweep.point import Point, code_version
 from fuseflow.sweep.point_evaluation import SourceCache, measure
 
@@ -89,6 +90,7 @@ def _tasks(reader: IO[str]) -> Iterator[dict[str, Any]]:
 def main() -> None:
     """Measure the tasks of standard input. Text that a model prints goes to standard error."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the sweep, which ends its workers
+    PROCESSORS.limit = 1  # the sweep has a process like this one for each core
     writer = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)  # text that a model file prints is no message
     reader = os.fdopen(os.dup(0), encoding="utf-8")

@@ -33,8 +33,11 @@ LIMITS = (
     Limits(runs=2, elements=2, pops=2, burst=2, writer_elements=4, blocks=1, windows=0),
     Limits(runs=4, elements=8, pops=4, burst=3, writer_elements=4, blocks=1),
     Limits(runs=2, elements=64, pops=2, writer_elements=16, blocks=2, windows=0),
+    Limits(alone=0, threads=2),
+    Limits(runs=2, elements=2, pops=2, burst=2, writer_elements=4, blocks=1, windows=0, alone=20, threads=3),
+    Limits(runs=4, elements=8, pops=4, blocks=1, windows=0, alone=0, threads=4),
 )
-"""The usual ones, and some in which every ring wraps, every piece is cut and everything has to grow."""
+"""The usual ones, and some in which every ring wraps, every piece is cut, everything has to grow, and several threads run."""
 
 
 def disagreements(case: Case, limits: Limits) -> Iterator[str]:

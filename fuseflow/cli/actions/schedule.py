@@ -17,8 +17,8 @@ from fuseflow.machine.machine import Machine
 from fuseflow.report.budget_curve import check_curve_file, write_curve
 from fuseflow.report.schedule_tables import budget_lines
 from fuseflow.resources.budget import Budget, component_name
-from fuseflow.run.exact import cores
 from fuseflow.schedule import Schedule
+from fuseflow.sim.processors import cores
 from fuseflow.sweep.search_store import StoredRuns, point_of
 from fuseflow.sweep.store import Store
 

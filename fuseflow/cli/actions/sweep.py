@@ -21,7 +21,7 @@ from fuseflow.report.sweep_plot import write_figures as draw
 from fuseflow.report.sweep_status import count_progress, status_lines
 from fuseflow.report.tables import print_table
 from fuseflow.requirements import install_command
-from fuseflow.run.exact import cores
+from fuseflow.sim.processors import cores
 from fuseflow.sweep.design_space import LabeledPoint, build_space, read_sweep
 from fuseflow.sweep.point import Task, TaskOutcome
 from fuseflow.sweep.pool import Pool

@@ -20,6 +20,7 @@ from fuseflow.float32.operator_precision import ARITHMETICS
 from fuseflow.memory.comal_fixed import advance_comal
 from fuseflow.memory.fixed_latency import advance_fixed
 from fuseflow.memory.hbm2 import advance_hbm2
+from fuseflow.memory.hbm2_threads import receive_answers, run_channels, send_to_channels
 from fuseflow.memory.memory import ISSUE
 from fuseflow.memory.ports import issue
 from fuseflow.native.kernel_library import package_store
@@ -34,6 +35,7 @@ from fuseflow.native.signatures import (
     NOTE,
     SWEEP,
     SWEEP_AT_MEMORY,
+    SWEEP_TOGETHER,
     Function,
     Signature,
 )
@@ -45,6 +47,7 @@ from fuseflow.sim.engine.kernels.elementwise_functions import elementwise
 from fuseflow.sim.engine.kernels.permute import permuting_fill
 from fuseflow.sim.engine.kernels.reduce import fold, fold_into
 from fuseflow.sim.engine.loop import sweep, sweep_at_memory
+from fuseflow.sim.engine.threaded_loop import sweep_in_threads
 from fuseflow.sim.engine.tracer import note_firings, settle_all
 from fuseflow.tile_ops import TILE_OPERATORS
 
@@ -61,7 +64,8 @@ def all_kernels() -> dict[str, tuple[Function, Signature]]:
         for name in REDUCERS:
             pairs += [(fold(name, arithmetic), FOLD), (fold_into(name, arithmetic), FOLD_INTO)]
     pairs += [(sweep, SWEEP), (sweep_at_memory, SWEEP_AT_MEMORY), (settle_all, SWEEP), (note_firings, NOTE)]
-    pairs += [(advance_hbm2, ADVANCE), (advance_comal, ADVANCE), (advance_fixed, ADVANCE), (issue, ISSUE)]
+    advances = (advance_hbm2, advance_comal, advance_fixed, send_to_channels, run_channels, receive_answers)
+    pairs += [(sweep_in_threads, SWEEP_TOGETHER), (issue, ISSUE), *((advance, ADVANCE) for advance in advances)]
     return {f"{function.__module__}.{function.__qualname__}": (function, signature) for function, signature in pairs}
 
 

@@ -29,21 +29,22 @@ from typing import Any
 
 from fuseflow.memory.ports import FOREVER, memory_at, port_at
 from fuseflow.memory.sending import next_request
-from fuseflow.native.bitsets import SHIFT, discard, next_in_word
+from fuseflow.native.bitsets import SHIFT, add, discard, is_member, next_in_word
 from fuseflow.native.records import get_int, inline
 from fuseflow.native.signatures import call_advance
 from fuseflow.sim.engine.memory_ports import awaited_answer
 from fuseflow.sim.engine.node_firing import ANSWER, BUFFER, INPUT, OUTPUT, node_at, source
 from fuseflow.sim.engine.stream_rings import MANY, tokens_left, visible
 from fuseflow.sim.engine.visits import (
+    ABROAD,
     ASKER_SIZE,
     ENGINE,
     FAULTY,
-    NEVER,
     NODE_SIZE,
     OUTLOOK_SIZE,
     REPLY,
     STEP_SIZE,
+    UNASKED,
     UNKNOWN,
     agenda_at,
     asker_at,
@@ -79,6 +80,7 @@ def meet_horizon(nodes: int, a: Any, horizon: int) -> int:
             if made < 0:
                 return made
             fired += made
+            a.unresolved += asker.bound < horizon
     return fired
 
 
@@ -87,10 +89,13 @@ def forget_bounds(nodes: int, a: Any) -> None:
     """Reset all bounds of requests and firings, after the engine has made room."""
     for k in range(a.asking):
         asker = asker_at(a.askers + ASKER_SIZE * k)
-        asker.bound, asker.source = 0, UNKNOWN
+        asker.source = UNKNOWN
+        if asker.bound != UNASKED:
+            asker.bound = 0
     if a.defers != 0:
         for part in range(a.count):
-            outlook_at(a.outlooks + OUTLOOK_SIZE * part).ready = node_at(nodes + NODE_SIZE * part).ready
+            if is_member(a.members, part):
+                outlook_at(a.outlooks + OUTLOOK_SIZE * part).ready = node_at(nodes + NODE_SIZE * part).ready
 
 
 @inline
@@ -133,7 +138,7 @@ def _walk(nodes: int, a: Any, asker: Any, horizon: int) -> int:
                 bound = horizon + delay
             else:
                 note_moves(a, outlook)
-        if bound < horizon and outlook.awaited != NEVER and depth + 1 < a.count:
+        if bound < horizon and outlook.awaited >= 0 and depth + 1 < a.count:
             depth += 1
             step = step_at(a.path + STEP_SIZE * depth)
             step.part, step.bound, step.delay = outlook.awaited, bound, delay + outlook.delay
@@ -142,7 +147,11 @@ def _walk(nodes: int, a: Any, asker: Any, horizon: int) -> int:
         if bound >= horizon:
             _note_bounds(a, stale + 1, depth, bound)
         if stale < 0:
-            asker.bound = bound if bound >= horizon else FOREVER
+            if bound < horizon and outlook.awaited == ABROAD:
+                asker.bound = bound
+                add(a.wanted, part - a.count)
+            else:
+                asker.bound = bound if bound >= horizon else FOREVER
             return fired
         asker.source = UNKNOWN
         depth = stale
@@ -167,7 +176,8 @@ def _note_bounds(a: Any, first: int, depth: int, bound: int) -> None:
     for k in range(first, depth + 1):
         step = step_at(a.path + STEP_SIZE * k)
         outlook = outlook_at(a.outlooks + OUTLOOK_SIZE * step.part)
-        outlook.ready = max(outlook.ready, bound - step.delay)
+        if outlook.awaited != ABROAD:
+            outlook.ready = max(outlook.ready, bound - step.delay)
 
 
 @inline

@@ -83,6 +83,8 @@ class NetworkLayout:
     streams: npt.NDArray[Any] = field(default_factory=lambda: STREAM.array(0))
     readers: npt.NDArray[Any] = field(default_factory=lambda: READER.array(0))
     readers_of: list[list[int]] = field(default_factory=list)
+    reader_addresses: Array = field(default_factory=lambda: np.zeros(0, np.int64))
+    """The addresses of the readers of all streams, one stream behind the other."""
     writer_of: list[int] = field(default_factory=list)
     """The part that writes each stream."""
     rings: list[Array] = field(default_factory=list)
@@ -297,9 +299,8 @@ def _fill_streams(
     streams["lag"] = [lag_by_port.get(key, 0) if isinstance(key, n.Port) else 0 for key in layout.keys]
     counts = [len(readers) for readers in layout.readers_of]
     numbers = np.array([r for readers in layout.readers_of for r in readers], np.int64)
-    reader_addresses = address(layout.readers) + READER_SIZE * numbers
-    streams["count"], streams["readers"] = counts, address(reader_addresses) + 8 * _starts(np.array(counts, np.int64))
-    layout.arrays[address(reader_addresses)] = reader_addresses
+    layout.reader_addresses = address(layout.readers) + READER_SIZE * numbers
+    streams["count"], streams["readers"] = counts, address(layout.reader_addresses) + 8 * _starts(np.array(counts, np.int64))
 
 
 def _fill_readers(layout: NetworkLayout, machine: Machine, depths: Sequence[int | None]) -> None:

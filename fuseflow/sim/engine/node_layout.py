@@ -38,6 +38,8 @@ class Limits:
     writer_elements: int = 1 << 16  # elements that a writer gathers before they are moved away; of tiles, their words
     blocks: int = 64  # of a workspace
     windows: int = 3  # of a memory: a graph whose FIFOs hold no more than the tokens of this many leaves no part for later
+    alone: int = 1 << 23  # firings of one thread, after which others may join
+    threads: int = 0  # that run together then; 0: as many as pay
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -27,7 +27,7 @@ def note_pops(reader: Any, k: int, t: int) -> None:
         count = reader.popped - last.first
         if last.time + count * last.step == t and (k == 1 or last.step == 1):
             return
-        if count == 1 and k == 1:
+        if count == 1 and k == 1 and noted > reader.sealed:
             last.step = t - last.time
             return
     entry = pops_at(reader.history + POPS_SIZE * (noted & reader.history_mask))

@@ -34,14 +34,16 @@ STREAM = Record(
     "readers count bounded blocked free "  # addresses of the readers, whether any has a depth; the result of `room`
     "known_tail known_pushed "  # up to where there certainly is room for runs and elements
     "known_slots "  # up to where there certainly are slots in bounded FIFOs
-    "writer"  # number of the part
+    "writer "  # number of the part
+    "sealed"  # no run before this one grows any more
 )
 READER = Record(
     "stream ring mask head until offset delay latency "  # place in the ring; `until`: runs that were seen; `delay`: of fan-out
     "depth popped history history_mask noted slot_cursor peak_cursor peak reach stalled "  # `reach`: see `take`
     "several "  # whether it takes more than one token in some cycle
     "unwatched "  # whether neither slots nor a peak follow from its pops, as of an unbounded stream inside a node
-    "part"  # number of the part that reads
+    "part "  # number of the part that reads
+    "sealed"  # no run of pops before this one changes any more
 )
 
 AHEAD = 8  # runs between the fetch of an element that is referred to and its use
@@ -290,7 +292,7 @@ def push(stream: Any, kind: int, word: int, k: int, t: int) -> None:
     stream.pushed += k
     if stream.count == 0:
         return
-    if kind != CONTROL and stream.tail > 0:
+    if kind != CONTROL and stream.tail > stream.sealed:
         last = run_at(stream.ring + RUN_SIZE * ((stream.tail - 1) & stream.mask))
         if last.kind == kind and last.time + last.length == time:
             step = 0

@@ -15,7 +15,8 @@ from typing import Any
 
 import numpy as np
 
-from fuseflow.native.bitsets import BITS, SHIFT, add, discard, is_member, word_count
+from fuseflow.memory.ports import FOREVER
+from fuseflow.native.bitsets import BITS, SHIFT, add, bit_set, discard, is_member, word_count
 from fuseflow.native.records import Record, address, get_int, inline, set_int
 from fuseflow.native.signatures import call_kernel
 from fuseflow.sim.engine.memory_ports import awaited_answer
@@ -38,11 +39,13 @@ from fuseflow.sim.engine.node_layout import Array
 from fuseflow.sim.engine.stream_rings import FULL_RING, is_full, reader_at, stream_at, tokens_left
 
 AGENDA = Record(
-    "count words "  # parts, and words of the sets of them
+    "count words members "  # parts of the graph, words of the sets of them, and the set of the agenda's own
     "due answers held "  # sets of parts: to be visited; that wait for an answer; that wait for the engine
+    "moved wanted "  # sets of parts: that fired since a thread looked; of other threads, whose bounds are asked for
+    "unresolved "  # askers whose bound does not reach the horizon before other threads say more
     "first neighbours "  # where the neighbours of each part are; a word of these sets and the neighbours in it, as pairs
     "defers "  # whether the memory advances while only those are visited that decide about requests
-    "askers asking "  # an ASKER of each part that may make requests, and their number
+    "askers asking shown "  # an ASKER of each part that may make requests, their number, and the first that other threads see
     "outlooks path"  # of each part, after its last visit; the steps of a walk (`loop.py`)
 )
 ASKER = Record("part bound source delay moves port request")
@@ -56,11 +59,18 @@ the awaited part at the last visit of this part. An agenda that does not defer l
 STEP = Record("part bound delay")
 """A step of a walk: a part, a bound of the asker's next firing, and how much later than the part the asker fires at least."""
 agenda_at, asker_at, outlook_at, step_at = AGENDA.at, ASKER.at, OUTLOOK.at, STEP.at
-ASKER_SIZE, OUTLOOK_SIZE, STEP_SIZE = ASKER.size, OUTLOOK.size, STEP.size
-NEVER, REPLY, ENGINE = -1, -2, -3
-"""Marks in place of an awaited part: the part has ended; it waits for a reply of the memory; or for the engine or a visit."""
+AGENDA_SIZE, ASKER_SIZE, OUTLOOK_SIZE, STEP_SIZE = AGENDA.size, ASKER.size, OUTLOOK.size, STEP.size
+NEVER, REPLY, ENGINE, ABROAD = -1, -2, -3, -4
+"""Marks in place of an awaited part: the part has ended; it waits for a reply of the memory; for the engine or a visit; or it belongs to
+another thread."""
 UNKNOWN = -1
 """The source of an asker whose wait is not known."""
+UNASKED = FOREVER + 1
+"""The bound of a part that makes no requests, and whose bound no other thread asks for."""
+
+
+SETS = ("due", "answers", "held", "moved", "wanted")
+"""The sets of an agenda that are empty at first."""
 
 
 def new_agenda(neighbours: Sequence[Sequence[int]], askers: Sequence[int], defers: bool, arrays: dict[int, Array]) -> Array:
@@ -68,7 +78,8 @@ def new_agenda(neighbours: Sequence[Sequence[int]], askers: Sequence[int], defer
     `defers`, parts that decide about no request are visited later. The arrays of the agenda are put into `arrays` by address."""
     count = len(neighbours)
     agenda, words = AGENDA.array(1), word_count(count)
-    fields: dict[str, Array] = {name: np.zeros(words, dtype=np.int64) for name in ("due", "answers", "held")}
+    fields: dict[str, Array] = {name: np.zeros(words, dtype=np.int64) for name in SETS}
+    fields["members"] = bit_set(range(count), words)
     fields["first"], fields["neighbours"] = _words_of(neighbours)
     fields["outlooks"] = OUTLOOK.array(count)
     fields["outlooks"]["awaited"] = ENGINE
@@ -99,7 +110,7 @@ def _words_of(neighbours: Sequence[Sequence[int]]) -> tuple[Array, Array]:
 def wake_all(a: Any) -> None:
     """Mark all parts of the agenda `a` as due for a visit."""
     for k in range(a.words):
-        set_int(a.due, k, (1 << min(a.count - (k << SHIFT), BITS)) - 1)
+        set_int(a.due, k, get_int(a.members, k))
 
 
 @inline
@@ -139,6 +150,8 @@ def visit_alone(nodes: int, a: Any, part: int) -> int:
     """Visit a part, but do not update which parts are due: all become due before the next round. Return as `visit` does."""
     node = node_at(nodes + NODE_SIZE * part)
     made = run_kernel(nodes + NODE_SIZE * part)
+    if made > 0:
+        add(a.moved, part)
     if made != FAULTY:
         _note_wait(a, node, part, node.waits, made)
     return made
@@ -154,6 +167,7 @@ def run_part(nodes: int, a: Any, part: int) -> int:
     if made == FAULTY:
         return FAULTY
     if made > 0:
+        add(a.moved, part)
         wake_neighbours(a, part)
     if node.waits < INPUT or node.waits in (GROW, ROOM):
         add(a.due, part)
