@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import os
+
+import pytest
+
 from fuseflow.sim.processors import Processors, cores
 
 
@@ -12,5 +16,11 @@ def test_no_more_are_taken_than_there_are() -> None:
     assert processors.take(2) == 2
 
 
-def test_a_process_has_all_that_it_may_run_on() -> None:
-    assert Processors().limit == cores() >= 1
+@pytest.mark.parametrize(("load", "left"), [(0.0, 4), (1.2, 4), (2.7, 2), (4.0, 1), (9.0, 1)])
+def test_processors_that_others_need_are_left_to_them(monkeypatch: pytest.MonkeyPatch, load: float, left: int) -> None:
+    """This process is one of those that the load counts."""
+    monkeypatch.setattr("fuseflow.sim.processors.cores", lambda: 4)
+    monkeypatch.setattr(os, "getloadavg", lambda: (load, load, load))
+    assert Processors().count == left
+    assert Processors(4).count == 4, "as many as were asked for"
+    assert cores() >= 1

@@ -16,11 +16,9 @@ CLUSTERS = 4
 """A cluster of nodes has at most the work of a thread divided by this, so that clusters can be dealt out evenly."""
 VISIT, FIRING = 80, 6
 """The nanoseconds that a visit of a part takes, and a firing, roughly. Tuned on attention with 16 lanes on `rda`, and tried with 64
-lanes and with fused GCN layers."""
-
-
+lanes."""
 LEAST_WORK = 4000
-"""The nanoseconds of work in a window of the memory for each thread, from which on another thread pays: threads meet twice in a
+"""The nanoseconds of work in a window of the memory for each thread, from which on another thread pays: threads meet three times in a
 window. Tuned and tried as above."""
 
 

@@ -37,7 +37,7 @@ def team_for(layout: NetworkLayout, library: Library) -> Iterator[Team | None]:
     elif forced:
         taken = forced - 1
     else:
-        taken = PROCESSORS.take(threads_that_pay(layout, PROCESSORS.limit) - 1)
+        taken = PROCESSORS.take(threads_that_pay(layout, PROCESSORS.count) - 1)
     pool = _started(taken)
     try:
         if pool is None:
