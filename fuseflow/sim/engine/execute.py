@@ -22,7 +22,6 @@ from fuseflow.sim.engine.node_layout import Limits
 from fuseflow.sim.engine.outcome import describe_deadlock, fault_error, full_readers, outcome, statistics
 from fuseflow.sim.engine.snapshot import Snapshot
 from fuseflow.sim.engine.stream_rings import MANY
-from fuseflow.sim.engine.team import team_for
 from fuseflow.sim.outcome.deadlock import MOST_SLOTS, Deadlock
 from fuseflow.sim.outcome.statistics import Outcome
 from fuseflow.sim.processors import PROCESSORS
@@ -86,6 +85,8 @@ def _run_in_threads(
 
     goes_on, least = run_piece(None, limits.alone)
     if goes_on and not has_ended(layout):
+        from fuseflow.sim.engine.team import team_for  # most runs end before
+
         with team_for(layout, library) as team:
             seconds = 0.0
             while team is not None and goes_on and not has_ended(layout) and seconds <= SLOWER * least:
