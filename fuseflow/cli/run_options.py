@@ -44,8 +44,9 @@ class Target:
 
 
 def _target(machine: Machine, engine: Engine, threads: int | None) -> Target:
-    if threads is not None:
-        PROCESSORS.limit = threads
+    if threads is not None and engine == "reference":
+        raise UsageError("`--threads` beside `--engine reference`, which runs in one thread", hint="leave one of them out")
+    PROCESSORS.limit = threads
     return Target(machine, engine)
 
 
@@ -64,7 +65,7 @@ target_options = bundled(
         "--threads",
         metavar="N",
         type=click.IntRange(min=1),
-        help="Simulate in up to N threads.  [default: the cores of this machine]",
+        help="Simulate a long region in up to N threads.  [default: the idle cores]",
     ),
 )
 """Adds the options of the machine and the simulator, and passes them on as `target`, a `Target`."""

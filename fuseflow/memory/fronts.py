@@ -16,13 +16,13 @@ from fuseflow.memory.sending import SPAN
 from fuseflow.native.bitsets import bit_set
 from fuseflow.native.records import address
 
-MOST_LETTERS = 1 << 20
+MOST_MESSAGES = 1 << 20
 """The most transactions on the way for which there are mailboxes."""
 
 
 def divides(controller: Controller) -> bool:
     """Return whether the memory can have several fronts: if its model runs in threads, and not too many transactions may be on the way."""
-    return controller.memory.model.divides and len(controller.ports) * most_transactions(controller) <= MOST_LETTERS
+    return controller.memory.model.divides and len(controller.ports) * most_transactions(controller) <= MOST_MESSAGES
 
 
 def most_transactions(controller: Controller) -> int:

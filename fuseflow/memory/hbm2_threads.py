@@ -12,7 +12,7 @@ from typing import Any
 
 from fuseflow.memory.channel import channel_at
 from fuseflow.memory.hbm2 import PLACE_BITS, UNIT_BITS, advance_channel, packed_place
-from fuseflow.memory.mailboxes import MAILBOX_SIZE, THREAD_BITS, letter_at, letter_of, mailbox_at, take_receipts
+from fuseflow.memory.mailboxes import MAILBOX_SIZE, THREAD_BITS, mailbox_at, message_at, message_of, take_completions
 from fuseflow.memory.ports import FOREVER, LATE, arrival, memory_at, port_at, request_at, settle
 from fuseflow.memory.queues import enqueue
 from fuseflow.memory.sending import head_of, mark_sent, next_port, start_sending
@@ -50,7 +50,7 @@ def _post(memory: int, port: int) -> None:
     for unit in range(first, last + 1):
         packed = packed_place(share.places, unit)
         box = mailbox_at(share.inboxes + MAILBOX_SIZE * (share.number * share.count + (packed >> PLACE_BITS)))
-        t = letter_at(letter_of(box, box.count))
+        t = message_at(message_of(box, box.count))
         t.cycle, t.arrival, t.unit, t.place, t.write = r.cycle, cycle, unit, packed & ((1 << PLACE_BITS) - 1), r.write
         t.port, t.request, t.number = port, share.number << THREAD_BITS | p.sent, p.number
         box.count += 1
@@ -71,7 +71,7 @@ def run_channels(memory: int, until: int) -> int:
                 break
             if channel_at(channel).room == 0:
                 return k + 1
-            t = letter_at(letter_of(mailbox_at(box), mailbox_at(box).taken))
+            t = message_at(message_of(mailbox_at(box), mailbox_at(box).taken))
             enqueue(channel, t.arrival, t.unit, t.place, t.write, t.port, t.request)
             mailbox_at(box).taken += 1
         advance_channel(channel, end)
@@ -88,7 +88,7 @@ def _next_mailbox(share: Any, channel: int, ports: int) -> int:
         box = mailbox_at(address)
         if box.taken == box.count:
             continue
-        t = letter_at(letter_of(box, box.taken))
+        t = message_at(message_of(box, box.taken))
         own_turn = (t.number - t.cycle) % ports
         if t.cycle < first or (t.cycle == first and best != 0 and own_turn < turn):
             best, first, turn = address, t.cycle, own_turn
@@ -99,6 +99,6 @@ def receive_answers(memory: int, until: int) -> int:
     """End the window at cycle `until` for the ports of this thread. Returns 0."""
     share = share_at(memory_at(memory).model)
     for channel in range(share.count):
-        take_receipts(share.outboxes + MAILBOX_SIZE * (channel * share.threads + share.number))
+        take_completions(share.outboxes + MAILBOX_SIZE * (channel * share.threads + share.number))
     settle(memory, until)
     return 0

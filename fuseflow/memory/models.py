@@ -18,7 +18,7 @@ from fuseflow.memory.fixed_latency import FIXED, advance_fixed
 from fuseflow.memory.hbm2 import HBM2, advance_hbm2
 from fuseflow.memory.hbm2_threads import SHARE, receive_answers, run_channels, send_to_channels
 from fuseflow.memory.histogram import percentile
-from fuseflow.memory.mailboxes import LETTER, RECEIPT, REQUESTS, THREAD_BITS, mailboxes
+from fuseflow.memory.mailboxes import COMPLETION, MESSAGE, REQUESTS, THREAD_BITS, mailboxes
 from fuseflow.memory.mapping import Ints
 from fuseflow.memory.ports import PORT_SIZE
 from fuseflow.memory.statistics import ChannelStatistics
@@ -165,8 +165,8 @@ class Hbm2:
 
     def in_threads(self, ports: NumpyArray, thread_of: Ints, most: Ints) -> ThreadedModel:
         channels, threads = len(self.blocks), len(most)
-        inboxes, letters = mailboxes(np.repeat(most, channels), LETTER)
-        outboxes, receipts = mailboxes(np.tile(most, channels), RECEIPT)
+        inboxes, messages = mailboxes(np.repeat(most, channels), MESSAGE)
+        outboxes, completions = mailboxes(np.tile(most, channels), COMPLETION)
         bounds = np.arange(threads + 1) * channels // threads
         shares = SHARE.array(threads)
         shares["channels"], shares["count"], shares["places"] = address(self.listed), channels, address(self.places)
@@ -176,7 +176,7 @@ class Hbm2:
             self.record(k)["outboxes"] = address(outboxes[threads * k :])
             port = np.maximum(pool["port"] - address(ports), 0) // PORT_SIZE  # free slots may have none
             pool["request"] = pool["request"] & REQUESTS | thread_of[port] << THREAD_BITS
-        kept = shares, inboxes, outboxes, letters, receipts
+        kept = shares, inboxes, outboxes, messages, completions
 
         def leave() -> None:
             for k in range(channels):

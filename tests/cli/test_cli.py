@@ -14,8 +14,10 @@ import pytest
 from command_line import fuseflow
 from scipy import sparse
 
+from fuseflow.cli.run_options import Target
 from fuseflow.run.compiled import Compiled
 from fuseflow.schedule import Schedule
+from fuseflow.sim.processors import PROCESSORS
 
 ROOT = Path(__file__).parents[2]
 GCN = str(ROOT / "models" / "gcn.py")
@@ -276,6 +278,16 @@ def test_options_reach_the_model_and_the_result(here: Path) -> None:
     assert (first["options"], second["options"]) == ({"small": True}, {"small": True, "density": 1.0})
     assert (first["data"], first["check"]["passed"]) == ("images:side=6,count=3", True)
     assert first["flops"] < second["flops"]
+
+
+def test_threads_are_limited_for_one_command(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    limits = []
+    monkeypatch.setattr("fuseflow.cli.run_options.Target", lambda *words: limits.append(PROCESSORS.limit) or Target(*words))
+    for words in (["--threads", "3"], []):
+        assert fuseflow("run", SAE, "--machine", "ideal", "--small", *words).exit_code == 0
+    assert limits == [3, None]
+    refused = fuseflow("run", SAE, "--machine", "ideal", "--threads", "2", "--engine", "reference")
+    assert refused.exit_code == 2 and "`--threads` beside `--engine reference`" in refused.stderr
 
 
 def test_what_must_stand_beside_a_result_does(here: Path) -> None:

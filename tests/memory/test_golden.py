@@ -49,7 +49,7 @@ def check(folder: Path, mapping: str, faw30: bool, function: Any) -> None:
     assert found >= 3
 
 
-@pytest.mark.parametrize("how", ["complete", "complete_in_chunks"])
+@pytest.mark.parametrize("how", ["complete", "complete_in_chunks", "complete_in_threads"])
 @pytest.mark.parametrize("faw30", [False, True])
 @pytest.mark.parametrize("mapping", FILES)
 def test_some_traces(mapping: str, faw30: bool, how: str) -> None:
@@ -58,7 +58,7 @@ def test_some_traces(mapping: str, faw30: bool, how: str) -> None:
 
 @pytest.mark.slow
 @pytest.mark.skipif(not ALL.is_dir(), reason="../shared/golden/hbm is not here")
-@pytest.mark.parametrize("how", ["complete", "complete_in_chunks"])
+@pytest.mark.parametrize("how", ["complete", "complete_in_chunks", "complete_in_threads"])
 @pytest.mark.parametrize("faw30", [False, True])
 @pytest.mark.parametrize("mapping", FILES)
 def test_all_traces(mapping: str, faw30: bool, how: str) -> None:

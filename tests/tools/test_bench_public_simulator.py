@@ -29,7 +29,7 @@ def tool(monkeypatch: pytest.MonkeyPatch) -> Any:
 
 
 def run(tool: Any, *words: str) -> Any:
-    return CliRunner().invoke(tool.main, ["--scale", "0.02", "--rounds", "1", *words])
+    return CliRunner().invoke(tool.main, ["--scale", "0.08", "--rounds", "1", *words])
 
 
 def stands_in(folder: Path, cycles: int) -> str:

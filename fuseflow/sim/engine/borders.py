@@ -6,7 +6,7 @@ A thread runs the parts of some nodes. Between two meetings of all threads it ch
   where the stream ended when the threads met last. Runs before that end are sealed: they no longer grow.
 - The writer sees the reader through a proxy, a reader record of its own, which has taken what the reader had taken when the threads
   met last.
-- Parts of other threads have a stand-in among the outlooks. Its `ready` bounds the cycle of the first firing that was not told.
+- Parts of other threads have a stand-in among the outlooks. Its `ready` bounds the cycle of the first firing that was not published.
 
 When the threads have met, each brings its own views and proxies up to date, and tells the bounds of its own parts. Then they meet
 again.
@@ -35,7 +35,7 @@ crossing_at, border_at = CROSSING.at, BORDER.at
 
 
 @inline
-def tell(b: Any, a: Any) -> None:
+def publish(b: Any, a: Any) -> None:
     """Seal the streams of the parts of the agenda `a` that fired and that the border `b` shows to other threads, and tell bounds of
     their next firings."""
     for k in range(a.words):
@@ -47,18 +47,18 @@ def tell(b: Any, a: Any) -> None:
                 break
             part = (k << SHIFT) + bit
             _seal(b, part)
-            own, told = _outlooks(a, part)
-            told.moves, told.ready = own.moves, max(told.ready, own.ready)
+            own, published = _outlooks(a, part)
+            published.moves, published.ready = own.moves, max(published.ready, own.ready)
     for k in range(a.shown, a.asking):
         asker = asker_at(a.askers + ASKER_SIZE * k)
         if asker.bound != UNASKED:
-            own, told = _outlooks(a, asker.part)
-            told.ready = max(told.ready, own.ready, asker.bound)
+            own, published = _outlooks(a, asker.part)
+            published.ready = max(published.ready, own.ready, asker.bound)
 
 
 @inline
 def _outlooks(a: Any, part: int) -> tuple[Any, Any]:
-    """Return the outlook of a part of this thread, and what is told about it."""
+    """Return the outlook of a part of this thread, and what is published about it."""
     return outlook_at(a.outlooks + OUTLOOK_SIZE * part), outlook_at(a.outlooks + OUTLOOK_SIZE * (a.count + part))
 
 
@@ -75,7 +75,7 @@ def _seal(b: Any, part: int) -> None:
 
 
 @inline
-def hear(b: Any, a: Any, other: Any) -> None:
+def take_over(b: Any, a: Any, other: Any) -> None:
     """Bring the views and proxies up to date at which the thread with the agenda `a` sees the thread with the agenda `other`. Parts
     that may fire become due."""
     for k in range(a.words):

@@ -28,6 +28,7 @@ from fuseflow.sim.processors import PROCESSORS
 from fuseflow.tensors import Tensor
 
 Turn: TypeAlias = Callable[[int], tuple[int, int]]
+"""A function that makes about as many firings as it is told, and returns a status of the loop and its cycle."""
 BUDGET = 50_000_000
 """The number of firings between two calls of `progress`."""
 FURTHER, AT_LEAST = 4, 1 << 20

@@ -76,13 +76,13 @@ class Team:
 
     def __init__(self, layout: NetworkLayout, library: Library, thread_of: Array, pool: ThreadPoolExecutor) -> None:
         self.layout, self.thread_of, self.pool = layout, thread_of, pool
-        self.threads, self.count = int(thread_of.max()) + 1, len(layout.parts)
-        threads = self.threads
+        threads = int(thread_of.max()) + 1
+        self.threads, self.count = threads, len(layout.parts)
         self.kept: list[Array] = []
         """The arrays that kernels find by address."""
         self._cross()
         self.outlooks = OUTLOOK.array(2 * self.count)
-        """Of all parts, and behind these what is told about them to other threads."""
+        """Of all parts, and behind these what is published about them to other threads."""
         self.agendas, self.borders, self.sets = AGENDA.array(threads), BORDER.array(threads), list[dict[str, Array]]()
         self.agendas[:] = layout.agenda
         self.agendas["outlooks"] = address(self.outlooks)
@@ -197,10 +197,10 @@ class Team:
         for name in SETS[:3]:
             for sets in self.sets:
                 sets[name][:] = layout.arrays[int(main[name])] & sets["members"]
-        own, told = self.outlooks[: self.count], self.outlooks[self.count :]
+        own, published = self.outlooks[: self.count], self.outlooks[self.count :]
         own[:] = layout.arrays[int(main["outlooks"])]
         own["awaited"] += self.count * ((own["awaited"] >= 0) & (self.thread_of[own["awaited"]] != self.thread_of))
-        told["ready"], told["moves"], told["awaited"] = layout.nodes["ready"], own["moves"], ABROAD
+        published["ready"], published["moves"], published["awaited"] = layout.nodes["ready"], own["moves"], ABROAD
 
     def _leave(self) -> None:
         """Let one thread see the layout as it is."""

@@ -12,7 +12,7 @@ from fuseflow.memory.sending import next_request
 from fuseflow.native.barrier import meet
 from fuseflow.native.records import Record, inline
 from fuseflow.native.signatures import call_advance
-from fuseflow.sim.engine.borders import border_at, forget_news, hear, tell
+from fuseflow.sim.engine.borders import border_at, forget_news, publish, take_over
 from fuseflow.sim.engine.loop import (
     BUSY,
     FAULT,
@@ -102,8 +102,8 @@ def sweep_in_threads(worker: int, budget: int) -> int:
 @inline
 def _pass_window(w: Any, a: Any, made: int, until: int) -> int:
     """Advance the memory to cycle `until`, after parts fired until no request before is missing. In this thread `made` firings were
-    made for that; others may make more necessary. The memory does not advance if a part has a fault or waits for the engine, or if
-    nothing is requested. Return the number of firings in all threads."""
+    made for that; others may make more necessary. The memory does not advance if a part has a fault or waits for the engine.
+    Return the number of firings in all threads."""
     fired = 0
     while True:
         _exchange(w, a, made, until)
@@ -135,8 +135,8 @@ def _exchange(w: Any, a: Any, made: int, until: int) -> None:
         w.open += theirs.open
         w.due, w.held = min(w.due, theirs.due), min(w.held, theirs.held)
         if k != w.number:
-            hear(b, a, agenda_at(other.agenda))
-    tell(b, a)
+            take_over(b, a, agenda_at(other.agenda))
+    publish(b, a)
     if until > 0 and w.faults == 0 and w.unsure == 0 and w.unresolved == 0:
         _finish_window(w, until)
     else:

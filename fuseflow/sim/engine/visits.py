@@ -67,8 +67,6 @@ UNKNOWN = -1
 """The source of an asker whose wait is not known."""
 UNASKED = FOREVER + 1
 """The bound of a part that makes no requests, and whose bound no other thread asks for."""
-
-
 SETS = ("due", "answers", "held", "moved", "wanted")
 """The sets of an agenda that are empty at first."""
 

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
-from pathlib import Path
+from uncompiled import check_uncompiled
 
 SCRIPT = """
 from engines import LIMITS, disagreements
@@ -19,12 +16,4 @@ for seed in range(40):
 
 
 def test_random_graphs_agree_without_a_compiler() -> None:
-    support = str(Path(__file__).resolve().parents[2] / "support")
-    run = subprocess.run(
-        [sys.executable, "-c", SCRIPT],
-        env={**os.environ, "NUMBA_DISABLE_JIT": "1", "PYTHONPATH": support},
-        capture_output=True,
-        text=True,
-        timeout=300,
-    )
-    assert run.returncode == 0, run.stderr
+    check_uncompiled(SCRIPT)

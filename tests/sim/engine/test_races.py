@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
-from pathlib import Path
+from uncompiled import check_uncompiled
 
 SCRIPT = """
 from engines import LIMITS, differences, on_engine, on_reference
@@ -27,12 +24,4 @@ assert not watch.races, watch.races[:5]
 
 def test_threads_do_not_race() -> None:
     """The watch finds it if runs still grow that readers in other threads see, and if a thread tells bounds before all have come."""
-    support = str(Path(__file__).resolve().parents[2] / "support")
-    run = subprocess.run(
-        [sys.executable, "-c", SCRIPT],
-        env={**os.environ, "NUMBA_DISABLE_JIT": "1", "PYTHONPATH": support},
-        capture_output=True,
-        text=True,
-        timeout=300,
-    )
-    assert run.returncode == 0, run.stderr
+    check_uncompiled(SCRIPT)
