@@ -1,4 +1,4 @@
-"""Compile and run every model of the zoo, and write what became of each into tests/zoo/table.jsonl.
+"""Compile and run models of the zoo, all or those that are named, and write what became of each into tests/zoo/table.jsonl.
 
     python tools/zoo.py [--jobs 2] [--fast] [--fresh] [NAME...]
 
@@ -161,10 +161,10 @@ def main(names: tuple[str, ...], jobs: int, fast: bool, fresh: bool, seconds: fl
     for model in chosen if fresh else ():
         store.rows.pop(model.name, None)
     run(chosen, store, jobs, Limits(seconds, gigabytes))
-    rows = [store.rows[model.name] for model in chosen]
-    if len(chosen) == len(models):
-        zoo_table.TABLE.write_text(zoo_table.text(rows))
-    click.echo(zoo_table.summary(rows))
+    rows = {model.name: store.rows[model.name] for model in chosen}
+    kept = {name: row for name, row in zoo_table.read().items() if name in models}
+    zoo_table.TABLE.write_text(zoo_table.text({**kept, **rows}.values()))
+    click.echo(zoo_table.summary(rows.values()))
 
 
 if __name__ == "__main__":

@@ -149,9 +149,14 @@ class PartCosts:
         return self.cycles(self.ranges.request(part)) if self.ranges.is_region(part) else math.inf
 
     def of_region(self, einsums: tuple[str, ...]) -> float:
-        """Return the cycles of these Einsums as one region, infinite if they cannot be one, or are too many to be estimated."""
+        """Return the cycles of these Einsums as one region, infinite if they cannot be one, or cannot be estimated: they are too
+        many, or read what only the inside of an operator has (a layer may end inside a softmax)."""
         request = self.ranges.region("region", einsums)
-        return self.cycles(request) if len(request.einsums) <= LARGEST_REGION else math.inf
+        defined = self.partitioned.program.defined
+        operands = {name for e in request.einsums for name in defined[e].operands if name in defined}
+        stored = self.state.stored.keys() | self.partitioned.sources.keys()
+        known = operands <= stored.union(request.einsums)
+        return self.cycles(request) if known and len(request.einsums) <= LARGEST_REGION else math.inf
 
     def cycles(self, request: RegionRequest) -> float:
         """Return the cycles of a region, infinite if it cannot be lowered. A region of which nothing is read takes 0."""

@@ -12,6 +12,7 @@ from typing import Literal, Protocol, TypeAlias
 from fuseflow.einsum.nodes import Einsum, Program, TensorType
 from fuseflow.einsum.verify import Extents, extents
 from fuseflow.errors import FusionError, did_you_mean
+from fuseflow.fusion.compared_sums import refuse_compared_sums
 from fuseflow.fusion.copies import CopyCost, break_cycles, copy_all
 from fuseflow.fusion.global_iteration import hoist_sums
 from fuseflow.fusion.inline import MOST_PLACES, Inliner
@@ -85,8 +86,8 @@ def fuse(
     (`copies.remove_copy` removes copies that were not needed). `extents_by_einsum` is `einsum.verify.extents` of the program, if
     it is known already. Consumers of an Einsum in `dropped` that is no result get only its entries that are not 0.
 
-    Raises `FusionError` if no order is left, naming the edges of the cycle, and `PlacesError` for an Einsum that would be
-    computed in more places than `most_places`.
+    Raises `FusionError` if no order is left, naming the edges of the cycle, and for a comparison of a sum with itself.
+    Raises `PlacesError` for an Einsum that would be computed in more places than `most_places`.
     """
     positions = sorted({program.positions[e] for e in einsums if e in program.positions})
     members = {e.name: e for e in map(program.einsums.__getitem__, positions)}
@@ -102,6 +103,7 @@ def fuse(
         fused = fuser.merge_views(fused)
     if free:
         fused = copy_all(fused, inliner.trees, fuser.readable(fused), fuser.taken)
+    refuse_compared_sums(name, fused.trees, program.declared)
     graph = fuser.graph(fused)
     refuse_cycle(graph, name)
     user_order = check_region_names(chain, name, only_names(tuple(members), inliner.local_names), fused.indices)

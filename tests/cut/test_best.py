@@ -29,6 +29,18 @@ Y[i, j] = sum(k) A[i, k] * U[k, j]
 output Y
 """
 
+SHARED_SOFTMAX = """
+tensor X[4, 4] dense
+tensor W[4, 4] dense
+S[i, j] = sum(k) X[i, k] * W[k, j]         @scores
+Q[i, j] = sum(k) X[i, k] * W[j, k]         @query
+T[i, j] = relu(S[i, j])
+m[i]    = max(j) T[i, j]
+E[i, j] = Q[i, j] * exp(T[i, j] - m[i])
+output E
+"""
+"""The last four statements are one operator, whose first three are in another layer than the last."""
+
 
 class Inverse(torch.nn.Module):
     """Steps of the approximate inverse of a matrix that Nystroem attention takes: each reads the one before four times."""
@@ -226,3 +238,10 @@ def test_a_cut_that_disappoints_as_a_whole_is_not_taken(monkeypatch: pytest.Monk
         best.PartCosts, "estimated_whole", lambda self, partitioned, *_: 1e9 if len(partitioned.regions) < 5 else 1.0
     )
     assert compiled().schedule.fuse_regions == ("none",)
+
+
+def test_a_layer_may_end_inside_an_operator() -> None:
+    x, w = (np.random.default_rng(n).random((4, 4), np.float32) for n in range(2))
+    compiled = ff.compile(parse(SHARED_SOFTMAX), tensors={"X": x, "W": w})
+    s = x @ w
+    np.testing.assert_allclose(compiled.run().outputs["E"], x @ w.T * np.exp(s - s.max(1, keepdims=True)), rtol=1e-5)
