@@ -207,7 +207,8 @@ irdl.dialect @samml {
   }
 
   // Of each fiber of the outermost of `levels` levels with everything below it, or of every so many of its coordinates, the `keep`
-  // entries of largest magnitude, in order. A coordinate below which nothing is left leaves.
+  // entries of largest magnitude, or the `greatest` or the `least` numbers, in order. A coordinate below which nothing is left leaves. If
+  // it `marks`, it emits 1 for each entry.
   irdl.operation @select {
     %crd0 = irdl.base @samml::@crd
     %crd1 = irdl.base @samml::@crd
@@ -224,7 +225,16 @@ irdl.dialect @samml {
     %keep = irdl.base "#builtin.integer"
     %every = irdl.base "#builtin.integer"
     %levels = irdl.base "#builtin.integer"
-    irdl.attributes {"node" = %node, "keep" = %keep, "every" = %every, "levels" = %levels}
+    %greatest0 = irdl.is true
+    %greatest1 = irdl.is false
+    %greatest = irdl.any_of(%greatest0, %greatest1)
+    %least0 = irdl.is true
+    %least1 = irdl.is false
+    %least = irdl.any_of(%least0, %least1)
+    %marks0 = irdl.is true
+    %marks1 = irdl.is false
+    %marks = irdl.any_of(%marks0, %marks1)
+    irdl.attributes {"node" = %node, "keep" = %keep, "every" = %every, "levels" = %levels, "greatest" = %greatest, "least" = %least, "marks" = %marks}
   }
 
   // Two levels as one, coordinate outer * size + inner.

@@ -4,6 +4,9 @@
 implicit value, which is 0. Of equal magnitudes the entry with the lower coordinates is kept, outermost index first. NaN is larger than
 every number. A rule that asks for more entries than there are keeps all of them.
 
+`keep(4 greatest over j)` and `keep(4 least over j)` compare the numbers with their signs. `mark(4 greatest over j) A[i, j]` is 1 where
+that entry is kept. In these three an element that is not stored takes part, as it may be kept.
+
 Program text, the verifier, the interpreters, the reference simulator and the estimate read this module. The engine has a compiled form
 of its own, which tests compare with it.
 """
@@ -26,7 +29,14 @@ SMALLEST = math.ulp(0.0)
 MAX_GROUP = 256
 """The most coordinates of a group of `keep(n of m over j)`, and of a level `nm(n:m)`: an offset in it fits a byte."""
 
-_RULE = re.compile(r"nonzero|threshold (?P<least>\S+)|(?P<count>\d{1,18})( of (?P<every>\d{1,18}))?")
+_RULE = re.compile(
+    r"nonzero|threshold (?P<threshold>\S+)|(?P<marks>mark )?(?P<count>\d{1,18})( of (?P<every>\d{1,18}))?(?P<by> greatest| least)?"
+)
+
+By: TypeAlias = Literal["magnitude", "greatest", "least"]
+"""The order by which entries are kept: the largest magnitudes, or the greatest or the least numbers."""
+SIGNED: tuple[By, ...] = ("greatest", "least")
+"""The orders that a program names."""
 
 Kind: TypeAlias = Literal["streaming", "blocking", "materializing"]
 """How much must be seen before an entry is kept: the entry alone, the group or fiber in which it stands, or the whole result."""
@@ -44,13 +54,22 @@ class Threshold:
 
 @dataclass(frozen=True, slots=True)
 class Largest:
-    """Keeps the `count` entries of largest magnitude of every fiber, or of every group of `every` coordinates of it, counted from 0."""
+    """Keeps the first `count` entries of every fiber, or of every group of `every` coordinates of it, counted from 0, in the order that
+    `by` names. A rule that `marks` keeps a 1 in place of an entry."""
 
     count: int
     every: int = 0
+    by: By = "magnitude"
+    marks: bool = False
 
     def __str__(self) -> str:
-        return f"{self.count} of {self.every}" if self.every else str(self.count)
+        count = f"{self.count} of {self.every}" if self.every else str(self.count)
+        return "mark " * self.marks + count + f" {self.by}" * (self.by != "magnitude")
+
+    @property
+    def keeps_zeros(self) -> bool:
+        """Whether an element that is not stored, a 0, may be kept and be told from one that is not."""
+        return self.marks or self.by != "magnitude"
 
 
 Rule: TypeAlias = Threshold | Largest
@@ -66,12 +85,23 @@ def parse_rule(text: str) -> Rule | None:
         return None
     if text == str(NONZERO):
         return NONZERO
-    if match["least"] is not None:
+    if match["threshold"] is not None:
         try:
-            return Threshold(float(match["least"]))
+            return Threshold(float(match["threshold"]))
         except ValueError:
             return None
-    return Largest(int(match["count"]), int(match["every"] or 0))
+    by: By = next((by for by in SIGNED if match["by"] == f" {by}"), "magnitude")
+    return Largest(int(match["count"]), int(match["every"] or 0), by, match["marks"] is not None)
+
+
+def show_keep(rule: Rule, over: Sequence[str]) -> str:
+    """Return the text of a rule over some indices at the head of a statement.
+
+    >>> show_keep(Largest(4, by="greatest", marks=True), ["e"])
+    'mark(4 greatest over e)'
+    """
+    verb = "mark" if isinstance(rule, Largest) and rule.marks else "keep"
+    return f"{verb}({str(rule).removeprefix('mark ')}{' over ' * bool(over)}{', '.join(over)})"
 
 
 def refusal(rule: Rule, extent: int) -> tuple[str, str]:
@@ -95,6 +125,11 @@ def group_refusal(count: int, every: int) -> tuple[str, str]:
     return "", ""
 
 
+def what_is_kept(rule: Rule, value: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    """Return what a rule leaves of entries that it keeps: the entries, or ones."""
+    return np.ones_like(value) if isinstance(rule, Largest) and rule.marks else value
+
+
 def kind(rule: Rule, over: Sequence[str]) -> Kind:
     """Return how many elements a rule of `keep` compares with each other: one, a fiber if it is over one index, or the whole result."""
     if isinstance(rule, Threshold):
@@ -115,18 +150,18 @@ def kept(rule: Rule, values: npt.ArrayLike, axes: Sequence[int] = ()) -> npt.NDA
     last = tuple(range(array.ndim - len(axes), array.ndim))
     moved = np.moveaxis(array, axes, last)
     fibers = moved.reshape(*moved.shape[: last[0]], math.prod(moved.shape[last[0] :]))
-    mask = _largest_of_groups(fibers, rule) if rule.every else largest(fibers, rule.count)
+    mask = _largest_of_groups(fibers, rule) if rule.every else largest(fibers, rule.count, rule.by)
     return np.moveaxis(mask.reshape(moved.shape), last, axes)
 
 
-def largest(values: npt.ArrayLike, count: int) -> npt.NDArray[np.bool_]:
-    """Return the mask of the `count` values of largest magnitude along the last dimension. Of equal ones the first are taken."""
+def largest(values: npt.ArrayLike, count: int, by: By = "magnitude") -> npt.NDArray[np.bool_]:
+    """Return the mask of the first `count` values along the last dimension in the order `by`. Of equal ones the first are taken."""
     array = np.asarray(values, dtype=np.float64)
     if count >= array.shape[-1]:
         return np.ones(array.shape, dtype=bool)
     if count <= 0:
         return np.zeros(array.shape, dtype=bool)
-    ranks = _ranks(array)
+    ranks = _ranks(array, by)
     if array.shape[-1] <= _FEW:
         few: npt.NDArray[np.bool_] = _larger_before(ranks) < count
         return few
@@ -147,9 +182,7 @@ def kept_entries(rule: Rule, values: npt.ArrayLike, groups: npt.ArrayLike) -> np
     array, group = np.asarray(values, dtype=np.float64), np.asarray(groups)
     if isinstance(rule, Threshold):
         return kept(rule, array)
-    magnitudes = np.abs(array)  # of equal fibers the larger magnitude comes first, and NaN before all
-    descending = -np.nan_to_num(magnitudes, nan=0.0, posinf=math.inf)
-    order = np.lexsort((descending, ~np.isnan(magnitudes), group))
+    order = np.lexsort((~_ranks(array, rule.by), group))
     ranked = group[order]
     mask = np.empty(len(array), dtype=bool)
     mask[order] = np.arange(len(array)) - np.searchsorted(ranked, ranked) < rule.count
@@ -168,11 +201,14 @@ def _larger_before(ranks: npt.NDArray[np.int64]) -> npt.NDArray[np.int8]:
     return np.moveaxis(before, 0, -1)
 
 
-def _ranks(array: npt.NDArray[np.float64]) -> npt.NDArray[np.int64]:
-    """Return integers that are ordered as the magnitudes are, NaN last: the bits of floats without the sign are such."""
-    magnitudes = np.abs(array)
-    np.copyto(magnitudes, np.nan, where=np.isnan(array))  # A NaN may have other bits.
-    return magnitudes.view(np.int64)
+def _ranks(array: npt.NDArray[np.float64], by: By) -> npt.NDArray[np.int64]:
+    """Return integers, the largest for the entry that is kept first. The bits of floats without the sign are ordered as the magnitudes,
+    NaN last. The bits of a negative number but its sign are turned, so that all are ordered as the numbers."""
+    numbers = np.abs(array) if by == "magnitude" else array + 0.0  # -0 is no less than 0
+    np.copyto(numbers, np.nan, where=np.isnan(array))  # A NaN may have other bits.
+    bits = numbers.view(np.int64)
+    ranks = bits ^ ((bits >> 63) & np.int64(2**63 - 1))
+    return ~ranks if by == "least" else ranks
 
 
 def _largest_of_groups(fibers: npt.NDArray[np.float64], rule: Largest) -> npt.NDArray[np.bool_]:
@@ -181,8 +217,8 @@ def _largest_of_groups(fibers: npt.NDArray[np.float64], rule: Largest) -> npt.ND
     whole = size - size % rule.every
     groups = fibers[..., :whole].reshape(*fibers.shape[:-1], whole // rule.every, rule.every)
     mask = np.empty(fibers.shape, dtype=bool)
-    mask[..., :whole] = largest(groups, rule.count).reshape(*fibers.shape[:-1], whole)
-    mask[..., whole:] = largest(fibers[..., whole:], rule.count)
+    mask[..., :whole] = largest(groups, rule.count, rule.by).reshape(*fibers.shape[:-1], whole)
+    mask[..., whole:] = largest(fibers[..., whole:], rule.count, rule.by)
     return mask
 
 

@@ -34,6 +34,7 @@ from fuseflow.einsum.verify import shapes_and_extents, verify, with_known_sizes
 from fuseflow.errors import ProgramError
 from fuseflow.float32.operator_precision import COMPARISONS
 from fuseflow.float32.words import rounded
+from fuseflow.keep_rules import Largest
 from fuseflow.number_literals import show_number
 from fuseflow.ops import OPERATORS, canonical, operator, reducer
 from fuseflow.tensors import DTYPES, Format
@@ -182,8 +183,9 @@ def presence(node: Expr, index: str, scope: Scope) -> Presence:
         case Reduce():
             return presence(node.body, index, scope)
         case Keep():
-            decided = not node.over or index in node.over
-            return Presence.PATTERN if decided else presence(node.body, index, scope)
+            if not node.over or index in node.over:
+                return Presence.PATTERN
+            return Presence.TOTAL if node.keeps_zeros else presence(node.body, index, scope)
         case unknown:
             assert_never(unknown)
 
@@ -259,7 +261,7 @@ def is_integral(node: Expr, scope: Scope) -> bool:
             values = node.args[1:] if node.op == "where" else node.args
             return OPERATORS[node.op].keeps_integers and all(is_integral(arg, scope) for arg in values)
         case Keep():
-            return is_integral(node.body, scope)
+            return node.marks or is_integral(node.body, scope)
         case Reduce():
             return is_integral(node.body, scope) and not _is_fractional(node, scope)
         case unknown:
@@ -298,6 +300,8 @@ def _integer_dtype(node: Expr, types: Mapping[str, ElementType]) -> str:
             return _PROMOTION[0]
         case Access():
             return types[node.tensor].promoted
+        case Keep() if node.marks:
+            return "f32"
         case Keep() | Reduce():
             return _integer_dtype(node.body, types)
         case Apply():
@@ -326,10 +330,10 @@ def _is_fractional(node: Expr, scope: Scope) -> bool:
 
 
 def _check_keep(einsum: Einsum, keep: Keep, declared: TensorType, scope: Scope) -> None:
-    """Refuse a `keep` of an operand with implicit entries other than 0, which it would have to compare, and one in blocks."""
+    """Refuse a `keep` by magnitude of an operand with implicit entries other than 0, which it would have to compare, and one in blocks."""
     fill = fill_of(keep.body, scope.fills, scope.extents)
     implicit = any(presence(keep.body, v, scope) is Presence.PATTERN for v in index_names(einsum.indices))
-    if implicit and fill != 0:
+    if implicit and fill != 0 and not keep.keeps_zeros:
         message = f"`{keep}` keeps entries beside the implicit value 0, and that of its operand is {show_number(fill)}"
         _refuse(einsum, message, "store the operand dense, or keep before the operator that makes the implicit value another")
     tensors = ((einsum.name, declared), *((name, scope.types[name]) for name in einsum.operands))
@@ -353,7 +357,7 @@ def _check_padding(einsum: Einsum, declared: TensorType, scope: Scope) -> None:
             why, hint = f"{stored}, which are two indices: a `keep` is over one of them", "store it `compressed`"
         elif dimension != declared.format.order[-1]:
             why, hint = f"{stored}, and has a level below that", f"store `{index}` innermost, or `compressed`"
-        elif keep != wanted and not _sees_groups(einsum, index, level, scope):
+        elif _counted(keep) != wanted and not _sees_groups(einsum, index, level, scope):
             other = (
                 f"`{keep}` may leave other entries in its groups"
                 if isinstance(keep, Keep)
@@ -364,6 +368,13 @@ def _check_padding(einsum: Einsum, declared: TensorType, scope: Scope) -> None:
         else:
             continue
         _refuse(einsum, why, hint, declared)
+
+
+def _counted(body: Expr) -> Expr:
+    """Return a `keep` by magnitude that leaves as many entries in each group as this one; other expressions as they are."""
+    if not isinstance(body, Keep) or not isinstance(body.rule, Largest):
+        return body
+    return replace(body, rule=Largest(body.rule.count, body.rule.every))
 
 
 def _sees_groups(einsum: Einsum, index: str, level: Level, scope: Scope) -> bool:

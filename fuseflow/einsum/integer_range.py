@@ -92,7 +92,8 @@ def _magnitude(node: Expr, integers: Collection[str]) -> Expr:
         case Access():
             return node
         case Keep():
-            return _magnitude(node.body, integers)  # other entries may be kept of the magnitudes
+            body = _magnitude(node.body, integers)  # other entries may be kept of the magnitudes
+            return _largest_of([_compared(body, integers), Const(1.0)]) if node.marks else body
         case Reduce():
             return Reduce({"min": "max"}.get(node.op, node.op), node.over, _magnitude(node.body, integers))
         case Apply():

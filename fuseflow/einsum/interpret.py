@@ -34,7 +34,7 @@ from fuseflow.einsum.sparse_arrays import (
 )
 from fuseflow.einsum.verify import extents, verify
 from fuseflow.errors import ProgramError, did_you_mean
-from fuseflow.keep_rules import kept
+from fuseflow.keep_rules import kept, what_is_kept
 from fuseflow.ops import Array, operator, reducer
 from fuseflow.tensors.dtypes import DTYPES
 from fuseflow.tensors.pack import is_scipy
@@ -143,11 +143,9 @@ class _Evaluator:
                 return self.sparse_operator(node)
             case Keep():
                 value = self.sparse_value(node.body)
-                if (
-                    isinstance(value, LabeledSparse) and value.array.fill == 0
-                ):  # else a rule may keep elements that are not stored
+                if isinstance(value, LabeledSparse) and value.array.fill == 0 and not node.keeps_zeros:
                     return value.keep(node.rule, node.over)
-                return None
+                return None  # the rule may keep elements that are not stored
             case unknown:
                 assert_never(unknown)
 
@@ -186,7 +184,7 @@ class _Evaluator:
             case Keep():
                 value = self.dense_value(node.body, part)  # of a whole statement, so that it is whole along every index
                 mask = kept(node.rule, value.array, [value.names.index(name) for name in node.over])
-                return LabeledArray(np.where(mask, value.array, 0.0), value.names)
+                return LabeledArray(np.where(mask, what_is_kept(node.rule, value.array), 0.0), value.names)
             case unknown:
                 assert_never(unknown)
 

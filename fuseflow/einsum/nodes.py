@@ -10,7 +10,7 @@ from functools import cached_property
 from typing import Any, TypeAlias, TypeVar, assert_never
 
 from fuseflow.errors import ProgramError, Span
-from fuseflow.keep_rules import Kind, Rule, kind
+from fuseflow.keep_rules import Kind, Largest, Rule, kind, show_keep
 from fuseflow.ops import canonical
 from fuseflow.tensors import Format
 from fuseflow.tensors.blocks import Block, block_counts, tile_shape
@@ -111,7 +111,8 @@ class Reduce:
 
 @dataclass(frozen=True, slots=True)
 class Keep:
-    """The entries that a rule keeps of `body`: `keep(2 of 4 over j) relu(A[i, j])`. All other entries are 0, and are not stored.
+    """The entries that a rule keeps of `body`: `keep(2 of 4 over j) relu(A[i, j])`. All other entries are 0, and are not stored. A rule
+    that marks, `mark(2 greatest over j) A[i, j]`, keeps ones in their places.
 
     It stands at the head of a right side only. `over` are the indices along which the rule compares entries, the outermost first;
     a threshold compares nothing and has none. `fuseflow.keep_rules` defines the rules.
@@ -126,9 +127,18 @@ class Keep:
         """How much must be seen before an entry is kept."""
         return kind(self.rule, self.over)
 
+    @property
+    def marks(self) -> bool:
+        """Whether it is 1 where an entry is kept, and not the entry."""
+        return isinstance(self.rule, Largest) and self.rule.marks
+
+    @property
+    def keeps_zeros(self) -> bool:
+        """Whether an element that is not stored, a 0, may be kept and be told from one that is not."""
+        return isinstance(self.rule, Largest) and self.rule.keeps_zeros
+
     def __str__(self) -> str:
-        over = f" over {', '.join(self.over)}" if self.over else ""
-        return f"keep({self.rule}{over})"
+        return show_keep(self.rule, self.over)
 
 
 Expr: TypeAlias = Access | Const | Apply | Reduce | Keep

@@ -4,7 +4,8 @@ with `#`.
     line       = "tensor" NAME "[" sizes "]" format? ("order" "(" dimensions ")")? "all"? ("block" BLOCK)? (DTYPE | "fill" number)*
                | "output" NAME ("," NAME)*  |  "program" NAME
                | NAME ("[" indices "]")? "=" keep? expression ("@" PATH)?
-    keep       = "keep" "(" ("nonzero" | "threshold" number | count ("of" count)? "over" NAME ("," NAME)*) ")"
+    keep       = "keep" "(" ("nonzero" | "threshold" number | largest) ")" | "mark" "(" largest ")"
+    largest    = count ("of" count)? ("greatest" | "least")? "over" NAME ("," NAME)*
     expression = sum (COMPARISON sum)?
     sum        = term (("+" | "-") term)*
     term       = REDUCER "(" indices ")" term  |  unary (("*" | "/") unary)*
@@ -39,7 +40,7 @@ from fuseflow.einsum.nodes import (
 from fuseflow.einsum.text import COMPARISON
 from fuseflow.einsum.tokens import Token, TokenReader, is_number
 from fuseflow.errors import TensorError, did_you_mean
-from fuseflow.keep_rules import MAX_GROUP, NONZERO, Largest, Rule, Threshold
+from fuseflow.keep_rules import MAX_GROUP, NONZERO, SIGNED, By, Largest, Rule, Threshold, show_keep
 from fuseflow.ops import OPERATORS, REDUCERS
 from fuseflow.tensors import Format
 from fuseflow.tensors.blocks import Block, parse_block
@@ -197,17 +198,20 @@ class _Line(TokenReader):
         return body
 
     def at_keep(self) -> bool:
-        return self.peek().text == "keep" and self.peek(1).text == "("
+        return self.peek().text in ("keep", "mark") and self.peek(1).text == "("
 
     def keep(self) -> Keep:
+        verb = self.take().text
         self.take()
-        self.take()
-        if self.peek().text in ("nonzero", "threshold"):
+        if verb == "keep" and self.peek().text in ("nonzero", "threshold"):
             rule: Rule = NONZERO if self.take().text == "nonzero" else Threshold(self.signed_number())
             self.expect(")", f"after {rule}")
             return Keep(rule, (), self.expression())
-        rule = Largest(self.expect_integer("`nonzero`, `threshold`, or how many entries to keep"), self.expect_group())
-        self.expect("over", f"and the indices in which {rule} are kept, as in `keep({rule} over j)`")
+        others = "`nonzero`, `threshold`, or " * (verb == "keep")
+        count, every = self.expect_integer(f"{others}how many entries to {verb}"), self.expect_group()
+        by: By = next((by for by in SIGNED if self.accept(by)), "magnitude")
+        rule = Largest(count, every, by, verb == "mark")
+        self.expect("over", f"and the indices in which {rule} are kept, as in `{show_keep(rule, 'j')}`")
         over = self.names("an index")
         self.expect(")", "after the indices")
         return Keep(rule, over, self.expression())

@@ -40,6 +40,8 @@ def expression_precision(node: Expr, precisions: Mapping[str, Precision]) -> Pre
             return precision_of_number(node.value)
         case Access():
             return precisions[node.tensor]
+        case Keep() if node.marks:
+            return "integer"
         case Keep() | Reduce():
             return expression_precision(node.body, precisions)
         case Apply():
@@ -132,7 +134,7 @@ def _rounded_inside(node: Expr, precisions: Mapping[str, Precision], wide: bool)
             return Valued(node, expression_precision(node, precisions))
         case Keep():
             body = _rounded_inside(node.body, precisions, wide)
-            return Valued(replace(node, body=body.expr), body.precision)
+            return Valued(replace(node, body=body.expr), "integer" if node.marks else body.precision)
         case Reduce():
             body = _rounded_inside(node.body, precisions, wide)
             if body.precision != "f32" or not reducer(node.op).rounds:

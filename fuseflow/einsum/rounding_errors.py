@@ -90,7 +90,9 @@ class _Variances:
         """Add an Einsum, and its variance. A value that is infinite or no number has none."""
         self.einsums.append(einsum)
         self._einsum = einsum.name
-        body = einsum.body.body if isinstance(einsum.body, Keep) else einsum.body  # entries that are not kept get too much
+        body = einsum.body
+        if isinstance(body, Keep) and not body.marks:
+            body = body.body  # entries that are not kept get too much
         finite = Apply("lt", (Apply("abs", (Access(einsum.name, einsum.indices),)), Const(math.inf)))
         variance = Apply("where", (finite, _sum(self.of(body)), Const(0.0)))
         self.einsums.append(replace(einsum, name=self.names[einsum.name], body=variance))
@@ -102,7 +104,7 @@ class _Variances:
             case Access():
                 return (replace(node, tensor=self.names[node.tensor]),) if node.tensor in self.names else ()
             case Keep():
-                return self.of(node.body)
+                return () if node.marks else self.of(node.body)
             case Reduce():
                 return self._of_reduction(node)
             case Apply():
@@ -287,7 +289,7 @@ def _flag(node: Expr, names: Mapping[str, str], program: Program) -> Expr | None
         case Access():
             return replace(node, tensor=names[node.tensor]) if node.tensor in names else None
         case Keep():
-            return _flag(node.body, names, program)
+            return None if node.marks else _flag(node.body, names, program)
         case Reduce():
             flag = _flag(node.body, names, program)
             # the product has all indices that are folded

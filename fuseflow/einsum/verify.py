@@ -27,7 +27,7 @@ from fuseflow.einsum.nodes import (
 )
 from fuseflow.einsum.text import show_einsum, show_expr, show_left
 from fuseflow.errors import FuseFlowError, ProgramError, Span, did_you_mean
-from fuseflow.keep_rules import Largest, Threshold, refusal
+from fuseflow.keep_rules import Largest, Threshold, refusal, show_keep
 from fuseflow.number_literals import show_number
 from fuseflow.ops import operator, reducer
 from fuseflow.tensors.dtypes import DTYPES
@@ -245,11 +245,11 @@ def _check_keep(einsum: Einsum, node: Keep, left: frozenset[str]) -> None:
         hint = (
             "a threshold is `keep(threshold 0.1)`, and compares nothing"
             if node.over
-            else f"say over what, as in `keep({node.rule} over j)`"
+            else f"say over what, as in `{show_keep(node.rule, 'j')}`"
         )
         _fail(einsum, f"`{node}` {'has indices' if node.over else 'has no indices'}", hint)
     if isinstance(node.rule, Largest) and node.rule.every and len(node.over) != 1:
-        hint = f"as in `keep({node.rule} over {node.over[0]})`"
+        hint = f"as in `{show_keep(node.rule, node.over[:1])}`"
         _fail(einsum, f"`{node}` counts coordinates of one index, not of {len(node.over)}", hint)
     if len(set(node.over)) < len(node.over):
         _fail(einsum, f"`{node}` names an index twice")

@@ -102,14 +102,14 @@ class Assumptions:
                 )
 
     def _check_kept(self, program: Program) -> None:
-        rules = {e.name: e.body.rule for e in program.einsums if isinstance(e.body, Keep)}
+        keeps = {e.name: e.body for e in program.einsums if isinstance(e.body, Keep)}
         for name in (name for name, assumption in self.tensors.items() if assumption.kept is not None):
-            if name not in rules:
-                able = [name for name, rule in rules.items() if isinstance(rule, Threshold)]
+            if name not in keeps:
+                able = [name for name, keep in keeps.items() if isinstance(keep.rule, Threshold)]
                 raise UsageError(f"`--stats`: the program has no `keep` of `{name}`", hint=did_you_mean(name, able))
-            if not isinstance(rules[name], Threshold):
+            if not isinstance(keeps[name].rule, Threshold):
                 raise UsageError(
-                    f"`--stats`: how much of `{name}` is kept follows from `keep({rules[name]} ...)`, and is counted",
+                    f"`--stats`: how much of `{name}` is kept follows from `{keeps[name]}`, and is counted",
                     hint=f"leave `{name}.kept` out",
                 )
 

@@ -14,7 +14,7 @@ from typing import assert_never
 from fuseflow.costs import TensorStatistics, expected_traffic
 from fuseflow.costs.stream_shapes import ExpectedStream
 from fuseflow.fusion.tree import Selection, nodes
-from fuseflow.keep_rules import Kind, Largest, Threshold, kind
+from fuseflow.keep_rules import Kind, Largest, Threshold, kind, show_keep
 from fuseflow.lower.regions import CompiledRegion
 from fuseflow.samml.nodes import Port
 
@@ -69,10 +69,10 @@ def _kept_result(
     needs, over = kind(first.rule, first.over), ", ".join(f"`{v}`" for v in first.over)
     match first.rule:
         case Threshold():
-            rule, held, why = f"keep({first.rule})", 0, "an entry is kept for its own value, and waits for no other"
-        case Largest(_, every):
+            rule, held, why = show_keep(first.rule, ()), 0, "an entry is kept for its own value, and waits for no other"
+        case Largest(every=every):
             extent = math.prod(region.fused.sizes[v] for v in first.over)
-            rule, held = f"keep({first.rule} over {', '.join(first.over)})", min(every or extent, extent)
+            rule, held = show_keep(first.rule, first.over), min(every or extent, extent)
             if every:
                 why = f"the entries of a group wait for the last of {every} coordinates of {over}"
             elif len(first.over) == 1:

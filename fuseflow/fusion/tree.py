@@ -15,7 +15,7 @@ from typing import Any, ClassVar, TypeAlias, assert_never
 from fuseflow.einsum.nodes import TensorType
 from fuseflow.float32.operator_precision import computing_precision, precision_of_number, result_precision
 from fuseflow.float32.words import rounded
-from fuseflow.keep_rules import Rule
+from fuseflow.keep_rules import Largest, Rule
 from fuseflow.ops import Precision, operator, reducer
 from fuseflow.tensors import DTYPES
 
@@ -86,6 +86,11 @@ class Selection:
     @property
     def operands(self) -> tuple[Tree, ...]:
         return (self.body,)
+
+    @property
+    def keeps_zeros(self) -> bool:
+        """Whether an element that is not stored, a 0, may be kept and be told from one that is not."""
+        return isinstance(self.rule, Largest) and self.rule.keeps_zeros
 
     def __str__(self) -> str:
         return f"{self.label}[{', '.join(self.free)}]"
@@ -312,7 +317,8 @@ def implicit_values(trees: tuple[Tree, ...], tensors: Mapping[str, TensorType], 
                 precisions[node] = precisions[node.body]
                 values[node] = rounded(value) if precisions[node] == "f32" and reducer(node.op).rounds else value
             case Selection():
-                values[node], precisions[node] = 0.0, precisions[node.body]
+                marks = isinstance(node.rule, Largest) and node.rule.marks
+                values[node], precisions[node] = 0.0, "integer" if marks else precisions[node.body]
             case unknown:
                 assert_never(unknown)
     return values

@@ -18,7 +18,7 @@ import numpy as np
 
 from fuseflow.einsum.nodes import Access, Apply, Const, Expr, Keep, Reduce, free_indices
 from fuseflow.einsum.sparse_arrays import LabeledArray, union
-from fuseflow.keep_rules import Largest, Threshold, kept
+from fuseflow.keep_rules import Largest, Threshold, kept, what_is_kept
 from fuseflow.ops import Array, Operator, operator, reducer
 from fuseflow.propagation.labeled import EVERYWHERE, MAX_POINTS, Entries, Mask, any_over, any_product, contracted, read, sampled
 
@@ -118,11 +118,11 @@ class Expressions:
     def _selected(self, node: Keep) -> Value:
         body = self.value(node.body)
         if isinstance(body, Entries):
-            return body
+            return UNKNOWN if node.marks else body
         if isinstance(node.rule, Largest) and (np.isnan(body.array).any() or not set(node.over) <= set(body.names)):
-            return body.map(lambda array: np.where(array == 0, 0.0, np.nan))
+            return UNKNOWN if node.marks else body.map(lambda array: np.where(array == 0, 0.0, np.nan))
         passes = kept(node.rule, body.array, [body.names.index(name) for name in node.over])
-        return LabeledArray(np.where(np.isnan(body.array) | passes, body.array, 0.0), body.names)
+        return LabeledArray(np.where(np.isnan(body.array) | passes, what_is_kept(node.rule, body.array), 0.0), body.names)
 
     def _fits(self, names: Sequence[str]) -> bool:
         return math.prod(self.sizes[name] for name in names) <= MAX_POINTS

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import ClassVar, Literal, TypeAlias, get_args
 
 from fuseflow.errors import did_you_mean
-from fuseflow.keep_rules import MAX_GROUP
+from fuseflow.keep_rules import MAX_GROUP, By
 from fuseflow.ops import canonical
 from fuseflow.samml.node import Area, Filter, Grain, L, Node, Role, Workspace, attribute
 from fuseflow.samml.node_check import NodeCheck, OutputFacts, show_count
@@ -157,7 +157,8 @@ class Drop(Filter):
 @dataclass(frozen=True, slots=True)
 class Select(Filter, Workspace):
     """Of each fiber of the outermost of `levels` levels with everything below it, or of every so many of its coordinates, the `keep`
-    entries of largest magnitude, in order. A coordinate below which nothing is left leaves."""
+    entries of largest magnitude, or the `greatest` or the `least` numbers, in order. A coordinate below which nothing is left leaves.
+    If it `marks`, it emits 1 for each entry."""
 
     op: ClassVar[str] = "select"
     streams: ClassVar[str] = "crd+: crd, stream: val -> out+: crd+, out: stream"
@@ -170,8 +171,18 @@ class Select(Filter, Workspace):
     every: int = field(metadata=attribute("integer", keyed=True))
     """The number of coordinates of a group, counted from 0; 0 for whole fibers."""
     levels: int = field(metadata=attribute("integer", keyed=True))
+    greatest: bool = field(default=False, metadata=attribute("flag"))
+    least: bool = field(default=False, metadata=attribute("flag"))
+    marks: bool = field(default=False, metadata=attribute("flag"))
+
+    @property
+    def by(self) -> By:
+        """The order by which entries are kept."""
+        return "greatest" if self.greatest else "least" if self.least else "magnitude"
 
     def check(self, c: NodeCheck) -> Sequence[OutputFacts]:
+        if self.greatest and self.least:
+            c.refuse("it keeps the greatest and the least entries", hint="name one of them, or none for the largest magnitudes")
         if self.keep < 1:
             c.refuse(f"it keeps {self.keep} entries", hint="`keep` is 1 or more; a result without entries needs no node")
         if not 0 <= self.every <= MAX_GROUP:

@@ -100,10 +100,11 @@ class TableBuilder:
 
     def total_loops(self, node: Producer, loops: list[str]) -> set[str]:
         """Return the loops that visit every coordinate (L8). Where absent entries count, because the body's implicit value is not the
-        reducer's identity, they are the first reduced loop and every loop inside it. A selection compares absent entries that are not 0."""
+        reducer's identity, they are the first reduced loop and every loop inside it. A selection compares absent entries that are not 0,
+        and those that it may keep."""
         fill = self.region.fill[node.body]
         if isinstance(node, Selection):
-            return set() if fill == 0 else set(loops)
+            return set() if fill == 0 and not node.keeps_zeros else set(loops)
         over = self.completion.awaited(node)
         if not over or fill == REDUCERS[node.op].identity:
             return set()
@@ -124,7 +125,8 @@ class TableBuilder:
             if isinstance(rule, Threshold):
                 selector = Drop(f"drop_{node.label}", inputs, 0.0)
             else:
-                selector = Select(f"select_{node.label}", inputs, rule.count, rule.every, len(node.over))
+                by = rule.by == "greatest", rule.by == "least"
+                selector = Select(f"select_{node.label}", inputs, rule.count, rule.every, len(node.over), *by, rule.marks)
             *crds, value = self.cells.put(selector)
             inner = tuple((v, crd) for (v, _), crd in zip(inner, crds, strict=True))
         for v, crd in inner:
@@ -265,8 +267,9 @@ class TableBuilder:
         return trees.get(nest.body, EVERYWHERE), scanned
 
     def open_tree(self, node: Producer, body: JoinTree) -> JoinTree:
-        """Return the join tree of a producer that is not completed, given that of its body (`Total` if absent entries are not 0)."""
-        everywhere = isinstance(node, Selection) and self.region.fill[node.body] != 0
+        """Return the join tree of a producer that is not completed, given that of its body (`Total` if absent entries are not 0, or may
+        be kept)."""
+        everywhere = isinstance(node, Selection) and (node.keeps_zeros or self.region.fill[node.body] != 0)
         return Total((body,)) if everywhere and not isinstance(body, Total) else body
 
     def bundle_tree(self, node: Producer, bundle: Bundle, v: str) -> JoinTree:

@@ -199,7 +199,10 @@ class _Reader:
             case "table.selection":
                 rule = parse_rule(op.string("rule"))
                 if rule is None:
-                    op.refuse(f"has the rule `{op.string('rule')}`", "a rule is `nonzero`, `threshold 0.1`, `8` or `2 of 4`")
+                    op.refuse(
+                        f"has the rule `{op.string('rule')}`",
+                        "a rule is `nonzero`, `threshold 0.1`, `8`, `2 of 4` or `mark 8 greatest`",
+                    )
                 return Selection(rule, op.strings("over"), op.strings("free"), below[0], op.string("label"))
             case _:
                 op.refuse("is no operation of a table", "that belongs to a whole graph")

@@ -9,6 +9,7 @@ import pytest
 import torch
 from scipy import sparse
 
+import fuseflow as ff
 from fuseflow.einsum import interpret
 from fuseflow.einsum.format_inference import infer
 from fuseflow.einsum.interpret import evaluate
@@ -20,6 +21,7 @@ from fuseflow.einsum.text import show
 from fuseflow.einsum.verify import verify
 from fuseflow.errors import ProgramError
 from fuseflow.keep_rules import NONZERO, Largest, Threshold
+from fuseflow.schedule import Schedule
 
 RULES = {
     "threshold 0.5": (Threshold(0.5), ()),
@@ -28,6 +30,13 @@ RULES = {
     "2 of 4 over j": (Largest(2, 4), ("j",)),
     "7 over i, j": (Largest(7), ("i", "j")),
     "7 over j, i": (Largest(7), ("j", "i")),
+}
+SIGNED = {
+    "keep(3 greatest over j)": (Largest(3, by="greatest"), ("j",)),
+    "keep(3 least over j)": (Largest(3, by="least"), ("j",)),
+    "mark(3 greatest over j)": (Largest(3, by="greatest", marks=True), ("j",)),
+    "mark(1 of 4 least over j)": (Largest(1, 4, "least", marks=True), ("j",)),
+    "mark(7 over i, j)": (Largest(7, marks=True), ("i", "j")),
 }
 
 
@@ -87,6 +96,42 @@ def test_sparse_operands_keep_the_same(rule: str, seed: int, monkeypatch: pytest
     assert np.array_equal(kept.toarray(), dense)
 
 
+@pytest.mark.parametrize("head", SIGNED)
+def test_signed_orders_and_marks_are_read_as_they_were_printed(head: str) -> None:
+    read = parse(f"tensor A[6, 10] csr\nH[i, j] = {head} relu(A[i, j]) + 1\noutput H")
+    assert isinstance(keep := read.einsums[0].body, Keep)
+    assert (keep.rule, keep.over) == SIGNED[head]
+    assert f"H[i, j] = {head} relu(A[i, j]) + 1" in show(read)
+    assert parse(show(read)) == from_mlir(to_mlir(read)) == read
+
+
+@pytest.mark.parametrize("fuse", ["none", "full"])
+@pytest.mark.parametrize("engine", ["fast", "reference"])
+@pytest.mark.parametrize("form", ["dense", "csr"])
+@pytest.mark.parametrize("least", [False, True])
+def test_elements_that_are_not_stored_are_kept_as_in_pytorch(least: bool, form: str, engine: Any, fuse: str) -> None:
+    """Of a row with few negative numbers, zeros are among the three least; a row without entries has marks, too."""
+    rng = np.random.default_rng(0)
+    values = np.round(rng.standard_normal((6, 10)), 2) * (rng.random((6, 10)) < 0.3)
+    values[0] = 0
+    order = torch.from_numpy(values if least else -values).sort(dim=1, stable=True).indices[:, :3]
+    marks = torch.zeros(6, 10, dtype=torch.float64).scatter_(1, order, 1.0).numpy()
+    by = "least" if least else "greatest"
+    text = f"tensor A[6, 10] {form}\nT[i, j] = A[i, j] * 2\nK[i, j] = keep(3 {by} over j) T[i, j]\n"
+    text += f"M[i, j] = mark(3 {by} over j) T[i, j]\noutput K, M"
+    run = ff.compile(parse(text), tensors={"A": values}, schedule=Schedule.fuse(fuse)).run(engine=engine)
+    kept, found = (array.toarray() if sparse.issparse(array) else array for array in run.outputs.values())
+    assert np.array_equal(found, marks)
+    assert np.array_equal(kept, (2 * marks * values).astype(np.float32))
+
+
+def test_marks_are_sparse_and_computed_from_any_implicit_value() -> None:
+    read = parse("tensor A[6, 10] csr fill -inf\nH[i, j] = mark(3 greatest over j) A[i, j]\noutput H")
+    result = infer(read).declared["H"]
+    assert result.format is not None
+    assert (result.format.short(), result.fill) == ("csr", 0.0)
+
+
 def test_levels_that_are_decided_are_compressed_and_others_follow_the_operand() -> None:
     formats = {}
     for rule in RULES:
@@ -140,6 +185,8 @@ def test_dimensions_that_are_compared_are_not_taken_apart() -> None:
         (program("3 over j", "2 * keep(1 over j) A[i, j]"), "`keep(...)` inside an expression", "a statement of its own"),
         (program("3 over j", "sum(k) keep(1 over j) A[i, j]"), "`keep(...)` inside an expression", "a statement of its own"),
         (program("3"), "expected `over`", ""),
+        (program("3 greatest"), "expected `over`", ""),
+        ("tensor A[4]\nH[j] = mark(nonzero) A[j]\noutput H", "how many entries to mark", ""),
         (program("j"), "`nonzero`, `threshold`, or how many entries to keep", ""),
         (program("2.5 over j"), "`nonzero`, `threshold`, or how many entries to keep", ""),
     ],

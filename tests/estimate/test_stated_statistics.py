@@ -163,7 +163,7 @@ def test_a_keep_of_what_is_not_zero_leaves_all():
     [
         ("threshold 2", "Y.kept=0.5", "the program has no `keep` of `Y`"),
         ("threshold 2", "A.kept=0.5", "the program has no `keep` of `A`"),
-        ("2 of 4 over j", "H.kept=0.5", "follows from `keep(2 of 4 ...)`, and is counted"),
+        ("2 of 4 over j", "H.kept=0.5", "follows from `keep(2 of 4 over j)`, and is counted"),
         ("threshold 2", "H.kept=2", "not a number from 0 to 1"),
         ("threshold 2", "H.density=0.5", "the program reads no tensor `H`"),
         ("threshold 2", "H.kept=0.5,density=0.1", "the program reads no tensor `H`"),

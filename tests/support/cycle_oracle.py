@@ -236,7 +236,7 @@ def behaviour(
         case n.Permute():
             return permute(node.order, latency, handover)
         case n.Select():
-            return select(node.keep, node.every, node.levels, latency, handover)
+            return select(node, latency, handover)
         case n.Drop():
             return [drop(len(inputs), node.value)]
         case n.Flatten():
@@ -536,11 +536,11 @@ def fill(k: int, put: Put, latency: int, ready: Handover, emitted: list[int]):
             put(work, (*key, found[-1]), v)
 
 
-def select(keep: int, every: int, levels: int, latency: int, handover: float) -> list[Iterator[Any]]:
+def select(node: n.Select, latency: int, handover: float) -> list[Iterator[Any]]:
     """By trees: a group is a list of entries, each with the numbers of the elements around it, which tell equal coordinates apart."""
     ready = Handover(handover)  # of groups, each with its stop or None
     emitted: list[int] = []
-    return [fill_groups(every, levels - 1, latency, ready, emitted), emit_groups(keep, levels, ready, emitted)]
+    return [fill_groups(node.every, node.levels - 1, latency, ready, emitted), emit_groups(node, ready, emitted)]
 
 
 def fill_groups(every: int, k: int, latency: int, ready: Handover, emitted: list[int]):
@@ -591,17 +591,21 @@ def fill_groups(every: int, k: int, latency: int, ready: Handover, emitted: list
         group.append((tuple(path), (*key, found[-1]), v))
 
 
-def emit_groups(keep: int, k: int, ready: Handover, emitted: list[int]):
+def emit_groups(node: n.Select, ready: Handover, emitted: list[int]):
+    keep, k = node.keep, node.levels
+
+    def rank(value: float) -> tuple[bool, float]:
+        if math.isnan(value):
+            return node.least, 0
+        return not node.least, -value if node.greatest else value if node.least else -abs(value)
+
     while True:
         yield lambda now: bool(ready.items) and ready.items[0][2] <= now
         group, end, _ = ready.items.popleft()
         if end is D:
             yield Fire((), dict.fromkeys(range(k + 1), D), True)
             return
-        ranked = sorted(
-            range(len(group or ())),
-            key=lambda i: (not math.isnan(group[i][2]), -abs(group[i][2]) if group[i][2] == group[i][2] else 0, i),
-        )
+        ranked = sorted(range(len(group or ())), key=lambda i: (rank(group[i][2]), i))
         before = None
         for i in sorted(ranked[:keep]):
             path, key, value = group[i]
@@ -611,7 +615,7 @@ def emit_groups(keep: int, k: int, ready: Handover, emitted: list[int]):
                 if same < k - 1:
                     yield Fire((), on_all(stop(0, k - 2 - same), k), True)
             before = path
-            t = yield Fire((), {j: key[j] for j in range(same, k)} | {k: value})
+            t = yield Fire((), {j: key[j] for j in range(same, k)} | {k: 1.0 if node.marks else value})
         if end is not None:
             low = end.low if group is None else (0 if ranked else k - 1)
             t = yield Fire((), on_all(stop(low, end.high), k), True)

@@ -19,7 +19,7 @@ from fuseflow.einsum.format_inference import infer
 from fuseflow.einsum.nodes import Einsum, Keep, Program, Split, free_indices
 from fuseflow.einsum.verify import extents
 from fuseflow.errors import FuseFlowError
-from fuseflow.keep_rules import MAX_GROUP, NONZERO, Largest, Rule, Threshold
+from fuseflow.keep_rules import MAX_GROUP, NONZERO, By, Largest, Rule, Threshold
 from fuseflow.lower.partition import partition_program
 from fuseflow.schedule import Schedule
 from fuseflow.tensors import Format
@@ -30,6 +30,9 @@ DROPPED = 0.2
 """Of the statements, those whose zeros are dropped."""
 STORED = 0.8
 """Of the results of which every group is kept, those that are stored n:m."""
+ORDERS: tuple[By, ...] = ("magnitude", "magnitude", "greatest", "least")
+MARKED = 0.3
+"""Of the results of which the first entries are kept, those that are marks."""
 SURE = 1e-11
 
 
@@ -68,6 +71,9 @@ def _keep(program: Program, einsum: Einsum, rng: random.Random, together: bool) 
     elif kind == "group":
         every = rng.randint(1, extent + 1)
         rule = Largest(rng.randint(1, every), every)
+    if isinstance(rule, Largest):
+        later = random.Random(f"{einsum.name} {rule}")  # what was drawn before this stays as it was
+        rule = replace(rule, by=later.choice(ORDERS), marks=later.random() < MARKED)
     return Keep(rule, over, einsum.body)
 
 
@@ -102,7 +108,7 @@ def _stored_in_groups(program: Program, formatted: Collection[str], rng: random.
         last = einsum.indices.index(keep.over[0])
         outer = [d for d in range(len(einsum.indices)) if d != last]
         rng.shuffle(outer)
-        levels = (*(rng.choice(("dense", "compressed")) for _ in outer), f"nm({keep.rule})".replace(" of ", ":"))
+        levels = (*(rng.choice(("dense", "compressed")) for _ in outer), f"nm({keep.rule.count}:{keep.rule.every})")
         declared[einsum.name] = replace(inferred[einsum.name], format=Format.of(*levels, order=(*outer, last)))
     return replace(program, tensors=tuple(declared.values()))
 

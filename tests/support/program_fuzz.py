@@ -32,7 +32,7 @@ from written_linalg import check_written
 from fuseflow.einsum.nodes import Keep, Program, Reduce, Split, accesses, walk
 from fuseflow.errors import FuseFlowError
 from fuseflow.fusion.region_program import as_program
-from fuseflow.keep_rules import Threshold
+from fuseflow.keep_rules import Largest, Threshold
 from fuseflow.samml.lane_writers import LaneWriter
 from fuseflow.samml.nodes import Graph, Join, Port, Range, Scan
 from fuseflow.tensors import DTYPES, Tensor
@@ -80,6 +80,7 @@ KEEP_QUOTAS = {
     "keep of a group": 0.10,
     "keep of a whole result": 0.10,
     "keep that is fused": 0.30,
+    **dict.fromkeys(("keep of the greatest", "keep of the least", "marks of what is kept"), 0.10),
     **dict.fromkeys(("fused, keep above a threshold", "fused, keep of a fiber", "fused, keep of a group"), 0.05),
     "a result stored n:m": 0.05,
 }
@@ -308,6 +309,8 @@ def keeps_held(program: Program, checked: Checked) -> dict[str, bool]:
         **dict.fromkeys(kinds.values(), True),
         **{f"fused, {kinds[name]}": True for name in fused},
         "keep that is fused": bool(fused),
+        **{f"keep of the {keep.rule.by}": True for keep in rules.values() if isinstance(keep.rule, Largest)},
+        "marks of what is kept": any(keep.marks for keep in rules.values()),
         "a result stored n:m": any(level.pads for decl in results for level in decl.format.levels),
     }
 

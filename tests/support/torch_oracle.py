@@ -375,29 +375,33 @@ def _keep(node: Keep, value: Value, axes: list[int]) -> Value:
             magnitude = sure.values.abs()
             mask = (magnitude >= least) | magnitude.isnan()
             unsure = ((magnitude - least).abs() <= sure.error) & (sure.error > 0)
-        case Largest(count, every):
+        case Largest(count, every, by):
             last = list(range(value.values.dim() - len(axes), value.values.dim()))
             values, error = (x.movedim(axes, last) for x in (sure.values, sure.error))
             shape = values.shape
             fibers, errors = (x.reshape(*shape[: last[0]], math.prod(shape[last[0] :])) for x in (values, error))
             step = every or max(1, fibers.shape[-1])
             groups = [slice(start, start + step) for start in range(0, fibers.shape[-1], step)]
-            parts = [_largest(fibers[..., g], errors[..., g], count) for g in groups]
+            parts = [_largest(fibers[..., g], errors[..., g], count, by) for g in groups]
             empty = torch.zeros(fibers.shape, dtype=torch.bool)
             mask, unsure = (
                 (torch.cat(p, -1).reshape(shape).movedim(last, axes) for p in zip(*parts, strict=True))
                 if parts
                 else (empty.reshape(shape).movedim(last, axes),) * 2
             )
+    if isinstance(node.rule, Largest) and node.rule.marks:
+        return Value(mask.double(), torch.where(unsure, number(INF), number(0.0)))
     kept = torch.where(mask, value.values, number(0.0))
     return replace(value, values=kept, error=torch.where(unsure, number(INF), torch.where(mask, value.error, number(0.0))))
 
 
-def _largest(values: torch.Tensor, errors: torch.Tensor, count: int) -> tuple[torch.Tensor, torch.Tensor]:
-    """Which of the last axis are the largest in magnitude, the first of equal ones, and of which rounding decides that."""
-    magnitude = values.abs().nan_to_num(nan=INF, posinf=INF)
+def _largest(values: torch.Tensor, errors: torch.Tensor, count: int, by: str) -> tuple[torch.Tensor, torch.Tensor]:
+    """Which of the last axis are the largest in magnitude, the greatest or the least, the first of equal ones, and of which rounding
+    decides that. NaN comes first, but last of the least."""
+    magnitude = {"magnitude": values.abs(), "greatest": values, "least": -values}[by].nan_to_num(nan=INF, posinf=INF, neginf=-INF)
     order = magnitude.sort(dim=-1, descending=True, stable=True).indices
-    order = order.gather(-1, values.isnan().gather(-1, order).double().sort(dim=-1, descending=True, stable=True).indices)
+    at_end = values.isnan() != (by == "least")
+    order = order.gather(-1, at_end.gather(-1, order).double().sort(dim=-1, descending=True, stable=True).indices)
     mask = torch.zeros(values.shape, dtype=torch.bool).scatter_(-1, order[..., :count], True)
     least = torch.where(mask, magnitude - errors, number(INF)).amin(-1, keepdim=True)
     most = torch.where(mask, number(-INF), magnitude + errors).amax(-1, keepdim=True)

@@ -153,7 +153,7 @@ def signed() -> AbstractContextManager[Any]:
 @fault("the reference keeps one entry too many", VIEW_FAULTS)
 def one_more_kept() -> AbstractContextManager[Any]:
     real = select.keep_largest
-    return patch.object(select, "keep_largest", lambda entries, count: real(entries, count + 1))
+    return patch.object(select, "keep_largest", lambda entries, node: real(entries, replace(node, keep=node.keep + 1)))
 
 
 @fault("groups are not told apart", VIEW_FAULTS)

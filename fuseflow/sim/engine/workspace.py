@@ -7,11 +7,12 @@ every possible key has no collisions. A bit mask says which coordinates of a blo
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 import numpy.typing as npt
 
+from fuseflow.keep_rules import By
 from fuseflow.native.records import Record, address, get_int, inline, outline, set_int
 
 BLOCK = 8
@@ -70,9 +71,15 @@ def sort_integers(order: int, count: int) -> None:
 
 
 @outline
-def _heap_sort(order: int, count: int) -> None:
+def _make_heap(order: int, count: int) -> None:
+    """Order integers so that each is at least as great as the two below it, and the greatest is the first."""
     for start in range(count // 2 - 1, -1, -1):
         _sift(order, start, count)
+
+
+@outline
+def _heap_sort(order: int, count: int) -> None:
+    _make_heap(order, count)
     for end in range(count - 1, 0, -1):
         key = get_int(order, end)
         set_int(order, end, get_int(order, 0))
@@ -157,19 +164,25 @@ def _power(count: int) -> int:
 
 
 HELD = Record(
-    "fresh crds values magnitudes used limit levels"
+    "fresh crds values keys used limit levels"
 )  # addresses; entries in use, and the number there is room for; levels of coordinates
 held_at = HELD.at
 
+ORDERS = get_args(By)
+"""The orders by which entries are kept. A node has the index of its order."""
 MAGNITUDE_BITS = 0x7FFF_FFFF_FFFF_FFFF  # of a float64: all but its sign
 INFINITY_BITS = 0x7FF0_0000_0000_0000
+ONE_BITS = 0x3FF0_0000_0000_0000
 
 
 @inline
-def magnitude(word: int) -> int:
-    """Return an integer that orders float64 numbers, given as a 64-bit word, by magnitude. All NaN have one result, the
-    greatest."""
-    return min(word & MAGNITUDE_BITS, INFINITY_BITS + 1)
+def order_key(word: int, by: int) -> int:
+    """Return an integer that orders float64 numbers, given as a 64-bit word: the largest for the number that is kept first in the
+    order `by`. All NaN have one result, the greatest, or with `least` the smallest."""
+    key = min(word & MAGNITUDE_BITS, INFINITY_BITS + 1)
+    if by == 0 or key > INFINITY_BITS:
+        return ~key if by == 2 else key
+    return -key if (word < 0) != (by == 2) else key
 
 
 @inline
@@ -179,27 +192,41 @@ def coordinates_at(h: Any, level: int) -> int:
 
 
 @outline
-def keep_largest(h: Any, count: int) -> None:
-    """Keep only the `count` entries of largest magnitude in the list `h`, in their order; of equal ones the first. Levels that
-    are fresh in a removed entry become fresh in the next kept entry."""
-    total = h.used
-    if total <= count:
-        return
-    for i in range(total):
-        set_int(h.magnitudes, i, magnitude(get_int(h.values, i)))
-    sort_integers(h.magnitudes, total)
-    least = get_int(h.magnitudes, total - count)
-    equal = 0  # entries of the least magnitude that may still stay
-    for i in range(total - count, total):
-        if get_int(h.magnitudes, i) == least:
+def keep_largest(h: Any, count: int, by: int, marks: int) -> None:
+    """Keep only the first `count` entries in the order `by` in the list `h`, where they were; of equal ones the first. Levels that
+    are fresh in a removed entry become fresh in the next kept entry. With `marks` the kept values become 1."""
+    if h.used > count:
+        _cut_down(h, count, by)
+    if marks != 0:
+        for i in range(h.used):
+            set_int(h.values, i, ONE_BITS)
+
+
+@inline
+def _cut_down(h: Any, count: int, by: int) -> None:
+    """Remove all entries but the first `count` in the order `by`. A heap holds the keys of the first ones, with the last of them at its
+    root: it orders them turned, so that its greatest is the smallest key."""
+    for i in range(h.used):
+        turned = ~order_key(get_int(h.values, i), by)
+        if i < count:
+            set_int(h.keys, i, turned)
+            if i == count - 1:
+                _make_heap(h.keys, count)
+        elif turned < get_int(h.keys, 0):
+            set_int(h.keys, 0, turned)
+            _sift(h.keys, 0, count)
+    least = ~get_int(h.keys, 0)
+    equal = 0  # entries of the least key that may still stay
+    for i in range(count):
+        if ~get_int(h.keys, i) == least:
             equal += 1
     used, fresh = 0, h.levels
-    for i in range(total):
+    for i in range(h.used):
         fresh = min(fresh, get_int(h.fresh, i))
-        size = magnitude(get_int(h.values, i))
-        if size < least or (size == least and equal == 0):
+        key = order_key(get_int(h.values, i), by)
+        if key < least or (key == least and equal == 0):
             continue
-        if size == least:
+        if key == least:
             equal -= 1
         set_int(h.fresh, used, fresh)
         set_int(h.values, used, get_int(h.values, i))
@@ -211,7 +238,7 @@ def keep_largest(h: Any, count: int) -> None:
 
 class EntryList:
     """The arrays of a list of entries that a node holds back, in the order in which they came: values with `levels` coordinates each.
-    `record` points to them; `limit` is the room at first. It can be cut down to the entries of largest magnitude.
+    `record` points to them; `limit` is the room at first. It can be cut down to the entries that a rule keeps.
 
     Coordinates are stored level by level, one array for each level. For each entry, `fresh` is the outermost level whose
     coordinate differs from the entry before it; levels outside it are equal.
@@ -229,9 +256,9 @@ class EntryList:
         self.fresh[:used], self.crds[:, :used], self.values[:used] = fresh[:used], crds[:, :used], values[:used]
 
     def _allocate(self, limit: int) -> None:
-        self.fresh, self.magnitudes, self.values = (np.zeros(limit, dtype=np.int64) for _ in range(3))
+        self.fresh, self.keys, self.values = (np.zeros(limit, dtype=np.int64) for _ in range(3))
         self.crds = np.zeros((self.levels, limit), dtype=np.int64)
         record = self.record[0]
-        for name in ("fresh", "crds", "values", "magnitudes"):
+        for name in ("fresh", "crds", "values", "keys"):
             record[name] = address(getattr(self, name))
         record["limit"] = limit

@@ -1,4 +1,5 @@
-"""Select: it keeps the entries of largest magnitude of each fiber, or of each group of its coordinates, in the order of arrival.
+"""Select: it keeps the entries of largest magnitude, or the greatest or least ones, of each fiber, or of each group of its coordinates,
+in the order of arrival.
 
 It has two processes and two buffers, as all nodes with workspaces (`workspace`). A group ends in the firing that sees the first
 coordinate of the next one, or the stop of the fiber.
@@ -36,19 +37,17 @@ class Entry:
 
 
 def select(node: n.Select, context: NodeContext) -> Sequence[Process]:
-    return two_processes(
-        context, lambda p, buffers: _fill(p, node.every, buffers), lambda p, buffers: _emit(p, node.keep, buffers)
-    )
+    return two_processes(context, lambda p, buffers: _fill(p, node.every, buffers), lambda p, buffers: _emit(p, node, buffers))
 
 
-def keep_largest(entries: Sequence[Entry], count: int) -> list[Entry]:
-    """Return the `count` entries of largest magnitude, in order. Fresh levels of a dropped entry become fresh in the next."""
+def keep_largest(entries: Sequence[Entry], node: n.Select) -> list[Entry]:
+    """Return the entries that the node keeps, in order. Fresh levels of a dropped entry become fresh in the next."""
     chosen: list[Entry] = []
     fresh = 0
-    for entry, stays in zip(entries, largest([entry.value for entry in entries], count), strict=True):
+    for entry, stays in zip(entries, largest([entry.value for entry in entries], node.keep, node.by), strict=True):
         fresh = min(fresh, entry.fresh)
         if stays:
-            chosen.append(Entry(fresh, entry.crds, entry.value))
+            chosen.append(Entry(fresh, entry.crds, 1.0 if node.marks else entry.value))
             fresh = len(entry.crds)
     return chosen
 
@@ -99,8 +98,8 @@ def _fill(p: Process, every: int, buffers: Slots) -> Steps:
         p.most_held = max(p.most_held, len(entries))
 
 
-def _emit(p: Process, keep: int, buffers: Slots) -> Steps:
-    """Run the second process: one firing emits each of the `keep` entries of a group, with new outer coordinates, and one emits
+def _emit(p: Process, node: n.Select, buffers: Slots) -> Steps:
+    """Run the second process: one firing emits each entry of a group that is kept, with new outer coordinates, and one emits
     each stop of the innermost streams. A group has a stop only if it is the last of its fiber."""
     (link,) = p.inputs
     outermost = len(p.outputs) - 2  # its level, seen from the innermost streams
@@ -111,7 +110,7 @@ def _emit(p: Process, keep: int, buffers: Slots) -> Steps:
         if token is D:
             yield from emit_done(p, visible)
             return
-        t = (yield from _emit_entries(p, keep_largest(entries, keep), visible)) if entries else 0
+        t = (yield from _emit_entries(p, keep_largest(entries, node), visible)) if entries else 0
         if token is not None:
             end = token if entries is None else stop(0 if entries else outermost, token.high)
             t = yield from emit_stop(p, end, visible)

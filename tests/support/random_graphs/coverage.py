@@ -66,6 +66,7 @@ def _modes(graph: n.Graph, node: n.Node, inputs: list[StreamFacts]) -> Iterator[
         case n.Select():
             yield f"select of {node.levels} levels"
             yield f"select in groups {node.every > 0}"
+            yield f"select by {node.by}, marks {node.marks}"
         case n.Drop():
             what = "empty" if node.value is None else "value"
             yield f"drop {what} {len(inputs) - 1}"

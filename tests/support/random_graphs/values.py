@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import random
 from collections.abc import Callable
 
 from fuseflow.ops import OPERATORS, REDUCERS
@@ -142,7 +143,11 @@ def select(b: Builder) -> bool:
     if b.chance(0.3):  # ties
         val = alu_of(b, b.rng.choice(("ge", "lt", "pow")), [val], (n.Operand(0.0), n.Operand(0.0, constant=True)))
     made = [(b.bound[crd.shape], b.count[crd.shape]) for crd in chain]
-    b.add(n.Select, [*chain, val], keep, every, levels, made=made, extra=[*[(None, None)] * levels, (None, val.limit)])
+    later = random.Random(f"{b.count} {keep} {every} {levels}")  # what was drawn before this stays as it was
+    order = later.choice(((False, False), (False, False), (True, False), (False, True)))
+    marks = later.random() < 0.2
+    fields = keep, every, levels, *order, marks
+    b.add(n.Select, [*chain, val], *fields, made=made, extra=[*[(None, None)] * levels, (None, 1.0 if marks else val.limit)])
     return True
 
 

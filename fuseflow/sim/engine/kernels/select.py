@@ -59,10 +59,10 @@ from fuseflow.sim.engine.stream_rings import (
     visible,
     word_in,
 )
-from fuseflow.sim.engine.workspace import HELD, coordinates_at, held_at, keep_largest
+from fuseflow.sim.engine.workspace import HELD, ORDERS, coordinates_at, held_at, keep_largest
 
 SELECT = Record(
-    "keep every order nest lists "  # `order`: number of levels; addresses
+    "keep by marks every order nest lists "  # `by`: an index of `ORDERS`; whether it emits ones; number of levels; addresses
     "working started group fresh most "  # fill: whether a list is open, how many were, its group, the outermost level that is new
     "finished freed0 freed1 chosen next divided"  # emit: how many are finished, when buffers were free; whether the list is cut
     # down, its next entry, and whether the stop before that is out
@@ -77,7 +77,8 @@ over."""
 def select(node: n.Select, layout: NodeLayout) -> list[Part]:
     nest = layout.nest(node.levels - 1)
     lists = layout.entry_lists(BUFFERS, node.levels)
-    state = layout.state(SELECT, keep=node.keep, every=node.every, order=node.levels, nest=nest, lists=lists)
+    rule = {"keep": node.keep, "by": ORDERS.index(node.by), "marks": int(node.marks), "every": node.every}
+    state = layout.state(SELECT, **rule, order=node.levels, nest=nest, lists=lists)
     return fill_and_emit(run_fill_entries, state, layout, run_emit_entries)
 
 
@@ -205,7 +206,7 @@ def run_emit_entries(address: int) -> int:
         end = word >> 1
         if word & 1 != 0:
             if s.chosen == 0:
-                keep_largest(h, s.keep)
+                keep_largest(h, s.keep, s.by, s.marks)
                 s.chosen, s.next, s.divided = 1, 0, 0
             if not _emit_entries(node, s, h, visible_at):
                 return 0

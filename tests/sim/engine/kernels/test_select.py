@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from pathlib import Path
 from typing import Any
@@ -12,14 +13,14 @@ import torch
 from engines import LIMITS, case_of, disagreements, disagreements_at_all_limits
 from random_graphs.case import Case
 
-from fuseflow.keep_rules import Largest, kept
+from fuseflow.keep_rules import By, Largest, kept
 from fuseflow.samml import nodes as n
 from fuseflow.samml.text import parse
 from fuseflow.samml.tokens import decode
 from fuseflow.samml.tokens import parse as parse_stream
 from fuseflow.samml.verify import verify
 from fuseflow.sim import Simulation, load_machine, simulate
-from fuseflow.sim.engine.workspace import HELD, EntryList, keep_largest
+from fuseflow.sim.engine.workspace import HELD, ORDERS, EntryList, keep_largest
 from fuseflow.tensors import Format, from_coordinates, pack
 
 STREAMS = json.loads((Path(__file__).parents[3] / "data" / "sparsity" / "select_streams.json").read_text(encoding="utf-8"))
@@ -38,8 +39,8 @@ A_k = scan(A_j.ref) A.2
 A_v = load(A_k.ref) A
 pair = select(A_k.crd, A_v) keep=2 every=4 levels=1
 few = select(pair.crd, pair.val) keep=3 every=0 levels=1
-block = select(A_j.crd, few.crd, few.val) keep=5 every=0 levels=2
-all = select(A_i.crd, A_j.crd, A_k.crd, A_v) keep=9 every=0 levels=3
+block = select(A_j.crd, few.crd, few.val) keep=5 every=0 levels=2 least
+all = select(A_i.crd, A_j.crd, A_k.crd, A_v) keep=9 every=0 levels=3 greatest marks
 Y_i = write(all.crd0) Y.0
 Y_j = write(all.crd1) Y.1
 Y_k = write(all.crd2) Y.2
@@ -162,6 +163,19 @@ def test_the_coordinates_are_those_of_topk() -> None:
     assert decode(list(result.streams[n.Port("best", 0)].tokens), 2) == expected.tolist()
 
 
+@pytest.mark.parametrize("least", [False, True])
+def test_the_coordinates_of_signed_numbers_are_those_of_topk(least: bool) -> None:
+    array = np.random.default_rng(4).standard_normal((40, 300))
+    case = matrix(array, 8, 0, 1)
+    (node,) = (node for node in case.graph.nodes if isinstance(node, n.Select))
+    signed = dataclasses.replace(node, greatest=not least, least=least, marks=True)
+    graph = dataclasses.replace(case.graph, nodes=tuple(signed if other is node else other for other in case.graph.nodes))
+    result = run(dataclasses.replace(case, graph=graph))
+    expected = torch.from_numpy(array).topk(8, dim=1, largest=not least).indices
+    marks = torch.zeros(array.shape, dtype=torch.float64).scatter_(1, expected, 1.0)
+    np.testing.assert_array_equal(result.outputs["Y"].to_dense(), marks.numpy())
+
+
 def test_nodes_without_workspaces_say_so() -> None:
     result = run(matrix(np.ones((2, 8)), 2, 4, 1))
     assert {node.op: node.workspace for node in result.nodes if node.workspace is not None} == {"select": 4}
@@ -171,14 +185,15 @@ def test_nodes_without_workspaces_say_so() -> None:
     "values", [[3.0, np.nan, -np.inf, 1e300], [0.0, -0.0, 5e-324, -5e-324], [float("-nan"), np.nan, 1.0, np.inf]]
 )
 @pytest.mark.parametrize("keep", [1, 2, 3])
-def test_the_order_of_magnitudes(values: list[float], keep: int) -> None:
+@pytest.mark.parametrize("by", ORDERS)
+def test_the_orders_of_numbers(values: list[float], keep: int, by: By) -> None:
     record = HELD.array(1)
     entries = EntryList(record, 1, 4)
     entries.values[:] = np.array(values).view(np.int64)
     entries.crds[0, :] = range(4)
     record["used"] = 4
-    keep_largest(HELD.at(record.ctypes.data), keep)
-    assert entries.crds[0, : int(record["used"][0])].tolist() == np.flatnonzero(kept(Largest(keep), values, [0])).tolist()
+    keep_largest(HELD.at(record.ctypes.data), keep, ORDERS.index(by), 0)
+    assert entries.crds[0, : int(record["used"][0])].tolist() == np.flatnonzero(kept(Largest(keep, by=by), values, [0])).tolist()
 
 
 def test_a_vector_is_a_fiber() -> None:
