@@ -286,14 +286,14 @@ def result_dtype(einsum: Einsum, scope: Scope) -> str:
     precision = expression_precision(einsum.body, {name: type.precision for name, type in types.items()})
     if precision != "integer":
         return precision
-    if widest == "f64":
+    if widest in ("f32", "f64"):
         widest = _integer_dtype(einsum.body, types)
     fractional = any(_is_fractional(node, scope) for node in walk(einsum.body)) and not is_integral(einsum.body, scope)
     return max(widest, "f32", key=_PROMOTION.index) if fractional else widest
 
 
 def _integer_dtype(node: Expr, types: Mapping[str, ElementType]) -> str:
-    """Return the dtype of an expression whose values are integers. Floats of 64 bits end in comparisons, which give 0 or 1, and in
+    """Return the dtype of an expression whose values are integers. Floats end in conditions, in comparisons, which give 0 or 1, and in
     roundings to integers."""
     match node:
         case Const():

@@ -103,6 +103,17 @@ def known_places(selections: Selections, x: Node, indices: Sequence[object]) -> 
     return Places(dims[0], linear_positions(extents, *columns), shape, merged)
 
 
+def computed_places(call: Call, x: Node, indices: Sequence[Any]) -> tuple[int, tuple[int, ...], Node] | None:
+    """Return the dimension, the shape and the positions in it, as `Places` has them, that a list of indices of integers names. None for
+    other indices, and for dimensions that are not adjacent."""
+    dims = [d for d, index in enumerate(indices) if index is not None]
+    columns = [index for index in indices if index is not None]
+    if not all(is_comparable(x, index) for index in columns) or dims != list(range(dims[0], dims[0] + len(dims))):
+        return None
+    extents, merged = _merged(x, dims)
+    return dims[0], merged, call.computed(linear_positions, extents, *columns)
+
+
 def _merged(x: Node, dims: Sequence[int]) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """Return the extents of adjacent dimensions of x, and the shape of x in which they are one dimension."""
     shape, first, behind = tuple(described(x).shape), dims[0], dims[-1] + 1
@@ -138,13 +149,11 @@ def _index(call: Call, x: Node, indices: Sequence[Any]) -> Node | None:
         dim, merged = places.dim, places.merged
         taken = call.gathered(call.reshaped(x, merged), dim, places.positions)
         return call.reshaped(taken, described(call.node).shape)
-    dims = [d for d, index in enumerate(indices) if index is not None]
-    columns = [index for index in indices if index is not None]
-    if not all(is_comparable(x, index) for index in columns) or dims != list(range(dims[0], dims[0] + len(dims))):
+    computed = computed_places(call, x, indices)
+    if computed is None:
         return None
-    extents, merged = _merged(x, dims)
-    linear = call.computed(linear_positions, extents, *columns)
-    taken = _taken_by_data(call, call.reshaped(x, merged), dims[0], linear)
+    dim, merged, linear = computed
+    taken = _taken_by_data(call, call.reshaped(x, merged), dim, linear)
     return call.reshaped(taken, described(call.node).shape)
 
 

@@ -7,13 +7,15 @@ positions, `[0, 0, 1, 1, 1]`. Graph networks write it where the edges come from 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import prod
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 from torch.fx import Node
 
-from fuseflow.frontend.positions.gathers import is_comparable, known_places, nothing_of, vector_along
+from fuseflow.frontend.positions.gathers import computed_places, is_comparable, known_places, nothing_of, vector_along
 from fuseflow.frontend.positions.selections import EXTREMES, Call, Handler, described, is_zero, same_beside
 
 
@@ -126,59 +128,60 @@ def _scatter_add(call: Call, base: Node, dim: int, index: Node, source: Node) ->
 
 
 def _index_copy(call: Call, base: Node, dim: int, index: Node, source: Node) -> Node | None:
-    return _scatter_known(call, base, dim, index, source, "overwrite")
+    known = _scatter_known(call, base, dim, index, source, "overwrite")
+    return known or _rows_by_data(call, base, dim, index, source, adds=False)
 
 
 def _index_add(call: Call, base: Node, dim: int, index: Node, source: Node, *, alpha: float = 1) -> Node | None:
     source = source if alpha == 1 else call.computed(torch.ops.aten.mul.Tensor, source, alpha)
     known = _scatter_known(call, base, dim, index, source, "sum")
-    if known is not None or not is_comparable(base, index):
-        return known
-    shape = described(base).shape
-    dim %= len(shape)
-    arguments = (None if is_zero(base) else base, index, source, call.counted(shape[dim]), dim)
-    return call.computed(_added_at, *arguments)
+    return known or _rows_by_data(call, base, dim, index, source, adds=True)
 
 
-def _added_at(base: Tensor | None, index: Tensor, source: Tensor, places: Tensor, dim: int) -> Tensor:
-    """Return `index_add(base, dim, index, source)`. `places` counts the coordinates of `base` along `dim` from 0."""
-    along = index.reshape(-1, *[1] * (source.dim() - 1 - dim))
-    return added_along(base, along.expand(source.shape), source, places, dim)
+def _rows_by_data(call: Call, base: Node, dim: int, index: Node, source: Node, adds: bool) -> Node | None:
+    """Return the replacement of a write, or of an addition, of whole rows along `dim` to the positions in a vector."""
+    rank = described(base).dim()
+    if rank == 0 or not is_comparable(base, index):
+        return None
+    spread = call.computed(_spread, index, tuple(described(source).shape), dim % rank)
+    return _scatter_by_data(call, base, dim, spread, source, adds)
+
+
+def _spread(index: Tensor, shape: tuple[int, ...], dim: int) -> Tensor:
+    """Return a vector of positions along `dim` as positions of all elements of a tensor of this shape."""
+    return index.reshape(-1, *[1] * (len(shape) - 1 - dim)).expand(shape)
 
 
 def _index_put(call: Call, base: Node, indices: Sequence[Any], values: Node, accumulate: bool = False) -> Node | None:
-    """Return the replacement of `x[i, j] = values`, or of `+=` with `accumulate`, at known positions; or of a write at data, with one
-    index that is a vector of integers or a mask. None for other writes."""
+    """Return the replacement of `x[i, j] = values`, or of `+=` with `accumulate`, at known positions or at data, in adjacent dimensions;
+    or of a write of one number where a mask is true. None for other writes."""
     places = known_places(call.selections, base, indices)
     if places is not None:
-        outer, rest = places.merged[: places.dim], places.merged[places.dim + 1 :]
-        whole = call.computed(torch.ops.aten.expand.default, values, [*outer, *places.shape, *rest])
-        source = call.reshaped(whole, (*outer, len(places.positions), *rest))
-        merged = call.reshaped(base, places.merged)
+        merged, source = _merged_write(call, base, values, places.dim, places.shape, places.merged)
         reduce = "sum" if accumulate else "overwrite"
         result = call.combined(merged, places.dim, places.positions, source, reduce, True)
-        if result is not None:
-            return call.reshaped(result, described(call.node).shape)
-    if accumulate or len(indices) != 1:
+        return None if result is None else call.reshaped(result, described(call.node).shape)
+    is_mask = len(indices) == 1 and described(indices[0]).dtype == torch.bool
+    if is_mask and described(values).numel() == 1 and not accumulate:
+        return call.computed(_written_where, base, indices[0], values)
+    computed = computed_places(call, base, indices)
+    if computed is None:
         return None
-    index = indices[0]
-    if described(index).dtype == torch.bool and described(values).numel() == 1:
-        return call.computed(_written_where, base, index, values)
-    if not is_comparable(base, index) or described(index).dim() != 1:
-        return None
-    extent, count = described(base).shape[0], described(index).shape[0]
-    counts, positions = call.counted(extent), call.counted(count, torch.float32)
-    shape = (count, *described(base).shape[1:])
-    arguments = (None if is_zero(base) else base, index, values, counts, positions, shape)
-    return call.computed(_written_at, *arguments)
+    dim, merged_shape, linear = computed
+    columns = (tuple(described(index).shape) for index in indices if index is not None)
+    merged, source = _merged_write(call, base, values, dim, np.broadcast_shapes(*columns), merged_shape)
+    result = _rows_by_data(call, merged, dim, linear, source, accumulate)
+    return None if result is None else call.reshaped(result, described(call.node).shape)
 
 
-def _written_at(
-    base: Tensor | None, index: Tensor, source: Tensor, places: Tensor, positions: Tensor, shape: tuple[int, ...]
-) -> Tensor:
-    """Return `base` with `base[index] = source` for a vector. `places` counts rows of the result, and `positions` the index, from 0."""
-    along = index.reshape(-1, *[1] * (len(shape) - 1)).expand(shape)
-    return written_along(base, along, source.expand(shape), places, positions, 0)
+def _merged_write(
+    call: Call, base: Node, values: Node, dim: int, places: tuple[int, ...], merged: tuple[int, ...]
+) -> tuple[Node, Node]:
+    """Return a tensor, and the values that are written to it, where the dimensions with an index are one, `dim`. `places` is the shape of
+    the index arrays."""
+    outer, rest = merged[:dim], merged[dim + 1 :]
+    whole = call.computed(torch.ops.aten.expand.default, values, [*outer, *places, *rest])
+    return call.reshaped(base, merged), call.reshaped(whole, (*outer, prod(places), *rest))
 
 
 def _written_where(base: Tensor, mask: Tensor, value: Tensor) -> Tensor:

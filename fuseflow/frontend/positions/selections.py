@@ -212,16 +212,19 @@ class Call:
         result = self.scattered(source, dim, positions, shaped.shape[dim], reduce == "mean")
         return result if zero else self.computed(torch.ops.aten.add.Tensor, base, result)
 
-    def _overwritten(self, base: Node, dim: int, positions: Tensor, source: Node) -> Node | None:
+    def _overwritten(self, base: Node, dim: int, positions: Tensor, source: Node) -> Node:
+        """Return `base` with entries of `source` at known positions. Of the entries that go to one place the last one is written, as on
+        a CPU."""
         rows = described(base).shape[dim]
-        counts = torch.bincount(positions, minlength=rows)
-        if bool((counts > 1).any()):  # which of several is written is not determined
-            return None
+        last = torch.full((rows,), -1).scatter_reduce(0, positions.long(), torch.arange(len(positions)), "amax")
+        hit = last >= 0
+        if len(positions) > int(hit.sum()):  # several go to one place
+            positions, kept = hit.nonzero().reshape(-1), last[hit]
+            source = self.gathered(source, dim, kept)
         written = self.scattered(source, dim, positions, rows, False)
         if is_zero(base):
             return written
-        hit = self.argument("written", (counts > 0).to(torch.int32))
-        return self.computed(overwrite_along, hit, written, base, dim)
+        return self.computed(overwrite_along, self.argument("written", hit.to(torch.int32)), written, base, dim)
 
     def reduced(self, places: tuple[int, Tensor, int], source: Node, kind: str, start: Node | float) -> Node:
         """Return a node with the largest (`max`), the smallest (`min`) or the product (`prod`) of the entries of `source` that go to the
