@@ -77,7 +77,7 @@ def export_graph(call: ModelCall, formats: Mapping[str, str]) -> ExportedGraph:
         selections = Selections(traced, depends_on)
         refusals += separate_complex(selections)
         select_data(selections)
-        kept = mark_kept(traced)
+        kept = mark_kept(traced, selections.kept)
         refusals += kept.refusals
         blocked = screen_program(traced)
         refusals += [refusal for node_refusals in blocked.values() for refusal in node_refusals]

@@ -28,8 +28,8 @@ from fuseflow.frontend.linalg.torch_mlir import lower_to_linalg
 from fuseflow.frontend.torch_tensors import MAX_DENSE_ELEMENTS, dense_array, from_torch, unsigned_types
 from fuseflow.frontend.trace import fx_origin
 from fuseflow.frontend.trace.flops import flops_notice
+from fuseflow.frontend.trace.kept_markers import with_keeps
 from fuseflow.frontend.trace.model_call import ModelCall, exported_text, model_call, model_name
-from fuseflow.frontend.trace.sparsified_tensors import with_keeps
 from fuseflow.loop_progress import counted
 
 if TYPE_CHECKING:

@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from math import prod
 from typing import Any, TypeAlias
 
 import torch
@@ -24,8 +25,11 @@ from fuseflow.frontend.trace import fx_origin
 from fuseflow.frontend.trace.constant_folding import node_values
 from fuseflow.frontend.trace.dependence import Dependence, described_tensor
 from fuseflow.frontend.trace.fx_origin import named
+from fuseflow.frontend.trace.kept_markers import add_marker, kept_by
 from fuseflow.frontend.trace.operator_support import PATTERN_KEEPING
 from fuseflow.frontend.trace.tracing import Trace
+from fuseflow.keep_rules import Largest
+from fuseflow.sparsity.sparsifiers.sparsifier import KeepRule
 
 Handler: TypeAlias = Callable[..., Node | None]
 """Returns the replacement of a call of an operator, from the `Call` and its arguments as the operator takes them, or None where the call is
@@ -44,10 +48,12 @@ _ENTRIES = (torch.sparse_csr, torch.sparse_csc, torch.sparse_coo)
 
 @dataclass(slots=True)
 class Selections:
-    """The selections of a traced model. Selections that take the same rows are one argument."""
+    """The selections of a traced model. Selections that take the same rows are one argument. `kept` has the rules of the markers of values
+    of which only a part is kept (`kept_markers`)."""
 
     traced: Trace
     dependences: dict[Node, Dependence]
+    kept: dict[str, KeepRule] = field(default_factory=dict)
     _names: NameAllocator = field(init=False)
     _nodes: dict[tuple[Any, ...], Node] = field(default_factory=dict)
 
@@ -78,9 +84,13 @@ class Selections:
         value = node_values(self.traced, [node])[node] if dependence == "structure" or is_place else None
         return value if isinstance(value, Tensor) else None
 
+    def unique(self, name: str) -> str:
+        """Return this name, or one like it, for an argument."""
+        return self._names.unique(name)
+
     def argument(self, name: str, tensor: Tensor) -> Node:
         """Return a new argument, which has this name or a name like it."""
-        return self.traced.add(self._names.unique(name), tensor)
+        return self.traced.add(self.unique(name), tensor)
 
     def matrix(self, rows: Tensor, columns: Tensor, values: Tensor, shape: tuple[int, int], name: str) -> Node:
         """Return an argument that is a CSR matrix of the given entries. Entries at one place are added up."""
@@ -145,6 +155,17 @@ class Call:
     def counted(self, extent: int, dtype: torch.dtype = torch.int64, name: str = "places") -> Node:
         """Return an argument that has the numbers from 0 to `extent` - 1."""
         return self.selections.counted(extent, dtype, named(self.node, name))
+
+    def kept(self, x: Node, rule: Largest, over: Sequence[int], marks: bool = False) -> Node:
+        """Return what a rule over some dimensions, the outermost first, leaves of `x`; with `marks`, ones where an entry is kept."""
+        shaped = described(x)
+        if rule.count >= prod(shaped.shape[d] for d in over):
+            return self.computed(torch.ones_like, x) if marks else x
+        dimensions = tuple(d % shaped.dim() for d in over)
+        kept, name = KeepRule(replace(rule, marks=marks), dimensions), named(self.node, "marks" if marks else "kept")
+        selections = self.selections
+        marker = add_marker(selections.traced, selections.kept, selections.unique(name), shaped, kept)
+        return self.computed(kept_by, x, marker)
 
     def mask(self, values: Tensor, name: str) -> Node:
         """Return an argument that is a matrix of truth values and stores only the true ones."""

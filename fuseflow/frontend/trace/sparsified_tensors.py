@@ -3,15 +3,13 @@
 The pattern of a weight says which entries are stored, and how, beside a tensor that PyTorch holds dense. A kept entry that is 0 is not
 stored: its number is known here, and an element that is not stored is 0.
 
-An intermediate is made sparse by `fuseflow::keep`, which becomes a `keep` of the program. No operator of torch-mlir says that. So a product
-with a fresh argument, a marker, stands for it on the way, and when the Einsums are there, each such product becomes a `keep` of the other
-factor by the rule of the marker.
+An intermediate is made sparse by `fuseflow::keep`, which becomes a `keep` of the program.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 import numpy as np
 import numpy.typing as npt
@@ -19,11 +17,10 @@ import torch
 from torch import Tensor, nn
 from torch.fx import Node
 
-from fuseflow.einsum.nodes import Access, Apply, Einsum, Expr, Keep, Program
 from fuseflow.errors import FrontendError, SparsityError
+from fuseflow.frontend.trace.kept_markers import add_marker, kept_by
 from fuseflow.frontend.trace.refusals import refusal
 from fuseflow.frontend.trace.tracing import Trace
-from fuseflow.keep_rules import Largest
 from fuseflow.sparsity import keep_operator as keep_operators
 from fuseflow.sparsity.layouts.layout import Layout, has_compiler_format
 from fuseflow.sparsity.layouts.listing import LAYOUTS
@@ -92,17 +89,12 @@ def unstored_masks(patterns: Mapping[str, Pattern], stored: Mapping[str, Tensor]
 
 @dataclass(slots=True)
 class KeptIntermediates:
-    """The rules of the markers of a traced model, by their names; the patterns of masks that were drawn; and errors for rules
-    that the compiler does not have."""
+    """The rules of the markers of a traced model, by their names (`kept_markers`); the patterns of masks that were drawn; and errors for
+    rules that the compiler does not have."""
 
-    rules: dict[str, KeepRule] = field(default_factory=dict)
+    rules: dict[str, KeepRule]
     patterns: dict[str, Pattern] = field(default_factory=dict)
     refusals: list[FrontendError] = field(default_factory=list)
-
-
-def keep(x: Tensor, marker: Tensor) -> Tensor:
-    """Return the product of x and a marker, which represents the `keep` of x by the rule of the marker."""
-    return x * marker
 
 
 def masked(x: Tensor, mask: Tensor) -> Tensor:
@@ -110,9 +102,10 @@ def masked(x: Tensor, mask: Tensor) -> Tensor:
     return x * mask
 
 
-def mark_kept(traced: Trace) -> KeptIntermediates:
-    """Replace, in place, the rules on intermediates of a traced model by products with markers and with known masks."""
-    intermediates = KeptIntermediates()
+def mark_kept(traced: Trace, rules: dict[str, KeepRule]) -> KeptIntermediates:
+    """Replace, in place, the rules on intermediates of a traced model by products with markers, which are added to `rules`, and with
+    known masks."""
+    intermediates = KeptIntermediates(rules)
     graph = traced.graph_module.graph
     for node in list(graph.nodes):
         if node.target is _MASKED:
@@ -146,42 +139,10 @@ def _mark(traced: Trace, node: Node, intermediates: KeptIntermediates) -> None:
             problem = f"`{sparsifier}` of a computed tensor has no form in the compiler"
             intermediates.refusals.append(refusal(node, problem, hint))
             continue
-        name = f"keep{len(intermediates.rules)}"
-        marker = traced.add(name, torch.ones((), dtype=value.dtype).expand(value.shape))
-        places = [d for d, size in enumerate(value.shape) if size != 1]  # dimensions of extent 1 are lost on the way
-        dimensions = tuple(places.index(d) for d in kept.dimensions if d in places)
-        intermediates.rules[name] = replace(kept, dimensions=dimensions)
+        name = traced.names().unique(f"keep{len(intermediates.rules)}")
+        marker = add_marker(traced, intermediates.rules, name, value, kept)
         with graph.inserting_before(node):
-            product = graph.call_function(keep, (product, marker))
+            product = graph.call_function(kept_by, (product, marker))
             product.meta = dict(node.meta)
     node.replace_all_uses_with(product)
     graph.erase_node(node)
-
-
-def with_keeps(program: Program, rules: Mapping[str, KeepRule]) -> Program:
-    """Return a program in which each product with a marker is a `keep` of the other factor by its rule in `rules`."""
-    if not rules:
-        return program
-    einsums = tuple(_with_keep(einsum, rules) for einsum in program.einsums)
-    return replace(program, tensors=tuple(t for t in program.tensors if t.name not in rules), einsums=einsums)
-
-
-def _with_keep(einsum: Einsum, rules: Mapping[str, KeepRule]) -> Einsum:
-    """Return an Einsum without markers. Raises `FrontendError` for a product with a marker that is only a part of it."""
-    if not any(access.tensor in rules for access in einsum.accesses):
-        return einsum
-    match einsum.body:
-        case Apply("mul", (factor, Access(tensor=name) as marker)) if name in rules:
-            einsum = replace(einsum, body=_keep(rules[name], marker, factor))
-        case Apply("mul", (Access(tensor=name) as marker, factor)) if name in rules:
-            einsum = replace(einsum, body=_keep(rules[name], marker, factor))
-    if any(access.tensor in rules for access in einsum.accesses):
-        message = f"a rule keeps a part of `{einsum.name}`, which is no whole result"
-        raise FrontendError(message, hint="keep a part of the result of an operator", span=einsum.location.span)
-    return einsum
-
-
-def _keep(kept: KeepRule, marker: Access, body: Expr) -> Expr:
-    if isinstance(kept.rule, Largest) and not kept.dimensions:
-        return body  # It compares one entry with no other.
-    return Keep(kept.rule, tuple(str(marker.indices[d]) for d in kept.dimensions), body)

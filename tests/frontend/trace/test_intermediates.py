@@ -18,7 +18,8 @@ from fuseflow.errors import FrontendError
 from fuseflow.frontend import import_model
 from fuseflow.frontend.imported_program import Source
 from fuseflow.frontend.trace.model_call import model_call
-from fuseflow.frontend.trace.sparsified_tensors import keep, mark_kept, masked, with_keeps
+from fuseflow.frontend.trace.kept_markers import kept_by, with_keeps
+from fuseflow.frontend.trace.sparsified_tensors import mark_kept, masked
 from fuseflow.frontend.trace.tracing import trace
 from fuseflow.keep_rules import Largest, Threshold
 from fuseflow.sparsity.sparsifiers.listing import parse_sparsifier
@@ -152,11 +153,11 @@ def traced(model: nn.Module):
 def test_marks_are_products_with_fresh_arguments() -> None:
     found = traced(sparse("topk:2", "threshold:0.2"))
     before = len(found.arguments)
-    kept = mark_kept(found)
+    kept = mark_kept(found, {})
     assert kept.rules == {"keep0": KeepRule(Threshold(pytest.approx(0.2)), ()), "keep1": KeepRule(Largest(2), (1,))}
     assert len(found.arguments) == before + 2 and not kept.refusals and not kept.patterns
     targets = [node.target for node in found.graph_module.graph.nodes]
-    assert targets.count(keep) == 2 and not any("fuseflow" in str(target) for target in targets)
+    assert targets.count(kept_by) == 2 and not any("fuseflow" in str(target) for target in targets)
     for name in kept.rules:
         marker = found.tensors[name]
         assert marker.shape == (4, 8) and bool((marker == 1).all())
@@ -165,7 +166,7 @@ def test_marks_are_products_with_fresh_arguments() -> None:
 
 def test_drawn_masks_are_patterns() -> None:
     found = traced(sparse("random:0.5:seed=1"))
-    kept = mark_kept(found)
+    kept = mark_kept(found, {})
     ((name, pattern),) = kept.patterns.items()
     assert str(pattern.layout) == "coo" and torch.equal(pattern.mask, found.tensors[name] != 0) and not kept.rules
     assert masked in [node.target for node in found.graph_module.graph.nodes]
