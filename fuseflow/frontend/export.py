@@ -84,7 +84,9 @@ def export_graph(call: ModelCall, formats: Mapping[str, str]) -> ExportedGraph:
         if refusals:
             raise_all([*refusals, *_later_refusals(traced, blocked)], call.module)
         exact = exact_formats(tuple(formats.items()), ranks_of(traced.tensors), dict, _format_refusal)
-        tensors, stored_formats = stored_tensors(traced.tensors, {**patterns, **kept.patterns}, exact.formats)
+        tensors, stored_formats = stored_tensors(
+            traced.tensors, {**patterns, **kept.patterns}, {**selections.formats, **exact.formats}
+        )
         stored = storage_of(tensors, stored_formats)
         masks = unstored_masks(patterns, tensors)
         graph, without_dense_form = _replay(traced.graph_module, tensors, stored)

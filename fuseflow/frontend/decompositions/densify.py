@@ -22,7 +22,7 @@ from fuseflow.frontend.decompositions.recurrent import RECURRENT_REPLACEMENTS
 from fuseflow.frontend.decompositions.slices_and_windows import SLIDING_REPLACEMENTS
 from fuseflow.frontend.foreign_errors import foreign_message
 from fuseflow.frontend.hints import HINT_OUTSIDE
-from fuseflow.frontend.positions.linear_operators import masked, scanned_along
+from fuseflow.frontend.positions.linear_operators import masked, scanned_along, scores_where
 from fuseflow.frontend.positions.losses import LOSS_DECOMPOSITIONS
 from fuseflow.frontend.positions.ranking import ranked_along
 from fuseflow.frontend.positions.selection_operators import (
@@ -101,6 +101,15 @@ def _shifted_exponentials(x: Tensor, dim: int | list[int]) -> tuple[Tensor, Tens
 def _softmax(x: Tensor, dim: int, dtype: torch.dtype | None = None) -> Tensor:
     _, exponentials, total = _shifted_exponentials(_cast(x, dtype), dim)
     return exponentials / total
+
+
+def _safe_softmax(x: Tensor, dim: int, dtype: torch.dtype | None = None) -> Tensor:
+    """Return the softmax along a dimension, and 0 where all elements along it are -inf."""
+    x = _cast(x, dtype)
+    largest = torch.amax(x, dim, keepdim=True)
+    exponentials = torch.exp(x - torch.where(largest == -math.inf, 0.0, largest))
+    total = exponentials.sum(dim, keepdim=True)
+    return exponentials / torch.where(total == 0, 1.0, total)
 
 
 def _log_softmax(x: Tensor, dim: int, dtype: torch.dtype | None = None) -> Tensor:
@@ -248,6 +257,7 @@ COMPOSITE_DECOMPOSITIONS: dict[object, tuple[str, Callable[..., Any]]] = {
     ranked_along: ("rank", ranked_along),
     scanned_along: ("scan", scanned_along),
     masked: ("mask", masked),
+    scores_where: ("mask", scores_where),
     **LOSS_DECOMPOSITIONS,
     at_edges: ("edges", at_edges),
     scores_at_edges: ("edges", scores_at_edges),
@@ -255,6 +265,7 @@ COMPOSITE_DECOMPOSITIONS: dict[object, tuple[str, Callable[..., Any]]] = {
     linear_of_edges: ("linear", linear_of_edges),
     weighted_rows: ("propagate", weighted_rows),
     aten.softmax.int: ("softmax", _softmax),
+    aten._safe_softmax.default: ("softmax", _safe_softmax),
     aten.log_softmax.int: ("log_softmax", _log_softmax),
     aten.logsumexp.default: ("logsumexp", _logsumexp),
     aten.layer_norm.default: ("layer_norm", layer_norm),

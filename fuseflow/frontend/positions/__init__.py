@@ -3,7 +3,7 @@
 data_selection    the pass: each operator on data is replaced by a form in a table here
 selections, selection_products    sparse matrices of ones, and products with them
 gathers, scatters  elements that are taken, or go, to positions that are known before the model runs, or are data
-known_matrices    cumulative sums and extremes, averages, interpolation, triangles, diagonals and causal attention
+known_matrices    cumulative sums and extremes, averages, interpolation, triangles, diagonals and masks of attention
 ranking           sorting, by comparisons
 neighbours        operators on the stored elements of a sparse matrix
 losses            losses and distances, with known or computed classes

@@ -144,6 +144,9 @@ def _embedding(call: Call, weight: Node, indices: Node, *_: Any) -> Node | None:
 
 def _index(call: Call, x: Node, indices: Sequence[Any]) -> Node | None:
     """Return the replacement of `x[:, index]`, or `x[i, j]`, with integers or known truth values in adjacent dimensions."""
+    apart = _each_along_its_own(call, x, indices)
+    if apart is not None:
+        return apart
     places = known_places(call.selections, x, indices)
     if places is not None:
         dim, merged = places.dim, places.merged
@@ -155,6 +158,27 @@ def _index(call: Call, x: Node, indices: Sequence[Any]) -> Node | None:
     dim, merged, linear = computed
     taken = _taken_by_data(call, call.reshaped(x, merged), dim, linear)
     return call.reshaped(taken, described(call.node).shape)
+
+
+def _each_along_its_own(call: Call, x: Node, indices: Sequence[Any]) -> Node | None:
+    """Return `x[i, j]` for known integers of which each pair varies along other dimensions, as in `x[rows[:, None], columns]`: a gather
+    along one dimension after the other. Return None for any other index."""
+    known = [call.selections.known(index) for index in indices]
+    columns = [column for column in known if column is not None and column.dtype != torch.bool]
+    if len(columns) < max(2, len(known)):
+        return None
+    rank = max(column.dim() for column in columns)
+    along = [[rank - column.dim() + d for d, extent in enumerate(column.shape) if extent != 1] for column in columns]
+    varied = [d for dims in along for d in dims]
+    if any(len(dims) > 1 for dims in along) or len(set(varied)) < len(varied):
+        return None
+    for dim, column in enumerate(columns):
+        if not torch.equal(column.reshape(-1), torch.arange(described(x).shape[dim])):
+            x = call.gathered(x, dim, column.reshape(-1))
+    order = sorted(range(len(columns)), key=lambda n: along[n])
+    if order != sorted(order):
+        x = call.computed(torch.ops.aten.permute.default, x, [*order, *range(len(columns), described(x).dim())])
+    return call.reshaped(x, described(call.node).shape)
 
 
 def _gather(call: Call, x: Node, dim: int, index: Node, **_: Any) -> Node | None:

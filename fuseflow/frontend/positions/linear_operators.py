@@ -2,14 +2,14 @@
 
 A cumulative sum is a product with a triangular matrix of ones, and an enlargement of a picture one with a matrix for each dimension. The
 matrix is what PyTorch computes of the rows of the identity, so that no rule of an operator is written twice. A cumulative extreme is a
-reduction over a triangle. Triangles, diagonals and causal attention keep the elements of a tensor at known places of two dimensions.
+reduction over a triangle. Triangles, diagonals and masks of attention keep the elements of a tensor at known places of two dimensions.
 """
 
 from __future__ import annotations
 
 import operator
 from collections.abc import Sequence
-from math import prod
+from math import inf, prod
 from typing import Any
 
 import torch
@@ -172,7 +172,7 @@ def _trace(call: Call, x: Node) -> Node | None:
     return None if diagonal is None else call.computed(torch.ops.aten.sum.default, diagonal)
 
 
-def _causal_attention(
+def _attention(
     call: Call,
     query: Node,
     key: Node,
@@ -182,12 +182,55 @@ def _causal_attention(
     causal: bool = False,
     **others: Any,
 ) -> Node | None:
-    """Return causal attention with a mask that stores only the positions that are attended to, in place of the flag."""
-    if not causal or mask is not None:
+    """Return attention with a mask that stores only the positions that are attended to, in place of the flag, or of a known mask that
+    is mostly false."""
+    extents = (described(query).shape[-2], described(key).shape[-2])
+    if mask is None and causal:
+        mask = call.mask(torch.ones(extents, dtype=torch.bool).tril(), "causal")
+    elif mask is not None and not causal:
+        mask = _sparse_mask(call, mask, extents)
+    else:
         return None
-    attended = torch.ones(described(query).shape[-2], described(key).shape[-2], dtype=torch.bool).tril()
-    mask = call.mask(attended, "causal")
-    return call.valued(described(call.node), call.node.target, query, key, value, mask, dropout, False, **others)
+    return mask and call.valued(described(call.node), call.node.target, query, key, value, mask, dropout, False, **others)
+
+
+def _sparse_mask(call: Call, mask: Node, extents: tuple[int, int]) -> Node | None:
+    """Return an argument that stores the true places of a mask of queries and keys, or None unless its numbers are known, and most are
+    false, or all of a row."""
+    known = call.selections.known(mask)
+    if known is None or known.dtype != torch.bool:
+        return None
+    places = known | torch.zeros(extents, dtype=torch.bool)
+    if 2 * int(places.sum()) >= places.numel() and bool(places.any(-1).all()):
+        return None
+    return _stored(call, mask, places)
+
+
+def _stored(call: Call, mask: Node, places: Tensor, block: Sequence[int] = ()) -> Node:
+    """Return an argument that stores the true `places` of a known mask. It is the mask itself if that is an argument."""
+    if mask in call.selections.traced.arguments and not block:
+        return call.selections.in_rows(mask)
+    for dim in range(places.dim() - 2):
+        if bool((places == places.narrow(dim, 0, 1)).all()):
+            places = places.narrow(dim, 0, 1)
+    if prod(places.shape[:-2]) == 1:
+        places = places.reshape(places.shape[-2:])
+    return call.mask(places, "mask", block)
+
+
+def scores_where(scores: Tensor, mask: Tensor) -> Tensor:
+    """Return scores with -inf where a mask is false."""
+    return torch.where(mask, scores, -inf)
+
+
+def _masked_scores(call: Call, scores: Node, mask: Node, block: Sequence[int]) -> Node:
+    """Return the scores of FlexAttention with -inf where its mask is false. A mask whose numbers are known is stored in its blocks."""
+    known = call.selections.known(mask)
+    if known is None:
+        return call.computed(scores_where, scores, mask)
+    if bool(known.all()):
+        return scores
+    return call.computed(scores_where, scores, _stored(call, mask, known.expand(described(scores).shape), block))
 
 
 def scanned_along(x: Tensor, triangle: Tensor, dim: int, reduction: str) -> Tensor:
@@ -242,7 +285,8 @@ KNOWN_MATRICES: dict[str, Handler] = {
     "diag": _diag,
     "diag_embed": _diag_embed,
     "trace": _trace,
-    "scaled_dot_product_attention": _causal_attention,
+    "scaled_dot_product_attention": _attention,
+    "masked_scores": _masked_scores,
     **dict.fromkeys(("cumprod", "cummax", "cummin", "logcumsumexp"), _scan),
 }
 """The replacement of each operator, by its name."""

@@ -49,11 +49,12 @@ _ENTRIES = (torch.sparse_csr, torch.sparse_csc, torch.sparse_coo)
 @dataclass(slots=True)
 class Selections:
     """The selections of a traced model. Selections that take the same rows are one argument. `kept` has the rules of the markers of values
-    of which only a part is kept (`kept_markers`)."""
+    of which only a part is kept (`kept_markers`), and `formats` the formats of arguments that PyTorch holds dense, by name."""
 
     traced: Trace
     dependences: dict[Node, Dependence]
     kept: dict[str, KeepRule] = field(default_factory=dict)
+    formats: dict[str, str] = field(default_factory=dict)
     _names: NameAllocator = field(init=False)
     _nodes: dict[tuple[Any, ...], Node] = field(default_factory=dict)
 
@@ -109,6 +110,13 @@ class Selections:
         if key not in self._nodes:
             self._nodes[key] = self.argument(name, torch.arange(extent, dtype=dtype))
         return self._nodes[key]
+
+    def in_rows(self, node: Node) -> Node:
+        """Let an argument that PyTorch holds dense store only what is not 0 along its last dimension, and return it."""
+        argument = self.traced.arguments[node]
+        outer = sum(extent > 1 for extent in argument.tensor.shape[:-1])
+        self.formats[argument.name] = f"({'dense, ' * outer}compressed)"
+        return node
 
     def pattern(self, node: Node) -> Node | None:
         """Return an argument that is true where a sparse matrix stores an entry, or None if that is not known. It is known for a
@@ -167,9 +175,14 @@ class Call:
         marker = add_marker(selections.traced, selections.kept, selections.unique(name), shaped, kept)
         return self.computed(kept_by, x, marker)
 
-    def mask(self, values: Tensor, name: str) -> Node:
-        """Return an argument that is a matrix of truth values and stores only the true ones."""
-        return self.argument(name, values.to_sparse_csr())
+    def mask(self, values: Tensor, name: str, block: Sequence[int] = ()) -> Node:
+        """Return an argument that has truth values and stores only the true ones: in each row, or, in a matrix that blocks of this size
+        divide, the blocks that have one."""
+        if values.dim() == 2 and block and all(n % size == 0 for n, size in zip(values.shape, block, strict=True)):
+            return self.argument(name, values.to_sparse_bsr(tuple(block)))
+        if values.dim() == 2:
+            return self.argument(name, values.to_sparse_csr())
+        return self.selections.in_rows(self.argument(name, values))
 
     def gathered(self, x: Node, dim: int, positions: Tensor) -> Node:
         """Return a node that takes rows of `x` at known positions (a vector) along `dim`."""

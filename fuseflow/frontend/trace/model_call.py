@@ -25,6 +25,7 @@ from torch.utils import _pytree as pytree
 from fuseflow.errors import FrontendError, UsageError
 from fuseflow.frontend.exported_file.inputs import call_arguments
 from fuseflow.frontend.foreign_errors import quiet, without_addresses
+from fuseflow.frontend.trace.flex_attention import uncompiled
 from fuseflow.frontend.trace.fx_origin import export_error, shown_path
 
 _PART = re.compile(r"\.?_(?:modules|parameters|buffers)\['([^']+)'\]|\.([^.\[]+)")
@@ -36,7 +37,8 @@ _PLACE = re.compile(r"(# File: )(.+?)(:\d+ in )")
 class ModelCall:
     """A module and the arguments of one call of it; and the exported `program` that the module is, if it is one. Every call draws
     the random numbers that PyTorch would draw next where the call is made, and takes the same way through the module: not the
-    fast path of PyTorch's transformers, which writes other numbers at padded places."""
+    fast path of PyTorch's transformers, which writes other numbers at padded places, and nothing that `torch.compile` made of the
+    user's functions."""
 
     module: nn.Module
     args: tuple[Any, ...]
@@ -53,7 +55,7 @@ class ModelCall:
         """Inside the block, set the random generator to its state when the call was made, and switch fast paths off. Both are
         restored behind it."""
         fast = torch.backends.mha.get_fastpath_enabled()
-        with torch.random.fork_rng(devices=()):
+        with torch.random.fork_rng(devices=()), uncompiled():
             torch.set_rng_state(self.generator_state)
             torch.backends.mha.set_fastpath_enabled(False)
             try:

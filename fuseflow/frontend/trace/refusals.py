@@ -26,10 +26,6 @@ from fuseflow.frontend.trace.tracing import Argument, Trace
 _PLACES_IN_NOTE = 4
 _CONTROL_FLOW = ("cond", "while_loop", "map_impl", "scan", "associative_scan")
 """The operators of PyTorch that are control flow."""
-_HINTS_OF_NESTED = {
-    "flex_attention": "use `torch.nn.functional.scaled_dot_product_attention`, with what the score changes as `attn_mask`"
-}
-"""Hints for operators that have a graph inside and are not control flow."""
 _WRAPPING = (torch.int8, torch.uint8, torch.int16)
 """The integers whose arithmetic leaves their range soon. Results wrap around in PyTorch, and saturate in a program."""
 
@@ -137,7 +133,7 @@ def _refusals(node: Node, arguments: Mapping[Node, Argument]) -> Iterator[Fronte
     yield from _screen_stored_zeros(node, arguments)
     if isinstance(node.target, torch._ops.HigherOrderOperator):
         flow = str(node.target) in _CONTROL_FLOW
-        hint = "write it without `torch.cond` and the like" if flow else _HINTS_OF_NESTED.get(str(node.target), HINT_OUTSIDE)
+        hint = "write it without `torch.cond` and the like" if flow else HINT_OUTSIDE
         yield refusal(node, f"control flow or a nested graph (`{fx_origin.shown_operator(node)}`)", hint)
     for family in UNSUPPORTED_FAMILIES:
         if name in family.names and not fx_origin.is_whole_slice(node):

@@ -29,6 +29,8 @@ FUNCTIONS: dict[str, Callable[[Tensor], Tensor | tuple[Tensor, ...]]] = {
     "the last": lambda x: (x * 2)[-1],
     "slice": lambda x: x[1:5, :2] * 2,
     "slice with a step": lambda x: (x @ torch.ones(4, 7))[::2, 1::3],
+    "rows and columns": lambda x: (x * 2)[torch.tensor([[4], [0]]), torch.tensor([3, 1, 1])],
+    "columns and rows": lambda x: (x * 2)[torch.tensor([4, 0]), torch.tensor([[3], [1], [1]])],
     "narrow": lambda x: (x * 2).narrow(0, 2, 3),
     "split": lambda x: tuple(part * 2 for part in (x * 3).split(2)),
     "split in sizes": lambda x: tuple(part * 2 for part in (x * 3).split([1, 3], 1)),
@@ -102,3 +104,40 @@ def test_causal_attention_with_shared_heads() -> None:
     ran(attention, fuse=("none", "full"))
     mask = import_model(attention, (X,)).tensors["causal"]
     assert mask.format.short() == "csr" and mask.stored == 21  # of 36
+
+
+Q = torch.randn(1, 2, 6, 4, generator=torch.Generator().manual_seed(3))
+NEAR = (torch.arange(6)[:, None] - torch.arange(6)).abs() <= 1
+
+
+def attended(mask: Tensor) -> Callable[[Tensor], Tensor]:
+    return lambda q: F.scaled_dot_product_attention(q, q * 0.5, q + 1, attn_mask=mask)
+
+
+@pytest.mark.parametrize(
+    ("mask", "format", "stored"),
+    [
+        (NEAR, "csr", 16),
+        (NEAR & (torch.arange(6) != 2)[:, None], "csr", 13),
+        (~NEAR & (torch.arange(6) != 2)[:, None], "csr", 17),  # a row without a place is 0
+        (NEAR[None, None].expand(1, 2, 6, 6) & torch.tensor([True, False])[:, None, None] | NEAR.logical_not().tril(), None, 36),
+        (~NEAR, "dense", 36),
+    ],
+)
+def test_a_known_mask_of_attention_is_stored_where_it_is_true(mask: Tensor, format: str | None, stored: int) -> None:
+    ran(attended(mask), Q, ("none", "full"))
+    (stored_mask,) = (t for name, t in import_model(attended(mask), (Q,)).tensors.items() if name != "q")
+    assert stored_mask.stored == stored
+    assert format is None or stored_mask.format.short() == format
+
+
+def test_a_mask_that_follows_from_an_input_is_stored_where_it_is_true() -> None:
+    def packed(q: Tensor, document: Tensor) -> Tensor:
+        mask = (document[:, None] == document).tril()
+        return F.scaled_dot_product_attention(q, q, q, attn_mask=mask)
+
+    for document in ([0, 0, 1, 1, 1, 2], [0, 1, 1, 2, 2, 2]):
+        inputs = (Q, torch.tensor(document))
+        assert all(compiled.run().check.passed for compiled in compiled_at(packed, inputs, "none", "full"))
+        (mask,) = (t for name, t in import_model(packed, inputs).tensors.items() if name != "q")
+        assert mask.format.short() == "csr" and mask.stored == 10
