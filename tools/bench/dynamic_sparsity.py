@@ -120,7 +120,7 @@ def experts(machine: str) -> Iterator[Figure]:
 def attention(machine: str) -> Iterator[Figure]:
     from torch.nn.attention.flex_attention import create_block_mask, flex_attention
 
-    length, window, block, depth = 1_024, 128, 32, 16
+    length, window, block, depth = 1_024, 128, 32, 64
 
     class Window(nn.Module):
         def forward(self, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
