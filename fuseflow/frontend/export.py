@@ -6,6 +6,7 @@ from __future__ import annotations
 import operator
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -26,6 +27,7 @@ from fuseflow.frontend.positions.selection_pass import select_data
 from fuseflow.frontend.positions.selections import Selections
 from fuseflow.frontend.torch_tensors import ranks_of, storage_of
 from fuseflow.frontend.trace import fx_origin
+from fuseflow.frontend.trace.complete_trace import complete_trace
 from fuseflow.frontend.trace.constant_folding import fold_constants
 from fuseflow.frontend.trace.dependence import dependences, remove_unused, shares_memory
 from fuseflow.frontend.trace.emptiness import settle_empty
@@ -33,7 +35,7 @@ from fuseflow.frontend.trace.layer_rewrites import split_linear_columns, write_b
 from fuseflow.frontend.trace.model_call import ModelCall
 from fuseflow.frontend.trace.refusals import raise_all, screen_lowered, screen_mutation, screen_program, screen_reads
 from fuseflow.frontend.trace.sparsified_tensors import mark_kept, stored_tensors, unstored_masks, weight_patterns
-from fuseflow.frontend.trace.tracing import Trace, trace
+from fuseflow.frontend.trace.tracing import Trace
 from fuseflow.sparsity.sparsifiers.sparsifier import KeepRule
 from fuseflow.tensors.format_patterns import exact_formats
 
@@ -137,8 +139,8 @@ def run_eagerly(call: ModelCall) -> list[Tensor]:
     """Return the tensors that the model returns, in order. Raise `FrontendError` if PyTorch cannot run the model, and `SparsityError` if a
     rule does not fit what it computes."""
     try:
-        with quiet(), torch.no_grad():
-            leaves = pytree.tree_leaves(call())
+        with quiet():
+            leaves = pytree.tree_leaves(_result(call))
     except SparsityError:  # of a rule that does not fit an intermediate
         raise
     except Exception as error:  # whatever the model and PyTorch raise
@@ -147,14 +149,26 @@ def run_eagerly(call: ModelCall) -> list[Tensor]:
         advice = "`.to_dense()` in the model changes nothing in how a tensor is stored here"
         hint = advice if sparse and "sparse" in message.lower() else ""
         raise ForeignFailure(message, hint=hint, span=fx_origin.exception_span(error)) from error
-    return [leaf for leaf in leaves if isinstance(leaf, Tensor)]
+    return [leaf.detach() for leaf in leaves if isinstance(leaf, Tensor)]
+
+
+def _result(call: ModelCall) -> Any:
+    """Return what a model returns. Gradients cost memory, so PyTorch keeps what they need only if the model fails without."""
+    try:
+        with torch.no_grad():
+            return call()
+    except RuntimeError as error:
+        if "require grad" not in str(error):
+            raise
+    with torch.enable_grad():
+        return call()
 
 
 def _trace(call: ModelCall) -> Trace:
     try:
         # MKLDNN's own kernels cannot all be traced.
-        with call.repeatable(), torch.backends.mkldnn.flags(enabled=False):
-            return trace(call)
+        with torch.backends.mkldnn.flags(enabled=False):
+            return complete_trace(call)
     except FrontendError:
         raise
     except Exception as error:  # whatever the model and PyTorch raise

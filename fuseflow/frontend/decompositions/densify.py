@@ -16,7 +16,15 @@ from torch import Tensor
 from torch.fx.traceback import annotate
 
 from fuseflow.errors import FrontendError
-from fuseflow.frontend.decompositions.normalization import channel_norm, group_norm, layer_norm, rms_norm, variance_along
+from fuseflow.frontend.decompositions.normalization import (
+    channel_norm,
+    group_norm,
+    group_norm_with_statistics,
+    layer_norm,
+    layer_norm_with_statistics,
+    rms_norm,
+    variance_along,
+)
 from fuseflow.frontend.decompositions.operator_formulas import IDENTITIES, added
 from fuseflow.frontend.decompositions.recurrent import RECURRENT_REPLACEMENTS
 from fuseflow.frontend.decompositions.slices_and_windows import SLIDING_REPLACEMENTS
@@ -267,12 +275,17 @@ COMPOSITE_DECOMPOSITIONS: dict[object, tuple[str, Callable[..., Any]]] = {
     aten.softmax.int: ("softmax", _softmax),
     aten._safe_softmax.default: ("softmax", _safe_softmax),
     aten.log_softmax.int: ("log_softmax", _log_softmax),
+    aten._softmax.default: ("softmax", lambda x, dim, _: _softmax(x, dim)),
+    aten._safe_softmax.default: ("softmax", _softmax),
+    aten._log_softmax.default: ("log_softmax", lambda x, dim, _: _log_softmax(x, dim)),
     aten.logsumexp.default: ("logsumexp", _logsumexp),
     aten.layer_norm.default: ("layer_norm", layer_norm),
+    aten.native_layer_norm.default: ("layer_norm", layer_norm_with_statistics),
     aten.rms_norm.default: ("rms_norm", rms_norm),
     aten.batch_norm.default: ("batch_norm", channel_norm([0])),
     aten.instance_norm.default: ("instance_norm", channel_norm([])),
     aten.group_norm.default: ("group_norm", group_norm),
+    aten.native_group_norm.default: ("group_norm", group_norm_with_statistics),
     aten.cosine_similarity.default: ("cosine_similarity", _cosine),
     aten.hypot.default: ("hypot", lambda a, b: torch.sqrt(a * a + b * b)),
     aten.sinh.default: ("sinh", lambda x: (torch.exp(x) - torch.exp(-x)) * 0.5),

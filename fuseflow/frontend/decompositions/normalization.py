@@ -44,6 +44,15 @@ def layer_norm(
     return _scaled(_standardized(x, tuple(range(-len(shape), 0)), eps), weight, bias)
 
 
+def layer_norm_with_statistics(
+    x: Tensor, shape: Sequence[int], weight: Tensor | None, bias: Tensor | None, eps: float
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Return the layer norm of `x`, its mean, and the inverse of its deviation, which a backward pass reads."""
+    dims = tuple(range(-len(shape), 0))
+    scale = torch.rsqrt(variance_along(x, list(dims), 0, True) + eps)
+    return layer_norm(x, shape, weight, bias, eps), x.mean(dims, keepdim=True), scale
+
+
 def rms_norm(x: Tensor, shape: Sequence[int], weight: Tensor | None = None, eps: float | None = None) -> Tensor:
     dims, count = tuple(range(-len(shape), 0)), math.prod(shape)
     y = x * torch.rsqrt((x * x).sum(dims, keepdim=True) / count + (torch.finfo(x.dtype).eps if eps is None else eps))
@@ -89,3 +98,12 @@ def group_norm(
 ) -> Tensor:
     y = _standardized(x.reshape(x.shape[0], groups, -1), (-1,), eps).reshape(x.shape)
     return _scaled_by_channel(y, weight, bias)
+
+
+def group_norm_with_statistics(
+    x: Tensor, weight: Tensor | None, bias: Tensor | None, batch: int, channels: int, size: int, groups: int, eps: float
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Return the group norm of `x`, its mean, and the inverse of its deviation, which a backward pass reads."""
+    grouped = x.reshape(batch, groups, -1)
+    scale = torch.rsqrt(variance_along(grouped, -1, 0) + eps)
+    return group_norm(x, groups, weight, bias, eps), grouped.mean(-1), scale

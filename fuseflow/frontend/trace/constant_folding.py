@@ -124,15 +124,18 @@ def _notice(what: str, names: list[str]) -> str:
 
 
 def _evaluated(graph: Graph, dependences: dict[Node, Dependence]) -> dict[Node, None]:
-    """Return, in order, the operators without an Einsum form, and all that follow from their results and from structure alone."""
+    """Return, in order, the operators without an Einsum form, and all that follow from their results and from structure alone. What is
+    read from memory that one of them wrote to follows from it."""
     evaluated: dict[Node, None] = {}
+    memories, written = Memories(graph), set[Node]()
     for node in graph.nodes:
         if node.op != "call_function" or dependences[node] == "data":
             continue
-        follows = any(operand in evaluated for operand in node.all_input_nodes)
+        follows = any(operand in evaluated or memories.root(operand) in written for operand in node.all_input_nodes)
         has_no_form = fx_origin.short_name(node.target) in _OPERATORS and not fx_origin.is_whole_slice(node)
         if has_no_form or (follows and (node.target is operator.getitem or _continues(node, dependences))):
             evaluated[node] = None
+            written |= {memories.root(target) for target in written_by(node)}
     return _without_copies(evaluated)
 
 

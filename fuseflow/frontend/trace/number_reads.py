@@ -22,13 +22,17 @@ from torch.utils import _pytree as pytree
 from fuseflow.errors import FrontendError, Span
 from fuseflow.frontend.trace import fx_origin
 
-_READ_NAMES = "item tolist numpy __bool__ __int__ __float__ __index__ __array__ __contains__ __format__"
+_READ_NAMES = """
+    item tolist numpy __bool__ __int__ __float__ __index__ __array__ __contains__ __format__ __dlpack__ apply_ map_
+"""
 _READS = frozenset(getattr(Tensor, name) for name in _READ_NAMES.split())
 """Methods that take numbers out of a tensor."""
 _SIZED_METHODS = "view reshape expand repeat new_zeros new_ones as_strided"
 _SIZED_FUNCTIONS = {torch.reshape, torch.zeros, torch.ones, torch.full, torch.empty}
 _SIZED = frozenset(getattr(Tensor, name) for name in _SIZED_METHODS.split()) | _SIZED_FUNCTIONS
 """Functions that take extents, which may be tensors of one integer."""
+_MADE_OF_NUMBERS = frozenset({torch.tensor, torch.as_tensor, torch.asarray, Tensor.new_tensor})
+"""Functions that make a tensor of a list, whose elements may be tensors of one number."""
 _INDEXED = (Tensor.__getitem__, Tensor.__setitem__)
 """Methods that take an index, whose slices may be bounded by tensors of one integer."""
 _AS_STRIDED = frozenset({torch.as_strided, Tensor.as_strided, torch.ops.aten.as_strided.default})
@@ -61,6 +65,10 @@ class NumberReads(TorchFunctionMode):
             return _strided(*args, **(kwargs or {}))
         if func in _INDEXED:
             args = (args[0], self._bounded(args[1]), *args[2:])
+        if func in _MADE_OF_NUMBERS:
+            for element in pytree.tree_leaves([arg for arg in args if isinstance(arg, list | tuple)]):
+                if isinstance(element, Tensor):
+                    self._note(element, func.__name__)
         if func not in _READS:
             return func(*args, **(kwargs or {}))
         self._note(args[0], func.__name__)

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import reduce
+from itertools import compress
 from typing import Any, Literal
 from unittest.mock import patch
 
@@ -27,8 +28,9 @@ from torch.utils import _pytree as pytree
 from fuseflow.errors import FrontendError
 from fuseflow.frontend.linalg.einsum_names import NameAllocator
 from fuseflow.frontend.torch_tensors import COLUMN_LAYOUTS, ROW_LAYOUTS, compressed_indices, sorted_entries
+from fuseflow.frontend.trace import fx_origin
 from fuseflow.frontend.trace.flex_attention import broadcast_flex_attention
-from fuseflow.frontend.trace.fx_origin import joined
+from fuseflow.frontend.trace.input_values import InputValues
 from fuseflow.frontend.trace.model_call import ModelCall, named_leaves
 from fuseflow.frontend.trace.number_reads import NumberRead, NumberReads
 from fuseflow.loop_progress import tell
@@ -55,6 +57,8 @@ _MADE_LIKE = {
 }
 """Operators that make a tensor, with the number that fills it if they always fill the same. Any number fills an empty one."""
 
+_RESHAPING_IN_PLACE = frozenset({"squeeze_", "unsqueeze_", "transpose_", "t_", "swapaxes_", "swapdims_"})
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Argument:
@@ -68,12 +72,13 @@ class Argument:
 @dataclass(frozen=True, slots=True, eq=False)
 class Trace:
     """A traced model. The placeholders of `graph_module` stand for `arguments`, in order. `other_outputs` describes the outputs
-    of the model that are no tensors."""
+    of the model that are no tensors. `unrecorded` are the constants among the arguments that hold what was computed from inputs."""
 
     graph_module: GraphModule
     arguments: dict[Node, Argument]
     reads: tuple[NumberRead, ...]
     other_outputs: tuple[str, ...]
+    unrecorded: list[Node] = field(default_factory=list)
 
     @property
     def tensors(self) -> dict[str, Tensor]:
@@ -97,9 +102,13 @@ class Trace:
         return node
 
 
-def trace(call: ModelCall) -> Trace:
+def trace(call: ModelCall, *, composite: bool = True) -> Trace:
     """Run a model on its inputs and return what it computed as a graph. Raise whatever the model raises, and `FrontendError` for a weight,
-    a buffer or an input that is not valid."""
+    a buffer or an input that is not valid.
+
+    A `composite` trace has the operators that the model calls, such as `linear`. It has none that PyTorch calls inside of function
+    transforms (`torch.func.vmap`) and backward passes; the other trace has all, but what a composite operator consists of in its place.
+    """
     module = call.module
     leaves = named_leaves(call)
     state = {**dict(module.named_parameters()), **dict(module.named_buffers())}
@@ -110,19 +119,26 @@ def trace(call: ModelCall) -> Trace:
     for argument in arguments:
         _require_valid(argument)  # PyTorch crashes on some tensors that are not
     body = _Body(module, tuple(state), pytree.tree_structure((call.args, call.kwargs)), [leaf for _, leaf in leaves])
+    tensors = [_unshared(argument.tensor) for argument in arguments]
+    for tensor, (_, leaf) in zip(tensors[len(state) :], inputs, strict=True):
+        tensor.requires_grad_(leaf.requires_grad)
+    are_data = [a.kind == "input" and (a.tensor.is_floating_point() or a.tensor.is_complex()) for a in arguments]
+    body.input_values.add(compress(tensors, are_data))
     # The graph needs no code.
-    description = patch.object(proxy_tensor, "extract_val", _element_description)
-    with description, _own_matmul(), broadcast_flex_attention(), _use_lazy_graph_module(True):
-        tracing = make_fx(body, pre_dispatch=True, record_module_stack=True, record_stack_traces=True)
-        graph_module = tracing(*(_unshared(argument.tensor) for argument in arguments))
+    # Weights and inputs ask for no gradients, but the model may compute some.
+    describe = patch.object(proxy_tensor, "extract_val", _element_description)
+    with describe, _own_matmul(), broadcast_flex_attention(), _use_lazy_graph_module(True), torch.enable_grad():
+        tracing = make_fx(body, pre_dispatch=composite, record_module_stack=True, record_stack_traces=True)
+        graph_module = tracing(*tensors)
     _write_conversions(graph_module.graph)
     for node in reversed(graph_module.graph.nodes):
         if node.target in _SWITCHES:
             graph_module.graph.erase_node(node)
+    _return_views(graph_module.graph)
     _forget_models_of_shape(graph_module.graph)
     placeholders = [node for node in graph_module.graph.nodes if node.op == "placeholder"]
     traced = Trace(graph_module, dict(zip(placeholders, arguments, strict=True)), tuple(body.reads), tuple(body.other_outputs))
-    _lift_constants(traced, module, names)
+    _lift_constants(traced, module, names, body.input_values)
     return traced
 
 
@@ -133,6 +149,7 @@ class _Body(nn.Module):
         super().__init__()
         self.reads: list[NumberRead] = []
         self.other_outputs: list[str] = []
+        self.input_values = InputValues()
         self._state, self._structure, self._leaves = state, structure, leaves
         object.__setattr__(self, "_orig_mod", module)  # where `make_fx` looks for module paths
 
@@ -144,6 +161,7 @@ class _Body(nn.Module):
         with (
             _reparametrize_module(module, dict(zip(self._state, state, strict=True)), tie_weights=True),
             NumberReads(self.reads),
+            self.input_values,
             _modules_that_ran(module),
         ):
             outputs = pytree.tree_leaves(module(*args, **kwargs))
@@ -262,6 +280,15 @@ def _convert_operands(node: Node) -> None:
             node.replace_input_with(operand, converted)
 
 
+def _return_views(graph: Graph) -> None:
+    """Replace operators that change the shape of a tensor in place by those that return a view of it. A trace uses the result of such an
+    operator wherever the model uses the tensor afterwards."""
+    for node in graph.nodes:
+        name = fx_origin.short_name(node.target)
+        if name in _RESHAPING_IN_PLACE:
+            node.target = getattr(getattr(torch.ops.aten, name.removesuffix("_")), node.target._overloadname)
+
+
 def _forget_models_of_shape(graph: Graph) -> None:
     """Replace operators that read a tensor for its shape alone, as `index.expand_as(x)` does, by operators that name the shape:
     their result does not depend on the numbers."""
@@ -278,15 +305,24 @@ def _forget_models_of_shape(graph: Graph) -> None:
         node.target = target
 
 
-def _lift_constants(traced: Trace, module: nn.Module, names: NameAllocator) -> None:
+def _lift_constants(traced: Trace, module: nn.Module, names: NameAllocator, input_values: InputValues) -> None:
     """Make every tensor that the model holds in an attribute, or made in Python, an argument."""
-    attributes = ((joined(path, name), value) for path, part in module.named_modules() for name, value in vars(part).items())
+    attributes = (
+        (fx_origin.joined(path, name), value) for path, part in module.named_modules() for name, value in vars(part).items()
+    )
     held = {id(value): name for name, value in attributes if isinstance(value, Tensor)}
+    lifted: dict[object, Node] = {}
     for node in list(traced.graph_module.graph.nodes):
         if node.op == "get_attr":
             value = getattr(traced.graph_module, str(node.target))
             if not isinstance(value, Tensor) or torch._C._functorch.is_functorch_wrapped_tensor(value):
+                if any(isinstance(user.target, torch._ops.OpOverload) for user in node.users):
+                    traced.unrecorded.append(node)  # an operator inside of a function transform
                 continue  # a nested graph, or what belongs to one
-            name = names.unique(held.get(id(value), "constant"))
-            node.replace_all_uses_with(traced.add(name, sorted_entries(value.detach())))
+            if node.target not in lifted:
+                name = names.unique(held.get(id(value), "constant"))
+                lifted[node.target] = traced.add(name, sorted_entries(value.detach()))
+                if input_values.holds(value):
+                    traced.unrecorded.append(lifted[node.target])
+            node.replace_all_uses_with(lifted[node.target])
             traced.graph_module.graph.erase_node(node)
