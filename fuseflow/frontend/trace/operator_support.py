@@ -34,7 +34,7 @@ STORED_PATTERN = UnsupportedOperators(
     "use the dense form of the operator: the layout of the arguments brings the pattern back",
     _names("""
         values _values indices _indices crow_indices col_indices ccol_indices row_indices _nnz _sparse_softmax
-        _sparse_log_softmax _sparse_sum
+        _sparse_log_softmax
     """),
 )
 SPARSE_CONSTRUCTION = UnsupportedOperators(
