@@ -5,6 +5,7 @@ from __future__ import annotations
 from torch.fx import Node
 
 from fuseflow.frontend.positions.edge_matrix import edges_to_matrices
+from fuseflow.frontend.positions.embedding_bags import EMBEDDING_BAGS
 from fuseflow.frontend.positions.gathers import GATHERS
 from fuseflow.frontend.positions.linear_operators import KNOWN_MATRICES
 from fuseflow.frontend.positions.losses import LOSSES
@@ -17,7 +18,9 @@ from fuseflow.frontend.positions.sparse_values import SPARSE_VALUES
 from fuseflow.frontend.trace import fx_origin
 from fuseflow.frontend.trace.dependence import Memories, remove_unused, shares_memory, written_by
 
-_HANDLERS: dict[str, Handler] = GATHERS | SCATTERS | KNOWN_MATRICES | RANKINGS | NEIGHBOURS | SPARSE_VALUES | LOSSES
+_HANDLERS: dict[str, Handler] = (
+    GATHERS | EMBEDDING_BAGS | SCATTERS | KNOWN_MATRICES | RANKINGS | NEIGHBOURS | SPARSE_VALUES | LOSSES
+)
 """The replacement of each operator, by its name."""
 _PRODUCTS = (product_along, extreme_along, multiplied_along, overwrite_along)
 """Functions with which operators are replaced, and whose results share no memory with their operands."""
