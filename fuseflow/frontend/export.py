@@ -35,6 +35,7 @@ from fuseflow.frontend.trace.layer_rewrites import split_linear_columns, write_b
 from fuseflow.frontend.trace.model_call import ModelCall
 from fuseflow.frontend.trace.refusals import raise_all, screen_lowered, screen_mutation, screen_program, screen_reads
 from fuseflow.frontend.trace.sparsified_tensors import mark_kept, stored_tensors, unstored_masks, weight_patterns
+from fuseflow.frontend.trace.stored_places import settle_places
 from fuseflow.frontend.trace.tracing import Trace
 from fuseflow.sparsity.sparsifiers.sparsifier import KeepRule
 from fuseflow.tensors.format_patterns import exact_formats
@@ -66,6 +67,7 @@ def export_graph(call: ModelCall, formats: Mapping[str, str]) -> ExportedGraph:
     with quiet(), torch.no_grad():
         traced = _trace(call)
         settle_empty(traced)
+        settle_places(traced)
         split_linear_columns(traced.graph_module)
         patterns = weight_patterns(call.module)
         write_batch_norms(traced, patterns)

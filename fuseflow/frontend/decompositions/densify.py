@@ -35,11 +35,13 @@ from fuseflow.frontend.positions.losses import LOSS_DECOMPOSITIONS
 from fuseflow.frontend.positions.ranking import ranked_along
 from fuseflow.frontend.positions.selection_operators import (
     at_edges,
+    entries_at,
     extreme_along,
     extreme_at_edges,
     linear_of_edges,
     multiplied_along,
     overwrite_along,
+    placed,
     product_along,
     scores_at_edges,
     weighted_rows,
@@ -236,6 +238,10 @@ DENSE_REPLACEMENTS: dict[object, Callable[..., Any]] = {
     aten._sparse_addmm.default: _addmm,
     aten.addmm.default: _addmm,
     aten._assert_tensor_metadata.default: lambda *_, **__: None,  # The layouts differ from the trace's.
+    aten._sparse_sum.default: torch.sum,
+    aten._sparse_sum.dtype: torch.sum,
+    aten._sparse_sum.dim: torch.sum,
+    aten._sparse_sum.dim_dtype: torch.sum,
     aten.sparse_sampled_addmm.default: _sampled_addmm,
     aten.sparse_mask.default: _sparse_mask,
     aten.linear.default: _linear,
@@ -262,6 +268,8 @@ COMPOSITE_DECOMPOSITIONS: dict[object, tuple[str, Callable[..., Any]]] = {
     multiplied_along: ("scatter", multiplied_along),
     overwrite_along: ("scatter", overwrite_along),
     extreme_of_row: ("neighbours", extreme_of_row),
+    placed: ("sparse", placed),
+    entries_at: ("values", entries_at),
     ranked_along: ("rank", ranked_along),
     scanned_along: ("scan", scanned_along),
     masked: ("mask", masked),

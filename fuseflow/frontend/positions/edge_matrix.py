@@ -31,9 +31,11 @@ from fuseflow.frontend.positions.edge_spaces import (
 )
 from fuseflow.frontend.positions.selection_operators import (
     at_edges,
+    entries_at,
     extreme_along,
     extreme_at_edges,
     linear_of_edges,
+    placed,
     product_along,
     scores_at_edges,
     weighted_rows,
@@ -84,8 +86,8 @@ class _EdgeMatrix:
             with graph.inserting_before(node):
                 if node in self.space.dims:
                     self.matrices[node] = self.edge_value(node)
-                elif node.target in (product_along, extreme_along) and selected(node)[1] in self.space.dims:
-                    result = self.reduced(node)
+                elif (leaves := self.leaving(node)) is not None:
+                    result = leaves
                     result.meta = {**node.meta, "val": node.meta["val"]}
                     node.replace_all_uses_with(result)
 
@@ -128,6 +130,11 @@ class _EdgeMatrix:
             self.zero.add(matrix)
         return self.matrices[node]
 
+    def zero_beside(self, node: Node) -> Node:
+        """Return the matrix of a value of edges, with zeros at places without an edge."""
+        matrix = self.value(node)
+        return matrix if matrix in self.zero else self.at_edges(node, matrix, self.space.dims[node])
+
     def at_edges(self, node: Node, x: Node, dim: int) -> Node:
         return self.keep_zero(self.call(node, at_edges, self.pattern(x), x, dim))
 
@@ -149,6 +156,10 @@ class _EdgeMatrix:
             return self.softmax(node, self.softmaxes[node], dim)
         if node.target is product_along:
             return self.gathered(node, dim)
+        if node.target is entries_at:
+            whole = node.args[1]
+            assert isinstance(whole, Node)
+            return self.at_edges(node, whole, 0)
         if name in LINEAR:
             return self.linear(node, dim)
         if name in RESHAPES:
@@ -194,9 +205,7 @@ class _EdgeMatrix:
         x, weight = node.args[0], node.args[1]
         assert isinstance(x, Node) and isinstance(weight, Node)
         bias = node.args[2] if len(node.args) > 2 else node.kwargs.get("bias")
-        matrix = self.value(x)
-        matrix = matrix if matrix in self.zero else self.at_edges(x, matrix, self.space.dims[x])
-        result = self.keep_zero(self.call(node, linear_of_edges, matrix, weight))
+        result = self.keep_zero(self.call(node, linear_of_edges, self.zero_beside(x), weight))
         if not isinstance(bias, Node):
             return result
         return self.keep_zero(self.call(node, torch.ops.aten.add.Tensor, result, self.spread(node, bias)))
@@ -211,6 +220,16 @@ class _EdgeMatrix:
         return self.keep_zero(result, matrix)
 
     # What leaves the edges
+
+    def leaving(self, node: Node) -> Node | None:
+        """Return the replacement of a node that is no value of edges and is computed from one, or None for other nodes."""
+        if node.target is placed:
+            x = node.args[1]
+            if not isinstance(x, Node) or x not in self.space.dims:
+                return None
+            return self.zero_beside(x)
+        is_reduced = node.target in (product_along, extreme_along) and selected(node)[1] in self.space.dims
+        return self.reduced(node) if is_reduced else None
 
     def adds_up_rows(self, matrix: Node) -> bool:
         """Return whether a selection adds up the edges of each target, and not the edges of each source."""

@@ -17,7 +17,7 @@ import torch
 from torch import Tensor
 from torch.fx import Node
 
-from fuseflow.frontend.positions.selection_operators import extreme_along, product_along
+from fuseflow.frontend.positions.selection_operators import entries_at, extreme_along, placed, product_along
 from fuseflow.frontend.positions.selections import Selections, described
 from fuseflow.frontend.trace import fx_origin
 from fuseflow.frontend.trace.dependence import described_tensor
@@ -25,12 +25,14 @@ from fuseflow.frontend.trace.dependence import described_tensor
 Slot: TypeAlias = tuple[Node, int]
 """A dimension of a value."""
 
-UNARY = frozenset({"detach", "dropout", "clone", "contiguous", "alias"})
+UNARY = frozenset({"detach", "dropout", "clone", "contiguous", "alias", "to", "_to_copy"})
 """Operators beside the pointwise ones whose result has the dimensions of their operand."""
 RESHAPES = frozenset({"view", "reshape", "_unsafe_view", "unsqueeze", "squeeze"})
 LINEAR = frozenset({"linear"})
 SUMS = frozenset({"sum", "mean"})
 _SELECTIONS = (product_along, extreme_along)
+OF_ENTRIES = (placed, entries_at)
+"""Products with a tensor that has the row and the column of each edge."""
 _LARGEST_GUARD = 1e-12
 """The largest number that may be added to a sum. As the sum is at least 1, so small a number is lost in single precision."""
 
@@ -77,27 +79,46 @@ def next_edge_space(selections: Selections) -> EdgeSpace | None:
 
 
 def _edge_space(selections: Selections, slots: list[Slot]) -> EdgeSpace | None:
-    matrices = {node for node, _ in slots if any(user.target in _SELECTIONS and user.args[0] is node for user in node.users)}
+    users = (*_SELECTIONS, *OF_ENTRIES)
+    matrices = {node for node, _ in slots if any(user.target in users and user.args[0] is node for user in node.users)}
     ends = [(node, dim) for node, dim in slots if node in matrices]
     dims = {node: dim for node, dim in slots if node not in matrices}
-    if {dim for _, dim in ends} != {0, 1} or len(dims) + len(ends) != len(slots):
+    if len(dims) + len(ends) != len(slots) or not ({dim for _, dim in ends} >= {0, 1} or _has_places(selections, matrices)):
         return None
     if any(node.target in _SELECTIONS and selected(node)[2] != dim for node, dim in dims.items()):
         return None  # it is selected from along another dimension
     different: list[tuple[Tensor, int]] = []
-    for node, dim in sorted(ends, key=lambda end: -end[1]):  # scatters first: they add up to the target
-        tensor = selections.tensor_of(node)
-        positions = positions_of(tensor, dim)
-        if positions is None or (dim == 0 and not bool((tensor.values() == 1).all())):
+    # Places of entries come first, rows before columns. Scatters come before gathers: they add up to the target.
+    for node, dim in sorted(ends, key=lambda end: (-selections.tensor_of(end[0]).dim(), -end[1])):
+        places = _places_of(selections.tensor_of(node), dim)
+        if not places:
             return None
-        if not any(torch.equal(positions, other) for other, _ in different):
-            different.append((positions, tensor.shape[1 - dim]))
+        for positions, extent in places:
+            if not any(extent == size and torch.equal(positions, other) for other, size in different):
+                different.append((positions, extent))
     if len(different) != 2:
         return None
     (target, rows), (source, columns) = different
     if len(torch.unique(target * columns + source)) < len(target):
         return None  # two edges between the same nodes
     return EdgeSpace(target, source, (rows, columns), dims)
+
+
+def _has_places(selections: Selections, matrices: set[Node]) -> bool:
+    return any(selections.tensor_of(matrix).dim() == 3 for matrix in matrices)
+
+
+def _places_of(selection: Tensor, dim: int) -> list[tuple[Tensor, int]]:
+    """Return the places from where, or to where, a selection takes each edge, and how many there are: the rows, or the columns, or both.
+    Edges are dimension `dim`. There are none if some edge has no place or several."""
+    if selection.dim() == 3:
+        entries = selection.coalesce().indices()
+        order = torch.argsort(entries[dim])
+        return [(entries[d][order], selection.shape[d]) for d in range(3) if d != dim]
+    positions = positions_of(selection, dim)
+    if positions is None or (dim == 0 and not bool((selection.values() == 1).all())):
+        return []
+    return [(positions, selection.shape[1 - dim])]
 
 
 def _indices(selections: Selections) -> Iterator[list[Slot]]:
@@ -132,6 +153,13 @@ def _pairs(node: Node) -> Iterator[tuple[Slot, Slot]]:
         yield (matrix, 0), (node, dim)
         yield (matrix, 1), (x, dim)
         yield from (((x, other), (node, other)) for other in range(result.dim()) if other != dim)
+    elif node.target in OF_ENTRIES:
+        places, operand = node.args
+        assert isinstance(places, Node) and isinstance(operand, Node)
+        edges, whole = (operand, node) if node.target is placed else (node, operand)
+        if described(places).dim() == 3:  # the entries of a matrix
+            yield (places, 2 if node.target is placed else 0), (edges, 0)
+            yield from (((edges, dim), (whole, dim + 1)) for dim in range(1, described(edges).dim()))
     elif is_pointwise or name in UNARY:
         for operand in node.all_input_nodes:
             shape = described(operand).shape

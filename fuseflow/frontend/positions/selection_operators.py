@@ -52,6 +52,20 @@ def overwrite_along(hit: Tensor, written: Tensor, base: Tensor, dim: int) -> Ten
     return torch.where(hit.reshape(shape) == 0, base, written)
 
 
+def placed(places: Tensor, values: Tensor) -> Tensor:
+    """Return the dense form of a sparse tensor with the number `values[e]` where `places[..., e]` is 1. Entries of one place are
+    added up. A value may be an array, whose dimensions come last."""
+    rest = [1] * (values.dim() - 1)
+    return (places.reshape(*places.shape, *rest) * values).sum(places.dim() - 1)
+
+
+def entries_at(places: Tensor, x: Tensor) -> Tensor:
+    """Return the values of x at the places where `places[e, ...]` is 1, for each entry e."""
+    dims = list(range(1, places.dim()))
+    rest = [1] * (x.dim() - len(dims))
+    return torch.where(places.reshape(*places.shape, *rest) == 0, 0.0, x.unsqueeze(0)).sum(dims)
+
+
 def at_edges(pattern: Tensor, x: Tensor, dim: int) -> Tensor:
     """Return `x` at all edges, which `pattern` stores, and zero elsewhere. `x` may have extent 1 in either dimension."""
     return _beside(pattern, x, dim) * x

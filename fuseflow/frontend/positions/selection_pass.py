@@ -5,6 +5,7 @@ from __future__ import annotations
 from torch.fx import Node
 
 from fuseflow.frontend.positions.edge_matrix import edges_to_matrices
+from fuseflow.frontend.positions.embedding_bags import EMBEDDING_BAGS
 from fuseflow.frontend.positions.gathers import GATHERS
 from fuseflow.frontend.positions.linear_operators import KNOWN_MATRICES
 from fuseflow.frontend.positions.losses import LOSSES
@@ -13,10 +14,13 @@ from fuseflow.frontend.positions.scatters import SCATTERS
 from fuseflow.frontend.positions.selection_operators import extreme_along, multiplied_along, overwrite_along, product_along
 from fuseflow.frontend.positions.selections import Call, Handler, Selections, described
 from fuseflow.frontend.positions.sparse_reductions import NEIGHBOURS
+from fuseflow.frontend.positions.sparse_values import SPARSE_VALUES
 from fuseflow.frontend.trace import fx_origin
 from fuseflow.frontend.trace.dependence import Memories, remove_unused, shares_memory, written_by
 
-_HANDLERS: dict[str, Handler] = GATHERS | SCATTERS | KNOWN_MATRICES | RANKINGS | NEIGHBOURS | LOSSES
+_HANDLERS: dict[str, Handler] = (
+    GATHERS | EMBEDDING_BAGS | SCATTERS | KNOWN_MATRICES | RANKINGS | NEIGHBOURS | SPARSE_VALUES | LOSSES
+)
 """The replacement of each operator, by its name."""
 _PRODUCTS = (product_along, extreme_along, multiplied_along, overwrite_along)
 """Functions with which operators are replaced, and whose results share no memory with their operands."""
@@ -41,6 +45,8 @@ def select_data(selections: Selections) -> None:
             result = handler(Call(selections, node), *node.args, **node.kwargs)
         if result is not None:
             result.meta = {**node.meta, "val": node.meta["val"], fx_origin.REPLACED: fx_origin.shown_operator(node)}
+            if node in selections.places:
+                selections.places[result] = selections.places[node]
             node.replace_all_uses_with(result)
             graph.erase_node(node)
     remove_unused(selections.traced)

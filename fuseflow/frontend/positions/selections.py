@@ -23,10 +23,10 @@ from fuseflow.frontend.linalg.einsum_names import NameAllocator
 from fuseflow.frontend.positions.selection_operators import extreme_along, multiplied_along, overwrite_along, product_along
 from fuseflow.frontend.trace import fx_origin
 from fuseflow.frontend.trace.constant_folding import node_values
-from fuseflow.frontend.trace.dependence import Dependence, described_tensor
+from fuseflow.frontend.trace.dependence import Dependence, described_tensor, stores_nonzeros
 from fuseflow.frontend.trace.fx_origin import named
 from fuseflow.frontend.trace.kept_markers import add_marker, kept_by
-from fuseflow.frontend.trace.operator_support import PATTERN_KEEPING
+from fuseflow.frontend.trace.stored_places import stored_places
 from fuseflow.frontend.trace.tracing import Trace
 from fuseflow.keep_rules import Largest
 from fuseflow.sparsity.sparsifiers.sparsifier import KeepRule
@@ -49,16 +49,23 @@ _ENTRIES = (torch.sparse_csr, torch.sparse_csc, torch.sparse_coo)
 @dataclass(slots=True)
 class Selections:
     """The selections of a traced model. Selections that take the same rows are one argument. `kept` has the rules of the markers of values
-    of which only a part is kept (`kept_markers`), and `formats` the formats of arguments that PyTorch holds dense, by name."""
+    of which only a part is kept (`kept_markers`), and `formats` the formats of arguments that PyTorch holds dense, by name. `places` has
+    the sparse values whose entries are at known places, as `stored_places` says, and `made_of_dense` those that store what is not 0 in a
+    dense tensor."""
 
     traced: Trace
     dependences: dict[Node, Dependence]
     kept: dict[str, KeepRule] = field(default_factory=dict)
     formats: dict[str, str] = field(default_factory=dict)
+    places: dict[Node, Tensor] = field(init=False)
+    made_of_dense: frozenset[Node] = field(init=False)
     _names: NameAllocator = field(init=False)
     _nodes: dict[tuple[Any, ...], Node] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
+        self.places = stored_places(self.traced, self.dependences)
+        nodes, arguments = self.traced.graph_module.graph.nodes, self.traced.arguments
+        self.made_of_dense = frozenset(node for node in nodes if stores_nonzeros(node, arguments))
         self._names = self.traced.names()
 
     def computed(self, origin: Node, function: Callable[..., Any], args: tuple[Any, ...], **kwargs: Any) -> Node:
@@ -119,19 +126,15 @@ class Selections:
         return node
 
     def pattern(self, node: Node) -> Node | None:
-        """Return an argument that is true where a sparse matrix stores an entry, or None if that is not known. It is known for a
-        matrix that the user gave, and for results of entrywise operators on it."""
-        while node.op == "call_function" and len(node.all_input_nodes) == 1:
-            if fx_origin.short_name(node.target).removesuffix("_") not in PATTERN_KEEPING:
-                return None
-            node = node.all_input_nodes[0]
-        argument = self.traced.arguments.get(node)
-        if argument is None or argument.tensor.layout not in _ENTRIES or argument.tensor.dim() != 2:
+        """Return an argument that is true where a sparse matrix stores an entry, or None if that is not known."""
+        stored = self.places.get(node)
+        if stored is None or stored.layout not in _ENTRIES or stored.dim() != 2:
             return None
-        stored = argument.tensor.detach().to_sparse_csr()
+        stored = stored.to_sparse_csr()
         truths = torch.ones(stored.values().shape, dtype=torch.bool)
         pattern = torch.sparse_csr_tensor(stored.crow_indices(), stored.col_indices(), truths, tuple(stored.shape))
-        return self.argument(f"{argument.name}.pattern", pattern)
+        argument = self.traced.arguments.get(node)
+        return self.argument(f"{argument.name}.pattern" if argument else named(node, "pattern"), pattern)
 
     def tensor_of(self, node: Node) -> Tensor:
         return self.traced.arguments[node].tensor

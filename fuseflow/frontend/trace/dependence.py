@@ -15,7 +15,7 @@ from torch import Tensor
 from torch.fx import Graph, Node
 
 from fuseflow.frontend.trace import fx_origin
-from fuseflow.frontend.trace.operator_support import DIAGONAL, INDEXING, LOOP_INDEX, SLICING, SORTING, VIEWS
+from fuseflow.frontend.trace.operator_support import DIAGONAL, INDEXING, LOOP_INDEX, SLICING, SORTING, SPARSE_CONSTRUCTION, VIEWS
 from fuseflow.frontend.trace.tracing import Argument, Trace
 
 Dependence: TypeAlias = Literal["structure", "pattern", "weights", "data"]
@@ -27,7 +27,9 @@ Dependence: TypeAlias = Literal["structure", "pattern", "weights", "data"]
 - `data`: anything else, such as features, and values that are computed with weights.
 """
 
-MOVEMENTS = frozenset().union(*(family.names for family in (INDEXING, SLICING, SORTING, LOOP_INDEX, DIAGONAL)), VIEWS)
+MOVEMENTS = frozenset().union(
+    *(family.names for family in (INDEXING, SLICING, SORTING, LOOP_INDEX, DIAGONAL, SPARSE_CONSTRUCTION)), VIEWS
+)
 """Operators that only move numbers."""
 _DROPOUTS = frozenset({"dropout", "alpha_dropout", "feature_dropout", "feature_alpha_dropout"})
 """Operators that return their operand in evaluation, which their schemas do not say."""
@@ -156,6 +158,25 @@ def ancestors_of(node: Node) -> set[Node]:
         reached |= new
         frontier += new
     return reached
+
+
+def stores_nonzeros(node: Node, arguments: Mapping[Node, Argument]) -> bool:
+    """Return whether a sparse tensor was made of a dense one, so that it stores exactly the elements that are not zero."""
+    while fx_origin.short_name(node.target) == "coalesce":
+        (node,) = node.all_input_nodes
+    if not _is_conversion(node):
+        return False
+    (source,) = node.all_input_nodes
+    return fx_origin.short_name(source.target) == "to_dense" or not any(
+        arguments[ancestor].tensor.layout != torch.strided
+        if ancestor in arguments
+        else _is_conversion(ancestor) or fx_origin.short_name(ancestor.target) in SPARSE_CONSTRUCTION.names
+        for ancestor in ancestors_of(source)
+    )
+
+
+def _is_conversion(node: Node) -> bool:
+    return fx_origin.short_name(node.target).removeprefix("_").startswith("to_sparse")
 
 
 class Memories:

@@ -20,6 +20,7 @@ import torch
 from torch import Tensor, nn
 from torch.export import ExportedProgram, export
 from torch.fx import GraphModule, Interpreter
+from torch.overrides import TorchFunctionMode
 from torch.utils import _pytree as pytree
 
 from fuseflow.errors import FrontendError, UsageError
@@ -52,16 +53,39 @@ class ModelCall:
 
     @contextmanager
     def repeatable(self) -> Iterator[None]:
-        """Inside the block, set the random generator to its state when the call was made, and switch fast paths off. Both are
-        restored behind it."""
+        """Inside the block, set the random generator to its state when the call was made, switch fast paths off, and let PyTorch check
+        the sparse tensors that the model makes. All are restored behind it."""
         fast = torch.backends.mha.get_fastpath_enabled()
         with torch.random.fork_rng(devices=()), uncompiled():
             torch.set_rng_state(self.generator_state)
             torch.backends.mha.set_fastpath_enabled(False)
             try:
-                yield
+                with _CheckedPlaces():
+                    yield
             finally:
                 torch.backends.mha.set_fastpath_enabled(fast)
+
+
+class _CheckedPlaces(TorchFunctionMode):
+    """While it is active, a sparse tensor cannot be made of places that are not valid. By default PyTorch does not check them, and reads
+    other memory where they lie outside."""
+
+    _CONSTRUCTORS = frozenset(
+        (
+            torch.sparse_coo_tensor,
+            torch.sparse_compressed_tensor,
+            torch.sparse_csr_tensor,
+            torch.sparse_csc_tensor,
+            torch.sparse_bsr_tensor,
+            torch.sparse_bsc_tensor,
+        )
+    )
+
+    def __torch_function__(
+        self, func: Callable[..., Any], types: object, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        checked = {"check_invariants": True} if func in self._CONSTRUCTORS else {}
+        return func(*args, **(checked | (kwargs or {})))
 
 
 def model_call(model: object, inputs: Sequence[Any] | Mapping[str, Any] | None, kwargs: Mapping[str, Any] | None) -> ModelCall:

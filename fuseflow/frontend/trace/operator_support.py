@@ -24,22 +24,27 @@ INDEXING = UnsupportedOperators(
     "indexing by a tensor",
     HINT_OUTSIDE,
     _names("""
-        index index_select gather take take_along_dim masked_select masked_scatter nonzero nonzero_numpy embedding embedding_bag
+        index index_select gather take take_along_dim masked_select masked_scatter nonzero nonzero_numpy embedding
         index_put index_put_ index_add index_add_ index_copy index_copy_ index_fill index_fill_ scatter scatter_ scatter_add
         scatter_add_ scatter_reduce scatter_reduce_ put put_ one_hot _unsafe_index
     """),
+)
+BAGS = UnsupportedOperators(
+    "bags of embeddings at computed positions",
+    "give the items and the offsets of the bags to the model as integers",
+    _names("embedding_bag"),
 )
 STORED_PATTERN = UnsupportedOperators(
     "an operator on the stored pattern of a sparse tensor",
     "use the dense form of the operator: the layout of the arguments brings the pattern back",
     _names("""
         values _values indices _indices crow_indices col_indices ccol_indices row_indices _nnz _sparse_softmax
-        _sparse_log_softmax _sparse_sum
+        _sparse_log_softmax
     """),
 )
 SPARSE_CONSTRUCTION = UnsupportedOperators(
     "a sparse tensor made inside the model",
-    "make it before, and give it to the model as an argument",
+    "make its places from integers that are given to the model: only its numbers may be data",
     _names("""
         sparse_coo_tensor _sparse_coo_tensor_unsafe _sparse_coo_tensor_with_dims_and_tensors sparse_compressed_tensor
         _sparse_compressed_tensor_unsafe sparse_csr_tensor sparse_csc_tensor sparse_bsr_tensor sparse_bsc_tensor
@@ -73,6 +78,7 @@ LOOP_INDEX = UnsupportedOperators(
 )
 UNSUPPORTED_FAMILIES = (
     INDEXING,
+    BAGS,
     STORED_PATTERN,
     SPARSE_CONSTRUCTION,
     SORTING,

@@ -19,7 +19,7 @@ from torch.utils import _pytree as pytree
 from fuseflow.errors import FrontendError, Span
 from fuseflow.frontend.hints import HINT_EVAL, HINT_LIBRARY, HINT_OUTSIDE
 from fuseflow.frontend.trace import fx_origin
-from fuseflow.frontend.trace.dependence import Dependence, ancestors_of
+from fuseflow.frontend.trace.dependence import Dependence, ancestors_of, stores_nonzeros
 from fuseflow.frontend.trace.operator_support import LOWERABLE, MOVEMENTS, PATTERN_DEPENDENT, TRAINING_FLAGS, UNSUPPORTED_FAMILIES
 from fuseflow.frontend.trace.tracing import Argument, Trace
 
@@ -177,7 +177,7 @@ def _screen_stored_zeros(node: Node, arguments: Mapping[Node, Argument]) -> Iter
     """Refuse stored zeros where they count: the dense form of an operator on a pattern takes the nonzero elements as the pattern."""
     position = PATTERN_DEPENDENT.get(str(node.target))
     argument = None if position is None else node.args[position]
-    if not isinstance(argument, Node) or "sum" in node.args or _stores_nonzeros(argument, arguments):
+    if not isinstance(argument, Node) or "sum" in node.args or stores_nonzeros(argument, arguments):
         return
     if argument not in arguments:
         problem = f"`{fx_origin.shown_operator(node)}` depends on which elements the result of `{fx_origin.operator_name(argument)}` stores"
@@ -188,16 +188,6 @@ def _screen_stored_zeros(node: Node, arguments: Mapping[Node, Argument]) -> Iter
     if (stored == 0).any():
         message = f"`{fx_origin.shown_operator(node)}` counts the zeros that `{name}` stores"
         yield refusal(node, message, f"leave them out, for example `{name}.to_dense().to_sparse_csr()`")
-
-
-def _stores_nonzeros(node: Node, arguments: Mapping[Node, Argument]) -> bool:
-    """Return whether a sparse matrix was made of a dense one, so that it stores exactly the elements that are not zero."""
-    if not fx_origin.short_name(node.target).removeprefix("_").startswith("to_sparse"):
-        return False
-    (source,) = node.all_input_nodes
-    return fx_origin.short_name(source.target) == "to_dense" or all(
-        arguments[ancestor].tensor.layout == torch.strided for ancestor in ancestors_of(source) if ancestor in arguments
-    )
 
 
 def _live_calls(graph: Graph) -> list[Node]:
