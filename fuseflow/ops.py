@@ -284,6 +284,34 @@ def _nearest_of_array(a: Array, step: Array, least: Array) -> Any:
     return np.where(rounds, np.copysign(np.where(beyond, INF, rounded), a), a)
 
 
+F32_END = 2.0**128
+"""The magnitude at which 32-bit floats end."""
+
+
+def _nearest_finite(a: float, step: float, greatest: float) -> float:
+    if a == 0 or a != a or not (step > EPSILON and 0 < greatest < F32_END):
+        return a
+    if abs(a) >= greatest:
+        return math.copysign(greatest, a)
+    scaled, scaled_end = a * SCALE, greatest * SCALE
+    own = abs(scaled - scaled * BELOW_ONE) * step
+    least = 4.0 * step / abs(scaled_end - scaled_end * BELOW_ONE)
+    quantum = own if own > least else least
+    rounded = abs((a / quantum + SHIFT) - SHIFT) * quantum
+    return math.copysign(rounded if rounded < greatest else greatest, a)
+
+
+def _nearest_finite_of_array(a: Array, step: Array, greatest: Array) -> Any:
+    scaled, scaled_end = a * SCALE, greatest * SCALE
+    own = np.abs(scaled - scaled * BELOW_ONE) * step
+    least = 4.0 * step / np.abs(scaled_end - scaled_end * BELOW_ONE)
+    quantum = np.where(own > least, own, least)
+    rounded = np.abs((a / quantum + SHIFT) - SHIFT) * quantum
+    held = np.where((np.abs(a) < greatest) & (rounded < greatest), rounded, greatest)
+    rounds = (a != 0) & ~np.isnan(a) & (step > EPSILON) & (greatest > 0) & (greatest < F32_END)
+    return np.where(rounds, np.copysign(held, a), a)
+
+
 def _where(c: float, a: float, b: float) -> float:
     return a if c != 0 else b
 
@@ -312,6 +340,7 @@ _ROWS = (
     ),
     Operator("saturate", 3, _saturate_array, _saturate, flops=0, unit="logic"),
     Operator("nearest", 3, _nearest_of_array, _nearest, flops=0, unit="logic"),
+    Operator("nearest_finite", 3, _nearest_finite_of_array, _nearest_finite, flops=0, unit="logic"),
     Operator("where", 3, lambda c, a, b: np.where(c != 0, a, b), _where, flops=0, unit="logic"),
     Operator("copy", 1, np.positive, lambda a: a, flops=0, unit="logic"),
     Operator("neg", 1, np.negative, lambda a: -a, exact=True),

@@ -120,9 +120,9 @@ def test_unknown_names_get_the_nearest_right_one() -> None:
 def test_what_is_not_rounded_gives_floats_of_32_bits_of_such_floats(name: str) -> None:
     row = OPERATORS[name]
     values = np.array([-np.inf, -3.5e5, -1.1, -0.3, -0.0, 1e-40, 0.1, 2.5, 16777217.0, 3e38, np.inf, np.nan], np.float32)
-    others = (2.0**-7, 2.0**-133) if name == "nearest" else (-8.0, 7.0)
+    others = {"nearest": (2.0**-7, 2.0**-133), "nearest_finite": (2.0**-3, 448.0)}.get(name, (-8.0, 7.0))
     operands = [values[:, None], values[None, :], np.float32(7)][: row.arity]
-    if name in ("nearest", "saturate"):
+    if name in ("nearest", "nearest_finite", "saturate"):
         operands = [values, *map(np.float32, others)]
     with np.errstate(all="ignore"):
         result = row(*operands)

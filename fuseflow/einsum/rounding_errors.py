@@ -72,7 +72,7 @@ def _variance_names(program: Program) -> dict[str, str]:
 
 Terms = tuple[Expr, ...]
 """A variance, as a sum of terms. An exact value has none."""
-CHOOSING = frozenset(("copy", "neg", "abs", "relu", "threshold", "saturate", "nearest", "lt", "le", "gt", "ge"))
+CHOOSING = frozenset(("copy", "neg", "abs", "relu", "threshold", "saturate", "nearest", "nearest_finite", "lt", "le", "gt", "ge"))
 """Operators whose result is exact if their operands are."""
 
 

@@ -29,7 +29,7 @@ from fuseflow.einsum.text import show_einsum, show_expr, show_left
 from fuseflow.errors import FuseFlowError, ProgramError, Span, did_you_mean
 from fuseflow.keep_rules import Largest, Threshold, refusal, show_keep
 from fuseflow.number_literals import show_number
-from fuseflow.ops import operator, reducer
+from fuseflow.ops import canonical, operator, reducer
 from fuseflow.tensors.dtypes import DTYPES
 
 TENSOR_NAME: Final = re.compile(r"\w+(\.\w+)*")
@@ -121,8 +121,8 @@ def _check_declaration(tensor: TensorType) -> None:
         raise ProgramError(f"{where} has the unknown dtype `{tensor.dtype}`", hint=hint, span=tensor.span)
     if DTYPES[tensor.dtype].is_integer and not float(tensor.fill).is_integer():
         raise ProgramError(f"{where} has integers, its implicit value is {show_number(tensor.fill)}", span=tensor.span)
-    nearest = DTYPES[tensor.dtype].nearest(tensor.fill)
-    if nearest != tensor.fill and tensor.fill == tensor.fill:
+    nearest = DTYPES[tensor.dtype].implicit(tensor.fill)
+    if (canonical(nearest),) != (canonical(tensor.fill),):  # in a tuple NaN equals itself
         message = f"{where} has the implicit value {show_number(tensor.fill)}, which is no number of {tensor.dtype}"
         raise ProgramError(message, hint=f"the nearest is {show_number(nearest)}", span=tensor.span)
     if tensor.format is not None and tensor.format.rank != len(tensor.shape):

@@ -1,4 +1,5 @@
-"""The functions that are computed in integers, each from words to a word. `nearest` is exact, and the others are within 1 ulp.
+"""The functions that are computed in integers, each from words to a word. `nearest` and `nearest_finite` are exact, and the
+others are within 1 ulp.
 
 `FUNCTIONS` has them by the names of the operator table. The circuit `ff_f32_NAME` takes the same steps.
 """
@@ -291,10 +292,36 @@ def nearest(a: int, step: int, least: int) -> int:
         return a
     exponent, relative, absolute = exponent_of(a), exponent_of(step), exponent_of(least)
     end = relative - absolute + 2  # 2**end is too large
-    last = max(exponent + relative, absolute)  # the exponent of the last digit
-    lost = last - exponent + 23
     if exponent >= end:
         return a & SIGN | INFINITY
+    result = multiple(a, max(exponent + relative, absolute))
+    return a & SIGN | INFINITY if result & ~SIGN != 0 and exponent_of(result) >= end else result
+
+
+def nearest_finite(a: int, step: int, greatest: int) -> int:
+    """Return the word of the number that is nearest to a, ties to even, in a type of narrow floats without infinities.
+
+    1 + step is the next number above 1 in the type, and `greatest` is its largest one. `step` is a power of 2; another one counts as the
+    power below it. Where one is not positive or not finite, the result is a.
+
+    >>> hex(nearest_finite(0x7F800000, 0x3E000000, 0x43E00000))  # infinity in e4m3
+    '0x43e00000'
+    """
+    if is_nan(a):
+        return NAN
+    magnitude = a & ~SIGN
+    if magnitude == 0 or not (0 < step < INFINITY and 0 < greatest < INFINITY):
+        return a
+    if magnitude >= greatest:
+        return a & SIGN | greatest
+    exponent, relative = exponent_of(a), exponent_of(step)
+    result = multiple(a, max(exponent + relative, relative + 2 - exponent_of(greatest)))
+    return a & SIGN | min(result & ~SIGN, greatest)
+
+
+def multiple(a: int, last: int) -> int:
+    """Return the word of the multiple of 2**last that is nearest to a finite number a that is not 0, ties to even."""
+    lost = last - exponent_of(a) + 23
     if lost <= 0:
         return a
     if lost > 25:
@@ -304,8 +331,6 @@ def nearest(a: int, step: int, least: int) -> int:
     rest, half = significand - (kept << lost), 1 << lost - 1
     if rest > half or (rest == half and kept & 1 != 0):
         kept += 1
-    if kept != 0 and bit_length(kept) - 1 + last >= end:
-        return a & SIGN | INFINITY
     return round_word(a & SIGN, kept, last)
 
 
@@ -316,6 +341,7 @@ FUNCTIONS: Mapping[str, Callable[..., int]] = MappingProxyType(
         "exp": exp,
         "log": log,
         "nearest": nearest,
+        "nearest_finite": nearest_finite,
         "pow": power,
         "rsqrt": rsqrt,
         "sigmoid": sigmoid,

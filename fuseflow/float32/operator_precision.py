@@ -110,6 +110,8 @@ def result_precision(function: str, operands: Sequence[Precision], constants: Se
         case "nearest":
             step = constants[1]
             return "f64" if step is not None and step < _WIDEST_F32_STEP else "f32"
+        case "nearest_finite":
+            return "f32"
         case "where":
             return widest(operands[1:])
         case _:

@@ -24,6 +24,9 @@ TORCH_DTYPES = {
     torch.float64: "f64",
     torch.float16: "f16",
     torch.bfloat16: "bf16",
+    torch.float8_e4m3fn: "e4m3",
+    torch.float8_e5m2: "e5m2",
+    torch.float8_e8m0fnu: "e8m0",
     torch.int8: "i8",
     torch.uint8: "u8",
     torch.int16: "i16",
@@ -32,7 +35,7 @@ TORCH_DTYPES = {
     torch.bool: "i32",
 }
 """The element type of each PyTorch dtype that a packed tensor can have. Truth values are integers."""
-HELD_TYPES = {torch.bfloat16: "bf16"}
+HELD_TYPES = {dtype: name for dtype, name in TORCH_DTYPES.items() if name in ("bf16", "e4m3", "e5m2", "e8m0")}
 """The PyTorch dtypes that NumPy lacks, so that their numbers are kept in a wider holder. It has no integers of 4 bits."""
 MAX_DENSE_ELEMENTS = 1 << 28
 """The greatest number of elements of a sparse output that is turned into a dense array."""
@@ -96,7 +99,7 @@ def ranks_of(tensors: Mapping[str, torch.Tensor]) -> dict[str, tuple[int, ...]]:
 
 def _format(name: str, tensor: torch.Tensor, text: str | None) -> Format:
     if tensor.dtype not in TORCH_DTYPES:
-        hint = "use a float of 16 to 64 bits, an integer of 8 to 64, or bool"
+        hint = "use a float of 16 to 64 bits, float8_e4m3fn, float8_e5m2, float8_e8m0fnu, an integer of 8 to 64, or bool"
         raise FrontendError(f"tensor `{name}` has the dtype {tensor.dtype}", hint=hint)
     if text is None:
         if tensor.layout not in _LAYOUTS:
@@ -182,7 +185,9 @@ def to_torch(tensor: Tensor) -> torch.Tensor:
         raise ValueError("PyTorch's sparse tensors have no tiles")
     coordinates, values = tensor.entries()
     indices = torch.from_numpy(np.ascontiguousarray(coordinates))
-    coo = torch.sparse_coo_tensor(indices, _with_dtype(torch.from_numpy(values.copy()), tensor), tensor.shape)
+    held = torch.from_numpy(values.copy())
+    held = held if tensor.element_bits < 16 else _with_dtype(held, tensor)  # PyTorch's sparse tensors have no floats of 8 bits
+    coo = torch.sparse_coo_tensor(indices, held, tensor.shape)
     coo = coo.coalesce()  # the form of every format that is no layout of PyTorch
     return coo.to_sparse(layout=_LAYOUTS_OF_MATRICES[tensor.format]) if tensor.format in _LAYOUTS_OF_MATRICES else coo
 

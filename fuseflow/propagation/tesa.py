@@ -1,7 +1,7 @@
 """The code of SparTA for the attributes of an element, in 16 bits: TeSA, a tensor with sparsity attributes.
 
 bits 0 to 6     the width of the element in bits; 0 if it is pruned
-bits 7 to 10    its type: 0 float, 1 integer, 2 unsigned integer, 3 bfloat
+bits 7 to 10    its type: 0 float, 1 integer, 2 unsigned integer, 3 bfloat; and, beyond the code of SparTA, 4 e5m2 and 5 e8m0
 bit 11          whether it is a constant
 bits 12 to 15   0
 """
@@ -20,7 +20,9 @@ from fuseflow.propagation.labeled import Bits
 from fuseflow.tensors.dtypes import DTYPES, ElementType
 
 _WIDTH, _TYPE, _CONSTANT = 0x7F, 7, 1 << 11
-_FLOAT, _INTEGER, _UNSIGNED, _BFLOAT = range(4)
+_FLOAT, _INTEGER, _UNSIGNED, _BFLOAT, _E5M2, _E8M0 = range(6)
+_OTHER_FLOATS = {"bf16": _BFLOAT, "e5m2": _E5M2, "e8m0": _E8M0}
+"""The floats beside one of as many bits that has the type 0."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -32,10 +34,10 @@ class TesaCode:
     def __post_init__(self) -> None:
         if self.codes.dtype != np.uint16:
             raise AttributesError(f"codes are `uint16`, and these are `{self.codes.dtype}`")
-        wrong = (self.codes >> 12 != 0) | (self.codes >> _TYPE & 0xF > _BFLOAT)
+        wrong = (self.codes >> 12 != 0) | (self.codes >> _TYPE & 0xF > _E8M0)
         if wrong.any():
             place = tuple(map(int, np.argwhere(wrong)[0]))
-            hint = "bits 12 to 15 are 0, and a type is 0, 1, 2 or 3"
+            hint = "bits 12 to 15 are 0, and a type is 0 to 5"
             raise AttributesError(f"{int(self.codes[place]):#06x} at {place} is no code", hint=hint)
 
     @property
@@ -78,7 +80,7 @@ def tesa_code(analysis: Analysis, name: str) -> TesaCode:
 
 def _type_of(row: ElementType) -> int:
     if row.kind == "float":
-        return _BFLOAT if row.name.startswith("bf") else _FLOAT
+        return _OTHER_FLOATS.get(row.name, _FLOAT)
     return _UNSIGNED if row.range[0] == 0 else _INTEGER
 
 

@@ -41,6 +41,7 @@ OPERATOR: Mapping[str, int] = MappingProxyType(
         "mul": 6566,
         "ne": 202,
         "nearest": 2765,
+        "nearest_finite": 3568,
         "neg": 66,
         "pow": 71421,
         "relu": 106,

@@ -27,12 +27,30 @@ Floats = npt.NDArray[np.float64]
 
 PYTORCH = "PyTorch"
 """The name of the reference that computes NaN in rows that a mask covers, where a run has empty rows."""
-TOLERANCE = {"f32": 1e-4, "f64": 1e-9, "f16": 2.0**-9, "bf16": 2.0**-6}
+TOLERANCE = {"f32": 1e-4, "f64": 1e-9, "f16": 2.0**-9, "bf16": 2.0**-6, "e4m3": 0.125, "e5m2": 0.25, "e2m1": 0.5, "e8m0": 1.0}
 """The largest error that passes, relative to the magnitude of an element, by element type. Integers must be exact.
-Floats with 16 bits may differ by two steps: another order of summation may round to the neighbour."""
-FLOOR = {"f32": 1e-6, "f64": 1e-11, "f16": 2.0**-9, "bf16": 2.0**-6}
+Floats with 16 bits may differ by two steps, and floats with fewer bits by one: another order of summation may round to the neighbour."""
+FLOOR = {
+    "f32": 1e-6,
+    "f64": 1e-11,
+    "f16": 2.0**-9,
+    "bf16": 2.0**-6,
+    "e4m3": 2.0**-9,
+    "e5m2": 2.0**-9,
+    "e2m1": 2.0**-9,
+    "e8m0": 2.0**-9,
+}
 """The largest difference that passes anyway, relative to the largest magnitude of elements like it."""
-ROUNDOFF = {"f32": 2.0**-24, "f64": 2.0**-53, "f16": 2.0**-11, "bf16": 2.0**-8}
+ROUNDOFF = {
+    "f32": 2.0**-24,
+    "f64": 2.0**-53,
+    "f16": 2.0**-11,
+    "bf16": 2.0**-8,
+    "e4m3": 2.0**-4,
+    "e5m2": 2.0**-3,
+    "e2m1": 0.25,
+    "e8m0": 0.5,
+}
 """The unit roundoff of an element type."""
 LOST = 0.1
 """The share of its magnitude by which rounding may change an element. If it is more, not even the first digit is known."""

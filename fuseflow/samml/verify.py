@@ -146,7 +146,7 @@ def _verify_tensor(graph: n.Graph, tensor: n.TensorDecl) -> None:
         refuse(f"is preloaded, and stored as {tensor.format.short()}", PRELOAD_HINT)
     if tensor.dtype not in DTYPES:
         refuse(f"has the unknown dtype `{tensor.dtype}`", did_you_mean(tensor.dtype, DTYPES))
-    nearest = canonical(DTYPES[tensor.dtype].nearest(tensor.fill))
+    nearest = canonical(DTYPES[tensor.dtype].implicit(tensor.fill))
     if (nearest,) != (tensor.fill,):  # in a tuple an implicit NaN equals itself
         refuse(f"has the implicit value {tensor.fill:g}, which is no number of {tensor.dtype}", f"the nearest is {nearest:g}")
 

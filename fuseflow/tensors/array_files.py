@@ -99,7 +99,8 @@ def pack_declared(array: Any, declaration: Declaration, *, copy: bool = True) ->
     type = parse_dtype(declaration.dtype)
     format = declaration.format or Format.dense(len(declaration.shape))
     if isinstance(array, np.ndarray):
-        check_values(array, declaration.dtype)
+        stored = array if type.has_zero or format.all_dense else np.where(array == declaration.fill, 1, array)
+        check_values(stored, declaration.dtype)
         return pack(type.hold(array), format, declaration.fill, copy=copy, type=type)
     if array.dtype.kind in "biu" and not _is_canonical(array):
         array = _added_up(array)
@@ -159,27 +160,31 @@ def check_shape(actual: tuple[int, ...], declared: tuple[int, ...]) -> None:
 
 
 def check_values(values: npt.NDArray[Any], declared: str, coordinates: Callable[[], npt.NDArray[Any]] | None = None) -> None:
-    """Raise `FileError` if integers are declared and some values are none, or are so large that computing would round them. `values` is an
-    array, or a list of entries that stand at `coordinates`, an array [rank, n]."""
+    """Raise `FileError` if some values are none of the declared type, which has no number to round them to, or are integers so large that
+    computing would round them. `values` is an array, or a list of entries that stand at `coordinates`, an array [rank, n]."""
     type = parse_dtype(declared)
-    if not type.is_integer:
+    if type.is_integer:
+        least, greatest = type.range
+        numbers = f"whole, from {least} to {greatest}"
+        with np.errstate(invalid="ignore"):
+            refused = values.astype(type.holder) != values
+        if type.narrow:
+            refused |= (values < least) | (values > greatest)
+    elif type.narrow:
+        refused, numbers = type.unholdable(values), "not NaN" if type.has_zero else "powers of 2"
+    else:
         return
-    least, greatest = type.range
-    with np.errstate(invalid="ignore"):
-        refused = values.astype(type.holder) != values
-    if type.narrow:
-        refused |= (values < least) | (values > greatest)
     if refused.any():
         first = int(np.flatnonzero(refused)[0])
         place = (
             np.unravel_index(first, values.shape) if coordinates is None else coordinates()[:, first // prod(values.shape[1:])]
         )
         raise FileError(
-            f"some values are not of the declared type {declared}, whose numbers are whole, from {least} to {greatest}: the first is "
+            f"some values are not of the declared type {declared}, whose numbers are {numbers}: the first is "
             f"{values.reshape(-1)[first]} at ({', '.join(map(str, place))})",
             hint="declare `f32` or `f64`, or scale and round the values first",
         )
-    if type.bits == 64 and values.size:
+    if type.is_integer and type.bits == 64 and values.size:
         largest = max(int(values.max()), -int(values.min()))
         if largest >= EXACT_INTEGERS:
             raise FileError(

@@ -3,7 +3,7 @@ of a type."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -19,7 +19,8 @@ class ElementType:
 
     Operators compute in the `precision` of the type. A value is rounded to a float or a `narrow` type, which has less than 32 bits, by the
     operator `rounding`, whose other operands are `parameters`. A result of narrow operands alone has the type `promoted`, unless
-    another one is declared. `mlir` is the name of the type in MLIR.
+    another one is declared. `mlir` is the name of the type in MLIR. `has_nan` says whether the type has a bit pattern for NaN, and
+    `has_zero` whether it has numbers that are not above 0.
     """
 
     name: str
@@ -30,6 +31,8 @@ class ElementType:
     mlir: str
     rounding: str = ""
     parameters: tuple[float, ...] = ()
+    has_nan: bool = True
+    has_zero: bool = True
 
     @property
     def narrow(self) -> bool:
@@ -58,6 +61,17 @@ class ElementType:
         """Return the numbers of a narrow type that are nearest to these values, ties to even. NaN stays NaN."""
         return operator(self.rounding)(values, *self.parameters)
 
+    def unholdable(self, values: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
+        """Return where values have no number of a narrow type to be rounded to: NaN, and numbers that are not above 0, in types that have
+        no such bit patterns."""
+        nan = np.isnan(values)
+        below = np.zeros_like(nan) if self.has_zero else ~nan & ~((values > 0) & (values < np.inf))
+        return np.asarray(below if self.has_nan else below | nan)
+
+    def implicit(self, value: float) -> float:
+        """Return the implicit value of a tensor that is nearest to a number: 0, which is not stored, where the type has none for it."""
+        return 0.0 if self.narrow and not self.is_integer and self.unholdable(np.array(value)) else self.nearest(value)
+
     def nearest(self, value: float) -> float:
         """Return a value rounded to a narrow type; any other type leaves it as it is."""
         return operator(self.rounding).scalar(value, *self.parameters) if self.narrow else value
@@ -73,13 +87,21 @@ class ElementType:
 
 def _integer(name: str, bits: int, holder: type[np.generic], mlir: str, signed: bool = True) -> ElementType:
     least, greatest = (-(1 << bits - 1), (1 << bits - 1) - 1) if signed else (0, (1 << bits) - 1)
-    return ElementType(name, bits, "integer", np.dtype(holder), "i32", mlir, "saturate", (float(least), float(greatest)))
+    return ElementType(
+        name, bits, "integer", np.dtype(holder), "i32", mlir, "saturate", (float(least), float(greatest)), has_nan=False
+    )
 
 
-def _float(name: str, bits: int, holder: type[np.generic], digits: int, least_power: int) -> ElementType:
+def _float(name: str, bits: int, holder: type[np.generic], digits: int, least_power: int, mlir: str = "") -> ElementType:
     """Return a float type with this number of binary `digits`, whose smallest number above 0 is 2**least_power."""
-    promoted = "f64" if bits == 64 else "f32"
-    return ElementType(name, bits, "float", np.dtype(holder), promoted, name, "nearest", (2.0 ** (1 - digits), 2.0**least_power))
+    promoted, parameters = "f64" if bits == 64 else "f32", (2.0 ** (1 - digits), 2.0**least_power)
+    return ElementType(name, bits, "float", np.dtype(holder), promoted, mlir or name, "nearest", parameters)
+
+
+def _finite_float(name: str, bits: int, digits: int, greatest: float, mlir: str, has_nan: bool) -> ElementType:
+    """Return a float type with this number of binary `digits`, whose greatest number is `greatest`, and that has no infinities."""
+    parameters = (2.0 ** (1 - digits), greatest)
+    return ElementType(name, bits, "float", np.dtype(np.float32), "f32", mlir, "nearest_finite", parameters, has_nan)
 
 
 DTYPES: dict[str, ElementType] = {
@@ -96,6 +118,10 @@ DTYPES: dict[str, ElementType] = {
         _integer("i16", 16, np.int16, "i16"),
         _float("f16", 16, np.float16, digits=11, least_power=-24),
         _float("bf16", 16, np.float32, digits=8, least_power=-133),
+        _float("e5m2", 8, np.float32, digits=3, least_power=-16, mlir="f8E5M2"),
+        _finite_float("e4m3", 8, digits=4, greatest=448.0, mlir="f8E4M3FN", has_nan=True),
+        _finite_float("e2m1", 4, digits=2, greatest=6.0, mlir="f4E2M1FN", has_nan=False),
+        replace(_float("e8m0", 8, np.float32, digits=1, least_power=-127, mlir="f8E8M0FNU"), has_zero=False),
     )
 }
 

@@ -125,7 +125,7 @@ def test_the_smallest():
         ('name = "x"', "name = 3 : i64", "a.mlir:2:6: .*expected base attribute 'builtin.string'"),
         ('name = "x"', 'name = "\\FF"', "a.mlir:2:6: .*it should be a string"),
         ("0.0 : f64", "0.0 : f32", "a.mlir:2:6: .*`fill` = 0.0.* : f32; it should be a 64-bit number"),
-        ("tensor<4xf32>", "tensor<4xf8E5M2>", "a.mlir:2:6: .*unknown dtype `f8E5M2`"),
+        ("tensor<4xf32>", "tensor<4xf8E4M3>", "a.mlir:2:6: .*unknown dtype `f8E4M3`"),
         ("tensor<4xf32>", "tensor<?xf32>", "a.mlir:2:6: .*a size that is not known"),
         ("tensor<4xf32>", "tensor<*xf32>", "a.mlir:2:6: .*expected base type 'builtin.tensor'"),
         ("tensor<4xf32>", "tensor<9999999999xf32>", "a.mlir:2:6: .*size beyond 2147483647"),

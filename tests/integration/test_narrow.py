@@ -44,6 +44,8 @@ STORED = {
     "u4": lambda x: x.clamp(0, 15),
     "f16": lambda x: x.half().double(),
     "bf16": lambda x: x.bfloat16().double(),
+    "e4m3": lambda x: x.to(torch.float8_e4m3fn).double(),
+    "e5m2": lambda x: x.to(torch.float8_e5m2).double(),
 }
 
 

@@ -33,13 +33,21 @@ def test_widths_and_types_of_the_published_code():
     ("codes", "message"),
     [
         (np.array([0x1000], np.uint16), "0x1000 at \\(0,\\) is no code"),
-        (np.array([[4 << 7 | 8]], np.uint16), "is no code"),
+        (np.array([[6 << 7 | 8]], np.uint16), "is no code"),
         (np.array([32], np.int64), "codes are `uint16`"),
     ],
 )
 def test_what_is_no_code_is_refused(codes, message):
     with pytest.raises(AttributesError, match=message):
         TesaCode(codes)
+
+
+def test_floats_of_8_bits_and_less_have_codes():
+    code = TesaCode(np.array([8, 4, 4 << 7 | 8, 5 << 7 | 8], np.uint16))
+    assert code.types().tolist() == ["e4m3", "e2m1", "e5m2", "e8m0"]
+    for name in ("e4m3", "e2m1", "e5m2", "e8m0"):
+        declared = parse(f"tensor A[2] dense {name}\nY[i] = A[i] * 2\noutput Y")
+        assert tesa_code(analyse(declared, {}), "A").types().tolist() == [name, name]
 
 
 def test_a_type_that_is_not_there_is_refused():

@@ -10,7 +10,6 @@ import random
 import zlib
 from dataclasses import replace
 
-import numpy as np
 import torch_oracle
 from engines import on_reference
 from random_graphs import Case as GraphCase
@@ -24,7 +23,8 @@ from fuseflow.tensors import DTYPES, Tensor
 
 SHARE = 0.6
 """Of the tensors, those that are tried in a narrow type."""
-NARROW = tuple(name for name, row in DTYPES.items() if row.narrow)
+NARROW = tuple(name for name, row in DTYPES.items() if row.narrow and row.has_zero)
+"""Without the powers of 2: a block of them stores a 0 beside each, which they do not have."""
 SURE = 1e-11
 
 
@@ -71,7 +71,7 @@ def _with_decl(case: GraphCase, decl: TensorDecl):
 def _held(tensor: Tensor, dtype: str) -> Tensor | None:
     """The tensor with numbers that a narrow type holds, or None if its implicit value is no such number or some value is not a number."""
     row = DTYPES[dtype]
-    if row.nearest(tensor.fill) != tensor.fill or (row.is_integer and np.isnan(tensor.values).any()):
+    if row.nearest(tensor.fill) != tensor.fill or row.unholdable(tensor.values).any():
         return None
     return replace(tensor, values=row.hold(tensor.values), type=row)
 
@@ -108,6 +108,7 @@ def _is_fair(case: ProgramCase) -> bool:
         values, error = evaluated.value.values, evaluated.value.error
         finite = values[values.isfinite()].abs()
         scale = max(1.0, float(finite.max()) if finite.numel() else 0.0)
-        if bool((error > SURE * scale).any()) or (DTYPES[program.declared[name].dtype].is_integer and bool(values.isnan().any())):
+        row = DTYPES[program.declared[name].dtype]
+        if bool((error > SURE * scale).any()) or (row.narrow and row.unholdable(values.numpy()).any()):
             return False
     return True

@@ -96,7 +96,7 @@ VIEW_QUOTAS = {
 }
 """The same of programs with what real models have (`views`)."""
 NARROW_QUOTAS = {
-    **{f"elements of {dtype}": 0.10 for dtype in ("i4", "u4", "i8", "u8", "i16", "f16", "bf16")},
+    **{f"elements of {dtype}": 0.10 for dtype in ("i4", "u4", "i8", "u8", "i16", "f16", "bf16", "e4m3", "e5m2", "e2m1")},
     "a narrow result": 0.30,
     "a narrow result that is fused": 0.10,
 }

@@ -64,18 +64,40 @@ def annihilated(fixed: torch.Tensor, to: float, otherwise: torch.Tensor) -> torc
     return torch.where(fixed, number(to), otherwise)
 
 
-FLOATS = {(2.0**-10, 2.0**-24): torch.float16, (2.0**-7, 2.0**-133): torch.bfloat16}
-"""The types of PyTorch that are rounded to, by the distance of two numbers from 1 on, and the smallest number."""
+FLOATS = {
+    (2.0**-10, 2.0**-24): torch.float16,
+    (2.0**-7, 2.0**-133): torch.bfloat16,
+    (2.0**-2, 2.0**-16): torch.float8_e5m2,
+    (2.0**-3, 448.0): torch.float8_e4m3fn,
+}
+"""The types of PyTorch that are rounded to, by the distance of two numbers from 1 on, and the smallest or the greatest number."""
 
 
-def _cast(a: torch.Tensor, step: float, least: float) -> torch.Tensor:
+def _cast(a: torch.Tensor, step: float, end: float) -> torch.Tensor:
     """Cast by PyTorch, whose casts from 64 bits round twice: 32 bits come between. So what is no number of 32 bits is moved away from the
     middle of two numbers first, in the direction in which it lies."""
     single = a.float()
     away = torch.nextafter(single, torch.where(a > single.double(), INF, -INF).float())
     odd = (single.view(torch.int32) & 1) == 1
     exact = (single.double() == a) | ~a.isfinite()
-    return torch.where(exact | odd, single, away).to(FLOATS[step, least]).double()
+    return torch.where(exact | odd, single, away).to(FLOATS[step, end]).double()
+
+
+def _rounded(a: torch.Tensor, *parameters: torch.Tensor) -> torch.Tensor:
+    """A rounding to a type of PyTorch, or to one of two that it does not cast to as a program does: e2m1, the nearest of eight magnitudes,
+    and the powers of 2, of which zero and a sign are kept."""
+    step, end = (float(p.flatten()[0]) for p in parameters)
+    if (step, end) == (0.5, 6.0):
+        magnitudes = torch.tensor([0.0, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0], dtype=torch.float64)
+        middles = (magnitudes[1:] + magnitudes[:-1]) / 2
+        below, above = torch.bucketize(a.abs(), middles), torch.bucketize(a.abs(), middles, right=True)
+        even = magnitudes[torch.where(below % 2 == 0, below, above)]
+        return torch.where(a.isnan(), a, torch.copysign(even, a))
+    if (step, end) == (1.0, 2.0**-127):
+        mantissa, exponent = torch.frexp(a)
+        power = torch.ldexp(torch.copysign(number(1.0), a), torch.where(mantissa.abs() >= 0.75, exponent, exponent - 1))
+        return torch.where((a == 0) | ~a.isfinite(), a, power)
+    return _cast(a, step, end)
 
 
 TABLE: dict[str, Callable[..., torch.Tensor]] = {
@@ -94,7 +116,8 @@ TABLE: dict[str, Callable[..., torch.Tensor]] = {
     "ge": lambda a, b: (a >= b).double(),
     "threshold": lambda a, least: annihilated(a == 0, 0.0, torch.where(torch.isnan(a) | (a.abs() >= least), a, 0.0)),
     "saturate": lambda a, least, greatest: torch.minimum(torch.maximum(a, least), greatest).round(),
-    "nearest": lambda a, step, least: _cast(a, float(step.flatten()[0]), float(least.flatten()[0])),
+    "nearest": _rounded,
+    "nearest_finite": _rounded,
     "where": lambda c, a, b: torch.where(c != 0, a, b),
     "copy": lambda a: a,
     "neg": lambda a: -a,
@@ -113,7 +136,8 @@ TABLE: dict[str, Callable[..., torch.Tensor]] = {
 FRACTIONAL = frozenset(("div", "exp", "log", "sqrt", "rsqrt", "sin", "cos", "tanh", "erf", "sigmoid"))
 """Operators that make integers fractions."""
 COMPARISONS = frozenset(("eq", "ne", "lt", "le", "gt", "ge"))
-CHOOSING = frozenset(("max", "min", "threshold", "saturate", "nearest", "where", "copy", "neg", "abs", "relu")) | COMPARISONS
+CHOOSING = frozenset(("max", "min", "threshold", "saturate", "nearest", "nearest_finite", "where", "copy", "neg", "abs", "relu"))
+CHOOSING |= COMPARISONS
 """Operators that never round."""
 
 IDENTITY = {"sum": 0.0, "max": -INF, "min": INF, "prod": 1.0}
@@ -218,6 +242,10 @@ NARROW: dict[str, tuple[str, float, float]] = {
     "i16": ("saturate", -32768, 32767),
     "f16": ("nearest", 2.0**-10, 2.0**-24),
     "bf16": ("nearest", 2.0**-7, 2.0**-133),
+    "e5m2": ("nearest", 2.0**-2, 2.0**-16),
+    "e4m3": ("nearest_finite", 2.0**-3, 448.0),
+    "e2m1": ("nearest_finite", 2.0**-1, 6.0),
+    "e8m0": ("nearest", 1.0, 2.0**-127),
 }
 """How a result of each narrow type is rounded."""
 
@@ -325,7 +353,7 @@ def _promoted(op: str, args: list[Value]) -> Value:
     value = _apply(op, args)
     if op in COMPARISONS or op == "saturate":
         return replace(value, dtype=torch.int64)
-    if op == "nearest":
+    if op in ("nearest", "nearest_finite"):
         return replace(value, dtype=torch.float32)
     if op == "where":
         return replace(value, dtype=promoted(op, args[1:]))

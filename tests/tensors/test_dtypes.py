@@ -8,7 +8,8 @@ import pytest
 from fuseflow.errors import TensorError
 from fuseflow.tensors.dtypes import DTYPES, dtype_name, parse_dtype
 
-WIDTHS = {name: int(name.lstrip("biuf")) for name in DTYPES}
+SMALL_FLOATS = {"e5m2": 8, "e4m3": 8, "e2m1": 4, "e8m0": 8}
+WIDTHS = SMALL_FLOATS | {name: int(name.lstrip("biuf")) for name in DTYPES if name not in SMALL_FLOATS}
 
 
 @pytest.mark.parametrize("name", DTYPES)

@@ -57,8 +57,8 @@ COMPOSITIONS: dict[str, Expr] = {
 }
 """How the other operators are composed. In a composition, `where` is `arith.select`, and `saturate` is `math.roundeven`."""
 
-ROUNDING = "nearest"
-"""The operator that is `arith.truncf` to a type, and back."""
+ROUNDINGS = ("nearest", "nearest_finite")
+"""The operators that are `arith.truncf` to a type, and back. A number beyond the type is NaN in MLIR where `nearest_finite` saturates."""
 
 
 def operands(name: str, composed: Expr) -> tuple[Expr, ...] | None:

@@ -36,7 +36,7 @@ from fuseflow.errors import FrontendError
 from fuseflow.frontend.linalg import module_io as names
 from fuseflow.frontend.linalg.operators import COMBINERS
 from fuseflow.frontend.linalg.roundtrip_reader import read_module
-from fuseflow.frontend.linalg.sparse_encodings import has_encoding, to_encoding
+from fuseflow.frontend.linalg.sparse_encodings import has_encoding, is_encodable, to_encoding
 from fuseflow.frontend.linalg.text import (
     UNSIGNED,
     ScalarBody,
@@ -151,11 +151,12 @@ def _value(program: Program, number: int, type: TensorType) -> _Value:
     computed, declared = type.name in program.defined, program.declared.get(type.name)
     format, block = (type.format, type.block) if not computed else (declared.format, declared.block) if declared else (None, ())
     merged = computed and program.defined[type.name].indices != index_names(program.defined[type.name].indices)
-    is_encoded = format is not None and not merged and (bool(block) or format != Format.dense(format.rank))
+    is_sparse = format is not None and not merged and (bool(block) or format != Format.dense(format.rank))
+    is_encoded = is_sparse and is_encodable(element_type(type.dtype), block)
     attributes = [f"{names.NAME_ATTRIBUTE} = {quoted(type.name)}"]
     if declared is not None and computed and format is None:
         attributes.append(names.DECLARED)
-    if format is not None and (not has_encoding(format) or (computed and not is_encoded)):
+    if format is not None and (not has_encoding(format) or is_sparse != is_encoded or (computed and not is_encoded)):
         attributes.append(f"{names.FORMAT_ATTRIBUTE} = {quoted(str(format))}")
     if type.dtype in UNSIGNED:
         attributes.append(f"{names.DTYPE_ATTRIBUTE} = {quoted(type.dtype)}")

@@ -41,7 +41,7 @@ from fuseflow.frontend.linalg.operators import (
     OPERATORS,
     PREDICATES,
     REDUCTIONS,
-    ROUNDING,
+    ROUNDINGS,
     operands,
 )
 from fuseflow.frontend.linalg.scalars import constant_value
@@ -49,7 +49,7 @@ from fuseflow.frontend.linalg.sparse_encodings import from_encoding
 from fuseflow.frontend.linalg.symbolic_values import UNDEFINED, dimension_index, uses_undefined
 from fuseflow.ops import REDUCERS
 from fuseflow.tensors import Format
-from fuseflow.tensors.dtypes import DTYPES
+from fuseflow.tensors.dtypes import DTYPES, of_mlir
 
 _HINT = f"an operation without `{names.NAME_ATTRIBUTE}` is a part of those that read it; without `{names.PROGRAM}` it is read as a model"
 
@@ -254,8 +254,9 @@ class _Scalars:
         if names.OPERATOR not in op.attributes:
             return self._plain(op)
         name = names.text_of(op.attributes, names.OPERATOR)
-        if name == ROUNDING and op.name == "arith.truncf":
-            return Apply(ROUNDING, (self.value(op.operands[0]), *map(Const, DTYPES[str(op.results[0].type)].parameters)))
+        if name in ROUNDINGS and op.name == "arith.truncf":
+            parameters = DTYPES[of_mlir(str(op.results[0].type))].parameters
+            return Apply(name, (self.value(op.operands[0]), *map(Const, parameters)))
         arguments = operands(name, self._plain(op))
         if arguments is None:
             raise FrontendError(f"these operations are not how `{name}` is composed", hint=f"leave `{names.OPERATOR}` out")
@@ -309,7 +310,7 @@ def _type(name: str, type: Any, attributes: Any) -> TensorType:
         raise FrontendError(f"`{name}` is a {type}", hint="a tensor has known extents")
     shape = tuple(type.shape)
     format, block = (None, ()) if type.encoding is None else from_encoding(str(type.encoding))
-    dtype = names.text_of(attributes, names.DTYPE_ATTRIBUTE) or str(type.element_type)
+    dtype = names.text_of(attributes, names.DTYPE_ATTRIBUTE) or of_mlir(str(type.element_type))
     fill = _fill(attributes[names.FILL]) if names.FILL in attributes else 0.0
     if dtype not in DTYPES:
         raise FrontendError(f"tensor `{name}` has elements of type {dtype}", hint=f"use {', '.join(DTYPES)}")

@@ -17,7 +17,7 @@ from fuseflow.frontend.hints import HINT_OUTSIDE
 from fuseflow.frontend.linalg.operators import OPERATORS, PREDICATES
 from fuseflow.frontend.linalg.symbolic_values import simplify_apply
 from fuseflow.frontend.linalg.unit_dimensions import squeeze_shape
-from fuseflow.tensors.dtypes import DTYPES
+from fuseflow.tensors.dtypes import DTYPES, of_mlir
 
 _SIMPLE = OPERATORS | {
     "arith.addi": "add",
@@ -64,13 +64,13 @@ _DERIVED: dict[str, Callable[[Expr], Expr]] = {
     "math.exp2": lambda x: simplify_apply("pow", Const(2.0), x),
     "math.expm1": lambda x: simplify_apply("sub", simplify_apply("exp", x), Const(1.0)),
     "math.log1p": lambda x: simplify_apply("log", simplify_apply("add", x, Const(1.0))),
-    "math.log2": lambda x: simplify_apply("mul", simplify_apply("log", x), Const(1.4426950408889634)),
     "math.floor": _floor,
     "math.ceil": _ceil,
     "math.roundeven": _rounded,
     "math.trunc": _truncated,
-    "math.log10": lambda x: simplify_apply("mul", simplify_apply("log", x), Const(0.4342944819032518)),
 }
+_LOGARITHMS = {"math.log2": 1.4426950408889634, "math.log10": 0.4342944819032518}
+"""Logarithms of another base, with the factor from the natural one."""
 
 
 class ScalarEvaluator:
@@ -109,11 +109,14 @@ class ScalarEvaluator:
         if name in _CONVERSIONS:
             return operands[0] if type != "f64" or _is_compared(op.results[0]) else _to_float(operands[0])
         if name == "arith.truncf":
-            return round_to(operands[0], type) if type in ("f16", "bf16") else _to_float(operands[0], "f32")
+            return _narrowed(operands[0], of_mlir(type))
         if name in _TO_INTEGERS and type in ("i32", "i64"):
             return _truncated(operands[0]) if _TO_INTEGERS[name] and not _is_whole(op.operands[0]) else operands[0]
         if name in _DERIVED:
             return _DERIVED[name](operands[0])
+        if name in _LOGARITHMS:  # in 64 bits, so that one of a power of the base is a whole number
+            scaled = simplify_apply("mul", simplify_apply("log", _to_float(operands[0])), Const(_LOGARITHMS[name]))
+            return scaled if type == "f64" else _to_float(scaled, "f32")
         if name in ("arith.cmpf", "arith.cmpi"):
             return self._compare(name, ir.IntegerAttr(op.attributes["predicate"]).value, operands)
         if name in _BOOLEAN and type == "i1":
@@ -161,6 +164,13 @@ def _chosen(condition: Expr, a: Expr, b: Expr) -> Expr:
     return Apply("where", (condition, a, b))
 
 
+def _narrowed(x: Expr, dtype: str) -> Expr:
+    """Return a float as a float of a type with fewer bits. PyTorch leaves out the sign of a power of 2, and has none for 0."""
+    if dtype == "e8m0":
+        x = simplify_apply("max", simplify_apply("abs", x), Const(2.0**-127))
+    return round_to(x, dtype) if DTYPES[dtype].narrow else _to_float(x, dtype)
+
+
 def _to_float(x: Expr, dtype: str = "f64") -> Expr:
     """Return a number as a float of this type. A constant stays as it is written."""
     row = DTYPES[dtype]
@@ -205,7 +215,18 @@ _DIVISIONS: dict[str, Callable[[Expr, Expr], Expr]] = {
     "arith.divsi": _quotient_of_integers,
 }
 _READABLE = frozenset(
-    (*_SIMPLE, *_DIVISIONS, *_CONVERSIONS, *_TO_INTEGERS, "arith.truncf", *_DERIVED, *_BOOLEAN, "arith.cmpf", "arith.cmpi")
+    (
+        *_SIMPLE,
+        *_DIVISIONS,
+        *_CONVERSIONS,
+        *_TO_INTEGERS,
+        "arith.truncf",
+        *_DERIVED,
+        *_LOGARITHMS,
+        *_BOOLEAN,
+        "arith.cmpf",
+        "arith.cmpi",
+    )
 )
 
 

@@ -74,6 +74,17 @@ def has_encoding(format: Format) -> bool:
     return not format.complete and all(level.mlir is not None for level in format.levels)
 
 
+def is_encodable(element_type: str, block: Block) -> bool:
+    """Return whether MLIR has sparse tensors of a type of elements, by its name there. The format of others is stated beside their type,
+    which says nothing of blocks: raise `FrontendError` for these."""
+    encodable = element_type != "i4" and not element_type.startswith(("f4", "f8"))
+    if block and not encodable:
+        raise FrontendError(
+            f"MLIR has no sparse tensors of {element_type}, and so none in blocks", hint="store it without blocks"
+        )
+    return encodable
+
+
 def from_encoding(text: str) -> Storage:
     """Return the format and the block that an attribute describes. Raise `FrontendError` for levels that fuseflow does not have, and for
     numbers of bits and values that it does not keep apart.

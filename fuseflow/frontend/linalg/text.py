@@ -15,7 +15,7 @@ import numpy as np
 from fuseflow.einsum.nodes import Access, Apply, Const, Expr, Index, Keep, Reduce, linear_form, walk
 from fuseflow.errors import FrontendError
 from fuseflow.frontend.linalg import module_io as names
-from fuseflow.frontend.linalg.operators import ARGUMENTS, COMPARISONS, COMPOSITIONS, OPERATIONS, ROUNDING
+from fuseflow.frontend.linalg.operators import ARGUMENTS, COMPARISONS, COMPOSITIONS, OPERATIONS, ROUNDINGS
 from fuseflow.tensors import DTYPES
 
 UNSIGNED = {"u4": "i4", "u8": "i8"}
@@ -43,14 +43,14 @@ def tensor_type(shape: Sequence[int], dtype: str, encoding: str = "") -> str:
 
 
 def element_type(dtype: str) -> str:
-    return UNSIGNED.get(dtype, dtype)
+    return UNSIGNED.get(dtype, DTYPES[dtype].mlir)
 
 
 def float_attribute(value: float, dtype: str) -> str:
     """Return a float as MLIR reads it, with its type. Floats that decimals cannot say are written in bits."""
     if math.isfinite(value):
         mantissa, _, exponent = repr(float(value)).partition("e")
-        return f"{mantissa if '.' in mantissa else mantissa + '.0'}{f'e{exponent}' if exponent else ''} : {dtype}"
+        return f"{mantissa if '.' in mantissa else mantissa + '.0'}{f'e{exponent}' if exponent else ''} : {element_type(dtype)}"
     if dtype == "f64":
         return f"0x{struct.pack('>d', value).hex().upper()} : f64"
     return f"0x{struct.pack('>f', value).hex().upper()} : f32"
@@ -95,7 +95,7 @@ class ScalarBody:
                 return converted(self.new, *self.elements[expr], self.dtype)
             case Const():
                 return self._constant(expr.value)
-            case Apply() if expr.op == ROUNDING:
+            case Apply() if expr.op in ROUNDINGS:
                 return self._rounding(expr)
             case Apply() if expr.op in COMPOSITIONS:
                 return self._composed(COMPOSITIONS[expr.op], tuple(map(self.value, expr.args)), expr.op)
@@ -140,12 +140,14 @@ class ScalarBody:
     def _rounding(self, expr: Apply) -> str:
         """Write the rounding to a type of floats with fewer bits, and the way back."""
         number, *parameters = expr.args
-        narrower = [row.name for row in DTYPES.values() if row.rounding == ROUNDING and row.bits < DTYPES[self.dtype].bits]
-        for name in narrower:
-            if tuple(parameters) == tuple(map(Const, DTYPES[name].parameters)):
-                mark = f" {{{names.OPERATOR} = {quoted(ROUNDING)}}}"
-                rounded = self.new(f"arith.truncf {self.value(number)}{mark} : {self.dtype} to {name}")
-                return self.new(f"arith.extf {rounded} : {name} to {self.dtype}")
+        for row in DTYPES.values():
+            if row.bits < DTYPES[self.dtype].bits and (row.rounding, tuple(parameters)) == (
+                expr.op,
+                tuple(map(Const, row.parameters)),
+            ):
+                mark = f" {{{names.OPERATOR} = {quoted(expr.op)}}}"
+                rounded = self.new(f"arith.truncf {self.value(number)}{mark} : {self.dtype} to {row.mlir}")
+                return self.new(f"arith.extf {rounded} : {row.mlir} to {self.dtype}")
         raise FrontendError("it rounds to a type that MLIR does not have", hint="round to f32, f16 or bf16")
 
 
@@ -159,7 +161,7 @@ def computed_in(expr: Expr, dtypes: Sequence[str], result: str) -> str:
 def _needs_f64(node: Expr) -> bool:
     if isinstance(node, Const):
         return not math.isnan(node.value) and float(str(np.float32(node.value))) != node.value
-    return isinstance(node, Apply) and node.op == ROUNDING
+    return isinstance(node, Apply) and node.op in ROUNDINGS
 
 
 def converted(new: Callable[[str], str], value: str, source: str, target: str) -> str:

@@ -52,6 +52,7 @@ MOST_NESTED = 50
 """The calls that stand inside of each other, at most."""
 
 _DTYPES = {name: name for name in ("f16", "bf16", "f32", "f64", "i8", "i16", "i32", "i64")} | {"i1": "i32"}
+_DTYPES |= {DTYPES[name].mlir: name for name in ("e4m3", "e5m2", "e8m0")}
 """The dtype of each element type of MLIR. Truth values are the numbers 0 and 1. Only an attribute of an argument says that its integers
 have no sign."""
 

@@ -16,7 +16,7 @@ from fuseflow.errors import FrontendError
 from fuseflow.frontend.foreign_errors import foreign_message
 from fuseflow.frontend.linalg import module_io
 from fuseflow.frontend.linalg.locations import Origin, to_location
-from fuseflow.frontend.linalg.sparse_encodings import Storage, has_encoding, to_encoding
+from fuseflow.frontend.linalg.sparse_encodings import Storage, has_encoding, is_encodable, to_encoding
 from fuseflow.tensors import Format
 
 BACKEND_PIPELINE = (
@@ -65,11 +65,13 @@ def _attach_storage(module: Any, stored: Mapping[str, Storage], dtypes: Mapping[
     arguments = function.body.blocks[0].arguments
     attributes = []
     for argument, (name, (format, block)) in zip(arguments, stored.items(), strict=True):
-        if block or format != Format.dense(format.rank):
-            kind, encoding = argument.type, ir.Attribute.parse(to_encoding(format, block))
+        kind, is_sparse = argument.type, bool(block) or format != Format.dense(format.rank)
+        is_encoded = is_sparse and is_encodable(str(kind.element_type), block)
+        if is_encoded:
+            encoding = ir.Attribute.parse(to_encoding(format, block))
             argument.set_type(ir.RankedTensorType.get(kind.shape, kind.element_type, encoding))
         stated = {module_io.NAME_ATTRIBUTE: name}
-        if not has_encoding(format):  # an encoding cannot express the format completely
+        if not has_encoding(format) or is_sparse != is_encoded:  # an encoding cannot express the format completely
             stated[module_io.FORMAT_ATTRIBUTE] = str(format)
         if name in dtypes:
             stated[module_io.DTYPE_ATTRIBUTE] = dtypes[name]

@@ -8,7 +8,6 @@ its operands are known, so that the user's own operators are fused.
 
 from __future__ import annotations
 
-import math
 import operator
 import re
 from collections.abc import Collection, Mapping
@@ -202,10 +201,10 @@ def _folded_weights(
     """Return the values that are folded, in order, each with the name of the tensor that it is, or '' if it has none of its own.
 
     They follow from weights, buffers and constants alone, and meet data later. Examples are a weight times its mask, a parametrization, a
-    low-rank update of a weight, and the scale of a batch norm. A value that is larger than all its sources together, such as the product
-    of two thin matrices, is not folded, so that no program grows; nor is a value that meets no data at all, because then the model is
-    that computation. Values that are computed from tensors with `patterns`, or from tensors that `formats` names, are not folded, unless
-    they get that name.
+    low-rank update of a weight, and the scale of a batch norm. A value with more bytes than all its sources together, such as the product
+    of two thin matrices or a weight of 8 bits times its scale, is not folded, so that no program grows; nor is a value that meets no data
+    at all, because then the model is that computation. Values that are computed from tensors with `patterns`, or from tensors that
+    `formats` names, are not folded, unless they get that name.
     """
     sources = weight_sources(traced, patterns)
     graph = traced.graph_module.graph
@@ -228,11 +227,11 @@ def _folded_weights(
 
 def _is_left(node: Node, sources: Collection[Node]) -> bool:
     """Return whether a value stays in the program: its operator only changes the shape, it is a comparison, whose mask is stored
-    like its operand, or it is larger than all its `sources` together."""
+    like its operand, or it has more bytes than all its `sources` together."""
     tensor = described_tensor(node)
     if tensor is None or tensor.dtype == torch.bool or fx_origin.short_name(node.target) in _SHAPED:
         return True
-    return tensor.numel() > sum(math.prod(_shape(source)) for source in sources)
+    return tensor.nbytes > sum(held.nbytes for source in sources if (held := described_tensor(source)) is not None)
 
 
 def _tensor_name(node: Node, arguments: Mapping[str, Node], folded: Collection[Node]) -> str:

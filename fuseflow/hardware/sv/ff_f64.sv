@@ -68,6 +68,28 @@ module ff_f64_saturate (input [63:0] a, input [63:0] b, input [63:0] c, output [
   assign y = `FF_IS_NAN(r) ? `FF_NAN : r;
 endmodule
 
+// The number nearest to a in a small format of floats whose largest number is c, and that has no infinities.
+module ff_f64_nearest_finite (input [63:0] a, input [63:0] b, input [63:0] c, output [63:0] y);
+  real p, ulps, greatest, magnitude, scaled, apart, scaled_end, apart_end, own, least, quantum, whole, result;
+  assign p = $bitstoreal(a);
+  assign ulps = $bitstoreal(b);
+  assign greatest = $bitstoreal(c);
+  assign magnitude = $bitstoreal({1'b0, a[62:0]});
+  assign scaled = p * 4503599627370497.0;
+  assign apart = scaled - scaled * (1.0 - 1.0 / 9007199254740992.0);
+  assign own = (apart < 0.0 ? -apart : apart) * ulps;
+  assign scaled_end = greatest * 4503599627370497.0;
+  assign apart_end = scaled_end - scaled_end * (1.0 - 1.0 / 9007199254740992.0);
+  assign least = 4.0 * ulps / (apart_end < 0.0 ? -apart_end : apart_end);
+  assign quantum = own > least ? own : least;
+  assign whole = (p / quantum + 6755399441055744.0) - 6755399441055744.0;
+  assign result = (whole < 0.0 ? -whole : whole) * quantum;
+  wire same = a[62:0] == 63'b0 || `FF_IS_NAN(a) || !(ulps > 0.0 && greatest > 0.0);
+  wire [63:0] bits = $realtobits(result);
+  wire [63:0] r = same ? a : magnitude < greatest && result < greatest ? {a[63], bits[62:0]} : {a[63], c[62:0]};
+  assign y = `FF_IS_NAN(r) ? `FF_NAN : r;
+endmodule
+
 // The number nearest to a in a small format of floats, by the steps of fuseflow/ops.py. 4503599627370497 is 2**52 + 1.
 module ff_f64_nearest (input [63:0] a, input [63:0] b, input [63:0] c, output [63:0] y);
   real p, ulps, least, magnitude, scaled, apart, own, quantum, whole, result;

@@ -47,13 +47,12 @@ def round_to_dtype(decl: TensorDecl, values: npt.NDArray[Any], coordinates: Call
     integers to the nearest. A narrow integer type saturates.
 
     Raises `SimulationError` if a value is outside the range of a wide integer dtype, or so large that it may have been rounded in
-    64-bit floats, and for NaN in an integer dtype. `coordinates` returns the coordinates of the values, for the error; None if
-    there are none."""
+    64-bit floats, and for NaN, 0 or a sign in a narrow dtype without them. `coordinates` returns the coordinates of the values, for
+    the error; None if there are none."""
     dtype = DTYPES[decl.dtype]
-    if not dtype.is_integer:
-        return dtype.hold(values)
     if dtype.narrow:
-        _refuse_nan(decl, values, coordinates)
+        _refuse_unholdable(decl, values, coordinates)
+    if dtype.narrow or not dtype.is_integer:
         return dtype.hold(values)
     whole: npt.NDArray[Any] = np.rint(values)
     least, greatest = dtype.range
@@ -70,17 +69,17 @@ def round_to_dtype(decl: TensorDecl, values: npt.NDArray[Any], coordinates: Call
     return whole.astype(dtype.holder)
 
 
-def _refuse_nan(decl: TensorDecl, values: npt.NDArray[Any], coordinates: Callable[[], Ints] | None) -> None:
-    wrong = np.isnan(values)
+def _refuse_unholdable(decl: TensorDecl, values: npt.NDArray[Any], coordinates: Callable[[], Ints] | None) -> None:
+    wrong = DTYPES[decl.dtype].unholdable(values)
     if not wrong.any():
         return
     first = int(np.flatnonzero(wrong)[0])
     place = "" if coordinates is None else f" at ({', '.join(map(str, coordinates()[:, first // prod(decl.tile)]))})"
     kind = "tile" if place and decl.tile else "value"
-    raise SimulationError(
-        f"tensor `{decl.name}`: the {kind}{place} is not a number, which its dtype {decl.dtype} cannot hold",
-        hint="declare it with a floating-point dtype",
-    )
+    value = float(values.reshape(-1)[first])
+    shown = "not a number" if np.isnan(value) else f"{value:g}"
+    message = f"tensor `{decl.name}`: the {kind}{place} is {shown}, which its dtype {decl.dtype} cannot hold"
+    raise SimulationError(message, hint="declare it with a floating-point dtype of 16 bits or more")
 
 
 def _levels(decl: TensorDecl, written: WriterStream) -> tuple[tuple[Fibers, ...], Ints | None]:

@@ -53,15 +53,15 @@ def test_a_program_reads_as_it_was(statement: str) -> None:
 
 
 def test_every_operator_has_a_form() -> None:
-    """`nearest` rounds to a type; the others apply to any numbers."""
-    rows = [row for row in OPERATORS.values() if row.name != "nearest"]
+    """`nearest` and `nearest_finite` round to a type; the others apply to any numbers."""
+    rows = [row for row in OPERATORS.values() if not row.name.startswith("nearest")]
     bodies = [f"T{n}[i] = {row.name}({', '.join(('x[i]', 'y[i]', 'z[i]')[: row.arity])})" for n, row in enumerate(rows)]
     outputs = "".join(f"\noutput T{n}" for n in range(len(rows)))
     program = parse("tensor x[3]\ntensor y[3]\ntensor z[3]\n" + "\n".join(bodies) + outputs)
     assert reread(program).einsums == program.einsums
 
 
-@pytest.mark.parametrize("dtype", ["f16", "bf16", "f32"])
+@pytest.mark.parametrize("dtype", ["f16", "bf16", "f32", "e4m3", "e5m2", "e2m1", "e8m0"])
 def test_a_rounding_is_a_conversion(dtype: str) -> None:
     row = DTYPES[dtype]
     rounded = Apply(row.rounding, (Access("x", ("i",)), *map(Const, row.parameters)))
@@ -77,6 +77,11 @@ def test_a_rounding_is_a_conversion(dtype: str) -> None:
         "tensor x[1, 4] dense u8",
         "tensor x[1, 4] dense i4 fill 3",
         "tensor x[1, 4] (bitmap, dense) f16",
+        "tensor x[1, 4] csr i4",
+        "tensor x[1, 4] csr e4m3",
+        "tensor x[1, 4] dense e5m2 fill 3",
+        "tensor x[1, 4] csr e2m1",
+        "tensor x[1, 4] csr e8m0",
         "tensor x[1, 4] (compressed, nm(2:4))",
         "tensor x[1, 4] csr all",
         "tensor x[0, 4] coo",

@@ -160,7 +160,7 @@ def test_layouts_and_dtypes() -> None:
     outside = torch.sparse_bsr_tensor([0, 2], [0, 2], torch.ones(2, 2, 2), (2, 4), check_invariants=False)
     assert "`x` is not a valid sparse tensor" in refused(twice, outside).message
     assert "a sparse matrix of arrays" in refused(twice, torch.ones(3, 3, 2).to_sparse_csr(dense_dim=1)).message
-    assert "torch.float8_e4m3fn" in refused(Function(lambda a: a.float()), torch.ones(2).to(torch.float8_e4m3fn)).message
+    assert "torch.float8_e4m3fnuz" in refused(Function(lambda a: a.float()), torch.ones(2).to(torch.float8_e4m3fnuz)).message
     neighbours = Function(lambda a, x: torch.sparse.mm(a + a, x, "amax"))
     assert "the result of `add` stores" in refused(neighbours, torch.eye(4).to_sparse_csr(), torch.eye(4)).message
 
