@@ -1,10 +1,6 @@
 """Complex numbers as pairs of real ones: each operator on complex tensors becomes operators on their real and imaginary parts.
 
 No Einsum holds complex numbers, but a model may compute with them on the way, as Fourier layers do. Its outputs must be real.
-
-A Fourier transform along one dimension is a product with the matrix of the transform. The matrix is what PyTorch computes of the rows of
-the identity, so its rules of lengths and norms are written nowhere else. The product takes n * m multiplications where a fast transform
-takes n log n.
 """
 
 from __future__ import annotations
@@ -20,12 +16,11 @@ from torch.fx.node import map_arg
 from torch.utils import _pytree as pytree
 
 from fuseflow.errors import FrontendError
+from fuseflow.frontend.decompositions.fourier import TRANSFORMS, FourierTransform
 from fuseflow.frontend.decompositions.pair_arithmetic import Pair, PairArithmetic, Part
-from fuseflow.frontend.positions.selection_operators import product_along
 from fuseflow.frontend.positions.selections import Selections, described, first_operand
 from fuseflow.frontend.trace import fx_origin
 from fuseflow.frontend.trace.dependence import Memories, remove_unused
-from fuseflow.frontend.trace.fx_origin import named
 from fuseflow.frontend.trace.operator_support import VIEWS
 from fuseflow.frontend.trace.refusals import refusal
 
@@ -62,15 +57,8 @@ _FORMS: dict[str, Callable[..., Pair | None]] = {
     "copy_": PairArithmetic.written,
 }
 """For each of the other operators, by name, how its value is computed from the pairs of its operands."""
-_ONE_DIMENSION = {
-    name: getattr(aten, name).default for name in ("fft_fft", "fft_ifft", "fft_rfft", "fft_irfft", "fft_hfft", "fft_ihfft")
-}
 _SEVERAL_DIMENSIONS = {f"fft_{name}{suffix}": name for name in ("fft", "ifft", "rfft", "irfft") for suffix in ("n", "2")}
-_TRANSFORMS = frozenset((*_ONE_DIMENSION, *_SEVERAL_DIMENSIONS))
-_MOST_ENTRIES = 1 << 22
-_LEAST_ENTRY = 1e-12
-"""Relative to the largest entry of a matrix. A smaller entry is a zero that PyTorch rounded: n entries lie on a circle, so that
-other entries are as small only from n = 10^12 on."""
+_TRANSFORMS = frozenset((*TRANSFORMS, *_SEVERAL_DIMENSIONS))
 _MADE = frozenset(["zeros", "zeros_like", "ones", "ones_like", "empty", "empty_like", "full"])
 _HINT = "compute with `.real` and `.imag`, or outside the model"
 _COPIES = frozenset(["conj", "_conj", "view_as_real", "resolve_conj", "resolve_neg", "reshape", "contiguous", "flatten"])
@@ -185,7 +173,7 @@ class _Pass:
             return at.multilinear(pairs, lambda *parts: at.call(aten.einsum.default, equation, list(parts)))
         pairs = [self._parts_of(operand) for operand in node.args]
         if name in _TRANSFORMS:
-            return _transformed(self._selections, node, name, pairs[0])
+            return _transformed(at, name, pairs[0])
         if name in _MULTILINEAR:
             return at.multilinear(pairs, lambda *parts: at.call(target, *parts))  # type: ignore[arg-type]
         if name not in _FORMS or (name in _WITHOUT_OPTIONS and (node.kwargs or len(pairs) != 2)):
@@ -253,48 +241,29 @@ class _Pass:
 # Fourier transforms -----------------------------------------------------------------------------------------------------------
 
 
-def _transformed(selections: Selections, node: Node, name: str, pair: Pair) -> Pair:
-    """Return the real and the imaginary part of the operator `name` of numbers with the parts `pair`. Raise `FrontendError` if a matrix is
-    too large."""
-    options: list[Any] = [*node.args[1:], None, None, None]
+def _transformed(at: PairArithmetic, name: str, pair: Pair) -> Pair:
+    """Return the parts of the operator `name` of numbers with the parts `pair`. Raise `FrontendError` if a matrix would be too large."""
+    options: list[Any] = [*at.node.args[1:], None, None, None]
     sizes, dims, norm, *_ = options
-    for transform, length, dim in _steps(name, described(first_operand(node)).dim(), sizes, dims):
-        sums: list[Part] = [None, None]
-        for x, unit in zip(pair, (1, 1j), strict=True):
-            if isinstance(x, Node):
-                extent = described(x).shape[dim]
-                if extent * (length or extent) > _MOST_ENTRIES:
-                    message = f"`{node.target}` of {extent} elements would be a product with a matrix of {extent}^2 entries"
-                    raise refusal(node, message, "transform it outside the model, and pass the result as an argument")
-                takes_real = transform in (aten.fft_rfft.default, aten.fft_ihfft.default)
-                identity = torch.eye(extent, dtype=torch.float64)
-                matrix: Tensor = transform(identity if takes_real else identity * unit, length, 1, norm).t()
-                for side, weights in enumerate((matrix.real, matrix.imag) if matrix.is_complex() else (matrix,)):
-                    product, other = _product(selections, node, x, dim, weights), sums[side]
-                    sums[side] = product if other is None else selections.computed(node, aten.add.Tensor, (other, product))
-        pair = sums[0], sums[1]
+    rank = described(first_operand(at.node)).dim()
+    for transform, length, dim in _steps(name, rank, sizes, dims):
+        extent = described(next(part for part in pair if isinstance(part, Node))).shape[dim]
+        n = length or (2 * (extent - 1) if TRANSFORMS[transform][1] == "half" else extent)
+        pair = FourierTransform(at, transform, n, dim, norm).of(pair)
     return pair
 
 
-def _steps(name: str, rank: int, sizes: Any, dims: Any) -> list[tuple[Any, int | None, int]]:
-    """Return the transforms along single dimensions that an operator of this name is made of, in order: the operator, how many
+def _steps(name: str, rank: int, sizes: Any, dims: Any) -> list[tuple[str, int | None, int]]:
+    """Return the transforms along single dimensions that an operator of this name is made of, in order: its operator, how many
     elements of its dimension it takes (None for all), and that dimension."""
-    if name in _ONE_DIMENSION:
-        return [(_ONE_DIMENSION[name], sizes, (-1 if dims is None else dims) % rank)]
+    if name in TRANSFORMS:
+        return [(name, sizes, (-1 if dims is None else dims) % rank)]
     kind = _SEVERAL_DIMENSIONS[name]
     if dims is None:
         dims = range(-2 if name.endswith("2") else -(rank if sizes is None else len(sizes)), 0)
     lengths = [None] * len(dims) if sizes is None else [None if size == -1 else size for size in sizes]
     *places, last = [(length, dim % rank) for length, dim in zip(lengths, dims, strict=True)]
-    others = aten.fft_fft.default if kind in ("fft", "rfft") else aten.fft_ifft.default
+    others = "fft_fft" if kind in ("fft", "rfft") else "fft_ifft"
     whole = [(others, *place) for place in places]
-    final = (_ONE_DIMENSION[f"fft_{kind}"], *last)
+    final = (f"fft_{kind}", *last)
     return [final, *whole] if kind == "rfft" else [*whole, final]
-
-
-def _product(selections: Selections, node: Node, x: Node, dim: int, weights: Tensor) -> Node:
-    rows, columns = (weights.abs() > _LEAST_ENTRY * weights.abs().max()).nonzero(as_tuple=True)
-    entries = weights[rows, columns].to(described(x).dtype)
-    shape = (weights.shape[0], weights.shape[1])
-    matrix = selections.matrix(rows, columns, entries, shape, named(node, "transform"))
-    return selections.computed(node, product_along, (matrix, x, dim))

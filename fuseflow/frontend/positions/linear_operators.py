@@ -136,7 +136,7 @@ def _triangle(call: Call, x: Node, diagonal: int = 0) -> Node | None:
     return call.computed(masked, mask, x)
 
 
-def _diagonal(call: Call, x: Node, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Node | None:
+def diagonal_of(call: Call, x: Node, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Node | None:
     """Return the replacement of a diagonal of two dimensions of x, which becomes the last dimension."""
     shaped = described(x)
     first, second = dim1 % shaped.dim(), dim2 % shaped.dim()
@@ -152,7 +152,7 @@ def _diagonal(call: Call, x: Node, offset: int = 0, dim1: int = 0, dim2: int = 1
 
 def _diag(call: Call, x: Node, diagonal: int = 0) -> Node | None:
     if described(x).dim() == 2:
-        return _diagonal(call, x, diagonal)
+        return diagonal_of(call, x, diagonal)
     return _diag_embed(call, x) if diagonal == 0 else None
 
 
@@ -168,7 +168,7 @@ def _diag_embed(call: Call, x: Node, *others: Any) -> Node | None:
 
 
 def _trace(call: Call, x: Node) -> Node | None:
-    diagonal = _diagonal(call, x)
+    diagonal = diagonal_of(call, x)
     return None if diagonal is None else call.computed(torch.ops.aten.sum.default, diagonal)
 
 
@@ -281,7 +281,7 @@ KNOWN_MATRICES: dict[str, Handler] = {
     **dict.fromkeys(_INTERPOLATIONS.split(), _along_last),
     **dict.fromkeys(("avg_pool1d", "avg_pool2d", "avg_pool3d"), _average),
     **dict.fromkeys(("tril", "triu"), _triangle),
-    **dict.fromkeys(("diagonal", "linalg_diagonal"), _diagonal),
+    **dict.fromkeys(("diagonal", "linalg_diagonal"), diagonal_of),
     "diag": _diag,
     "diag_embed": _diag_embed,
     "trace": _trace,

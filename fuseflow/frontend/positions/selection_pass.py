@@ -15,11 +15,12 @@ from fuseflow.frontend.positions.selection_operators import extreme_along, multi
 from fuseflow.frontend.positions.selections import Call, Handler, Selections, described
 from fuseflow.frontend.positions.sparse_reductions import NEIGHBOURS
 from fuseflow.frontend.positions.sparse_values import SPARSE_VALUES
+from fuseflow.frontend.positions.triangular_systems import TRIANGULAR
 from fuseflow.frontend.trace import fx_origin
 from fuseflow.frontend.trace.dependence import Memories, remove_unused, shares_memory, written_by
 
 _HANDLERS: dict[str, Handler] = (
-    GATHERS | EMBEDDING_BAGS | SCATTERS | KNOWN_MATRICES | RANKINGS | NEIGHBOURS | SPARSE_VALUES | LOSSES
+    GATHERS | EMBEDDING_BAGS | SCATTERS | KNOWN_MATRICES | RANKINGS | NEIGHBOURS | SPARSE_VALUES | LOSSES | TRIANGULAR
 )
 """The replacement of each operator, by its name."""
 _PRODUCTS = (product_along, extreme_along, multiplied_along, overwrite_along)

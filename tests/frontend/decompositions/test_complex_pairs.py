@@ -120,7 +120,7 @@ REFUSED: dict[str, tuple[Callable[..., Any], str]] = {
     "a complex output": (fft.fft, "return `torch.view_as_real`"),
     "angles": (lambda x: fft.fft(x).angle(), "compute with `.real` and `.imag`"),
     "a view that is written to": (written_later, "compute with `.real` and `.imag`"),
-    "a matrix too large": (lambda x: fft.rfft(x.sum() * torch.ones(5000)).abs(), "transform it outside the model"),
+    "a matrix too large": (lambda x: fft.rfft(x.sum() * torch.ones(5003)).abs(), "transform it outside the model"),
 }
 
 
