@@ -1,8 +1,11 @@
 """FlexAttention in a trace: the user's functions of one score and of one place are called once, for all scores.
 
-PyTorch calls `score_mod(score, b, h, q_idx, kv_idx)` and `mask_mod(b, h, q_idx, kv_idx)` through `vmap`, or compiles them, and records one
-operator with a graph inside. Here each function gets a tensor of all batches, heads, queries and keys along a dimension of its own, which
-broadcast. So its operators are in the trace as if the model had written them.
+PyTorch calls `score_mod(score, b, h, q_idx, kv_idx)` and `mask_mod(b, h, q_idx, kv_idx)` through `vmap`, or compiles them, and records
+one operator with a graph inside. Here each function gets a tensor of all batches, heads, queries and keys along a dimension of its own,
+which broadcast. So its operators are in the trace as if the model had written them.
+
+The blocks that a `BlockMask` lists count as they do in compiled code: its mask_mod in those that are partial, all of those that are full,
+and nothing of others. Eager FlexAttention reads the mask_mod alone, so it gets one that looks into the lists.
 """
 
 from __future__ import annotations
@@ -18,7 +21,9 @@ from torch import Tensor
 from torch._higher_order_ops.flex_attention import FlexAttentionHOP
 from torch.library import custom_op
 from torch.nn.attention import flex_attention
+from torch.nn.attention.flex_attention import BlockMask
 from torch.overrides import TorchFunctionMode
+from torch.utils._python_dispatch import _disable_current_modes
 
 _PLACES = 4
 """The dimensions of a score: batch, head, query and key."""
@@ -35,6 +40,9 @@ def _(scores: Tensor, mask: Tensor, block: Sequence[int]) -> Tensor:
     return torch.empty_like(scores)
 
 
+_as_tuple: Callable[..., tuple[Any, ...]] = BlockMask.as_tuple
+
+
 @contextmanager
 def uncompiled() -> Iterator[None]:
     """Inside the block, what `torch.compile` returned runs as the user wrote it, and so does FlexAttention. Dynamo, which these call
@@ -43,6 +51,7 @@ def uncompiled() -> Iterator[None]:
         torch.compiler.set_stance("force_eager"),
         torch._dynamo.config.patch(error_on_nested_fx_trace=False),
         patch.object(flex_attention, "_FLEX_ATTENTION_DISABLE_COMPILE_DEBUG", True),
+        patch.object(BlockMask, "as_tuple", _with_listed_blocks),
     ):
         yield
 
@@ -54,6 +63,7 @@ def broadcast_flex_attention() -> Iterator[None]:
         patch.object(FlexAttentionHOP, "__call__", _attention),
         patch.object(flex_attention, "_vmap_for_bhqkv", _at_all_places),
         patch.object(flex_attention, "_ordered_to_dense", _blocks),
+        patch.object(BlockMask, "as_tuple", _with_listed_blocks),
         patch("torch._dynamo._trace_wrapped_higher_order_op.TransformGetItemToIndex", nullcontext),
     ):
         yield
@@ -114,6 +124,26 @@ def _at_all_places(
 def _apart(places: Iterable[Tensor]) -> list[Tensor]:
     """Return four vectors as tensors of four dimensions, each along its own one."""
     return [vector.reshape([-1 if d == at else 1 for d in range(_PLACES)]) for at, vector in enumerate(places)]
+
+
+def _with_listed_blocks(mask: BlockMask, flatten: bool = True) -> tuple[Any, ...]:
+    """Return the attributes of a mask as PyTorch does, but with a mask_mod that looks into the lists of blocks if these say something
+    else."""
+    counts, full_counts = mask.kv_num_blocks, mask.full_kv_num_blocks
+    partial = _blocks(counts, mask.kv_indices, mask.kv_indices.shape[-1]) > 0
+    full = torch.zeros_like(partial)
+    if full_counts is not None and mask.full_kv_indices is not None:
+        full = _blocks(full_counts, mask.full_kv_indices, partial.shape[-1]) > 0
+    query_block, key_block = mask.BLOCK_SIZE
+
+    def listed(b: Tensor, h: Tensor, q_idx: Tensor, kv_idx: Tensor) -> Tensor:
+        block = b % len(partial), h % partial.shape[1], q_idx // query_block, kv_idx // key_block
+        return partial[block] & mask.mask_mod(b, h, q_idx, kv_idx) | full[block]
+
+    places = list(map(torch.arange, (*partial.shape[:2], *mask.seq_lengths)))
+    with _disable_current_modes():  # what the two say of these numbers is not a part of the model
+        same = torch.equal(_at_all_places(mask.mask_mod)(*places), _at_all_places(listed)(*places))
+    return _as_tuple(mask, flatten) if same else (*_as_tuple(mask, flatten)[:-1], listed)
 
 
 def _blocks(counts: Tensor, columns: Tensor, extent: int) -> Tensor:

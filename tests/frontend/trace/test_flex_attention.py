@@ -10,9 +10,10 @@ import torch
 from eager import Function, drawn, matches
 from sources import compiled_at
 from torch import Tensor
-from torch.nn.attention.flex_attention import AuxRequest, create_block_mask, create_mask, flex_attention
+from torch.nn.attention.flex_attention import AuxRequest, BlockMask, create_block_mask, create_mask, flex_attention
 from torch.utils.flop_counter import FlopCounterMode
 
+import fuseflow as ff
 from fuseflow.errors import FrontendError
 from fuseflow.frontend import import_model
 
@@ -51,6 +52,29 @@ MODELS: dict[str, Callable[..., Any]] = {
     "the logarithm of a sum": attention(return_lse=True),
     "the same by its new name": attention(return_aux=AuxRequest(lse=True)),
 }
+
+
+def listed(mask: Callable[..., Tensor] | None, full: bool) -> Any:
+    """A mask that lists the blocks of the diagonal, and of the second row of blocks also the first."""
+    counts = torch.tensor([[[1, 2, 1, 1]]], dtype=torch.int32)
+    indices = torch.tensor([[[[0, 1, 2, 3], [1, 0, 2, 3], [2, 0, 1, 3], [3, 0, 1, 2]]]], dtype=torch.int32)
+    lists = (torch.zeros_like(counts), indices, counts, indices) if full else (counts, indices)
+    return BlockMask.from_kv_blocks(*lists, BLOCK_SIZE=BLOCK, mask_mod=mask)
+
+
+@pytest.mark.parametrize(("mask", "full"), [(None, False), (causal, False), (None, True), (causal, True)])
+def test_the_blocks_that_a_mask_lists_count_as_in_compiled_code(mask: Callable[..., Tensor] | None, full: bool) -> None:
+    """The compiled function computes the listed blocks alone, and a full one without its mask_mod; the eager one ignores the lists."""
+    made = listed(mask, full)
+    places = torch.zeros(4, 4)
+    places[[0, 1, 1, 2, 3], [0, 1, 0, 2, 3]] = 1
+    stored = torch.kron(places, torch.ones(BLOCK, BLOCK)).bool()
+    if mask is not None and not full:
+        stored &= torch.ones(TOKENS, TOKENS).tril().bool()
+    expected = torch.nn.functional.scaled_dot_product_attention(Q, K, V, attn_mask=stored)
+    run = ff.compile(lambda q, k, v: flex_attention(q, k, v, block_mask=made), (Q, K, V)).run()
+    assert run.check is not None and run.check.passed
+    torch.testing.assert_close(torch.from_numpy(next(iter(run.outputs.values()))).reshape(expected.shape), expected)
 
 
 @pytest.mark.parametrize("name", MODELS)
