@@ -35,7 +35,7 @@ def convolutions() -> dict[str, Callable[[int], nn.Module]]:
     import torch_geometric.nn as pyg
 
     return {
-        "GCNConv": lambda features: pyg.GCNConv(features, HIDDEN),
+        "GCNConv": lambda features: pyg.GCNConv(features, HIDDEN, normalize=False),
         "SAGEConv, mean": lambda features: pyg.SAGEConv(features, HIDDEN),
         "GINConv": lambda features: pyg.GINConv(nn.Linear(features, HIDDEN)),
         f"GATConv, {HEADS} heads": lambda features: pyg.GATConv(features, HIDDEN, heads=HEADS),
@@ -55,8 +55,19 @@ class Run:
     error: float
 
 
-def run(model: nn.Module, x: Tensor, edges: Tensor, granularity: str) -> Run:
-    compiled = ff.compile(model, (x, edges), formats={"x": "csr"}, schedule=ff.Schedule.fuse(granularity))
+def graphs(name: str, edges: Tensor, nodes: int) -> tuple[tuple[Tensor, ...], tuple[Tensor]]:
+    """The arguments of a convolution that are its graph: edges, and a matrix. `GCNConv` gets normalized weights, as the numbers of a matrix
+    are data that it would normalize in the program."""
+    from torch_geometric.nn.conv.gcn_conv import gcn_norm
+
+    weighted = gcn_norm(edges, None, nodes) if name == "GCNConv" else (edges,)
+    source, target = weighted[0]
+    numbers = weighted[1] if len(weighted) > 1 else torch.ones(edges.shape[1])
+    return weighted, (torch.zeros(nodes, nodes).index_put((target, source), numbers).to_sparse_csr(),)
+
+
+def run(model: nn.Module, x: Tensor, graph: tuple[Tensor, ...], granularity: str) -> Run:
+    compiled = ff.compile(model, (x, *graph), formats={"x": "csr"}, schedule=ff.Schedule.fuse(granularity))
     result = compiled.run()
     if result.check is None or not result.check.passed:
         raise click.ClickException(f"a result is not that of PyTorch: {result.check}")
@@ -70,8 +81,6 @@ def run(model: nn.Module, x: Tensor, edges: Tensor, granularity: str) -> Run:
 
 def table(x: Tensor, edges: Tensor) -> str:
     """Markdown: a line for each convolution, unfused and fused."""
-    nodes = x.shape[0]
-    adjacency = torch.zeros(nodes, nodes).index_put((edges[1], edges[0]), torch.ones(edges.shape[1])).to_sparse_csr()
     heads = (
         "convolution", "fuse", "regions", "cycles, `edge_index`", "cycles, matrix", "bytes moved, `edge_index`", "bytes moved, matrix",
         "largest result, bytes", "results per edge", "error",
@@ -81,7 +90,7 @@ def table(x: Tensor, edges: Tensor) -> str:
         for granularity in ("none", "full"):
             torch.manual_seed(0)
             model = build(x.shape[1]).eval()
-            ours, theirs = run(model, x, edges, granularity), run(model, x, adjacency, granularity)
+            ours, theirs = (run(model, x, graph, granularity) for graph in graphs(name, edges, x.shape[0]))
             if (ours.cycles, ours.moved) != (theirs.cycles, theirs.moved):
                 raise click.ClickException(f"{name}, {granularity}: {ours} of an edge_index, {theirs} of a matrix")
             cycles, moved = (ours.cycles, theirs.cycles), (ours.moved, theirs.moved)

@@ -22,7 +22,7 @@ Dependence: TypeAlias = Literal["structure", "pattern", "weights", "data"]
 """The dependence of a value.
 
 - `structure`: integers, truth values, and numbers that the model makes from nothing else.
-- `pattern`: sparse tensors that the model was given, and structure.
+- `pattern`: sparse tensors that the model was given, in any layout, and integers and truth values of them, such as the places of entries.
 - `weights`: weights, buffers and constants whose numbers are not changed: they are cut, joined, looked up or reshaped.
 - `data`: anything else, such as features, and values that are computed with weights.
 """
@@ -31,6 +31,8 @@ MOVEMENTS = frozenset().union(
     *(family.names for family in (INDEXING, SLICING, SORTING, LOOP_INDEX, DIAGONAL, SPARSE_CONSTRUCTION)), VIEWS
 )
 """Operators that only move numbers."""
+_STORED_FLOATS = VIEWS | {"coalesce", "to_dense", "to_sparse", "to_sparse_csr", "to_sparse_csc", "to_sparse_bsr", "to_sparse_bsc"}
+"""Operators that store the numbers of a sparse tensor otherwise. The numbers themselves are data."""
 _DROPOUTS = frozenset({"dropout", "alpha_dropout", "feature_dropout", "feature_alpha_dropout"})
 """Operators that return their operand in evaluation, which their schemas do not say."""
 
@@ -107,12 +109,13 @@ def _dependence(node: Node, arguments: Mapping[Node, Dependence], values: dict[N
     if not _is_known_call(node):
         return "data"
     operands = {values[operand] for operand in node.all_input_nodes}
+    name = fx_origin.short_name(node.target).rstrip("_")
     match sorted(operands - {"structure"}):
         case []:
             return "structure"
-        case ["pattern"]:
+        case ["pattern"] if not _is_float(node) or name in _STORED_FLOATS:
             return "pattern"
-        case ["weights"] if node.target is operator.getitem or fx_origin.short_name(node.target).rstrip("_") in MOVEMENTS:
+        case ["weights"] if node.target is operator.getitem or name in MOVEMENTS:
             return "weights"
     return "data"
 
@@ -131,6 +134,11 @@ def _of_argument(argument: Argument) -> Dependence:
 def _is_known_call(node: Node) -> bool:
     """Return whether a node calls an operator that returns the same values for the same operands."""
     return node.op == "call_function" and (node.target is operator.getitem or is_repeatable(node.target))
+
+
+def _is_float(node: Node) -> bool:
+    tensor = described_tensor(node)
+    return tensor is not None and (tensor.is_floating_point() or tensor.is_complex())
 
 
 def is_repeatable(target: object) -> bool:

@@ -181,6 +181,22 @@ def test_attention_of_sparse_tensors_is_attention_over_edges(fuse: str) -> None:
     assert graphs.replace("matmul_3", dict(names)["matmul_3"]) == expected
 
 
+OF_INPUTS: dict[str, Callable[[Tensor, Tensor], Any]] = {
+    "values": lambda a, h: a.coalesce().values().sin(),
+    "sums": lambda a, h: sp.sum(a, 1).to_dense().square() * h[:, 0],
+    "a softmax": lambda a, h: sp.mm(sp.softmax(a, 1), h),
+    "the same places": lambda a, h: coo(a.coalesce().values().exp(), a.coalesce().indices()) @ h,
+    "sampled elements": lambda a, h: sp.mm(sp.softmax((h @ h.t()).sparse_mask(a.coalesce()), 1), h),
+    "values of a sampled product": lambda a, h: sp.sampled_addmm(a.to_sparse_csr(), h, h.t(), beta=0.5).values().exp(),
+}
+
+
+@pytest.mark.parametrize("name", OF_INPUTS)
+def test_numbers_of_a_sparse_input_are_data(name: str) -> None:
+    inputs = [[coo(w), h] for w, h in draws((6,), (NODES, 3))]
+    runs(lambda w, h: OF_INPUTS[name](w, h), inputs)
+
+
 REFUSED: dict[str, tuple[Callable[[Tensor, Tensor], Any], str]] = {
     "computed places": (lambda w, h: coo(w, w.argsort().clamp(max=4).expand(2, 6)) @ h, "made inside the model"),
     "places of a dense product": (lambda w, h: (h @ h.t()).to_sparse().indices() * 2, "stored pattern"),

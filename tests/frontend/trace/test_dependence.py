@@ -67,9 +67,11 @@ def test_weights_that_move_are_weights_and_arithmetic_on_them_is_data() -> None:
     assert (values["embedding"], values["unsqueeze"], values["relu"]) == ("weights", "weights", "data")
 
 
-def test_sparse_inputs_are_patterns() -> None:
+def test_sparse_inputs_are_patterns_and_their_numbers_are_data() -> None:
     values = classes(lambda a, x: a.to_dense().sum(1).unsqueeze(1) * x, torch.eye(4).to_sparse_csr(), X)
-    assert (values["sum"], values["mul"]) == ("pattern", "data")
+    assert (values["to_dense"], values["sum"], values["mul"]) == ("pattern", "data", "data")
+    values = classes(lambda a, x: x[a.col_indices()] * a.values()[:, None], torch.eye(4).to_sparse_csr(), X)
+    assert (values["col_indices"], values["values"], values["mul"]) == ("pattern", "data", "data")
 
 
 @pytest.mark.parametrize("write", [lambda y: y.add_(1), lambda y: y.view(-1).mul_(2)])
