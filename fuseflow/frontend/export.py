@@ -25,6 +25,7 @@ from fuseflow.frontend.linalg.sparse_encodings import Storage
 from fuseflow.frontend.positions.ranking import tie_notices
 from fuseflow.frontend.positions.selection_pass import select_data
 from fuseflow.frontend.positions.selections import Selections
+from fuseflow.frontend.positions.sliced_products import slice_matrices
 from fuseflow.frontend.torch_tensors import ranks_of, storage_of
 from fuseflow.frontend.trace import fx_origin
 from fuseflow.frontend.trace.complete_trace import complete_trace
@@ -81,6 +82,7 @@ def export_graph(call: ModelCall, formats: Mapping[str, str]) -> ExportedGraph:
         selections = Selections(traced, depends_on)
         refusals += separate_complex(selections)
         select_data(selections)
+        slice_matrices(selections)
         kept = mark_kept(traced, selections.kept)
         refusals += kept.refusals
         blocked = screen_program(traced)

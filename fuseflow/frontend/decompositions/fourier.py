@@ -88,7 +88,7 @@ class FourierTransform:
         x = self._cut(x, half + 1 if given == "half" else n)
         rows = half + 1 if result == "half" else n
         paired = n % 2 == 0 and (given == "half" or x[1] is None)
-        mirrored = n + 8 * (half if given == "half" else rows)
+        mirrored = 8 * (half if given == "half" else rows)
         by_matrix = self._extent(x) * rows * sum(part is not None for part in x) * (1 if result == "real" else 2)
         if _SAVING * (_multiplications(half) + mirrored if paired else _multiplications(n)) > by_matrix:
             return self._by_matrix(x)
@@ -96,8 +96,8 @@ class FourierTransform:
             whole = self._complex(self._completed(x) if given == "half" else x, n)
             return (whole[0], None) if result == "real" else self._cut(whole, rows)
         if given == "half":
-            return self._interleaved(self._complex(self._folded(x), half)), None
-        return self._unfolded(self._complex(self._halves(x), half), rows)
+            return self._complex(self._folded(x), half, gives_turns=True)
+        return self._unfolded(self._complex(x, half, takes_turns=True), rows)
 
     def _by_matrix(self, x: Pair) -> Pair:
         """Return the product with the matrix of the transform, which is what PyTorch computes of the rows of the identity."""
@@ -109,28 +109,39 @@ class FourierTransform:
 
     # The transform of complex numbers ---------------------------------------------------------------------------------
 
-    def _complex(self, x: Pair, n: int) -> Pair:
+    def _complex(self, x: Pair, n: int, *, takes_turns: bool = False, gives_turns: bool = False) -> Pair:
         """Return the transform of n complex numbers, times the factor that the norm asks for. Each step transforms one digit of the
-        places, the first digit first. The places of the results have these digits in reverse."""
+        places, the first digit first. The places of the results have these digits in reverse. The real and the imaginary parts of the
+        numbers that are taken or given may take turns, in one real tensor."""
         shape, sizes = self._shape(x), factors(n)
         outside, inside = shape[: self.dim], shape[self.dim + 1 :]
-        done, left, given = prod(outside), n // sizes[0], -(-self._extent(x) * sizes[0] // n)
-        x = self._padded(x, given * left)
+        turns = 2 if takes_turns else 1
+        done, left = prod(outside), n // sizes[0]
+        given = -(-self._extent(x) // (turns * left))
+        x = self._reshaped(self._padded(x, turns * given * left), (done, given, left, turns, prod(inside)))
+        x = self._each(x, lambda part: self.at.call(aten.permute.default, part, [0, 1, 3, 2, 4]))
         for step, r in enumerate(sizes):
             self._check_size(r * r)
             scale = 1.0 if step else self._scale
             roots = self._roots(r, r, given) * (scale if left == 1 else 1.0)
-            x = self._applied(self._reshaped(x, (done, given, left * prod(inside))), 1, roots, 1j * roots)
+            matrices = [roots, 1j * roots]
+            if turns == 2:
+                matrices = [torch.stack(matrices, -1).flatten(1)]
+            if gives_turns and left == 1:
+                matrices = [torch.stack((matrix.real, matrix.imag), 1).flatten(0, 1) for matrix in matrices]
+            x = self._applied(self._reshaped(x, (done, turns * given, left * prod(inside))), 1, *matrices)
+            turns = 1
             if left > 1:
                 twiddles = self._roots(r * left, r, left).unsqueeze(-1) * scale
                 x = self._turned(self._reshaped(x, (done, r, left, prod(inside))), twiddles)
                 given = sizes[step + 1]
                 done, left = done * r, left // given
-        digits = self._reshaped(x, (*outside, *sizes, *inside))
+        turns = 2 if gives_turns else 1
         first, last = self.dim, self.dim + len(sizes)
-        order = [*range(first), *range(first, last)[::-1], *range(last, last + len(inside))]
+        order = [*range(first), *range(first, last)[::-1], *range(last, last + 1 + len(inside))]
+        digits = self._reshaped(x, (*outside, *sizes, turns, *inside))
         x = self._each(digits, lambda part: self.at.call(aten.permute.default, part, order))
-        return self._reshaped(x, (*outside, n, *inside))
+        return self._reshaped(x, (*outside, turns * n, *inside))
 
     def _roots(self, n: int, rows: int, columns: int) -> Tensor:
         """Return the n-th root of unity to the power of the product of row and column."""
@@ -147,26 +158,13 @@ class FourierTransform:
 
     # Real numbers -----------------------------------------------------------------------------------------------------
 
-    def _halves(self, x: Pair) -> Pair:
-        """Return half as many complex numbers, whose real and imaginary parts take turns in the real numbers `x`."""
-        shape, count = self._shape(x), -(-self._extent(x) // 2)
-        turns = self._reshaped(self._padded(x, 2 * count), (*shape[: self.dim], count, 2, *shape[self.dim + 1 :]))[0]
-        real, imaginary = (self.at.call(aten.select.int, turns, self.dim + 1, side) for side in (0, 1))
-        return real, imaginary
-
-    def _interleaved(self, x: Pair) -> Node:
-        """Return the real numbers whose `_halves` are the complex numbers `x`."""
-        shape = self._shape(x)
-        turns = self.at.call(aten.stack.default, [self.at.side(x, side) for side in (0, 1)], self.dim + 1)
-        return self.at.call(aten.reshape.default, turns, [*shape[: self.dim], self.n, *shape[self.dim + 1 :]])
-
     def _unfolded(self, x: Pair, rows: int) -> Pair:
-        """Return the transform of n real numbers from the transform of their halves."""
+        """Return the transform of n real numbers from that of half as many complex ones, whose parts take turns in them."""
         k, half, roots = torch.arange(rows), self.n // 2, 1j * self._roots(self.n, rows, 2)[:, 1]
         return self._mirrored(x, ((1 - roots) / 2, k % half), ((1 + roots) / 2, -k % half))
 
     def _folded(self, x: Pair) -> Pair:
-        """Return complex numbers whose transform is the halves of a transform of which `x` is the first half of its numbers."""
+        """Return complex numbers in whose transform the results for the first half `x` of n numbers take turns."""
         k, half, roots = torch.arange(self.n // 2), self.n // 2, 1j * self._roots(self.n, self.n // 2, 2)[:, 1]
         return self._mirrored(x, (1 + roots, k), (1 - roots, half - k))
 
