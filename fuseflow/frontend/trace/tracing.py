@@ -27,6 +27,7 @@ from torch.utils import _pytree as pytree
 from fuseflow.errors import FrontendError
 from fuseflow.frontend.linalg.einsum_names import NameAllocator
 from fuseflow.frontend.torch_tensors import COLUMN_LAYOUTS, ROW_LAYOUTS, compressed_indices, sorted_entries
+from fuseflow.frontend.trace.control_operators import called_directly
 from fuseflow.frontend.trace.fx_origin import joined
 from fuseflow.frontend.trace.model_call import ModelCall, named_leaves
 from fuseflow.frontend.trace.number_reads import NumberRead, NumberReads
@@ -110,7 +111,12 @@ def trace(call: ModelCall) -> Trace:
         _require_valid(argument)  # PyTorch crashes on some tensors that are not
     body = _Body(module, tuple(state), pytree.tree_structure((call.args, call.kwargs)), [leaf for _, leaf in leaves])
     # The graph needs no code.
-    with patch.object(proxy_tensor, "extract_val", _element_description), _own_matmul(), _use_lazy_graph_module(True):
+    with (
+        patch.object(proxy_tensor, "extract_val", _element_description),
+        _own_matmul(),
+        called_directly(),
+        _use_lazy_graph_module(True),
+    ):
         tracing = make_fx(body, pre_dispatch=True, record_module_stack=True, record_stack_traces=True)
         graph_module = tracing(*(_unshared(argument.tensor) for argument in arguments))
     _write_conversions(graph_module.graph)
