@@ -73,8 +73,9 @@ def export_graph(call: ModelCall, formats: Mapping[str, str]) -> ExportedGraph:
         patterns = weight_patterns(call.module)
         write_batch_norms(traced, patterns)
         depends_on = dependences(traced)
-        refusals = screen_reads(traced, dependences(traced, of_reads=True))
-        notices, evaluated_flops = fold_constants(traced, depends_on, patterns, formats)
+        refusals, notices = screen_reads(traced, dependences(traced, of_reads=True))
+        folded, evaluated_flops = fold_constants(traced, depends_on, patterns, formats)
+        notices += folded
         constants = frozenset(argument.name for argument in traced.arguments.values() if argument.kind != "input")
         notices += [f"an output of the model that is no tensor but a {kind} is left out" for kind in traced.other_outputs]
         notices += tie_notices(traced)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import torch
 from torch.fx import Node
 
 from fuseflow.frontend.positions.edge_matrix import edges_to_matrices
 from fuseflow.frontend.positions.embedding_bags import EMBEDDING_BAGS
 from fuseflow.frontend.positions.gathers import GATHERS
+from fuseflow.frontend.positions.grid_samples import GRID_SAMPLES
 from fuseflow.frontend.positions.linear_operators import KNOWN_MATRICES
 from fuseflow.frontend.positions.losses import LOSSES
 from fuseflow.frontend.positions.ranking import RANKINGS
@@ -20,9 +22,22 @@ from fuseflow.frontend.trace import fx_origin
 from fuseflow.frontend.trace.dependence import Memories, remove_unused, shares_memory, written_by
 
 _HANDLERS: dict[str, Handler] = (
-    GATHERS | EMBEDDING_BAGS | SCATTERS | KNOWN_MATRICES | RANKINGS | NEIGHBOURS | SPARSE_VALUES | LOSSES | TRIANGULAR
+    GATHERS
+    | EMBEDDING_BAGS
+    | SCATTERS
+    | KNOWN_MATRICES
+    | RANKINGS
+    | NEIGHBOURS
+    | SPARSE_VALUES
+    | LOSSES
+    | TRIANGULAR
+    | GRID_SAMPLES
 )
 """The replacement of each operator, by its name."""
+_MOVED_TRUTHS = frozenset(
+    {"gather", "take_along_dim", "index", "index_select", "scatter", "scatter_", "index_copy", "index_put", "index_put_"}
+)
+"""Operators that move elements to or from positions that are data, and may move truth values."""
 _PRODUCTS = (product_along, extreme_along, multiplied_along, overwrite_along)
 """Functions with which operators are replaced, and whose results share no memory with their operands."""
 
@@ -43,7 +58,10 @@ def select_data(selections: Selections) -> None:
         if root is not node and not any(written_by(node)) and any(positions[w] > positions[node] for w in memories.writers(root)):
             continue  # a view that is written to
         with graph.inserting_before(node):
-            result = handler(Call(selections, node), *node.args, **node.kwargs)
+            call = Call(selections, node)
+            result = handler(call, *node.args, **node.kwargs)
+            if result is None and name in _MOVED_TRUTHS and described(node).dtype == torch.bool:
+                result = _as_numbers(call, handler)
         if result is not None:
             result.meta = {**node.meta, "val": node.meta["val"], fx_origin.REPLACED: fx_origin.shown_operator(node)}
             if node in selections.places:
@@ -52,6 +70,18 @@ def select_data(selections: Selections) -> None:
             graph.erase_node(node)
     remove_unused(selections.traced)
     edges_to_matrices(selections)
+
+
+def _as_numbers(call: Call, handler: Handler) -> Node | None:
+    """Return the replacement of an operator that moves truth values, which are numbers meanwhile."""
+    args = [
+        call.computed(torch.Tensor.to, argument, torch.float32)
+        if isinstance(argument, Node) and described(argument).dtype == torch.bool
+        else argument
+        for argument in call.node.args
+    ]
+    result = handler(call, *args, **call.node.kwargs)
+    return None if result is None else call.computed(torch.ne, result, 0)
 
 
 def _has_no_dimension(node: Node) -> bool:

@@ -1,5 +1,7 @@
 """Numbers that a model takes out of its tensors while it is traced: into Python, as extents, and as bounds of slices.
 
+Operators of control flow, such as `torch.while_loop`, are run as Python, where their conditions are read.
+
 `as_strided` with known strides is taken as rows at known positions. Its windows may overlap, as in a sliding attention. PyTorch defines
 it on memory, so it depends on how its operand is laid out. The trace knows that; a graph does not.
 """
@@ -7,6 +9,7 @@ it on memory, so it depends on how its operand is laid out. The trace knows that
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -21,7 +24,11 @@ from torch.utils import _pytree as pytree
 
 from fuseflow.errors import FrontendError, Span
 from fuseflow.frontend.trace import fx_origin
+from fuseflow.frontend.trace.control_operators import RUN_AS_PYTHON
+from fuseflow.frontend.trace.loop_ends import decides_end_of_loop
 
+MAX_ROUNDS = 1000
+"""The number of rounds of a loop after which a trace is given up, if the loop reads in each of them whether it ends."""
 _READ_NAMES = """
     item tolist numpy __bool__ __int__ __float__ __index__ __array__ __contains__ __format__ __dlpack__ apply_ map_
 """
@@ -37,15 +44,18 @@ _INDEXED = (Tensor.__getitem__, Tensor.__setitem__)
 """Methods that take an index, whose slices may be bounded by tensors of one integer."""
 _AS_STRIDED = frozenset({torch.as_strided, Tensor.as_strided, torch.ops.aten.as_strided.default})
 """The functions that take a tensor, sizes, strides and an offset in memory."""
+_ALL_CLOSE = frozenset({torch.allclose, Tensor.allclose})
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class NumberRead:
-    """A place where the model took the numbers of a tensor into Python, by the method of that name. `node` computed the tensor."""
+    """A place where the model took the numbers of a tensor into Python, by the method of that name. `node` computed the tensor. With
+    `ends_loop`, the numbers say whether a loop goes on, and nothing else."""
 
     node: Node
     method: str
     span: Span | None
+    ends_loop: bool
 
 
 class NumberReads(TorchFunctionMode):
@@ -54,6 +64,7 @@ class NumberReads(TorchFunctionMode):
     def __init__(self, reads: list[NumberRead]) -> None:
         super().__init__()
         self.reads = reads
+        self._rounds = Counter[Span | None]()
 
     def __torch_function__(
         self, func: Callable[..., Any], types: object, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
@@ -61,6 +72,12 @@ class NumberReads(TorchFunctionMode):
         if func in _SIZED:
             args = (*args[:1], *pytree.tree_map_only(Tensor, self._extent, args[1:]))
             kwargs = pytree.tree_map_only(Tensor, self._extent, kwargs)
+        if isinstance(func, torch._ops.HigherOrderOperator) and str(func) in RUN_AS_PYTHON:
+            with self:
+                return RUN_AS_PYTHON[str(func)](*args, **(kwargs or {}))
+        if func in _ALL_CLOSE:
+            with self:
+                return bool(torch.isclose(*args, **(kwargs or {})).all())
         if func in _AS_STRIDED:
             return _strided(*args, **(kwargs or {}))
         if func in _INDEXED:
@@ -97,7 +114,14 @@ class NumberReads(TorchFunctionMode):
         mode = proxy_tensor.get_proxy_mode()
         proxy = None if mode is None else proxy_tensor.get_proxy_slot(tensor, mode.tracer, None)
         if proxy is not None:
-            self.reads.append(NumberRead(proxy.proxy.node, method, fx_origin.current_span()))
+            read = NumberRead(proxy.proxy.node, method, fx_origin.current_span(), decides_end_of_loop())
+            self.reads.append(read)
+            self._rounds[read.span] += read.ends_loop
+            if self._rounds[read.span] > MAX_ROUNDS:
+                message = f"a loop whose end depends on numbers takes more than {MAX_ROUNDS:,} rounds"
+                raise FrontendError(
+                    message, hint="bound it, as `for _ in range(50)` does, and leave it by `break`", span=read.span
+                )
 
 
 def _strided(x: Tensor, size: Sequence[int], stride: Sequence[int], storage_offset: int | None = None) -> Tensor:

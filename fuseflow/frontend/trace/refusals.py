@@ -8,6 +8,7 @@ where only the operators of a list are allowed. Both return everything that is i
 from __future__ import annotations
 
 import operator
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -24,8 +25,6 @@ from fuseflow.frontend.trace.operator_support import LOWERABLE, MOVEMENTS, PATTE
 from fuseflow.frontend.trace.tracing import Argument, Trace
 
 _PLACES_IN_NOTE = 4
-_CONTROL_FLOW = ("cond", "while_loop", "map_impl", "scan", "associative_scan")
-"""The operators of PyTorch that are control flow."""
 _WRAPPING = (torch.int8, torch.uint8, torch.int16)
 """The integers whose arithmetic leaves their range soon. Results wrap around in PyTorch, and saturate in a program."""
 
@@ -103,17 +102,25 @@ def _summary(refusals: Sequence[FrontendError]) -> list[str]:
     return notes
 
 
-def screen_reads(traced: Trace, depends_on: Mapping[Node, Dependence]) -> list[FrontendError]:
-    """Return an error for each place where the control flow of a model depends on weights or features. It may depend on the
-    structure of inputs."""
+def screen_reads(traced: Trace, depends_on: Mapping[Node, Dependence]) -> tuple[list[FrontendError], list[str]]:
+    """Return an error for each place where the control flow of a model depends on weights or features, and a notice for each loop that ends
+    on them, which is unrolled. Control flow may depend on the structure of inputs."""
     refusals: list[FrontendError] = []
+    tests = Counter[Span | None]()
     for read in traced.reads:
-        if depends_on.get(read.node) == "data":
+        if depends_on.get(read.node) == "data" and read.ends_loop:
+            tests[read.span] += 1
+        elif depends_on.get(read.node) == "data":
             number = f"a Python number, taken out of a tensor by `{read.method}`,"
             problem = "control flow" if read.method == "__bool__" else number
-            hint = "use `torch.where`, or give the model the number as an argument"
+            hint = "use `torch.where`, give the model the number as an argument, or let a loop compare the tensor where it ends"
             refusals.append(FrontendError(f"{problem} depends on data", hint=hint, span=read.span))
-    return refusals
+    notices = [
+        f"the loop that ends at {span} is unrolled: the given inputs take {count:,} test{'s' if count > 1 else ''} of its condition, and "
+        "others may take more or fewer"
+        for span, count in tests.items()
+    ]
+    return refusals, notices
 
 
 def screen_program(traced: Trace) -> dict[Node, list[FrontendError]]:
@@ -132,9 +139,7 @@ def _refusals(node: Node, arguments: Mapping[Node, Argument]) -> Iterator[Fronte
             yield refusal(node, f"{problem}: `{name}` in training mode", hint)
     yield from _screen_stored_zeros(node, arguments)
     if isinstance(node.target, torch._ops.HigherOrderOperator):
-        flow = str(node.target) in _CONTROL_FLOW
-        hint = "write it without `torch.cond` and the like" if flow else HINT_OUTSIDE
-        yield refusal(node, f"control flow or a nested graph (`{fx_origin.shown_operator(node)}`)", hint)
+        yield refusal(node, f"a nested graph (`{fx_origin.shown_operator(node)}`)", HINT_OUTSIDE)
     for family in UNSUPPORTED_FAMILIES:
         if name in family.names and not fx_origin.is_whole_slice(node):
             yield refusal(node, f"{family.description} (`{fx_origin.shown_operator(node)}`)", family.hint)

@@ -29,6 +29,7 @@ from fuseflow.errors import FrontendError
 from fuseflow.frontend.linalg.einsum_names import NameAllocator
 from fuseflow.frontend.torch_tensors import COLUMN_LAYOUTS, ROW_LAYOUTS, compressed_indices, sorted_entries
 from fuseflow.frontend.trace import fx_origin
+from fuseflow.frontend.trace.control_operators import called_directly
 from fuseflow.frontend.trace.flex_attention import broadcast_flex_attention
 from fuseflow.frontend.trace.input_values import InputValues
 from fuseflow.frontend.trace.model_call import ModelCall, named_leaves
@@ -126,8 +127,14 @@ def trace(call: ModelCall, *, composite: bool = True) -> Trace:
     body.input_values.add(compress(tensors, are_data))
     # The graph needs no code.
     # Weights and inputs ask for no gradients, but the model may compute some.
-    describe = patch.object(proxy_tensor, "extract_val", _element_description)
-    with describe, _own_matmul(), broadcast_flex_attention(), _use_lazy_graph_module(True), torch.enable_grad():
+    with (
+        patch.object(proxy_tensor, "extract_val", _element_description),
+        _own_matmul(),
+        called_directly(),
+        broadcast_flex_attention(),
+        _use_lazy_graph_module(True),
+        torch.enable_grad(),
+    ):
         tracing = make_fx(body, pre_dispatch=composite, record_module_stack=True, record_stack_traces=True)
         graph_module = tracing(*tensors)
     _write_conversions(graph_module.graph)

@@ -46,11 +46,6 @@ OPERATORS: dict[str, tuple[Callable[[Tensor], Any], str, str]] = {
         ".eval()",
     ),
     "item": (lambda x: x * x.sum().item(), "a Python number, taken out of a tensor by `item`, depends on data", "torch.where"),
-    "cond": (
-        lambda x: torch.cond(x.sum() > 0, lambda y: y * 2, lambda y: y + 1, (x,)),
-        "control flow or a nested graph",
-        "torch.cond",
-    ),
     "fft": (lambda x: torch.fft.fft(x).angle(), "complex numbers in `aten.angle.default`", "`.real`"),
     "inverse": (
         lambda x: torch.linalg.inv(x @ x.t() + torch.eye(6)),
