@@ -7,8 +7,8 @@ for one input alone. Each `NumberRead` says where the model asked, so that a pas
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from functools import reduce
 from itertools import compress
@@ -17,7 +17,7 @@ from unittest.mock import patch
 
 import torch
 from torch import Tensor, nn
-from torch.fx import Graph, GraphModule, Node
+from torch.fx import Graph, GraphModule, Node, proxy
 from torch.fx._lazy_graph_module import _use_lazy_graph_module
 from torch.fx.experimental import proxy_tensor
 from torch.fx.experimental.proxy_tensor import disable_proxy_modes_tracing, make_fx
@@ -126,7 +126,7 @@ def trace(call: ModelCall, *, composite: bool = True) -> Trace:
     # The graph needs no code.
     # Weights and inputs ask for no gradients, but the model may compute some.
     describe = patch.object(proxy_tensor, "extract_val", _element_description)
-    with describe, _own_matmul(), _use_lazy_graph_module(True), torch.enable_grad():
+    with describe, _lines_of(module.forward), _own_matmul(), _use_lazy_graph_module(True), torch.enable_grad():
         tracing = make_fx(body, pre_dispatch=composite, record_module_stack=True, record_stack_traces=True)
         graph_module = tracing(*tensors)
     _write_conversions(graph_module.graph)
@@ -193,6 +193,12 @@ def _index_problem(tensor: Tensor) -> str:
     except RuntimeError as error:
         return str(error).partition("\n")[0]
     return ""
+
+
+def _lines_of(function: Callable[..., Any]) -> AbstractContextManager[object]:
+    """Let a trace note the lines of a function inside the block, as it does for functions that are called `forward`."""
+    code = getattr(function, "__code__", None)
+    return nullcontext() if code is None else patch.object(proxy, "_STACK_TRACE_ANCHORS", {(code.co_filename, code.co_name)})
 
 
 @contextmanager
