@@ -34,10 +34,18 @@ from fuseflow.frontend.trace.dependence import dependences, remove_unused, share
 from fuseflow.frontend.trace.emptiness import settle_empty
 from fuseflow.frontend.trace.layer_rewrites import split_linear_columns, write_batch_norms
 from fuseflow.frontend.trace.model_call import ModelCall
-from fuseflow.frontend.trace.refusals import raise_all, screen_lowered, screen_mutation, screen_program, screen_reads
+from fuseflow.frontend.trace.refusals import (
+    raise_all,
+    screen_empty,
+    screen_lowered,
+    screen_mutation,
+    screen_program,
+    screen_reads,
+)
 from fuseflow.frontend.trace.sparsified_tensors import mark_kept, stored_tensors, unstored_masks, weight_patterns
 from fuseflow.frontend.trace.stored_places import settle_places
 from fuseflow.frontend.trace.tracing import Trace
+from fuseflow.frontend.trace.untraceable import untraceable
 from fuseflow.sparsity.sparsifiers.sparsifier import KeepRule
 from fuseflow.tensors.format_patterns import exact_formats
 
@@ -67,13 +75,15 @@ def export_graph(call: ModelCall, formats: Mapping[str, str]) -> ExportedGraph:
     has no Einsum form."""
     with quiet(), torch.no_grad():
         traced = _trace(call)
+        refusals = screen_empty(traced)
         settle_empty(traced)
         settle_places(traced)
         split_linear_columns(traced.graph_module)
         patterns = weight_patterns(call.module)
         write_batch_norms(traced, patterns)
         depends_on = dependences(traced)
-        refusals, notices = screen_reads(traced, dependences(traced, of_reads=True))
+        loops, notices = screen_reads(traced, dependences(traced, of_reads=True))
+        refusals += loops
         folded, evaluated_flops = fold_constants(traced, depends_on, patterns, formats)
         notices += folded
         constants = frozenset(argument.name for argument in traced.arguments.values() if argument.kind != "input")
@@ -178,8 +188,7 @@ def _trace(call: ModelCall) -> Trace:
         raise
     except Exception as error:  # whatever the model and PyTorch raise
         run_eagerly(call)  # says so if the model itself fails
-        message = f"the model cannot be traced: {foreign_message(error)}"
-        raise FrontendError(message, span=fx_origin.exception_span(error)) from error
+        raise untraceable(error) from error
 
 
 def _replay(traced: GraphModule, tensors: dict[str, Tensor], stored: dict[str, Storage]) -> tuple[Graph, Sequence[FrontendError]]:

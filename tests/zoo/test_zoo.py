@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import ctypes
 from collections import Counter
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
+import zoo_hollow
 import zoo_registry
 import zoo_table
 import zoo_verdict
+
+from fuseflow.frontend.sources import Source
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "models.md"
 FAST = [name for name, row in zoo_table.read().items() if row["fast"]]
@@ -50,6 +54,36 @@ def test_the_page_shows_the_summary_of_the_table() -> None:
 @pytest.mark.parametrize("name", [pytest.param(name, marks=[pytest.mark.slow] * (name in LONGEST)) for name in FAST])
 def test_the_table_says_what_becomes_of_a_fast_model(name: str, models: dict[str, zoo_registry.Model]) -> None:
     assert zoo_table.line(zoo_verdict.row(models[name])) == zoo_table.line(zoo_table.read()[name])
+
+
+def model(module: torch.nn.Module, *args: torch.Tensor) -> zoo_registry.Model:
+    """A model that is not in the zoo."""
+    return zoo_registry.Model("model", "plain", lambda: (module, args), fast=False)
+
+
+def test_elements_are_counted_on_both_sides() -> None:
+    mlp = model(torch.nn.Sequential(torch.nn.Linear(8, 16), torch.nn.ReLU(), torch.nn.Linear(16, 4)), torch.rand(5, 8))
+    source = zoo_verdict._imported(mlp)
+    assert isinstance(source, Source)
+    assert zoo_hollow.elements_written(mlp) == 5 * (16 + 16 + 4)
+    products, biases, relu = 2 * 5 * 16 * (8 + 4), 5 * (16 + 4), 5 * 16
+    assert zoo_hollow.program_elements(source.program) == products + biases + relu
+
+
+def test_a_tensor_that_was_computed_before_import_is_found() -> None:
+    class Doubled(torch.nn.Module):
+        """A model that reads memory behind the back of PyTorch."""
+
+        def forward(self, x: torch.Tensor, seen: torch.Tensor) -> torch.Tensor:
+            numbers = np.frombuffer((ctypes.c_float * seen.numel()).from_address(seen.data_ptr()), np.float32)
+            return x + torch.from_numpy(2 * numbers)
+
+    doubled = model(Doubled(), torch.rand(3), torch.rand(3))
+    source = zoo_verdict._imported(doubled)
+    assert isinstance(source, Source)
+    assert zoo_hollow.computed_before_import(doubled, source) == ["constant"]
+    entry = zoo_verdict.row(doubled)
+    assert entry["hollow"] and entry["baked"] == ["constant"] and zoo_table.verdict(entry) == "hollow"
 
 
 @pytest.mark.parametrize("fault", [1e-3, np.nan])

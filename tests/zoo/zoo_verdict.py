@@ -13,6 +13,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import torch
 from torch.utils import _pytree as pytree
+from zoo_hollow import computed_before_import, elements_written, program_elements
 from zoo_registry import GRANULARITIES, Model
 
 from fuseflow import Schedule
@@ -25,7 +26,7 @@ from fuseflow.sim import load_machine
 
 LARGEST_ERROR = 1e-4
 LEAST_SHARE = 0.5
-"""A program with less of the FLOPs of its model is hollow."""
+"""A program with less of the work of its model is hollow."""
 ROOT = Path(__file__).resolve().parents[2]
 
 Row = dict[str, Any]
@@ -35,10 +36,12 @@ def row(model: Model) -> Row:
     """The row of a model in the table: its verdict at each granularity, what blocks it, and the share of its FLOPs in the program.
 
     A verdict is `accepted`, `refused` (an error of fuseflow), `crash` (any other error), or `wrong` (other values than PyTorch). The model
-    is imported once: no granularity changes its program. `seconds` is the processor time of the import and the first compilation. It is
-    no part of the table.
+    is imported once: no granularity changes its program. It is hollow if the program has less than half of its FLOPs or of its elements,
+    or a tensor that PyTorch computed from its inputs (`zoo_hollow`). `seconds` is the processor time of the import and the first
+    compilation. It is no part of the table.
     """
     entry: Row = {"name": model.name, "family": model.family, "fast": model.fast}
+    cycles: dict[str, int] = {}
     reasons: dict[str, str] = {}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -47,9 +50,15 @@ def row(model: Model) -> Row:
         imported = _imported(model)
         for fuse in GRANULARITIES[model.family]:
             entry[fuse], reason, details = _verdict(imported, fuse, computed, start) if isinstance(imported, Source) else imported
+            if "cycles" in details:
+                cycles[fuse] = details.pop("cycles")
             entry = details | entry
             if reason:
                 reasons[fuse] = reason
+        if isinstance(imported, Source):
+            entry |= _hollowness(model, imported, entry, computed)
+            if model.family == "dynamic":
+                entry["cycles"] = {name: number for name, number in cycles.items() if name != "full"} | _cycles_of_dense(model)
     return entry | ({"reasons": _merged(reasons, len(GRANULARITIES[model.family]))} if reasons else {})
 
 
@@ -61,17 +70,37 @@ def _merged(reasons: dict[str, str], granularities: int) -> dict[str, str]:
 
 @dataclass(frozen=True, slots=True)
 class Computed:
-    """What PyTorch computes of a model, and in how many FLOPs: 0 if its counter counts none, or does not take the model."""
+    """What PyTorch computes of a model, in how many FLOPs (0 if its counter counts none, or does not take the model), and how many elements
+    its operators write."""
 
     outputs: list[torch.Tensor]
     flops: int
+    elements: int
 
 
 def _computed(model: Model) -> Computed:
     module, args, keywords = model.bring()
     results = module(*args, **keywords)
     outputs = [leaf.detach() for leaf in pytree.tree_leaves(results) if isinstance(leaf, torch.Tensor)]
-    return Computed(outputs, _flops(model))
+    return Computed(outputs, _flops(model), elements_written(model))
+
+
+def _cycles_of_dense(model: Model) -> dict[str, int]:
+    """The cycles of a model at `best` if all of its tensors are stored dense, so that no zero is skipped, where that runs."""
+    try:
+        dense = _imported(model, {"*": "dense"})
+        assert isinstance(dense, Source)
+        return {"dense": compile_source(dense, Schedule.fuse("best"), load_machine("rda")).run(check=False).cycles}
+    except Exception:
+        return {}
+
+
+def _hollowness(model: Model, imported: Source, entry: Row, computed: Computed) -> Row:
+    """Whether a program is hollow, and what says so beside the share of FLOPs, which `entry` has."""
+    elements, baked = round(program_elements(imported.program) / computed.elements, 3), computed_before_import(model, imported)
+    is_hollow = bool(baked) or elements < LEAST_SHARE or (entry.get("flops_share") or 1) < LEAST_SHARE
+    details = ({"elements_share": elements} if elements < LEAST_SHARE else {}) | ({"baked": baked} if baked else {})
+    return {"hollow": is_hollow} | details
 
 
 def _flops(model: Model) -> int:
@@ -89,10 +118,10 @@ Verdict: TypeAlias = tuple[str, str, Row]
 """A verdict, its reason, and what else there is to know."""
 
 
-def _imported(model: Model) -> Source | Verdict:
+def _imported(model: Model, formats: dict[str, str] | None = None) -> Source | Verdict:
     module, args, keywords = model.bring()
     try:
-        return load(ModelSpec(module, args, kwargs=keywords))
+        return load(ModelSpec(module, args, kwargs=keywords, formats=formats))
     except Exception as error:
         return _failure(error)
 
@@ -103,10 +132,11 @@ def _verdict(source: Source, fuse: str, computed: Computed, start: float) -> Ver
         program = compile_source(source, Schedule.fuse(fuse), load_machine("rda"))
         seconds = time.process_time() - start
         share = round(program_flops(program.program) / computed.flops, 3) if computed.flops else None
-        outputs = list(program.run(check=False).outputs.values())
+        result = program.run(check=False)
+        outputs = list(result.outputs.values())
     except Exception as error:
         return _failure(error)
-    details = {"flops_share": share, "hollow": share is not None and share < LEAST_SHARE, "seconds": round(seconds, 2)}
+    details = {"flops_share": share, "seconds": round(seconds, 2), "cycles": result.cycles}
     wrong = difference(outputs, computed.outputs)
     return ("wrong", wrong, details) if wrong else ("accepted", "", details)
 

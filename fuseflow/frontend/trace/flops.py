@@ -1,7 +1,8 @@
 """How much of a model's work is in its program. Work that PyTorch did before import is missing from it.
 
 Both sides count products of two tensors that are summed, a multiplication and an addition each, as if no element were zero. Both leave
-out products with a sparse tensor: PyTorch counts some layouts and not others, and no gather or scatter.
+out sums of one product, since a program has no dimension of extent 1, and products with a sparse tensor: PyTorch counts some layouts and
+not others, and no gather or scatter.
 """
 
 from __future__ import annotations
@@ -17,10 +18,12 @@ from torch.utils.flop_counter import FlopCounterMode, flop_registry
 from fuseflow.einsum.nodes import Access, Apply, Expr, Keep, Program, Reduce, children, index_names
 from fuseflow.einsum.verify import extents
 
+_MATRIX_PRODUCTS = (torch.ops.aten.mm, torch.ops.aten.bmm, torch.ops.aten.addmm, torch.ops.aten.baddbmm)
+
 
 def flop_counter() -> FlopCounterMode:
     """Return a context that counts the FLOPs of the dense products that PyTorch computes in it, for `get_total_flops`."""
-    return FlopCounterMode(display=False, custom_mapping={op: _of_dense(count) for op, count in flop_registry.items()})
+    return FlopCounterMode(display=False, custom_mapping={op: _of_dense(op, count) for op, count in flop_registry.items()})
 
 
 def flops_notice(evaluated: int, program: Program) -> str:
@@ -36,11 +39,15 @@ def flops_notice(evaluated: int, program: Program) -> str:
     return f"what PyTorch evaluated before import took {evaluated:,} FLOPs, {share:.1%} of the model's"
 
 
-def _of_dense(count: Callable[..., int]) -> Callable[..., int]:
-    """Return the function `count`, which counts the FLOPs of an operator, changed to return 0 if an operand is sparse."""
+def _of_dense(op: object, count: Callable[..., int]) -> Callable[..., int]:
+    """Return the function `count`, which counts the FLOPs of an operator, changed to return 0 if an operand is sparse, or if it is a
+    product of matrices whose sums have one term."""
 
     def counted(*args: Any, **kwargs: Any) -> int:
-        if any(leaf.layout != torch.strided for leaf in pytree.tree_leaves((args, kwargs)) if isinstance(leaf, torch.Tensor)):
+        operands = [leaf for leaf in pytree.tree_leaves((args, kwargs)) if isinstance(leaf, torch.Tensor)]
+        if any(operand.layout != torch.strided for operand in operands):
+            return 0
+        if op in _MATRIX_PRODUCTS and args[-1].shape[-2] == 1:
             return 0
         if not getattr(count, "_get_raw", False):
             args, kwargs = pytree.tree_map_only(torch.Tensor, lambda tensor: tensor.shape, (args, kwargs))

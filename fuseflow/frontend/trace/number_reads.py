@@ -31,9 +31,10 @@ MAX_ROUNDS = 1000
 """The number of rounds of a loop after which a trace is given up, if the loop reads in each of them whether it ends."""
 _READ_NAMES = """
     item tolist numpy __bool__ __int__ __float__ __index__ __array__ __contains__ __format__ __dlpack__ apply_ map_
+    equal allclose is_nonzero
 """
-_READS = frozenset(getattr(Tensor, name) for name in _READ_NAMES.split())
-"""Methods that take numbers out of a tensor."""
+_READS = frozenset(getattr(Tensor, name) for name in _READ_NAMES.split()) | {torch.equal, torch.allclose, torch.is_nonzero}
+"""Functions that take numbers out of tensors, which are their first operands."""
 _SIZED_METHODS = "view reshape expand repeat new_zeros new_ones as_strided"
 _SIZED_FUNCTIONS = {torch.reshape, torch.zeros, torch.ones, torch.full, torch.empty}
 _SIZED = frozenset(getattr(Tensor, name) for name in _SIZED_METHODS.split()) | _SIZED_FUNCTIONS
@@ -81,6 +82,8 @@ class NumberReads(TorchFunctionMode):
         if func in _AS_STRIDED:
             return _strided(*args, **(kwargs or {}))
         if func in _INDEXED:
+            if func is Tensor.__getitem__ and _is_position(args[1]):
+                return args[0].index_select(0, args[1].reshape(1)).squeeze(0)
             args = (args[0], self._bounded(args[1]), *args[2:])
         if func in _MADE_OF_NUMBERS:
             for element in pytree.tree_leaves([arg for arg in args if isinstance(arg, list | tuple)]):
@@ -88,7 +91,9 @@ class NumberReads(TorchFunctionMode):
                     self._note(element, func.__name__)
         if func not in _READS:
             return func(*args, **(kwargs or {}))
-        self._note(args[0], func.__name__)
+        for tensor in args[:2]:
+            if isinstance(tensor, Tensor):
+                self._note(tensor, func.__name__)
         with disable_proxy_modes_tracing():
             return func(*args, **(kwargs or {}))
 
@@ -111,17 +116,28 @@ class NumberReads(TorchFunctionMode):
         return index
 
     def _note(self, tensor: Tensor, method: str) -> None:
-        mode = proxy_tensor.get_proxy_mode()
-        proxy = None if mode is None else proxy_tensor.get_proxy_slot(tensor, mode.tracer, None)
-        if proxy is not None:
-            read = NumberRead(proxy.proxy.node, method, fx_origin.current_span(), decides_end_of_loop())
-            self.reads.append(read)
-            self._rounds[read.span] += read.ends_loop
-            if self._rounds[read.span] > MAX_ROUNDS:
-                message = f"a loop whose end depends on numbers takes more than {MAX_ROUNDS:,} rounds"
-                raise FrontendError(
-                    message, hint="bound it, as `for _ in range(50)` does, and leave it by `break`", span=read.span
-                )
+        node = _recorded(tensor)
+        if node is None:
+            return
+        read = NumberRead(node, method, fx_origin.current_span(), decides_end_of_loop())
+        self.reads.append(read)
+        self._rounds[read.span] += read.ends_loop
+        if self._rounds[read.span] > MAX_ROUNDS:
+            message = f"a loop whose end depends on numbers takes more than {MAX_ROUNDS:,} rounds"
+            raise FrontendError(message, hint="bound it, as `for _ in range(50)` does, and leave it by `break`", span=read.span)
+
+
+def _recorded(tensor: Tensor) -> Node | None:
+    """Return the node that computes a tensor, or None for a tensor that the trace does not know."""
+    mode = proxy_tensor.get_proxy_mode()
+    proxy = None if mode is None else proxy_tensor.get_proxy_slot(tensor, mode.tracer, None)
+    return None if proxy is None else proxy.proxy.node
+
+
+def _is_position(index: Any) -> bool:
+    """Return whether an index is a computed integer. PyTorch takes the number out of it, where a gather leaves it in."""
+    is_integer = isinstance(index, Tensor) and index.dim() == 0 and index.dtype in (torch.int64, torch.int32)
+    return is_integer and _recorded(index) is not None
 
 
 def _strided(x: Tensor, size: Sequence[int], stride: Sequence[int], storage_offset: int | None = None) -> Tensor:

@@ -34,6 +34,8 @@ BAGS = UnsupportedOperators(
     "give the items and the offsets of the bags to the model as integers",
     _names("embedding_bag"),
 )
+SIZED_BY_DATA = _names("masked_select nonzero nonzero_numpy argwhere unique _unique2 unique_dim unique_consecutive")
+"""Operators that return as many elements as their operand has of some kind."""
 STORED_PATTERN = UnsupportedOperators(
     "an operator on the stored pattern of a sparse tensor",
     "use the dense form of the operator: the layout of the arguments brings the pattern back",

@@ -20,8 +20,15 @@ from torch.utils import _pytree as pytree
 from fuseflow.errors import FrontendError, Span
 from fuseflow.frontend.hints import HINT_EVAL, HINT_LIBRARY, HINT_OUTSIDE
 from fuseflow.frontend.trace import fx_origin
-from fuseflow.frontend.trace.dependence import Dependence, ancestors_of, stores_nonzeros
-from fuseflow.frontend.trace.operator_support import LOWERABLE, MOVEMENTS, PATTERN_DEPENDENT, TRAINING_FLAGS, UNSUPPORTED_FAMILIES
+from fuseflow.frontend.trace.dependence import Dependence, ancestors_of, dependences, stores_nonzeros
+from fuseflow.frontend.trace.operator_support import (
+    LOWERABLE,
+    MOVEMENTS,
+    PATTERN_DEPENDENT,
+    SIZED_BY_DATA,
+    TRAINING_FLAGS,
+    UNSUPPORTED_FAMILIES,
+)
 from fuseflow.frontend.trace.tracing import Argument, Trace
 
 _PLACES_IN_NOTE = 4
@@ -114,6 +121,8 @@ def screen_reads(traced: Trace, depends_on: Mapping[Node, Dependence]) -> tuple[
             number = f"a Python number, taken out of a tensor by `{read.method}`,"
             problem = "control flow" if read.method == "__bool__" else number
             hint = "use `torch.where`, give the model the number as an argument, or let a loop compare the tensor where it ends"
+            if "tensor" in read.method:
+                hint = "use `torch.stack`, which takes tensors"
             refusals.append(FrontendError(f"{problem} depends on data", hint=hint, span=read.span))
     notices = [
         f"the loop that ends at {span} is unrolled: the given inputs take {count:,} test{'s' if count > 1 else ''} of its condition, and "
@@ -140,9 +149,42 @@ def _refusals(node: Node, arguments: Mapping[Node, Argument]) -> Iterator[Fronte
     yield from _screen_stored_zeros(node, arguments)
     if isinstance(node.target, torch._ops.HigherOrderOperator):
         yield refusal(node, f"a nested graph (`{fx_origin.shown_operator(node)}`)", HINT_OUTSIDE)
+    if _counts_elements(node):
+        yield _refusal_of_size(node)
+        return
     for family in UNSUPPORTED_FAMILIES:
         if name in family.names and not fx_origin.is_whole_slice(node):
             yield refusal(node, f"{family.description} (`{fx_origin.shown_operator(node)}`)", family.hint)
+
+
+def screen_empty(traced: Trace) -> list[FrontendError]:
+    """Return the errors for operators that return no element here, and as many as the numbers of the data say for other data."""
+    calls = [node for node in _live_calls(traced.graph_module.graph) if _counts_elements(node)]
+    empty = [node for node in calls if any(value.numel() == 0 for value in pytree.tree_leaves(node.meta.get("val")))]
+    depends_on = dependences(traced) if empty else {}
+    return [_refusal_of_size(node) for node in empty if any(depends_on[operand] == "data" for operand in _masks_of(node))]
+
+
+def _counts_elements(node: Node) -> bool:
+    """Return whether an operator returns as many elements as its operand or its mask has of some kind."""
+    name = fx_origin.short_name(node.target)
+    counts = name in SIZED_BY_DATA or node.target == torch.ops.aten.where.default  # places, of a mask alone
+    return counts or (name == "index" and any(map(_is_mask, node.all_input_nodes)))
+
+
+def _masks_of(node: Node) -> list[Node]:
+    """Return the operands whose numbers say how many elements an operator returns."""
+    return list(filter(_is_mask, node.all_input_nodes)) or node.all_input_nodes
+
+
+def _refusal_of_size(node: Node) -> OperatorError:
+    message = f"the size of the result of `{fx_origin.shown_operator(node)}` depends on data"
+    return refusal(node, message, "keep the whole tensor, with 0 for what does not count: `torch.where(mask, x, 0)`")
+
+
+def _is_mask(node: Node) -> bool:
+    value = node.meta.get("val")
+    return isinstance(value, Tensor) and value.dtype == torch.bool
 
 
 def screen_mutation(graph: Graph, names: list[str]) -> list[FrontendError]:

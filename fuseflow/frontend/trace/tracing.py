@@ -7,8 +7,8 @@ for one input alone. Each `NumberRead` says where the model asked, so that a pas
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from functools import reduce
 from itertools import compress
@@ -17,7 +17,7 @@ from unittest.mock import patch
 
 import torch
 from torch import Tensor, nn
-from torch.fx import Graph, GraphModule, Node
+from torch.fx import Graph, GraphModule, Node, proxy
 from torch.fx._lazy_graph_module import _use_lazy_graph_module
 from torch.fx.experimental import proxy_tensor
 from torch.fx.experimental.proxy_tensor import disable_proxy_modes_tracing, make_fx
@@ -129,6 +129,7 @@ def trace(call: ModelCall, *, composite: bool = True) -> Trace:
     # Weights and inputs ask for no gradients, but the model may compute some.
     with (
         patch.object(proxy_tensor, "extract_val", _element_description),
+        _lines_of(module.forward),
         _own_matmul(),
         called_directly(),
         broadcast_flex_attention(),
@@ -201,6 +202,12 @@ def _index_problem(tensor: Tensor) -> str:
     except RuntimeError as error:
         return str(error).partition("\n")[0]
     return ""
+
+
+def _lines_of(function: Callable[..., Any]) -> AbstractContextManager[object]:
+    """Let a trace note the lines of a function inside the block, as it does for functions that are called `forward`."""
+    code = getattr(function, "__code__", None)
+    return nullcontext() if code is None else patch.object(proxy, "_STACK_TRACE_ANCHORS", {(code.co_filename, code.co_name)})
 
 
 @contextmanager

@@ -102,3 +102,13 @@ def test_products_convolutions_and_attention_of_nothing() -> None:
     agrees(F.scaled_dot_product_attention, torch.ones(1, 2, 3, 4), torch.zeros(1, 2, 0, 4), torch.zeros(1, 2, 0, 4))
     agrees(lambda s: F.softmax(s, 1), torch.zeros(3, 0))
     agrees(lambda i: F.embedding(i, torch.ones(5, 4)) * 2, ROWS)
+
+
+def test_a_result_that_is_empty_for_these_data_alone_is_refused() -> None:
+    for function in (lambda x: x + x[x > 9].sum(), lambda x: x[x.sum(1) > 99], lambda x: (x > 9).nonzero().float()):
+        with pytest.raises(FrontendError, match=r"the size of the result of .* depends on data"):
+            ff.compile(Function(function), (X,))
+
+
+def test_a_mask_that_is_structure_may_be_empty() -> None:
+    agrees(lambda x, rows: x + x[rows > 9].sum(0), X, torch.tensor([0, 1, 2]))

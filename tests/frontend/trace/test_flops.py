@@ -28,6 +28,11 @@ def test_the_flops_of_a_convolution_are_those_that_pytorch_counts() -> None:
     assert program_flops(ff.compile(convolution, (x,)).program) == eager_flops(convolution, x)
 
 
+def test_a_product_whose_sums_have_one_term_is_left_out_on_both_sides() -> None:
+    narrow, x = torch.nn.Sequential(torch.nn.Linear(1, 8), torch.nn.Linear(8, 3)), torch.rand(4, 1)
+    assert program_flops(ff.compile(narrow, (x,)).program) == eager_flops(narrow, x) == 2 * 4 * 8 * 3
+
+
 @pytest.mark.parametrize("layout", [torch.sparse_csr, torch.sparse_coo])
 def test_products_with_a_sparse_tensor_are_left_out_on_both_sides(layout: torch.layout) -> None:
     class Layer(torch.nn.Module):

@@ -1,5 +1,6 @@
 """What the front end refuses, one small model each: the operator, the way out, the module path and the source line."""
 
+import copy
 import subprocess
 import sys
 from collections.abc import Callable
@@ -31,7 +32,21 @@ def refused(module: nn.Module, *inputs: Any) -> FrontendError:
 
 
 OPERATORS: dict[str, tuple[Callable[[Tensor], Any], str, str]] = {
-    "nonzero": (lambda x: x.nonzero(), "indexing by a tensor (`aten.nonzero.default`)", "outside"),
+    "nonzero": (lambda x: x.nonzero(), "the size of the result of `aten.nonzero.default` depends on data", "torch.where"),
+    "selected": (lambda x: x.masked_select(x > 0), "the size of the result of `aten.masked_select.default`", "torch.where"),
+    "selected rows": (lambda x: x[x.sum(1) > 5], "the size of the result of `aten.index.Tensor` depends on data", "torch.where"),
+    "places": (lambda x: x[torch.where(x > 0)[0]], "the size of the result of `aten.where.default` depends on data", "mask"),
+    "several numbers": (lambda x: x * torch.tensor([x.sum()]), "taken out of a tensor by `tensor`, depends", "torch.stack"),
+    "unique": (lambda x: torch.unique(x), "the size of the result of `aten._unique2.default` depends on data", "torch.where"),
+    "equal": (lambda x: x * torch.equal(x, x + 1), "taken out of a tensor by `equal`, depends on data", "torch.where"),
+    "nested": (
+        lambda x: torch.nested.nested_tensor_from_jagged(x, torch.tensor([0, 2, 6])).values(),
+        "`torch.nested.nested_tensor_from_jagged` cannot be recorded",
+        "padded",
+    ),
+    "compiled": (lambda x: torch.compile(torch.relu, backend="eager")(x), "a function that `torch.compile` made", "leave"),
+    "copied": (lambda x: copy.deepcopy(x) * 2, "the model takes the memory of a tensor", "clone"),
+    "number of an operator": (lambda x: x * torch.ops.aten.item(x.sum()), "taken out of a tensor by `aten.item`", "where"),
     "mode": (lambda x: x.mode(1).values, "sorting or scanning (`aten.mode.default`)", "outside"),
     "median": (lambda x: x.nanmedian(1).values, "sorting or scanning", "outside"),
     "where the largest are": (lambda x: x.cummax(1).indices * 1.0, "sorting or scanning", "outside"),
@@ -82,6 +97,12 @@ def test_operators_on_the_pattern_of_a_result(case: str) -> None:
     assert "stored pattern of a sparse tensor" in error.message
     assert name in error.message
     assert "dense form" in error.hint
+
+
+def test_the_line_of_a_function() -> None:
+    with pytest.raises(FrontendError) as caught:
+        import_model(lambda x: x.lgamma(), (torch.ones(3),))
+    assert caught.value.span is not None and caught.value.span.file.endswith("test_refusals.py")
 
 
 def test_module_path_and_line() -> None:

@@ -51,6 +51,8 @@ MODELS: dict[str, tuple[Callable[..., Any], tuple[Tensor, ...]]] = {
     "stable sort": (lambda x: torch.sort(x, dim=1, stable=True), (TIES,)),
     "argsort": (lambda x: torch.argsort(x, dim=1), (X,)),
     "argmax": (lambda x: x.argmax(1), (TIES,)),
+    "row at a computed position": (lambda x: x[x.sum(1).argmax()], (X,)),
+    "row at a given position": (lambda x, i: x[i.max()] * 2, (X, CLASSES)),
     "argmin": (lambda x: x.argmin(0, keepdim=True), (X,)),
     "max": (lambda x: x.max(1), (TIES,)),
     "min": (lambda x: torch.min(x, dim=0, keepdim=True), (X,)),
