@@ -55,7 +55,7 @@ class Selections:
     dependences: dict[Node, Dependence]
     kept: dict[str, KeepRule] = field(default_factory=dict)
     _names: NameAllocator = field(init=False)
-    nodes: dict[tuple[Any, ...], Node] = field(default_factory=dict)
+    _nodes: dict[tuple[Any, ...], Node] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self._names = self.traced.names()
@@ -101,18 +101,18 @@ class Selections:
         matrix = torch.sparse_coo_tensor(torch.stack((rows, columns)), values, shape).coalesce().to_sparse_csr()
         content = _content(matrix)
         key = shape, values.dtype, *(hash(part.view(torch.uint8).numpy().tobytes()) for part in content)
-        node = self.nodes.get(key)
+        node = self._nodes.get(key)
         if node is not None and all(map(torch.equal, content, _content(self.tensor_of(node)))):
             return node
-        self.nodes[key] = self.argument(name, matrix)
-        return self.nodes[key]
+        self._nodes[key] = self.argument(name, matrix)
+        return self._nodes[key]
 
     def counted(self, extent: int, dtype: torch.dtype, name: str) -> Node:
         """Return an argument that has the numbers from 0 to `extent` - 1."""
         key = "counted", extent, dtype
-        if key not in self.nodes:
-            self.nodes[key] = self.argument(name, torch.arange(extent, dtype=dtype))
-        return self.nodes[key]
+        if key not in self._nodes:
+            self._nodes[key] = self.argument(name, torch.arange(extent, dtype=dtype))
+        return self._nodes[key]
 
     def pattern(self, node: Node) -> Node | None:
         """Return an argument that is true where a sparse matrix stores an entry, or None if that is not known. It is known for a
@@ -167,11 +167,8 @@ class Call:
             return self.computed(torch.ones_like, x) if marks else x
         dimensions = tuple(d % shaped.dim() for d in over)
         kept = KeepRule(replace(rule, marks=marks), dimensions)
-        if (x, kept) not in selections.nodes:
-            name = selections.unique(named(self.node, "marks" if marks else "kept"))
-            marker = add_marker(selections.traced, selections.kept, name, shaped, kept)
-            selections.nodes[x, kept] = self.computed(keep, x, marker)
-        return selections.nodes[x, kept]
+        name = selections.unique(named(self.node, "marks" if marks else "kept"))
+        return self.computed(keep, x, add_marker(selections.traced, selections.kept, name, shaped, kept))
 
     def mask(self, values: Tensor, name: str) -> Node:
         """Return an argument that is a matrix of truth values and stores only the true ones."""
