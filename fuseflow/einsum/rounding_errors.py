@@ -28,6 +28,7 @@ from fuseflow.einsum.nodes import Access, Apply, Const, Einsum, Expr, Keep, Prog
 from fuseflow.einsum.sparse_arrays import Operand
 from fuseflow.einsum.verify import extents
 from fuseflow.float32.operator_precision import COMPARISONS
+from fuseflow.keep_rules import Largest
 
 ROUNDING_FACTOR = 16
 """An error of at most this many standard deviations of the rounding error is taken for rounding."""
@@ -91,10 +92,11 @@ class _Variances:
         self.einsums.append(einsum)
         self._einsum = einsum.name
         body = einsum.body
-        if isinstance(body, Keep) and not body.marks:
-            body = body.body  # entries that are not kept get too much
+        terms = (
+            self._of_marks(body, Access(einsum.name, einsum.indices)) if isinstance(body, Keep) and body.marks else self.of(body)
+        )
         finite = Apply("lt", (Apply("abs", (Access(einsum.name, einsum.indices),)), Const(math.inf)))
-        variance = Apply("where", (finite, _sum(self.of(body)), Const(0.0)))
+        variance = Apply("where", (finite, _sum(terms), Const(0.0)))
         self.einsums.append(replace(einsum, name=self.names[einsum.name], body=variance))
 
     def of(self, node: Expr) -> Terms:
@@ -104,13 +106,26 @@ class _Variances:
             case Access():
                 return (replace(node, tensor=self.names[node.tensor]),) if node.tensor in self.names else ()
             case Keep():
-                return () if node.marks else self.of(node.body)
+                return self.of(node.body)  # entries that are not kept get too much
             case Reduce():
                 return self._of_reduction(node)
             case Apply():
                 return self._of_operator(node)
             case unknown:
                 assert_never(unknown)
+
+    def _of_marks(self, node: Keep, marks: Access) -> Terms:
+        """Return the variance of marks: an error of 2 where rounding may decide which of two entries is marked."""
+        terms = self.of(node.body)
+        if not terms or not isinstance(node.rule, Largest) or node.rule.every:
+            return ()
+        by = {"magnitude": "abs", "greatest": "copy", "least": "neg"}[node.rule.by]
+        key, reach = Apply(by, (node.body,)), self._reach(self._once(_sum(terms)))
+        low, high = (Apply(side, (key, reach)) for side in ("sub", "add"))
+        last = self._once(Reduce("min", node.over, Apply("where", (marks, low, Const(math.inf)))))
+        first = self._once(Reduce("max", node.over, Apply("where", (marks, Const(-math.inf), high))))
+        unsure = Apply("where", (marks, Apply("le", (low, first)), Apply("ge", (high, last))))
+        return (Apply("mul", (unsure, Const((ROUNDING_FACTOR * self.unit / 2) ** -2))),)
 
     def _of_reduction(self, node: Reduce) -> Terms:
         terms = self.of(node.body)

@@ -48,6 +48,21 @@ PROGRAMS = {
 }
 
 
+@pytest.mark.parametrize("by", ["greatest", "least", ""])
+def test_marks_are_uncertain_where_rounding_decides_between_two_entries(by: str) -> None:
+    """Two columns are sums that differ by less than rounding does, and come first; the third one comes last."""
+    text = f"T[i, j] = sum(k) A[i, k] * X[k, j]\nM[i, j] = mark(1 {by} over j) T[i, j]".replace("  ", " ")
+    program = parse(f"tensor A[4, {COLUMNS}]\ntensor X[{COLUMNS}, 3]\n{text}\noutput M")
+    rng = np.random.default_rng(2)
+    a, x = rng.random((4, COLUMNS)), np.repeat(rng.random((COLUMNS, 1)), 3, axis=1)
+    x[:, 1] += 1e-9
+    x[:, 2] += 5 if by == "least" else -0.4
+    variances = rounding_variances(program, {"A": a, "X": x})
+    assert variances is not None
+    unsure = np.asarray(variances["M"]) * (16 * UNIT) ** 2
+    np.testing.assert_allclose(unsure, np.tile([4.0, 4.0, 0.0], (4, 1)))
+
+
 @pytest.mark.parametrize("text", PROGRAMS)
 def test_variances_are_those_of_errors_that_are_made(text: str):
     """Nearly all errors are within three deviations, and the deviations are no more than about a hundred times the errors."""

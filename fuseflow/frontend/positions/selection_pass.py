@@ -11,7 +11,7 @@ from fuseflow.frontend.positions.gathers import GATHERS
 from fuseflow.frontend.positions.grid_samples import GRID_SAMPLES
 from fuseflow.frontend.positions.linear_operators import KNOWN_MATRICES
 from fuseflow.frontend.positions.losses import LOSSES
-from fuseflow.frontend.positions.ranking import RANKINGS
+from fuseflow.frontend.positions.order_statistics import ORDERED
 from fuseflow.frontend.positions.scatters import SCATTERS
 from fuseflow.frontend.positions.selection_operators import extreme_along, multiplied_along, overwrite_along, product_along
 from fuseflow.frontend.positions.selections import Call, Handler, Selections, described
@@ -26,7 +26,7 @@ _HANDLERS: dict[str, Handler] = (
     | EMBEDDING_BAGS
     | SCATTERS
     | KNOWN_MATRICES
-    | RANKINGS
+    | ORDERED
     | NEIGHBOURS
     | SPARSE_VALUES
     | LOSSES

@@ -25,7 +25,7 @@ from fuseflow.frontend.trace import fx_origin
 from fuseflow.frontend.trace.constant_folding import node_values
 from fuseflow.frontend.trace.dependence import Dependence, described_tensor, stores_nonzeros
 from fuseflow.frontend.trace.fx_origin import named
-from fuseflow.frontend.trace.kept_markers import add_marker, kept_by
+from fuseflow.frontend.trace.kept_markers import add_marker, keep
 from fuseflow.frontend.trace.stored_places import stored_places
 from fuseflow.frontend.trace.tracing import Trace
 from fuseflow.keep_rules import Largest
@@ -91,6 +91,10 @@ class Selections:
         is_place = dependence == "pattern" and tensor is not None and tensor.dtype in (torch.int32, torch.int64)
         value = node_values(self.traced, [node])[node] if dependence == "structure" or is_place else None
         return value if isinstance(value, Tensor) else None
+
+    def constant(self, node: Node) -> Tensor | None:
+        """Return the numbers of a value that follows from structure, weights and constants alone, or None for data."""
+        return None if self.dependences.get(node) == "data" else node_values(self.traced, [node])[node]
 
     def unique(self, name: str) -> str:
         """Return this name, or one like it, for an argument."""
@@ -169,14 +173,13 @@ class Call:
 
     def kept(self, x: Node, rule: Largest, over: Sequence[int], marks: bool = False) -> Node:
         """Return what a rule over some dimensions, the outermost first, leaves of `x`; with `marks`, ones where an entry is kept."""
-        shaped = described(x)
+        shaped, selections = described(x), self.selections
         if rule.count >= prod(shaped.shape[d] for d in over):
             return self.computed(torch.ones_like, x) if marks else x
         dimensions = tuple(d % shaped.dim() for d in over)
-        kept, name = KeepRule(replace(rule, marks=marks), dimensions), named(self.node, "marks" if marks else "kept")
-        selections = self.selections
-        marker = add_marker(selections.traced, selections.kept, selections.unique(name), shaped, kept)
-        return self.computed(kept_by, x, marker)
+        kept = KeepRule(replace(rule, marks=marks), dimensions)
+        name = selections.unique(named(self.node, "marks" if marks else "kept"))
+        return self.computed(keep, x, add_marker(selections.traced, selections.kept, name, shaped, kept))
 
     def mask(self, values: Tensor, name: str, block: Sequence[int] = ()) -> Node:
         """Return an argument that has truth values and stores only the true ones: in each row, or, in a matrix that blocks of this size
