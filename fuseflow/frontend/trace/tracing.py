@@ -29,6 +29,7 @@ from fuseflow.frontend.linalg.einsum_names import NameAllocator
 from fuseflow.frontend.torch_tensors import COLUMN_LAYOUTS, ROW_LAYOUTS, compressed_indices, sorted_entries
 from fuseflow.frontend.trace.flex_attention import broadcast_flex_attention
 from fuseflow.frontend.trace.fx_origin import joined
+from fuseflow.frontend.trace.jagged_tensors import Jagged, jagged_tensors
 from fuseflow.frontend.trace.model_call import ModelCall, named_leaves
 from fuseflow.frontend.trace.number_reads import NumberRead, NumberReads
 from fuseflow.loop_progress import tell
@@ -112,7 +113,7 @@ def trace(call: ModelCall) -> Trace:
     body = _Body(module, tuple(state), pytree.tree_structure((call.args, call.kwargs)), [leaf for _, leaf in leaves])
     # The graph needs no code.
     description = patch.object(proxy_tensor, "extract_val", _element_description)
-    with description, _own_matmul(), broadcast_flex_attention(), _use_lazy_graph_module(True):
+    with description, _own_matmul(), broadcast_flex_attention(), jagged_tensors(), _use_lazy_graph_module(True):
         tracing = make_fx(body, pre_dispatch=True, record_module_stack=True, record_stack_traces=True)
         graph_module = tracing(*(_unshared(argument.tensor) for argument in arguments))
     _write_conversions(graph_module.graph)
@@ -147,6 +148,8 @@ class _Body(nn.Module):
             _modules_that_ran(module),
         ):
             outputs = pytree.tree_leaves(module(*args, **kwargs))
+        if any(isinstance(leaf, Jagged) for leaf in outputs):
+            raise FrontendError("the model returns a nested tensor", hint="return its `values()`")
         self.other_outputs += [type(leaf).__name__ for leaf in outputs if leaf is not None and not isinstance(leaf, Tensor)]
         return [leaf for leaf in outputs if isinstance(leaf, Tensor)]
 
