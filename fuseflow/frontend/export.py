@@ -58,6 +58,7 @@ class ExportedGraph:
     tensor. `notices` tell the user what PyTorch evaluated before, which took `evaluated_flops`. A product with an argument in `kept`
     stands for a `keep` of the other factor by its rule. `constants` are the names of weights, buffers, and of tensors that follow from them
     alone. `masks` are true at the entries of pruned weights that are not pruned, where the storage of a weight does not say it.
+    `sampling` are the names of masks at whose places alone products are computed.
     """
 
     graph: Graph
@@ -68,6 +69,7 @@ class ExportedGraph:
     kept: Mapping[str, KeepRule]
     constants: frozenset[str]
     masks: Mapping[str, npt.NDArray[np.bool_]]
+    sampling: frozenset[str]
 
 
 def export_graph(call: ModelCall, formats: Mapping[str, str]) -> ExportedGraph:
@@ -110,7 +112,17 @@ def export_graph(call: ModelCall, formats: Mapping[str, str]) -> ExportedGraph:
     refusals = [*without_dense_form, *screen_lowered(graph)]
     refusals = refusals or screen_mutation(graph, list(tensors))
     raise_all(refusals, call.module)
-    return ExportedGraph(graph, tensors, stored, [*notices, *exact.notices], evaluated_flops, kept.rules, constants, masks)
+    return ExportedGraph(
+        graph,
+        tensors,
+        stored,
+        [*notices, *exact.notices],
+        evaluated_flops,
+        kept.rules,
+        constants,
+        masks,
+        frozenset(selections.masks),
+    )
 
 
 def _format_refusal(pattern: str, error: TensorError) -> FrontendError:

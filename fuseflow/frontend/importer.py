@@ -16,6 +16,7 @@ import torch
 from torch.fx import GraphModule, Interpreter, Node
 
 from fuseflow.einsum.nodes import Access, Program
+from fuseflow.einsum.sampling_products import sampled_products
 from fuseflow.einsum.verify import verify
 from fuseflow.errors import FrontendError
 from fuseflow.frontend.export import ExportedGraph, export_graph, run_eagerly
@@ -84,7 +85,7 @@ def import_model(
 def _lowered(exported: ExportedGraph, name: str, origin_of: Callable[[Node], Origin]) -> tuple[Any, Program]:
     """Return the Linalg module of a graph, and its program. `origin_of` gives the location of the operations of a node."""
     linalg = lower_to_linalg(exported.graph, exported.stored, unsigned_types(exported.tensors), name, origin_of)
-    return linalg, with_keeps(extract_program(linalg), exported.kept)
+    return linalg, sampled_products(with_keeps(extract_program(linalg), exported.kept), exported.sampling)
 
 
 def _user_origin(node: Node) -> Origin:

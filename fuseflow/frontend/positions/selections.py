@@ -49,14 +49,15 @@ _ENTRIES = (torch.sparse_csr, torch.sparse_csc, torch.sparse_coo)
 @dataclass(slots=True)
 class Selections:
     """The selections of a traced model. Selections that take the same rows are one argument. `kept` has the rules of the markers of values
-    of which only a part is kept (`kept_markers`), and `formats` the formats of arguments that PyTorch holds dense, by name. `places` has
-    the sparse values whose entries are at known places, as `stored_places` says, and `made_of_dense` those that store what is not 0 in a
-    dense tensor."""
+    of which only a part is kept (`kept_markers`), and `formats` the formats of arguments that PyTorch holds dense, by name. `masks` are the
+    names of arguments that store the true places of a mask. `places` has the sparse values whose entries are at known places, as
+    `stored_places` says, and `made_of_dense` those that store what is not 0 in a dense tensor."""
 
     traced: Trace
     dependences: dict[Node, Dependence]
     kept: dict[str, KeepRule] = field(default_factory=dict)
     formats: dict[str, str] = field(default_factory=dict)
+    masks: set[str] = field(default_factory=set)
     places: dict[Node, Tensor] = field(init=False)
     made_of_dense: frozenset[Node] = field(init=False)
     _names: NameAllocator = field(init=False)
@@ -123,10 +124,12 @@ class Selections:
         return self._nodes[key]
 
     def in_rows(self, node: Node) -> Node:
-        """Let an argument that PyTorch holds dense store only what is not 0 along its last dimension, and return it."""
+        """Let a mask, an argument, store only its true places in rows, unless PyTorch stores it in some way already. Return it."""
         argument = self.traced.arguments[node]
-        outer = sum(extent > 1 for extent in argument.tensor.shape[:-1])
-        self.formats[argument.name] = f"({'dense, ' * outer}compressed)"
+        self.masks.add(argument.name)
+        if argument.tensor.layout == torch.strided:
+            outer = sum(extent > 1 for extent in argument.tensor.shape[:-1])
+            self.formats[argument.name] = f"({'dense, ' * outer}compressed)"
         return node
 
     def pattern(self, node: Node) -> Node | None:
@@ -184,10 +187,9 @@ class Call:
     def mask(self, values: Tensor, name: str, block: Sequence[int] = ()) -> Node:
         """Return an argument that has truth values and stores only the true ones: in each row, or, in a matrix that blocks of this size
         divide, the blocks that have one."""
-        if values.dim() == 2 and block and all(n % size == 0 for n, size in zip(values.shape, block, strict=True)):
-            return self.argument(name, values.to_sparse_bsr(tuple(block)))
         if values.dim() == 2:
-            return self.argument(name, values.to_sparse_csr())
+            is_divided = block and all(n % size == 0 for n, size in zip(values.shape, block, strict=True))
+            values = values.to_sparse_bsr(tuple(block)) if is_divided else values.to_sparse_csr()
         return self.selections.in_rows(self.argument(name, values))
 
     def gathered(self, x: Node, dim: int, positions: Tensor) -> Node:

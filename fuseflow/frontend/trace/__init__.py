@@ -3,6 +3,7 @@
 model_call        a model with the arguments that it is called with, and its text as PyTorch exports it
 tracing           the model runs once, and each operator becomes a node of a graph
 flex_attention    the functions of a score and of a place, called for all at once
+jagged_tensors    nested tensors of values and offsets
 number_reads, named_region    the tracing of numbers in Python, and of parts with a name
 fx_origin         where a node comes from: module, operator and line
 dependence        the dependence of each value: on structure, weights or data

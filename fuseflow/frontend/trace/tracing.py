@@ -32,6 +32,7 @@ from fuseflow.frontend.trace import fx_origin
 from fuseflow.frontend.trace.control_operators import called_directly
 from fuseflow.frontend.trace.flex_attention import broadcast_flex_attention
 from fuseflow.frontend.trace.input_values import InputValues
+from fuseflow.frontend.trace.jagged_tensors import Jagged, jagged_tensors
 from fuseflow.frontend.trace.model_call import ModelCall, named_leaves
 from fuseflow.frontend.trace.number_reads import NumberRead, NumberReads
 from fuseflow.loop_progress import tell
@@ -125,14 +126,14 @@ def trace(call: ModelCall, *, composite: bool = True) -> Trace:
         tensor.requires_grad_(leaf.requires_grad)
     are_data = [a.kind == "input" and (a.tensor.is_floating_point() or a.tensor.is_complex()) for a in arguments]
     body.input_values.add(compress(tensors, are_data))
-    # The graph needs no code.
-    # Weights and inputs ask for no gradients, but the model may compute some.
+    # The graph needs no code. Weights and inputs ask for no gradients, but the model may compute some.
     with (
         patch.object(proxy_tensor, "extract_val", _element_description),
         _lines_of(module.forward),
         _own_matmul(),
         called_directly(),
         broadcast_flex_attention(),
+        jagged_tensors(),
         _use_lazy_graph_module(True),
         torch.enable_grad(),
     ):
@@ -173,6 +174,8 @@ class _Body(nn.Module):
             _modules_that_ran(module),
         ):
             outputs = pytree.tree_leaves(module(*args, **kwargs))
+        if any(isinstance(leaf, Jagged) for leaf in outputs):
+            raise FrontendError("the model returns a nested tensor", hint="return its `values()`")
         self.other_outputs += [type(leaf).__name__ for leaf in outputs if leaf is not None and not isinstance(leaf, Tensor)]
         return [leaf for leaf in outputs if isinstance(leaf, Tensor)]
 

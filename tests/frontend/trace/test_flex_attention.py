@@ -88,6 +88,20 @@ def test_the_mask_is_stored_in_its_blocks() -> None:
     assert source.tensors["mask"].stored == 7 * BLOCK**2  # the blocks of the diagonal, and left of it
 
 
+def test_work_is_done_in_the_blocks_alone() -> None:
+    tokens, width, block = 256, 32, 16
+    made = create_block_mask(
+        lambda b, h, i, j: (i >= j) & (i - j < 32), None, None, tokens, tokens, device="cpu", BLOCK_SIZE=block
+    )
+    inputs = tuple(torch.randn(3, 1, 1, tokens, width, generator=torch.Generator().manual_seed(1)))
+    blocks_with_a_place = int(made.to_dense().sum())
+    assert blocks_with_a_place == 45  # three of a row of 16
+    for compiled in compiled_at(lambda q, k, v: flex_attention(q, k, v, block_mask=made), inputs, "none", "best", "full"):
+        result = compiled.run()
+        assert result.check.passed
+        assert result.stats["flops"] <= 1.1 * blocks_with_a_place * 4 * block * block * width
+
+
 def test_blocks_that_do_not_divide_the_length_are_rows() -> None:
     made = blocks(causal, block=12)
 
