@@ -24,7 +24,7 @@ from fuseflow.frontend.linalg.sparse_encodings import Storage
 from fuseflow.frontend.positions.ranking import tie_notices
 from fuseflow.frontend.positions.selection_pass import select_data
 from fuseflow.frontend.positions.selections import Selections
-from fuseflow.frontend.torch_tensors import ranks_of, storage_of
+from fuseflow.frontend.torch_tensors import ranks_of, storage_of, unsigned_types
 from fuseflow.frontend.trace import fx_origin
 from fuseflow.frontend.trace.constant_folding import fold_constants
 from fuseflow.frontend.trace.dependence import dependences, remove_unused, shares_memory
@@ -45,7 +45,8 @@ class ExportedGraph:
     Weights and buffers have their PyTorch names, and inputs have the names of the arguments of `forward`. `stored` has the storage of each
     tensor. `notices` tell the user what PyTorch evaluated before, which took `evaluated_flops`. A product with an argument in `kept`
     stands for a `keep` of the other factor by its rule. `constants` are the names of weights, buffers, and of tensors that follow from them
-    alone. `masks` are true at the entries of pruned weights that are not pruned, where the storage of a weight does not say it.
+    alone. `element_types` has the types of elements of tensors that MLIR has no type for. `masks` are true at the entries of pruned
+    weights that are not pruned, where the storage of a weight does not say it.
     """
 
     graph: Graph
@@ -55,6 +56,7 @@ class ExportedGraph:
     evaluated_flops: int
     kept: Mapping[str, KeepRule]
     constants: frozenset[str]
+    element_types: Mapping[str, str]
     masks: Mapping[str, npt.NDArray[np.bool_]]
 
 
@@ -91,7 +93,8 @@ def export_graph(call: ModelCall, formats: Mapping[str, str]) -> ExportedGraph:
     refusals = [*without_dense_form, *screen_lowered(graph)]
     refusals = refusals or screen_mutation(graph, list(tensors))
     raise_all(refusals, call.module)
-    return ExportedGraph(graph, tensors, stored, [*notices, *exact.notices], evaluated_flops, kept.rules, constants, masks)
+    types = {**unsigned_types(tensors), **traced.element_types}
+    return ExportedGraph(graph, tensors, stored, [*notices, *exact.notices], evaluated_flops, kept.rules, constants, types, masks)
 
 
 def _format_refusal(pattern: str, error: TensorError) -> FrontendError:

@@ -7,10 +7,11 @@ for one input alone. Each `NumberRead` says where the model asked, so that a pas
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import reduce
+from itertools import islice
 from typing import Any, Literal
 from unittest.mock import patch
 
@@ -27,10 +28,12 @@ from torch.utils import _pytree as pytree
 from fuseflow.errors import FrontendError
 from fuseflow.frontend.linalg.einsum_names import NameAllocator
 from fuseflow.frontend.torch_tensors import COLUMN_LAYOUTS, ROW_LAYOUTS, compressed_indices, sorted_entries
+from fuseflow.frontend.trace.block_scales import BlockScaled, block_scaled
 from fuseflow.frontend.trace.fx_origin import joined
 from fuseflow.frontend.trace.model_call import ModelCall, named_leaves
 from fuseflow.frontend.trace.number_reads import NumberRead, NumberReads
 from fuseflow.loop_progress import tell
+from fuseflow.tensors.dtypes import DTYPES
 
 ArgumentKind = Literal["state", "input", "constant"]
 """The kind of an argument of a graph: a weight or a buffer, a tensor that the user gave, or a tensor that the model made in Python."""
@@ -57,11 +60,18 @@ _MADE_LIKE = {
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Argument:
-    """An argument of a traced graph: its name in the model, its tensor, and its kind."""
+    """An argument of a traced graph: its name in the model, its tensor, and its kind. `element_type` is the type of its elements where
+    PyTorch has none."""
 
     name: str
     tensor: Tensor
     kind: ArgumentKind
+    element_type: str = ""
+
+    @property
+    def bits(self) -> int:
+        """The bits of all elements of a dense tensor."""
+        return self.tensor.numel() * (DTYPES[self.element_type].bits if self.element_type else 8 * self.tensor.dtype.itemsize)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -79,6 +89,11 @@ class Trace:
         """The tensors of the arguments by name, in order."""
         return {argument.name: argument.tensor for argument in self.arguments.values()}
 
+    @property
+    def element_types(self) -> dict[str, str]:
+        """The types of elements of the arguments for which PyTorch has none, by name."""
+        return {argument.name: argument.element_type for argument in self.arguments.values() if argument.element_type}
+
     def names(self) -> NameAllocator:
         """Return an allocator in which the names of the arguments are taken."""
         names = NameAllocator()
@@ -86,13 +101,13 @@ class Trace:
             names.unique(argument.name)
         return names
 
-    def add(self, name: str, tensor: Tensor) -> Node:
+    def add(self, name: str, tensor: Tensor, element_type: str = "") -> Node:
         """Add an argument behind the others, and return its placeholder."""
         graph = self.graph_module.graph
         with graph.inserting_after(next(reversed(self.arguments))) if self.arguments else graph.inserting_before():
             node = graph.placeholder(f"known_{len(self.arguments)}")
         node.meta["val"] = _element_description(tensor)
-        self.arguments[node] = Argument(name, tensor, "constant")
+        self.arguments[node] = Argument(name, tensor, "constant", element_type)
         return node
 
 
@@ -104,11 +119,17 @@ def trace(call: ModelCall) -> Trace:
     state = {**dict(module.named_parameters()), **dict(module.named_buffers())}
     names = NameAllocator()
     inputs = [(name, leaf) for name, leaf in leaves if isinstance(leaf, Tensor)]
-    arguments = [Argument(names.unique(name), sorted_entries(value.detach()), "state") for name, value in state.items()]
+    scaled = {name: block_scaled(name, value) for name, value in state.items()}
+    arguments = list[Argument]()
+    for name, value in state.items():
+        blocks = scaled[name]
+        types = blocks.element_types if blocks else {}
+        for part, tensor in (blocks.parts if blocks else {name: value}).items():
+            arguments.append(Argument(names.unique(part), sorted_entries(tensor.detach()), "state", types.get(part, "")))
     arguments += [Argument(names.unique(name), sorted_entries(leaf.detach()), "input") for name, leaf in inputs]
     for argument in arguments:
         _require_valid(argument)  # PyTorch crashes on some tensors that are not
-    body = _Body(module, tuple(state), pytree.tree_structure((call.args, call.kwargs)), [leaf for _, leaf in leaves])
+    body = _Body(module, scaled, pytree.tree_structure((call.args, call.kwargs)), [leaf for _, leaf in leaves])
     # The graph needs no code.
     with patch.object(proxy_tensor, "extract_val", _element_description), _own_matmul(), _use_lazy_graph_module(True):
         tracing = make_fx(body, pre_dispatch=True, record_module_stack=True, record_stack_traces=True)
@@ -125,9 +146,12 @@ def trace(call: ModelCall) -> Trace:
 
 
 class _Body(nn.Module):
-    """A model as a function of its weights, its buffers and the tensors among its inputs, which are the leaves of `structure`."""
+    """A model as a function of its weights, its buffers and the tensors among its inputs, which are the leaves of `structure`. A weight
+    in `state` that has parts is computed from them."""
 
-    def __init__(self, module: nn.Module, state: tuple[str, ...], structure: pytree.TreeSpec, leaves: list[Any]) -> None:
+    def __init__(
+        self, module: nn.Module, state: Mapping[str, BlockScaled | None], structure: pytree.TreeSpec, leaves: list[Any]
+    ) -> None:
         super().__init__()
         self.reads: list[NumberRead] = []
         self.other_outputs: list[str] = []
@@ -135,12 +159,16 @@ class _Body(nn.Module):
         object.__setattr__(self, "_orig_mod", module)  # where `make_fx` looks for module paths
 
     def forward(self, *tensors: Tensor) -> list[Tensor]:
-        state, inputs = tensors[: len(self._state)], iter(tensors[len(self._state) :])
+        inputs = iter(tensors)
+        state = {
+            name: next(inputs) if blocks is None else blocks.weight(*islice(inputs, len(blocks.parts)))
+            for name, blocks in self._state.items()
+        }
         leaves = [next(inputs) if isinstance(leaf, Tensor) else leaf for leaf in self._leaves]
         args, kwargs = pytree.tree_unflatten(leaves, self._structure)
         module: nn.Module = self._orig_mod  # type: ignore[assignment]
         with (
-            _reparametrize_module(module, dict(zip(self._state, state, strict=True)), tie_weights=True),
+            _reparametrize_module(module, state, tie_weights=True),
             NumberReads(self.reads),
             _modules_that_ran(module),
         ):
