@@ -28,7 +28,7 @@ from torch.utils import _pytree as pytree
 from fuseflow.errors import FrontendError
 from fuseflow.frontend.linalg.einsum_names import NameAllocator
 from fuseflow.frontend.torch_tensors import COLUMN_LAYOUTS, ROW_LAYOUTS, compressed_indices, sorted_entries
-from fuseflow.frontend.trace.block_scales import BlockScaled, block_scaled
+from fuseflow.frontend.trace.block_scales import BlockScaled, RoundedInputs, block_scaled
 from fuseflow.frontend.trace.fx_origin import joined
 from fuseflow.frontend.trace.model_call import ModelCall, named_leaves
 from fuseflow.frontend.trace.number_reads import NumberRead, NumberReads
@@ -164,12 +164,14 @@ class _Body(nn.Module):
             name: next(inputs) if blocks is None else blocks.weight(*islice(inputs, len(blocks.parts)))
             for name, blocks in self._state.items()
         }
+        rounding = {id(state[name]): blocks for name, blocks in self._state.items() if blocks is not None and blocks.rounds_to}
         leaves = [next(inputs) if isinstance(leaf, Tensor) else leaf for leaf in self._leaves]
         args, kwargs = pytree.tree_unflatten(leaves, self._structure)
         module: nn.Module = self._orig_mod  # type: ignore[assignment]
         with (
             _reparametrize_module(module, state, tie_weights=True),
             NumberReads(self.reads),
+            RoundedInputs(rounding),
             _modules_that_ran(module),
         ):
             outputs = pytree.tree_leaves(module(*args, **kwargs))

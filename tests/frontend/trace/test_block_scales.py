@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import math
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
 from torch import Tensor, nn
+from torch.nn import functional as F
 from torch.utils import _pytree as pytree
 
 import fuseflow as ff
@@ -48,11 +51,11 @@ class ScaledBlocks(Tensor):
         return blocks.reshape(self.shape).to(self.dtype)
 
 
-def mx(dtype: torch.dtype, **others: Any) -> ScaledBlocks:
+def mx(dtype: torch.dtype, rounding: object = None, **others: Any) -> ScaledBlocks:
     """Blocks of 32 elements of 8 bits that share a power of 2."""
     torch.manual_seed(1)
     elements, exponents = (torch.randn(12, 64) * 100).to(dtype), torch.randint(-9, 3, (12, 2)).float()
-    return ScaledBlocks(elements, exponents.exp2().to(torch.float8_e8m0fnu), 32, (12, 64), act_quant_kwargs=None, **others)
+    return ScaledBlocks(elements, exponents.exp2().to(torch.float8_e8m0fnu), 32, (12, 64), act_quant_kwargs=rounding, **others)
 
 
 def nvfp4(**others: Any) -> ScaledBlocks:
@@ -114,11 +117,57 @@ def test_what_is_stored_otherwise_is_refused(weight: ScaledBlocks, message: str)
         import_model(linear(weight), (X,))
 
 
-def test_a_weight_that_rounds_its_input_is_refused() -> None:
-    weight = mx(torch.float8_e4m3fn)
-    weight.act_quant_kwargs = object()
-    with pytest.raises(FrontendError, match=r"`0.weight` rounds what it is multiplied with"):
-        import_model(linear(weight), (X,))
+@dataclass(frozen=True)
+class Rounding:
+    """What torchao says of an input that a linear layer rounds."""
+
+    elem_dtype: torch.dtype
+    block_size: int = 32
+    scaling_mode: str = "floor"
+
+
+class Rounded(nn.Module):
+    """A linear layer whose weight rounds its input, and how it does in PyTorch: the exponent is that of the float."""
+
+    def __init__(self, weight: ScaledBlocks) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(weight, requires_grad=False)
+
+    def forward(self, x: Tensor) -> Tensor:
+        if not isinstance(self.weight, ScaledBlocks):
+            return F.linear(x, self.weight)
+        dtype = self.weight.act_quant_kwargs.elem_dtype
+        blocks, end = x.unflatten(-1, (-1, 32)), torch.finfo(dtype).max
+        scale = 2.0 ** (torch.frexp(blocks.abs().amax(-1, keepdim=True))[1] - math.frexp(end)[1])
+        return F.linear(((blocks / scale).clamp(-end, end).to(dtype).float() * scale).flatten(-2), self.weight)
+
+
+@pytest.mark.parametrize("fuse", ["none", "best", "full"])
+@pytest.mark.parametrize("dtype", [torch.float8_e4m3fn, torch.float8_e5m2])
+def test_an_input_is_rounded_as_the_weight_says(dtype: torch.dtype, fuse: str) -> None:
+    """On two inputs, one of which has powers of 2 as its largest numbers."""
+    for x in (X * 3, torch.where(X.abs() > 1, 2.0**13, X)):
+        model = Rounded(mx(torch.float8_e4m3fn, rounding=Rounding(dtype)))
+        compiled = ff.compile(model, (x,), schedule=ff.Schedule.fuse(fuse))
+        rounded = [t.dtype for t in compiled.program.tensors if t.name not in compiled.source.tensors and t.dtype.startswith("e")]
+        assert ("e4m3" if dtype == torch.float8_e4m3fn else "e5m2") in rounded
+        result = compiled.run()
+        assert result.check is not None and result.check.passed and result.check.max_rel_error < 1e-6
+
+
+def test_an_input_that_is_rounded_otherwise_is_refused() -> None:
+    for rounding in (object(), Rounding(torch.float8_e4m3fn, scaling_mode="rceil"), Rounding(torch.float8_e4m3fn, block_size=16)):
+        with pytest.raises(FrontendError, match=r"`0.weight` rounds what it is multiplied with"):
+            import_model(linear(mx(torch.float8_e4m3fn, rounding=rounding)), (X,))
+
+
+def test_another_operator_on_a_weight_that_rounds_is_refused() -> None:
+    class Product(Rounded):
+        def forward(self, x: Tensor) -> Tensor:
+            return x @ self.weight.t()
+
+    with pytest.raises(FrontendError, match="`t` of weight `weight`, which rounds what it is multiplied with"):
+        import_model(Product(mx(torch.float8_e4m3fn, rounding=Rounding(torch.float8_e4m3fn))), (X,))
 
 
 def test_codes_of_a_table_are_read_in_4_bits() -> None:
