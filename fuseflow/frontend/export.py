@@ -26,7 +26,7 @@ from fuseflow.frontend.positions.ranking import tie_notices
 from fuseflow.frontend.positions.selection_pass import select_data
 from fuseflow.frontend.positions.selections import Selections
 from fuseflow.frontend.positions.sliced_products import slice_matrices
-from fuseflow.frontend.torch_tensors import ranks_of, storage_of
+from fuseflow.frontend.torch_tensors import ranks_of, storage_of, unsigned_types
 from fuseflow.frontend.trace import fx_origin
 from fuseflow.frontend.trace.complete_trace import complete_trace
 from fuseflow.frontend.trace.constant_folding import fold_constants
@@ -57,8 +57,9 @@ class ExportedGraph:
     Weights and buffers have their PyTorch names, and inputs have the names of the arguments of `forward`. `stored` has the storage of each
     tensor. `notices` tell the user what PyTorch evaluated before, which took `evaluated_flops`. A product with an argument in `kept`
     stands for a `keep` of the other factor by its rule. `constants` are the names of weights, buffers, and of tensors that follow from them
-    alone. `masks` are true at the entries of pruned weights that are not pruned, where the storage of a weight does not say it.
-    `sampling` are the names of masks at whose places alone products are computed.
+    alone. `element_types` has the types of elements of tensors that MLIR has no type for. `masks` are true at the entries of pruned
+    weights that are not pruned, where the storage of a weight does not say it. `sampling` are the names of masks at whose places alone
+    products are computed.
     """
 
     graph: Graph
@@ -68,6 +69,7 @@ class ExportedGraph:
     evaluated_flops: int
     kept: Mapping[str, KeepRule]
     constants: frozenset[str]
+    element_types: Mapping[str, str]
     masks: Mapping[str, npt.NDArray[np.bool_]]
     sampling: frozenset[str]
 
@@ -120,6 +122,7 @@ def export_graph(call: ModelCall, formats: Mapping[str, str]) -> ExportedGraph:
         evaluated_flops,
         kept.rules,
         constants,
+        {**unsigned_types(tensors), **traced.element_types},
         masks,
         frozenset(selections.masks),
     )

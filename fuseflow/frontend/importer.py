@@ -26,7 +26,7 @@ from fuseflow.frontend.linalg.locations import Origin
 from fuseflow.frontend.linalg.module_io import print_module
 from fuseflow.frontend.linalg.to_einsum import extract_program
 from fuseflow.frontend.linalg.torch_mlir import lower_to_linalg
-from fuseflow.frontend.torch_tensors import MAX_DENSE_ELEMENTS, dense_array, from_torch, unsigned_types
+from fuseflow.frontend.torch_tensors import MAX_DENSE_ELEMENTS, dense_array, from_torch
 from fuseflow.frontend.trace import fx_origin
 from fuseflow.frontend.trace.flops import flops_notice
 from fuseflow.frontend.trace.kept_markers import with_keeps
@@ -84,7 +84,7 @@ def import_model(
 
 def _lowered(exported: ExportedGraph, name: str, origin_of: Callable[[Node], Origin]) -> tuple[Any, Program]:
     """Return the Linalg module of a graph, and its program. `origin_of` gives the location of the operations of a node."""
-    linalg = lower_to_linalg(exported.graph, exported.stored, unsigned_types(exported.tensors), name, origin_of)
+    linalg = lower_to_linalg(exported.graph, exported.stored, exported.element_types, name, origin_of)
     return linalg, sampled_products(with_keeps(extract_program(linalg), exported.kept), exported.sampling)
 
 

@@ -142,12 +142,12 @@ def from_torch(tensor: torch.Tensor, type: TensorType) -> Tensor:
 
 
 def _packed_as(tensor: torch.Tensor, type: TensorType, format: Format) -> Tensor:
-    element_type = parse_dtype(TORCH_DTYPES[tensor.dtype])
+    element_type = parse_dtype(type.dtype)
     if tensor.layout == torch.strided:
         array = _array(tensor)
         array.flags.writeable = False
         return pack(array.reshape(type.shape), format, type.fill, copy=False, type=element_type)
-    in_its_holder = tensor.dtype not in HELD_TYPES
+    in_its_holder = tensor.dtype not in HELD_TYPES and type.dtype == TORCH_DTYPES[tensor.dtype]
     if in_its_holder and tensor.layout in (torch.sparse_csr, torch.sparse_csc) and tuple(tensor.shape) == type.shape:
         packed = _packed(tensor, format)
         if packed is not None:

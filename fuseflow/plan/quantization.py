@@ -15,7 +15,7 @@ nearest integer, ties to even, and saturated.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
 from itertools import islice
@@ -32,6 +32,7 @@ from fuseflow.einsum.interpret import MAX_POINTS, evaluate
 from fuseflow.einsum.nodes import Access, Apply, Const, Einsum, Expr, Program, Reduce, TensorType, children
 from fuseflow.einsum.sparse_arrays import to_operand
 from fuseflow.errors import PlanError
+from fuseflow.plan.block_scales import FORMS, in_blocks
 from fuseflow.plan.products import factors, first_free, replaced
 from fuseflow.tensors import Tensor
 from fuseflow.tensors.dtypes import DTYPES
@@ -154,7 +155,9 @@ Array: TypeAlias = npt.NDArray[np.float64]
 Metric: TypeAlias = Callable[[Mapping[str, Array]], float]
 """Returns the quality of outputs, which are given by name. Greater is better."""
 NARROWER = ("i16", "i8", "i4")
-"""The types that are tried one after the other."""
+"""The types that are tried one after the other, unless others are named."""
+TYPES = (*NARROWER, *FORMS)
+"""The types that can be named."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,13 +176,14 @@ class TypeTrial:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Quantization:
-    """A program in which some factors of products are integers, and how they were chosen. `scales` are the scales of the
-    integers, by the names that the tensors had before."""
+    """A program in which some factors of products have narrower types, and how they were chosen. `scales` are the scales of the
+    integers, by the names that the tensors had before. `blocks` are the forms of constants whose blocks share scales, by name."""
 
     program: Program
     tensors: Mapping[str, Tensor]
     scales: Mapping[str, Scale]
     trials: tuple[TypeTrial, ...]
+    blocks: Mapping[str, str]
 
     def __str__(self) -> str:
         cells = [("tensor", "type", "error", "drop", ""), *(_cells(trial) for trial in self.trials)]
@@ -190,6 +194,7 @@ class Quantization:
         """Return the types with their scales, and the trials, as plain values."""
         return {
             "scales": {name: {"dtype": scale.dtype, "step": scale.step} for name, scale in self.scales.items()},
+            "blocks": dict(self.blocks),
             "trials": [
                 {"tensor": t.tensor, "dtype": t.dtype, "error": t.error, "drop": t.drop, "kept": t.kept} for t in self.trials
             ],
@@ -197,26 +202,39 @@ class Quantization:
 
 
 def choose_types(
-    program: Program, tensors: Mapping[str, Tensor], constants: frozenset[str], tolerance: float, metric: Metric | None
+    program: Program,
+    tensors: Mapping[str, Tensor],
+    constants: frozenset[str],
+    tolerance: float,
+    metric: Metric | None,
+    types: Sequence[str] = NARROWER,
 ) -> Quantization:
     """Return a program in the narrowest types whose outputs are close enough, calibrated on its tensors. `constants` are the names
-    of its constants. Raise `PlanError` for numbers and metrics that are not finite."""
+    of its constants. `types` are tried in their order; forms of blocks are tried for constants that they fit. Raise `PlanError` for
+    numbers and metrics that are not finite."""
     whole = _evaluated(program, tensors)
     outputs = {name: whole[name] for name in program.outputs}
     factors = factors_of_products(program)
     sizes = {name: _greatest(name, whole[name] if name in whole else tensors[name].values) for name in factors}
-    before, scales, trials = _measured(metric, outputs), dict[str, Scale](), list[TypeTrial]()
+    before, scales, blocks, trials = _measured(metric, outputs), dict[str, Scale](), dict[str, str](), list[TypeTrial]()
     for name, greatest in sizes.items():
-        for dtype in NARROWER if greatest else ():
-            tried = {**scales, name: Scale.of(greatest, dtype)}
-            results = _evaluated(*scaled(program, tensors, constants, tried))
+        fitting = [t for t in types if t not in FORMS or (name in constants and FORMS[t].fits(program.declared[name]))]
+        for dtype in fitting if greatest else ():
+            other_scales = {n: scale for n, scale in scales.items() if n != name}
+            other_blocks = {n: form for n, form in blocks.items() if n != name}
+            if dtype in FORMS:
+                tried, tried_blocks = other_scales, {**other_blocks, name: dtype}
+            else:
+                tried, tried_blocks = {**other_scales, name: Scale.of(greatest, dtype)}, other_blocks
+            results = _evaluated(*in_blocks(*scaled(program, tensors, constants, tried), tried_blocks))
             error = max(_error(results[output], exact) for output, exact in outputs.items())
             drop = before - _measured(metric, {output: results[output] for output in outputs})
             trials.append(TypeTrial(name, dtype, error, drop, max(error, drop) <= tolerance))
             if not trials[-1].kept:
                 break
-            scales = tried
-    return Quantization(*scaled(program, tensors, constants, scales), scales, tuple(trials))
+            scales, blocks = tried, tried_blocks
+    chosen = in_blocks(*scaled(program, tensors, constants, scales), blocks)
+    return Quantization(*chosen, scales, tuple(trials), blocks)
 
 
 def _evaluated(program: Program, tensors: Mapping[str, Tensor]) -> dict[str, Array]:

@@ -3,26 +3,32 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from numbers import Real
 
 from fuseflow.costs.narrow_type_notice import WHY, gains
 from fuseflow.errors import NarrowTypesWarning, PlanError, did_you_mean
-from fuseflow.plan.quantization import Metric, Quantization, choose_types
+from fuseflow.plan.quantization import NARROWER, TYPES, Metric, Quantization, choose_types
 from fuseflow.run.compiled import Compiled
 
 
 def quantize(
-    compiled: Compiled, tolerance: float = 1e-3, metric: Metric | None = None, constants: Collection[str] = ()
+    compiled: Compiled,
+    tolerance: float = 1e-3,
+    metric: Metric | None = None,
+    constants: Collection[str] = (),
+    types: Sequence[str] = NARROWER,
 ) -> Quantization:
     """Choose narrower types for the factors of the products of a compiled program, calibrated on the tensors that it was compiled with.
 
-    In order of the program, the types i16, i8 and i4 are tried for each factor, and kept while the mean squared error of every output, in
+    In order of the program, the `types` are tried for each factor in their order, and kept while the mean squared error of every output, in
     parts of its mean square, and the loss of the `metric` are at most the `tolerance`. `constants` are inputs that are stored in the
-    narrower type, beside the weights of a PyTorch model; other tensors are rounded where they are computed or read.
+    narrower type, beside the weights of a PyTorch model; other tensors are rounded where they are computed or read. A type is `i16`, `i8`
+    or `i4`, with one scale for a tensor, or, for dense constants whose last dimension their blocks divide, `mx` or `nvfp4`: blocks of
+    small floats that share a scale.
 
     Where no operator of the program would take fewer cycles, a `NarrowTypesWarning` says so first. Raise `PlanError` for a tolerance that
-    is no number of at least 0, for a constant that is no input, and for numbers or a metric that are not finite.
+    is no number of at least 0, for another type, for a constant that is no input, and for numbers or a metric that are not finite.
 
     >>> import fuseflow as ff
     >>> narrow = ff.quantize(ff.compile(mlp, (x,)), tolerance=1e-3)         # doctest: +SKIP
@@ -33,6 +39,9 @@ def quantize(
         raise PlanError(f"a tolerance of {tolerance!r}", hint="0 or more, such as 0.001")
     if isinstance(constants, str):
         raise PlanError(f"`constants` is the text `{constants}`", hint=f'a list of names: `constants=["{constants}"]`')
+    for name in types:
+        if name not in TYPES:
+            raise PlanError(f"`{name}` is no type of factors", hint=did_you_mean(name, TYPES))
     source = compiled.source
     names = [tensor.name for tensor in source.program.inputs]
     for name in names:
@@ -47,4 +56,4 @@ def quantize(
         )
         warnings.warn(message, NarrowTypesWarning, stacklevel=2)
     every = frozenset((*source.constants, *constants))
-    return choose_types(source.program, source.tensors, every, tolerance, metric)
+    return choose_types(source.program, source.tensors, every, tolerance, metric, tuple(types))

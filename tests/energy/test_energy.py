@@ -108,7 +108,7 @@ def recorded_operations(graph: Graph, simulation: Simulation) -> int:
     """The FLOPs that a run prints, and the operators without FLOPs beside them."""
     free = Counter[str]()
     for node in graph.nodes:
-        if node.operator in ("where", "copy", "saturate", "nearest", "transpose"):
+        if node.operator in ("where", "copy", "saturate", "nearest", "nearest_finite", "transpose"):
             port = node.inputs[0] if node.inputs else Port("")
             shape = [graph.types()[p].tile for p in node.inputs if graph.types()[p].tile]
             elements = int(np.prod(np.max(np.array(shape), axis=0))) if shape else 1

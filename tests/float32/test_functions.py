@@ -75,6 +75,16 @@ def test_narrow_floats_are_those_of_numpy_and_the_table() -> None:
         assert scalar_function(operator("nearest"), "f32")(*values) == operator("nearest").scalar(*values)
 
 
+def test_narrow_floats_without_infinities_are_those_of_the_table() -> None:
+    """Of the types e4m3 and e2m1, and of others, on words and numbers of all magnitudes."""
+    words, _, _ = fu.random_words(np.random.default_rng(9), 2000)
+    numbers = np.random.default_rng(5).normal(size=2000) * 2.0 ** np.linspace(-30, 18, 2000)
+    for step, greatest in ((2.0**-3, 448.0), (2.0**-1, 6.0), (2.0**-2, 28.0), (2.0**-3, 7.5)):
+        for x in (*_numbers(words), *map(_single, numbers.tolist())):
+            given = FUNCTIONS["nearest_finite"](word_of(x), word_of(step), word_of(greatest))
+            assert given == word_of(operator("nearest_finite").scalar(x, step, greatest))
+
+
 def test_kernels_compute_what_python_does() -> None:
     a, b, c = fu.random_words(np.random.default_rng(2), 400)
     numbers = [_numbers(words) for words in (a, b, c)]

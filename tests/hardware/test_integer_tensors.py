@@ -1,4 +1,4 @@
-"""Circuits of models with truth values, positions and small integers: 32-bit floats hold these, whatever their type.
+"""Circuits of models with truth values, positions, small integers and small floats: 32-bit floats hold these, whatever their type.
 
 The values are those of PyTorch, and each circuit gives the tokens of the simulator.
 """
@@ -79,6 +79,10 @@ MODELS: dict[str, tuple[nn.Module, tuple[torch.Tensor, ...]]] = {
     "bytes": (Model(lambda m, x: (m.w.float() * 0.125) @ x, w=BYTES), (drawn(3, 2),)),
     "a product of integers": (Model(lambda m, x: m.w.int() @ x.int(), w=BYTES), (BYTES.T,)),
     "16 bits": (Model(lambda m, x: m.w.float() @ x, w=BYTES.short() * 200), (drawn(3, 2),)),
+    "floats of 8 bits": (
+        Model(lambda m, x: m.w.float() @ (x * 300).to(torch.float8_e4m3fn).float(), w=BYTES.float().to(torch.float8_e5m2)),
+        (drawn(3, 2),),
+    ),
     "gather": (Model(lambda m, x: x[m.at] + 1, at=positions(2, 0, 1, 1)), (drawn(3, 2),)),
     "embedding": (Model(lambda m, at: m.table[at] * 2, table=drawn(6, 3)), (positions(1, 5, 0),)),
     "segments": (Model(lambda m, x: torch.zeros(3, 2).index_add(0, m.at, x), at=positions(0, 2, 2, 1)), (drawn(4, 2),)),

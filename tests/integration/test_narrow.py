@@ -50,7 +50,7 @@ STORED = {
 
 
 def product(dtype: str, result: str = "i32"):
-    least, end = (-8, 8) if dtype in ("f32", "i4") else (-128, 128)
+    least, end = {"e2m1": (-4, 5), "i8": (-128, 128)}.get(dtype, (-8, 8))
     rng = np.random.default_rng(7)
     a, b = (rng.integers(least, end, (256, 256)) for _ in range(2))
     compiled = ff.compile(parse(PRODUCT.format(dtype, result)), tensors={"A": a, "B": b}, machine="ideal")
@@ -61,9 +61,11 @@ def value_bytes(traffic) -> Counter[tuple[str, str]]:
     return Counter({(t.tensor, t.direction): t.bytes for t in traffic if t.kind == "val"})
 
 
-@pytest.mark.parametrize(("dtype", "share", "part"), [("f32", 1.0, 1), ("i8", 0.27, 4), ("i4", 0.14, 8)])
+@pytest.mark.parametrize(
+    ("dtype", "share", "part"), [("f32", 1.0, 1), ("i8", 0.27, 4), ("i4", 0.14, 8), ("e4m3", 0.27, 4), ("e2m1", 0.14, 8)]
+)
 def test_a_product_of_blocks_takes_the_cycles_and_bytes_of_its_width(dtype: str, share: float, part: int):
-    compiled, wanted = product(dtype, "f32" if dtype == "f32" else "i32")
+    compiled, wanted = product(dtype, "i32" if dtype.startswith("i") else "f32")
     result = compiled.run()
     assert np.array_equal(result.outputs["Y"].toarray(), wanted.numpy())
     assert result.cycles <= share * F32_CYCLES

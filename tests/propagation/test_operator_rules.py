@@ -23,7 +23,7 @@ SPECIAL = (0.0, -0.0, 1.0, -1.0, 0.5, -0.5, 2.0, math.inf, -math.inf)
 """Numbers that random ones rarely hit."""
 
 
-PARAMETERS = {"saturate": (-128.0, 127.0), "nearest": (2.0**-7, 2.0**-126)}
+PARAMETERS = {"saturate": (-128.0, 127.0), "nearest": (2.0**-7, 2.0**-126), "nearest_finite": (2.0**-3, 448.0)}
 """The last operands of operators that round to a narrow type: numbers of the type."""
 
 

@@ -14,6 +14,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 from torch.fx import Graph, Node
@@ -40,8 +41,9 @@ from fuseflow.frontend.trace.operator_support import (
     VIEWS,
 )
 from fuseflow.frontend.trace.sparsified_tensors import Pattern
-from fuseflow.frontend.trace.tracing import Trace
+from fuseflow.frontend.trace.tracing import Argument, Trace
 from fuseflow.sparsity.layouts.sparse import COO, CSR
+from fuseflow.tensors.dtypes import DTYPES
 
 _FOLDABLE_FAMILIES = (INDEXING, SLICING, SORTING, LOOP_INDEX, DIAGONAL, STORED_PATTERN, SPARSE_CONSTRUCTION)
 _OPERATORS = frozenset().union(*(family.names for family in _FOLDABLE_FAMILIES))
@@ -51,6 +53,8 @@ _PARAMETRIZED = re.compile(r"(.*\.|)parametrizations\.(\w+)\.")
 """The name of a tensor of `torch.nn.utils.parametrize`, with the path and the name of the weight that is computed of it."""
 _PAIRS = (("_orig", "_mask"), ("_orig", "_u"), ("_v", "_g"))
 """The ends of the names of the two tensors by which `prune`, `spectral_norm` and `weight_norm` of PyTorch replace a weight."""
+_MOST_CODES = 256
+"""A table with more numbers has codes of more than 8 bits."""
 TENSOR_NAME = "tensor_name"
 """The key of the metadata of a node that has the name of the tensor that the node computes."""
 _SHAPED = VIEWS - {"to", "_to_copy", "type_as"}
@@ -87,7 +91,7 @@ def fold_constants(
         pattern = _pattern(traced, node, patterns)
         if pattern is not None:
             patterns[name] = pattern
-        placeholder = traced.add(name, results[node].detach())
+        placeholder = traced.add(name, results[node].detach(), _decoded_type(traced, node))
         dependences[placeholder] = "weights" if node in weights else dependences[node]
         node.replace_all_uses_with(placeholder)
         what = "what follows from weights alone" if node in weights else f"`{fx_origin.short_name(_source(node).target)}`"
@@ -220,18 +224,39 @@ def _folded_weights(
             continue
         arguments = {argument.name: source for source, argument in traced.arguments.items() if source in sources[node]}
         folded[node] = _tensor_name(node, arguments, folded)
-        if _is_left(node, arguments.values()) or any(name in formats and name != folded[node] for name in arguments):
+        is_left = not _decoded_type(traced, node) and _is_left(node, [traced.arguments[source] for source in arguments.values()])
+        if is_left or any(name in formats and name != folded[node] for name in arguments):
             del folded[node]
     return folded
 
 
-def _is_left(node: Node, sources: Collection[Node]) -> bool:
+def _decoded_type(traced: Trace, node: Node) -> str:
+    """Return the type of a weight that is stored in codes, as `table[codes]`: a narrow type of floats that has the numbers of the table
+    and no more bits than the codes, or '' if there is none."""
+    table = node.args[0] if fx_origin.short_name(node.target) in ("index", "embedding") else None
+    described = described_tensor(table) if isinstance(table, Node) else None
+    if (
+        not isinstance(table, Node)
+        or described is None
+        or not described.is_floating_point()
+        or described.dim() != 1
+        or not 2 < described.numel() <= _MOST_CODES
+    ):
+        return ""
+    numbers = node_values(traced, [table])[table].double().numpy()
+    for row in (DTYPES[name] for name in ("e2m1", "e4m3", "e5m2")):
+        if len(numbers) <= 2**row.bits and np.array_equal(row.round(numbers), numbers):
+            return row.name
+    return ""
+
+
+def _is_left(node: Node, sources: Collection[Argument]) -> bool:
     """Return whether a value stays in the program: its operator only changes the shape, it is a comparison, whose mask is stored
     like its operand, or it has more bytes than all its `sources` together."""
     tensor = described_tensor(node)
     if tensor is None or tensor.dtype == torch.bool or fx_origin.short_name(node.target) in _SHAPED:
         return True
-    return tensor.nbytes > sum(held.nbytes for source in sources if (held := described_tensor(source)) is not None)
+    return 8 * tensor.nbytes > sum(source.bits for source in sources)
 
 
 def _tensor_name(node: Node, arguments: Mapping[str, Node], folded: Collection[Node]) -> str:

@@ -7,11 +7,11 @@ for one input alone. Each `NumberRead` says where the model asked, so that a pas
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from functools import reduce
-from itertools import compress
+from itertools import compress, islice
 from typing import Any, Literal
 from unittest.mock import patch
 
@@ -29,6 +29,7 @@ from fuseflow.errors import FrontendError
 from fuseflow.frontend.linalg.einsum_names import NameAllocator
 from fuseflow.frontend.torch_tensors import COLUMN_LAYOUTS, ROW_LAYOUTS, compressed_indices, sorted_entries
 from fuseflow.frontend.trace import fx_origin
+from fuseflow.frontend.trace.block_scales import BlockScaled, RoundedInputs, block_scaled
 from fuseflow.frontend.trace.control_operators import called_directly
 from fuseflow.frontend.trace.flex_attention import broadcast_flex_attention
 from fuseflow.frontend.trace.input_values import InputValues
@@ -36,6 +37,7 @@ from fuseflow.frontend.trace.jagged_tensors import Jagged, jagged_tensors
 from fuseflow.frontend.trace.model_call import ModelCall, named_leaves
 from fuseflow.frontend.trace.number_reads import NumberRead, NumberReads
 from fuseflow.loop_progress import tell
+from fuseflow.tensors.dtypes import DTYPES
 
 ArgumentKind = Literal["state", "input", "constant"]
 """The kind of an argument of a graph: a weight or a buffer, a tensor that the user gave, or a tensor that the model made in Python."""
@@ -64,11 +66,18 @@ _RESHAPING_IN_PLACE = frozenset({"squeeze_", "unsqueeze_", "transpose_", "t_", "
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Argument:
-    """An argument of a traced graph: its name in the model, its tensor, and its kind."""
+    """An argument of a traced graph: its name in the model, its tensor, and its kind. `element_type` is the type of its elements where
+    PyTorch has none."""
 
     name: str
     tensor: Tensor
     kind: ArgumentKind
+    element_type: str = ""
+
+    @property
+    def bits(self) -> int:
+        """The bits of all elements of a dense tensor."""
+        return self.tensor.numel() * (DTYPES[self.element_type].bits if self.element_type else 8 * self.tensor.dtype.itemsize)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -87,6 +96,11 @@ class Trace:
         """The tensors of the arguments by name, in order."""
         return {argument.name: argument.tensor for argument in self.arguments.values()}
 
+    @property
+    def element_types(self) -> dict[str, str]:
+        """The types of elements of the arguments for which PyTorch has none, by name."""
+        return {argument.name: argument.element_type for argument in self.arguments.values() if argument.element_type}
+
     def names(self) -> NameAllocator:
         """Return an allocator in which the names of the arguments are taken."""
         names = NameAllocator()
@@ -94,13 +108,13 @@ class Trace:
             names.unique(argument.name)
         return names
 
-    def add(self, name: str, tensor: Tensor) -> Node:
+    def add(self, name: str, tensor: Tensor, element_type: str = "") -> Node:
         """Add an argument behind the others, and return its placeholder."""
         graph = self.graph_module.graph
         with graph.inserting_after(next(reversed(self.arguments))) if self.arguments else graph.inserting_before():
             node = graph.placeholder(f"known_{len(self.arguments)}")
         node.meta["val"] = _element_description(tensor)
-        self.arguments[node] = Argument(name, tensor, "constant")
+        self.arguments[node] = Argument(name, tensor, "constant", element_type)
         return node
 
 
@@ -116,13 +130,19 @@ def trace(call: ModelCall, *, composite: bool = True) -> Trace:
     state = {**dict(module.named_parameters()), **dict(module.named_buffers())}
     names = NameAllocator()
     inputs = [(name, leaf) for name, leaf in leaves if isinstance(leaf, Tensor)]
-    arguments = [Argument(names.unique(name), sorted_entries(value.detach()), "state") for name, value in state.items()]
+    scaled = {name: block_scaled(name, value) for name, value in state.items()}
+    arguments = list[Argument]()
+    for name, value in state.items():
+        blocks = scaled[name]
+        types = blocks.element_types if blocks else {}
+        for part, tensor in (blocks.parts if blocks else {name: value}).items():
+            arguments.append(Argument(names.unique(part), sorted_entries(tensor.detach()), "state", types.get(part, "")))
     arguments += [Argument(names.unique(name), sorted_entries(leaf.detach()), "input") for name, leaf in inputs]
     for argument in arguments:
         _require_valid(argument)  # PyTorch crashes on some tensors that are not
-    body = _Body(module, tuple(state), pytree.tree_structure((call.args, call.kwargs)), [leaf for _, leaf in leaves])
+    body = _Body(module, scaled, pytree.tree_structure((call.args, call.kwargs)), [leaf for _, leaf in leaves])
     tensors = [_unshared(argument.tensor) for argument in arguments]
-    for tensor, (_, leaf) in zip(tensors[len(state) :], inputs, strict=True):
+    for tensor, (_, leaf) in zip(tensors[len(tensors) - len(inputs) :], inputs, strict=True):
         tensor.requires_grad_(leaf.requires_grad)
     are_data = [a.kind == "input" and (a.tensor.is_floating_point() or a.tensor.is_complex()) for a in arguments]
     body.input_values.add(compress(tensors, are_data))
@@ -152,9 +172,12 @@ def trace(call: ModelCall, *, composite: bool = True) -> Trace:
 
 
 class _Body(nn.Module):
-    """A model as a function of its weights, its buffers and the tensors among its inputs, which are the leaves of `structure`."""
+    """A model as a function of its weights, its buffers and the tensors among its inputs, which are the leaves of `structure`. A weight
+    in `state` that has parts is computed from them."""
 
-    def __init__(self, module: nn.Module, state: tuple[str, ...], structure: pytree.TreeSpec, leaves: list[Any]) -> None:
+    def __init__(
+        self, module: nn.Module, state: Mapping[str, BlockScaled | None], structure: pytree.TreeSpec, leaves: list[Any]
+    ) -> None:
         super().__init__()
         self.reads: list[NumberRead] = []
         self.other_outputs: list[str] = []
@@ -163,14 +186,20 @@ class _Body(nn.Module):
         object.__setattr__(self, "_orig_mod", module)  # where `make_fx` looks for module paths
 
     def forward(self, *tensors: Tensor) -> list[Tensor]:
-        state, inputs = tensors[: len(self._state)], iter(tensors[len(self._state) :])
+        inputs = iter(tensors)
+        state = {
+            name: next(inputs) if blocks is None else blocks.weight(*islice(inputs, len(blocks.parts)))
+            for name, blocks in self._state.items()
+        }
+        rounding = {id(state[name]): blocks for name, blocks in self._state.items() if blocks is not None and blocks.rounds_to}
         leaves = [next(inputs) if isinstance(leaf, Tensor) else leaf for leaf in self._leaves]
         args, kwargs = pytree.tree_unflatten(leaves, self._structure)
         module: nn.Module = self._orig_mod  # type: ignore[assignment]
         with (
-            _reparametrize_module(module, dict(zip(self._state, state, strict=True)), tie_weights=True),
+            _reparametrize_module(module, state, tie_weights=True),
             NumberReads(self.reads),
             self.input_values,
+            RoundedInputs(rounding),
             _modules_that_ran(module),
         ):
             outputs = pytree.tree_leaves(module(*args, **kwargs))
