@@ -21,6 +21,7 @@ from fuseflow.frontend.decompositions.dense_graph import dense_graph
 from fuseflow.frontend.decompositions.mixed_comparisons import compare_alike
 from fuseflow.frontend.foreign_errors import ForeignFailure, foreign_message, quiet
 from fuseflow.frontend.linalg.sparse_encodings import Storage
+from fuseflow.frontend.positions.chosen_matrix import chosen_to_matrices
 from fuseflow.frontend.positions.ranking import tie_notices
 from fuseflow.frontend.positions.selection_pass import select_data
 from fuseflow.frontend.positions.selections import Selections
@@ -63,6 +64,8 @@ def export_graph(call: ModelCall, formats: Mapping[str, str]) -> ExportedGraph:
     has no Einsum form."""
     with quiet(), torch.no_grad():
         traced = _trace(call)
+        chosen = Selections(traced, dependences(traced))
+        chosen_to_matrices(chosen)
         settle_empty(traced)
         split_linear_columns(traced.graph_module)
         patterns = weight_patterns(call.module)
@@ -74,7 +77,7 @@ def export_graph(call: ModelCall, formats: Mapping[str, str]) -> ExportedGraph:
         notices += [f"an output of the model that is no tensor but a {kind} is left out" for kind in traced.other_outputs]
         notices += tie_notices(traced)
         remove_unused(traced)
-        selections = Selections(traced, depends_on)
+        selections = Selections(traced, depends_on, chosen.kept)
         refusals += separate_complex(selections)
         select_data(selections)
         kept = mark_kept(traced, selections.kept)
