@@ -14,6 +14,7 @@ from torch import Tensor
 from torch.fx import Node
 
 from fuseflow.frontend.positions.gathers import is_comparable, known_places, nothing_of, vector_along
+from fuseflow.frontend.positions.order_statistics import kept_in_place
 from fuseflow.frontend.positions.selections import EXTREMES, Call, Handler, described, is_zero, same_beside
 
 
@@ -113,6 +114,9 @@ def _scatter_by_data(call: Call, base: Node, dim: int, index: Node, source: Any,
 
 
 def _scatter(call: Call, base: Node, dim: int, index: Node, source: Any, **options: Any) -> Node | None:
+    kept = kept_in_place(call)
+    if kept is not None:
+        return kept
     has_source = call.node.target in (torch.ops.aten.scatter.src, torch.ops.aten.scatter_.src)
     known = _scatter_known(call, base, dim, index, source, "overwrite") if has_source else None
     if known is not None or options:

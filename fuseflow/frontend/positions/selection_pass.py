@@ -8,7 +8,7 @@ from fuseflow.frontend.positions.edge_matrix import edges_to_matrices
 from fuseflow.frontend.positions.gathers import GATHERS
 from fuseflow.frontend.positions.linear_operators import KNOWN_MATRICES
 from fuseflow.frontend.positions.losses import LOSSES
-from fuseflow.frontend.positions.ranking import RANKINGS
+from fuseflow.frontend.positions.order_statistics import ORDERED
 from fuseflow.frontend.positions.scatters import SCATTERS
 from fuseflow.frontend.positions.selection_operators import extreme_along, multiplied_along, overwrite_along, product_along
 from fuseflow.frontend.positions.selections import Call, Handler, Selections, described
@@ -16,7 +16,7 @@ from fuseflow.frontend.positions.sparse_reductions import NEIGHBOURS
 from fuseflow.frontend.trace import fx_origin
 from fuseflow.frontend.trace.dependence import Memories, remove_unused, shares_memory, written_by
 
-_HANDLERS: dict[str, Handler] = GATHERS | SCATTERS | KNOWN_MATRICES | RANKINGS | NEIGHBOURS | LOSSES
+_HANDLERS: dict[str, Handler] = GATHERS | SCATTERS | KNOWN_MATRICES | ORDERED | NEIGHBOURS | LOSSES
 """The replacement of each operator, by its name."""
 _PRODUCTS = (product_along, extreme_along, multiplied_along, overwrite_along)
 """Functions with which operators are replaced, and whose results share no memory with their operands."""

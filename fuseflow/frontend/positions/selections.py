@@ -25,7 +25,7 @@ from fuseflow.frontend.trace import fx_origin
 from fuseflow.frontend.trace.constant_folding import node_values
 from fuseflow.frontend.trace.dependence import Dependence, described_tensor
 from fuseflow.frontend.trace.fx_origin import named
-from fuseflow.frontend.trace.kept_markers import add_marker, kept_by
+from fuseflow.frontend.trace.kept_markers import add_marker, keep
 from fuseflow.frontend.trace.operator_support import PATTERN_KEEPING
 from fuseflow.frontend.trace.tracing import Trace
 from fuseflow.keep_rules import Largest
@@ -55,7 +55,7 @@ class Selections:
     dependences: dict[Node, Dependence]
     kept: dict[str, KeepRule] = field(default_factory=dict)
     _names: NameAllocator = field(init=False)
-    _nodes: dict[tuple[Any, ...], Node] = field(default_factory=dict)
+    nodes: dict[tuple[Any, ...], Node] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self._names = self.traced.names()
@@ -84,6 +84,10 @@ class Selections:
         value = node_values(self.traced, [node])[node] if dependence == "structure" or is_place else None
         return value if isinstance(value, Tensor) else None
 
+    def constant(self, node: Node) -> Tensor | None:
+        """Return the numbers of a value that follows from structure, weights and constants alone, or None for data."""
+        return None if self.dependences.get(node) == "data" else node_values(self.traced, [node])[node]
+
     def unique(self, name: str) -> str:
         """Return this name, or one like it, for an argument."""
         return self._names.unique(name)
@@ -97,18 +101,18 @@ class Selections:
         matrix = torch.sparse_coo_tensor(torch.stack((rows, columns)), values, shape).coalesce().to_sparse_csr()
         content = _content(matrix)
         key = shape, values.dtype, *(hash(part.view(torch.uint8).numpy().tobytes()) for part in content)
-        node = self._nodes.get(key)
+        node = self.nodes.get(key)
         if node is not None and all(map(torch.equal, content, _content(self.tensor_of(node)))):
             return node
-        self._nodes[key] = self.argument(name, matrix)
-        return self._nodes[key]
+        self.nodes[key] = self.argument(name, matrix)
+        return self.nodes[key]
 
     def counted(self, extent: int, dtype: torch.dtype, name: str) -> Node:
         """Return an argument that has the numbers from 0 to `extent` - 1."""
         key = "counted", extent, dtype
-        if key not in self._nodes:
-            self._nodes[key] = self.argument(name, torch.arange(extent, dtype=dtype))
-        return self._nodes[key]
+        if key not in self.nodes:
+            self.nodes[key] = self.argument(name, torch.arange(extent, dtype=dtype))
+        return self.nodes[key]
 
     def pattern(self, node: Node) -> Node | None:
         """Return an argument that is true where a sparse matrix stores an entry, or None if that is not known. It is known for a
@@ -158,14 +162,16 @@ class Call:
 
     def kept(self, x: Node, rule: Largest, over: Sequence[int], marks: bool = False) -> Node:
         """Return what a rule over some dimensions, the outermost first, leaves of `x`; with `marks`, ones where an entry is kept."""
-        shaped = described(x)
+        shaped, selections = described(x), self.selections
         if rule.count >= prod(shaped.shape[d] for d in over):
             return self.computed(torch.ones_like, x) if marks else x
         dimensions = tuple(d % shaped.dim() for d in over)
-        kept, name = KeepRule(replace(rule, marks=marks), dimensions), named(self.node, "marks" if marks else "kept")
-        selections = self.selections
-        marker = add_marker(selections.traced, selections.kept, selections.unique(name), shaped, kept)
-        return self.computed(kept_by, x, marker)
+        kept = KeepRule(replace(rule, marks=marks), dimensions)
+        if (x, kept) not in selections.nodes:
+            name = selections.unique(named(self.node, "marks" if marks else "kept"))
+            marker = add_marker(selections.traced, selections.kept, name, shaped, kept)
+            selections.nodes[x, kept] = self.computed(keep, x, marker)
+        return selections.nodes[x, kept]
 
     def mask(self, values: Tensor, name: str) -> Node:
         """Return an argument that is a matrix of truth values and stores only the true ones."""

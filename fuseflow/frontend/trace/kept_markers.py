@@ -20,7 +20,7 @@ from fuseflow.keep_rules import Largest
 from fuseflow.sparsity.sparsifiers.sparsifier import KeepRule
 
 
-def kept_by(x: Tensor, marker: Tensor) -> Tensor:
+def keep(x: Tensor, marker: Tensor) -> Tensor:
     """Return the product of x and a marker, which represents what the rule of the marker leaves of x."""
     return x * marker
 

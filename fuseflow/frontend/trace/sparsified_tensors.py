@@ -18,7 +18,7 @@ from torch import Tensor, nn
 from torch.fx import Node
 
 from fuseflow.errors import FrontendError, SparsityError
-from fuseflow.frontend.trace.kept_markers import add_marker, kept_by
+from fuseflow.frontend.trace.kept_markers import add_marker, keep
 from fuseflow.frontend.trace.refusals import refusal
 from fuseflow.frontend.trace.tracing import Trace
 from fuseflow.sparsity import keep_operator as keep_operators
@@ -142,7 +142,7 @@ def _mark(traced: Trace, node: Node, intermediates: KeptIntermediates) -> None:
         name = traced.names().unique(f"keep{len(intermediates.rules)}")
         marker = add_marker(traced, intermediates.rules, name, value, kept)
         with graph.inserting_before(node):
-            product = graph.call_function(kept_by, (product, marker))
+            product = graph.call_function(keep, (product, marker))
             product.meta = dict(node.meta)
     node.replace_all_uses_with(product)
     graph.erase_node(node)

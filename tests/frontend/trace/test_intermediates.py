@@ -17,8 +17,8 @@ from fuseflow.einsum.text import show
 from fuseflow.errors import FrontendError
 from fuseflow.frontend import import_model
 from fuseflow.frontend.imported_program import Source
+from fuseflow.frontend.trace.kept_markers import keep, with_keeps
 from fuseflow.frontend.trace.model_call import model_call
-from fuseflow.frontend.trace.kept_markers import kept_by, with_keeps
 from fuseflow.frontend.trace.sparsified_tensors import mark_kept, masked
 from fuseflow.frontend.trace.tracing import trace
 from fuseflow.keep_rules import Largest, Threshold
@@ -157,7 +157,7 @@ def test_marks_are_products_with_fresh_arguments() -> None:
     assert kept.rules == {"keep0": KeepRule(Threshold(pytest.approx(0.2)), ()), "keep1": KeepRule(Largest(2), (1,))}
     assert len(found.arguments) == before + 2 and not kept.refusals and not kept.patterns
     targets = [node.target for node in found.graph_module.graph.nodes]
-    assert targets.count(kept_by) == 2 and not any("fuseflow" in str(target) for target in targets)
+    assert targets.count(keep) == 2 and not any("fuseflow" in str(target) for target in targets)
     for name in kept.rules:
         marker = found.tensors[name]
         assert marker.shape == (4, 8) and bool((marker == 1).all())
