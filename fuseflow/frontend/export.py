@@ -64,14 +64,13 @@ def export_graph(call: ModelCall, formats: Mapping[str, str]) -> ExportedGraph:
     has no Einsum form."""
     with quiet(), torch.no_grad():
         traced = _trace(call)
-        chosen = Selections(traced, dependences(traced))
-        chosen_to_matrices(chosen)
         settle_empty(traced)
         split_linear_columns(traced.graph_module)
         patterns = weight_patterns(call.module)
         write_batch_norms(traced, patterns)
-        depends_on = dependences(traced)
         refusals = screen_reads(traced, dependences(traced, of_reads=True))
+        chosen = Selections(traced, dependences(traced))
+        depends_on = dependences(traced) if chosen_to_matrices(chosen) else chosen.dependences
         notices, evaluated_flops = fold_constants(traced, depends_on, patterns, formats)
         constants = frozenset(argument.name for argument in traced.arguments.values() if argument.kind != "input")
         notices += [f"an output of the model that is no tensor but a {kind} is left out" for kind in traced.other_outputs]

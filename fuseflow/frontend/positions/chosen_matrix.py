@@ -81,11 +81,12 @@ def instead_of(marks: Tensor, x: Tensor | float, base: Tensor | float) -> Tensor
     return torch.where(marks == 0, base, x)
 
 
-def chosen_to_matrices(selections: Selections) -> None:
-    """Rewrite, in place, what leaves the slots of chosen elements as a reduction of a matrix. Other values stay as they are."""
+def chosen_to_matrices(selections: Selections) -> bool:
+    """Rewrite, in place, what leaves the slots of chosen elements as a reduction of a matrix. Other values stay as they are. Return
+    whether the model chooses any."""
     graph = selections.traced.graph_module.graph
     if not any(fx_origin.short_name(node.target) in ("topk", "max", "argmax") for node in graph.nodes):
-        return
+        return False
     choices = _Choices(selections, Memories(graph))
     choices.positions.update((node, position) for position, node in enumerate(graph.nodes))
     for node in list(graph.nodes):
@@ -93,6 +94,7 @@ def chosen_to_matrices(selections: Selections) -> None:
             with graph.inserting_before(node):
                 choices.read(node)
     remove_unused(selections.traced)
+    return True
 
 
 @dataclass(slots=True)
