@@ -22,6 +22,7 @@ from fuseflow.frontend.decompositions.dense_graph import dense_graph
 from fuseflow.frontend.decompositions.mixed_comparisons import compare_alike
 from fuseflow.frontend.foreign_errors import ForeignFailure, foreign_message, quiet
 from fuseflow.frontend.linalg.sparse_encodings import Storage
+from fuseflow.frontend.positions.chosen_matrix import chosen_to_matrices
 from fuseflow.frontend.positions.ranking import tie_notices
 from fuseflow.frontend.positions.selection_pass import select_data
 from fuseflow.frontend.positions.selections import Selections
@@ -85,16 +86,17 @@ def export_graph(call: ModelCall, formats: Mapping[str, str]) -> ExportedGraph:
         split_linear_columns(traced.graph_module)
         patterns = weight_patterns(call.module)
         write_batch_norms(traced, patterns)
-        depends_on = dependences(traced)
         loops, notices = screen_reads(traced, dependences(traced, of_reads=True))
         refusals += loops
+        chosen = Selections(traced, dependences(traced))
+        depends_on = dependences(traced) if chosen_to_matrices(chosen) else chosen.dependences
         folded, evaluated_flops = fold_constants(traced, depends_on, patterns, formats)
         notices += folded
         constants = frozenset(argument.name for argument in traced.arguments.values() if argument.kind != "input")
         notices += [f"an output of the model that is no tensor but a {kind} is left out" for kind in traced.other_outputs]
         notices += tie_notices(traced)
         remove_unused(traced)
-        selections = Selections(traced, depends_on)
+        selections = Selections(traced, depends_on, chosen.kept)
         refusals += separate_complex(selections)
         select_data(selections)
         slice_matrices(selections)

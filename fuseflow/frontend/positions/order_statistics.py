@@ -22,6 +22,7 @@ from fuseflow.frontend.positions.gathers import nothing_of
 from fuseflow.frontend.positions.ranking import RESULTS, comparable, ranking, wanted_results
 from fuseflow.frontend.positions.selections import Call, Handler, described, first_operand, is_zero
 from fuseflow.frontend.trace import fx_origin
+from fuseflow.frontend.trace.dependence import written_by
 from fuseflow.frontend.trace.operator_support import PATTERN_KEEPING
 from fuseflow.keep_rules import By, Largest
 
@@ -230,7 +231,9 @@ def _ordered(call: Call, x: Node, dim: int, count: int, largest: bool) -> Node |
 def _replace_ranks(call: Call, x: Node, result: Node, dim: int, count: int, largest: bool) -> None:
     """Replace the readers of an ordered result that read single ranks, if these are few."""
     readers = list(_readers_of_ranks(result, dim, count))
-    if len({rank for _, rank, _ in readers}) > MOST_RANKS:
+    values = [result, *(reader for reader, *_ in readers)]
+    is_written_to = any(value in written_by(user) for value in values for user in value.users)
+    if is_written_to or len({rank for _, rank, _ in readers}) > MOST_RANKS:
         return
     for reader, rank, keep in readers:
         what = RESULTS[_position(result)]
