@@ -144,7 +144,7 @@ def _refusals(node: Node, arguments: Mapping[Node, Argument]) -> Iterator[Fronte
     yield from _screen_stored_zeros(node, arguments)
     if isinstance(node.target, torch._ops.HigherOrderOperator):
         hint = _HINTS_OF_NESTED.get(str(node.target), HINT_OUTSIDE)
-        yield refusal(node, f"a nested graph (`{fx_origin.shown_operator(node)}`)", hint)
+        yield refusal(node, f"control flow or a nested graph (`{fx_origin.shown_operator(node)}`)", hint)
     for family in UNSUPPORTED_FAMILIES:
         if name in family.names and not fx_origin.is_whole_slice(node):
             yield refusal(node, f"{family.description} (`{fx_origin.shown_operator(node)}`)", family.hint)
