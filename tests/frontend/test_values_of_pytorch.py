@@ -195,6 +195,7 @@ ORDERED: dict[str, Case] = {
     "a choice that is no relu": (lambda x: torch.where(x > 0, x, 0.0), (V,)),
     "a choice that is no maximum": (lambda x, y: torch.where(x > y, x, y), (X, Y)),
     "a choice that is no minimum": (lambda x, y: torch.where(x <= y, x, y), (X, Y)),
+    "equal to itself": (lambda x: torch.where(x == x, x * 2, 7.0), (V,)),
     "trunc": (torch.trunc, (V,)),
     "isfinite": (lambda x: torch.isfinite(x).float(), (V,)),
     "gelu": (F.gelu, (V,)),

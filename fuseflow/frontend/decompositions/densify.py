@@ -222,6 +222,11 @@ def _power(x: Tensor, exponent: float) -> Tensor:
     return torch.pow(x, exponent)
 
 
+def _equal(a: Tensor, b: Tensor) -> Tensor:
+    """Compare. torch-mlir takes a tensor for equal to itself, and NaN is not."""
+    return torch.logical_not(a != a) if a is b and a.is_floating_point() else a == b
+
+
 _LAYOUTS = ("to_dense", "to_sparse", "to_sparse_csr", "to_sparse_csc", "to_sparse_bsr", "to_sparse_bsc", "coalesce")
 _STORED_OTHERWISE = (
     *(getattr(aten, f"{prefix}{name}").default for name in _LAYOUTS for prefix in ("", "_")),
@@ -250,6 +255,7 @@ DENSE_REPLACEMENTS: dict[object, Callable[..., Any]] = {
     aten.dot.default: _matmul,
     aten.reciprocal.default: lambda x: 1 / x,  # PyTorch's decomposition checks for zero with cf.assert.
     aten.pow.Tensor_Scalar: _power,
+    aten.eq.Tensor: _equal,
     aten.tan.default: lambda x: torch.sin(x) / torch.cos(x),
     aten.leaky_relu.default: _leaky_relu,
     aten.leaky_relu_.default: _leaky_relu,

@@ -148,7 +148,7 @@ def _refusals(node: Node, arguments: Mapping[Node, Argument]) -> Iterator[Fronte
             yield refusal(node, f"{problem}: `{name}` in training mode", hint)
     yield from _screen_stored_zeros(node, arguments)
     if isinstance(node.target, torch._ops.HigherOrderOperator):
-        yield refusal(node, f"a nested graph (`{fx_origin.shown_operator(node)}`)", HINT_OUTSIDE)
+        yield refusal(node, f"control flow or a nested graph (`{fx_origin.shown_operator(node)}`)", HINT_OUTSIDE)
     if _counts_elements(node):
         yield _refusal_of_size(node)
         return
