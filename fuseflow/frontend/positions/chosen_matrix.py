@@ -834,13 +834,13 @@ class _Choices:
                 source = known.reshape(-1)[0].item()
             elif source not in self.values or not self.values[source].is_beside(value) or self.values[source].dims != value.dims:
                 return None
-            elif is_zero(base):
-                return self.whole(node, self.masked(source))
+            elif is_zero(base):  # dimensions of sparse values are neither merged nor split
+                return None if _is_regrouped(node) else self.whole(node, self.masked(source))
             else:
                 source = self.matrix(source)
         marks, dtype = self.marks_at(node, value), described(node).dtype
         start: Node | float = 0.0 if is_zero(base) and dtype.is_floating_point else base
-        if is_zero(base) and _is_merged(node):  # dimensions of sparse values are not merged
+        if is_zero(base) and _is_regrouped(node):
             start = self.selections.argument(named(node, "zeros"), torch.zeros(described(base).shape, dtype=dtype))
         elif is_zero(base) and source == 1:
             return self.whole(node, marks)
@@ -876,13 +876,15 @@ def _same_beside(base: Node, index: Node, dim: int) -> bool:
     return all(a == b for d, (a, b) in enumerate(pairs) if d != dim)
 
 
-def _is_merged(node: Node) -> bool:
-    """Return whether a reshape merges dimensions of a value, or of a copy with more dimensions."""
+def _is_regrouped(node: Node) -> bool:
+    """Return whether a reshape merges or splits dimensions of a value, or of a copy with more dimensions."""
+    extents = [extent for extent in described(node).shape if extent != 1]
     for user in node.users:
         name = fx_origin.short_name(user.target)
-        if name in ("view", "reshape") and described(user).dim() < described(node).dim():
-            return True
-        if name in UNARY | {"to", "expand", "unsqueeze"} and _is_merged(user):
+        if name in ("view", "reshape", "unflatten", "flatten"):
+            if [extent for extent in described(user).shape if extent != 1] != extents:
+                return True
+        elif name in UNARY | {"to", "expand", "unsqueeze"} and _is_regrouped(user):
             return True
     return False
 
