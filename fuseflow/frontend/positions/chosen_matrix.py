@@ -805,6 +805,32 @@ class _Choices:
         result = self.call(node, torch.ops.aten.sum.dim_IntList, total[0], [total[1]])
         return self.whole(node, result if is_zero(base) else self.call(node, torch.ops.aten.add.Tensor, base, result))
 
+    def bags(self, node: Node) -> None:
+        """Replace the sums or means of `embedding_bag` over the chosen rows of a table: a product of the weights of the rows with the
+        table."""
+        given = _arguments(node)
+        value, table, weights, mode = (
+            self.values.get(given["indices"]),
+            given["weight"],
+            given["per_sample_weights"],
+            given["mode"],
+        )
+        starts = self.selections.known(given["offsets"])
+        if value is None or value.meaning != "column" or not value.is_flat or value.sorting is not None or starts is None:
+            return
+        space, slots = value.space, described(given["indices"]).numel()
+        is_bag_of_row = torch.equal(starts[: space.row_count], torch.arange(0, slots, space.count, dtype=starts.dtype))
+        is_whole = len(starts) == space.row_count + given["include_last_offset"] and described(table).shape[0] == space.columns
+        if not is_bag_of_row or not is_whole or mode not in (0, 1) or given.get("padding_idx") not in (None, -1):
+            return
+        if weights is not None and not (weights in self.values and self.values[weights].is_beside(value)):
+            return
+        total = self.call(node, torch.mm, self.marks_of(node, space) if weights is None else self.masked(weights), table)
+        result = self.call(node, torch.mul, total, 1 / space.count) if mode == 1 else total
+        for user in list(node.users):
+            if user.target is operator.getitem and user.args[1] == 0:
+                user.replace_all_uses_with(result)
+
     def put(self, node: Node, base: Node, index: Any, source: Any) -> Chosen | None:
         """Return what `base[index] = source` writes, if the numbers of all slots are the index: the slots in the order before a sort."""
         value = self.values.get(index)
@@ -834,13 +860,13 @@ class _Choices:
                 source = known.reshape(-1)[0].item()
             elif source not in self.values or not self.values[source].is_beside(value) or self.values[source].dims != value.dims:
                 return None
-            elif is_zero(base):
-                return self.whole(node, self.masked(source))
+            elif is_zero(base):  # dimensions of sparse values are neither merged nor split
+                return None if _is_regrouped(node) else self.whole(node, self.masked(source))
             else:
                 source = self.matrix(source)
         marks, dtype = self.marks_at(node, value), described(node).dtype
         start: Node | float = 0.0 if is_zero(base) and dtype.is_floating_point else base
-        if is_zero(base) and _is_merged(node):  # dimensions of sparse values are not merged
+        if is_zero(base) and _is_regrouped(node):
             start = self.selections.argument(named(node, "zeros"), torch.zeros(described(base).shape, dtype=dtype))
         elif is_zero(base) and source == 1:
             return self.whole(node, marks)
@@ -876,13 +902,15 @@ def _same_beside(base: Node, index: Node, dim: int) -> bool:
     return all(a == b for d, (a, b) in enumerate(pairs) if d != dim)
 
 
-def _is_merged(node: Node) -> bool:
-    """Return whether a reshape merges dimensions of a value, or of a copy with more dimensions."""
+def _is_regrouped(node: Node) -> bool:
+    """Return whether a reshape merges or splits dimensions of a value, or of a copy with more dimensions."""
+    extents = [extent for extent in described(node).shape if extent != 1]
     for user in node.users:
         name = fx_origin.short_name(user.target)
-        if name in ("view", "reshape") and described(user).dim() < described(node).dim():
-            return True
-        if name in UNARY | {"to", "expand", "unsqueeze"} and _is_merged(user):
+        if name in ("view", "reshape", "unflatten", "flatten"):
+            if [extent for extent in described(user).shape if extent != 1] != extents:
+                return True
+        elif name in UNARY | {"to", "expand", "unsqueeze"} and _is_regrouped(user):
             return True
     return False
 
@@ -937,5 +965,6 @@ _RULES: dict[str, Callable[[_Choices, Node], Chosen | Node | None]] = {
     **dict.fromkeys(("sum", "mean", "amax", "amin"), _Choices.reduced),
     **dict.fromkeys(("index_add", "scatter_add", "index_put"), _Choices.added),
     "scatter": _Choices.written,
+    "embedding_bag": _Choices.bags,
 }
 """The rule of each operator, by its name. Others are pointwise."""

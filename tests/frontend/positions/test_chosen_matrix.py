@@ -127,7 +127,13 @@ def extremes(x: Tensor, gate: Tensor, up: Tensor, down: Tensor) -> Tensor:
     return torch.stack((taken.amax(1), taken.mean(1), taken.amin(1)))
 
 
+def bags(x: Tensor, gate: Tensor, up: Tensor, down: Tensor) -> Tensor:
+    weights, experts = gate.topk(3)
+    return F.embedding_bag(experts, up[:, 0], per_sample_weights=weights.softmax(-1), mode="sum")
+
+
 FORMS = (
+    bags,
     sorted_by_expert,
     unsorted,
     weights_of_each_slot,
