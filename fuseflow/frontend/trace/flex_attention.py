@@ -4,8 +4,9 @@ PyTorch calls `score_mod(score, b, h, q_idx, kv_idx)` and `mask_mod(b, h, q_idx,
 one operator with a graph inside. Here each function gets a tensor of all batches, heads, queries and keys along a dimension of its own,
 which broadcast. So its operators are in the trace as if the model had written them.
 
-The blocks that a `BlockMask` lists count as they do in compiled code: its mask_mod in those that are partial, all of those that are full,
-and nothing of others. Eager FlexAttention reads the mask_mod alone, so it gets one that looks into the lists.
+A place counts if its mask_mod says so and the `BlockMask` lists its block, as partial or as full. Eager FlexAttention reads the mask_mod
+alone, and compiled code reads it in partial blocks alone. They differ where the two say different things, as lists without a mask_mod do;
+so the eager one gets a mask_mod that looks into the lists.
 """
 
 from __future__ import annotations
@@ -129,18 +130,16 @@ def _apart(places: Iterable[Tensor]) -> list[Tensor]:
 def _with_listed_blocks(mask: BlockMask, flatten: bool = True) -> tuple[Any, ...]:
     """Return the attributes of a mask as PyTorch does, but with a mask_mod that looks into the lists of blocks if these say something
     else."""
-    counts, full_counts = mask.kv_num_blocks, mask.full_kv_num_blocks
-    partial = _blocks(counts, mask.kv_indices, mask.kv_indices.shape[-1]) > 0
-    full = torch.zeros_like(partial)
-    if full_counts is not None and mask.full_kv_indices is not None:
-        full = _blocks(full_counts, mask.full_kv_indices, partial.shape[-1]) > 0
+    lists = [(mask.kv_num_blocks, mask.kv_indices), (mask.full_kv_num_blocks, mask.full_kv_indices)]
+    blocks = sum(_blocks(n, columns, columns.shape[-1]) for n, columns in lists if n is not None and columns is not None)
+    assert isinstance(blocks, Tensor)
     query_block, key_block = mask.BLOCK_SIZE
 
     def listed(b: Tensor, h: Tensor, q_idx: Tensor, kv_idx: Tensor) -> Tensor:
-        block = b % len(partial), h % partial.shape[1], q_idx // query_block, kv_idx // key_block
-        return partial[block] & mask.mask_mod(b, h, q_idx, kv_idx) | full[block]
+        block = b % len(blocks), h % blocks.shape[1], q_idx // query_block, kv_idx // key_block
+        return (blocks[block] > 0) & mask.mask_mod(b, h, q_idx, kv_idx)
 
-    places = list(map(torch.arange, (*partial.shape[:2], *mask.seq_lengths)))
+    places = list(map(torch.arange, (*blocks.shape[:2], *mask.seq_lengths)))
     with _disable_current_modes():  # what the two say of these numbers is not a part of the model
         same = torch.equal(_at_all_places(mask.mask_mod)(*places), _at_all_places(listed)(*places))
     return _as_tuple(mask, flatten) if same else (*_as_tuple(mask, flatten)[:-1], listed)

@@ -21,8 +21,8 @@ from types import FrameType
 
 import torch
 
-_SKIPPED = (str(Path(torch.__file__).parent), __file__, str(Path(__file__).with_name("number_reads.py")))
-"""The folder of PyTorch and the files which it calls where a model reads a number."""
+_SKIPPED = tuple(str(Path(file).parent) for file in (torch.__file__, __file__))
+"""The folders of PyTorch and of the modes that it calls where a model reads a number."""
 
 
 def decides_end_of_loop() -> bool:
