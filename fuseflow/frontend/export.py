@@ -30,6 +30,7 @@ from fuseflow.frontend.trace import fx_origin
 from fuseflow.frontend.trace.constant_folding import fold_constants
 from fuseflow.frontend.trace.dependence import dependences, remove_unused, shares_memory
 from fuseflow.frontend.trace.emptiness import settle_empty
+from fuseflow.frontend.trace.expert_modules import grouped_experts
 from fuseflow.frontend.trace.layer_rewrites import split_linear_columns, write_batch_norms
 from fuseflow.frontend.trace.model_call import ModelCall
 from fuseflow.frontend.trace.refusals import raise_all, screen_lowered, screen_mutation, screen_program, screen_reads
@@ -63,7 +64,7 @@ def export_graph(call: ModelCall, formats: Mapping[str, str]) -> ExportedGraph:
     """Trace a call of a model. `formats` overrides the layouts of tensors by names and patterns. Raise `FrontendError` for an operator that
     has no Einsum form."""
     with quiet(), torch.no_grad():
-        traced = _trace(call)
+        traced, grouped = _trace(call)
         settle_empty(traced)
         split_linear_columns(traced.graph_module)
         patterns = weight_patterns(call.module)
@@ -75,6 +76,9 @@ def export_graph(call: ModelCall, formats: Mapping[str, str]) -> ExportedGraph:
         constants = frozenset(argument.name for argument in traced.arguments.values() if argument.kind != "input")
         notices += [f"an output of the model that is no tensor but a {kind} is left out" for kind in traced.other_outputs]
         notices += tie_notices(traced)
+        if grouped:
+            what = "1 module of experts loops" if grouped == 1 else f"{grouped} modules of experts loop"
+            notices.append(f"{what} over the experts that tokens chose, and takes the form of `grouped_mm` in the program")
         remove_unused(traced)
         selections = Selections(traced, depends_on, chosen.kept)
         refusals += separate_complex(selections)
@@ -150,11 +154,12 @@ def run_eagerly(call: ModelCall) -> list[Tensor]:
     return [leaf for leaf in leaves if isinstance(leaf, Tensor)]
 
 
-def _trace(call: ModelCall) -> Trace:
+def _trace(call: ModelCall) -> tuple[Trace, int]:
+    """Return the trace of a call, and how many modules of experts multiplied in groups in it."""
     try:
         # MKLDNN's own kernels cannot all be traced.
-        with call.repeatable(), torch.backends.mkldnn.flags(enabled=False):
-            return trace(call)
+        with call.repeatable(), torch.backends.mkldnn.flags(enabled=False), grouped_experts(call.module) as grouped:
+            return trace(call), grouped
     except FrontendError:
         raise
     except Exception as error:  # whatever the model and PyTorch raise
