@@ -33,6 +33,7 @@ from fuseflow.frontend.trace.complete_trace import complete_trace
 from fuseflow.frontend.trace.constant_folding import fold_constants
 from fuseflow.frontend.trace.dependence import dependences, remove_unused, shares_memory
 from fuseflow.frontend.trace.emptiness import settle_empty
+from fuseflow.frontend.trace.expert_modules import grouped_experts
 from fuseflow.frontend.trace.layer_rewrites import split_linear_columns, write_batch_norms
 from fuseflow.frontend.trace.model_call import ModelCall
 from fuseflow.frontend.trace.refusals import (
@@ -79,7 +80,7 @@ def export_graph(call: ModelCall, formats: Mapping[str, str]) -> ExportedGraph:
     """Trace a call of a model. `formats` overrides the layouts of tensors by names and patterns. Raise `FrontendError` for an operator that
     has no Einsum form."""
     with quiet(), torch.no_grad():
-        traced = _trace(call)
+        traced, grouped = _trace(call)
         refusals = screen_empty(traced)
         settle_empty(traced)
         settle_places(traced)
@@ -95,6 +96,9 @@ def export_graph(call: ModelCall, formats: Mapping[str, str]) -> ExportedGraph:
         constants = frozenset(argument.name for argument in traced.arguments.values() if argument.kind != "input")
         notices += [f"an output of the model that is no tensor but a {kind} is left out" for kind in traced.other_outputs]
         notices += tie_notices(traced)
+        if grouped:
+            what = "1 module of experts loops" if grouped == 1 else f"{grouped} modules of experts loop"
+            notices.append(f"{what} over the experts that tokens chose, and takes the form of `grouped_mm` in the program")
         remove_unused(traced)
         selections = Selections(traced, depends_on, chosen.kept)
         refusals += separate_complex(selections)
@@ -196,11 +200,12 @@ def _result(call: ModelCall) -> Any:
         return call()
 
 
-def _trace(call: ModelCall) -> Trace:
+def _trace(call: ModelCall) -> tuple[Trace, int]:
+    """Return the trace of a call, and how many modules of experts multiplied in groups in it."""
     try:
         # MKLDNN's own kernels cannot all be traced.
-        with torch.backends.mkldnn.flags(enabled=False):
-            return complete_trace(call)
+        with torch.backends.mkldnn.flags(enabled=False), grouped_experts(call.module) as grouped:
+            return complete_trace(call), grouped
     except FrontendError:
         raise
     except Exception as error:  # whatever the model and PyTorch raise
