@@ -860,8 +860,11 @@ class _Choices:
                 source = known.reshape(-1)[0].item()
             elif source not in self.values or not self.values[source].is_beside(value) or self.values[source].dims != value.dims:
                 return None
-            elif is_zero(base):  # dimensions of sparse values are neither merged nor split
-                return None if _is_regrouped(node) else self.whole(node, self.masked(source))
+            elif is_zero(
+                base
+            ):  # dimensions of sparse values are neither merged nor split, and a `keep` is simpler for the elements
+                is_plain = source.target is operator.getitem and source.args[0] is value.space.choice
+                return None if is_plain or _is_regrouped(node) else self.whole(node, self.masked(source))
             else:
                 source = self.matrix(source)
         marks, dtype = self.marks_at(node, value), described(node).dtype
