@@ -8,4 +8,7 @@ ranking           sorting, by comparisons
 neighbours        operators on the stored elements of a sparse matrix
 losses            losses and distances, with known or computed classes
 edge_matrix, edge_spaces    values of edges as matrices
+chosen_matrix     values at places that `topk` chooses as matrices: the rule of each operator
+chosen_spaces, chosen_values    dimensions that count chosen elements, and the matrices of values that have one
+chosen_slots, chosen_operators, chosen_products, chosen_exits    the rules, by what an operator does with these dimensions
 """

@@ -75,6 +75,11 @@ class Chosen:
     def slot_dim(self) -> int:
         return self.dims[-1]
 
+    @property
+    def is_one_a_row(self) -> bool:
+        """Whether the slots are the rows."""
+        return self.is_flat and self.space.count == 1 and self.sorting is None
+
     def derived(self, make: Callable[[], Node], *, masked: bool = False, meaning: Meaning = "", **changes: object) -> Chosen:
         """Return another value with the same slots, which may have them in other dimensions."""
         return replace(self, make=make, masked=masked, meaning=meaning, made=[], **{"sliced": None, **changes})  # type: ignore[arg-type]

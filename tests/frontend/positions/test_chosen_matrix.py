@@ -14,6 +14,7 @@ from torch import Tensor, nn
 from fuseflow import Schedule
 from fuseflow.compiler import compile_source
 from fuseflow.einsum.nodes import Keep
+from fuseflow.errors import FuseFlowError
 from fuseflow.frontend.model_spec import ModelSpec
 from fuseflow.frontend.sources import Source, load
 from fuseflow.frontend.torch_tensors import from_torch
@@ -187,6 +188,52 @@ def test_zero_and_negative_gates() -> None:
         ).sum(1)
 
     assert is_matrix(require_equal(Function(form), cuts=("best",)))
+
+
+# Gates that are no numbers, and other extremes of routing, mean what they mean in PyTorch.
+
+
+def spoiled(gate: Tensor, x: Tensor, value: float, columns: int) -> Tensor:
+    """Return a gate that has one value in its last columns, for about half of the tokens."""
+    return torch.where((x[:, :1] > 0) & (torch.arange(EXPERTS) >= EXPERTS - columns), value, gate)
+
+
+def scattered(x: Tensor, gate: Tensor, up: Tensor, down: Tensor) -> Tensor:
+    weights, experts = gate.topk(2)
+    return torch.zeros_like(gate).scatter(1, experts, weights.sigmoid())
+
+
+@pytest.mark.parametrize("form", [sorted_by_expert, gates_taken_again, extremes, scattered], ids=lambda form: form.__name__)
+@pytest.mark.parametrize(("value", "columns"), [(float("nan"), 1), (float("-inf"), EXPERTS - 1)], ids=["nan", "one_finite"])
+def test_gates_without_a_number(form: Callable[..., Tensor], value: float, columns: int) -> None:
+    """A gate of NaN is chosen first, and reaches its token alone. A gate of -inf is chosen where too few others are left."""
+    require_equal(Function(lambda x, gate, *rest: form(x, spoiled(gate, x, value, columns), *rest)), cuts=("best",))
+
+
+def test_experts_without_tokens() -> None:
+    """No token chooses one of the last experts, whose groups of rows are empty."""
+    form = lambda x, gate, *rest: sorted_by_expert(x, gate - 100 * (torch.arange(EXPERTS) > 3), *rest)  # noqa: E731
+    assert is_matrix(require_equal(Function(form), cuts=("best",)))
+
+
+@pytest.mark.parametrize("capacity", [0, 1])
+def test_capacity(capacity: int) -> None:
+    """An expert drops tokens that come after its capacity is used up, or all of them."""
+
+    def form(x: Tensor, gate: Tensor, up: Tensor, down: Tensor) -> Tensor:
+        weights, experts = gate.softmax(-1).topk(2)
+        chosen = F.one_hot(experts, EXPERTS).sum(1)
+        chosen = chosen * (chosen.cumsum(0) <= capacity)
+        combine = torch.zeros_like(gate).scatter(1, experts, weights) * chosen
+        return torch.einsum("te,tei,eid->td", combine, torch.einsum("te,td,edi->tei", chosen.float(), x, up).relu(), down)
+
+    require_equal(Function(form), cuts=("best",))
+
+
+def test_more_choices_than_experts() -> None:
+    """PyTorch refuses it, and the error says so at the line of the model."""
+    with pytest.raises(FuseFlowError, match=r"test_chosen_matrix\.py:\d+: .*index k out of range"):
+        load(ModelSpec(Function(lambda *given: sorted_by_expert(*given, k=EXPERTS + 1)), (torch.randn(TOKENS, WIDTH),)))
 
 
 # What reads slots in their order stays as it is.

@@ -1,0 +1,163 @@
+"""The values with slots of a traced model, and the matrices that are added for them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from math import prod
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.fx import Node
+
+from fuseflow.frontend.positions.chosen_spaces import Chosen, ChosenSpace, Meaning, Slice, opened
+from fuseflow.frontend.positions.selections import Call, Selections, described, first_operand
+from fuseflow.frontend.trace.dependence import Memories, schema_arguments
+from fuseflow.frontend.trace.fx_origin import named
+from fuseflow.keep_rules import Largest
+
+
+@dataclass(slots=True)
+class Choices:
+    """The values with slots of a traced model. `marks` has the matrix of ones of each space. `counted` has the values that are the
+    number of chosen places in each column, and `ends` the sums of these numbers so far. `inverses` has the values that undo a
+    permutation of slots. `positions` orders the nodes."""
+
+    selections: Selections
+    memories: Memories
+    values: dict[Node, Chosen] = field(default_factory=dict)
+    marks: dict[ChosenSpace, Node] = field(default_factory=dict)
+    counted: dict[Node, ChosenSpace] = field(default_factory=dict)
+    ends: dict[Node, ChosenSpace] = field(default_factory=dict)
+    inverses: dict[Node, Chosen] = field(default_factory=dict)
+    positions: dict[Node, int] = field(default_factory=dict)
+
+    def call(self, node: Node, target: Any, *args: Any, **kwargs: Any) -> Node:
+        return self.selections.computed(node, target, args, **kwargs)
+
+    def reshaped(self, node: Node, value: Node, shape: Sequence[int]) -> Node:
+        if tuple(described(value).shape) == tuple(shape):
+            return value
+        return self.call(node, torch.ops.aten.reshape.default, value, list(shape))
+
+    def unsqueezed(self, node: Node, value: Node, dim: int) -> Node:
+        return self.call(node, torch.ops.aten.unsqueeze.default, value, dim)
+
+    def summed(self, node: Node, value: Node, dims: Sequence[int]) -> Node:
+        return self.call(node, torch.ops.aten.sum.dim_IntList, value, list(dims))
+
+    def at_places(self, node: Node, value: Chosen, matrix: Node) -> Node:
+        """Return a matrix in the dimensions of a value with slots, with zeros at places that are not chosen."""
+        return self.call(node, at_places, self.marks_at(node, value), matrix)
+
+    def matrix(self, node: Node) -> Node:
+        """Return the matrix of a value with slots, which is added where the value is."""
+        value = self.values[node]
+        if not value.made:
+            with node.graph.inserting_before(node):
+                value.made.append(value.make())
+        return value.made[0]
+
+    def masked(self, node: Node) -> Node:
+        """Return the matrix of a value with slots, with zeros at places that are not chosen."""
+        value = self.values[node]
+        if value.masked:
+            return self.matrix(node)
+        if len(value.made) < 2:
+            matrix = self.matrix(node)
+            with node.graph.inserting_before(node):
+                value.made.append(self.at_places(node, value, matrix))
+        return value.made[1]
+
+    def marks_at(self, node: Node, value: Chosen) -> Node:
+        """Return the chosen places in the dimensions that the matrix of a value has."""
+        marks = self.marks_of(node, value.space)
+        shape = list(value.shape(tuple(described(node).shape)))
+        if value.is_flat:
+            return self.reshaped(node, marks, [n if d - value.slot_dim in (0, 1) else 1 for d, n in enumerate(shape)])
+        order = sorted(range(len(value.dims)), key=value.dims.__getitem__)
+        if order != list(range(len(order))):
+            marks = self.reshaped(node, marks, [shape[d] for d in value.dims])
+            marks = self.call(node, torch.ops.aten.permute.default, marks, order)
+        return self.reshaped(node, marks, [n if d in value.dims else 1 for d, n in enumerate(shape)])
+
+    def marks_of(self, node: Node, space: ChosenSpace) -> Node:
+        choice = space.choice
+        assert choice is not None
+        if space not in self.marks:
+            with node.graph.inserting_before(choice):
+                x = first_operand(choice)
+                dims = opened(choice, x, arguments(choice)["dim"], space.count).dims
+                rule = Largest(space.count, by="greatest")
+                marks = Call(self.selections, choice).kept(x, rule, (dims[-1],), marks=True)
+                rest = [d for d in range(described(x).dim()) if d not in dims]
+                marks = self.call(choice, torch.ops.aten.permute.default, marks, [*rest, *dims])
+                self.marks[space] = self.reshaped(choice, marks, (space.row_count, space.columns))
+        return self.marks[space]
+
+    def numbered(self, node: Node, value: Chosen, meaning: Meaning) -> Chosen:
+        """Return a value with slots whose numbers have a meaning. Its matrix has the numbers of the columns, or of the rows."""
+
+        def make() -> Node:
+            assert meaning in ("column", "row"), f"{meaning} has no matrix"
+            is_row = meaning == "row"
+            extent = value.space.row_count if is_row else value.space.columns
+            dim = value.slot_dim if is_row else value.matrix_dim(value.slot_dim)
+            counted = self.selections.counted(extent, torch.int64, named(node, "places"))
+            return self.reshaped(node, counted, [extent if d == dim else 1 for d in range(described(node).dim() + value.is_flat)])
+
+        return value.derived(make, meaning=meaning)
+
+    def lead(self, operands: Sequence[object]) -> Chosen | None:
+        """Return the operand that says which places are chosen, if all operands with slots have them in one order."""
+        values = [self.values[operand] for operand in operands if isinstance(operand, Node) and operand in self.values]
+        if not values:
+            return None
+        lead = next((value for value in values if value.space.choice is not None), values[0])
+        return lead if all(lead.is_beside(value) for value in values) else None
+
+    def matrix_or_number(self, operand: Node) -> Node:
+        return self.matrix(operand) if operand in self.values else operand
+
+    def part_of(self, node: Node, dim: int, part: Slice) -> Node:
+        """Return a part of a value along a dimension: of the matrix, if it has slots."""
+        value = self.values.get(node)
+        if value is None:
+            return part(node, dim)
+        if value.sliced is not None:
+            return value.sliced(part, dim)
+        inner = value.matrix_dim(dim)
+        return part(self.widened(node, self.matrix(node), [inner]), inner)
+
+    def widened(self, operand: Node, matrix: Node, dims: Sequence[int]) -> Node:
+        """Return the matrix of an operand, with the extents of the places that count in some dimensions."""
+        shape, extents = self.values[operand].shape(tuple(described(operand).shape)), list(described(matrix).shape)
+        wide = [shape[d] if d in dims else n for d, n in enumerate(extents)]
+        return matrix if wide == extents else self.call(operand, torch.ops.aten.expand.default, matrix, wide)
+
+    def typed(self, node: Node, value: Node) -> Node:
+        dtype = described(node).dtype
+        return value if described(value).dtype == dtype else self.call(node, torch.ops.aten.to.dtype, value, dtype)
+
+    def whole(self, node: Node, value: Node) -> Node:
+        """Return a value in the shape and the type that the result of a node has."""
+        shape, value = list(described(node).shape), self.typed(node, value)
+        if prod(shape) == described(value).numel():
+            return self.reshaped(node, value, shape)
+        return self.call(node, torch.ops.aten.expand.default, value, shape)
+
+
+def at_places(marks: Tensor, x: Tensor) -> Tensor:
+    """Return x at the places that are marked, and zero elsewhere."""
+    return marks.to(x.dtype) * x
+
+
+def instead_of(marks: Tensor, x: Tensor | float, base: Tensor | float) -> Tensor:
+    """Return x at the places that are marked, and `base` elsewhere."""
+    return torch.where(marks == 0, base, x)
+
+
+def arguments(node: Node) -> dict[str, Any]:
+    """Return the arguments of an operator by their names."""
+    return {argument.name: value for argument, value in schema_arguments(node)}
