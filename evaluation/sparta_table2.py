@@ -16,7 +16,7 @@ from frame import Data, Figure
 
 FILLINGS = 4096
 SPECIAL = (0.0, 1.0, -1.0, 0.5, -0.5, 2.0, math.inf, -math.inf)
-ROUNDING = ("saturate", "nearest")
+ROUNDING = ("saturate", "nearest", "nearest_finite")
 """Operators that round to a narrow type, whose other operands are numbers of the type: (0, 0) stand for none of them."""
 
 
