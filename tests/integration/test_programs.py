@@ -203,7 +203,8 @@ def test_a_small_entry_that_is_wrong_beside_a_large_one_is_found(monkeypatch: py
 @pytest.mark.parametrize("fault", ["a stride is ignored", "of equal entries the last is kept"])
 def test_a_fault_that_only_views_show_is_found(fault: str) -> None:
     with VIEW_FAULTS[fault]():
-        assert program_fuzz.run(SOON[0], EXAMPLES, smaller=False, views=True).differing
+        (kept,) = program_fuzz.run(SOON[0], EXAMPLES, smaller=False, views=True).differing
+    assert "interpreter" in kept.differs or "graph of region" in kept.differs or "selections" in kept.differs, kept.differs
 
 
 @pytest.mark.parametrize("seed", [*WIDE_SEEDS, *slow(MORE_WIDE_SEEDS)])
