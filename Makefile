@@ -24,7 +24,7 @@ help:
 	@echo 'make test     install into .venv, then ruff, mypy and pytest'
 	@echo 'make docs     build the documentation site into build/docs; a link that leads nowhere is an error'
 	@echo 'make package  build wheel and sdist into dist, install the wheel into an empty environment and try it there'
-	@echo 'make fuzz     20,000 random programs (PROGRAMS=n) at every level, as many wide ones and ones with views, 100,000 random graphs (GRAPHS=n) on both simulators, 5,000 damaged files of each kind (INPUTS=n)'
+	@echo 'make fuzz     20,000 random programs (PROGRAMS=n) at every level, as many wide ones, ones with views and ones that choose by data, 100,000 random graphs (GRAPHS=n) on both simulators, 5,000 damaged files of each kind (INPUTS=n)'
 	@echo 'make zoo      compile and run the models of tests/zoo at every granularity, and write the table of what became of them'
 	@echo 'make format   format the code'
 	@echo 'make proto    regenerate the protobuf module'
@@ -50,6 +50,7 @@ fuzz: $(VENV)/installed-test
 	$(BIN)/python tools/fuzz.py --programs $(PROGRAMS) --jobs 2
 	$(BIN)/python tools/fuzz.py --programs $(PROGRAMS) --wide --surfaces 5 --jobs 2
 	$(BIN)/python tools/fuzz.py --programs $(PROGRAMS) --views --jobs 2
+	$(BIN)/python tools/fuzz.py --programs $(PROGRAMS) --chosen --jobs 2
 	$(BIN)/python tools/fuzz.py --graphs $(GRAPHS) --jobs 2
 	$(BIN)/python -m pytest -m slow -k thousands tests/integration/test_hostile_input.py --draws $(INPUTS)
 

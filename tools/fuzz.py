@@ -1,6 +1,6 @@
 """Random programs at every level, or random graphs on both simulators.
 
-    python tools/fuzz.py --programs 20000 [--seed 0] [--jobs 2] [--bitmap] [--nm] [--wide|--views|--hard] [--keep] [--narrow]
+    python tools/fuzz.py --programs 20000 [--seed 0] [--jobs 2] [--bitmap] [--nm] [--wide|--views|--hard|--chosen] [--keep] [--narrow]
         [--split] [--surfaces 5] [--linalg]
     python tools/fuzz.py --graphs 100000 [--seed 0] [--jobs 2] [--size small|medium|large] [--bitmap] [--nm] [--select] [--narrow]
         [--f32] [--lanes]
@@ -29,6 +29,9 @@ concatenations, maxima by a pattern, and the largest entries of each row.
 
 With --hard the programs have values that cancel, NaN, infinities and dimensions of size 0. Each entry has a bound on what rounding makes of
 it, and is compared with its own; the others are compared with the largest as well.
+
+With --chosen the sparsity of programs depends on data: marks of what is chosen route products, a softmax is over what is chosen, products
+read kept values, masks stand in the statement of their product, and products have computed sparse factors.
 
 With --keep the same programs are drawn, and then some statements keep a part of their result, and zeros of others are dropped. Some
 results of which every group is kept are stored n:m.
@@ -87,6 +90,7 @@ LONG = 1000
 @click.option("--wide", is_flag=True, help="programs: merged dimensions, integers, vectors and more")
 @click.option("--views", is_flag=True, help="programs: slices, gathers, concatenations, maxima by pattern, top-k")
 @click.option("--hard", is_flag=True, help="programs: values that cancel, NaN, infinities, sizes of 0")
+@click.option("--chosen", is_flag=True, help="programs: products, softmax and masks of what is chosen by data")
 @click.option("--keep", is_flag=True, help="programs: keep parts of some results")
 @click.option("--linalg", is_flag=True, help="programs: write them as scheduled Linalg and read them again, too")
 @click.option("--surfaces", default=0, metavar="N", type=click.IntRange(0), help="programs: ask one of N everything else, too")
@@ -106,25 +110,28 @@ def main(
     wide: bool,
     views: bool,
     hard: bool,
+    chosen: bool,
     keep: bool,
     linalg: bool,
     surfaces: int,
 ) -> None:
     if (programs is None) == (graphs is None):
         raise click.UsageError("give either --programs or --graphs")
-    if graphs is not None and (wide or views or hard or keep or split or linalg or surfaces):
-        raise click.UsageError("--wide, --views, --hard, --keep, --split, --linalg and --surfaces are of --programs")
-    if wide + views + hard > 1:
-        raise click.UsageError("give one of --wide, --views and --hard")
-    if hard and (keep or narrow or split):
-        raise click.UsageError("--hard draws programs of its own, which take no --keep, --narrow or --split")
+    if graphs is not None and (wide or views or hard or chosen or keep or split or linalg or surfaces):
+        raise click.UsageError("--wide, --views, --hard, --chosen, --keep, --split, --linalg and --surfaces are of --programs")
+    if wide + views + hard + chosen > 1:
+        raise click.UsageError("give one of --wide, --views, --hard and --chosen")
+    if (hard or chosen) and (keep or narrow or split):
+        raise click.UsageError("--hard and --chosen draw programs of their own, which take no --keep, --narrow or --split")
     if programs is not None and (select or f32 or lanes):
         raise click.UsageError("--select, --f32 and --lanes are of --graphs")
     if lanes and (size or bitmap or nm or select or narrow or f32):
         raise click.UsageError("--lanes draws graphs of its own, which take no other options")
     if programs is not None:
         sys.exit(
-            fuzz_programs(programs, seed, jobs, Options(bitmap, nm, wide, views, keep, narrow, split, surfaces, hard, linalg))
+            fuzz_programs(
+                programs, seed, jobs, Options(bitmap, nm, wide, views, keep, narrow, split, surfaces, hard, linalg, chosen)
+            )
         )
     sys.exit(fuzz_graphs(graphs or 0, seed, jobs, size, bitmap, nm, select, narrow, f32, lanes))
 
@@ -143,6 +150,7 @@ class Options:
     surfaces: int
     hard: bool = False
     linalg: bool = False
+    chosen: bool = False
 
     @property
     def prefix(self) -> str:
@@ -160,6 +168,7 @@ class Options:
             "narrow": self.narrow,
             "split": self.split,
             "hard": self.hard,
+            "chosen": self.chosen,
         }
 
     @property

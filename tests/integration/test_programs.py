@@ -22,7 +22,8 @@ from program_faults import FAULTS, WIDE_FAULTS
 from program_files import Kept, load, save
 from program_levels import Difference, check, lowered, ordered, selected
 from program_surfaces import check_surfaces
-from random_programs import Case, planned, view_programs, wide_programs
+from random_programs import Case, chosen_programs, planned, view_programs, wide_programs
+from random_programs.chosen import FEATURES as CHOSEN_FEATURES
 from split_faults import SPLIT_FAULTS
 from view_faults import VIEW_FAULTS
 
@@ -170,6 +171,21 @@ def test_random_programs_with_hard_values() -> None:
     assert [name for name in program_fuzz.HARD_QUOTAS if not tally.quotas[name]] == []
 
 
+@pytest.mark.parametrize("seed", [0, *slow([1, 2])])
+def test_random_programs_whose_sparsity_depends_on_data(seed: int) -> None:
+    tally = program_fuzz.run(seed, EXAMPLES, chosen=True)
+    assert not tally.differing, f"{tally.differing[0].differs}\n{tally.differing[0].case!r}"
+    assert [name for name in CHOSEN_FEATURES if not tally.quotas[name]] == []
+
+
+@pytest.mark.slow
+def test_quotas_of_programs_whose_sparsity_depends_on_data() -> None:
+    total = program_fuzz.Tally()
+    for seed in range(10):
+        total.add(program_fuzz.run(seed, chosen=True))
+    assert not total.differing and program_fuzz.missed(total, chosen=True) == []
+
+
 def test_a_small_entry_that_is_wrong_beside_a_large_one_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     """Twice an entry that is less than a billionth of the largest: only its own bound finds it."""
     right = program_levels.assemble
@@ -187,7 +203,8 @@ def test_a_small_entry_that_is_wrong_beside_a_large_one_is_found(monkeypatch: py
 @pytest.mark.parametrize("fault", ["a stride is ignored", "of equal entries the last is kept"])
 def test_a_fault_that_only_views_show_is_found(fault: str) -> None:
     with VIEW_FAULTS[fault]():
-        assert program_fuzz.run(SOON[0], EXAMPLES, smaller=False, views=True).differing
+        (kept,) = program_fuzz.run(SOON[0], EXAMPLES, smaller=False, views=True).differing
+    assert "interpreter" in kept.differs or "graph of region" in kept.differs or "selections" in kept.differs, kept.differs
 
 
 @pytest.mark.parametrize("seed", [*WIDE_SEEDS, *slow(MORE_WIDE_SEEDS)])
@@ -213,7 +230,7 @@ def test_quotas(fuzzed: Fuzzed) -> None:
 
 
 @settings(max_examples=30, suppress_health_check=list(HealthCheck))
-@given(planned() | wide_programs() | view_programs())
+@given(planned() | wide_programs() | view_programs() | chosen_programs())
 def test_a_kept_program_is_the_same(tmp_path_factory: pytest.TempPathFactory, case: Case) -> None:
     path = tmp_path_factory.mktemp("kept") / "program.yaml"
     save(Kept(case, 7, "a line\nand another", ("estimate", "auto")), path)

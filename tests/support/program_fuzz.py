@@ -25,7 +25,9 @@ from program_files import Kept
 from program_levels import Checked, Difference, Run, TooLarge, check, compiled, selected
 from program_surfaces import check_surfaces
 from random_graphs.coverage import modes
-from random_programs import Case, hard_programs, planned, view_programs, wide_programs
+from random_programs import Case, chosen_programs, hard_programs, planned, view_programs, wide_programs
+from random_programs.chosen import FEATURES as CHOSEN_FEATURES
+from random_programs.chosen import chosen_features
 from views import FEATURES, features
 from written_linalg import check_written
 
@@ -108,6 +110,15 @@ HARD_QUOTAS = {
     "lanes": 0.15,
 }
 """The same of programs with hard values."""
+CHOSEN_QUOTAS = {
+    **dict.fromkeys(CHOSEN_FEATURES, 0.10),
+    **{f"fused, {feature}": 0.05 for feature in CHOSEN_FEATURES},
+    **dict.fromkeys(("keep of the greatest", "keep of the least", "marks of what is kept"), 0.10),
+    "three Einsums or more": 0.30,
+    "fused across a reduction": 0.20,
+    "lanes": 0.15,
+}
+"""The same of programs whose sparsity depends on data."""
 SPLIT = "an index in two loops"
 """Held by programs with splits."""
 SURFACES = "everything else that a user asks"
@@ -163,15 +174,19 @@ def run(
     split: bool = False,
     hard: bool = False,
     linalg: bool = False,
+    chosen: bool = False,
 ) -> Tally:
     """The programs of one seed, up to the first that differs, which is made smaller. `bitmap`: with bitmap levels (`bitmaps`). `wide`: wide
     programs. `surfaces`: one program of so many is checked by everything else that a user asks, too; 0 for none. `keep`: with parts of
     results that are kept (`keeps`). `nm`: with n:m levels (`nm_levels`). `narrow`: with narrow element types (`narrows`).
     `views`: programs with views. `split`: with indices that are two loops (`splits`). `hard`: programs with hard values.
-    `linalg`: each is also written as scheduled Linalg and read again (`written_linalg`)."""
+    `linalg`: each is also written as scheduled Linalg and read again (`written_linalg`). `chosen`: programs whose sparsity depends on
+    data."""
     tally, failed = Tally(), list[tuple[Case, Exception]]()
     drawn = (
-        hard_programs()
+        chosen_programs()
+        if chosen
+        else hard_programs()
         if hard
         else view_programs()
         if views
@@ -278,6 +293,7 @@ def count(tally: Tally, case: Case, checked: Checked) -> None:
         **hard_held(case),
         **keeps_held(program, checked),
         **views_held(case, checked),
+        **chosen_held(checked, case),
         **narrows_held(program, checked),
         "public primitives": checked.schedule.primitives == "public" and any(is_public(run) for run in checked.runs),
     }
@@ -326,6 +342,16 @@ def _kind_of_keep(keep: Keep) -> str:
 def views_held(case: Case, checked: Checked) -> dict[str, bool]:
     """Which features of real models a program has, and whether a statement that has one is fused with others."""
     having = features(case)
+    fused = {name for run in checked.runs if len(run.region.einsums) > 1 for name in run.region.einsums}
+    return {
+        **{feature: bool(names) for feature, names in having.items()},
+        **{f"fused, {feature}": bool(names & fused) for feature, names in having.items()},
+    }
+
+
+def chosen_held(checked: Checked, case: Case) -> dict[str, bool]:
+    """Which forms of sparsity that depends on data a program has, and whether a statement that has one is fused with others."""
+    having = chosen_features(case.program, checked.schedule)
     fused = {name for run in checked.runs if len(run.region.einsums) > 1 for name in run.region.einsums}
     return {
         **{feature: bool(names) for feature, names in having.items()},
@@ -435,10 +461,16 @@ def is_list(tensor: Tensor) -> bool:
 
 
 def quotas_of(
-    wide: bool, keep: bool = False, narrow: bool = False, nm: bool = False, views: bool = False, hard: bool = False
+    wide: bool,
+    keep: bool = False,
+    narrow: bool = False,
+    nm: bool = False,
+    views: bool = False,
+    hard: bool = False,
+    chosen: bool = False,
 ) -> dict[str, float]:
-    if hard:
-        return HARD_QUOTAS
+    if hard or chosen:
+        return HARD_QUOTAS if hard else CHOSEN_QUOTAS
     of_mode = VIEW_QUOTAS if views else NARROW_QUOTAS if narrow else KEEP_QUOTAS if keep else WIDE_QUOTAS if wide else QUOTAS
     return of_mode | (NM_QUOTAS if nm else {})
 
@@ -451,11 +483,12 @@ def missed(
     nm: bool = False,
     views: bool = False,
     hard: bool = False,
+    chosen: bool = False,
 ) -> list[str]:
     """The quotas that a run did not reach."""
-    shares = {name: (tally.share(name), least) for name, least in quotas_of(wide, keep, narrow, nm, views, hard).items()}
+    shares = {name: (tally.share(name), least) for name, least in quotas_of(wide, keep, narrow, nm, views, hard, chosen).items()}
     found = [f"{name}: {share:.1%} of at least {least:.0%}" for name, (share, least) in shares.items() if share < least]
-    most = WIDE_REFUSALS if wide or keep or views or hard else REFUSALS
+    most = WIDE_REFUSALS if wide or keep or views or hard or chosen else REFUSALS
     return found + ([f"refused: {tally.refusals:.1%} of at most {most:.0%}"] if tally.refusals > most else [])
 
 

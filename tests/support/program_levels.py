@@ -50,6 +50,7 @@ REASONS = (
     "a tile has two dimensions at most",
     "since only dense levels come apart or together",  # a reshape of what is stored sparse
     "it is written in the parts of its dimensions, and seen whole",  # so its zeros are not dropped
+    "with itself and would compute it twice",  # two sums of the same numbers, which rounding would make unequal
     "it ends a region",  # a reshape inside of a region of the user
 )
 """Why a program may be refused. Anything else is a fault: a graph that does not verify, a diagonal that the program does not have."""

@@ -138,16 +138,13 @@ def last_of_equal() -> AbstractContextManager[Any]:
     steps = (
         1 << 20
     )  # Magnitudes of random programs that differ at all differ by more of the smallest steps, and no fiber is as long.
-    return patch.object(keep_rules, "_ranks", lambda array: real(array) // steps * steps + np.arange(array.shape[-1]))
+    return patch.object(keep_rules, "_ranks", lambda array, by: real(array, by) // steps * steps + np.arange(array.shape[-1]))
 
 
 @fault("entries are compared with their sign", VIEW_FAULTS)
 def signed() -> AbstractContextManager[Any]:
-    return patch.multiple(
-        keep_rules,
-        _ranks=lambda array: np.nan_to_num(array, nan=np.inf),
-        _rank_keys=lambda array: (-np.nan_to_num(array, nan=0.0), ~np.isnan(array)),
-    )
+    real = keep_rules._ranks
+    return patch.object(keep_rules, "_ranks", lambda array, by: real(array, "greatest" if by == "magnitude" else by))
 
 
 @fault("the reference keeps one entry too many", VIEW_FAULTS)

@@ -45,8 +45,12 @@ class InputValues(TorchDispatchMode):  # type: ignore[no-untyped-call]
     ) -> Any:
         kwargs = kwargs or {}
         results = func(*args, **kwargs)
-        if any(map(self.holds, _tensors((args, kwargs)))):
-            self.add(_tensors(results))
+        read = {memory for tensor in _tensors((args, kwargs)) for memory in _memories(tensor)}
+        if not self._memories.isdisjoint(read):
+            given = {memory for tensor in _tensors(results) for memory in _memories(tensor)}
+            if isinstance(func, torch._ops.OpOverload) and not func._schema.is_mutable:
+                given -= read  # a sparse tensor holds the places that it is made from
+            self._memories |= given
             self.add(_written(func, args))
         return results
 

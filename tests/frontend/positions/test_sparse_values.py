@@ -76,6 +76,7 @@ FUNCTIONS: dict[str, Callable[[Tensor, Tensor], Any]] = {
     "repeated places": lambda w, h: coo(w.sin(), REPEATED) @ h,
     "repeated places are one in a softmax": lambda w, h: sp.mm(sp.softmax(coo(w.sin(), REPEATED), 1), h),
     "values of repeated places": lambda w, h: coo(w.sin(), REPEATED).coalesce().values() * 2,
+    "places that are read beside": lambda w, h: csr(w * h[COL].sum(1)) @ h,
     "a softmax": lambda w, h: sp.mm(sp.softmax(coo(w.relu()), 1), h),
     "a softmax of columns": lambda w, h: sp.softmax(coo(w.sin()), 0).to_dense(),
     "a log softmax": lambda w, h: sp.log_softmax(coo(w.sin()), -1).to_dense(),
