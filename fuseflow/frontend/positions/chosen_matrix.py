@@ -680,12 +680,16 @@ class _Choices:
         columns, given = value.space.columns, _arguments(node)
         if "bins" in given:  # each number has a bin of its own
             is_one_each = given["bins"] == columns and given["min"] == 0 and columns - 1 <= given["max"] <= columns
-        else:
-            is_one_each = given["weights"] is None and described(node).shape[0] == columns
-        return self.column_sums(node, value) if is_one_each else None
+            return self.column_sums(node, value) if is_one_each else None
+        more = given["minlength"] - columns
+        if given["weights"] is not None or more < 0:  # with less, the size of the result is data
+            return None
+        sums = self.column_sums(node, value)
+        return self.call(node, torch.ops.aten.constant_pad_nd.default, sums, [0, more]) if more else sums
 
     def column_sums(self, node: Node, value: Chosen) -> Node:
-        self.counted[node] = value.space
+        if described(node).shape[-1] == value.space.columns:
+            self.counted[node] = value.space
         total = self.call(node, torch.ops.aten.sum.dim_IntList, self.marks_of(node, value.space), [0])
         return self.call(node, torch.ops.aten.to.dtype, total, described(node).dtype)
 
