@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from sources import compiled_at
@@ -82,6 +83,22 @@ def test_an_operator_gives_what_pytorch_gives(case: str) -> None:
     for compiled in compiled_at(CASES[case], (X, Y), "none", "full"):
         result = compiled.run()
         assert result.check is not None and result.check.passed, compiled.schedule
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x: (x > 0).long()[:, 2:4],
+        lambda x: (x > 0).long().flip(-1)[:, [0, 2]],
+        lambda x: torch.cat([(x > 0).int(), (x > 1).int()], -1),
+        lambda x: F.pad((x > 0).sum(-1), (0, 2)),
+    ],
+)
+def test_parts_of_computed_integers_are_integers(function: Callable[[Tensor], Tensor]) -> None:
+    for x in (X, X.flip(0)):
+        for compiled in compiled_at(function, (x,), "none", "full"):
+            (output,) = compiled.run().outputs.values()
+            assert np.asarray(output).tolist() == function(x).tolist()
 
 
 @pytest.mark.parametrize(
