@@ -306,7 +306,9 @@ def _integer_dtype(node: Expr, types: Mapping[str, ElementType]) -> str:
             return _integer_dtype(node.body, types)
         case Apply():
             chosen = node.args[1:] if node.op == "where" else ()
-            values = node.args if all(isinstance(value, Const) for value in chosen) else chosen  # numbers have no type of their own
+            values = (
+                node.args if all(isinstance(value, Const) for value in chosen) else chosen
+            )  # numbers have no type of their own
             args = [_integer_dtype(arg, types) for arg in values]
             widest = max(args, key=_PROMOTION.index)
             if widest == "f64" and (node.op in COMPARISONS or node.op == "saturate"):

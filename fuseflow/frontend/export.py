@@ -23,7 +23,7 @@ from fuseflow.frontend.decompositions.mixed_comparisons import compare_alike
 from fuseflow.frontend.foreign_errors import ForeignFailure, foreign_message, quiet
 from fuseflow.frontend.linalg.sparse_encodings import Storage
 from fuseflow.frontend.positions.chosen_matrix import chosen_to_matrices
-from fuseflow.frontend.positions.ranking import tie_notices
+from fuseflow.frontend.positions.ranking import tie_notices, ties
 from fuseflow.frontend.positions.selection_pass import select_data
 from fuseflow.frontend.positions.selections import Selections
 from fuseflow.frontend.positions.sliced_products import slice_matrices
@@ -89,13 +89,14 @@ def export_graph(call: ModelCall, formats: Mapping[str, str]) -> ExportedGraph:
         write_batch_norms(traced, patterns)
         loops, notices = screen_reads(traced, dependences(traced, of_reads=True))
         refusals += loops
+        tied = ties(traced)
         chosen = Selections(traced, dependences(traced))
         depends_on = dependences(traced) if chosen_to_matrices(chosen) else chosen.dependences
         folded, evaluated_flops = fold_constants(traced, depends_on, patterns, formats)
         notices += folded
         constants = frozenset(argument.name for argument in traced.arguments.values() if argument.kind != "input")
         notices += [f"an output of the model that is no tensor but a {kind} is left out" for kind in traced.other_outputs]
-        notices += tie_notices(traced)
+        notices += tie_notices(traced, tied)
         if grouped:
             what = "1 module of experts loops" if grouped == 1 else f"{grouped} modules of experts loop"
             notices.append(f"{what} over the experts that tokens chose, and takes the form of `grouped_mm` in the program")

@@ -216,6 +216,16 @@ def test_nan_and_infinities(name: str, cut: str) -> None:
         agree(ORDERED[name], cut)
 
 
+@pytest.mark.parametrize(("tied", "is_told"), [(True, True), (False, False)])
+def test_ties_of_a_router_are_told(tied: bool, is_told: bool) -> None:
+    def routed(x: torch.Tensor) -> torch.Tensor:
+        weights, chosen = x.topk(2, -1, sorted=False)
+        return torch.zeros_like(x).scatter(-1, chosen, weights.softmax(-1)) @ torch.ones(5, 3)
+
+    x = torch.ones(6, 5) if tied else torch.arange(30.0).reshape(6, 5).sin()
+    assert any("of equal elements" in notice for notice in ff.compile(routed, (x,)).notices) == is_told
+
+
 def test_ties_of_topk_are_told_where_positions_differ() -> None:
     tied = torch.tensor([[1.0, 1.0, 1.0, 1.0, 1.0], [1.0, 2.0, 3.0, 4.0, 5.0]])
     assert not (torch.topk(tied, 2).indices == torch.tensor([[0, 1], [4, 3]])).all()

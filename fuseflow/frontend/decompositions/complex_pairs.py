@@ -33,6 +33,8 @@ _LINEAR = VIEWS - {"to", "_to_copy", "type_as"} | {
 }
 """Operators whose real part of the result depends on the real parts of the operands only, in the same way, and so for the
 imaginary part."""
+_PADDING = {"pad": 3, "constant_pad_nd": 2}
+"""How many arguments of an operator are before the number that it pads with, which is real."""
 _MULTILINEAR = frozenset(["matmul", "mm", "bmm", "dot", "mv"])
 _WITHOUT_OPTIONS = frozenset(["add", "sub", "rsub", "div"])
 """Operators that have a form on pairs if they have two operands and nothing else."""
@@ -166,6 +168,8 @@ class _Pass:
             return at.filled(made.shape, number.real, made.dtype), at.filled(made.shape, number.imag, made.dtype)
         if name in _LINEAR:
             return self._side(at, 0), self._side(at, 1)
+        if name in _PADDING:
+            return self._side(at, 0), self._side(at, 1, _PADDING[name])
         if name == "einsum":
             equation, operands = node.args[:2]
             assert isinstance(operands, Sequence)
@@ -211,15 +215,16 @@ class _Pass:
         assert pair is not None, "a node is visited if its operands have parts"
         return pair
 
-    def _side(self, at: PairArithmetic, side: int) -> Node | None:
-        """Return the call of an operator on the real (`side` 0) or the imaginary parts (1) of its operands, or None if all are 0."""
+    def _side(self, at: PairArithmetic, side: int, count: int | None = None) -> Node | None:
+        """Return the call of an operator on the real (`side` 0) or the imaginary parts (1) of its operands, or None if all are 0. It has
+        the first `count` arguments."""
         node = at.node
         nodes = [operand for operand in node.all_input_nodes if _is_complex(operand) or described(operand).is_floating_point()]
         pairs = {operand: self._parts_of(operand) for operand in nodes}
         if all(pair[side] is None for pair in pairs.values()):
             return None
         present = {operand: at.side(pair, side) for operand, pair in pairs.items()}
-        args, kwargs = map_arg((node.args, node.kwargs), lambda operand: present.get(operand, operand))
+        args, kwargs = map_arg((node.args[:count], node.kwargs), lambda operand: present.get(operand, operand))
         return self._selections.computed(node, node.target, tuple(args), **kwargs)  # type: ignore[arg-type]
 
     def _taken(self, node: Node) -> Pair:

@@ -27,6 +27,7 @@ from fuseflow.frontend.hints import HINT_OUTSIDE
 from fuseflow.frontend.linalg import module_io
 from fuseflow.frontend.linalg.emitter import EinsumEmitter
 from fuseflow.frontend.linalg.generic import IndexingMap, LoopNest, result_elements
+from fuseflow.frontend.linalg.integer_results import with_integers
 from fuseflow.frontend.linalg.locations import Origin, at_line_of, from_location
 from fuseflow.frontend.linalg.scalars import ScalarEvaluator, constant_value
 from fuseflow.frontend.linalg.sparse_encodings import from_encoding
@@ -115,7 +116,7 @@ class _Builder:
         einsums = self._emitter.einsums
         used = {a.tensor for e in einsums for a in accesses(e.body)} | {e.name for e in einsums}
         tensors = tuple(t for t in self._emitter.declared.values() if t.name in used)
-        return name_split_indices(Program(tensors, tuple(einsums), tuple(self._outputs), self._name))
+        return with_integers(name_split_indices(Program(tensors, tuple(einsums), tuple(self._outputs), self._name)))
 
     # Operations -------------------------------------------------------------------------------------------------------
 

@@ -26,13 +26,17 @@ def counts(choices: Choices, node: Node) -> Node | None:
     columns, given = value.space.columns, arguments(node)
     if "bins" in given:  # each number has a bin of its own
         is_one_each = given["bins"] == columns and given["min"] == 0 and columns - 1 <= given["max"] <= columns
-    else:
-        is_one_each = given["weights"] is None and described(node).shape[0] == columns
-    return column_sums(choices, node, value) if is_one_each else None
+        return column_sums(choices, node, value) if is_one_each else None
+    more = given["minlength"] - columns
+    if given["weights"] is not None or more < 0:  # with less, the size of the result is data
+        return None
+    sums = column_sums(choices, node, value)
+    return choices.call(node, torch.ops.aten.constant_pad_nd.default, sums, [0, more]) if more else sums
 
 
 def column_sums(choices: Choices, node: Node, value: Chosen) -> Node:
-    choices.counted[node] = value.space
+    if described(node).shape[-1] == value.space.columns:
+        choices.counted[node] = value.space
     total = choices.summed(node, choices.marks_of(node, value.space), [0])
     return choices.typed(node, total)
 

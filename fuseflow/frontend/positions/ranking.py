@@ -10,6 +10,7 @@ NaN is larger than any number. Numbers that are compared are finite, so that NaN
 from __future__ import annotations
 
 import operator
+from collections.abc import Mapping
 from typing import Any
 
 import torch
@@ -74,14 +75,20 @@ def wanted_results(node: Node) -> tuple[str, ...]:
     return tuple(what for n, what in enumerate(RESULTS) if n in read)
 
 
-def tie_notices(traced: Trace) -> list[str]:
-    """Return a notice if the model reads positions of `topk` that differ from those of PyTorch: on the sample inputs, it chooses
-    other ones of equal elements."""
+def ties(traced: Trace) -> dict[Node, tuple[int, int]]:
+    """Return, for each `topk` whose positions the model reads, in how many places the program chooses other positions than PyTorch on the
+    sample inputs, of equal elements: in order, and as a set."""
     calls = [node for node in traced.graph_module.graph.nodes if node.op == "call_function"]
     wanted = [node for node in calls if fx_origin.short_name(node.target) == "topk" and "positions" in wanted_results(node)]
     operands = [first_operand(node) for node in wanted]
     values = node_values(traced, [*wanted, *operands]) if wanted else {}
-    different = sum(_differing(values[x], values[node][1], *node.args[2:4]) for node, x in zip(wanted, operands, strict=True))
+    return {node: _differing(values[x], values[node][1], *node.args[2:4]) for node, x in zip(wanted, operands, strict=True)}
+
+
+def tie_notices(traced: Trace, tied: Mapping[Node, tuple[int, int]]) -> list[str]:
+    """Return a notice if there are ties. Where the graph has no `topk` any more, its places are a set."""
+    remaining = set(traced.graph_module.graph.nodes)
+    different = sum(places[0 if node in remaining else 1] for node, places in tied.items())
     if not different:
         return []
     places = "1 place" if different == 1 else f"{different:,} places"
@@ -91,7 +98,8 @@ def tie_notices(traced: Trace) -> list[str]:
     ]
 
 
-def _differing(x: Tensor, positions: Tensor, dim: Any = -1, largest: Any = True) -> int:
-    """Return the number of places where the stable order of `x` takes another position than PyTorch did in `positions`."""
+def _differing(x: Tensor, positions: Tensor, dim: Any = -1, largest: Any = True) -> tuple[int, int]:
+    """Return the number of places where the stable order of `x` takes another position than PyTorch did in `positions`, and that of
+    positions that are not in its set."""
     stable = torch.sort(x, dim=dim, descending=largest, stable=True).indices.narrow(dim, 0, positions.shape[dim])
-    return int((stable != positions).sum())
+    return int((stable != positions).sum()), int((stable.sort(dim).values != positions.sort(dim).values).sum())

@@ -17,7 +17,9 @@ from torch.fx import Node
 
 from fuseflow.frontend.positions.gathers import computed_places, is_comparable, known_places, nothing_of, vector_along
 from fuseflow.frontend.positions.order_statistics import kept_in_place
-from fuseflow.frontend.positions.selections import EXTREMES, Call, Handler, described, is_zero, same_beside
+from fuseflow.frontend.positions.selections import EXTREMES, Call, Handler, described, first_operand, is_zero, same_beside
+from fuseflow.frontend.trace import fx_origin
+from fuseflow.frontend.trace.operator_support import VIEWS
 
 
 def added_along(base: Tensor | None, index: Tensor, source: Tensor, places: Tensor, dim: int) -> Tensor:
@@ -247,6 +249,26 @@ def _histogram(call: Call, x: Node, bins: int = 100, low: float = 0, high: float
     return call.computed(counted_in_bins, x, places, float(low), float(high))
 
 
+def _bin_counts(call: Call, index: Node, weights: Node | None = None, minlength: int = 0) -> Node | None:
+    """Return how often each number occurs, or the sums of the weights. None where the numbers may be `minlength` or more, so that the size
+    of the result depends on them."""
+    bound = _bound(index)
+    if bound is None or bound > minlength:
+        return None
+    places = call.counted(minlength)
+    if weights is not None:
+        return call.computed(added_along, None, index, weights, places, 0)
+    return call.computed(torch.sum, call.computed(counted_along, index, places), 0)
+
+
+def _bound(index: Node) -> int | None:
+    """Return a number that is above all numbers of a tensor by the operator that computes it, or None."""
+    while fx_origin.short_name(index.target) in VIEWS and not described(index).is_floating_point():
+        index = first_operand(index)
+    high = (*index.args, None, None)[2]
+    return high + 1 if fx_origin.short_name(index.target) == "clamp" and isinstance(high, int) else None
+
+
 SCATTERS: dict[str, Handler] = {
     "scatter": _scatter,
     "scatter_add": _scatter_add,
@@ -258,5 +280,6 @@ SCATTERS: dict[str, Handler] = {
     "one_hot": _one_hot,
     "_grouped_mm": _grouped_product,
     "histc": _histogram,
+    "bincount": _bin_counts,
 }
 """The replacement of each operator, by its name."""

@@ -21,15 +21,19 @@ from types import FrameType
 
 import torch
 
+from fuseflow.frontend.trace import control_operators
+
 _SKIPPED = tuple(str(Path(file).parent) for file in (torch.__file__, __file__))
 """The folders of PyTorch and of the modes that it calls where a model reads a number."""
+_LOOPS = control_operators.__file__
+"""The file with the loop that `while_loop` is while a model is traced."""
 
 
 def decides_end_of_loop() -> bool:
     """Return whether the innermost code that reads a number is in a condition on which a loop ends. False where its source cannot be
     read."""
     frame: FrameType | None = sys._getframe(1)
-    while frame is not None and frame.f_code.co_filename.startswith(_SKIPPED):
+    while frame is not None and frame.f_code.co_filename.startswith(_SKIPPED) and frame.f_code.co_filename != _LOOPS:
         frame = frame.f_back
     if frame is None:
         return False

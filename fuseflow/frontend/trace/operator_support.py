@@ -87,6 +87,11 @@ UNSUPPORTED_FAMILIES = (
     DIAGONAL,
     LOOP_INDEX,
     UnsupportedOperators(
+        "as many counts as the greatest number says",
+        "give `minlength`, and count positions of a top-k or argmax over no more columns, or `index.clamp(0, minlength - 1)`",
+        _names("bincount"),
+    ),
+    UnsupportedOperators(
         "the positions of the largest elements of windows",
         "pool without `return_indices`",
         _names("max_pool1d_with_indices max_pool2d_with_indices max_pool3d_with_indices"),

@@ -10,6 +10,7 @@ import pytest
 import torch
 from sources import compiled_at
 from torch import Tensor, nn
+from torch.nn import functional as F
 
 import fuseflow as ff
 from fuseflow.errors import FrontendError
@@ -57,6 +58,9 @@ CASES: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
     "back again": (lambda x: fft.irfft(fft.rfft(x), n=6), (X,)),
     "odd length": (lambda x: fft.irfft(fft.rfft(x[:, :5]), n=5), (X,)),
     "cut and padded": (lambda x: fft.rfft(x, n=4).real.sum(1) + fft.rfft(x, n=9).imag.sum(1), (X,)),
+    "frequencies are padded": (lambda x: fft.irfft(F.pad(fft.rfft(x), (0, 2))), (X,)),
+    "padded with a number": (lambda x: torch.view_as_real(F.pad(fft.fft(x), (1, 2), value=3.0)), (X,)),
+    "padded around": (lambda x: torch.view_as_real(F.pad(fft.fft(torch.stack([x, x])), (1, 2), mode="circular")), (X,)),
     "norms": (lambda x: fft.fft(x, norm="ortho").real + fft.ifft(x, norm="forward").imag, (X,)),
     "two dimensions": (lambda x: fft.ifft2(fft.fft2(x) * 2).real, (X,)),
     "real, two dimensions": (lambda x: fft.irfft2(fft.rfft2(x), s=(4, 6)), (X,)),

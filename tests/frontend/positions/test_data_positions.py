@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from sources import compiled_at
@@ -67,6 +68,10 @@ CASES: dict[str, Callable[..., Any]] = {
     "index copy": lambda x, y: y.index_copy(0, x.argmax(1) // 3, x[:, :3]),
     "index copy of columns": lambda x, y: torch.zeros(2, 5, 6).index_copy(-1, y.argmax(0), torch.stack([x[:, :3]] * 2)),
     "grouped product": grouped,
+    "numbers are counted": lambda x, y: torch.bincount((x @ y).topk(2, -1).indices.reshape(-1), minlength=6).float(),
+    "numbers are counted, and more": lambda x, y: torch.bincount(x.argmax(1), minlength=9).float(),
+    "numbers in bounds are counted": lambda x, y: torch.bincount((x * 2).abs().long().clamp(max=3).flatten(), minlength=5),
+    "weights are counted": lambda x, y: torch.bincount(x[0].abs().long().clamp(0, 3), x[1], minlength=4),
     "histogram": lambda x, y: torch.histc(x, bins=4, min=-1, max=1),
     "sum of integers": lambda x, y: (x > 0).long().cumsum(1).float(),
     "sorted integers": lambda x, y: torch.sort(x.argsort(1), descending=True).values.float(),
@@ -78,6 +83,31 @@ def test_an_operator_gives_what_pytorch_gives(case: str) -> None:
     for compiled in compiled_at(CASES[case], (X, Y), "none", "full"):
         result = compiled.run()
         assert result.check is not None and result.check.passed, compiled.schedule
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x: (x > 0).long()[:, 2:4],
+        lambda x: (x > 0).long().flip(-1)[:, [0, 2]],
+        lambda x: torch.cat([(x > 0).int(), (x > 1).int()], -1),
+        lambda x: F.pad((x > 0).sum(-1), (0, 2)),
+    ],
+)
+def test_parts_of_computed_integers_are_integers(function: Callable[[Tensor], Tensor]) -> None:
+    for x in (X, X.flip(0)):
+        for compiled in compiled_at(function, (x,), "none", "full"):
+            (output,) = compiled.run().outputs.values()
+            assert np.asarray(output).tolist() == function(x).tolist()
+
+
+@pytest.mark.parametrize(
+    "function", [lambda x: torch.bincount(x.argmax(1), minlength=3), lambda x: torch.bincount(x[0].abs().long())]
+)
+def test_counts_of_numbers_without_a_bound_have_no_size(function: Callable[[Tensor], Tensor]) -> None:
+    with pytest.raises(ff.FuseFlowError, match="as many counts as the greatest number says") as raised:
+        ff.compile(function, (X,))
+    assert "minlength" in str(raised.value)
 
 
 @pytest.mark.parametrize("function", [torch.floor, torch.ceil, torch.round, torch.trunc, torch.frac], ids=lambda f: f.__name__)
