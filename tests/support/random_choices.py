@@ -228,7 +228,7 @@ class Drawn(nn.Module):
             if layout == "csr"
             else rng.sample(sorted(set(places)), len(set(places)))
         )
-        rows, columns = torch.tensor(places).T.contiguous()
+        rows, columns = (torch.tensor(ends) for ends in zip(*places, strict=True))
         offsets = torch.zeros(nodes + 1, dtype=torch.int64)
         offsets[1:] = torch.bincount(rows, minlength=nodes).cumsum(0)
         value, act = rng.choice(("products", "sums", "chosen")), rng.choice(list(ACTIVATIONS))

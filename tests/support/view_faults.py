@@ -129,7 +129,7 @@ def absent_neighbours() -> AbstractContextManager[Any]:
 @fault("the smallest entries are kept", VIEW_FAULTS)
 def smallest() -> AbstractContextManager[Any]:
     real = keep_rules._ranks
-    return patch.object(keep_rules, "_ranks", lambda array: -real(array))
+    return patch.object(keep_rules, "_ranks", lambda array, by: ~real(array, by))
 
 
 @fault("of equal entries the last is kept", VIEW_FAULTS)
