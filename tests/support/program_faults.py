@@ -173,9 +173,9 @@ def not_fresh() -> AbstractContextManager[Any]:
 def one_view() -> AbstractContextManager[Any]:
     real = inline.Inliner.view
 
-    def view(self: Any, tensor: str, indices: tuple[str, ...]) -> Any:
+    def view(self: Any, einsum: Any, tensor: str, indices: tuple[str, ...]) -> Any:
         known = next((i for t, i in self._views if t == tensor and sorted(i) == sorted(indices)), indices)
-        return real(self, tensor, known)
+        return real(self, einsum, tensor, known)
 
     return patch.object(inline.Inliner, "view", view)
 
