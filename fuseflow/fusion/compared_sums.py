@@ -8,32 +8,67 @@ rounding, and the count is wrong by one, not by a rounding error. A stored s is 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
+from itertools import product
 
 from fuseflow.einsum.nodes import TensorType
 from fuseflow.errors import FusionError
 from fuseflow.float32.operator_precision import COMPARISONS
-from fuseflow.fusion.tree import Operation, Reduction, Tree, nodes
+from fuseflow.fusion.tree import Constant, Operation, Reduction, Selection, Tree, View, nodes
 from fuseflow.tensors import DTYPES
 
 EXACT = frozenset(("max", "min"))
-"""The reductions whose result does not depend on the order of their terms."""
+"""The reductions and operators whose result is one of their operands."""
 
 
 def refuse_compared_sums(region: str, trees: Collection[Tree], declared: Mapping[str, TensorType]) -> None:
-    """Raise `FusionError` if a comparison in the trees of a region reads two nodes of one sum of floats."""
+    """Raise `FusionError` if a comparison in the trees of a region compares what it makes of a sum of floats with what it makes in the same
+    way of that sum at other indices."""
     for node in nodes(*trees):
         if not isinstance(node, Operation) or node.name not in COMPARISONS:
             continue
-        seen: dict[str, Tree] = {}
-        for below in nodes(*node.args):
-            if not isinstance(below, Reduction) or below.op in EXACT:
-                continue
-            if below.label in declared and DTYPES[declared[below.label].dtype].is_integer:
-                continue
-            if seen.setdefault(below.label, below) is not below:
+        left, right = node.args
+        if isinstance(left, Operation) and left.name == "sub" and isinstance(right, Constant):
+            left, right = left.args
+        for one, other in product(_selected(left), _selected(right)):
+            label = _rounded_sum(one, declared) if one is not other and _alike(one, other) else ""
+            if label:
                 raise FusionError(
-                    f"region `{region}` compares `{below.label}` with itself and would compute it twice: two sums of the same "
-                    "numbers may differ in rounding",
-                    hint=f"end a region at `{below.label}`, which then is stored",
+                    f"region `{region}` compares `{label}` with itself and would compute it twice: two sums of the same numbers may "
+                    "differ in rounding",
+                    hint=f"end a region at `{label}`, which then is stored",
                 )
+
+
+def _selected(tree: Tree) -> Iterator[Tree]:
+    """Yield a node and the nodes below it that its value may be an element of."""
+    yield tree
+    if isinstance(tree, Selection) or (isinstance(tree, Reduction) and tree.op in EXACT):
+        yield from _selected(tree.body)
+    if isinstance(tree, Operation) and (tree.name == "where" or tree.name in EXACT):
+        for arg in tree.args[tree.name == "where" :]:
+            yield from _selected(arg)
+
+
+def _alike(one: Tree, other: Tree) -> bool:
+    """Return whether two nodes are the same expression at some indices."""
+    if one is other:
+        return True
+    match one, other:
+        case View(), View():
+            return one.tensor == other.tensor
+        case Operation(), Operation():
+            return one.name == other.name and all(map(_alike, one.args, other.args))
+        case (Reduction(), Reduction()) | (Selection(), Selection()):
+            return one.label == other.label
+        case _:
+            return False
+
+
+def _rounded_sum(tree: Tree, declared: Mapping[str, TensorType]) -> str:
+    """Return the label of a reduction in a tree whose result may depend on the order of its terms, empty if there is none."""
+    for node in nodes(tree):
+        if isinstance(node, Reduction) and node.op not in EXACT:
+            if node.label not in declared or not DTYPES[declared[node.label].dtype].is_integer:
+                return node.label
+    return ""
