@@ -59,7 +59,9 @@ def _alike(one: Tree, other: Tree) -> bool:
             return one.tensor == other.tensor
         case Operation(), Operation():
             return one.name == other.name and all(map(_alike, one.args, other.args))
-        case (Reduction(), Reduction()) | (Selection(), Selection()):
+        case Reduction(), Reduction():
+            return one.label == other.label
+        case Selection(), Selection():
             return one.label == other.label
         case _:
             return False

@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 import torch
 from torch import Tensor, nn
-from torch._higher_order_ops import associative_scan
 
 import fuseflow as ff
 from fuseflow.errors import FrontendError
@@ -70,12 +69,3 @@ def test_sparse_tensor_made_of_data_is_named() -> None:
 
     message = refused(Made(), torch.arange(3.0), torch.ones(3, 2))
     assert "a sparse tensor made inside the model" in message and "device" not in message
-
-
-def test_nested_graphs_get_advice_of_their_own() -> None:
-    class Summed(nn.Module):
-        def forward(self, x: Tensor) -> Tensor:
-            return associative_scan(lambda a, b: a + b, x, 0, combine_mode="pointwise")
-
-    message = refused(Summed(), torch.ones(3))
-    assert "associative_scan" in message and "GraphModule" not in message

@@ -9,7 +9,7 @@ import random_choices
 from fuseflow.errors import FrontendError
 
 SEEDS, MORE_SEEDS = range(4), 60
-REASONS = ("`aten.bincount.default` has no form for these operands",)
+REASONS = ("as many counts as the greatest number says (`aten.bincount.default`)",)
 """Why a module may be refused: what has no size before data are known."""
 
 

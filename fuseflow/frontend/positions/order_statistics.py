@@ -45,6 +45,18 @@ def position_of(positions: Tensor, marks: Tensor, dim: int) -> Tensor:
     return marked_in(positions.reshape(-1, *[1] * (marks.dim() - 1 - dim)), marks, dim)
 
 
+def first_position(x: Tensor, positions: Tensor, dim: int, largest: bool) -> Tensor:
+    """Return the position of the first of the largest or smallest elements along `dim`, which stays, or of the first NaN."""
+    extreme = x.amax(dim, keepdim=True) if largest else x.amin(dim, keepdim=True)
+    wanted = torch.where(x == extreme, 1.0, 0.0)
+    if x.is_floating_point():
+        is_nan = torch.where(x != x, 1.0, 0.0)
+        wanted = torch.where(is_nan.amax(dim, keepdim=True) > 0, is_nan, wanted)
+    places = positions.to(torch.float32).reshape(-1, *[1] * (x.dim() - 1 - dim))
+    first = torch.where(wanted > 0, places, math.inf).amin(dim, keepdim=True)
+    return position_of(positions, torch.where(places == first, 1, 0), dim)
+
+
 def marks_of_nan(x: Tensor, marks: Tensor, first: Tensor, dim: int) -> Tensor:
     """Return the marks of the `first` element in order where that is NaN, and the other marks elsewhere."""
     has_nan = torch.where(x != x, 1.0, 0.0).amax(dim, keepdim=True) > 0
@@ -301,14 +313,25 @@ def _extreme(call: Call, x: Node, dim: object = None, keep: bool = False) -> Nod
     largest = "max" in name
     nan: Nan = "greatest" if largest else "least"
     if dim is None and name.startswith("arg") and not keep:
-        return _of_rank(call, _flat(call, x), 0, 0, largest, ("positions",), False, nan).get("positions")
+        return _first_position(call, _flat(call, x), 0, largest, False)
     if not isinstance(dim, int):
         return None
     if name.startswith("arg"):
-        return _of_rank(call, x, dim, 0, largest, ("positions",), keep, nan).get("positions")
+        return _first_position(call, x, dim, largest, keep)
     if "positions" in wanted_results(call.node):  # a maximum alone has an Einsum form
         _put(call.node, _of_rank(call, x, dim, 0, largest, wanted_results(call.node), keep, nan))
     return None
+
+
+def _first_position(call: Call, x: Node, dim: int, largest: bool, keep: bool) -> Node | None:
+    """Return the position of the first of the largest or smallest elements along `dim`, or of the first NaN."""
+    shaped = described(x)
+    if shaped.dtype == torch.bool or shaped.dim() == 0 or not shaped.shape[dim]:
+        return None
+    dim %= shaped.dim()
+    positions = call.counted(shaped.shape[dim], name="positions")
+    first = call.computed(first_position, x, positions, dim, largest)
+    return first if keep else call.computed(torch.ops.aten.squeeze.dim, first, dim)
 
 
 def _flat(call: Call, x: Node) -> Node:

@@ -15,14 +15,9 @@ _CAUSES = (
         "use `torch.where`, or give the model the number as an argument",
     ),
     (
-        re.compile(r"(?P<operator>\S+) does not support tracing with"),
-        "`{operator}` cannot be recorded",
-        "compute with plain tensors, padded to one length, and a mask",
-    ),
-    (
-        re.compile(r"symbolically trace a dynamo-optimized function"),
-        "the model calls a function that `torch.compile` made",
-        "leave `torch.compile` out of the model",
+        re.compile(r"NestedTensorImpl"),
+        "a nested tensor in the strided layout cannot be recorded",
+        "make it with `layout=torch.jagged`, or compute with plain tensors, padded to one length, and a mask",
     ),
     (
         re.compile(r"argument of type: <class 'torch.storage."),
