@@ -69,8 +69,6 @@ def _alike(one: Tree, other: Tree) -> bool:
 
 def _rounded_sum(tree: Tree, declared: Mapping[str, TensorType]) -> str:
     """Return the label of a reduction in a tree whose result may depend on the order of its terms, empty if there is none."""
-    for node in nodes(tree):
-        if isinstance(node, Reduction) and node.op not in EXACT:
-            if node.label not in declared or not DTYPES[declared[node.label].dtype].is_integer:
-                return node.label
-    return ""
+    exact = {name for name, tensor in declared.items() if DTYPES[tensor.dtype].is_integer}
+    rounded = (n.label for n in nodes(tree) if isinstance(n, Reduction) and n.op not in EXACT and n.label not in exact)
+    return next(rounded, "")
