@@ -52,16 +52,16 @@ def factors(n: int) -> list[int]:
     >>> factors(1000), factors(32), factors(1)
     ([4, 2, 5, 5, 5], [4, 4, 2], [1])
     """
-    found, candidate = list[int](), 4
+    factors, candidate = list[int](), 4
     while n > 1:
         if n % candidate == 0:
-            found.append(candidate)
+            factors.append(candidate)
             n //= candidate
         elif candidate > 4 and candidate * candidate > n:
             candidate = n
         else:
             candidate = {4: 2, 2: 3, 3: 5}.get(candidate, candidate + 2)
-    return found or [1]
+    return factors or [1]
 
 
 def _multiplications(n: int) -> int:

@@ -10,7 +10,7 @@ import torch
 from torch.fx import Node
 
 from fuseflow.frontend.positions.chosen_slots import put
-from fuseflow.frontend.positions.chosen_spaces import Chosen, repeated_rows
+from fuseflow.frontend.positions.chosen_spaces import SlotValue, repeated_rows
 from fuseflow.frontend.positions.chosen_values import Choices, arguments, instead_of
 from fuseflow.frontend.positions.edge_spaces import UNARY
 from fuseflow.frontend.positions.selections import described, first_operand, is_zero
@@ -34,7 +34,7 @@ def counts(choices: Choices, node: Node) -> Node | None:
     return choices.call(node, torch.ops.aten.constant_pad_nd.default, sums, [0, more]) if more else sums
 
 
-def column_sums(choices: Choices, node: Node, value: Chosen) -> Node:
+def column_sums(choices: Choices, node: Node, value: SlotValue) -> Node:
     if described(node).shape[-1] == value.space.columns:
         choices.counted[node] = value.space
     total = choices.summed(node, choices.marks_of(node, value.space), [0])
@@ -46,7 +46,7 @@ def cumulated(choices: Choices, node: Node) -> None:
         choices.ends[node] = choices.counted[first_operand(node)]
 
 
-def one_hot(choices: Choices, node: Node) -> Chosen | Node | None:
+def one_hot(choices: Choices, node: Node) -> SlotValue | Node | None:
     value = choices.values.get(first_operand(node))
     if value is None or value.meaning != "column" or described(node).shape[-1] != value.space.columns:
         return None
@@ -55,7 +55,7 @@ def one_hot(choices: Choices, node: Node) -> Chosen | Node | None:
     return choices.typed(node, choices.marks_of(node, value.space))
 
 
-def reduced(choices: Choices, node: Node) -> Chosen | Node | None:
+def reduced(choices: Choices, node: Node) -> SlotValue | Node | None:
     """Return a sum, a mean or an extreme, over the slots or over other dimensions."""
     operand, given, name = first_operand(node), arguments(node), fx_origin.short_name(node.target)
     value, rank, dims = choices.values.get(operand), described(operand).dim(), given.get("dim")
@@ -77,7 +77,7 @@ def reduced(choices: Choices, node: Node) -> Chosen | Node | None:
     return value.derived(make, masked=value.masked and name in ("sum", "mean"), dims=dims)
 
 
-def over_slots(choices: Choices, node: Node, operand: Node, value: Chosen, over: set[int]) -> Node | None:
+def over_slots(choices: Choices, node: Node, operand: Node, value: SlotValue, over: set[int]) -> Node | None:
     name, shape = fx_origin.short_name(node.target), tuple(described(operand).shape)
     if value.meaning == "one_hot":
         if name != "sum" or over != {value.slot_dim}:
@@ -104,7 +104,7 @@ def over_slots(choices: Choices, node: Node, operand: Node, value: Chosen, over:
     return choices.whole(node, matrix)
 
 
-def added(choices: Choices, node: Node) -> Chosen | Node | None:
+def added(choices: Choices, node: Node) -> SlotValue | Node | None:
     """Return `base.index_add(dim, index, source)`, `scatter_add` or `index_put`, which add up the slots of each row or column."""
     given, name = arguments(node), fx_origin.short_name(node.target).rstrip("_")
     base, dim = given["self"], given.get("dim", 0)

@@ -18,7 +18,7 @@ from fuseflow.frontend.positions.chosen_exits import added, bags, counts, cumula
 from fuseflow.frontend.positions.chosen_operators import ALONG, along, permuted, pointwise, reshaped_slots
 from fuseflow.frontend.positions.chosen_products import grouped, product
 from fuseflow.frontend.positions.chosen_slots import chosen_slots, divided, repeated, result_part, sorted_slots, taken
-from fuseflow.frontend.positions.chosen_spaces import Chosen
+from fuseflow.frontend.positions.chosen_spaces import SlotValue
 from fuseflow.frontend.positions.chosen_values import Choices
 from fuseflow.frontend.positions.edge_spaces import RESHAPES
 from fuseflow.frontend.positions.selections import Selections
@@ -55,7 +55,7 @@ def _read(choices: Choices, node: Node) -> None:
     known = any(operand in known for operand in node.all_input_nodes for known in (choices.values, choices.counted, choices.ends))
     rule = _RULES.get(name) or (pointwise if known else None)
     result = rule(choices, node) if rule is not None and (known or name in _OPENING) else None
-    if isinstance(result, Chosen):
+    if isinstance(result, SlotValue):
         choices.values[node] = result
     elif result is not None:
         result.meta = {**node.meta, "val": node.meta["val"], fx_origin.REPLACED: fx_origin.shown_operator(node)}
@@ -81,7 +81,7 @@ def _forget(choices: Choices, target: Node) -> None:
 
 _OPENING = frozenset({"topk", "max", "argmax", "repeat_interleave", "index", "index_select", "embedding"})
 """Operators whose result may have slots that no operand has."""
-_RULES: dict[str, Callable[[Choices, Node], Chosen | Node | None]] = {
+_RULES: dict[str, Callable[[Choices, Node], SlotValue | Node | None]] = {
     **dict.fromkeys(("topk", "max", "argmax"), chosen_slots),
     "getitem": result_part,
     **dict.fromkeys(("sort", "argsort"), sorted_slots),

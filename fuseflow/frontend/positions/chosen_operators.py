@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 from torch.fx import Node
 
-from fuseflow.frontend.positions.chosen_spaces import Chosen, Slice
+from fuseflow.frontend.positions.chosen_spaces import Slice, SlotValue
 from fuseflow.frontend.positions.chosen_values import Choices, arguments, instead_of
 from fuseflow.frontend.positions.edge_spaces import UNARY
 from fuseflow.frontend.positions.selections import described, first_operand
@@ -42,7 +42,7 @@ ALONG = frozenset({"layer_norm", "chunk", "split", "split_with_sizes", "slice", 
 _KEEPS_SHAPE = frozenset({"layer_norm", "rms_norm", "softmax", "log_softmax"})
 
 
-def pointwise(choices: Choices, node: Node) -> Chosen | None:
+def pointwise(choices: Choices, node: Node) -> SlotValue | None:
     name = fx_origin.short_name(node.target).rstrip("_")
     is_pointwise = isinstance(node.target, torch._ops.OpOverload) and torch.Tag.pointwise in node.target.tags
     operands, result = node.all_input_nodes, node.meta["val"]
@@ -107,13 +107,15 @@ def converted(choices: Choices, node: Node, operand: Node, matrix: Node) -> Node
     return choices.typed(node, matrix)
 
 
-def is_equal_in_slots(choices: Choices, operand: Tensor, value: Chosen, offset: int) -> bool:
+def is_equal_in_slots(choices: Choices, operand: Tensor, value: SlotValue, offset: int) -> bool:
     """Return whether an operand without slots has one number for all slots of a row, or of all rows if the slots are one dimension."""
     dim = value.slot_dim - offset
     return dim < 0 or operand.shape[dim] == 1 or value.is_one_a_row
 
 
-def operand_matrix(choices: Choices, node: Node, operand: Node, lead: Chosen, masks: bool, taken: Callable[[Node], Node]) -> Node:
+def operand_matrix(
+    choices: Choices, node: Node, operand: Node, lead: SlotValue, masks: bool, taken: Callable[[Node], Node]
+) -> Node:
     """Return the matrix of an operand of `node`, or of the part that `taken` takes, for the slots of `lead`."""
     offset = described(node).dim() - described(operand).dim()
     value, dim, matrix = choices.values.get(operand), lead.slot_dim - offset, taken(operand)
@@ -123,7 +125,7 @@ def operand_matrix(choices: Choices, node: Node, operand: Node, lead: Chosen, ma
     return matrix if is_masked else choices.at_places(node, lead, matrix)
 
 
-def reshaped_slots(choices: Choices, node: Node) -> Chosen | None:
+def reshaped_slots(choices: Choices, node: Node) -> SlotValue | None:
     operand = first_operand(node)
     value, shape, result = choices.values.get(operand), tuple(described(operand).shape), tuple(described(node).shape)
     moved = None if value is None else value.moved(shape, result)
@@ -159,7 +161,7 @@ def reshaped_slots(choices: Choices, node: Node) -> Chosen | None:
     return moved.derived(make, masked=value.masked, meaning=value.meaning, sliced=sliced)
 
 
-def permuted(choices: Choices, node: Node) -> Chosen | None:
+def permuted(choices: Choices, node: Node) -> SlotValue | None:
     operand = first_operand(node)
     value, rank = choices.values.get(operand), described(node).dim()
     numbers = torch.empty([2] * rank, device="meta").stride()
@@ -174,7 +176,7 @@ def permuted(choices: Choices, node: Node) -> Chosen | None:
     return moved.derived(make, masked=value.masked, meaning=value.meaning)
 
 
-def along(choices: Choices, node: Node) -> Chosen | None:
+def along(choices: Choices, node: Node) -> SlotValue | None:
     """Return an operator along other dimensions than the one of the slots, or a softmax over them."""
     operand, name, given = first_operand(node), fx_origin.short_name(node.target), arguments(node)
     value, rank = choices.values.get(operand), described(first_operand(node)).dim()
@@ -205,7 +207,7 @@ def along(choices: Choices, node: Node) -> Chosen | None:
     return value.derived(make, masked=value.masked and is_part)
 
 
-def softmax(choices: Choices, node: Node, value: Chosen) -> Chosen:
+def softmax(choices: Choices, node: Node, value: SlotValue) -> SlotValue:
     operand = first_operand(node)
 
     def make() -> Node:

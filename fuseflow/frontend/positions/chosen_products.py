@@ -11,13 +11,13 @@ import torch
 from torch import Tensor
 from torch.fx import Node
 
-from fuseflow.frontend.positions.chosen_spaces import Chosen, Slice
+from fuseflow.frontend.positions.chosen_spaces import Slice, SlotValue
 from fuseflow.frontend.positions.chosen_values import Choices, arguments
 from fuseflow.frontend.positions.selections import described
 from fuseflow.frontend.trace import fx_origin
 
 
-def product(choices: Choices, node: Node) -> Chosen | Node | None:
+def product(choices: Choices, node: Node) -> SlotValue | Node | None:
     equation, operands = _equation(node)
     result = multiplied(choices, node, operands, equation) if equation else None
     bias = arguments(node).get("bias")
@@ -33,7 +33,7 @@ def product(choices: Choices, node: Node) -> Chosen | Node | None:
     return result.derived(make, masked=result.masked)
 
 
-def multiplied(choices: Choices, node: Node, operands: tuple[Any, Any], equation: str) -> Chosen | Node | None:
+def multiplied(choices: Choices, node: Node, operands: tuple[Any, Any], equation: str) -> SlotValue | Node | None:
     """Return a product, whose result has slots, or is a sum over slots."""
     lead = choices.lead(operands)
     labels, result = equation.split("->")[0].split(","), equation.split("->")[1]
@@ -88,7 +88,7 @@ def multiplied(choices: Choices, node: Node, operands: tuple[Any, Any], equation
     return moved.derived(lambda: make(False), masked=is_masked, sliced=lambda part, dim: make(False, result[dim], part))
 
 
-def grouped(choices: Choices, node: Node) -> Chosen | None:
+def grouped(choices: Choices, node: Node) -> SlotValue | None:
     """Return the products of groups of slots with the matrices of their columns."""
     args: tuple[Any, ...] = (*node.args, None)
     rows, weights, ends = args[:3]

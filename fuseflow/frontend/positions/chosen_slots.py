@@ -10,13 +10,13 @@ import torch
 from torch.fx import Node
 
 from fuseflow.frontend.positions.chosen_operators import pointwise
-from fuseflow.frontend.positions.chosen_spaces import Chosen, ChosenSpace, Meaning, Slice, opened, repeated_rows
+from fuseflow.frontend.positions.chosen_spaces import Meaning, Slice, SlotSpace, SlotValue, opened, repeated_rows
 from fuseflow.frontend.positions.chosen_values import Choices, arguments
 from fuseflow.frontend.positions.selections import described, first_operand
 from fuseflow.frontend.trace import fx_origin
 
 
-def chosen_slots(choices: Choices, node: Node) -> Chosen | None:
+def chosen_slots(choices: Choices, node: Node) -> SlotValue | None:
     """Return the slots of `topk`, `max(x, dim)` or `argmax(x, dim)`."""
     given = arguments(node)
     x, dim, name = given["self"], given.get("dim"), fx_origin.short_name(node.target)
@@ -34,7 +34,7 @@ def chosen_slots(choices: Choices, node: Node) -> Chosen | None:
     return choices.numbered(node, value, "column") if name == "argmax" else value
 
 
-def result_part(choices: Choices, node: Node) -> Chosen | None:
+def result_part(choices: Choices, node: Node) -> SlotValue | None:
     """Return a result of an operator with several ones."""
     source, number = node.args
     assert isinstance(source, Node)
@@ -58,7 +58,7 @@ def result_part(choices: Choices, node: Node) -> Chosen | None:
     return None if sliced is None else value.derived(lambda: sliced(part, -1), masked=value.masked)
 
 
-def chosen_elements(choices: Choices, node: Node, value: Chosen) -> Chosen:
+def chosen_elements(choices: Choices, node: Node, value: SlotValue) -> SlotValue:
     choice = value.space.choice
     assert choice is not None
     x, dim = first_operand(choice), arguments(choice)["dim"]
@@ -71,7 +71,7 @@ def chosen_elements(choices: Choices, node: Node, value: Chosen) -> Chosen:
     return value.derived(make, masked=True)
 
 
-def sorted_slots(choices: Choices, node: Node) -> Chosen | None:
+def sorted_slots(choices: Choices, node: Node) -> SlotValue | None:
     """Return the slots after a sort of the numbers of columns. Other sorts change the order in a way that is not known here."""
     value = choices.values.get(first_operand(node))
     is_argsort = "argsort" in str(node.target)
@@ -89,7 +89,7 @@ def sorted_slots(choices: Choices, node: Node) -> Chosen | None:
     return choices.numbered(node, replace(value, sorting=node), "slot") if is_argsort else replace(value, sorting=node)
 
 
-def divided(choices: Choices, node: Node) -> Chosen | None:
+def divided(choices: Choices, node: Node) -> SlotValue | None:
     """Return the rows of slots, which are the numbers of the slots divided by how many a row has; or else an operator on elements."""
     value, (_, divisor) = choices.values.get(first_operand(node)), node.args[:2]
     rounds = fx_origin.short_name(node.target).startswith("floor_divide") or node.kwargs.get("rounding_mode") is not None
@@ -98,7 +98,7 @@ def divided(choices: Choices, node: Node) -> Chosen | None:
     return pointwise(choices, node)
 
 
-def repeated(choices: Choices, node: Node) -> Chosen | None:
+def repeated(choices: Choices, node: Node) -> SlotValue | None:
     """Return rows that are repeated once for each slot of a row."""
     given = arguments(node)
     x, count, dim = given["self"], given.get("repeats"), given.get("dim")
@@ -107,14 +107,14 @@ def repeated(choices: Choices, node: Node) -> Chosen | None:
     return rows_of(choices, node, x, dim % described(x).dim(), count)
 
 
-def rows_of(choices: Choices, node: Node, x: Node, dim: int, count: int, value: Chosen | None = None) -> Chosen:
+def rows_of(choices: Choices, node: Node, x: Node, dim: int, count: int, value: SlotValue | None = None) -> SlotValue:
     """Return rows of x along a dimension, each as often as it has slots."""
-    space = ChosenSpace(None, (described(x).shape[dim],), 1, count)
-    value = Chosen(space, (dim,), True, lambda: x) if value is None else replace(value, dims=(dim,), is_flat=True)
+    space = SlotSpace(None, (described(x).shape[dim],), 1, count)
+    value = SlotValue(space, (dim,), True, lambda: x) if value is None else replace(value, dims=(dim,), is_flat=True)
     return value.derived(lambda: choices.unsqueezed(node, x, dim + 1))
 
 
-def taken(choices: Choices, node: Node) -> Chosen | None:
+def taken(choices: Choices, node: Node) -> SlotValue | None:
     """Return `x[index]`, `index_select(x, dim, index)`, `embedding(x, index)` or `gather(x, dim, index)`."""
     name = fx_origin.short_name(node.target)
     x, dim, index = _taken(node)
@@ -153,7 +153,7 @@ def taken(choices: Choices, node: Node) -> Chosen | None:
     return taken_at(choices, node, x, dim, index, value)
 
 
-def taken_at(choices: Choices, node: Node, x: Node, dim: int, index: Node, value: Chosen) -> Chosen | None:
+def taken_at(choices: Choices, node: Node, x: Node, dim: int, index: Node, value: SlotValue) -> SlotValue | None:
     shape, source = list(described(x).shape), choices.values.get(x)
     dims = tuple(d - value.dims[0] + dim for d in value.dims)
     if value.meaning == "column" and source is None and shape[dim] == value.space.columns:
@@ -180,7 +180,7 @@ def taken_at(choices: Choices, node: Node, x: Node, dim: int, index: Node, value
     return value.derived(lambda: choices.matrix(x), masked=source.masked, meaning=source.meaning, dims=dims)
 
 
-def unsorted(choices: Choices, node: Node, source: Node, inverse: Chosen) -> Chosen | None:
+def unsorted(choices: Choices, node: Node, source: Node, inverse: SlotValue) -> SlotValue | None:
     """Return a value whose slots were sorted in the order before."""
     value = choices.values[source]
     if not value.is_flat or value.slot_dim != 0 or not value.is_beside(inverse) or value.meaning in ("slot", "one_hot"):
@@ -188,7 +188,7 @@ def unsorted(choices: Choices, node: Node, source: Node, inverse: Chosen) -> Cho
     return value.derived(lambda: choices.matrix(source), masked=value.masked, meaning=value.meaning, sorting=None)
 
 
-def put(choices: Choices, node: Node, base: Node, index: Any, source: Any) -> Chosen | None:
+def put(choices: Choices, node: Node, base: Node, index: Any, source: Any) -> SlotValue | None:
     """Return what `base[index] = source` writes, if the numbers of all slots are the index: the slots in the order before a sort."""
     value = choices.values.get(index)
     if value is None or value.meaning != "slot" or value.sorting is None or not isinstance(source, Node):

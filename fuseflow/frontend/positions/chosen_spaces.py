@@ -34,7 +34,7 @@ Slice: TypeAlias = Callable[[Node, int], Node]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class ChosenSpace:
+class SlotSpace:
     """The places that one operator chooses: `count` of the `columns` of each row. `rows` are the extents of the dimensions that count rows.
 
     Rows that are repeated `count` times, without any choice, have as many slots. They belong to a space without `choice`.
@@ -51,7 +51,7 @@ class ChosenSpace:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Chosen:
+class SlotValue:
     """A value with slots as a matrix of rows and columns. `make` adds the matrix to the graph.
 
     The slots are one dimension of the value behind the ones of the rows, at `dims`, or with `is_flat` one dimension for all rows, the only
@@ -60,7 +60,7 @@ class Chosen:
     `sliced` adds the matrix of a part of the value along a dimension, computed with a part of the weights. It is None for other values.
     """
 
-    space: ChosenSpace
+    space: SlotSpace
     dims: tuple[int, ...]
     is_flat: bool
     make: Callable[[], Node]
@@ -80,7 +80,7 @@ class Chosen:
         """Whether the slots are the rows."""
         return self.is_flat and self.space.count == 1 and self.sorting is None
 
-    def derived(self, make: Callable[[], Node], *, masked: bool = False, meaning: Meaning = "", **changes: object) -> Chosen:
+    def derived(self, make: Callable[[], Node], *, masked: bool = False, meaning: Meaning = "", **changes: object) -> SlotValue:
         """Return another value with the same slots, which may have them in other dimensions."""
         return replace(self, make=make, masked=masked, meaning=meaning, made=[], **{"sliced": None, **changes})  # type: ignore[arg-type]
 
@@ -94,7 +94,7 @@ class Chosen:
         """Return the dimension of the matrix for a dimension of the value, of the columns for the slots."""
         return dim + 1 if self.is_flat and dim >= self.slot_dim else dim
 
-    def moved(self, shape: tuple[int, ...], result: tuple[int, ...]) -> Chosen | None:
+    def moved(self, shape: tuple[int, ...], result: tuple[int, ...]) -> SlotValue | None:
         """Return where the slots are after a reshape of a value, or None if they are no dimension of their own then. `make` is left."""
         places = {(prod(result[:dim]), extent): dim for dim, extent in enumerate(result)}
         whole = [places.get((prod(shape[:dim]), shape[dim])) for dim in self.dims]
@@ -113,7 +113,7 @@ class Chosen:
         is_adjacent = self.dims == tuple(range(self.dims[0], self.dims[0] + len(self.dims)))
         return replace(self, dims=(flat,), is_flat=True, made=[]) if flat is not None and is_adjacent else None
 
-    def is_beside(self, other: Chosen) -> bool:
+    def is_beside(self, other: SlotValue) -> bool:
         """Return whether two values have the same slots, in the same order. Repeated rows have no order."""
         known = self.space.choice is not None and other.space.choice is not None
         if (self.space.row_count, self.space.count) != (other.space.row_count, other.space.count):
@@ -123,14 +123,14 @@ class Chosen:
         return not known or (self.space is other.space and self.order is other.order)
 
 
-def opened(choice: Node, x: Node, dim: int, count: int) -> Chosen:
+def opened(choice: Node, x: Node, dim: int, count: int) -> SlotValue:
     """Return the slots of an operator that chooses `count` elements of x along a dimension."""
     shape = tuple(described(x).shape)
     dim %= len(shape)
     others = [d for d in range(len(shape)) if d != dim]
     rows = [d for d in others if shape[d] != 1] or others[-1:]
-    space = ChosenSpace(choice, tuple(shape[d] for d in rows), shape[dim], count)
-    return Chosen(space, (*rows, dim), False, lambda: x, order=choice)
+    space = SlotSpace(choice, tuple(shape[d] for d in rows), shape[dim], count)
+    return SlotValue(space, (*rows, dim), False, lambda: x, order=choice)
 
 
 def repeated_rows(positions: Tensor, rows: int) -> int:

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 from torch.fx import Node
 
-from fuseflow.frontend.positions.chosen_spaces import Chosen, ChosenSpace, Meaning, Slice, opened
+from fuseflow.frontend.positions.chosen_spaces import Meaning, Slice, SlotSpace, SlotValue, opened
 from fuseflow.frontend.positions.selections import Call, Selections, described, first_operand
 from fuseflow.frontend.trace.dependence import Memories, schema_arguments
 from fuseflow.frontend.trace.fx_origin import named
@@ -26,11 +26,11 @@ class Choices:
 
     selections: Selections
     memories: Memories
-    values: dict[Node, Chosen] = field(default_factory=dict)
-    marks: dict[ChosenSpace, Node] = field(default_factory=dict)
-    counted: dict[Node, ChosenSpace] = field(default_factory=dict)
-    ends: dict[Node, ChosenSpace] = field(default_factory=dict)
-    inverses: dict[Node, Chosen] = field(default_factory=dict)
+    values: dict[Node, SlotValue] = field(default_factory=dict)
+    marks: dict[SlotSpace, Node] = field(default_factory=dict)
+    counted: dict[Node, SlotSpace] = field(default_factory=dict)
+    ends: dict[Node, SlotSpace] = field(default_factory=dict)
+    inverses: dict[Node, SlotValue] = field(default_factory=dict)
     positions: dict[Node, int] = field(default_factory=dict)
 
     def call(self, node: Node, target: Any, *args: Any, **kwargs: Any) -> Node:
@@ -47,7 +47,7 @@ class Choices:
     def summed(self, node: Node, value: Node, dims: Sequence[int]) -> Node:
         return self.call(node, torch.ops.aten.sum.dim_IntList, value, list(dims))
 
-    def at_places(self, node: Node, value: Chosen, matrix: Node) -> Node:
+    def at_places(self, node: Node, value: SlotValue, matrix: Node) -> Node:
         """Return a matrix in the dimensions of a value with slots, with zeros at places that are not chosen."""
         return self.call(node, at_places, self.marks_at(node, value), matrix)
 
@@ -70,7 +70,7 @@ class Choices:
                 value.made.append(self.at_places(node, value, matrix))
         return value.made[1]
 
-    def marks_at(self, node: Node, value: Chosen) -> Node:
+    def marks_at(self, node: Node, value: SlotValue) -> Node:
         """Return the chosen places in the dimensions that the matrix of a value has."""
         marks = self.marks_of(node, value.space)
         shape = list(value.shape(tuple(described(node).shape)))
@@ -82,7 +82,7 @@ class Choices:
             marks = self.call(node, torch.ops.aten.permute.default, marks, order)
         return self.reshaped(node, marks, [n if d in value.dims else 1 for d, n in enumerate(shape)])
 
-    def marks_of(self, node: Node, space: ChosenSpace) -> Node:
+    def marks_of(self, node: Node, space: SlotSpace) -> Node:
         choice = space.choice
         assert choice is not None
         if space not in self.marks:
@@ -96,7 +96,7 @@ class Choices:
                 self.marks[space] = self.reshaped(choice, marks, (space.row_count, space.columns))
         return self.marks[space]
 
-    def numbered(self, node: Node, value: Chosen, meaning: Meaning) -> Chosen:
+    def numbered(self, node: Node, value: SlotValue, meaning: Meaning) -> SlotValue:
         """Return a value with slots whose numbers have a meaning. Its matrix has the numbers of the columns, or of the rows."""
 
         def make() -> Node:
@@ -109,7 +109,7 @@ class Choices:
 
         return value.derived(make, meaning=meaning)
 
-    def lead(self, operands: Sequence[object]) -> Chosen | None:
+    def lead(self, operands: Sequence[object]) -> SlotValue | None:
         """Return the operand that says which places are chosen, if all operands with slots have them in one order."""
         values = [self.values[operand] for operand in operands if isinstance(operand, Node) and operand in self.values]
         if not values:

@@ -1,9 +1,9 @@
 """Elements of a given rank, and the first elements in order, by selection: a rule of `keep` marks them in one pass over the elements.
 
-The element of rank r is where the first r + 1 elements are marked and the first r are not. So thresholds, quantiles, medians and the
-positions of extremes take time in proportion to the elements. Where the k first elements are written back to their places, as in
-`zeros.scatter(-1, top.indices, top.values)`, they are what is kept, whatever their order. Only results whose order is read are compared
-pair by pair (`ranking`).
+The element of rank r is where the first r + 1 elements are marked and the first r are not. So thresholds, quantiles and medians take time
+in proportion to the elements. So does the position of an extreme, the first that equals it, which needs no rule, and has a circuit. Where
+the k first elements are written back to their places, as in `zeros.scatter(-1, top.indices, top.values)`, they are what is kept, whatever
+their order. Only results whose order is read are compared pair by pair (`ranking`).
 """
 
 from __future__ import annotations
@@ -19,15 +19,17 @@ from torch import Tensor
 from torch.fx import Node
 
 from fuseflow.frontend.positions.gathers import nothing_of
-from fuseflow.frontend.positions.ranking import RESULTS, comparable, ranking, wanted_results
+from fuseflow.frontend.positions.ranking import RESULTS, ranking, wanted_results
 from fuseflow.frontend.positions.selections import Call, Handler, described, first_operand, is_zero
 from fuseflow.frontend.trace import fx_origin
 from fuseflow.frontend.trace.dependence import written_by
 from fuseflow.frontend.trace.operator_support import PATTERN_KEEPING
 from fuseflow.keep_rules import By, Largest
 
-Nan: TypeAlias = Literal["greatest", "least", "any"]
-"""The order of NaN among numbers: the greatest or the least one, or, with `any`, the greatest, and the result of any rank with a NaN."""
+Nan: TypeAlias = Literal["greatest", "any"]
+"""The order of NaN among numbers: the greatest, or, with `any`, the greatest and the result of any rank with a NaN."""
+_EXACT_PLACES = 2**24
+"""The most positions that floats of 32 bits tell apart."""
 MOST_RANKS = 4
 """The most ranks of an ordered result that are selected one by one. More are compared pair by pair."""
 
@@ -52,7 +54,8 @@ def first_position(x: Tensor, positions: Tensor, dim: int, largest: bool) -> Ten
     if x.is_floating_point():
         is_nan = torch.where(x != x, 1.0, 0.0)
         wanted = torch.where(is_nan.amax(dim, keepdim=True) > 0, is_nan, wanted)
-    places = positions.to(torch.float32).reshape(-1, *[1] * (x.dim() - 1 - dim))
+    exact = torch.float32 if len(positions) <= _EXACT_PLACES else torch.float64
+    places = positions.to(exact).reshape(-1, *[1] * (x.dim() - 1 - dim))
     first = torch.where(wanted > 0, places, math.inf).amin(dim, keepdim=True)
     return position_of(positions, torch.where(places == first, 1, 0), dim)
 
@@ -65,13 +68,11 @@ def marks_of_nan(x: Tensor, marks: Tensor, first: Tensor, dim: int) -> Tensor:
 
 def _marks_of_rank(call: Call, x: Node, dim: int, rank: int, largest: bool, nan: Nan) -> Node:
     """Return ones where the elements stand that are at place `rank` in order along `dim`: 0 is the first of the largest or smallest."""
-    is_float = described(x).is_floating_point()
-    key = call.computed(comparable, x, False) if nan == "least" and is_float else x
     by: By = "greatest" if largest else "least"
-    marks = call.kept(key, Largest(rank + 1, by=by), (dim,), marks=True)
+    marks = call.kept(x, Largest(rank + 1, by=by), (dim,), marks=True)
     if rank:
-        marks = call.computed(torch.sub, marks, call.kept(key, Largest(rank, by=by), (dim,), marks=True))
-    if nan == "any" and is_float:
+        marks = call.computed(torch.sub, marks, call.kept(x, Largest(rank, by=by), (dim,), marks=True))
+    if nan == "any" and described(x).is_floating_point():
         first = call.kept(x, Largest(1, by="greatest"), (dim,), marks=True)
         marks = call.computed(marks_of_nan, x, marks, first, dim)
     return marks
@@ -93,7 +94,7 @@ def _of_rank(
     if shaped.dtype == torch.bool or shaped.dim() == 0 or not wanted or not 0 <= rank < shaped.shape[dim]:
         return {}
     dim %= shaped.dim()
-    if wanted == ("values",) and nan != "least" and 2 * rank >= shaped.shape[dim]:  # it is nearer to the other end
+    if wanted == ("values",) and 2 * rank >= shaped.shape[dim]:  # it is nearer to the other end
         rank, largest = shaped.shape[dim] - 1 - rank, not largest
     marks = _marks_of_rank(call, x, dim, rank, largest, nan)
     nodes: dict[str, Node] = {}
@@ -308,30 +309,25 @@ def _sorted_rows(call: Call, x: Node) -> Node | None:
 
 
 def _extreme(call: Call, x: Node, dim: object = None, keep: bool = False) -> Node | None:
-    """Return the replacement of `max(x, dim)` with its positions, or of `argmax(x, dim)`; with `keep`, the dimension stays."""
+    """Return the replacement of `argmax(x, dim)`, or replace the positions of `max(x, dim)`, whose values have an Einsum form; with `keep`,
+    the dimension stays."""
     name = fx_origin.short_name(call.node.target)
-    largest = "max" in name
-    nan: Nan = "greatest" if largest else "least"
-    if dim is None and name.startswith("arg") and not keep:
-        return _first_position(call, _flat(call, x), 0, largest, False)
-    if not isinstance(dim, int):
+    is_position = name.startswith("arg")
+    if dim is None and is_position and not keep:
+        x, dim = _flat(call, x), 0
+    if not isinstance(dim, int) or not (is_position or "positions" in wanted_results(call.node)):
         return None
-    if name.startswith("arg"):
-        return _first_position(call, x, dim, largest, keep)
-    if "positions" in wanted_results(call.node):  # a maximum alone has an Einsum form
-        _put(call.node, _of_rank(call, x, dim, 0, largest, wanted_results(call.node), keep, nan))
-    return None
-
-
-def _first_position(call: Call, x: Node, dim: int, largest: bool, keep: bool) -> Node | None:
-    """Return the position of the first of the largest or smallest elements along `dim`, or of the first NaN."""
-    shaped = described(x)
+    shaped, largest = described(x), "max" in name
     if shaped.dtype == torch.bool or shaped.dim() == 0 or not shaped.shape[dim]:
         return None
     dim %= shaped.dim()
-    positions = call.counted(shaped.shape[dim], name="positions")
-    first = call.computed(first_position, x, positions, dim, largest)
-    return first if keep else call.computed(torch.ops.aten.squeeze.dim, first, dim)
+    position = call.computed(first_position, x, call.counted(shaped.shape[dim], name="positions"), dim, largest)
+    position = position if keep else call.computed(torch.ops.aten.squeeze.dim, position, dim)
+    if is_position:
+        return position
+    extreme = torch.ops.aten.amax.default if largest else torch.ops.aten.amin.default
+    _put(call.node, {"values": call.computed(extreme, x, [dim], keep), "positions": position})
+    return None
 
 
 def _flat(call: Call, x: Node) -> Node:

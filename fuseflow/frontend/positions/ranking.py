@@ -33,7 +33,7 @@ def ranked_along(
     """Return the first `count` elements along `dim` in order, the `largest` or smallest first, or their `positions`, which are
     integers. `before[i, j]` is 1 where j < i, and `places` counts from 0."""
     x = x.movedim(dim, -1)
-    key = comparable(x, True)
+    key = _comparable(x)
     mine, other = key.unsqueeze(-1), key.unsqueeze(-2)
     ahead = other > mine if largest else other < mine
     earlier = torch.where(other == mine, before, 0.0)
@@ -43,14 +43,11 @@ def ranked_along(
     return torch.where(chosen, ranked, nothing_of(ranked)).sum(-1, dtype=ranked.dtype).movedim(-1, dim)
 
 
-def comparable(x: Tensor, is_greatest: bool) -> Tensor:
-    """Return finite floats in the same order as those of x, where NaN is infinite: the greatest or the least. Integers stay."""
+def _comparable(x: Tensor) -> Tensor:
+    """Return finite floats in the same order as those of x, where NaN is infinite, the greatest. Integers stay."""
     if not x.is_floating_point():
         return x
-    largest = torch.finfo(x.dtype).max
-    if is_greatest:
-        return torch.where(x != x, torch.inf, torch.clamp(x, max=largest))
-    return torch.where(x != x, -torch.inf, torch.clamp(x, min=-largest))
+    return torch.where(x != x, torch.inf, torch.clamp(x, max=torch.finfo(x.dtype).max))
 
 
 def ranking(call: Call, x: Node, dim: int, count: int, largest: bool, wanted: tuple[str, ...]) -> dict[str, Node]:

@@ -28,7 +28,7 @@ _LEAST = 2.0**-126
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class BlockScaled:
+class BlockScaledWeight:
     """A weight in parts: tensors by their names, the elements first. `element_types` has the types of parts that PyTorch has no dtype for,
     by their names. `size` elements share a scale, and the weight has the type `dtype`. A linear layer rounds what it multiplies with the
     weight to blocks of the type `rounds_to`, if that is not None."""
@@ -60,7 +60,7 @@ class RoundedInputs(TorchFunctionMode):
     """While it is active, linear layers round what they multiply with some weights, given by their ids. Raise `FrontendError` for another
     operator on such a weight."""
 
-    def __init__(self, weights: Mapping[int, BlockScaled]) -> None:
+    def __init__(self, weights: Mapping[int, BlockScaledWeight]) -> None:
         super().__init__()
         self.weights = weights
 
@@ -77,7 +77,7 @@ class RoundedInputs(TorchFunctionMode):
         return result
 
 
-def block_scaled(name: str, weight: Tensor) -> BlockScaled | None:
+def block_scaled(name: str, weight: Tensor) -> BlockScaledWeight | None:
     """Return a weight in parts, or None if its blocks share no scales. Raise `FrontendError` for elements and scales that are stored in
     another way, and for a weight that rounds what it is multiplied with otherwise than to blocks of 8 bits whose scales round down."""
     elements, scale, size = (getattr(weight, part, None) for part in ("qdata", "scale", "block_size"))
@@ -101,7 +101,7 @@ def block_scaled(name: str, weight: Tensor) -> BlockScaled | None:
     whole = getattr(weight, "per_tensor_scale", None)
     if whole is not None:
         parts[f"{name}.per_tensor_scale"] = whole.detach()
-    return BlockScaled(parts, {name: "e2m1"} if packed else {}, size, weight.dtype, rounds_to)
+    return BlockScaledWeight(parts, {name: "e2m1"} if packed else {}, size, weight.dtype, rounds_to)
 
 
 def _unpacked(pairs: Tensor) -> Tensor:

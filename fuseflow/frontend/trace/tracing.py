@@ -29,11 +29,11 @@ from fuseflow.errors import FrontendError
 from fuseflow.frontend.linalg.einsum_names import NameAllocator
 from fuseflow.frontend.torch_tensors import COLUMN_LAYOUTS, ROW_LAYOUTS, compressed_indices, sorted_entries
 from fuseflow.frontend.trace import fx_origin
-from fuseflow.frontend.trace.block_scales import BlockScaled, RoundedInputs, block_scaled
+from fuseflow.frontend.trace.block_scales import BlockScaledWeight, RoundedInputs, block_scaled
 from fuseflow.frontend.trace.control_operators import called_directly
 from fuseflow.frontend.trace.flex_attention import broadcast_flex_attention
 from fuseflow.frontend.trace.input_values import InputValues
-from fuseflow.frontend.trace.jagged_tensors import Jagged, jagged_tensors
+from fuseflow.frontend.trace.jagged_tensors import JaggedTensor, jagged_tensors
 from fuseflow.frontend.trace.model_call import ModelCall, named_leaves
 from fuseflow.frontend.trace.number_reads import NumberRead, NumberReads
 from fuseflow.loop_progress import tell
@@ -176,7 +176,7 @@ class _Body(nn.Module):
     in `state` that has parts is computed from them."""
 
     def __init__(
-        self, module: nn.Module, state: Mapping[str, BlockScaled | None], structure: pytree.TreeSpec, leaves: list[Any]
+        self, module: nn.Module, state: Mapping[str, BlockScaledWeight | None], structure: pytree.TreeSpec, leaves: list[Any]
     ) -> None:
         super().__init__()
         self.reads: list[NumberRead] = []
@@ -203,7 +203,7 @@ class _Body(nn.Module):
             _modules_that_ran(module),
         ):
             outputs = pytree.tree_leaves(module(*args, **kwargs))
-        if any(isinstance(leaf, Jagged) for leaf in outputs):
+        if any(isinstance(leaf, JaggedTensor) for leaf in outputs):
             raise FrontendError("the model returns a nested tensor", hint="return its `values()`")
         self.other_outputs += [type(leaf).__name__ for leaf in outputs if leaf is not None and not isinstance(leaf, Tensor)]
         return [leaf for leaf in outputs if isinstance(leaf, Tensor)]
