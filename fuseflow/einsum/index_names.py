@@ -5,7 +5,7 @@ j"}`).
 from __future__ import annotations
 
 import string
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import count
 from typing import assert_never
@@ -88,6 +88,22 @@ def _composed(index: Affine, indices: Mapping[str, Index]) -> Affine:
         terms += [(inner, factor * inner_factor) for inner, inner_factor in form.terms]
         offset += factor * form.offset
     return Affine(tuple(terms), offset)
+
+
+def with_output_names(program: Program, outputs: Sequence[str]) -> Program:
+    """Return the program with other names for its outputs, in order. Another tensor that has one of these names gets a number."""
+    wanted = dict(zip(program.outputs, outputs, strict=True))
+    taken = {*wanted.values(), *program.defined, *program.declared}
+    names = dict(wanted)
+    for name in (*program.defined, *program.declared):
+        if name not in wanted and name in wanted.values():
+            names[name] = next(other for n in count(2) if (other := f"{name}_{n}") not in taken)
+            taken.add(names[name])
+    tensors = tuple(replace(tensor, name=names.get(tensor.name, tensor.name)) for tensor in program.tensors)
+    einsums = tuple(
+        replace(e, name=names.get(e.name, e.name), body=substitute_tensors(e.body, names)) for e in program.einsums
+    )
+    return replace(program, tensors=tensors, einsums=einsums, outputs=tuple(outputs))
 
 
 def rename_left_side(program: Program, names: Mapping[str, str]) -> Program:

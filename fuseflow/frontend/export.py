@@ -6,7 +6,7 @@ from __future__ import annotations
 import operator
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -19,6 +19,7 @@ from torch.utils import _pytree as pytree
 from fuseflow.errors import FrontendError, SparsityError, TensorError
 from fuseflow.frontend.decompositions.complex_pairs import separate_complex
 from fuseflow.frontend.decompositions.dense_graph import dense_graph
+from fuseflow.frontend.decompositions.training_step import StepContinuation
 from fuseflow.frontend.decompositions.mixed_comparisons import compare_alike
 from fuseflow.frontend.foreign_errors import ForeignFailure, foreign_message, quiet
 from fuseflow.frontend.linalg.sparse_encodings import Storage
@@ -47,9 +48,13 @@ from fuseflow.frontend.trace.refusals import (
 from fuseflow.frontend.trace.sparsified_tensors import mark_kept, stored_tensors, unstored_masks, weight_patterns
 from fuseflow.frontend.trace.stored_places import settle_places
 from fuseflow.frontend.trace.tracing import Trace
+from fuseflow.frontend.trace.training_arguments import training_step
 from fuseflow.frontend.trace.untraceable import untraceable
 from fuseflow.sparsity.sparsifiers.sparsifier import KeepRule
 from fuseflow.tensors.format_patterns import exact_formats
+
+if TYPE_CHECKING:
+    from fuseflow.training.spec import TrainingSpec
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -74,18 +79,19 @@ class ExportedGraph:
     element_types: Mapping[str, str]
     masks: Mapping[str, npt.NDArray[np.bool_]]
     sampling: frozenset[str]
+    step: StepContinuation | None = None
 
 
-def export_graph(call: ModelCall, formats: Mapping[str, str]) -> ExportedGraph:
-    """Trace a call of a model. `formats` overrides the layouts of tensors by names and patterns. Raise `FrontendError` for an operator that
-    has no Einsum form."""
+def export_graph(call: ModelCall, formats: Mapping[str, str], training: TrainingSpec | None = None) -> ExportedGraph:
+    """Trace a call of a model, or with `training` the whole step whose loss the call returns. `formats` overrides the layouts of tensors
+    by names and patterns. Raise `FrontendError` for an operator that has no Einsum form."""
     with quiet(), torch.no_grad():
         traced, grouped = _trace(call)
         refusals = screen_empty(traced)
         settle_empty(traced)
         settle_places(traced)
         split_linear_columns(traced.graph_module)
-        patterns = weight_patterns(call.module)
+        patterns = weight_patterns(call.module, all_kept=training is not None)
         write_batch_norms(traced, patterns)
         loops, notices = screen_reads(traced, dependences(traced, of_reads=True))
         refusals += loops
@@ -111,13 +117,14 @@ def export_graph(call: ModelCall, formats: Mapping[str, str]) -> ExportedGraph:
         refusals += [refusal for node_refusals in blocked.values() for refusal in node_refusals]
         if refusals:
             raise_all([*refusals, *_later_refusals(traced, blocked)], call.module)
+        step = None if training is None else training_step(traced, training, patterns)
         exact = exact_formats(tuple(formats.items()), ranks_of(traced.tensors), dict, _format_refusal)
         tensors, stored_formats = stored_tensors(
             traced.tensors, {**patterns, **kept.patterns}, {**selections.formats, **exact.formats}
         )
         stored = storage_of(tensors, stored_formats)
         masks = unstored_masks(patterns, tensors)
-        graph, without_dense_form = _replay(traced.graph_module, tensors, stored)
+        graph, without_dense_form = _replay(traced.graph_module, tensors, stored, step)
     refusals = [*without_dense_form, *screen_lowered(graph)]
     refusals = refusals or screen_mutation(graph, list(tensors))
     raise_all(refusals, call.module)
@@ -131,7 +138,8 @@ def export_graph(call: ModelCall, formats: Mapping[str, str]) -> ExportedGraph:
         constants,
         {**unsigned_types(tensors), **traced.element_types},
         masks,
-        frozenset(selections.masks),
+        frozenset({*selections.masks, *(() if step is None else step.patterns)}),
+        step,
     )
 
 
@@ -214,14 +222,17 @@ def _trace(call: ModelCall) -> tuple[Trace, int]:
         raise untraceable(error) from error
 
 
-def _replay(traced: GraphModule, tensors: dict[str, Tensor], stored: dict[str, Storage]) -> tuple[Graph, Sequence[FrontendError]]:
-    """Return the graph in its dense form, of simple operators, and the errors for operators without a dense form."""
+def _replay(
+    traced: GraphModule, tensors: dict[str, Tensor], stored: dict[str, Storage], step: StepContinuation | None = None
+) -> tuple[Graph, Sequence[FrontendError]]:
+    """Return the graph in its dense form, of simple operators, and the errors for operators without a dense form. With a `step`, the graph
+    goes on with what the step computes behind the loss."""
     # MLIR has no sparse tensors of truth values, so they arrive as integers.
     truths = [t.dtype == torch.bool and not stored[name][0].all_dense for name, t in tensors.items()]
     with FakeTensorMode(allow_non_fake_inputs=True):
         dtypes = [torch.int32 if truth else t.dtype for t, truth in zip(tensors.values(), truths, strict=True)]
         fake = [torch.empty(tuple(t.shape), dtype=dtype) for t, dtype in zip(tensors.values(), dtypes, strict=True)]
-        graph, refusals = dense_graph(traced, fake, truths)
+        graph, refusals = dense_graph(traced, fake, truths, step)
     _forget_places_of_writes(graph)
     compare_alike(graph)
     graph.eliminate_dead_code()

@@ -8,6 +8,7 @@ Einsum of a node has its value; Einsums before it are pieces of one operator.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,11 +16,13 @@ import numpy.typing as npt
 import torch
 from torch.fx import GraphModule, Interpreter, Node
 
+from fuseflow.einsum.index_names import with_output_names
 from fuseflow.einsum.nodes import Access, Program
 from fuseflow.einsum.sampling_products import sampled_products
 from fuseflow.einsum.verify import verify
 from fuseflow.errors import FrontendError
 from fuseflow.frontend.export import ExportedGraph, export_graph, run_eagerly
+from fuseflow.frontend.decompositions.backward import GRADIENT
 from fuseflow.frontend.foreign_errors import quiet
 from fuseflow.frontend.imported_program import NodeValues, ReferenceOutputs, Source
 from fuseflow.frontend.linalg.locations import Origin
@@ -30,11 +33,12 @@ from fuseflow.frontend.torch_tensors import MAX_DENSE_ELEMENTS, dense_array, fro
 from fuseflow.frontend.trace import fx_origin
 from fuseflow.frontend.trace.flops import flops_notice
 from fuseflow.frontend.trace.kept_markers import with_keeps
-from fuseflow.frontend.trace.model_call import ModelCall, exported_text, model_call, model_name
+from fuseflow.frontend.trace.model_call import Criterion, ModelCall, exported_text, model_call, model_name
 from fuseflow.loop_progress import counted
 
 if TYPE_CHECKING:
     from fuseflow.frontend.model_spec import TorchModel
+    from fuseflow.training.spec import TrainingSpec
 
 
 def import_model(
@@ -43,6 +47,8 @@ def import_model(
     formats: Mapping[str, str] | None = None,
     name: str = "",
     kwargs: Mapping[str, Any] | None = None,
+    training: TrainingSpec | None = None,
+    target: Any = None,
 ) -> Source:
     """Import a PyTorch model as the source of an Einsum program called `name`, or like the model itself.
 
@@ -57,8 +63,12 @@ def import_model(
     Raise `FrontendError` with the operator, the module path and the line of an operation that has no Einsum form.
     """
     call, formats, name = model_call(model, inputs, kwargs), formats or {}, name or model_name(model)
-    exported = export_graph(call, formats)
+    if training is not None:
+        call = replace(call, criterion=Criterion(training.loss_function, target))
+    exported = export_graph(call, formats, training)
     linalg, program = _lowered(exported, name, _user_origin)
+    if exported.step is not None:
+        program = with_output_names(program, exported.step.outputs)
     if not program.outputs:
         raise FrontendError("the model returns no tensor", hint="return one from its `forward`")
     verify(program)
@@ -89,8 +99,12 @@ def _lowered(exported: ExportedGraph, name: str, origin_of: Callable[[Node], Ori
 
 
 def _user_origin(node: Node) -> Origin:
-    """Return the module path, the operator and the line of the user that a node comes from."""
+    """Return the module path, the operator and the line of the user that a node comes from. Without a module, only the name of an Einsum
+    begins with the phase of a training step, since a path would say that all such Einsums belong together."""
     name = fx_origin.operator_name(node)
+    phase = node.meta.get(fx_origin.PHASE, "")
+    if phase and fx_origin.module_path(node) == phase == GRADIENT:
+        return Origin("", f"{phase}.{name if name.endswith('.') else ''}", fx_origin.source_span(node))
     if fx_origin.in_library_module(node):
         name = name.removesuffix(".")  # For a LayerNorm called `ln`, `ln.sum` is clear enough.
     return Origin(fx_origin.module_path(node), name, fx_origin.source_span(node))

@@ -14,6 +14,7 @@ from typing import Any
 import torch
 from torch import Tensor
 from torch.fx.traceback import annotate
+from torch.utils import _pytree as pytree
 
 from fuseflow.errors import FrontendError
 from fuseflow.frontend.decompositions.normalization import (
@@ -47,7 +48,7 @@ from fuseflow.frontend.positions.selection_operators import (
     weighted_rows,
 )
 from fuseflow.frontend.positions.sparse_reductions import extreme_of_row
-from fuseflow.frontend.trace.fx_origin import short_name, shown_operator
+from fuseflow.frontend.trace.fx_origin import NO_GRADIENT, short_name, shown_operator
 from fuseflow.frontend.trace.refusals import refusal
 
 aten = torch.ops.aten
@@ -331,6 +332,11 @@ COMPOSITE_DECOMPOSITIONS: dict[object, tuple[str, Callable[..., Any]]] = {
 """Operators that become several Einsums. The name given here prefixes the names of these Einsums, as in `log_softmax.max`."""
 
 
+def named_operator(target: object) -> str:
+    """Return the name of an operator of the user, which ends with a dot if it prefixes the names of several Einsums."""
+    return f"{COMPOSITE_DECOMPOSITIONS[target][0]}." if target in COMPOSITE_DECOMPOSITIONS else short_name(target)
+
+
 class DensifyingInterpreter(torch.fx.Interpreter):
     """An interpreter that runs calls of an exported graph with the replacements and annotates every resulting node with the operator
     that it comes from. An operator without a dense form is added to `refusals`, and the run continues behind it, so that all refusals
@@ -348,13 +354,15 @@ class DensifyingInterpreter(torch.fx.Interpreter):
         return [self.env[node] for node in calls]
 
     def call_function(self, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        name, function = COMPOSITE_DECOMPOSITIONS.get(target, (short_name(target), DENSE_REPLACEMENTS.get(target, target)))
-        with annotate({"operator": f"{name}." if target in COMPOSITE_DECOMPOSITIONS else name}):
+        _, function = COMPOSITE_DECOMPOSITIONS.get(target, ("", DENSE_REPLACEMENTS.get(target, target)))
+        with annotate({"operator": named_operator(target)}):
             return super().call_function(function, args, kwargs)
 
     def run_node(self, node: torch.fx.Node) -> Any:
         try:
             result = super().run_node(node)
+            if node.meta.get(NO_GRADIENT):
+                result = pytree.tree_map_only(torch.Tensor, torch.detach, result)
             if result is not None or node.target is not operator.getitem or not node.users:
                 return result
             # A replacement leaves it out, as it leaves out the positions of the largest elements.

@@ -29,12 +29,17 @@ _LIBRARIES = tuple(dict.fromkeys(str(path) for folder in _FOLDERS for path in (f
 environment may be reached through a link, and files are then named with it."""
 REPLACED = "replaced"
 """The key of the metadata of a node that has the name of the operator that the node replaces."""
+PHASE = "phase"
+"""The key of the metadata of a node of a training step that has the phase: the beginning of the path of a node that is not of the forward."""
+NO_GRADIENT = "no_gradient"
+"""The key of the metadata of a node that is computed where gradients are switched off."""
 _PACKAGE = str(Path(__file__).resolve().parents[2])
 
 
 def module_path(node: Node) -> str:
     """Return the module path of a node, such as `layer1.lin`, or '' in the model's own `forward`. A second call of a module has the
-    same path. A named region in a module is a part of the path of all that it calls: `layer1.attention.lin`."""
+    same path. A named region in a module is a part of the path of all that it calls: `layer1.attention.lin`. The path of a node behind
+    the forward of a training step begins with the phase, as in `grad.layer1.lin`."""
     outer, path = "", ""  # the last module, by its own path and with the regions around it
     for name, kind in (node.meta.get("nn_module_stack") or {}).values():
         if kind == REGION_KIND:
@@ -46,7 +51,7 @@ def module_path(node: Node) -> str:
         elif module != outer:
             path = joined(path, module.removeprefix(f"{outer}."))
         outer = module
-    return path
+    return joined(node.meta.get(PHASE, ""), path)
 
 
 def joined(path: str, name: str) -> str:

@@ -28,6 +28,7 @@ from fuseflow.frontend.exported_file.inputs import call_arguments
 from fuseflow.frontend.foreign_errors import quiet, without_addresses
 from fuseflow.frontend.trace.flex_attention import uncompiled
 from fuseflow.frontend.trace.fx_origin import export_error, shown_path
+from fuseflow.frontend.trace.named_region import region
 
 _PART = re.compile(r"\.?_(?:modules|parameters|buffers)\['([^']+)'\]|\.([^.\[]+)")
 """A part of the path of a tensor in the model, as Dynamo writes it: `L['self']._modules['layers']._parameters['weight']`."""
@@ -35,21 +36,44 @@ _PLACE = re.compile(r"(# File: )(.+?)(:\d+ in )")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class Criterion:
+    """What a training step makes of the output of a model: a function of the output and the target that returns the loss."""
+
+    function: Callable[[Any, Any], torch.Tensor]
+    target: Any
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class ModelCall:
     """A module and the arguments of one call of it; and the exported `program` that the module is, if it is one. Every call draws
     the random numbers that PyTorch would draw next where the call is made, and takes the same way through the module: not the
     fast path of PyTorch's transformers, which writes other numbers at padded places, and nothing that `torch.compile` made of the
-    user's functions."""
+    user's functions. With a `criterion`, the call is the forward of a training step, and returns the loss."""
 
     module: nn.Module
     args: tuple[Any, ...]
     kwargs: Mapping[str, Any]
     program: ExportedProgram | None = None
     generator_state: torch.Tensor = field(default_factory=torch.get_rng_state)
+    criterion: Criterion | None = None
 
     def __call__(self) -> Any:
         with self.repeatable():
-            return self.module(*self.args, **self.kwargs)
+            return self.on(pytree.tree_leaves(self._inputs))
+
+    @property
+    def _inputs(self) -> tuple[Any, ...]:
+        target = () if self.criterion is None else (self.criterion.target,)
+        return self.args, dict(self.kwargs), *target
+
+    def on(self, leaves: Sequence[Any]) -> Any:
+        """Call the module on other leaves of its inputs."""
+        args, kwargs, *target = pytree.tree_unflatten(leaves, pytree.tree_structure(self._inputs))
+        output = self.module(*args, **kwargs)
+        if self.criterion is None:
+            return output
+        with region("loss"):
+            return self.criterion.function(output, *target)
 
     @contextmanager
     def repeatable(self) -> Iterator[None]:
@@ -144,10 +168,13 @@ def named_leaves(call: ModelCall) -> list[tuple[str, Any]]:
     """
     positional = _names_of_positional(call.module, call.args)
     named: list[tuple[str, Any]] = []
-    for path, leaf in pytree.tree_leaves_with_path((call.args, call.kwargs)):
-        container, argument, *inner = map(_key, path)
-        name = positional[int(argument)] if container == "0" else argument
-        named.append(("_".join([name, *inner]), leaf))
+    for path, leaf in pytree.tree_leaves_with_path(call._inputs):
+        container, *inner = map(_key, path)
+        if container == "2":
+            names = ["target", *inner]
+        else:
+            names = [positional[int(inner[0])] if container == "0" else inner[0], *inner[1:]]
+        named.append(("_".join(names), leaf))
     return named
 
 

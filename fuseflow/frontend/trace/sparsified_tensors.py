@@ -1,7 +1,7 @@
 """The sparsity of weights and of results that a model was made sparse with.
 
 The pattern of a weight says which entries are stored, and how, beside a tensor that PyTorch holds dense. A kept entry that is 0 is not
-stored: its number is known here, and an element that is not stored is 0.
+stored: its number is known here, and an element that is not stored is 0. A training step stores it, since its number changes.
 
 An intermediate is made sparse by `fuseflow::keep`, which becomes a `keep` of the program.
 """
@@ -41,8 +41,9 @@ class Pattern:
     layout: Layout
 
 
-def weight_patterns(module: nn.Module) -> dict[str, Pattern]:
-    """Return the patterns of the sparse weights of a model by their qualified names.
+def weight_patterns(module: nn.Module, *, all_kept: bool = False) -> dict[str, Pattern]:
+    """Return the patterns of the sparse weights of a model by their qualified names, without the kept entries that are 0 unless
+    `all_kept` asks for them, since the numbers of a weight change.
 
     Raise `FrontendError` for a layout that has no format in the compiler, and `SparsityError` for a weight trained without its mask.
     """
@@ -50,7 +51,7 @@ def weight_patterns(module: nn.Module) -> dict[str, Pattern]:
         require_zeros(name, parameter, weight.mask)
     patterns: dict[str, Pattern] = {}
     for name, parameter, weight in sparse_weights(module):
-        stored = weight.mask & (parameter.detach() != 0).to(weight.mask.device)
+        stored = weight.mask if all_kept else weight.mask & (parameter.detach() != 0).to(weight.mask.device)
         patterns[name] = Pattern(stored, weight.entry.layout)
     for name, pattern in patterns.items():
         if pattern.layout.compiler_format(tuple(pattern.mask.shape)) is None:

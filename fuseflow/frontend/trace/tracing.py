@@ -67,12 +67,13 @@ _RESHAPING_IN_PLACE = frozenset({"squeeze_", "unsqueeze_", "transpose_", "t_", "
 @dataclass(frozen=True, slots=True, eq=False)
 class Argument:
     """An argument of a traced graph: its name in the model, its tensor, and its kind. `element_type` is the type of its elements where
-    PyTorch has none."""
+    PyTorch has none. A `trainable` one is a parameter that a training step changes."""
 
     name: str
     tensor: Tensor
     kind: ArgumentKind
     element_type: str = ""
+    trainable: bool = False
 
     @property
     def bits(self) -> int:
@@ -136,11 +137,12 @@ def trace(call: ModelCall, *, composite: bool = True) -> Trace:
         blocks = scaled[name]
         types = blocks.element_types if blocks else {}
         for part, tensor in (blocks.parts if blocks else {name: value}).items():
-            arguments.append(Argument(names.unique(part), sorted_entries(tensor.detach()), "state", types.get(part, "")))
+            trainable = call.criterion is not None and value.requires_grad
+            arguments.append(Argument(names.unique(part), sorted_entries(tensor.detach()), "state", types.get(part, ""), trainable))
     arguments += [Argument(names.unique(name), sorted_entries(leaf.detach()), "input") for name, leaf in inputs]
     for argument in arguments:
         _require_valid(argument)  # PyTorch crashes on some tensors that are not
-    body = _Body(module, scaled, pytree.tree_structure((call.args, call.kwargs)), [leaf for _, leaf in leaves])
+    body = _Body(call, scaled, [leaf for _, leaf in leaves])
     tensors = [_unshared(argument.tensor) for argument in arguments]
     for tensor, (_, leaf) in zip(tensors[len(tensors) - len(inputs) :], inputs, strict=True):
         tensor.requires_grad_(leaf.requires_grad)
@@ -160,9 +162,7 @@ def trace(call: ModelCall, *, composite: bool = True) -> Trace:
         tracing = make_fx(body, pre_dispatch=composite, record_module_stack=True, record_stack_traces=True)
         graph_module = tracing(*tensors)
     _write_conversions(graph_module.graph)
-    for node in reversed(graph_module.graph.nodes):
-        if node.target in _SWITCHES:
-            graph_module.graph.erase_node(node)
+    _erase_switches(graph_module.graph)
     _return_views(graph_module.graph)
     _forget_models_of_shape(graph_module.graph)
     placeholders = [node for node in graph_module.graph.nodes if node.op == "placeholder"]
@@ -172,18 +172,16 @@ def trace(call: ModelCall, *, composite: bool = True) -> Trace:
 
 
 class _Body(nn.Module):
-    """A model as a function of its weights, its buffers and the tensors among its inputs, which are the leaves of `structure`. A weight
-    in `state` that has parts is computed from them."""
+    """A model as a function of its weights, its buffers and the tensors among its inputs, which are the leaves of a call. A weight in
+    `state` that has parts is computed from them."""
 
-    def __init__(
-        self, module: nn.Module, state: Mapping[str, BlockScaledWeight | None], structure: pytree.TreeSpec, leaves: list[Any]
-    ) -> None:
+    def __init__(self, call: ModelCall, state: Mapping[str, BlockScaledWeight | None], leaves: list[Any]) -> None:
         super().__init__()
         self.reads: list[NumberRead] = []
         self.other_outputs: list[str] = []
         self.input_values = InputValues()
-        self._state, self._structure, self._leaves = state, structure, leaves
-        object.__setattr__(self, "_orig_mod", module)  # where `make_fx` looks for module paths
+        self._call, self._state, self._leaves = call, state, leaves
+        object.__setattr__(self, "_orig_mod", call.module)  # where `make_fx` looks for module paths
 
     def forward(self, *tensors: Tensor) -> list[Tensor]:
         inputs = iter(tensors)
@@ -193,7 +191,6 @@ class _Body(nn.Module):
         }
         rounding = {id(state[name]): blocks for name, blocks in self._state.items() if blocks is not None and blocks.rounds_to}
         leaves = [next(inputs) if isinstance(leaf, Tensor) else leaf for leaf in self._leaves]
-        args, kwargs = pytree.tree_unflatten(leaves, self._structure)
         module: nn.Module = self._orig_mod  # type: ignore[assignment]
         with (
             _reparametrize_module(module, state, tie_weights=True),
@@ -202,7 +199,7 @@ class _Body(nn.Module):
             RoundedInputs(rounding),
             _modules_that_ran(module),
         ):
-            outputs = pytree.tree_leaves(module(*args, **kwargs))
+            outputs = pytree.tree_leaves(self._call.on(leaves))
         if any(isinstance(leaf, JaggedTensor) for leaf in outputs):
             raise FrontendError("the model returns a nested tensor", hint="return its `values()`")
         self.other_outputs += [type(leaf).__name__ for leaf in outputs if leaf is not None and not isinstance(leaf, Tensor)]
@@ -324,6 +321,19 @@ def _convert_operands(node: Node) -> None:
                 converted = node.graph.call_function(torch.ops.aten.to.dtype, (operand, result.dtype))
             converted.meta = {**node.meta, "val": torch.empty_like(value, dtype=result.dtype)}
             node.replace_input_with(operand, converted)
+
+
+def _erase_switches(graph: Graph) -> None:
+    """Remove functions that compute nothing, and note at each call whether gradients were switched off."""
+    no_gradient = False
+    for node in list(graph.nodes):
+        if node.target is torch._C._set_grad_enabled:
+            no_gradient = not node.args[0]
+        elif no_gradient:
+            node.meta[fx_origin.NO_GRADIENT] = True
+    for node in reversed(graph.nodes):
+        if node.target in _SWITCHES:
+            graph.erase_node(node)
 
 
 def _return_views(graph: Graph) -> None:
