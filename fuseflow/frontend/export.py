@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.fx import Graph, GraphModule, Node
 from torch.utils import _pytree as pytree
@@ -49,6 +49,7 @@ from fuseflow.frontend.trace.sparsified_tensors import mark_kept, stored_tensors
 from fuseflow.frontend.trace.stored_places import settle_places
 from fuseflow.frontend.trace.tracing import Trace
 from fuseflow.frontend.trace.training_arguments import training_step
+from fuseflow.frontend.trace.training_forms import Draw, drawn_inputs
 from fuseflow.frontend.trace.untraceable import untraceable
 from fuseflow.sparsity.sparsifiers.sparsifier import KeepRule
 from fuseflow.tensors.format_patterns import exact_formats
@@ -87,6 +88,10 @@ def export_graph(call: ModelCall, formats: Mapping[str, str], training: Training
     by names and patterns. Raise `FrontendError` for an operator that has no Einsum form."""
     with quiet(), torch.no_grad():
         traced, grouped = _trace(call)
+        draws: tuple[Draw, ...] = ()
+        if training is not None:
+            with call.repeatable():
+                draws = drawn_inputs(traced)
         refusals = screen_empty(traced)
         settle_empty(traced)
         settle_places(traced)
@@ -113,11 +118,11 @@ def export_graph(call: ModelCall, formats: Mapping[str, str], training: Training
         slice_matrices(selections)
         kept = mark_kept(traced, selections.kept)
         refusals += kept.refusals
-        blocked = screen_program(traced)
+        blocked = screen_program(traced, trains=training is not None)
         refusals += [refusal for node_refusals in blocked.values() for refusal in node_refusals]
         if refusals:
             raise_all([*refusals, *_later_refusals(traced, blocked)], call.module)
-        step = None if training is None else training_step(traced, training, patterns)
+        step = None if training is None else training_step(traced, training, _trainable(call.module), patterns, draws)
         exact = exact_formats(tuple(formats.items()), ranks_of(traced.tensors), dict, _format_refusal)
         tensors, stored_formats = stored_tensors(
             traced.tensors, {**patterns, **kept.patterns}, {**selections.formats, **exact.formats}
@@ -141,6 +146,10 @@ def export_graph(call: ModelCall, formats: Mapping[str, str], training: Training
         frozenset({*selections.masks, *(() if step is None else step.patterns)}),
         step,
     )
+
+
+def _trainable(module: nn.Module) -> list[str]:
+    return [name for name, parameter in module.named_parameters() if parameter.requires_grad]
 
 
 def _format_refusal(pattern: str, error: TensorError) -> FrontendError:

@@ -64,7 +64,7 @@ def import_model(
     """
     call, formats, name = model_call(model, inputs, kwargs), formats or {}, name or model_name(model)
     if training is not None:
-        call = replace(call, criterion=Criterion(training.loss_function, target))
+        call = replace(call, criterion=Criterion(training.loss, target))
     exported = export_graph(call, formats, training)
     linalg, program = _lowered(exported, name, _user_origin)
     if exported.step is not None:

@@ -129,6 +129,7 @@ class GraphWriter:
         written = {}
         for node in [node for node in nodes if node.target is torch.ops.aten.copy_.default and node.args[0] in inputs]:
             written[node.args[0]] = node.args[1]
+            del self._tensors[node.args[0]]  # which stands for the copy now
             nodes.remove(node)
             self.graph.erase_node(node)
         outputs = map(self._node, results)

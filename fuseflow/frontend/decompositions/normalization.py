@@ -61,8 +61,8 @@ def rms_norm(x: Tensor, shape: Sequence[int], weight: Tensor | None = None, eps:
 
 def channel_norm(outer: Sequence[int]) -> Callable[..., Tensor]:
     """Return a function that normalizes each channel by its stored mean and variance, or by its mean and variance along the
-    `outer` dimensions and all behind the channels: of a batch, or of each picture. `refusals` has refused calls that would
-    change stored ones."""
+    `outer` dimensions and all behind the channels: of a batch, or of each picture. The latter changes stored ones, as a training
+    step has it; of other calls `refusals` has refused those."""
 
     def norm(
         x: Tensor,
@@ -71,12 +71,16 @@ def channel_norm(outer: Sequence[int]) -> Callable[..., Tensor]:
         mean: Tensor | None,
         variance: Tensor | None,
         own: bool,
-        _: float,
+        momentum: float,
         eps: float,
-        *__: Any,
+        *_: Any,
     ) -> Tensor:
         if own:
-            y = _standardized(x, (*outer, *range(2, x.dim())), eps)
+            dims = (*outer, *range(2, x.dim()))
+            y = _standardized(x, dims, eps)
+            if mean is not None and variance is not None:
+                mean.copy_((1 - momentum) * mean + momentum * x.detach().mean(dims))
+                variance.copy_((1 - momentum) * variance + momentum * variance_along(x.detach(), list(dims)))
         else:
             assert mean is not None and variance is not None
             y = (x - _of_channels(mean, x)) * _of_channels(torch.rsqrt(variance + eps), x)

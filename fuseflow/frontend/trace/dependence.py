@@ -122,7 +122,7 @@ def _dependence(node: Node, arguments: Mapping[Node, Dependence], values: dict[N
 
 def _of_argument(argument: Argument) -> Dependence:
     tensor = argument.tensor
-    if tensor.is_meta or argument.trainable:
+    if tensor.is_meta or argument.trainable or argument.kind == "draw":
         return "data"
     if not tensor.is_floating_point() and not tensor.is_complex():
         return "structure"

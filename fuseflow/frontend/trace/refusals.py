@@ -132,18 +132,20 @@ def screen_reads(traced: Trace, depends_on: Mapping[Node, Dependence]) -> tuple[
     return refusals, notices
 
 
-def screen_program(traced: Trace) -> dict[Node, list[FrontendError]]:
-    """Return, by node, the errors for the user's own operators that are known to have no Einsum form."""
-    by_node = {node: list(_refusals(node, traced.arguments)) for node in _live_calls(traced.graph_module.graph)}
+def screen_program(traced: Trace, *, trains: bool = False) -> dict[Node, list[FrontendError]]:
+    """Return, by node, the errors for the user's own operators that are known to have no Einsum form. A step that `trains` has
+    statistics of batches."""
+    by_node = {node: list(_refusals(node, traced.arguments, trains)) for node in _live_calls(traced.graph_module.graph)}
     return {node: refusals for node, refusals in by_node.items() if refusals}
 
 
-def _refusals(node: Node, arguments: Mapping[Node, Argument]) -> Iterator[FrontendError]:
+def _refusals(node: Node, arguments: Mapping[Node, Argument], trains: bool) -> Iterator[FrontendError]:
     """Yield the errors for an operator of the user."""
     name = fx_origin.short_name(node.target)
     if name in TRAINING_FLAGS:
         problem, position, hint = TRAINING_FLAGS[name]
         changes_nothing = name in ("batch_norm", "instance_norm") and node.args[3] is None  # there are no stored statistics
+        changes_nothing |= trains and name == "batch_norm"
         if len(node.args) > position and node.args[position] and not changes_nothing:
             yield refusal(node, f"{problem}: `{name}` in training mode", hint)
     yield from _screen_stored_zeros(node, arguments)

@@ -39,8 +39,9 @@ from fuseflow.frontend.trace.number_reads import NumberRead, NumberReads
 from fuseflow.loop_progress import tell
 from fuseflow.tensors.dtypes import DTYPES
 
-ArgumentKind = Literal["state", "input", "constant"]
-"""The kind of an argument of a graph: a weight or a buffer, a tensor that the user gave, or a tensor that the model made in Python."""
+ArgumentKind = Literal["state", "input", "constant", "draw"]
+"""The kind of an argument of a graph: a weight or a buffer, a tensor that the user gave, a tensor that the model made in Python, or one
+that a training step draws."""
 
 _ENTER_AUTOCAST, _EXIT_AUTOCAST = torch.amp.autocast_mode._enter_autocast, torch.amp.autocast_mode._exit_autocast
 _SWITCHES = (torch._C._set_grad_enabled, _ENTER_AUTOCAST, _EXIT_AUTOCAST)
@@ -109,13 +110,13 @@ class Trace:
             names.unique(argument.name)
         return names
 
-    def add(self, name: str, tensor: Tensor, element_type: str = "") -> Node:
+    def add(self, name: str, tensor: Tensor, element_type: str = "", kind: ArgumentKind = "constant") -> Node:
         """Add an argument behind the others, and return its placeholder."""
         graph = self.graph_module.graph
         with graph.inserting_after(next(reversed(self.arguments))) if self.arguments else graph.inserting_before():
             node = graph.placeholder(f"known_{len(self.arguments)}")
         node.meta["val"] = _element_description(tensor)
-        self.arguments[node] = Argument(name, tensor, "constant", element_type)
+        self.arguments[node] = Argument(name, tensor, kind, element_type)
         return node
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import torch
@@ -11,14 +12,18 @@ from fuseflow.errors import FrontendError
 from fuseflow.frontend.decompositions.training_step import StepContinuation, TrainedParameter
 from fuseflow.frontend.trace.sparsified_tensors import Pattern
 from fuseflow.frontend.trace.tracing import Trace
+from fuseflow.frontend.trace.training_forms import Draw
 
 if TYPE_CHECKING:
     from fuseflow.training.spec import TrainingSpec
 
 
-def training_step(traced: Trace, training: TrainingSpec, patterns: dict[str, Pattern]) -> StepContinuation:
-    """Add the arguments of a training step to a traced loss, and return what the step computes behind the loss. The pattern of a pruned
-    weight becomes a tensor of ones in `patterns`, which its gradient is multiplied by.
+def training_step(
+    traced: Trace, training: TrainingSpec, original_names: Sequence[str], patterns: dict[str, Pattern], draws: tuple[Draw, ...]
+) -> StepContinuation:
+    """Add the arguments of a training step to a traced loss, and return what the step computes behind the loss. `original_names` are the
+    names of the trainable parameters in the model. The pattern of a pruned weight becomes a tensor of ones in `patterns`, which its
+    gradient is multiplied by.
 
     Raise `FrontendError` for a model without a parameter that requires a gradient, and for a loss that is no single float.
     """
@@ -26,27 +31,24 @@ def training_step(traced: Trace, training: TrainingSpec, patterns: dict[str, Pat
     value = loss.meta["val"]
     if value.dim():
         raise FrontendError(f"the loss has the shape {tuple(value.shape)}", hint='reduce it to one number: `reduction="mean"`')
-    trained = [a.name for a in traced.arguments.values() if a.trainable]
-    if not trained:
+    trainable = [argument for argument in traced.arguments.values() if argument.trainable]
+    if not trainable:
         raise FrontendError("no parameter of the model requires a gradient", hint="`parameter.requires_grad_()`")
+    arguments = {original: argument for original, argument in zip(original_names, trainable, strict=True)}
     parameters = []
-    for name in trained:
-        tensor = next(a.tensor for a in traced.arguments.values() if a.name == name)
-        group, optimizer = training.group_of(name)
-        states = {key: f"{name}.{key}" for key in optimizer.state_names}
-        for key, initial in optimizer.initial(tensor).items():
-            traced.add(states[key], initial)
+    for original in training.trained(original_names):
+        name, tensor = arguments[original].name, arguments[original].tensor
+        initial = training.initial({original: tensor.to_dense()})
+        states = {key.removeprefix(f"{original}."): f"{name}{key.removeprefix(original)}" for key in initial}
+        for state, value in zip(states.values(), initial.values(), strict=True):
+            traced.add(state, value)
         pattern = ""
         if name in patterns:
             pattern = f"{name}.pattern"
             traced.add(pattern, patterns[name].mask.to(tensor.dtype))
-            for companion in (pattern, *states.values()):
-                patterns[companion] = patterns[name]
-        prefix = f"group{group}." if group else ""
-        scalars = {key: f"{prefix}{key}" for key in optimizer.scalars(1)}
-        for key, number in optimizer.scalars(1).items():
-            if scalars[key] not in traced.tensors:
-                traced.add(scalars[key], torch.tensor(number, dtype=tensor.dtype))
-        parameters.append(TrainedParameter(name, optimizer, states, scalars, pattern))
+            patterns |= dict.fromkeys((pattern, *states.values()), patterns[name])
+        parameters.append(TrainedParameter(original, name, states, pattern))
+    for scalar, number in training.scalars(1).items():
+        traced.add(scalar, torch.tensor(number))
     buffers = frozenset(a.name for a in traced.arguments.values() if a.kind == "state" and not a.trainable)
-    return StepContinuation(list(traced.tensors), parameters, buffers, training.gradients)
+    return StepContinuation(training, list(traced.tensors), parameters, buffers, draws)
