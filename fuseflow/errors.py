@@ -92,6 +92,10 @@ class SparsityError(FuseFlowError, code="sparsity"):
     """A sparsifier or a layout is wrong, or does not fit a tensor or a model."""
 
 
+class TrainingError(FuseFlowError, code="training"):
+    """A loss or an optimizer is wrong, or has no formula, or does not fit a model."""
+
+
 class AttributesError(FuseFlowError, code="attributes"):
     """An attribute is of a tensor that is not there, or does not fit it."""
 

@@ -34,6 +34,7 @@ SLOW = {
         ("import fuseflow.frontend.sources", {"ruamel.yaml", "pydantic"}),
         ("import fuseflow.tensors.array_files, fuseflow.tensors.tensor_listing", {"ruamel.yaml", "pydantic"}),
         ("import fuseflow.sparsity.numpy_arrays, fuseflow.sparsity.grouped.grouping", set()),
+        ("import fuseflow.training.spec", {"pydantic"}),
         ("import fuseflow.plan.plan, fuseflow.plan.block_costs", {"ruamel.yaml", "pydantic"}),
         ("import fuseflow.attributes", set()),
         ("import fuseflow.autoscheduler.budget.scheduler", {"ruamel.yaml", "pydantic"}),

@@ -1,6 +1,7 @@
-"""The text form of a sparsifier or a layout: its name, and its fields behind colons, as in `nm:2:4` or `random:0.5:seed=3`.
+"""The text form of a frozen dataclass, such as a sparsifier: its name, and its fields behind colons, as in `nm:2:4` or `random:0.5:seed=3`.
 
-Fields without a default stand by their place. Other fields are only written if they differ from their default, by name.
+Fields without a default stand by their place. Other fields are only written if they differ from their default, by name. Another mark than
+the colon may stand between fields: `sgd:lr=0.2,momentum=0.9`. A colon follows the name in any case.
 """
 
 from __future__ import annotations
@@ -12,41 +13,44 @@ from typing import Any, TypeVar
 
 from pydantic import TypeAdapter, ValidationError
 
-from fuseflow.errors import SparsityError, did_you_mean
+from fuseflow.errors import FuseFlowError, SparsityError, did_you_mean
 
 T = TypeVar("T")
 
 
-def text_of(name: str, value: Any) -> str:
-    """Return the text form of a frozen dataclass that is called `name`.
+def text_of(name: str, value: Any, separator: str = ":") -> str:
+    """Return the text form of a frozen dataclass that is called `name`. The `separator` stands between fields.
 
     >>> from fuseflow.sparsity.sparsifiers.groups import NM
     >>> text_of("nm", NM(2, 4, dim=0))
     'nm:2:4:dim=0'
     """
-    parts = [name]
+    parts = []
     for field in dataclasses.fields(value):
         content = getattr(value, field.name)
         if field.default is dataclasses.MISSING:
             parts.append(_text(content))
         elif content != field.default:
             parts.append(f"{field.name}={_text(content)}")
-    return ":".join(parts)
+    return f"{name}:{separator.join(parts)}" if parts else name
 
 
-def parse_text(text: str, classes: Mapping[str, type[T]], kind: str) -> T:
+def parse_text(
+    text: str, classes: Mapping[str, type[T]], kind: str, separator: str = ":", error: type[FuseFlowError] = SparsityError
+) -> T:
     """Return the value that `text_of` writes so. `classes` are the known classes by name, and `kind` is their kind in messages.
 
-    Raise `SparsityError` for an unknown name, and for fields that the class does not have or accept.
+    Raise `error` for an unknown name, and for fields that the class does not have or accept.
     """
-    name, *arguments = text.split(":")
+    name, colon, rest = text.partition(":")
     if name not in classes:
-        raise SparsityError(f"there is no {kind} `{name}`", hint=did_you_mean(name, classes))
-    fields = _arguments(text, classes[name], arguments)
-    missing = [f.name for f in dataclasses.fields(classes[name]) if f.default is dataclasses.MISSING and f.name not in fields]  # type: ignore[arg-type]
+        raise error(f"there is no {kind} `{name}`", hint=did_you_mean(name, classes))
+    cls, arguments = classes[name], rest.split(separator) if colon else []
+    fields = _arguments(text, cls, usage(name, cls, separator), arguments, error)
+    missing = [f.name for f in dataclasses.fields(cls) if f.default is dataclasses.MISSING and f.name not in fields]  # type: ignore[arg-type]
     if missing:
-        raise SparsityError(f"`{text}` lacks {' and '.join(missing)}", hint=f"write it as `{usage(name, classes[name])}`")
-    return classes[name](**fields)
+        raise error(f"`{text}` lacks {' and '.join(missing)}", hint=f"write it as `{usage(name, cls, separator)}`")
+    return cls(**fields)
 
 
 def register(cls: type[T], classes: dict[str, type[T]], kind: str) -> type[T]:
@@ -63,46 +67,46 @@ def register(cls: type[T], classes: dict[str, type[T]], kind: str) -> type[T]:
     return cls
 
 
-def usage(name: str, cls: type) -> str:
+def usage(name: str, cls: type, separator: str = ":") -> str:
     """Return how values of a class are written, for messages, as in `nm:N:M[:dim=-1]`."""
-    text = name
+    text, mark = name, ":"
     for field in dataclasses.fields(cls):
         required = field.default is dataclasses.MISSING
         default = field.name.upper() if field.default is None else _text(field.default)
-        text += f":{field.name.upper()}" if required else f"[:{field.name}={default}]"
+        text += f"{mark}{field.name.upper()}" if required else f"[{mark}{field.name}={default}]"
+        mark = separator
     return text
 
 
-def _arguments(text: str, cls: type, arguments: list[str]) -> dict[str, Any]:
+def _arguments(text: str, cls: type, form: str, arguments: list[str], error: type[FuseFlowError]) -> dict[str, Any]:
+    """Return the fields that the `arguments` of a text mean, by name. `form` is how such texts are written."""
     fields = [field.name for field in dataclasses.fields(cls)]
     types, values = typing.get_type_hints(cls), dict[str, Any]()
     for place, argument in enumerate(arguments):
         key, equals, value = argument.partition("=")
         if not equals:
             if place >= len(fields):
-                raise SparsityError(
-                    f"`{text}` says too much: `{argument}`", hint=f"write it as `{usage(text.split(':')[0], cls)}`"
-                )
+                raise error(f"`{text}` says too much: `{argument}`", hint=f"write it as `{form}`")
             key, value = fields[place], argument
         if key not in fields:
-            raise SparsityError(f"`{text}`: there is no `{key}`", hint=did_you_mean(key, fields))
+            raise error(f"`{text}`: there is no `{key}`", hint=did_you_mean(key, fields))
         if key in values:
-            raise SparsityError(f"`{text}` says `{key}` twice")
-        values[key] = _read(text, key, value, types[key])
+            raise error(f"`{text}` says `{key}` twice")
+        values[key] = _read(text, key, value, types[key], error)
     return values
 
 
-def _read(text: str, key: str, value: str, kind: Any) -> Any:
+def _read(text: str, key: str, value: str, kind: Any, error: type[FuseFlowError]) -> Any:
     """Return the value of the field `key` that the text `value` means. `kind` is the type of the field, `text` the whole text."""
     parts = value.split("x") if typing.get_origin(kind) is tuple else None
     try:
         return TypeAdapter(kind).validate_python(value if parts is None else tuple(parts))
-    except ValidationError as error:
-        message = error.errors(include_url=False)[0]["msg"]
+    except ValidationError as refusal:
+        message = refusal.errors(include_url=False)[0]["msg"]
         hint = message[0].lower() + message[1:]
         if parts is not None:
             hint = f"write {len(typing.get_args(kind))} whole numbers, as in `{'x'.join('4' for _ in typing.get_args(kind))}`"
-        raise SparsityError(f"`{text}`: `{key}` cannot be `{value}`", hint=hint) from None
+        raise error(f"`{text}`: `{key}` cannot be `{value}`", hint=hint) from None
 
 
 def _text(value: Any) -> str:
