@@ -6,7 +6,7 @@ import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, overload
+from typing import TYPE_CHECKING, Any, overload
 
 from fuseflow.costs.narrow_type_notice import narrow_notice
 from fuseflow.einsum.blocks import guard_data, tensors_to_blocks, tensors_to_elements
@@ -16,9 +16,11 @@ from fuseflow.einsum.interpret import MAX_POINTS, evaluate_operands
 from fuseflow.einsum.nodes import Program, TensorType
 from fuseflow.einsum.sparse_arrays import Operand, to_operand
 from fuseflow.errors import OverfullError, UsageError
+from fuseflow.frontend.source_values import with_values
 from fuseflow.frontend.sources import Source
 from fuseflow.lower.buffers import buffer_notices, preload_notices
 from fuseflow.lower.lanes import writer_notices
+from fuseflow.lower.machine_type_check import refuse_wide_tensors
 from fuseflow.lower.partition import PartitionedProgram, partition_program
 from fuseflow.lower.regions import CompiledRegion
 from fuseflow.lower.reshape_views import add_views
@@ -189,6 +191,22 @@ class Compiled:
             tensors |= auxiliary_tensors(region.graph)
         return tensors | {t.name: guard_data(t) for t in self.program.inputs if t.name not in tensors}
 
+    def with_values(self, tensors: Mapping[str, Any]) -> Compiled:
+        """Return the same compiled program with other values for some inputs, by name: NumPy, scipy or PyTorch arrays of the declared shape
+        and type, or packed tensors in the declared format, or in the one in which the program stores the input. Other places of entries
+        are other values, too.
+
+        Nothing is compiled again: loop orders, copies and depths of FIFOs are those that were chosen for the first values. The
+        reference of a check is the dense interpreter, since PyTorch computed the outputs of the first values. Raise `UsageError` for
+        values that do not fit, and `MachineError` for numbers that the machine does not hold.
+        """
+        source = with_values(self.source, tensors, self.program.declared)
+        if self.partitioned is not None:
+            refuse_wide_tensors(self.partitioned.original, source.tensors, self.machine)
+        names = ", ".join(f"`{name}`" for name in tensors)
+        notice = f"inputs with other values than those that the program was compiled with: {names}"
+        return replace(self, source=replace(source, notices=(*source.notices, notice)) if tensors else source)
+
     @overload
     def run(
         self,
@@ -200,6 +218,7 @@ class Compiled:
         execute: GraphExecutor = simulate,
         sample: None = None,
         *,
+        tensors: Mapping[str, Any] | None = None,
         jobs: int | None = None,
     ) -> Result: ...
 
@@ -213,6 +232,7 @@ class Compiled:
         watch: None = None,
         execute: GraphExecutor = simulate,
         *,
+        tensors: Mapping[str, Any] | None = None,
         sample: Sample,
         estimator: Estimator | None = None,
         outputs: bool = True,
@@ -230,6 +250,7 @@ class Compiled:
         estimator: Estimator | None = None,
         outputs: bool = True,
         jobs: int | None = None,
+        tensors: Mapping[str, Any] | None = None,
     ) -> Result | SampledResult:
         """Execute region after region on the intermediates of the regions before, and check every model output.
 
@@ -239,8 +260,10 @@ class Compiled:
         simulation. `execute` runs each graph. Up to `jobs` long regions run at the same time if none reads what another computes (None: as
         many as there are cores); the result is the same, and the run takes the memory of all. With a `sample`, regions are sampled, and
         cycles have an interval (`SampledResult`). An `estimator` that has estimated the program counts nothing again for a sample. Without
-        `outputs`, a sampled run computes only the sampled rows of an output, which it compares.
+        `outputs`, a sampled run computes only the sampled rows of an output, which it compares. `tensors` are other values for inputs, as
+        in `with_values`.
         """
+        compiled = self.with_values(tensors) if tensors else self
         if jobs is not None and jobs < 1:
             raise UsageError(f"`jobs={jobs}` runs nothing", hint="`jobs=1` runs one region at a time")
         if sample is not None:
@@ -254,12 +277,12 @@ class Compiled:
                 raise UsageError(
                     "a run without outputs cannot check them", hint="`check=False`, which still compares the sampled rows"
                 )
-            return self._run_sampled(sample, estimator, outputs, progress, check, engine, dedup)
+            return compiled._run_sampled(sample, estimator, outputs, progress, check, engine, dedup)
         if estimator is not None or not outputs:
             raise UsageError(
                 "an exact run counts with no estimator, and always has its outputs", hint="`sample=`, or neither of them"
             )
-        return self._run(progress, check, engine, dedup, watch, execute, cores() if jobs is None else jobs)
+        return compiled._run(progress, check, engine, dedup, watch, execute, cores() if jobs is None else jobs)
 
     def _run(
         self,
