@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from fuseflow import attributes as attributes
     from fuseflow.autoscheduler.autoschedule import autoschedule as autoschedule
     from fuseflow.compiler import compile as compile
+    from fuseflow.compiler import training_step as training_step
     from fuseflow.einsum.nodes import Program as Program
     from fuseflow.errors import FuseFlowError as FuseFlowError
     from fuseflow.frontend.trace.named_region import region as region

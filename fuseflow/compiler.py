@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 from fuseflow.cut.cut_cache import lower_cut
 from fuseflow.einsum.nodes import Program
 from fuseflow.frontend.sources import Source, load_model
+from fuseflow.frontend.model_spec import TrainingRequest
 from fuseflow.garbage_collection import collection_paused
 from fuseflow.lower.machine_type_check import refuse_wide_tensors
 from fuseflow.lower.partition import refuse_auto
@@ -29,7 +30,11 @@ from fuseflow.run.compiled import Compiled
 from fuseflow.schedule import Schedule
 
 if TYPE_CHECKING:
+    import torch
+
     from fuseflow.frontend.model_spec import Model, ModelArguments
+    from fuseflow.training.losses import LossFunction
+    from fuseflow.training.optimizers.optimizer import Optimizer
 
 
 def compile(
@@ -67,6 +72,38 @@ def compile(
     source = load_model(model, inputs, arguments)
     observe(source)
     return compile_source(source, schedule, hardware, observe)
+
+
+def training_step(
+    model: Model,
+    inputs: Sequence[Any] | Mapping[str, Any] | None = None,
+    target: Any = None,
+    *,
+    loss: str | LossFunction | None = None,
+    optimizer: str | Optimizer | torch.optim.Optimizer | None = None,
+    gradients: bool = False,
+    schedule: Schedule | None = None,
+    machine: str | Path | Machine = "rda",
+    observe: Callable[[Source | Program | CompiledRegion], None] = lambda stage: None,
+    **arguments: Unpack[ModelArguments],
+) -> Compiled:
+    """Compile a training step of a PyTorch model: forward, loss, backward and update as one program.
+
+    `loss` is a loss by name, such as `cross_entropy:label_smoothing=0.1`, or a function of the output and the `target` that returns a
+    scalar; `"model"` means that the model returns its loss. `optimizer` is an optimizer of PyTorch, whose constants, groups and states
+    are read, or one by name, such as `adamw:lr=1e-3,weight_decay=0.1`. A model file may say all three, and its data give a target:
+    labels, outside of the training split ignored. Otherwise the optimizer is `sgd:lr=0.1`, and a loss must be given. With `gradients`,
+    the gradients of parameters are outputs of the program, too. All other arguments are as of `compile`.
+
+    The model runs in the mode, training or evaluation, in which it is; that of a model file runs in training. `Compiled.run(steps=10)`
+    takes ten steps. Raises a subclass of `FuseFlowError`, which says what to change.
+
+    >>> import fuseflow as ff
+    >>> step = ff.training_step("models/gcn.py", optimizer="sgd:lr=0.2,momentum=0.9")   # doctest: +SKIP
+    >>> step.run(steps=10).losses                                                       # doctest: +SKIP
+    """
+    arguments["training"] = TrainingRequest(loss, optimizer, target, gradients)
+    return compile(model, inputs, schedule=schedule, machine=machine, observe=observe, **arguments)
 
 
 def compile_source(

@@ -83,6 +83,8 @@ class Data:
     """The adjacency that the user asks for, `gcn` or `raw`, or None if the model chooses."""
     notice: str = ""
     """A notice that is shown beside every result, such as that the data are generated and not the published ones."""
+    training: npt.NDArray[np.int64] | None = None
+    """The rows of the training split, or None for data without one: all rows are trained then."""
 
     def __getattr__(self, name: str) -> NoReturn:
         """Raise an error for an attribute that the data lack. It names the attribute to use instead."""
@@ -100,6 +102,17 @@ class Data:
         shapes |= {"nodes": str(self.nodes), "classes": str(self.classes)}
         listed = ", ".join(f"`{name}` {shape}" for name, shape in shapes.items())
         return f"data `{self.name}` have {listed}"
+
+    @property
+    def target(self) -> torch.Tensor:
+        """The labels with which a model is trained: those of the training split, and -100, which losses ignore, for all other rows."""
+        import torch
+
+        labels = torch.as_tensor(self.labels)
+        if self.training is None:
+            return labels
+        rows = torch.as_tensor(self.training)
+        return torch.full((self.nodes,), -100).index_put((rows,), labels[rows])
 
     @property
     def nodes(self) -> int:
@@ -254,4 +267,4 @@ def _of_graph(spec: str, graph: GraphData, adj: str | None, notice: str = "") ->
     stored = f" ({graph.features.nnz} nonzero)" if sparse.issparse(graph.features) else ""
     size = f"{graph.nodes} nodes, {graph.edges.nnz} entries of the adjacency, {graph.features.shape[1]} features{stored}"
     description = f"{size}, {graph.classes} classes"
-    return Data(spec, graph.features, graph.labels, graph.classes, description, graph.edges, adj, notice)
+    return Data(spec, graph.features, graph.labels, graph.classes, description, graph.edges, adj, notice, graph.training)

@@ -6,7 +6,7 @@ from __future__ import annotations
 import operator
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -48,14 +48,12 @@ from fuseflow.frontend.trace.refusals import (
 from fuseflow.frontend.trace.sparsified_tensors import mark_kept, stored_tensors, unstored_masks, weight_patterns
 from fuseflow.frontend.trace.stored_places import settle_places
 from fuseflow.frontend.trace.tracing import Trace
+from fuseflow.frontend.trace.training import Training
 from fuseflow.frontend.trace.training_arguments import training_step
 from fuseflow.frontend.trace.training_forms import Draw, drawn_inputs
 from fuseflow.frontend.trace.untraceable import untraceable
 from fuseflow.sparsity.sparsifiers.sparsifier import KeepRule
 from fuseflow.tensors.format_patterns import exact_formats
-
-if TYPE_CHECKING:
-    from fuseflow.training.spec import TrainingSpec
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -67,7 +65,7 @@ class ExportedGraph:
     stands for a `keep` of the other factor by its rule. `constants` are the names of weights, buffers, and of tensors that follow from them
     alone. `element_types` has the types of elements of tensors that MLIR has no type for. `masks` are true at the entries of pruned
     weights that are not pruned, where the storage of a weight does not say it. `sampling` are the names of masks at whose places alone
-    products are computed.
+    products are computed. `weight_masks` are the masks of all pruned weights, and `step` is what a training step computes behind the loss.
     """
 
     graph: Graph
@@ -80,10 +78,17 @@ class ExportedGraph:
     element_types: Mapping[str, str]
     masks: Mapping[str, npt.NDArray[np.bool_]]
     sampling: frozenset[str]
-    step: StepContinuation | None = None
+    weight_masks: Mapping[str, Tensor]
+    step: StepContinuation | None
+
+    @property
+    def step_notices(self) -> list[str]:
+        """Sentences about parameters that a step leaves as they are."""
+        untouched = () if self.step is None else self.step.untouched
+        return [f"the loss does not depend on `{name}`, which is left as it is, as PyTorch leaves it" for name in untouched]
 
 
-def export_graph(call: ModelCall, formats: Mapping[str, str], training: TrainingSpec | None = None) -> ExportedGraph:
+def export_graph(call: ModelCall, formats: Mapping[str, str], training: Training | None = None) -> ExportedGraph:
     """Trace a call of a model, or with `training` the whole step whose loss the call returns. `formats` overrides the layouts of tensors
     by names and patterns. Raise `FrontendError` for an operator that has no Einsum form."""
     with quiet(), torch.no_grad():
@@ -144,6 +149,7 @@ def export_graph(call: ModelCall, formats: Mapping[str, str], training: Training
         {**unsigned_types(tensors), **traced.element_types},
         masks,
         frozenset({*selections.masks, *(() if step is None else step.patterns)}),
+        {name: pattern.mask for name, pattern in patterns.items()},
         step,
     )
 

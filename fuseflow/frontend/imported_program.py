@@ -17,13 +17,50 @@ from fuseflow.plan.plan import Plan
 from fuseflow.tensors import Tensor
 
 if TYPE_CHECKING:
+    import torch
+
+    from fuseflow.frontend.trace.model_call import ModelCall
+    from fuseflow.frontend.trace.training_forms import Draw
     from fuseflow.propagation.analysis import Analysis
     from fuseflow.propagation.attribute_table import AttributeRow
     from fuseflow.propagation.dead_code import Propagation
+    from fuseflow.training.spec import TrainingSpec
 
 NodeValues: TypeAlias = Mapping[str, npt.NDArray[np.generic]]
 """The values that PyTorch computes on the way to the outputs of a model, by the names of the Einsums that compute the same.
 Dimensions of extent 1 are left out."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class StepInterface:
+    """What the inputs and outputs of a program mean that is a training step.
+
+    Input `layer1.weight` is a parameter, `layer1.weight.momentum_buffer` a state of its optimizer, and `lr` a number of the step, as
+    `training.scalars` gives them; outputs are `loss`, `next.layer1.weight` and, if asked for, `grad.layer1.weight`. `trained` has the name
+    in the model of each parameter that is changed, by its name in the program. The tensors `draws` are drawn in this order in each step.
+    `masks` are the patterns of pruned weights by their names in the model. `states` are the states of the optimizer that it begins with, and
+    `steps` the steps that it has taken, by the names of parameters in the model. `call` is the call of the model whose loss it is.
+    """
+
+    training: TrainingSpec
+    trained: Mapping[str, str]
+    draws: Sequence[Draw]
+    masks: Mapping[str, torch.Tensor]
+    states: Mapping[str, torch.Tensor]
+    steps: Mapping[str, int]
+    call: ModelCall
+
+    @property
+    def first_step(self) -> int:
+        """The number of the first step, counted from 1. It is higher for an optimizer that has taken steps before."""
+        return 1 + max((self.steps.get(name, 0) for name in self.trained.values()), default=0)
+
+    def original(self, name: str) -> str:
+        """Return the name in the model of an input that is a parameter or a state of one, and the name itself of any other."""
+        for program_name, original in self.trained.items():
+            if name == program_name or name.startswith(f"{program_name}."):
+                return original + name.removeprefix(program_name)
+        return name
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +77,7 @@ class Source:
     A source that was rewritten has `original`, the source that it was made of, which defines its outputs. `simplified` says which
     elements were left out of it, and `plan` which of its operands are divided into parts. `exported` returns the text of a
     PyTorch model as PyTorch exports it. `affine` is the program before the compiler made selections of its indices with an offset
-    or a factor, if it has any.
+    or a factor, if it has any. `step` says what inputs and outputs mean if the program is a training step.
     """
 
     name: str
@@ -62,6 +99,7 @@ class Source:
     intermediates: Callable[[], NodeValues] = field(default=dict, compare=False)
     affine: Program | None = None
     exported: Callable[[], str] | None = field(default=None, compare=False)
+    step: StepInterface | None = field(default=None, compare=False)
 
     @property
     def exported_text(self) -> str:

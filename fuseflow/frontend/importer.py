@@ -8,7 +8,6 @@ Einsum of a node has its value; Einsums before it are pieces of one operator.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -33,12 +32,13 @@ from fuseflow.frontend.torch_tensors import MAX_DENSE_ELEMENTS, dense_array, fro
 from fuseflow.frontend.trace import fx_origin
 from fuseflow.frontend.trace.flops import flops_notice
 from fuseflow.frontend.trace.kept_markers import with_keeps
-from fuseflow.frontend.trace.model_call import Criterion, ModelCall, exported_text, model_call, model_name
+from fuseflow.frontend.trace.model_call import ModelCall, exported_text, model_call, model_name
+from fuseflow.frontend.trace.training import Training
+from fuseflow.frontend.training_source import step_interface, step_outputs
 from fuseflow.loop_progress import counted
 
 if TYPE_CHECKING:
     from fuseflow.frontend.model_spec import TorchModel
-    from fuseflow.training.spec import TrainingSpec
 
 
 def import_model(
@@ -47,8 +47,7 @@ def import_model(
     formats: Mapping[str, str] | None = None,
     name: str = "",
     kwargs: Mapping[str, Any] | None = None,
-    training: TrainingSpec | None = None,
-    target: Any = None,
+    training: Training | None = None,
 ) -> Source:
     """Import a PyTorch model as the source of an Einsum program called `name`, or like the model itself.
 
@@ -63,8 +62,7 @@ def import_model(
     Raise `FrontendError` with the operator, the module path and the line of an operation that has no Einsum form.
     """
     call, formats, name = model_call(model, inputs, kwargs), formats or {}, name or model_name(model)
-    if training is not None:
-        call = replace(call, criterion=Criterion(training.loss, target))
+    call = call if training is None else training.call_of(call)
     exported = export_graph(call, formats, training)
     linalg, program = _lowered(exported, name, _user_origin)
     if exported.step is not None:
@@ -75,7 +73,11 @@ def import_model(
     tensors = {t.name: from_torch(exported.tensors[t.name], t) for t in counted(program.inputs, "packing tensors")}
     notice = flops_notice(exported.evaluated_flops, program)
 
+    step = None if training is None else step_interface(training, call, exported)
+
     def outputs() -> list[npt.NDArray[np.generic]]:
+        if step is not None:
+            return step_outputs(step, program.outputs)
         return [dense_array(result, name) for name, result in zip(program.outputs, run_eagerly(call), strict=True)]
 
     return Source(
@@ -84,11 +86,12 @@ def import_model(
         tensors,
         ReferenceOutputs(program.outputs, outputs),
         print_module(linalg),
-        notices=(*exported.notices, *([notice] if notice else [])),
+        notices=(*exported.notices, *exported.step_notices, *([notice] if notice else [])),
         constants=tuple(t.name for t in program.inputs if t.name in exported.constants),
         masks=exported.masks,
         intermediates=lambda: _node_values(call, formats, program),
         exported=lambda: exported_text(call),
+        step=step,
     )
 
 

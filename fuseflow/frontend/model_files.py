@@ -65,6 +65,12 @@ class LoadedModel:
     """The constant `INDICES` of the file: index names of Einsums, as in `{"attn.scores": "b h i j"}`."""
     notice: str = ""
     """A notice that is shown beside every result with these data, or '' if the data are what their name says."""
+    target: Any = None
+    """What the loss of a training step compares the output with: the third value of `build`, or the labels of the data that are trained."""
+    loss: str | Callable[..., Any] | None = None
+    """The constant `loss` of the file: a loss by name, or a function of the output and the target."""
+    optimizer: str | None = None
+    """The constant `optimizer` of the file: an optimizer by name, as in `"adamw:lr=1e-3"`."""
     interface: str = ""
     """The attributes of these data that a `build(data)` can take, or '' if it was called without any."""
 
@@ -100,10 +106,17 @@ def load_model(
         described = "" if data_set is None else data_set.interface
         with describing_data(described), _errors_at_user_line(str(module.__file__)):
             built = build(*(() if data_set is None else (data_set,)), **values, **seeds)
+    target = None if data_set is None else data_set.target
+    if isinstance(built, tuple) and len(built) == 3:
+        *built, target = built
+        built = tuple(built)
     model, inputs = _checked(place, factory.function, built)
     name, notice = (None, "") if data_set is None else (data_set.name, data_set.notice)
     formats, indices = _mapping(place, module, "FORMATS"), _mapping(place, module, "INDICES")
-    return LoadedModel(model, inputs, name, values, formats, indices, notice, described)
+    loss, optimizer = _training_names(place, module)
+    return LoadedModel(
+        model, inputs, name, values, formats, indices, notice, target, loss, optimizer, described,
+    )  # fmt: skip
 
 
 @contextmanager
@@ -276,6 +289,17 @@ def _checked(path: Path, function: str, built: object) -> tuple[torch.nn.Module 
             returned, hint = type(built).__name__, "return `module, (input, ...)`"
     expected = "(torch.nn.Module, tuple of inputs) or (program, tensors by name)"
     raise ModelFileError(f"`{function}` in {path} returned {returned}, not {expected}", hint=hint)
+
+
+def _training_names(path: Path, module: ModuleType) -> tuple[Any, str | None]:
+    """Return the `loss` and the `optimizer` that a model file declares."""
+    loss, optimizer = getattr(module, "loss", None), getattr(module, "optimizer", None)
+    if not (loss is None or isinstance(loss, str) or callable(loss)):
+        message = f"`loss` in {path} is a {type(loss).__name__}"
+        raise ModelFileError(message, hint='write `loss = "cross_entropy"`, or a function of the output and the target')
+    if not (optimizer is None or isinstance(optimizer, str)):
+        raise ModelFileError(f"`optimizer` in {path} is no text", hint='write `optimizer = "adamw:lr=1e-3"`')
+    return loss, optimizer
 
 
 def _mapping(path: Path, module: ModuleType, name: str) -> dict[str, str]:

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
     from fuseflow.einsum.nodes import Program
     from fuseflow.sparsity.spec import SparseSpec
+    from fuseflow.training.losses import LossFunction
+    from fuseflow.training.optimizers.optimizer import Optimizer
 
     TorchModel: TypeAlias = torch.nn.Module | torch.export.ExportedProgram | Callable[..., Any]
     Model: TypeAlias = TorchModel | Program | Path | str
@@ -33,6 +35,21 @@ class PropagationSpec:
     constants: bool = False
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class TrainingRequest:
+    """That a training step of a model is asked for, and not its forward alone.
+
+    `loss` is a loss by name or a function of the output and the target, and `optimizer` an optimizer by name, of PyTorch, or of this
+    package; where they are None, the model file says them. `target` is what the loss compares the output with; where it is None, the
+    model file or its data give it. With `gradients`, the gradients of parameters are outputs, too.
+    """
+
+    loss: str | LossFunction | None = None
+    optimizer: str | Optimizer | torch.optim.Optimizer | None = None
+    target: Any = None
+    gradients: bool = False
+
+
 class ModelArguments(TypedDict, total=False):
     """The keyword arguments that define a model, in `fuseflow.compile`, which explains them, and in `fuseflow.autoschedule`."""
 
@@ -47,11 +64,13 @@ class ModelArguments(TypedDict, total=False):
     fresh: bool
     sparsity: SparseSpec | str | Path | None
     propagate: PropagationSpec | bool
+    training: TrainingRequest | None
 
 
 _HINTS = {
     "fresh": "it is read anew in every run",
     "sparsity": "a PyTorch model is made sparse; a tensor that is sparse already is stored so with `--format`",
+    "training": "a PyTorch model is trained",
 }
 """Hints where a kind of model does not accept a field, unless the hint is another way to give it inputs."""
 
@@ -68,7 +87,8 @@ class ModelSpec:
     from names to arrays. A file with an exported program has inputs of its own too; `dims` gives sizes to their dimensions. `formats` gives
     storage formats to tensors that PyTorch holds dense. `seed` fixes random weights and data. A model file is imported again if `fresh`,
     and else only if something that it depends on changed since it was imported last. `sparsity` makes parts of a PyTorch model
-    sparse: a spec, or a directory of sparse weights. `propagate` leaves out what the program does not need.
+    sparse: a spec, or a directory of sparse weights. `propagate` leaves out what the program does not need. With `training`, the program
+    is a training step of a PyTorch model.
     """
 
     model: Model
@@ -84,6 +104,7 @@ class ModelSpec:
     sparsity: SparseSpec | Path | None = None
     seed: int = 0
     propagate: PropagationSpec | None = None
+    training: TrainingRequest | None = None
 
     def refuse_all_but(self, kind: str, *names: str) -> None:
         """Raise `UsageError` if a field is set that this kind of model does not take, so that none is silently ignored. All kinds

@@ -37,7 +37,7 @@ __all__ = ["Source", "input_tensors", "load"]
 
 MODEL_KINDS = "give a .py file, `file.py:function`, `package.module:function`, or a .pt2, .ein or .mlir program"
 """A hint that lists the kinds of models."""
-BUILT_FROM = ("data", "data_dir", "formats", "options", "sparsity")
+BUILT_FROM = ("data", "data_dir", "formats", "options", "sparsity", "training")
 """The settings for a function that builds a model."""
 
 
@@ -67,9 +67,10 @@ def _read(spec: ModelSpec) -> Source:
     if isinstance(model, Program):
         spec.refuse_all_but("an Einsum program", "tensors")
         return Source(model.name, model, input_tensors(spec.tensors, model.inputs))
-    spec.refuse_all_but("a module", "inputs", "kwargs", "formats", "sparsity")
+    spec.refuse_all_but("a module", "inputs", "kwargs", "formats", "sparsity", "training")
     with sparsified(model, spec, owned=False) as sparse:
-        return frontend.import_model(sparse, spec.inputs, spec.formats, kwargs=spec.kwargs)
+        training = _training(spec, sparse, None)
+        return frontend.import_model(sparse, spec.inputs, spec.formats, kwargs=spec.kwargs, training=training)
 
 
 def _with_selections(source: Source) -> Source:
@@ -92,7 +93,8 @@ def _load_file(path: Path, spec: ModelSpec) -> Source:
         return _import_file(spec)  # A module of Python may depend on more than the files that an entry of the cache names.
     if factory is not None:
         spec.refuse_all_but(f"the model file `{path}`", *BUILT_FROM, "fresh")
-        return import_or_recall(spec, _import_file)
+        # What a step needs of PyTorch in each run is the model itself, which no entry of the cache has.
+        return import_or_recall(spec, _import_file) if spec.training is None else _import_file(spec)
     match path.suffix:
         case ".ein" | ".mlir":
             spec.refuse_all_but(f"the program `{path}`", "tensors")
@@ -166,9 +168,20 @@ def _built(model: frontend.LoadedModel, spec: ModelSpec, name: str) -> Source:
             spec.refuse_all_but(kind, "data", "data_dir", "formats", "options", "fresh")
             return Source(name, program, input_tensors(tensors, program.inputs, copy=False))
         case (module, inputs):
-            with sparsified(module, spec, owned=True) as sparse:
-                source = frontend.import_model(sparse, inputs, {**model.formats, **formats}, name)
+            with sparsified(module if spec.training is None else module.train(), spec, owned=True) as sparse:
+                training = _training(spec, sparse, model)
+                source = frontend.import_model(sparse, inputs, {**model.formats, **formats}, name, training=training)
             return replace(source, program=rename_left_side(source.program, model.indices))
+
+
+def _training(spec: ModelSpec, model: Any, built: frontend.LoadedModel | None) -> Any:
+    """Return the training step that a spec asks for, or None. A model file that `built` the model may say its loss, optimizer and target."""
+    if spec.training is None:
+        return None
+    from fuseflow.frontend.trace.training import TrainingDefaults, as_training
+
+    defaults = TrainingDefaults() if built is None else TrainingDefaults(built.loss, built.optimizer, built.target)
+    return as_training(spec.training, model, defaults)
 
 
 def _program(path: Path, text: str, linalg: bool) -> Program:

@@ -23,12 +23,14 @@ MOST_CLASSES = 1 << 20
 @dataclass(frozen=True, slots=True)
 class GraphData:
     """A graph with features and labels. `edges` is an adjacency in f32, of zeros and ones unless weights are asked for, and symmetric
-    unless the data set is directed. `features` is [nodes, features], `labels` is [nodes], and `classes` is the number of classes."""
+    unless the data set is directed. `features` is [nodes, features], `labels` is [nodes], and `classes` is the number of classes. `training` are the
+    nodes of the training split, or None for a data set without one."""
 
     edges: sparse.csr_array
     features: Matrix
     labels: npt.NDArray[np.int64]
     classes: int
+    training: npt.NDArray[np.int64] | None = None
 
     @property
     def nodes(self) -> int:
@@ -37,7 +39,8 @@ class GraphData:
 
     def first(self, nodes: int) -> GraphData:
         """Return the subgraph that the first nodes induce."""
-        return GraphData(self.edges[:nodes, :nodes].tocsr(), self.features[:nodes], self.labels[:nodes], self.classes)
+        training = None if self.training is None else self.training[self.training < nodes]
+        return GraphData(self.edges[:nodes, :nodes].tocsr(), self.features[:nodes], self.labels[:nodes], self.classes, training)
 
 
 def undirected_adjacency(nodes: int, rows: npt.ArrayLike, columns: npt.ArrayLike) -> sparse.csr_array:

@@ -21,6 +21,8 @@ from fuseflow.requirements import install_command
 
 TITLES = {"cora": "Cora", "citeseer": "CiteSeer", "pubmed": "PubMed"}
 """The graphs of this distribution, by the names that specs use."""
+_LABELLED = 20
+"""The nodes of each class in the training split, which come first (Yang, Cohen and Salakhutdinov, 2016)."""
 _MOST_NODES = 10
 """A graph may have this many times the nodes that have features: numbers that its files leave out are nodes, too."""
 _PARTS = ("x", "tx", "allx", "y", "ty", "ally", "graph")
@@ -59,7 +61,9 @@ def _assemble(parts: dict[str, Any], test: np.ndarray[Any, np.dtype[np.int64]]) 
     features = sparse.csr_array(entries, shape=(nodes, train_features.shape[1]))
     rows = np.repeat(list(neighbours), [len(adjacent) for adjacent in neighbours.values()])
     columns = np.concatenate([np.asarray(adjacent, dtype=np.int64) for adjacent in neighbours.values()])
-    return GraphData(undirected_adjacency(nodes, rows, columns), features, onehot.argmax(axis=1), onehot.shape[1])
+    labels, classes = onehot.argmax(axis=1), onehot.shape[1]
+    training = np.arange(min(_LABELLED * classes, len(known)))
+    return GraphData(undirected_adjacency(nodes, rows, columns), features, labels, classes, training)
 
 
 def _neighbours(graph: Any) -> dict[int, list[int]]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 import torch
 
@@ -12,14 +11,12 @@ from fuseflow.errors import FrontendError
 from fuseflow.frontend.decompositions.training_step import StepContinuation, TrainedParameter
 from fuseflow.frontend.trace.sparsified_tensors import Pattern
 from fuseflow.frontend.trace.tracing import Trace
+from fuseflow.frontend.trace.training import Training
 from fuseflow.frontend.trace.training_forms import Draw
-
-if TYPE_CHECKING:
-    from fuseflow.training.spec import TrainingSpec
 
 
 def training_step(
-    traced: Trace, training: TrainingSpec, original_names: Sequence[str], patterns: dict[str, Pattern], draws: tuple[Draw, ...]
+    traced: Trace, training: Training, original_names: Sequence[str], patterns: dict[str, Pattern], draws: tuple[Draw, ...]
 ) -> StepContinuation:
     """Add the arguments of a training step to a traced loss, and return what the step computes behind the loss. `original_names` are the
     names of the trainable parameters in the model. The pattern of a pruned weight becomes a tensor of ones in `patterns`, which its
@@ -36,19 +33,19 @@ def training_step(
         raise FrontendError("no parameter of the model requires a gradient", hint="`parameter.requires_grad_()`")
     arguments = {original: argument for original, argument in zip(original_names, trainable, strict=True)}
     parameters = []
-    for original in training.trained(original_names):
+    for original in training.spec.trained(original_names):
         name, tensor = arguments[original].name, arguments[original].tensor
-        initial = training.initial({original: tensor.to_dense()})
+        initial = training.spec.initial({original: tensor.to_dense()})
         states = {key.removeprefix(f"{original}."): f"{name}{key.removeprefix(original)}" for key in initial}
         for state, value in zip(states.values(), initial.values(), strict=True):
-            traced.add(state, value)
+            traced.add(state, training.states.get(f"{original}{state.removeprefix(name)}", value))
         pattern = ""
         if name in patterns:
             pattern = f"{name}.pattern"
             traced.add(pattern, patterns[name].mask.to(tensor.dtype))
             patterns |= dict.fromkeys((pattern, *states.values()), patterns[name])
         parameters.append(TrainedParameter(original, name, states, pattern))
-    for scalar, number in training.scalars(1).items():
+    for scalar, number in training.spec.scalars(1 + max(training.steps.values(), default=0)).items():
         traced.add(scalar, torch.tensor(number))
     buffers = frozenset(a.name for a in traced.arguments.values() if a.kind == "state" and not a.trainable)
-    return StepContinuation(training, list(traced.tensors), parameters, buffers, draws)
+    return StepContinuation(training.spec, list(traced.tensors), parameters, buffers, draws)

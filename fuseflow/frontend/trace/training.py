@@ -1,0 +1,59 @@
+"""What a training step needs beside the model: the loss, the optimizer with its states, and the target."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from torch import Tensor, nn
+
+from fuseflow.errors import FrontendError, UsageError
+from fuseflow.frontend.model_spec import TrainingRequest
+from fuseflow.frontend.trace.model_call import Criterion, ModelCall
+from fuseflow.training.losses import LossFunction
+from fuseflow.training.optimizers.optimizer import Optimizer
+from fuseflow.training.spec import DEFAULT_OPTIMIZER, TrainingSpec
+from fuseflow.training.torch_optimizer import read_optimizer
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TrainingDefaults:
+    """What a model file says about the training of its model, where the user says nothing."""
+
+    loss: str | LossFunction | None = None
+    optimizer: str | None = None
+    target: Any = None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Training:
+    """A training step of a model: its spec, the target, and where it begins: the states of the optimizer that are known, by names such as
+    `layer1.weight.momentum_buffer`, and how many steps it has taken of each parameter."""
+
+    spec: TrainingSpec
+    target: Any
+    states: Mapping[str, Tensor] = field(default_factory=dict)
+    steps: Mapping[str, int] = field(default_factory=dict)
+
+    def call_of(self, call: ModelCall) -> ModelCall:
+        """Return the call of the model whose result is the loss."""
+        return replace(call, criterion=Criterion(self.spec.loss, self.target))
+
+
+def as_training(request: TrainingRequest, model: object, defaults: TrainingDefaults) -> Training:
+    """Return what a request asks for, and the defaults of the model file where it asks for nothing.
+
+    Raise `UsageError` if no loss is named, and a subclass of `FuseFlowError` for a loss or an optimizer that cannot be compiled.
+    """
+    if not isinstance(model, nn.Module):
+        raise FrontendError(f"a {type(model).__name__} cannot be trained", hint="a `torch.nn.Module` has parameters")
+    loss = defaults.loss if request.loss is None else request.loss
+    if loss is None:
+        raise UsageError("the training step has no loss", hint='say it: `loss="cross_entropy"`, or `--loss cross_entropy`')
+    target = defaults.target if request.target is None else request.target
+    optimizer = (defaults.optimizer or DEFAULT_OPTIMIZER) if request.optimizer is None else request.optimizer
+    if isinstance(optimizer, str | Optimizer):
+        return Training(TrainingSpec.of(loss, optimizer, request.gradients), target)
+    state = read_optimizer(optimizer, model)
+    return Training(TrainingSpec.of(loss, state.groups, request.gradients), target, state.states, state.steps)
