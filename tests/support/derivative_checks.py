@@ -11,6 +11,7 @@ from torch.fx.experimental.proxy_tensor import make_fx
 from torch.utils import _pytree as pytree
 from torch_mlir.extras.fx_decomp_util import get_decomposition_table
 
+from fuseflow.frontend.decompositions.backward_operators import BACKWARD_DECOMPOSITIONS
 from fuseflow.frontend.decompositions.operator_formulas import INNER_IDENTITIES
 from fuseflow.frontend.decompositions.slices_and_windows import SLICE_WRITES
 from fuseflow.frontend.derivatives.rules import RULES
@@ -54,12 +55,13 @@ def operators(function: Any, tensors: list[Tensor]) -> list[str]:
     """Return the operators of a function in the dense trace, but for movements. All of them have an Einsum form."""
     with FakeTensorMode(allow_non_fake_inputs=True):
         fake = [torch.empty(tuple(x.shape), dtype=x.dtype) for x in tensors]
-        table = {**get_decomposition_table(), **SLICE_WRITES, **INNER_IDENTITIES}
+        table = {**get_decomposition_table(), **SLICE_WRITES, **INNER_IDENTITIES, **BACKWARD_DECOMPOSITIONS}
         graph = make_fx(function, decomposition_table=table)(*fake).graph
     graph.eliminate_dead_code()
     names = [short_name(node.target) for node in graph.nodes if node.op == "call_function"]
-    assert set(names) <= LOWERABLE, set(names) - LOWERABLE
-    return [name for name in names if name not in MOVEMENTS]
+    accepted = LOWERABLE | {"getitem"}
+    assert set(names) <= accepted, set(names) - accepted
+    return [name for name in names if name not in MOVEMENTS | {"getitem"}]
 
 
 def _tuple(x: Any) -> tuple[Any, ...]:
