@@ -6,6 +6,7 @@ identities        operators of single elements, and products of matrices
 sliding           slices, padding, windows and convolutions
 normalization     means, variances and norms
 recurrent         recurrent cells and layers
+backward_operators    operators of gradients
 complex_pairs, pair_arithmetic    complex numbers as pairs of real ones
 comparisons       comparisons of tensors with numbers of another kind
 """

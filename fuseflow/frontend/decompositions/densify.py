@@ -29,6 +29,8 @@ from fuseflow.frontend.decompositions.normalization import (
 from fuseflow.frontend.decompositions.operator_formulas import IDENTITIES, added
 from fuseflow.frontend.decompositions.recurrent import RECURRENT_REPLACEMENTS
 from fuseflow.frontend.decompositions.slices_and_windows import SLIDING_REPLACEMENTS
+from fuseflow.frontend.derivatives.attention import attention
+from fuseflow.frontend.derivatives.softmax import log_softmax, logsumexp, softmax
 from fuseflow.frontend.foreign_errors import foreign_message
 from fuseflow.frontend.hints import HINT_OUTSIDE
 from fuseflow.frontend.positions.linear_operators import masked, scanned_along, scores_where
@@ -102,18 +104,6 @@ def _cast(x: Tensor, dtype: torch.dtype | None) -> Tensor:
     return x if dtype is None or dtype == x.dtype else x.to(dtype)
 
 
-def _shifted_exponentials(x: Tensor, dim: int | list[int]) -> tuple[Tensor, Tensor, Tensor]:
-    """Return x minus its maximum, the exponential of that, and the sum of the exponentials."""
-    shifted = x - torch.amax(x, dim, keepdim=True)
-    exponentials = torch.exp(shifted)
-    return shifted, exponentials, exponentials.sum(dim, keepdim=True)
-
-
-def _softmax(x: Tensor, dim: int, dtype: torch.dtype | None = None) -> Tensor:
-    _, exponentials, total = _shifted_exponentials(_cast(x, dtype), dim)
-    return exponentials / total
-
-
 def _safe_softmax(x: Tensor, dim: int, dtype: torch.dtype | None = None) -> Tensor:
     """Return the softmax along a dimension, and 0 where all elements along it are -inf."""
     x = _cast(x, dtype)
@@ -121,18 +111,6 @@ def _safe_softmax(x: Tensor, dim: int, dtype: torch.dtype | None = None) -> Tens
     exponentials = torch.exp(x - torch.where(largest == -math.inf, 0.0, largest))
     total = exponentials.sum(dim, keepdim=True)
     return exponentials / torch.where(total == 0, 1.0, total)
-
-
-def _log_softmax(x: Tensor, dim: int, dtype: torch.dtype | None = None) -> Tensor:
-    shifted, _, total = _shifted_exponentials(_cast(x, dtype), dim)
-    return shifted - torch.log(total)
-
-
-def _logsumexp(x: Tensor, dim: list[int], keepdim: bool = False) -> Tensor:
-    maximum = torch.amax(x, dim, keepdim=True)
-    maximum = torch.where(maximum.abs() == math.inf, 0.0, maximum)
-    total = torch.log(torch.exp(x - maximum).sum(dim, keepdim=True)) + maximum
-    return total if keepdim else total.squeeze(tuple(dim))
 
 
 def _cosine(a: Tensor, b: Tensor, dim: int = 1, eps: float = 1e-8) -> Tensor:
@@ -146,37 +124,6 @@ def _truth_along(extreme: Callable[..., Tensor]) -> Callable[..., Tensor]:
         return extreme((x != 0).to(torch.float32), list(range(x.dim())) if dim is None else dim, keepdim=keepdim) != 0
 
     return truth
-
-
-def _attention(
-    q: Tensor,
-    k: Tensor,
-    v: Tensor,
-    mask: Tensor | None = None,
-    dropout: float = 0.0,
-    causal: bool = False,
-    *,
-    scale: float | None = None,
-    enable_gqa: bool = False,
-) -> Tensor:
-    """Compute scaled dot product attention. PyTorch's decomposition uses `_safe_softmax`, whose and-reduction over booleans has no
-    Einsum form."""
-    if causal or dropout:
-        option = "is_causal beside a mask" if causal else "dropout"
-        raise FrontendError(f"scaled_dot_product_attention with {option} has no Einsum form", hint="pass one mask as a tensor")
-    if enable_gqa:
-        k, v = _repeated_heads(k, q.shape[-3]), _repeated_heads(v, q.shape[-3])
-    scores = (q @ k.transpose(-1, -2)) * (q.shape[-1] ** -0.5 if scale is None else scale)
-    if mask is not None:
-        scores = torch.where(mask, scores, -math.inf) if mask.dtype == torch.bool else scores + mask
-    return _softmax(scores, -1) @ v
-
-
-def _repeated_heads(x: Tensor, heads: int) -> Tensor:
-    """Repeat each head for the heads of queries that share it."""
-    times = heads // x.shape[-3]
-    repeated = x.unsqueeze(-3).expand(*x.shape[:-2], times, *x.shape[-2:])
-    return repeated.reshape(*x.shape[:-3], heads, *x.shape[-2:])
 
 
 def _gelu(x: Tensor, approximate: str = "none") -> Tensor:
@@ -287,13 +234,13 @@ COMPOSITE_DECOMPOSITIONS: dict[object, tuple[str, Callable[..., Any]]] = {
     extreme_at_edges: ("edges", extreme_at_edges),
     linear_of_edges: ("linear", linear_of_edges),
     weighted_rows: ("propagate", weighted_rows),
-    aten.softmax.int: ("softmax", _softmax),
+    aten.softmax.int: ("softmax", softmax),
     aten._safe_softmax.default: ("softmax", _safe_softmax),
-    aten.log_softmax.int: ("log_softmax", _log_softmax),
-    aten._softmax.default: ("softmax", lambda x, dim, _: _softmax(x, dim)),
-    aten._safe_softmax.default: ("softmax", _softmax),
-    aten._log_softmax.default: ("log_softmax", lambda x, dim, _: _log_softmax(x, dim)),
-    aten.logsumexp.default: ("logsumexp", _logsumexp),
+    aten.log_softmax.int: ("log_softmax", log_softmax),
+    aten._softmax.default: ("softmax", lambda x, dim, _: softmax(x, dim)),
+    aten._safe_softmax.default: ("softmax", softmax),
+    aten._log_softmax.default: ("log_softmax", lambda x, dim, _: log_softmax(x, dim)),
+    aten.logsumexp.default: ("logsumexp", logsumexp),
     aten.layer_norm.default: ("layer_norm", layer_norm),
     aten.native_layer_norm.default: ("layer_norm", layer_norm_with_statistics),
     aten.rms_norm.default: ("rms_norm", rms_norm),
@@ -307,7 +254,7 @@ COMPOSITE_DECOMPOSITIONS: dict[object, tuple[str, Callable[..., Any]]] = {
     aten.cosh.default: ("cosh", lambda x: (torch.exp(x) + torch.exp(-x)) * 0.5),
     **dict.fromkeys((aten.any.default, aten.any.dim, aten.any.dims), ("any", _truth_along(torch.amax))),
     **dict.fromkeys((aten.all.default, aten.all.dim, aten.all.dims), ("all", _truth_along(torch.amin))),
-    aten.scaled_dot_product_attention.default: ("attention", _attention),
+    aten.scaled_dot_product_attention.default: ("attention", attention),
     aten.gelu.default: ("gelu", _gelu),
     aten.linalg_vector_norm.default: ("norm", _norm),
     aten.norm.Scalar: ("norm", _norm),

@@ -15,7 +15,7 @@ from fuseflow.frontend.linalg.generic import MAX_WINDOW
 aten = torch.ops.aten
 
 
-def _pad(x: Tensor, amounts: Sequence[int], value: float | None = 0.0) -> Tensor:
+def pad(x: Tensor, amounts: Sequence[int], value: float | None = 0.0) -> Tensor:
     """Pad with a constant. Another value than 0 is put where a padded tensor of ones is 0; a negative amount is a slice."""
     for position in range(len(amounts) // 2):
         dim, low, high = x.dim() - 1 - position, amounts[2 * position], amounts[2 * position + 1]
@@ -32,7 +32,7 @@ def _pad(x: Tensor, amounts: Sequence[int], value: float | None = 0.0) -> Tensor
 
 def _pad_mode(x: Tensor, amounts: Sequence[int], mode: str = "constant", value: float | None = None) -> Tensor:
     if mode == "constant":
-        return _pad(x, amounts, value)
+        return pad(x, amounts, value)
     padded: Tensor = aten.pad(x, amounts, mode, value)
     return padded
 
@@ -80,17 +80,17 @@ def _repeat(x: Tensor, times: Sequence[int]) -> Tensor:
 def _unfold(x: Tensor, dim: int, size: int, step: int) -> Tensor:
     dim = dim % x.dim()
     count = len(range(0, x.shape[dim] - size + 1, step))
-    return stack([x[(slice(None),) * dim + (_steps(n, step, count),)] for n in range(size)], -1)
+    return stack([x[(slice(None),) * dim + (steps(n, step, count),)] for n in range(size)], -1)
 
 
 def _im2col(x: Tensor, kernel: Sequence[int], dilation: Sequence[int], padding: Sequence[int], stride: Sequence[int]) -> Tensor:
     """Return the windows of pictures as columns: x of (n, c, h, w) becomes (n, c * kh * kw, windows)."""
     if x.dim() == 3:
         return _im2col(x.unsqueeze(0), kernel, dilation, padding, stride).squeeze(0)
-    x = _pad(x, [padding[1], padding[1], padding[0], padding[0]])
+    x = pad(x, [padding[1], padding[1], padding[0], padding[0]])
     counts = [(x.shape[2 + n] - dilation[n] * (kernel[n] - 1) - 1) // stride[n] + 1 for n in range(2)]
     windows = [
-        x[:, :, _steps(r * dilation[0], stride[0], counts[0]), _steps(s * dilation[1], stride[1], counts[1])]
+        x[:, :, steps(r * dilation[0], stride[0], counts[0]), steps(s * dilation[1], stride[1], counts[1])]
         for r in range(kernel[0])
         for s in range(kernel[1])
     ]
@@ -98,7 +98,7 @@ def _im2col(x: Tensor, kernel: Sequence[int], dilation: Sequence[int], padding: 
     return columns.reshape(x.shape[0], x.shape[1] * len(windows), counts[0] * counts[1])
 
 
-def _steps(start: int, step: int, count: int) -> slice:
+def steps(start: int, step: int, count: int) -> slice:
     return slice(start, start + step * (count - 1) + 1, step)
 
 
@@ -108,7 +108,7 @@ def _sequence(value: int | Sequence[int] | None, rank: int, default: Sequence[in
     return numbers * rank if len(numbers) == 1 else numbers
 
 
-def _padded_windows(
+def padded_windows(
     x: Tensor, kernel: list[int], stride: list[int], padding: list[int], dilation: list[int], ceil: bool, value: float
 ) -> Tensor:
     """Return x padded as its windows need it. With `ceil`, a window that begins inside of x or of its padding on the left counts.
@@ -122,7 +122,7 @@ def _padded_windows(
             count -= 1
         missing = count * s + reach - size - p
         amounts = [p, missing if not count else max(missing, 0 if ceil else p), *amounts]
-    return _pad(x, amounts, value)
+    return pad(x, amounts, value)
 
 
 def _max_pool(rank: int) -> Callable[..., Tensor]:
@@ -131,7 +131,7 @@ def _max_pool(rank: int) -> Callable[..., Tensor]:
     def max_pool(x: Tensor, kernel: Any, stride: Any = None, padding: Any = 0, dilation: Any = 1, ceil: bool = False) -> Tensor:
         k = _sequence(kernel, rank, ())
         s, p, d = _sequence(stride, rank, k), _sequence(padding, rank, [0]), _sequence(dilation, rank, [1])
-        x = _padded_windows(x, k, s, p, d, ceil, -math.inf)
+        x = padded_windows(x, k, s, p, d, ceil, -math.inf)
         if math.prod(k) <= MAX_WINDOW or k == s:
             return pool(x, k, s, [0] * rank, d)  # type: ignore[no-any-return]
         for dim in range(rank):  # the maximum along one dimension after the other
@@ -142,17 +142,17 @@ def _max_pool(rank: int) -> Callable[..., Tensor]:
     return max_pool
 
 
-def _conv(
+def conv(
     x: Tensor, weight: Tensor, bias: Tensor | None = None, stride: Any = 1, padding: Any = 0, dilation: Any = 1, groups: int = 1
 ) -> Tensor:
     """Convolve. One signal without a batch is a batch of one."""
     rank, kernel = weight.dim() - 2, list(weight.shape[2:])
     if x.dim() == rank + 1:
-        return _conv(x.unsqueeze(0), weight, bias, stride, padding, dilation, groups).squeeze(0)
+        return conv(x.unsqueeze(0), weight, bias, stride, padding, dilation, groups).squeeze(0)
     s, d = _sequence(stride, rank, ()), _sequence(dilation, rank, ())
     if padding == "same":
         around = [n * (k - 1) for n, k in zip(d, kernel, strict=True)]
-        x = _pad(x, [amount for n in reversed(around) for amount in (0, n % 2)])
+        x = pad(x, [amount for n in reversed(around) for amount in (0, n % 2)])
         p = [n // 2 for n in around]
     else:
         p = [0] * rank if padding == "valid" else _sequence(padding, rank, ())
@@ -173,19 +173,19 @@ def _around_one_window(
         is_cut = 0 < rest < s
         amounts = [*((p, p - rest) if is_cut else (0, 0)), *amounts]
         left.append(0 if is_cut else p)
-    return _pad(x, amounts), left
+    return pad(x, amounts), left
 
 
 def _grouped_conv3d(
     x: Tensor, weight: Tensor, bias: Tensor | None, stride: list[int], padding: list[int], dilation: list[int], groups: int
 ) -> Tensor:
     """Add up the convolutions of the planes of a kernel with the pictures that they meet; torch-mlir has no groups in three dimensions."""
-    x = _pad(x, [0, 0, 0, 0, padding[0], padding[0]])
+    x = pad(x, [0, 0, 0, 0, padding[0], padding[0]])
     planes = weight.shape[2]
     count = (x.shape[2] - dilation[0] * (planes - 1) - 1) // stride[0] + 1
     total: Tensor | None = None
     for n in range(planes):
-        pictures = x[:, :, _steps(n * dilation[0], stride[0], count)].transpose(1, 2).flatten(0, 1)
+        pictures = x[:, :, steps(n * dilation[0], stride[0], count)].transpose(1, 2).flatten(0, 1)
         part = functional.conv2d(pictures, weight[:, :, n], None, stride[1:], padding[1:], dilation[1:], groups)
         total = part if total is None else total + part
     assert total is not None
@@ -193,7 +193,7 @@ def _grouped_conv3d(
     return y if bias is None else y + bias.reshape(-1, 1, 1, 1)
 
 
-def _conv_transpose(
+def conv_transpose(
     x: Tensor,
     weight: Tensor,
     bias: Tensor | None = None,
@@ -210,22 +210,22 @@ def _conv_transpose(
     unbatched = x.dim() == rank + 1
     x = x.unsqueeze(0) if unbatched else x
     for n in range(rank):
-        x = _spread(x, 2 + n, s[n])
+        x = spread(x, 2 + n, s[n])
     around = [(d[n] * (kernel[n] - 1) - p[n], d[n] * (kernel[n] - 1) - p[n] + m[n]) for n in reversed(range(rank))]
-    x = _pad(x, [amount for pair in around for amount in pair])
+    x = pad(x, [amount for pair in around for amount in pair])
     mirrored = weight.reshape(groups, weight.shape[0] // groups, *weight.shape[1:])
     mirrored = mirrored.flip(list(range(3, 3 + rank))).transpose(1, 2)
     mirrored = mirrored.reshape(groups * weight.shape[1], weight.shape[0] // groups, *kernel)
-    y = _conv(x, mirrored, bias, dilation=d, groups=groups)
+    y = conv(x, mirrored, bias, dilation=d, groups=groups)
     return y.squeeze(0) if unbatched else y
 
 
-def _spread(x: Tensor, dim: int, step: int) -> Tensor:
+def spread(x: Tensor, dim: int, step: int) -> Tensor:
     """Return x with `step - 1` zeros between its elements along a dimension."""
     if step == 1:
         return x
     size, behind = x.shape[dim], x.dim() - 1 - dim
-    x = _pad(x.unsqueeze(dim + 1), [0, 0] * behind + [0, step - 1])
+    x = pad(x.unsqueeze(dim + 1), [0, 0] * behind + [0, step - 1])
     x = x.reshape(*x.shape[:dim], size * step, *x.shape[dim + 2 :])
     return x.narrow(dim, 0, (size - 1) * step + 1)
 
@@ -258,7 +258,7 @@ SLICE_WRITES: dict[Any, Callable[..., Tensor]] = {
 }
 """The forms of a write to a slice after functionalization: a concatenation."""
 SLIDING_REPLACEMENTS: dict[object, Callable[..., Any]] = {
-    aten.constant_pad_nd.default: _pad,
+    aten.constant_pad_nd.default: pad,
     aten.pad.default: _pad_mode,
     aten.roll.default: _roll,
     aten.fft_fftshift.default: lambda x, dim=None: _centred(x, dim, False),
@@ -273,9 +273,9 @@ SLIDING_REPLACEMENTS: dict[object, Callable[..., Any]] = {
     aten.max_pool1d.default: _max_pool(1),
     aten.max_pool2d.default: _max_pool(2),
     aten.max_pool3d.default: _max_pool(3),
-    **dict.fromkeys((aten.conv1d.default, aten.conv2d.default, aten.conv3d.default), _conv),
-    **dict.fromkeys((aten.conv1d.padding, aten.conv2d.padding, aten.conv3d.padding), _conv),
-    **dict.fromkeys((aten.conv_transpose1d.default, aten.conv_transpose2d.input, aten.conv_transpose3d.input), _conv_transpose),
+    **dict.fromkeys((aten.conv1d.default, aten.conv2d.default, aten.conv3d.default), conv),
+    **dict.fromkeys((aten.conv1d.padding, aten.conv2d.padding, aten.conv3d.padding), conv),
+    **dict.fromkeys((aten.conv_transpose1d.default, aten.conv_transpose2d.input, aten.conv_transpose3d.input), conv_transpose),
     aten.stack.default: stack,
 }
 """Operators whose lowering in torch-mlir needs loop indices, writes slices, or loses shapes."""
