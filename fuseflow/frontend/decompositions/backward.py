@@ -18,6 +18,7 @@ from torch.utils import _pytree as pytree
 
 from fuseflow.frontend.decompositions.densify import named_operator
 from fuseflow.frontend.decompositions.graph_writer import OF_CALL, GraphWriter, Part, Record, description
+from fuseflow.frontend.derivatives.rules import RULES
 from fuseflow.frontend.trace.fx_origin import PHASE
 
 aten = torch.ops.aten
@@ -105,22 +106,40 @@ class Backward:
     def _differentiated(
         self, part: Part, given: list[int], wanted: list[int], gradients: list[Node], own: Mapping[str, Any]
     ) -> Record:
-        inputs = list(part.record.inputs)
-        read_nodes = [*inputs, *gradients]
-        positions = tuple(map(read_nodes.index, read_nodes))  # one node may be several of them
+        """Record the gradients of the `wanted` inputs of a part, by those of its `given` results. None stands for no dependence."""
+        inputs, results = list(part.record.inputs), _results(part.record)
+        rule = RULES.get(part.calls[-1].target) if len(part.calls) == 1 else None
+        read = [*inputs, *(results if rule is not None else ()), *gradients]
+        positions = tuple(map(read.index, read))  # one node may be several of them
         described = tuple(description(gradient.meta["val"]) for gradient in gradients)
         key = None if part.key is None else (GRADIENT, part.key, positions, described, tuple(given), tuple(wanted))
 
+        def by_rule(*tensors: Tensor) -> list[Tensor | None]:
+            assert rule is not None
+            tensor_of = dict(zip(inputs, tensors, strict=False))
+            computed, known = tensors[len(inputs) :][: len(results)], dict(zip(given, tensors[-len(given) :], strict=True))
+            (call,) = part.calls
+            nodes = pytree.tree_leaves(map_arg((call.args, call.kwargs), part.operands.__getitem__))
+            operands = {node: map_arg(value, tensor_of.__getitem__) for node, value in part.operands.items()}
+            args, kwargs = map_arg((call.args, call.kwargs), operands.__getitem__)
+            with annotate({"operator": named_operator(call.target)}):
+                found = rule(tuple(map(known.get, range(len(results)))), computed, *args, **kwargs)
+                total: dict[Node, Tensor] = {}
+                for node, gradient in zip([node for node in nodes if isinstance(node, Node)], found, strict=True):
+                    if gradient is not None:
+                        total[node] = total[node] + gradient if node in total else gradient
+            return [total.get(inputs[n]) for n in wanted]
+
         def forward(*tensors: Tensor) -> list[Any]:
             # What is written to must be no leaf.
-            read = [t.clone() if node in part.record.written else t for node, t in zip(inputs, tensors, strict=True)]
-            tensor_of = dict(zip(inputs, read, strict=True))
+            copies = [t.clone() if node in part.record.written else t for node, t in zip(inputs, tensors, strict=True)]
+            tensor_of = dict(zip(inputs, copies, strict=True))
             operands = {node: map_arg(value, tensor_of.__getitem__) for node, value in part.operands.items()}
             values = self._writer.interpreter.run_calls(part.calls, operands)
             written = [tensor_of[node] for node in part.record.written]
             return [leaf for leaf in (*pytree.tree_leaves(values), *written) if isinstance(leaf, Tensor)]
 
-        def compute(*tensors: Tensor) -> list[Tensor | None]:
+        def by_autograd(*tensors: Tensor) -> list[Tensor | None]:
             with torch.enable_grad():
                 leaves = [t.detach().requires_grad_(n in wanted) for n, t in enumerate(tensors[: len(inputs)])]
                 outputs = torch.func.functionalize(forward, remove="mutations")(*leaves)
@@ -134,7 +153,7 @@ class Backward:
                         )
                     )
 
-        return self._marked(self._writer.record(key, compute, read_nodes, own), own)
+        return self._marked(self._writer.record(key, by_autograd if rule is None else by_rule, read, own), own)
 
     def _marked(self, record: Record, own: Mapping[str, Any]) -> Record:
         for node in record.nodes:
