@@ -16,7 +16,7 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.fx import Graph, GraphModule, Node
 from torch.utils import _pytree as pytree
 
-from fuseflow.errors import FrontendError, SparsityError, TensorError
+from fuseflow.errors import FrontendError, SparsityError, TensorError, TrainingError
 from fuseflow.frontend.decompositions.complex_pairs import separate_complex
 from fuseflow.frontend.decompositions.dense_graph import dense_graph
 from fuseflow.frontend.decompositions.training_step import StepContinuation
@@ -80,12 +80,6 @@ class ExportedGraph:
     sampling: frozenset[str]
     weight_masks: Mapping[str, Tensor]
     step: StepContinuation | None
-
-    @property
-    def step_notices(self) -> list[str]:
-        """Sentences about parameters that a step leaves as they are."""
-        untouched = () if self.step is None else self.step.untouched
-        return [f"the loss does not depend on `{name}`, which is left as it is, as PyTorch leaves it" for name in untouched]
 
 
 def export_graph(call: ModelCall, formats: Mapping[str, str], training: Training | None = None) -> ExportedGraph:
@@ -230,7 +224,7 @@ def _trace(call: ModelCall) -> tuple[Trace, int]:
         # MKLDNN's own kernels cannot all be traced.
         with torch.backends.mkldnn.flags(enabled=False), grouped_experts(call.module) as grouped:
             return complete_trace(call), grouped
-    except FrontendError:
+    except (FrontendError, TrainingError):
         raise
     except Exception as error:  # whatever the model and PyTorch raise
         run_eagerly(call)  # says so if the model itself fails

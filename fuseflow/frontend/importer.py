@@ -86,7 +86,7 @@ def import_model(
         tensors,
         ReferenceOutputs(program.outputs, outputs),
         print_module(linalg),
-        notices=(*exported.notices, *exported.step_notices, *([notice] if notice else [])),
+        notices=(*exported.notices, *(exported.step.notices if exported.step else ()), *([notice] if notice else [])),
         constants=tuple(t.name for t in program.inputs if t.name in exported.constants),
         masks=exported.masks,
         intermediates=lambda: _node_values(call, formats, program),

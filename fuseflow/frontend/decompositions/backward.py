@@ -62,6 +62,7 @@ class Backward:
         self._writer = writer
         self._active = set(trainable)
         self._gradients: dict[Node, list[Node]] = {}
+        self._zero = set[Node]()  # gradients that are 0 for all inputs, as behind `round`
         self._parts: list[Part] = [part for part in writer.parts if self._activates(part)]
 
     def gradients(self, loss: Node) -> Mapping[Node, Node]:
@@ -72,6 +73,10 @@ class Backward:
             self._pull_back(part)
         return {node: self._total(node, {}) for node in self._writer.arguments if node in self._gradients}
 
+    def is_zero(self, gradient: Node) -> bool:
+        """Return whether a gradient is 0 whatever the inputs are."""
+        return gradient in self._zero
+
     def _activates(self, part: Part) -> bool:
         """Return whether a part has a derivative, and note which values depend on arguments through it."""
         if self._active.isdisjoint(part.record.inputs):
@@ -81,7 +86,8 @@ class Backward:
 
     def _total(self, node: Node, own: Mapping[str, Any]) -> Node:
         """Return the sum of the gradients of a value."""
-        first, *others = self._gradients[node]
+        known = self._gradients[node]
+        first, *others = [gradient for gradient in known if gradient not in self._zero] or known[:1]
         for other in others:
             first = self._marked(self._writer.record(None, torch.add, [first, other], own), own).values
         return first
@@ -102,6 +108,8 @@ class Backward:
         for n, gradient in zip(wanted, pulled.values, strict=True):
             if gradient is not None:
                 self._gradients.setdefault(record.inputs[n], []).append(gradient)
+                if _is_zero(gradient) or self._zero.issuperset(gradients):
+                    self._zero.add(gradient)
 
     def _differentiated(
         self, part: Part, given: list[int], wanted: list[int], gradients: list[Node], own: Mapping[str, Any]
@@ -169,3 +177,9 @@ def _results(record: Record) -> list[Node]:
 def _is_float(node: Node) -> bool:
     value = node.meta.get("val")
     return isinstance(value, Tensor) and value.is_floating_point()
+
+
+def _is_zero(node: Node) -> bool:
+    """Return whether a node fills a tensor with 0."""
+    fills = {aten.zeros_like.default: 0, aten.zeros.default: 0, aten.full.default: node.args[1:2], aten.full_like.default: node.args[1:2]}
+    return fills.get(node.target) in (0, (0,))

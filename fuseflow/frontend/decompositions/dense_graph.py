@@ -54,7 +54,7 @@ def _traced(
     continuation: Continuation | None,
 ) -> tuple[Graph, Sequence[FrontendError]]:
     """Return the dense graph and the errors, where the calls in each of `parts` are traced together."""
-    interpreter = DensifyingInterpreter(traced)
+    interpreter = DensifyingInterpreter(traced, trains=continuation is not None)
 
     def run(*tensors: Tensor) -> list[Tensor]:
         writer = GraphWriter(interpreter, [t != 0 if truth else t for t, truth in zip(tensors, truths, strict=True)])

@@ -279,6 +279,12 @@ COMPOSITE_DECOMPOSITIONS: dict[object, tuple[str, Callable[..., Any]]] = {
 """Operators that become several Einsums. The name given here prefixes the names of these Einsums, as in `log_softmax.max`."""
 
 
+def _overwrite(x: Tensor, source: Tensor, *_: Any) -> Tensor:
+    """Copy to a tensor by operators that have a derivative where writes are replaced by new values."""
+    content = source.clone()  # The source may be the tensor itself.
+    return x.masked_fill_(torch.ones_like(x, dtype=torch.bool), 0).add_(content)
+
+
 def named_operator(target: object) -> str:
     """Return the name of an operator of the user, which ends with a dot if it prefixes the names of several Einsums."""
     return f"{COMPOSITE_DECOMPOSITIONS[target][0]}." if target in COMPOSITE_DECOMPOSITIONS else short_name(target)
@@ -286,11 +292,12 @@ def named_operator(target: object) -> str:
 
 class DensifyingInterpreter(torch.fx.Interpreter):
     """An interpreter that runs calls of an exported graph with the replacements and annotates every resulting node with the operator
-    that it comes from. An operator without a dense form is added to `refusals`, and the run continues behind it, so that all refusals
+    that it comes from. In a training step (`trains`), all operators are differentiable. An operator without a dense form is added to `refusals`, and the run continues behind it, so that all refusals
     are found."""
 
-    def __init__(self, graph_module: torch.fx.GraphModule) -> None:
+    def __init__(self, graph_module: torch.fx.GraphModule, *, trains: bool = False) -> None:
         super().__init__(graph_module, garbage_collect_values=False)
+        self._own = {aten.copy_.default: _overwrite} if trains else {}
         self.refusals: list[FrontendError] = []
 
     def run_calls(self, calls: Sequence[torch.fx.Node], operands: dict[torch.fx.Node, Any]) -> list[Any]:
@@ -301,7 +308,7 @@ class DensifyingInterpreter(torch.fx.Interpreter):
         return [self.env[node] for node in calls]
 
     def call_function(self, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        _, function = COMPOSITE_DECOMPOSITIONS.get(target, ("", DENSE_REPLACEMENTS.get(target, target)))
+        _, function = COMPOSITE_DECOMPOSITIONS.get(target, ("", DENSE_REPLACEMENTS.get(target, self._own.get(target, target))))
         with annotate({"operator": named_operator(target)}):
             return super().call_function(function, args, kwargs)
 

@@ -22,6 +22,7 @@ from torch.utils import _pytree as pytree
 
 from fuseflow.frontend.decompositions.densify import DensifyingInterpreter
 from fuseflow.frontend.trace.dependence import shares_memory
+from fuseflow.frontend.trace.fx_origin import NO_GRADIENT
 
 _OF_TRACE, OF_CALL = ("val", "tensor_meta", "custom"), ("nn_module_stack", "stack_trace")
 """The metadata of a copy that come from the trace, and those that come from the call that it is made for."""
@@ -194,7 +195,7 @@ def _key(calls: list[Node], operands: Mapping[Node, Any]) -> Hashable | None:
         return None
     leaves, structure = pytree.tree_flatten(map_arg((call.args, call.kwargs), operands.__getitem__))
     numbers: dict[Node, int] = {}
-    key: list[Hashable] = [call.target, structure, bool(call.users)]
+    key: list[Hashable] = [call.target, structure, bool(call.users), bool(call.meta.get(NO_GRADIENT))]
     for leaf in leaves:
         if isinstance(leaf, Node):
             key += [numbers.setdefault(leaf, len(numbers)), description(leaf.meta["val"])]

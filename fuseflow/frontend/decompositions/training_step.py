@@ -22,6 +22,9 @@ UPDATE, NEXT, LOSS = "update", "next", "loss"
 """The phase of the update, the beginning of the name of a new value, and the name of the loss."""
 
 
+_SHOWN = 4
+
+
 @dataclass(frozen=True, slots=True)
 class TrainedParameter:
     """A parameter that a step changes: its name in the model, its argument, the arguments of the states of its optimizer by their names in
@@ -56,7 +59,8 @@ class StepContinuation:
         self.outputs, self.untouched = [], []
         (loss,) = outputs
         nodes = dict(zip(self.arguments, writer.arguments, strict=True))
-        gradients = Backward(writer, [nodes[p.name] for p in self.parameters]).gradients(loss)
+        backward = Backward(writer, [nodes[p.name] for p in self.parameters])
+        gradients = backward.gradients(loss)
         results = {LOSS: loss}
         known: dict[str, Node] = {}
         for parameter in self.parameters:
@@ -65,6 +69,8 @@ class StepContinuation:
                 self.untouched.append(parameter.original)
                 continue
             own = {PHASE: joined(GRADIENT, parameter.name.rpartition(".")[0])}
+            if backward.is_zero(gradient):
+                gradient = writer.record(None, _zero_like, [nodes[parameter.name]], own).values
             if parameter.pattern:
                 gradient = writer.record(None, torch.mul, [nodes[parameter.pattern], gradient], own).values
                 gradient.meta.update(own)
@@ -79,6 +85,16 @@ class StepContinuation:
             results |= known
         self.outputs = list(results)
         return list(results.values())
+
+    @property
+    def notices(self) -> list[str]:
+        """Sentences about parameters that the step leaves as they are."""
+        if not self.untouched:
+            return []
+        shown = ", ".join(f"`{name}`" for name in self.untouched[:_SHOWN])
+        more = f" and {len(self.untouched) - _SHOWN} more" if len(self.untouched) > _SHOWN else ""
+        one = len(self.untouched) == 1
+        return [f"the loss does not depend on {shown}{more}, which {'is' if one else 'are'} left as {'it is' if one else 'they are'}"]
 
     def _updated(
         self, writer: GraphWriter, parameter: TrainedParameter, nodes: Mapping[str, Node], gradient: Node
@@ -104,3 +120,8 @@ class StepContinuation:
             node.meta.update(own)
         names = [joined(NEXT, name) for name in (parameter.name, *parameter.states.values())]
         return dict(zip(names, record.values, strict=True))
+
+
+def _zero_like(parameter: Tensor) -> Tensor:
+    """Return the gradient of a parameter that no change of it shows in, as behind `round`: 0, computed from it, as all outputs are."""
+    return torch.where(parameter != parameter, parameter, 0.0)

@@ -23,9 +23,14 @@ def complete_trace(call: ModelCall) -> Trace:
         traced = _traced(call, composite=True)
         if not _unrecorded(traced):
             return traced
+        if call.criterion is not None:
+            hint = "train a model whose `forward` uses neither"
+            raise FrontendError("the model differentiates or transforms functions in its `forward`", hint=hint)
     except FrontendError:
         raise
     except Exception as error:  # PyTorch cannot run all backward passes in such a trace.
+        if call.criterion is not None:
+            raise
         try:
             traced = _traced(call, composite=False)
         except Exception:

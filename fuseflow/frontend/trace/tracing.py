@@ -36,6 +36,7 @@ from fuseflow.frontend.trace.input_values import InputValues
 from fuseflow.frontend.trace.jagged_tensors import JaggedTensor, jagged_tensors
 from fuseflow.frontend.trace.model_call import ModelCall, named_leaves
 from fuseflow.frontend.trace.number_reads import NumberRead, NumberReads
+from fuseflow.frontend.trace.training_trace import training_trace
 from fuseflow.loop_progress import tell
 from fuseflow.tensors.dtypes import DTYPES
 
@@ -147,7 +148,8 @@ def trace(call: ModelCall, *, composite: bool = True) -> Trace:
     tensors = [_unshared(argument.tensor) for argument in arguments]
     for tensor, (_, leaf) in zip(tensors[len(tensors) - len(inputs) :], inputs, strict=True):
         tensor.requires_grad_(leaf.requires_grad)
-    are_data = [a.kind == "input" and (a.tensor.is_floating_point() or a.tensor.is_complex()) for a in arguments]
+    are_floats = [a.tensor.is_floating_point() or a.tensor.is_complex() for a in arguments]
+    are_data = [floats and (a.kind == "input" or a.trainable) for a, floats in zip(arguments, are_floats, strict=True)]
     body.input_values.add(compress(tensors, are_data))
     # The graph needs no code. Weights and inputs ask for no gradients, but the model may compute some.
     with (
@@ -159,9 +161,14 @@ def trace(call: ModelCall, *, composite: bool = True) -> Trace:
         jagged_tensors(),
         _use_lazy_graph_module(True),
         torch.enable_grad(),
+        nullcontext() if call.criterion is None else training_trace(),
     ):
         tracing = make_fx(body, pre_dispatch=composite, record_module_stack=True, record_stack_traces=True)
+        memories = [tensor.untyped_storage()._cdata if a.trainable else 0 for a, tensor in zip(arguments, tensors, strict=True)]
         graph_module = tracing(*tensors)
+        for argument, tensor, memory in zip(arguments, tensors, memories, strict=True):
+            if memory and tensor.untyped_storage()._cdata != memory:
+                raise FrontendError(f"the model writes to `{argument.name}`", hint="let the optimizer change parameters")
     _write_conversions(graph_module.graph)
     _erase_switches(graph_module.graph)
     _return_views(graph_module.graph)

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from fuseflow.errors import FrontendError, UsageError
 from fuseflow.frontend.model_spec import TrainingRequest
 from fuseflow.frontend.trace.model_call import Criterion, ModelCall
-from fuseflow.training.losses import LossFunction
+from fuseflow.training.losses import LossFunction, require_scalar
 from fuseflow.training.optimizers.optimizer import Optimizer
 from fuseflow.training.spec import DEFAULT_OPTIMIZER, TrainingSpec
 from fuseflow.training.torch_optimizer import read_optimizer
@@ -38,7 +38,11 @@ class Training:
 
     def call_of(self, call: ModelCall) -> ModelCall:
         """Return the call of the model whose result is the loss."""
-        return replace(call, criterion=Criterion(self.spec.loss, self.target))
+
+        def loss(output: Any, target: Any) -> Tensor:
+            return require_scalar(self.spec.loss(output, target))
+
+        return replace(call, criterion=Criterion(loss, self.target))
 
 
 def as_training(request: TrainingRequest, model: object, defaults: TrainingDefaults) -> Training:

@@ -22,12 +22,8 @@ def training_step(
     names of the trainable parameters in the model. The pattern of a pruned weight becomes a tensor of ones in `patterns`, which its
     gradient is multiplied by.
 
-    Raise `FrontendError` for a model without a parameter that requires a gradient, and for a loss that is no single float.
+    Raise `FrontendError` for a model without a parameter that requires a gradient.
     """
-    (loss,) = traced.graph_module.graph.output_node().args[0]
-    value = loss.meta["val"]
-    if value.dim():
-        raise FrontendError(f"the loss has the shape {tuple(value.shape)}", hint='reduce it to one number: `reduction="mean"`')
     trainable = [argument for argument in traced.arguments.values() if argument.trainable]
     if not trainable:
         raise FrontendError("no parameter of the model requires a gradient", hint="`parameter.requires_grad_()`")
