@@ -78,10 +78,20 @@ class TrainingSpec:
             lines.append(f"optimizer {group.optimizer}{of_names}")
         return "\n".join([*lines, *["gradients"] * self.gradients])
 
+    def group_of(self, parameter: str) -> int | None:
+        """Return the place of the group of a parameter by its name, or None if it is in no group, and so not trained."""
+        groups = enumerate(self.groups)
+        return next((place for place, group in groups if group.parameters is None or parameter in group.parameters), None)
+
     def optimizer_of(self, parameter: str) -> Optimizer | None:
         """Return the optimizer of a parameter by its name, or None if it is not trained."""
-        place = self._group_of(parameter)
+        place = self.group_of(parameter)
         return None if place is None else self.groups[place].optimizer
+
+    def state_names(self, parameter: str) -> dict[str, str]:
+        """Return the states of a parameter: names such as `layer1.weight.momentum_buffer` with PyTorch's key, `momentum_buffer`."""
+        optimizer = self.optimizer_of(parameter)
+        return {} if optimizer is None else {f"{parameter}.{key}": key for key in optimizer.state_names}
 
     def trained(self, parameters: Iterable[str]) -> tuple[str, ...]:
         """Return the names of parameters that have an optimizer, in their order.
@@ -94,33 +104,40 @@ class TrainingSpec:
                 raise TrainingError(
                     f"the model has no parameter `{name}`, which has an optimizer", hint=did_you_mean(name, known)
                 )
-        return tuple(name for name in known if self._group_of(name) is not None)
+        return tuple(name for name in known if self.group_of(name) is not None)
 
     def initial(self, parameters: Mapping[str, Tensor]) -> dict[str, Tensor]:
         """Return the states of parameters before the first step, by names such as `layer1.weight.momentum_buffer`."""
-        optimizers = {name: self.optimizer_of(name) for name in parameters}
-        return {
-            f"{name}.{key}": value
-            for name, optimizer in optimizers.items()
-            if optimizer is not None
-            for key, value in optimizer.initial(parameters[name]).items()
-        }
+        states: dict[str, Tensor] = {}
+        for name, parameter in parameters.items():
+            optimizer = self.optimizer_of(name)
+            values = {} if optimizer is None else optimizer.initial(parameter)
+            states |= {full: values[key] for full, key in self.state_names(name).items()}
+        return states
 
     def scalars(self, step: int, lr: float | Sequence[float] | None = None) -> dict[str, float]:
         """Return the numbers of a step, which are inputs of its program, by name. Steps are counted from 1.
 
-        `lr` are other learning rates than the constants: one for all groups or one for each. With several groups, names begin with that of
-        the group, as in `group0.lr`. Raise `TrainingError` for another number of learning rates.
+        `lr` is as of `learning_rates`. With several groups, names begin with that of the group, as in `group0.lr`.
         """
+        return {
+            self._scalar_name(place, key): value
+            for place, (group, rate) in enumerate(zip(self.groups, self.learning_rates(lr), strict=True))
+            for key, value in group.optimizer.scalars(step, rate).items()
+        }
+
+    def learning_rates(self, lr: float | Sequence[float] | None = None) -> list[float]:
+        """Return the learning rate of each group. `lr` are other ones than the constants: one for all groups or one for each.
+
+        Raise `TrainingError` for another number of learning rates.
+        """
+        if lr is None:
+            return [group.optimizer.lr for group in self.groups]
         rates = list(lr) if isinstance(lr, Sequence) else [lr] * len(self.groups)
         if len(rates) != len(self.groups):
             groups = counted(len(self.groups), "group")
             raise TrainingError(f"there are {counted(len(rates), 'learning rate')} for {groups}", hint="give one for each group")
-        return {
-            self._scalar_name(place, key): value
-            for place, (group, rate) in enumerate(zip(self.groups, rates, strict=True))
-            for key, value in group.optimizer.scalars(step, rate).items()
-        }
+        return rates
 
     def update(
         self, name: str, parameter: Tensor, gradient: Tensor, states: Mapping[str, Tensor], scalars: Mapping[str, Tensor]
@@ -129,16 +146,12 @@ class TrainingSpec:
 
         `scalars` are the numbers of the step by the names of `scalars`. Raise `TrainingError` for a parameter that is not trained.
         """
-        place = self._group_of(name)
+        place = self.group_of(name)
         if place is None:
             raise TrainingError(f"the parameter `{name}` has no optimizer", hint="add it to a group")
         optimizer = self.groups[place].optimizer
         own = {key: scalars[self._scalar_name(place, key)] for key in optimizer.scalars(1)}
         return optimizer.update(parameter, gradient, states, own)
-
-    def _group_of(self, parameter: str) -> int | None:
-        groups = enumerate(self.groups)
-        return next((place for place, group in groups if group.parameters is None or parameter in group.parameters), None)
 
     def _scalar_name(self, group: int, key: str) -> str:
         return key if len(self.groups) == 1 else f"group{group}.{key}"

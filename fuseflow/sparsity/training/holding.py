@@ -149,6 +149,11 @@ def _fits(layout: Layout, rule: Sparsifier) -> bool:
     return layout.fits_by_shape or layout == rule.layout
 
 
+def _reselects(entry: WeightEntry) -> bool:
+    """Return whether the rules of a weight select another mask after each step, as one for updates does, or one that needs scores."""
+    return entry.sparsifier.needs_scores or not entry.update.keeps_all
+
+
 class Handle:
     """The hold on the sparse weights of a model, which `attach` returns. It ends with `remove`.
 
@@ -173,6 +178,13 @@ class Handle:
     def masks(self) -> dict[str, Tensor]:
         """The mask of each sparse weight by its qualified name. It is true where an entry is kept."""
         return {held.name: held.weight.mask for held in self._weights}
+
+    @property
+    def is_fixed(self) -> bool:
+        """Whether all later steps keep the masks as they are, and no rule changes a gradient before a step."""
+        entries = [held.weight.entry for held in self._weights]
+        rises = self._schedule is not None and self.steps < self._schedule.steps
+        return self._when == "fixed" and not rises and all(not _reselects(entry) and entry.grad is None for entry in entries)
 
     def project(self) -> None:
         """Set all pruned entries to 0."""
@@ -247,9 +259,7 @@ class Handle:
             return ()
         if self._when == "new" or step <= last:
             return self._weights
-        # A rule for updates, or one that needs scores, selects another mask after each step.
-        entries = ((held, held.weight.entry) for held in self._weights)
-        return tuple(held for held, entry in entries if entry.sparsifier.needs_scores or not entry.update.keeps_all)
+        return tuple(held for held in self._weights if _reselects(held.weight.entry))
 
     def _select(self, weights: Sequence[HeldWeight], fraction: float | None) -> None:
         """Select the masks of some weights again. All new masks are computed before one is set."""

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
-from dataclasses import fields
+from dataclasses import fields, replace
 from math import inf
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from fuseflow.errors import TrainingError
 from fuseflow.sparsity.text_form import text_of
@@ -53,6 +53,10 @@ class Optimizer(ABC):
         lower = "" if key in self.any_sign else " of at least 0"
         upper = " and below 1" if key in self.below_one else ""
         raise TrainingError(f"`{self.name}`: `{key}` cannot be {value:g}", hint=f"give a finite number{lower}{upper}")
+
+    def with_lr(self, lr: float) -> Self:
+        """Return the same constants with another learning rate."""
+        return replace(self, lr=lr)  # type: ignore[type-var]
 
     @property
     @abstractmethod
