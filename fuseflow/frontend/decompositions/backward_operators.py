@@ -14,7 +14,9 @@ import torch
 from torch import Tensor
 
 from fuseflow.errors import FrontendError
-from fuseflow.frontend.decompositions.slices_and_windows import conv, conv_transpose, pad, spread, stack, steps
+from fuseflow.frontend.decompositions.slices_and_windows import conv, conv_transpose, pad, spread, steps
+from fuseflow.frontend.derivatives.extremes import of_first
+from fuseflow.frontend.derivatives.windows import as_windows, beside_windows, joined_windows, places_of
 
 aten = torch.ops.aten
 
@@ -93,11 +95,9 @@ def _average(rank: int) -> Callable[..., Tensor]:
         overlap, that is a convolution of each channel with equal weights."""
         stride = stride or kernel
         if kernel == stride and not any(padding):
-            share = gradient * (1 / (divisor or math.prod(kernel)))
-            for done in range(rank):
-                share = share.unsqueeze(-2 * done - 1)
-            places = [number for n in range(rank) for number in (gradient.shape[n - rank], kernel[n])]
-            return _tiled(share.expand(*gradient.shape[:-rank], *places), x.shape[-rank:])
+            share = beside_windows(gradient * (1 / (divisor or math.prod(kernel))), rank)
+            extents = [extent for pair in zip(gradient.shape[-rank:], kernel, strict=True) for extent in pair]
+            return joined_windows(share.expand(*gradient.shape[:-rank], *extents), x.shape[-rank:])
         weight = gradient.new_full((1, 1, *kernel), 1 / (divisor or math.prod(kernel)))
         pictures = gradient.reshape(-1, 1, *gradient.shape[-rank:])
         return _of_operand(pictures, weight, x.shape[-rank:], stride, padding, [1] * rank).reshape(x.shape)
@@ -117,39 +117,21 @@ def _largest(
 ) -> Tensor:
     """Return the gradient of the operand of a maximum over windows, which is padded already. The first of equal elements has all of it."""
     assert not ceil and not any(padding)
-    rank, whole = len(kernel), [slice(None)] * (x.dim() - len(kernel))
+    rank, outer = len(kernel), [slice(None)] * (x.dim() - len(kernel))
+    sizes, counts = x.shape[-rank:], gradient.shape[-rank:]
     pool = (aten.max_pool2d_with_indices, aten.max_pool3d_with_indices)[rank - 2]
     wanted: Tensor = pool(x, kernel, stride, padding, dilation)[0]
-    parts, places = list[Tensor](), list[list[int]]()
+    if kernel == stride and all(d == 1 for d in dilation):
+        shares, largest = beside_windows(gradient, rank), beside_windows(wanted, rank)
+        return joined_windows(of_first(shares, as_windows(x, kernel, counts), largest, places_of(rank)), sizes)
+    parts = list[Tensor]()
     for place in itertools.product(*map(range, kernel)):
         starts = [n * d for n, d in zip(place, dilation, strict=True)]
-        spans = [steps(*span) for span in zip(starts, stride, gradient.shape[-rank:], strict=True)]
-        is_found = x[(*whole, *spans)] == wanted
-        parts.append(torch.where(is_found, gradient, 0.0))
-        places.append(starts)
+        spans = [steps(*span) for span in zip(starts, stride, counts, strict=True)]
+        is_found = x[(*outer, *spans)] == wanted
+        parts.append(_placed(torch.where(is_found, gradient, 0.0), sizes, starts, stride))
         wanted = torch.where(is_found, math.nan, wanted)  # No later element equals it.
-    sizes = x.shape[-rank:]
-    if kernel == stride and all(d == 1 for d in dilation):
-        return _tiled(_stacked(parts, kernel), sizes)
-    placed = [_placed(part, sizes, starts, stride) for part, starts in zip(parts, places, strict=True)]
-    return sum(placed[1:], placed[0])
-
-
-def _stacked(parts: list[Tensor], kernel: list[int]) -> Tensor:
-    """Return windows side by side, with a dimension for the windows and one for the places in them along each dimension. Each of `parts`
-    has one place of all windows, row by row."""
-    for done, size in enumerate(reversed(kernel)):
-        parts = [stack(parts[n : n + size], -2 * done - 1) for n in range(0, len(parts), size)]
-    return parts[0]
-
-
-def _tiled(windows: Tensor, sizes: Sequence[int]) -> Tensor:
-    """Return a tensor whose last dimensions have these sizes, of windows side by side. What is behind the windows is 0."""
-    rank = len(sizes)
-    outer, last = windows.shape[: -2 * rank], windows.shape[-2 * rank :]
-    whole = [last[2 * n] * last[2 * n + 1] for n in range(rank)]
-    behind = [amount for size, extent in zip(reversed(sizes), reversed(whole), strict=True) for amount in (0, size - extent)]
-    return pad(windows.reshape(*outer, *whole), behind)
+    return sum(parts[1:], parts[0])
 
 
 def _placed(x: Tensor, sizes: Sequence[int], starts: list[int], stride: list[int]) -> Tensor:

@@ -4,4 +4,6 @@ rule        the type of a rule
 rules       all rules, by operator
 softmax     softmax, its logarithm, and the logarithm of a sum of exponentials
 attention   scaled dot product attention
+extremes    the largest and the smallest element
+windows     windows side by side
 """
