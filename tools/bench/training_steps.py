@@ -38,7 +38,6 @@ tensor b1.momentum_buffer[{hidden}]
 tensor W2.momentum_buffer[{hidden}, {classes}]
 tensor b2.momentum_buffer[{classes}]
 tensor lr[]
-{declared}
 support[i, j] = sum(k) x[i, k] * W1[k, j]
 hidden[i, j] = sum(k) adj[i, k] * support[k, j] + b1[j]
 active[i, j] = relu(hidden[i, j])
@@ -68,18 +67,15 @@ output loss, {outputs}
 def step_text(nodes: int, features: int, hidden: int, classes: int) -> str:
     """Return the program of a step."""
     indices = {"W1": "i, j", "W2": "i, j", "b1": "i", "b2": "i"}
-    shapes = {"W1": (features, hidden), "b1": (hidden,), "W2": (hidden, classes), "b2": (classes,)}
-    updates, declared, outputs = list[str](), list[str](), list[str]()
+    updates, outputs = list[str](), list[str]()
     for name in PARAMETERS:
         at = f"[{indices[name]}]"
         updates.append(f"next.{name}.momentum_buffer{at} = 0.9 * {name}.momentum_buffer{at} + grad.{name}{at}")
         updates.append(f"next.{name}{at} = {name}{at} - lr * next.{name}.momentum_buffer{at}")
         outputs += [f"next.{name}", f"next.{name}.momentum_buffer"]
-        format = ", ".join(["dense"] * len(shapes[name]))
-        declared += [f"tensor next.{tensor}{list(shapes[name])} ({format})" for tensor in (name, f"{name}.momentum_buffer")]
     return STEP.format(
         nodes=nodes, features=features, hidden=hidden, classes=classes,
-        declared="\n".join(declared), updates="\n".join(updates), outputs=", ".join(outputs),
+        updates="\n".join(updates), outputs=", ".join(outputs),
     )  # fmt: skip
 
 

@@ -12,9 +12,10 @@ from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, TypeAlias
 
+from fuseflow.einsum.carried import NEXT, carried_inputs
 from fuseflow.einsum.nodes import Program, TensorType
 from fuseflow.einsum.sparse_arrays import Operand, dense
-from fuseflow.errors import UsageError
+from fuseflow.errors import UsageError, did_you_mean
 from fuseflow.lower.regions import CompiledRegion
 from fuseflow.run.check import Check
 from fuseflow.run.isolated_regions import combine_checks
@@ -24,8 +25,6 @@ from fuseflow.run.training.training_run import TrainingRun, TrainingStep
 from fuseflow.tensors import Format, Tensor, pack
 from fuseflow.tensors.levels.base import Fibers
 
-NEXT: Final = "next."
-"""The beginning of the name of an output that is the input of the rest of the name in the next step."""
 GRADIENT: Final = "grad."
 """The beginning of the name of an output that is the gradient of the input of the rest of the name."""
 LOSS: Final = "loss"
@@ -90,7 +89,8 @@ class StepRunner:
 
     def run(self) -> TrainingRun:
         """Run all steps. Raise `UsageError` for a program whose outputs are no inputs of the next step, and for too few batches."""
-        carried = carried_inputs(self.program, self.regions)
+        check_carried(self.program, self.regions)
+        carried = carried_inputs(self.program)
         gradients = [name for name in self.program.outputs if name.startswith(GRADIENT)] if self.plan.gradients else []
         if self.plan.gradients and not gradients:
             raise UsageError(f"`{self.program.name}` has no output `{GRADIENT}X`", hint="leave `gradients` out")
@@ -164,22 +164,23 @@ class StepRunner:
         return outputs
 
 
-def carried_inputs(program: Program, regions: Iterable[CompiledRegion]) -> dict[str, str]:
-    """Return the names of the inputs of a program that its outputs are in the next step, by the names of the outputs. Raise `UsageError` if
-    there are none, and for an output that an input cannot take over as it is stored."""
+def check_carried(program: Program, regions: Iterable[CompiledRegion]) -> None:
+    """Raise `UsageError` for a program without outputs that are its inputs in the next step, and for an output that no input takes over as
+    it is stored."""
     inputs = {tensor.name: tensor for tensor in program.inputs}
     written: dict[str, TensorType] = {}
     for region in regions:
         written |= {**region.result_types, **{view.name: view.type for view in region.views_after}}
-    carried = {name: name.removeprefix(NEXT) for name in program.outputs if name.startswith(NEXT)}
-    if not carried:
+    outputs = [name for name in program.outputs if name.startswith(NEXT)]
+    if not outputs:
         raise UsageError(
             f"`{program.name}` has no output `{NEXT}X` that is its input `X` in the next step",
             hint=f"name the new value of an input `W` `{NEXT}W`, or run without `steps`",
         )
-    for output, name in carried.items():
+    for output in outputs:
+        name = output.removeprefix(NEXT)
         if name not in inputs:
-            raise UsageError(f"the program has the output `{output}`, and no input `{name}`", hint="give both one name")
+            raise UsageError(f"the program has the output `{output}`, and no input `{name}`", hint=did_you_mean(name, inputs))
         new, old = _attributes(written.get(output, program.declared[output])), _attributes(inputs[name])
         for what in old:
             if new[what] != old[what]:
@@ -188,7 +189,6 @@ def carried_inputs(program: Program, regions: Iterable[CompiledRegion]) -> dict[
                     "the step before wrote as it is",
                     hint=f"declare both alike, such as by `--format {output}={old['the format']}`",
                 )
-    return carried
 
 
 def _attributes(type: TensorType) -> dict[str, str]:

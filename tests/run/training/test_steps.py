@@ -28,8 +28,6 @@ tensor mask[8, 3] {0}
 tensor W[8, 3] {0}
 tensor W.momentum_buffer[8, 3] {0}
 tensor lr[]
-tensor next.W[8, 3] {0}
-tensor next.W.momentum_buffer[8, 3] {0}
 error[n, j] = sum(i) x[n, i] * W[i, j] - y[n, j]
 loss = sum(n, j) error[n, j] * error[n, j] / 48
 grad.W[i, j] = mask[i, j] * (sum(n) x[n, i] * error[n, j]) / 24
@@ -98,6 +96,18 @@ def test_steps_are_runs_one_after_the_other() -> None:
         np.testing.assert_allclose(run.state[name].values, tensor.values, atol=1e-6)
 
 
+@pytest.mark.parametrize("fuse", ["none", "full"])
+@pytest.mark.parametrize("format", ["csr", "csc", "(dense, dense)", "(dense, dense) order (1, 0)"])
+def test_an_output_has_the_format_of_its_input(format, fuse) -> None:
+    program = linear("(dense, dense)", ff.Schedule.fuse(fuse).format("W", format).format("W.momentum_buffer", format))
+    formats = {name: tensor.format for name, tensor in program.run(tensors=lr(1)).tensors.items()}
+    assert formats["next.W"] == formats["next.W.momentum_buffer"] == program.program.declared["W"].format
+    assert str(program.program.declared["W"].format) == str(Format.parse(format, 2))
+    np.testing.assert_allclose(program.run(steps=3, scalars=lr).losses, in_torch(3)[0], rtol=1e-5)
+    own = ff.compile(program.source.program, schedule=ff.Schedule().format("W", "csr").format("next.W", "(dense, dense)"))
+    assert own.program.declared["next.W"].format.all_dense
+
+
 def test_an_entry_that_becomes_zero_stays_stored() -> None:
     program = linear(W=at_mask(np.zeros_like(W), "csr"))
     first = program.run(tensors={"lr": 0.0})
@@ -138,7 +148,6 @@ program autoencoder
 tensor x[6, 8]
 tensor W[8, 5] (dense, dense)
 tensor h[6, 5] csr
-tensor next.W[8, 5] (dense, dense)
 h[n, j] = relu(sum(i) x[n, i] * W[i, j])
 s[n, i] = sum(j) h[n, j] * W[i, j]
 loss = sum(n, i) (s[n, i] - x[n, i]) * (s[n, i] - x[n, i])
