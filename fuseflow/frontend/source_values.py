@@ -22,14 +22,13 @@ if TYPE_CHECKING:
     import torch
 
 
-def with_values(source: Source, values: Mapping[str, Any], stored: Mapping[str, TensorType]) -> Source:
-    """Return a source with other values for some inputs of its program, by name. `stored` declares the inputs in the formats in which the
-    compiled program stores them; a packed tensor may be in this format or in the declared one.
+def packed_values(source: Source, values: Mapping[str, Any], stored: Mapping[str, TensorType]) -> dict[str, Tensor]:
+    """Return values for inputs of the program of a source, by name, as packed tensors. `stored` declares the inputs in the formats in which
+    the compiled program stores them; a packed tensor may be in this format or in the declared one.
 
-    The new values are no longer those of the model, so the dense interpreter is the reference of a run. No memory is shared with arrays
-    that are passed; packed tensors are taken as they are. Raise `UsageError` for a name that is no input, for values of another shape,
-    type or format, and for inputs whose values decided how the program was rewritten: parts of a divided operand, and all inputs of
-    a program without what it does not need.
+    No memory is shared with arrays; packed tensors are taken as they are. Raise `UsageError` for a name that is no input, for values of
+    another shape, type or format, and for inputs whose values decided how the program was rewritten: parts of a divided operand, and all
+    inputs of a program without what it does not need.
     """
     if source.simplified is not None:
         raise UsageError(
@@ -45,12 +44,12 @@ def with_values(source: Source, values: Mapping[str, Any], stored: Mapping[str, 
         if name not in declared:
             message = f"the input `{name}` is divided into parts that were chosen by its values, so it takes no others"
             raise UsageError(message, hint="leave it out of the plan")
-    tensors = {name: _packed(value, declared[name], stored.get(name)) for name, value in values.items()}
-    return holding(source, tensors)
+    return {name: _packed(value, declared[name], stored.get(name)) for name, value in values.items()}
 
 
 def holding(source: Source, tensors: Mapping[str, Tensor]) -> Source:
-    """Return a source with other packed tensors for some inputs. Nothing is left of what PyTorch computed of the former values."""
+    """Return a source with other packed tensors for some inputs. The dense interpreter is its reference, since PyTorch computed the outputs
+    of the former values."""
     return replace(
         source,
         tensors={**source.tensors, **tensors},
@@ -67,7 +66,7 @@ def _packed(value: Any, declared: TensorType, stored: TensorType | None) -> Tens
     try:
         if isinstance(value, Tensor):
             _check_packed(value, declared, declared if stored is None or stored.format is None else stored)
-            return value
+            return replace(value, fill=declared.fill)  # which a dense tensor does not read
         if _is_torch(value):
             return _packed_torch(value, declared)
         array = value if is_scipy(value) else _without_units(np.asarray(value), declared.shape)
@@ -83,11 +82,12 @@ def _check_packed(tensor: Tensor, declared: TensorType, stored: TensorType) -> N
     if tensor.tile:
         raise UsageError("a tensor of tiles", hint="pass single elements, which are stored in the blocks of the program")
     formats = dict.fromkeys(str(type.format) for type in (stored, declared))
+    fills = [f"{fill:g}" for fill in (declared.fill, *([tensor.fill] if tensor.format.all_dense else []))]
     for what, actual, expected in (
         ("shape", list(tensor.shape), [list(declared.shape)]),
         ("type", tensor.element_type.name, [declared.dtype]),
-        ("implicit value", f"{tensor.fill:g}", [f"{declared.fill:g}"]),
         ("format", str(tensor.format), list(formats)),
+        ("implicit value", f"{tensor.fill:g}", fills),
     ):
         if actual not in expected:
             raise UsageError(

@@ -9,6 +9,7 @@ from functools import cached_property
 
 from fuseflow.einsum.association import associated
 from fuseflow.einsum.blocks import guard_padding
+from fuseflow.einsum.carried import carried_inputs
 from fuseflow.einsum.chain import Chain
 from fuseflow.einsum.dimension_unification import RegionSplit
 from fuseflow.einsum.format_inference import TypedProgram
@@ -147,9 +148,8 @@ def refuse_auto(schedule: Schedule) -> None:
 
 
 def declare_formats(typed: TypedProgram, schedule: Schedule) -> TypedProgram:
-    """Return the program with the stated formats. Raises `ScheduleError` for one that does not fit, or without a tensor."""
-    if not schedule.formats:
-        return typed
+    """Return the program with the stated formats. An output that is an input in the next step has the format of that input, unless one is
+    stated. Raises `ScheduleError` for one that does not fit, or without a tensor."""
     inferred, declared = typed.program.declared, dict(typed.source.declared)
     for name, text in schedule.formats:
         span = schedule.place("format", name)
@@ -164,7 +164,13 @@ def declare_formats(typed: TypedProgram, schedule: Schedule) -> TypedProgram:
             declared[name] = replace(declaration, format=Format.parse(text, len(shape)))
         except TensorError as error:
             raise ScheduleError(f"format of `{name}`: {error.message}", hint=error.hint, span=span) from error
-    return typed.rewritten(replace(typed.source, tensors=tuple(declared.values())))
+    for output, name in carried_inputs(typed.source).items():
+        stored = declared[name].format or Format.dense(len(declared[name].shape))
+        result = declared.get(output, replace(inferred[output], format=None, fill=0.0))
+        if result.format is None and len(result.shape) == stored.rank:
+            declared[output] = replace(result, format=replace(stored, complete=False))
+    tensors = tuple(declared.values())
+    return typed if tensors == typed.source.tensors else typed.rewritten(replace(typed.source, tensors=tensors))
 
 
 def declare_dense_intermediates(typed: TypedProgram, regions: tuple[Region, ...]) -> TypedProgram:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
@@ -16,7 +16,7 @@ from fuseflow.einsum.interpret import MAX_POINTS, evaluate_operands
 from fuseflow.einsum.nodes import Program, TensorType
 from fuseflow.einsum.sparse_arrays import Operand, to_operand
 from fuseflow.errors import OverfullError, UsageError
-from fuseflow.frontend.source_values import with_values
+from fuseflow.frontend.source_values import holding, packed_values
 from fuseflow.frontend.sources import Source
 from fuseflow.lower.buffers import buffer_notices, preload_notices
 from fuseflow.lower.lanes import writer_notices
@@ -31,13 +31,14 @@ from fuseflow.run.callback_types import GraphExecutor, ProgressCallback, Simulat
 from fuseflow.run.check import PYTORCH, Check, check_program
 from fuseflow.run.exact import ExactRegions
 from fuseflow.run.input_notices import mostly_zero_notice, not_finite_notice
-from fuseflow.run.isolated_regions import combine_checks
+from fuseflow.run.isolated_regions import EACH_REGION, combine_checks
 from fuseflow.run.repeated_regions import RunHistory
 from fuseflow.run.result import Result, Seconds
 from fuseflow.run.settings import Settings
 from fuseflow.samml.auxiliary_tensors import auxiliary_tensors
 from fuseflow.schedule import Schedule
-from fuseflow.sim import Engine, simulate
+from fuseflow.sim import Engine
+from fuseflow.sim import simulate as simulate_graph
 from fuseflow.sim.processors import cores
 from fuseflow.tensors import Tensor, repack
 
@@ -46,6 +47,8 @@ if TYPE_CHECKING:
     from fuseflow.estimate.program import Estimator
     from fuseflow.estimate.program_estimate import ProgramEstimate
     from fuseflow.run.sampled_result import SampledResult
+    from fuseflow.run.training.steps import CheckStep, Scalars, StepPlan
+    from fuseflow.run.training.training_run import TrainingRun
     from fuseflow.sampling.sample_request import Sample
 
 
@@ -181,8 +184,12 @@ class Compiled:
 
     def inputs(self) -> dict[str, Tensor]:
         """Return the inputs of the program in their declared formats. Raises `UsageError` if an input has no data."""
-        user_names = self.source.program.declared
-        return _inputs_of(self.source, [t for t in self.program.inputs if t.name in user_names])
+        return _inputs_of(self.source, self._user_inputs)
+
+    @property
+    def _user_inputs(self) -> list[TensorType]:
+        """The inputs of the program without those that the compiler added, in the formats in which they are stored."""
+        return [t for t in self.program.inputs if t.name in self.source.program.declared]
 
     def memory(self) -> dict[str, Tensor]:
         """Return the tensors in memory before the first region runs: the inputs in their blocks, and the inputs that the compiler added."""
@@ -200,7 +207,7 @@ class Compiled:
         reference of a check is the dense interpreter, since PyTorch computed the outputs of the first values. Raise `UsageError` for
         values that do not fit, and `MachineError` for numbers that the machine does not hold.
         """
-        source = with_values(self.source, tensors, self.program.declared)
+        source = holding(self.source, packed_values(self.source, tensors, self.program.declared))
         if self.partitioned is not None:
             refuse_wide_tensors(self.partitioned.original, source.tensors, self.machine)
         names = ", ".join(f"`{name}`" for name in tensors)
@@ -215,7 +222,7 @@ class Compiled:
         engine: Engine = "auto",
         dedup: bool = True,
         watch: SimulationCallback | None = None,
-        execute: GraphExecutor = simulate,
+        execute: GraphExecutor = simulate_graph,
         sample: None = None,
         *,
         tensors: Mapping[str, Any] | None = None,
@@ -230,7 +237,7 @@ class Compiled:
         engine: Engine = "auto",
         dedup: bool = True,
         watch: None = None,
-        execute: GraphExecutor = simulate,
+        execute: GraphExecutor = simulate_graph,
         *,
         tensors: Mapping[str, Any] | None = None,
         sample: Sample,
@@ -238,51 +245,98 @@ class Compiled:
         outputs: bool = True,
     ) -> SampledResult: ...
 
+    @overload
     def run(
         self,
         progress: ProgressCallback | None = None,
-        check: bool = True,
+        check: bool | CheckStep = True,
         engine: Engine = "auto",
         dedup: bool = True,
         watch: SimulationCallback | None = None,
-        execute: GraphExecutor = simulate,
+        execute: GraphExecutor = simulate_graph,
+        *,
+        jobs: int | None = None,
+        tensors: Mapping[str, Any] | None = None,
+        steps: int,
+        simulate: int | None = None,
+        scalars: Scalars | None = None,
+        batches: Iterable[Mapping[str, Any]] | None = None,
+        gradients: bool = False,
+    ) -> TrainingRun: ...
+
+    def run(
+        self,
+        progress: ProgressCallback | None = None,
+        check: bool | CheckStep = True,
+        engine: Engine = "auto",
+        dedup: bool = True,
+        watch: SimulationCallback | None = None,
+        execute: GraphExecutor = simulate_graph,
         sample: Sample | None = None,
         estimator: Estimator | None = None,
         outputs: bool = True,
         jobs: int | None = None,
         tensors: Mapping[str, Any] | None = None,
-    ) -> Result | SampledResult:
+        steps: int | None = None,
+        simulate: int | None = None,
+        scalars: Scalars | None = None,
+        batches: Iterable[Mapping[str, Any]] | None = None,
+        gradients: bool = False,
+    ) -> Result | SampledResult | TrainingRun:
         """Execute region after region on the intermediates of the regions before, and check every model output.
 
         If the schedule puts dense stand-ins in the place of intermediates, the outputs of every region are checked instead. `engine` is
         the simulator, `reference` or `fast`, which give the same; `auto` takes the reference for small regions. With `dedup`, a region
         that runs like one before it (`repeats`) counts like that one, and only its values are computed. `watch` is called after every
         simulation. `execute` runs each graph. Up to `jobs` long regions run at the same time if none reads what another computes (None: as
-        many as there are cores); the result is the same, and the run takes the memory of all. With a `sample`, regions are sampled, and
-        cycles have an interval (`SampledResult`). An `estimator` that has estimated the program counts nothing again for a sample. Without
-        `outputs`, a sampled run computes only the sampled rows of an output, which it compares. `tensors` are other values for inputs, as
-        in `with_values`.
+        many as there are cores); the result is the same, and the run takes the memory of all. `tensors` are other values for inputs, as in
+        `with_values`.
+
+        With a `sample`, regions are sampled, and cycles have an interval (`SampledResult`). An `estimator` that has estimated the program
+        counts nothing again for a sample. Without `outputs`, a sampled run computes only the sampled rows of an output, which it compares.
+
+        With `steps`, the program runs so many times (`TrainingRun`): its outputs `next.X` are its inputs `X` in the next step, as they are
+        stored. `scalars` returns more inputs for a step, counted from 1, such as `{"lr": 0.1}`, and `batches` has inputs for one step after
+        the other. A step that reads entries in the same places as a simulated one takes the same cycles, so that only its values are
+        computed, unless a graph drops entries by their values; `simulate` is how many steps are simulated at most, evenly spread.
+        With `gradients`, the outputs `grad.X` of each step are kept. Simulated steps are checked, or each step by the function `check`.
         """
+        if steps is None and (simulate, scalars, batches, gradients) != (None, None, None, False):
+            raise UsageError("`simulate`, `scalars`, `batches` and `gradients` are of a run of several steps", hint="`steps=10`")
+        if callable(check) and steps is None:
+            raise UsageError("only a run of several steps is checked by a function", hint="`compare` checks outputs")
         compiled = self.with_values(tensors) if tensors else self
         if jobs is not None and jobs < 1:
             raise UsageError(f"`jobs={jobs}` runs nothing", hint="`jobs=1` runs one region at a time")
+        if steps is not None:
+            if sample is not None or estimator is not None or not outputs:
+                raise UsageError(
+                    "several steps are not sampled: each reads the outputs of the step before", hint="leave one of them out"
+                )
+            from fuseflow.run.training.steps import StepPlan
+
+            plan = StepPlan(steps, scalars, batches, simulate, gradients, check if callable(check) else None)
+            return compiled._run_steps(
+                plan, lambda one: one._run(progress, check is True, engine, dedup, watch, execute, jobs or cores())
+            )
+        checked = bool(check)
         if sample is not None:
             if jobs is not None:
                 raise UsageError("a sampled run runs one region at a time, so it has no `jobs`", hint="leave one of them out")
-            if watch is not None or execute is not simulate:
+            if watch is not None or execute is not simulate_graph:
                 raise UsageError(
                     "a sampled run simulates no whole region, so nothing can watch it", hint="run it without a sample"
                 )
-            if check and not outputs:
+            if checked and not outputs:
                 raise UsageError(
                     "a run without outputs cannot check them", hint="`check=False`, which still compares the sampled rows"
                 )
-            return compiled._run_sampled(sample, estimator, outputs, progress, check, engine, dedup)
+            return compiled._run_sampled(sample, estimator, outputs, progress, checked, engine, dedup)
         if estimator is not None or not outputs:
             raise UsageError(
                 "an exact run counts with no estimator, and always has its outputs", hint="`sample=`, or neither of them"
             )
-        return compiled._run(progress, check, engine, dedup, watch, execute, cores() if jobs is None else jobs)
+        return compiled._run(progress, checked, engine, dedup, watch, execute, cores() if jobs is None else jobs)
 
     def _run(
         self,
@@ -307,8 +361,39 @@ class Compiled:
         simulated = time.perf_counter() - start
         outputs = self._outputs(run.memory)
         seconds = Seconds(self.source.seconds, self.seconds, simulated)
-        outcome = None if not check else combine_checks(run.checks) if stand_ins else self.compare(outputs)
+        outcome = None if not check else combine_checks(run.checks, EACH_REGION) if stand_ins else self.compare(outputs)
         return Result(replace(self.settings, engine=engine), outputs, run.history.regions, outcome, seconds)
+
+    def _run_steps(self, plan: StepPlan, run: Callable[[Compiled], Result]) -> TrainingRun:
+        """Run several steps. `run` runs a program that holds the inputs of one."""
+        from fuseflow.run.training.step_values import StepInterpreter
+        from fuseflow.run.training.steps import StepRunner
+
+        if self.schedule.intermediates == "dense":
+            raise UsageError("outputs of a run on dense stand-ins mean nothing, so no step reads them", hint="leave `steps` out")
+        available = [t for t in self._user_inputs if t.name in self.source.tensors]
+        guards = {t.name: guard_data(t) for t in self.program.inputs if t.name not in self.source.program.declared}
+        interpreter = StepInterpreter(self.program, self.machine.is_wide, tensors_to_elements(self.program.declared, guards))
+        runner = StepRunner(
+            self.program,
+            self.regions,
+            self._in_elements(_inputs_of(self.source, available)),
+            self._packed,
+            lambda tensors: run(replace(self, source=holding(self.source, tensors))),
+            interpreter,
+            plan,
+        )
+        return runner.run()
+
+    def _packed(self, values: Mapping[str, Any]) -> dict[str, Tensor]:
+        """Return values of some inputs as the program stores them, but in single elements."""
+        tensors = packed_values(self.source, values, self.program.declared)
+        types = [t for t in self._user_inputs if t.name in tensors]
+        return self._in_elements(_inputs_of(holding(self.source, tensors), types))
+
+    def _in_elements(self, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+        """Return tensors with all elements of the blocks that they store something of, as an output in blocks has them."""
+        return tensors_to_elements(self.program.declared, tensors_to_blocks(self.program.declared, tensors))
 
     def _run_sampled(
         self,

@@ -22,6 +22,8 @@ from fuseflow.run.check import Check, check_program
 from fuseflow.tensors import Tensor
 from fuseflow.tensors.blocks import Block, split_into_tiles, tile_shape
 
+EACH_REGION = "dense interpreter, each region by itself"
+"""The reference of the checks of regions."""
 ZERO_SHARE = 0.6
 """The share of the elements of a stand-in that are zero. They are stored like the others."""
 
@@ -66,14 +68,14 @@ def check_region(
     return check_program(part, lambda: arrays, written, {name: expected[name] for name in part.outputs}, "")
 
 
-def combine_checks(checks: Sequence[Check]) -> Check:
-    """Return the worst of the checks of all regions, with the counts of all of them."""
+def combine_checks(checks: Sequence[Check], reference: str) -> Check:
+    """Return the worst of several checks against one reference, with the counts of all of them."""
     if not checks:
-        return Check("dense interpreter, each region by itself", True, 0.0)
+        return Check(reference, True, 0.0)
     worst = max(checks, key=lambda one: (not one.passed, one.max_rel_error))
     return replace(
         worst,
-        reference="dense interpreter, each region by itself",
+        reference=reference,
         masked_rows=sum(check.masked_rows for check in checks),
         elements=sum(check.elements for check in checks),
         not_compared=sum(check.not_compared for check in checks),

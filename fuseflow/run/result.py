@@ -118,7 +118,7 @@ class Result:
 
     settings: Settings
     tensors: Mapping[str, Tensor]
-    """Every model output, as it is stored."""
+    """Every model output, packed in single elements as it is stored, zeros too. `run(tensors={...})` takes them as inputs."""
     regions: tuple[RegionResult, ...]
     check: Check | None
     seconds: Seconds

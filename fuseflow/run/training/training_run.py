@@ -1,0 +1,92 @@
+"""The result of steps: losses, cycles, the first step in full, and the state at the end."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from itertools import groupby
+
+from fuseflow.run.check import Check
+from fuseflow.run.result import RegionResult, Result
+from fuseflow.run.settings import Settings
+from fuseflow.tensors import Tensor
+
+
+@dataclass(frozen=True, slots=True)
+class TrainingStep:
+    """One step. `number` counts from 1. `loss` is the output `loss`, None if the program has none.
+
+    `cycles` are those of the step `simulated`, which is this one, or one that reads and writes the same places of entries, so that its
+    cycles are the same. Both are None if the values of this step alone were computed. `gradients` are the outputs `grad.X`, by
+    `X`, if they were asked for.
+    """
+
+    number: int
+    loss: float | None
+    cycles: int | None
+    simulated: int | None
+    gradients: Mapping[str, Tensor]
+
+
+@dataclass(frozen=True, slots=True)
+class TrainingRun:
+    """Steps of a program, each of which reads what the one before it wrote.
+
+    `first` is the first step as any run. `state` has the values after the last step, packed, by the names of the inputs that they are
+    carried to. `check` is the worst check of all steps, or None if none was checked.
+    """
+
+    first: Result
+    steps: tuple[TrainingStep, ...]
+    state: Mapping[str, Tensor]
+    check: Check | None
+
+    def __repr__(self) -> str:
+        losses = self.losses
+        loss = f", loss {losses[0]:.6g} to {losses[-1]:.6g}" if losses else ""
+        verdict = "not checked" if self.check is None else f"check {self.check.verdict}"
+        return f"<TrainingRun {self.settings.model}: {len(self.steps)} steps{loss}, {self.first.cycles:,} cycles in step 1, {verdict}>"
+
+    @property
+    def losses(self) -> tuple[float, ...]:
+        """The loss of each step, computed before its update. Empty for a program without an output `loss`."""
+        return tuple(step.loss for step in self.steps if step.loss is not None)
+
+    @property
+    def cycles(self) -> tuple[int | None, ...]:
+        """The cycles of each step, None where they are not known."""
+        return tuple(step.cycles for step in self.steps)
+
+    @property
+    def regions(self) -> tuple[RegionResult, ...]:
+        """The regions of the first step."""
+        return self.first.regions
+
+    @property
+    def settings(self) -> Settings:
+        """The settings of the compilation and of the first step."""
+        return self.first.settings
+
+    @property
+    def gradients(self) -> tuple[Mapping[str, Tensor], ...]:
+        """The gradients of each step, by the names of the inputs that they belong to. Empty mappings if they were not asked for."""
+        return tuple(step.gradients for step in self.steps)
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """Sentences that say for which steps the cycles of a simulated step hold, and of which steps there are only values."""
+        numbers = sorted({step.simulated for step in self.steps if step.simulated is not None})
+        held = {number: [step.number for step in self.steps if step.simulated == number] for number in numbers}
+        notes = [f"cycles of step {number} hold for steps {_ranges(steps)}" for number, steps in held.items() if len(steps) > 1]
+        without = [step.number for step in self.steps if step.simulated is None]
+        return (*notes, *([f"no cycles of steps {_ranges(without)}, whose values alone were computed"] if without else []))
+
+
+def _ranges(numbers: Iterable[int]) -> str:
+    """Return ascending numbers as text, in which neighbours are ranges.
+
+    >>> _ranges([1, 2, 3, 5])
+    '1-3, 5'
+    """
+    runs = [[number for _, number in run] for _, run in groupby(enumerate(numbers), key=lambda pair: pair[1] - pair[0])]
+    return ", ".join(str(run[0]) if len(run) == 1 else f"{run[0]}-{run[-1]}" for run in runs)
