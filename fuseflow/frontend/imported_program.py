@@ -39,7 +39,7 @@ class StepInterface:
     `training.scalars` gives them; outputs are `loss`, `next.layer1.weight` and, if asked for, `grad.layer1.weight`. `trained` has the name
     in the model of each parameter that is changed, by its name in the program. The tensors `draws` are drawn in this order in each step.
     `masks` are the patterns of pruned weights by their names in the model. `states` are the states of the optimizer that it begins with, and
-    `steps` the steps that it has taken, by the names of parameters in the model. `call` is the call of the model whose loss it is.
+    `steps` the steps that it has taken, by the names of parameters in the model. `call` is the call of the model whose loss it is, and `imported` returns the inputs of the same program for another call.
     """
 
     training: TrainingSpec
@@ -49,6 +49,7 @@ class StepInterface:
     states: Mapping[str, torch.Tensor]
     steps: Mapping[str, int]
     call: ModelCall
+    imported: Callable[[ModelCall], Mapping[str, Tensor]]
 
     @property
     def first_step(self) -> int:

@@ -19,7 +19,7 @@ from fuseflow.einsum.index_names import with_output_names
 from fuseflow.einsum.nodes import Access, Program
 from fuseflow.einsum.sampling_products import sampled_products
 from fuseflow.einsum.verify import verify
-from fuseflow.errors import FrontendError
+from fuseflow.errors import FrontendError, UsageError
 from fuseflow.frontend.export import ExportedGraph, export_graph, run_eagerly
 from fuseflow.frontend.decompositions.backward import GRADIENT
 from fuseflow.frontend.foreign_errors import quiet
@@ -36,6 +36,7 @@ from fuseflow.frontend.trace.model_call import ModelCall, exported_text, model_c
 from fuseflow.frontend.trace.training import Training
 from fuseflow.frontend.training_source import step_interface, step_outputs
 from fuseflow.loop_progress import counted
+from fuseflow.tensors import Tensor
 
 if TYPE_CHECKING:
     from fuseflow.frontend.model_spec import TorchModel
@@ -64,16 +65,20 @@ def import_model(
     call, formats, name = model_call(model, inputs, kwargs), formats or {}, name or model_name(model)
     call = call if training is None else training.call_of(call)
     exported = export_graph(call, formats, training)
-    linalg, program = _lowered(exported, name, _user_origin)
-    if exported.step is not None:
-        program = with_output_names(program, exported.step.outputs)
+    linalg, program = _imported_program(exported, name)
     if not program.outputs:
         raise FrontendError("the model returns no tensor", hint="return one from its `forward`")
     verify(program)
-    tensors = {t.name: from_torch(exported.tensors[t.name], t) for t in counted(program.inputs, "packing tensors")}
+    tensors = _packed(exported, program)
     notice = flops_notice(exported.evaluated_flops, program)
 
-    step = None if training is None else step_interface(training, call, exported)
+    def imported(other: ModelCall) -> Mapping[str, Tensor]:
+        again = export_graph(other, formats, training)
+        if _imported_program(again, name)[1] != program:
+            raise UsageError("these values of the inputs give another program", hint="compile a step for each program")
+        return _packed(again, program)
+
+    step = None if training is None else step_interface(training, call, exported, imported)
 
     def outputs() -> list[npt.NDArray[np.generic]]:
         if step is not None:
@@ -89,10 +94,20 @@ def import_model(
         notices=(*exported.notices, *(exported.step.notices if exported.step else ()), *([notice] if notice else [])),
         constants=tuple(t.name for t in program.inputs if t.name in exported.constants),
         masks=exported.masks,
-        intermediates=lambda: _node_values(call, formats, program),
+        intermediates=dict if step is not None else lambda: _node_values(call, formats, program),
         exported=lambda: exported_text(call),
         step=step,
     )
+
+
+def _imported_program(exported: ExportedGraph, name: str) -> tuple[Any, Program]:
+    """Return the Linalg module of a graph, and its program with the names of the user."""
+    linalg, program = _lowered(exported, name, _user_origin)
+    return linalg, program if exported.step is None else with_output_names(program, exported.step.outputs)
+
+
+def _packed(exported: ExportedGraph, program: Program) -> dict[str, Tensor]:
+    return {t.name: from_torch(exported.tensors[t.name], t) for t in counted(program.inputs, "packing tensors")}
 
 
 def _lowered(exported: ExportedGraph, name: str, origin_of: Callable[[Node], Origin]) -> tuple[Any, Program]:

@@ -2,37 +2,78 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
 import numpy as np
 import numpy.typing as npt
+from torch import Tensor
+
+from fuseflow.einsum.nodes import Program
+from fuseflow.errors import FrontendError, UsageError, did_you_mean
 from fuseflow.frontend.export import ExportedGraph
 from fuseflow.frontend.foreign_errors import quiet
 from fuseflow.frontend.imported_program import StepInterface
-from fuseflow.frontend.torch_tensors import dense_array
+from fuseflow.frontend.torch_tensors import dense_array, from_torch
+from fuseflow.frontend.trace.model_call import ModelCall, named_leaves
 from fuseflow.frontend.trace.training import Training
-from fuseflow.frontend.trace.model_call import ModelCall
 from fuseflow.training.reference import Reference
 
 
-def step_interface(training: Training, call: ModelCall, exported: ExportedGraph) -> StepInterface:
-    """Return what the inputs and outputs of the program of a training step mean."""
+def step_interface(
+    training: Training, call: ModelCall, exported: ExportedGraph, imported: Callable[[ModelCall], Mapping[str, Any]]
+) -> StepInterface:
+    """Return what the inputs and outputs of the program of a training step mean. `imported` returns the inputs for another call."""
     step = exported.step
     assert step is not None
     names = {parameter.name: parameter.original for parameter in step.parameters}
     trained = {name: original for name, original in names.items() if original not in step.untouched}
     masks = {names[name]: mask for name, mask in exported.weight_masks.items() if name in trained}
-    return StepInterface(training.spec, trained, tuple(step.draws), masks, training.states, training.steps, call)
+    return StepInterface(training.spec, trained, tuple(step.draws), masks, training.states, training.steps, call, imported)
 
 
 def step_outputs(interface: StepInterface, outputs: Sequence[str]) -> list[npt.NDArray[np.generic]]:
-    """Return the outputs of the first step as PyTorch computes them."""
+    """Return the outputs of the first step as PyTorch computes them. Raise `FrontendError` for a gradient that PyTorch does not compute."""
     call = interface.call
     assert call.criterion is not None
     reference = Reference(call.module, interface.training, interface.masks)
     values = {**reference.initial, **interface.states}
     with quiet(), call.repeatable():
         results = reference.step(values, interface.first_step, call.args, call.criterion.target, kwargs=call.kwargs).results
-    return [dense_array(results[_original(interface, name)], name) for name in outputs]
+    names = {name: _original(interface, name) for name in outputs}
+    missing = next((name for name, original in names.items() if original not in results), None)
+    if missing is not None:
+        raise FrontendError(f"the step computes `{missing}`, and PyTorch does not", hint="please report the model")
+    return [dense_array(results[original], name) for name, original in names.items()]
+
+
+def rebound(interface: StepInterface, program: Program, batch: Mapping[str, Any]) -> tuple[ModelCall, dict[str, Any]]:
+    """Return the call of a model with other arguments, by name, and the inputs of the program that differ with them.
+
+    Raise `UsageError` for a name that is no argument, and for an argument of another shape or type. Integers and targets decide what a
+    program is made of, so with other ones the model is imported again; raise `UsageError` if that gives another program.
+    """
+    leaves = dict(named_leaves(interface.call))
+    for name, value in batch.items():
+        if name not in leaves:
+            raise UsageError(f"the model has no argument `{name}`", hint=did_you_mean(name, leaves))
+        old = leaves[name]
+        if not isinstance(value, Tensor) or not isinstance(old, Tensor) or (value.shape, value.dtype) != (old.shape, old.dtype):
+            raise UsageError(
+                f"`{name}` of the batch is {_described(value)}, and the step was compiled for {_described(old)}",
+                hint="compile another step for batches of another shape",
+            )
+    call = interface.call.with_leaves([batch.get(name, leaf) for name, leaf in leaves.items()])
+    inputs = {tensor.name: tensor for tensor in program.inputs}
+    if all(name in inputs and value.is_floating_point() for name, value in batch.items()):
+        return call, {name: from_torch(value.detach(), inputs[name]) for name, value in batch.items()}
+    own = {*interface.training.scalars(1), *(draw.name for draw in interface.draws)}
+    carried = {name.removeprefix("next.") for name in program.outputs}
+    return call, {name: tensor for name, tensor in interface.imported(call).items() if name in inputs.keys() - own - carried}
+
+
+def _described(value: Any) -> str:
+    return f"{list(value.shape)} of {value.dtype}" if isinstance(value, Tensor) else f"a {type(value).__name__}"
 
 
 def _original(interface: StepInterface, output: str) -> str:

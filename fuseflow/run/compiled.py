@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from fuseflow.estimate.program import Estimator
     from fuseflow.estimate.program_estimate import ProgramEstimate
     from fuseflow.run.sampled_result import SampledResult
+    from fuseflow.run.training.model_steps import LearningRates, ModelSteps
     from fuseflow.run.training.steps import CheckStep, Scalars, StepPlan
     from fuseflow.run.training.training_run import TrainingRun
     from fuseflow.sampling.sample_request import Sample
@@ -262,6 +263,7 @@ class Compiled:
         scalars: Scalars | None = None,
         batches: Iterable[Mapping[str, Any]] | None = None,
         gradients: bool = False,
+        learning_rates: LearningRates | None = None,
     ) -> TrainingRun: ...
 
     def run(
@@ -282,6 +284,7 @@ class Compiled:
         scalars: Scalars | None = None,
         batches: Iterable[Mapping[str, Any]] | None = None,
         gradients: bool = False,
+        learning_rates: LearningRates | None = None,
     ) -> Result | SampledResult | TrainingRun:
         """Execute region after region on the intermediates of the regions before, and check every model output.
 
@@ -300,9 +303,14 @@ class Compiled:
         the other. A step that reads entries in the same places as a simulated one takes the same cycles, so that only its values are
         computed, unless a graph drops entries by their values; `simulate` is how many steps are simulated at most, evenly spread.
         With `gradients`, the outputs `grad.X` of each step are kept. Simulated steps are checked, or each step by the function `check`.
+
+        A training step of a model gets its numbers by itself, `learning_rates` of a step if there are others than the optimizer's, and
+        what PyTorch's generator gives as it stands where the model draws. Its `batches` are arguments of the model by name, and the
+        `target`. Each step is checked against one that PyTorch takes from the same values.
         """
-        if steps is None and (simulate, scalars, batches, gradients) != (None, None, None, False):
-            raise UsageError("`simulate`, `scalars`, `batches` and `gradients` are of a run of several steps", hint="`steps=10`")
+        if steps is None and (simulate, scalars, batches, learning_rates, gradients) != (None, None, None, None, False):
+            what = "`simulate`, `scalars`, `batches`, `learning_rates` and `gradients`"
+            raise UsageError(f"{what} are of a run of several steps", hint="`steps=10`")
         if callable(check) and steps is None:
             raise UsageError("only a run of several steps is checked by a function", hint="`compare` checks outputs")
         compiled = self.with_values(tensors) if tensors else self
@@ -316,9 +324,13 @@ class Compiled:
             from fuseflow.run.training.steps import StepPlan
 
             plan = StepPlan(steps, scalars, batches, simulate, gradients, check if callable(check) else None)
-            return compiled._run_steps(
-                plan, lambda one: one._run(progress, check is True, engine, dedup, watch, execute, jobs or cores())
-            )
+            of_model = compiled.source.step is not None
+            if of_model:
+                plan = compiled._model_steps(learning_rates).planned(plan, check is True)
+            elif learning_rates is not None:
+                raise UsageError("the program is no training step of a model, so it has no learning rate", hint="`scalars=`")
+            checked = check is True and not of_model
+            return compiled._run_steps(plan, lambda one: one._run(progress, checked, engine, dedup, watch, execute, jobs or cores()))
         checked = bool(check)
         if sample is not None:
             if jobs is not None:
@@ -385,6 +397,13 @@ class Compiled:
         )
         return runner.run()
 
+    def _model_steps(self, rates: LearningRates | None) -> ModelSteps:
+        """Return what the steps of a model need beside its program."""
+        from fuseflow.run.training.model_steps import ModelSteps
+
+        assert self.source.step is not None
+        return ModelSteps(self.source.step, self._original.program, rates)
+
     def _packed(self, values: Mapping[str, Any]) -> dict[str, Tensor]:
         """Return values of some inputs as the program stores them, but in single elements."""
         tensors = packed_values(self.source, values, self.program.declared)
@@ -448,6 +467,8 @@ class Compiled:
     def compare(self, outputs: Mapping[str, Tensor]) -> Check:
         """Check outputs against PyTorch, or against the dense interpreter if the program did not come from PyTorch."""
         program = self._original.program
+        if self.source.step is not None and self.source.expected is not None:
+            return self._model_steps(None).check(1, self.source.tensors, outputs)
         if self.source.expected is not None:
             return check_program(program, self._arrays, outputs, self.source.expected, PYTORCH)
         return check_program(program, self._arrays, outputs, self.interpret(), "dense interpreter")

@@ -12,7 +12,7 @@ import inspect
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import chain, count
 from typing import Any
 
@@ -75,13 +75,26 @@ class ModelCall:
         with region("loss"):
             return self.criterion.function(output, *target)
 
+    def with_leaves(self, leaves: Sequence[Any]) -> ModelCall:
+        """Return the call with other leaves of its inputs."""
+        args, kwargs, *target = pytree.tree_unflatten(leaves, pytree.tree_structure(self._inputs))
+        criterion = None if self.criterion is None else replace(self.criterion, target=target[0])
+        return replace(self, args=args, kwargs=kwargs, criterion=criterion)
+
     @contextmanager
     def repeatable(self) -> Iterator[None]:
-        """Inside the block, set the random generator to its state when the call was made, switch fast paths off, and let PyTorch check
-        the sparse tensors that the model makes. All are restored behind it."""
-        fast = torch.backends.mha.get_fastpath_enabled()
-        with torch.random.fork_rng(devices=()), uncompiled():
+        """Inside the block, set the random generator to its state when the call was made, and be `deterministic`. All is restored behind
+        it."""
+        with torch.random.fork_rng(devices=()), self.deterministic():
             torch.set_rng_state(self.generator_state)
+            yield
+
+    @contextmanager
+    def deterministic(self) -> Iterator[None]:
+        """Inside the block, switch fast paths off, and let PyTorch check the sparse tensors that the model makes. All are restored behind
+        it."""
+        fast = torch.backends.mha.get_fastpath_enabled()
+        with uncompiled():
             torch.backends.mha.set_fastpath_enabled(False)
             try:
                 with _CheckedPlaces():

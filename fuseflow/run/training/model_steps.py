@@ -1,0 +1,130 @@
+"""The steps of a model: what each step gets as inputs beside what it carries, and PyTorch's step beside it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+import torch
+
+from fuseflow.einsum.nodes import Program
+from fuseflow.errors import TrainingError
+from fuseflow.frontend.imported_program import StepInterface
+from fuseflow.frontend.torch_tensors import to_torch
+from fuseflow.frontend.trace.model_call import ModelCall
+from fuseflow.frontend.training_source import rebound
+from fuseflow.run.check import PYTORCH, Check, Difference
+from fuseflow.run.training.steps import StepPlan
+from fuseflow.tensors import Tensor
+from fuseflow.training.check import StepCheck, check_step
+from fuseflow.training.reference import Reference, StepValues
+
+LearningRates = Callable[[int], float]
+"""A function that returns the learning rate of a step, counted from 1."""
+
+
+@dataclass(slots=True)
+class ModelSteps:
+    """The inputs of the steps of a model, and their check. `rates` returns other learning rates than the optimizer's.
+
+    Each step is compared with one that PyTorch begins with the same values, since two runs drift apart by rounding alone.
+    """
+
+    interface: StepInterface
+    program: Program
+    rates: LearningRates | None = None
+    _references: tuple[Reference, Reference | None] | None = None
+    _random_state: torch.Tensor | None = None
+    _current: ModelCall | None = None
+    rounding: set[str] = field(default_factory=set)
+
+    def planned(self, plan: StepPlan, check: bool) -> StepPlan:
+        """Return a plan whose steps get the numbers and the draws of the model, and whose batches are those of the model."""
+        others = plan.scalars
+        return replace(
+            plan,
+            scalars=lambda number: {**self.inputs(number), **(others(number) if others else {})},
+            batches=None if plan.batches is None else self.batches(plan.batches),
+            check=self.check if check else plan.check,
+        )
+
+    def inputs(self, number: int) -> dict[str, Any]:
+        """Return the numbers of a step and what it draws, which PyTorch's generator gives as it stands. Steps are counted from 1."""
+        interface = self.interface
+        self._random_state = torch.get_rng_state()
+        step = interface.first_step - 1 + number
+        scalars = interface.training.scalars(step, self._rate(number))
+        return {**scalars, **{draw.name: draw.drawn() for draw in interface.draws}}
+
+    def batches(self, batches: Iterable[Mapping[str, Any]]) -> Iterator[Mapping[str, Any]]:
+        """Yield the inputs of the program for one batch of the model after the other. A batch has arguments of the model by name, and the
+        `target`."""
+        for batch in batches:
+            self._current, tensors = rebound(self.interface, self.program, batch)
+            yield tensors
+
+    def check(self, number: int, inputs: Mapping[str, Tensor], outputs: Mapping[str, Tensor]) -> Check:
+        """Compare the outputs of a step with PyTorch's."""
+        interface, call = self.interface, self._current or self.interface.call
+        assert call.criterion is not None
+        single, double = self._own_references(call)
+        given = {**single.initial, **interface.states}
+        given |= {name: _like(tensor, given[name]) for name, tensor in self._by_original(inputs) if name in given}
+
+        def step(reference: Reference) -> StepValues:
+            assert call.criterion is not None
+            with call.deterministic():
+                return reference.step(
+                    given, interface.first_step - 1 + number, call.args, call.criterion.target, kwargs=call.kwargs,
+                    lr=self._rate(number), random_state=call.generator_state if self._random_state is None else self._random_state,
+                )  # fmt: skip
+
+        expected = step(single)
+        try:
+            exact = expected if double is None else step(double)
+        except TrainingError:  # a model that computes in f32 whatever it is given
+            exact = expected
+        # What has no new value stays as it is.
+        values = {f"next.{name}": value for name, value in given.items()}
+        for name, tensor in outputs.items():
+            kind, dot, own = name.partition(".")
+            name = f"{kind}{dot}{interface.original(own)}"
+            wanted = exact.results.get(name)
+            values[name] = tensor.to_dense() if wanted is None else tensor.to_dense().reshape(tuple(wanted.shape))
+        found = check_step(values, expected, exact, interface.masks)
+        self.rounding |= set(found.rounding)
+        return _as_check(found, values, exact)
+
+    def _rate(self, number: int) -> float | None:
+        return None if self.rates is None else self.rates(number)
+
+    def _own_references(self, call: ModelCall) -> tuple[Reference, Reference | None]:
+        if self._references is None:
+            spec, masks = self.interface.training, self.interface.masks
+            try:
+                double = Reference(call.module, spec, masks, torch.float64)
+            except (TrainingError, RuntimeError):
+                double = None
+            self._references = Reference(call.module, spec, masks), double
+        return self._references
+
+    def _by_original(self, tensors: Mapping[str, Tensor]) -> Iterator[tuple[str, Tensor]]:
+        return ((self.interface.original(name), tensor) for name, tensor in tensors.items())
+
+
+def _like(tensor: Tensor, model: torch.Tensor) -> torch.Tensor:
+    """Return a packed tensor as PyTorch has it: dense, with all dimensions."""
+    return to_torch(tensor).to_dense().reshape(model.shape).to(model.dtype)
+
+
+def _as_check(found: StepCheck, values: Mapping[str, Any], exact: StepValues) -> Check:
+    worst = found.worst
+    if worst is None:
+        return Check(PYTORCH, found.passed, 0.0)
+    value, wanted = (np.asarray(x, dtype=np.float64) for x in (values[worst.name], exact.results[worst.name].detach().to_dense()))
+    place = np.unravel_index(int(np.argmax(np.abs(value - wanted))), value.shape) if value.size else ()
+    largest = Difference(tuple(map(int, place)), float(value[place]), float(wanted[place])) if value.size else None
+    count = sum(int(np.size(values[tensor.name])) for tensor in found.tensors)
+    return Check(PYTORCH, found.passed, worst.error, 0, worst.name, largest, count)
