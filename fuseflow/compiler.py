@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Any, Unpack
 
 from fuseflow.cut.cut_cache import lower_cut
 from fuseflow.einsum.nodes import Program
-from fuseflow.frontend.sources import Source, load_model
 from fuseflow.frontend.model_spec import TrainingRequest
+from fuseflow.frontend.sources import Source, load_model
 from fuseflow.garbage_collection import collection_paused
 from fuseflow.lower.machine_type_check import refuse_wide_tensors
 from fuseflow.lower.partition import refuse_auto

@@ -100,9 +100,7 @@ def with_output_names(program: Program, outputs: Sequence[str]) -> Program:
             names[name] = next(other for n in count(2) if (other := f"{name}_{n}") not in taken)
             taken.add(names[name])
     tensors = tuple(replace(tensor, name=names.get(tensor.name, tensor.name)) for tensor in program.tensors)
-    einsums = tuple(
-        replace(e, name=names.get(e.name, e.name), body=substitute_tensors(e.body, names)) for e in program.einsums
-    )
+    einsums = tuple(replace(e, name=names.get(e.name, e.name), body=substitute_tensors(e.body, names)) for e in program.einsums)
     return replace(program, tensors=tensors, einsums=einsums, outputs=tuple(outputs))
 
 

@@ -38,8 +38,9 @@ class StepInterface:
     Input `layer1.weight` is a parameter, `layer1.weight.momentum_buffer` a state of its optimizer, and `lr` a number of the step, as
     `training.scalars` gives them; outputs are `loss`, `next.layer1.weight` and, if asked for, `grad.layer1.weight`. `trained` has the name
     in the model of each parameter that is changed, by its name in the program. The tensors `draws` are drawn in this order in each step.
-    `masks` are the patterns of pruned weights by their names in the model. `states` are the states of the optimizer that it begins with, and
-    `steps` the steps that it has taken, by the names of parameters in the model. `call` is the call of the model whose loss it is, and `imported` returns the inputs of the same program for another call.
+    `masks` are the patterns of pruned weights by their names in the model. `states` are the states of the optimizer that it begins with,
+    and `steps` the steps that it has taken, by the names of parameters in the model. `call` is the call of the model whose loss it is, and
+    `imported` returns the inputs of the same program for another call.
     """
 
     training: TrainingSpec

@@ -20,8 +20,8 @@ from fuseflow.einsum.nodes import Access, Program
 from fuseflow.einsum.sampling_products import sampled_products
 from fuseflow.einsum.verify import verify
 from fuseflow.errors import FrontendError, UsageError
-from fuseflow.frontend.export import ExportedGraph, export_graph, run_eagerly
 from fuseflow.frontend.decompositions.backward import GRADIENT
+from fuseflow.frontend.export import ExportedGraph, export_graph, run_eagerly
 from fuseflow.frontend.foreign_errors import quiet
 from fuseflow.frontend.imported_program import NodeValues, ReferenceOutputs, Source
 from fuseflow.frontend.linalg.locations import Origin

@@ -168,14 +168,16 @@ def _built(model: frontend.LoadedModel, spec: ModelSpec, name: str) -> Source:
             spec.refuse_all_but(kind, "data", "data_dir", "formats", "options", "fresh")
             return Source(name, program, input_tensors(tensors, program.inputs, copy=False))
         case (module, inputs):
-            with sparsified(module if spec.training is None else module.train(), spec, owned=True) as sparse:
+            if spec.training is not None and not isinstance(module, Program):
+                module.train()
+            with sparsified(module, spec, owned=True) as sparse:
                 training = _training(spec, sparse, model)
                 source = frontend.import_model(sparse, inputs, {**model.formats, **formats}, name, training=training)
             return replace(source, program=rename_left_side(source.program, model.indices))
 
 
 def _training(spec: ModelSpec, model: Any, built: frontend.LoadedModel | None) -> Any:
-    """Return the training step that a spec asks for, or None. A model file that `built` the model may say its loss, optimizer and target."""
+    """Return the training step that a spec asks for, or None. A model file that `built` the model may say what the spec leaves out."""
     if spec.training is None:
         return None
     from fuseflow.frontend.trace.training import TrainingDefaults, as_training

@@ -330,7 +330,9 @@ class Compiled:
             elif learning_rates is not None:
                 raise UsageError("the program is no training step of a model, so it has no learning rate", hint="`scalars=`")
             checked = check is True and not of_model
-            return compiled._run_steps(plan, lambda one: one._run(progress, checked, engine, dedup, watch, execute, jobs or cores()))
+            return compiled._run_steps(
+                plan, lambda one: one._run(progress, checked, engine, dedup, watch, execute, jobs or cores())
+            )
         checked = bool(check)
         if sample is not None:
             if jobs is not None:

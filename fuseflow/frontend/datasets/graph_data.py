@@ -23,8 +23,8 @@ MOST_CLASSES = 1 << 20
 @dataclass(frozen=True, slots=True)
 class GraphData:
     """A graph with features and labels. `edges` is an adjacency in f32, of zeros and ones unless weights are asked for, and symmetric
-    unless the data set is directed. `features` is [nodes, features], `labels` is [nodes], and `classes` is the number of classes. `training` are the
-    nodes of the training split, or None for a data set without one."""
+    unless the data set is directed. `features` is [nodes, features], `labels` is [nodes], and `classes` is the number of classes.
+    `training` are the nodes of the training split, or None for a data set without one."""
 
     edges: sparse.csr_array
     features: Matrix

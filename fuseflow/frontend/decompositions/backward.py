@@ -6,7 +6,7 @@ form: the form is computed again, and the copy falls together with the first one
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from typing import Any
 
 import torch
@@ -181,5 +181,6 @@ def _is_float(node: Node) -> bool:
 
 def _is_zero(node: Node) -> bool:
     """Return whether a node fills a tensor with 0."""
-    fills = {aten.zeros_like.default: 0, aten.zeros.default: 0, aten.full.default: node.args[1:2], aten.full_like.default: node.args[1:2]}
-    return fills.get(node.target) in (0, (0,))
+    if node.target in (aten.full.default, aten.full_like.default):
+        return bool(node.args[1] == 0)
+    return node.target in (aten.zeros_like.default, aten.zeros.default)

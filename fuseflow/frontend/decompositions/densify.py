@@ -292,8 +292,8 @@ def named_operator(target: object) -> str:
 
 class DensifyingInterpreter(torch.fx.Interpreter):
     """An interpreter that runs calls of an exported graph with the replacements and annotates every resulting node with the operator
-    that it comes from. In a training step (`trains`), all operators are differentiable. An operator without a dense form is added to `refusals`, and the run continues behind it, so that all refusals
-    are found."""
+    that it comes from. In a training step (`trains`), all operators are differentiable. An operator without a dense form is added to
+    `refusals`, and the run continues behind it, so that all refusals are found."""
 
     def __init__(self, graph_module: torch.fx.GraphModule, *, trains: bool = False) -> None:
         super().__init__(graph_module, garbage_collect_values=False)

@@ -143,7 +143,7 @@ class GraphWriter:
         for node in record.nodes:
             args, kwargs = map_arg((node.args, node.kwargs), copies.__getitem__)
             copies[node] = self.graph.create_node(node.op, node.target, args, kwargs)
-            copies[node].meta = {key: node.meta[key] for key in _OF_TRACE if key in node.meta} | own
+            copies[node].meta = {key: node.meta[key] for key in _OF_TRACE if key in node.meta} | dict(own)
         written = {copies[tensor]: copies[content] for tensor, content in record.written.items()}
         return Record(inputs, [copies[node] for node in record.nodes], map_arg(record.values, copies.__getitem__), written)
 

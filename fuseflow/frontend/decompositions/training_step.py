@@ -94,7 +94,9 @@ class StepContinuation:
         shown = ", ".join(f"`{name}`" for name in self.untouched[:_SHOWN])
         more = f" and {len(self.untouched) - _SHOWN} more" if len(self.untouched) > _SHOWN else ""
         one = len(self.untouched) == 1
-        return [f"the loss does not depend on {shown}{more}, which {'is' if one else 'are'} left as {'it is' if one else 'they are'}"]
+        return [
+            f"the loss does not depend on {shown}{more}, which {'is' if one else 'are'} left as {'it is' if one else 'they are'}"
+        ]
 
     def _updated(
         self, writer: GraphWriter, parameter: TrainedParameter, nodes: Mapping[str, Node], gradient: Node

@@ -30,7 +30,7 @@ environment may be reached through a link, and files are then named with it."""
 REPLACED = "replaced"
 """The key of the metadata of a node that has the name of the operator that the node replaces."""
 PHASE = "phase"
-"""The key of the metadata of a node of a training step that has the phase: the beginning of the path of a node that is not of the forward."""
+"""The key of the metadata of a node behind the forward of a training step that has the phase, with which its path begins."""
 NO_GRADIENT = "no_gradient"
 """The key of the metadata of a node that is computed where gradients are switched off."""
 _PACKAGE = str(Path(__file__).resolve().parents[2])

@@ -183,11 +183,12 @@ def named_leaves(call: ModelCall) -> list[tuple[str, Any]]:
     named: list[tuple[str, Any]] = []
     for path, leaf in pytree.tree_leaves_with_path(call._inputs):
         container, *inner = map(_key, path)
-        if container == "2":
-            names = ["target", *inner]
-        else:
-            names = [positional[int(inner[0])] if container == "0" else inner[0], *inner[1:]]
-        named.append(("_".join(names), leaf))
+        match container:
+            case "0":
+                inner[0] = positional[int(inner[0])]
+            case "2":
+                inner.insert(0, "target")
+        named.append(("_".join(inner), leaf))
     return named
 
 

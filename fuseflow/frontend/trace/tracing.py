@@ -140,7 +140,9 @@ def trace(call: ModelCall, *, composite: bool = True) -> Trace:
         types = blocks.element_types if blocks else {}
         for part, tensor in (blocks.parts if blocks else {name: value}).items():
             trainable = call.criterion is not None and value.requires_grad
-            arguments.append(Argument(names.unique(part), sorted_entries(tensor.detach()), "state", types.get(part, ""), trainable))
+            arguments.append(
+                Argument(names.unique(part), sorted_entries(tensor.detach()), "state", types.get(part, ""), trainable)
+            )
     arguments += [Argument(names.unique(name), sorted_entries(leaf.detach()), "input") for name, leaf in inputs]
     for argument in arguments:
         _require_valid(argument)  # PyTorch crashes on some tensors that are not

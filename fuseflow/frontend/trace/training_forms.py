@@ -1,6 +1,6 @@
 """Random operators of a model in training mode: what they draw is an input of the step.
 
-    y = dropout(x, 0.4)     ->     y = x * draw
+y = dropout(x, 0.4)     ->     y = x * draw
 """
 
 from __future__ import annotations

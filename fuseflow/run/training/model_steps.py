@@ -87,7 +87,7 @@ class ModelSteps:
         except TrainingError:  # a model that computes in f32 whatever it is given
             exact = expected
         # What has no new value stays as it is.
-        values = {f"next.{name}": value for name, value in given.items()}
+        values: dict[str, Any] = {f"next.{name}": value.detach().to_dense().numpy() for name, value in given.items()}
         for name, tensor in outputs.items():
             kind, dot, own = name.partition(".")
             name = f"{kind}{dot}{interface.original(own)}"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from collections.abc import Sequence
 
 import torch
@@ -27,7 +26,7 @@ def training_step(
     trainable = [argument for argument in traced.arguments.values() if argument.trainable]
     if not trainable:
         raise FrontendError("no parameter of the model requires a gradient", hint="`parameter.requires_grad_()`")
-    arguments = {original: argument for original, argument in zip(original_names, trainable, strict=True)}
+    arguments = dict(zip(original_names, trainable, strict=True))
     parameters = []
     for original in training.spec.trained(original_names):
         name, tensor = arguments[original].name, arguments[original].tensor
