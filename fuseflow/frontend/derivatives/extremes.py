@@ -21,10 +21,21 @@ _MOST_SUMMED = 8
 def of_first(gradient: Tensor, x: Tensor, extreme: Tensor, dims: Sequence[int]) -> Tensor:
     """Return the gradient of x. `extreme` is its largest or smallest element along `dims`, which have extent 1 there and in `gradient`.
     The first element that equals it, row by row, has all of the gradient."""
-    shape = [size if d in {n % x.dim() for n in dims} else 1 for d, size in enumerate(x.shape)]
-    places = _places(math.prod(shape), x.device).reshape(shape)
+    places = _places_along(x, dims)
     first = torch.where(x == extreme, places, math.inf).amin(list(dims), keepdim=True)
     return torch.where(places == first, gradient, 0.0)
+
+
+def of_last(gradient: Tensor, x: Tensor, extreme: Tensor, dims: Sequence[int]) -> Tensor:
+    """Return the gradient of x, as `of_first`, where the last element that equals the extreme has it."""
+    places = _places_along(x, dims)
+    last = torch.where(x == extreme, places, -math.inf).amax(list(dims), keepdim=True)
+    return torch.where(places == last, gradient, 0.0)
+
+
+def _places_along(x: Tensor, dims: Sequence[int]) -> Tensor:
+    shape = [size if d in {n % x.dim() for n in dims} else 1 for d, size in enumerate(x.shape)]
+    return _places(math.prod(shape), x.device).reshape(shape)
 
 
 def _places(count: int, device: torch.device) -> Tensor:

@@ -182,7 +182,7 @@ class Call:
         dimensions = tuple(d % shaped.dim() for d in over)
         kept = KeepRule(replace(rule, marks=marks), dimensions)
         name = selections.unique(named(self.node, "marks" if marks else "kept"))
-        return self.computed(keep, x, add_marker(selections.traced, selections.kept, name, shaped, kept))
+        return self.computed(keep, x, add_marker(selections.traced, selections.kept, name, shaped, kept), marks)
 
     def mask(self, values: Tensor, name: str, block: Sequence[int] = ()) -> Node:
         """Return an argument that has truth values and stores only the true ones: in each row, or, in a matrix that blocks of this size

@@ -20,8 +20,8 @@ from fuseflow.keep_rules import Largest
 from fuseflow.sparsity.sparsifiers.sparsifier import KeepRule
 
 
-def keep(x: Tensor, marker: Tensor) -> Tensor:
-    """Return the product of x and a marker, which represents what the rule of the marker leaves of x."""
+def keep(x: Tensor, marker: Tensor, marks: bool = False) -> Tensor:
+    """Return the product of x and a marker, which represents what the rule of the marker leaves of x, or its `marks` of what it leaves."""
     return x * marker
 
 
