@@ -204,9 +204,10 @@ class Compiled:
         and type, or packed tensors in the declared format, or in the one in which the program stores the input. Other places of entries
         are other values, too.
 
-        Nothing is compiled again: loop orders, copies and depths of FIFOs are those that were chosen for the first values. The
-        reference of a check is the dense interpreter, since PyTorch computed the outputs of the first values. Raise `UsageError` for
-        values that do not fit, and `MachineError` for numbers that the machine does not hold.
+        Nothing is compiled again: loop orders, copies and depths of FIFOs are those that were chosen for the first values, and inputs that
+        PyTorch evaluated of them before import, which the notices name, stay. The reference of a check is the dense interpreter, since
+        PyTorch computed the outputs of the first values. Raise `UsageError` for values that do not fit, and `MachineError` for numbers
+        that the machine does not hold.
         """
         source = holding(self.source, packed_values(self.source, tensors, self.program.declared))
         if self.partitioned is not None:

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from itertools import groupby
+from typing import Any
 
 from fuseflow.run.check import Check
-from fuseflow.run.result import RegionResult, Result
+from fuseflow.run.result import RegionResult, Result, check_json
 from fuseflow.run.settings import Settings
 from fuseflow.tensors import Tensor
 
@@ -71,6 +72,12 @@ class TrainingRun:
     def gradients(self) -> tuple[Mapping[str, Tensor], ...]:
         """The gradients of each step, by the names of the inputs that they belong to. Empty mappings if they were not asked for."""
         return tuple(step.gradients for step in self.steps)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the run as plain values: the first step as any run, with its own check, and a row for each step."""
+        rows = [{"step": s.number, "loss": s.loss, "cycles": s.cycles, "simulated": s.simulated} for s in self.steps]
+        training = {"steps": rows, "notes": list(self.notes), "check": check_json(self.check)}
+        return {**self.first.to_json(), "training": training}
 
     @property
     def notes(self) -> tuple[str, ...]:
