@@ -5,11 +5,13 @@ from __future__ import annotations
 import pytest
 import torch
 from torch import nn
+from training_cases import CASES, prepared, recorded
 
 from fuseflow.errors import TrainingError
 from fuseflow.training.optimizers.adam import Adam
 from fuseflow.training.optimizers.sgd import SGD
 from fuseflow.training.spec import Group, TrainingSpec
+from fuseflow.training.torch_optimizer import read_optimizer
 
 TWO = (Group(SGD(0.2, 0.9), frozenset({"b", "a"})), Group(SGD(0.1), frozenset({"c"})))
 
@@ -61,3 +63,20 @@ def test_a_group_names_parameters_of_the_model():
     with pytest.raises(TrainingError, match="no parameter `b`") as error:
         TrainingSpec.of("mse", TWO).trained(["a", "bb", "c"])
     assert error.value.hint == "did you mean `bb`?"
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_recorded_gradients_give_the_recorded_step(name):
+    case, values = prepared(name), recorded(name)
+    optimizer = case.optimizer([p for p in case.model.parameters() if p.requires_grad])
+    spec = TrainingSpec.of(case.loss, read_optimizer(optimizer, case.model).groups)
+    parameters = dict(case.model.named_parameters())
+    states, scalars = spec.initial(parameters), {key: torch.tensor(value) for key, value in spec.scalars(1).items()}
+    trained = spec.trained(parameters)
+    assert {f"grad/{name}" for name in trained} == {key for key in values if key.startswith("grad/")}
+    for name in trained:
+        own = {key: states[full] for full, key in spec.state_names(name).items()}
+        new, new_states = spec.update(name, parameters[name].detach(), values[f"grad/{name}"], own, scalars)
+        torch.testing.assert_close(new, values[f"step1/model/{name}"], rtol=2e-6, atol=1e-8)
+        for key, state in new_states.items():
+            torch.testing.assert_close(state, values[f"step1/state/{name}/{key}"], rtol=2e-6, atol=1e-12)
