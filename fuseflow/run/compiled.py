@@ -16,7 +16,6 @@ from fuseflow.einsum.interpret import MAX_POINTS, evaluate_operands
 from fuseflow.einsum.nodes import Program, TensorType
 from fuseflow.einsum.sparse_arrays import Operand, to_operand
 from fuseflow.errors import OverfullError, UsageError
-from fuseflow.frontend.source_values import holding, packed_values
 from fuseflow.frontend.sources import Source
 from fuseflow.lower.buffers import buffer_notices, preload_notices
 from fuseflow.lower.lanes import writer_notices
@@ -209,6 +208,8 @@ class Compiled:
         PyTorch computed the outputs of the first values. Raise `UsageError` for values that do not fit, and `MachineError` for numbers
         that the machine does not hold.
         """
+        from fuseflow.frontend.source_values import holding, packed_values
+
         source = holding(self.source, packed_values(self.source, tensors, self.program.declared))
         if self.partitioned is not None:
             refuse_wide_tensors(self.partitioned.original, source.tensors, self.machine)
@@ -381,6 +382,7 @@ class Compiled:
 
     def _run_steps(self, plan: StepPlan, run: Callable[[Compiled], Result]) -> TrainingRun:
         """Run several steps. `run` runs a program that holds the inputs of one."""
+        from fuseflow.frontend.source_values import holding
         from fuseflow.run.training.step_values import StepInterpreter
         from fuseflow.run.training.steps import StepRunner
 
@@ -409,6 +411,8 @@ class Compiled:
 
     def _packed(self, values: Mapping[str, Any]) -> dict[str, Tensor]:
         """Return values of some inputs as the program stores them, but in single elements."""
+        from fuseflow.frontend.source_values import holding, packed_values
+
         tensors = packed_values(self.source, values, self.program.declared)
         types = [t for t in self._user_inputs if t.name in tensors]
         return self._in_elements(_inputs_of(holding(self.source, tensors), types))
