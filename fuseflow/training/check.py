@@ -10,10 +10,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from math import inf
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
+from scipy import sparse
 from torch import Tensor
 
 from fuseflow.training.reference import StepValues
@@ -25,7 +26,8 @@ ROUNDING_FACTOR = 8.0
 LOST = 0.1
 """From this error of PyTorch's own f32 on, a tensor is rounding alone: not even its first digit is known."""
 
-Array = npt.NDArray[Any]
+Values: TypeAlias = npt.NDArray[Any] | sparse.coo_array | Tensor
+"""A tensor of a step as a result of a run or of PyTorch."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,11 +101,11 @@ class StepCheck:
 
 
 def check_step(
-    values: Mapping[str, Array | Tensor], reference: StepValues, exact: StepValues, masks: Mapping[str, Tensor] | None = None
+    values: Mapping[str, Values], reference: StepValues, exact: StepValues, masks: Mapping[str, Tensor] | None = None
 ) -> StepCheck:
     """Compare the results of a step with PyTorch's, in f32 (`reference`) and in f64 (`exact`), both from the same values.
 
-    `values` are dense, by the names of `StepValues.results`; gradients may be missing. Entries that `masks` do not keep must be 0. Where
+    `values` have the names of `StepValues.results`; gradients may be missing. Entries that `masks` do not keep must be 0. Where
     PyTorch cannot run in f64, `exact` may be `reference`: the error is then relative to f32.
     """
     own, expected = reference.results, exact.results
@@ -135,11 +137,11 @@ def _parameter(name: str, parameters: Mapping[str, Any]) -> str:
     return own if own in parameters else own.rpartition(".")[0] if own.rpartition(".")[0] in parameters else ""
 
 
-def _array(values: Array | Tensor) -> npt.NDArray[np.float64]:
+def _array(values: Values) -> npt.NDArray[np.float64]:
     """Return a tensor as a dense array in f64."""
     if isinstance(values, Tensor):
-        values = values.detach().to_dense().cpu().double().numpy()
-    return np.asarray(values, dtype=np.float64)
+        return np.asarray(values.detach().to_dense().cpu().double().numpy())
+    return np.asarray(values.toarray() if isinstance(values, sparse.coo_array) else values, dtype=np.float64)
 
 
 def _difference(values: npt.NDArray[np.float64], wanted: npt.NDArray[np.float64]) -> float:

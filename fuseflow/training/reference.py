@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 from torch.utils import _pytree as pytree
 
-from fuseflow.errors import FuseFlowError, TrainingError
+from fuseflow.errors import FuseFlowError, TrainingError, did_you_mean
 from fuseflow.sparsity.weights import replica
 from fuseflow.training.float_conversion import convert_floats
 from fuseflow.training.losses import require_scalar
@@ -56,8 +56,10 @@ class Reference:
     def __init__(
         self, model: nn.Module, spec: TrainingSpec, masks: Mapping[str, Tensor] | None = None, dtype: torch.dtype | None = None
     ) -> None:
-        self._model, self._spec, self._masks, self._dtype = replica(model), spec, dict(masks or {}), dtype
-        self._loss = replica(spec.loss) if isinstance(spec.loss, nn.Module) else spec.loss
+        self._spec, self._dtype = spec, dtype
+        with _pytorch_errors("copy the model"):
+            self._model = replica(model)
+            self._loss = replica(spec.loss) if isinstance(spec.loss, nn.Module) else spec.loss
         if dtype is not None:
             for module in (self._model, self._loss):
                 if isinstance(module, nn.Module):
@@ -66,6 +68,14 @@ class Reference:
         self._trained = {name: parameters[name] for name in spec.trained(parameters) if parameters[name].requires_grad}
         if not self._trained:
             raise TrainingError("no parameter that has an optimizer requires a gradient", hint="call `requires_grad_()` on some")
+        unknown = next((name for name in masks or {} if name not in parameters), None)
+        if unknown is not None:
+            raise TrainingError(
+                f"the model has no parameter `{unknown}`, which has a mask", hint=did_you_mean(unknown, parameters)
+            )
+        # A weight that PyTorch stores sparse has a pattern of its own, and one that is not trained does not change.
+        dense = {name for name, parameter in self._trained.items() if parameter.layout == torch.strided}
+        self._masks = {name: mask for name, mask in (masks or {}).items() if name in dense}
         states = spec.initial({name: parameter.detach() for name, parameter in self._trained.items()})
         for name, mask in self._masks.items():
             for key in spec.state_names(name):
@@ -97,7 +107,7 @@ class Reference:
         """
         self._load(values)
         rates = self._spec.learning_rates(lr)
-        with _pytorch_errors(), _default_type(self._dtype), _generator(random_state), torch.enable_grad():
+        with _pytorch_errors("compute this step"), _default_type(self._dtype), _generator(random_state), torch.enable_grad():
             loss = self._backward(inputs, target, kwargs or {})
             gradients = {name: _copy(parameter.grad) for name, parameter in self._trained.items()}
             states = dict[str, Tensor]()
@@ -126,10 +136,9 @@ class Reference:
         if not loss.requires_grad:
             raise TrainingError("the loss does not depend on a trained parameter", hint="check what `forward` returns")
         loss.backward()  # type: ignore[no-untyped-call]
-        for name, mask in self._masks.items():
-            gradient = self._trained[name].grad if name in self._trained else None
-            if gradient is not None:
-                gradient.masked_fill_(~mask, 0)
+        for name, parameter in self._trained.items():
+            if parameter.grad is not None and name in self._masks:
+                parameter.grad = parameter.grad.to_dense().masked_fill(~self._masks[name], 0)
         return loss.detach().clone()
 
     def _update(self, name: str, constants: Optimizer, values: Mapping[str, Tensor], step: int) -> dict[str, Tensor]:
@@ -171,15 +180,15 @@ def _copy(tensor: Tensor | None) -> Tensor | None:
 
 
 @contextmanager
-def _pytorch_errors() -> Iterator[None]:
-    """Raise what PyTorch or the user's model raises in the block as a `TrainingError` with the same words."""
+def _pytorch_errors(task: str) -> Iterator[None]:
+    """Raise what PyTorch or the user's model raises in the block as a `TrainingError` with the same words, which names the task."""
     try:
         yield
     except FuseFlowError:
         raise
     except Exception as error:
         words = str(error).partition("\n")[0] or type(error).__name__
-        raise TrainingError(f"PyTorch cannot compute this step: {words}", hint="the step must run in PyTorch alone") from error
+        raise TrainingError(f"PyTorch cannot {task}: {words}", hint="the step must run in PyTorch alone") from error
 
 
 @contextmanager

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
+from scipy import sparse
 from training_cases import prepared
 
 from fuseflow.training.check import check_step
@@ -53,6 +54,13 @@ def test_errors_are_relative_to_the_largest_entry_or_to_that_of_f32(changed, wor
 def test_the_error_of_a_tensor_is_said():
     check = check_step(results(grad=[1.0, -4.4]), OWN, EXACT)
     assert check.problem == "`grad.w` differs from PyTorch: relative error 0.1, where PyTorch's own in f32 is 0"
+
+
+def test_values_may_be_sparse():
+    weight = torch.tensor([[1.0, 0.0], [0.0, 2.0]])
+    exact = StepValues(torch.tensor(1.0), {}, {"w": weight.to_sparse_csr()}, {}, {})
+    for stored in (sparse.coo_array(weight.numpy()), weight.to_sparse_coo(), weight.numpy()):
+        assert check_step({"loss": np.asarray(1.0), "next.w": stored}, exact, exact).passed
 
 
 def test_infinities_and_nan_must_be_where_pytorch_has_them():

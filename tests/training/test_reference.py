@@ -143,6 +143,15 @@ def test_pruned_entries_stay_0(optimizer):
                 assert value.shape != mask.shape or (not value[~mask].any() and value[mask].any()), name
 
 
+def test_a_mask_of_a_weight_that_is_not_trained_does_nothing_and_one_of_no_weight_is_refused():
+    model = network()
+    model[0].requires_grad_(False)
+    reference = Reference(model, TrainingSpec.of("cross_entropy", "adam"), {"0.weight": torch.zeros(6, 4, dtype=torch.bool)})
+    assert torch.equal(reference.step(reference.initial, 1, (X,), Y).parameters["0.weight"], model[0].weight)
+    with pytest.raises(TrainingError, match="which has a mask"):
+        Reference(model, TrainingSpec.of("cross_entropy"), {"0.wieght": torch.ones(6, 4, dtype=torch.bool)})
+
+
 @pytest.mark.parametrize("layout", [torch.sparse_csr, torch.sparse_coo])
 def test_a_weight_that_pytorch_stores_sparse_trains_as_there(layout):
     class Sparse(nn.Module):
@@ -202,3 +211,33 @@ def test_what_cannot_be_trained_is_refused():
     reference = Reference(network(), TrainingSpec.of("cross_entropy"))
     with pytest.raises(TrainingError, match="PyTorch cannot compute this step: Expected input batch_size"):
         reference.step(reference.initial, 1, (X,), Y[:3])
+
+
+def test_a_model_that_cannot_be_copied_is_refused():
+    model = nn.utils.weight_norm(nn.Linear(4, 2))
+    model(X)
+    with pytest.raises(TrainingError, match="PyTorch cannot copy the model: Only Tensors created explicitly"):
+        Reference(model, TrainingSpec.of("cross_entropy"))
+
+
+@pytest.mark.parametrize("masked", [False, True])
+def test_a_gradient_may_be_stored_sparse(masked):
+    class Words(nn.Module):
+        def __init__(self, sparse: bool) -> None:
+            super().__init__()
+            torch.manual_seed(5)
+            self.table, self.out = nn.Embedding(6, 3, sparse=sparse), nn.Linear(3, 2)
+
+        def forward(self, words: Tensor) -> Tensor:
+            return self.out(self.table(words))
+
+    masks = {"table.weight": torch.arange(18).reshape(6, 3) % 2 == 0} if masked else {}
+    words, spec = torch.tensor([0, 3, 3, 1, 0]), TrainingSpec.of("cross_entropy", "sgd:lr=0.1,momentum=0.9")
+    taken = []
+    for sparse in (True, False):
+        reference = Reference(Words(sparse), spec, masks)
+        first = reference.step(reference.initial, 1, (words,), Y)
+        taken.append(reference.step(first.carried, 2, (words,), Y))
+    results = [{name: value.to_dense() for name, value in step.results.items()} for step in taken]
+    torch.testing.assert_close(*results)
+    assert taken[0].gradients["table.weight"].is_sparse != masked
