@@ -145,6 +145,7 @@ def _placed(x: Tensor, sizes: Sequence[int], starts: list[int], stride: list[int
 
 BACKWARD_DECOMPOSITIONS: dict[Any, Callable[..., Any]] = {
     aten.convolution_backward.default: _convolution,
+    aten.hardshrink_backward.default: lambda gradient, x, bound: torch.where(x.abs() <= bound, 0.0, gradient),
     aten.avg_pool2d_backward.default: _average(2),
     aten.avg_pool3d_backward.default: _average(3),
     aten.max_pool2d_with_indices_backward.default: _largest,

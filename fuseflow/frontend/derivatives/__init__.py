@@ -2,8 +2,13 @@
 
 rule        the type of a rule
 rules       all rules, by operator
-softmax     softmax, its logarithm, and the logarithm of a sum of exponentials
 attention   scaled dot product attention
 extremes    the largest and the smallest element
+kept        what a rule of `keep` leaves
+norms       norms, distances and deviations
+pointwise   operators on single elements
+products    products, and reductions of all elements up to each
+softmax     softmax, its logarithm, and the logarithm of a sum of exponentials
+tables      tables of embeddings
 windows     windows side by side
 """

@@ -138,7 +138,17 @@ def _taken_by_data(call: Call, x: Node, dim: int, index: Node) -> Node:
     return call.computed(taken_at, x, index, call.counted(described(x).shape[dim]), dim)
 
 
-def _embedding(call: Call, weight: Node, indices: Node, *_: Any) -> Node | None:
+def as_table(weight: Tensor, padding: int | None, counts: bool) -> Tensor:
+    """Return the weight of an embedding as it is. Its derivative differs: a row for `padding` has none, and with `counts`, that of a row
+    is divided by how often it is taken."""
+    return weight
+
+
+def _embedding(
+    call: Call, weight: Node, indices: Node, padding_idx: int = -1, scale_grad_by_freq: bool = False, *_: Any
+) -> Node | None:
+    if padding_idx >= 0 or scale_grad_by_freq:
+        weight = call.computed(as_table, weight, padding_idx if padding_idx >= 0 else None, scale_grad_by_freq)
     return _rows(call, weight, 0, indices)
 
 

@@ -100,3 +100,9 @@ def test_the_first_of_the_largest_of_volumes() -> None:
     x, settings = tied(1, 2, 4, 6, 5), ([2, 2, 2], [2, 2, 2], [0, 0, 0], [1, 1, 1], False)
     largest, places = aten.max_pool3d_with_indices(x, *settings)
     checked(aten.max_pool3d_with_indices_backward.default, torch.randn_like(largest), x, *settings, places)
+
+
+def test_small_elements() -> None:
+    x = drawn(4, 6)
+    assert "where" in checked(aten.hardshrink_backward.default, drawn(4, 6), x, 0.5)
+    checked(aten.hardshrink_backward.default, drawn(4, 6), x.round(), 1.0)
