@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from fuseflow.run.quantize import quantize as quantize
     from fuseflow.run.result import Result as Result
     from fuseflow.run.sampled_result import SampledResult as SampledResult
+    from fuseflow.run.training.training_run import TrainingRun as TrainingRun
     from fuseflow.sampling.sample_request import Sample as Sample
     from fuseflow.schedule import Schedule as Schedule
     from fuseflow.torch_backend import Backend as Backend

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Final
@@ -11,6 +12,7 @@ import numpy as np
 from fuseflow.einsum.interpret import evaluate_operands
 from fuseflow.einsum.nodes import Program
 from fuseflow.einsum.sparse_arrays import Operand, SparseArray, flat_positions, to_operand
+from fuseflow.ops import Array
 from fuseflow.tensors import Tensor, from_coordinates
 
 LARGEST_DENSE: Final = 1 << 16
@@ -56,14 +58,18 @@ def packed_like(values: Operand, pattern: Tensor) -> Tensor | None:
         return replace(pattern, values=stored)
     places = pattern.coordinates()
     if isinstance(values, SparseArray):
-        found = values.at(flat_positions(values.shape, places))
-        others = values.size if values.fill != pattern.fill else np.count_nonzero(values.values != pattern.fill)
+        found, listed = values.at(flat_positions(values.shape, places)), values.values
+        elsewhere = values.size - len(listed) if _count(np.array([values.fill]), pattern.fill) else 0
     else:
-        found = values[tuple(places)]
-        others = np.count_nonzero(values != pattern.fill)
-    if others > np.count_nonzero(found != pattern.fill):
+        found, listed, elsewhere = values[tuple(places)], values, 0
+    if _count(listed, pattern.fill) + elsewhere > _count(found, pattern.fill):
         return None
     stored = type.hold(found)
     if len(stored) < pattern.stored:  # a level of groups stores more than its entries
         return from_coordinates(pattern.shape, places, stored, pattern.format, pattern.fill, pattern.type)
     return replace(pattern, values=stored)
+
+
+def _count(values: Array, fill: float) -> int:
+    """Return how many values are not the implicit one."""
+    return int(np.count_nonzero(~np.isnan(values) if math.isnan(fill) else values != fill))

@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from itertools import groupby
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from fuseflow.run.check import Check
 from fuseflow.run.result import RegionResult, Result, check_json
 from fuseflow.run.settings import Settings
 from fuseflow.tensors import Tensor
+
+if TYPE_CHECKING:
+    import torch
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +75,13 @@ class TrainingRun:
     def gradients(self) -> tuple[Mapping[str, Tensor], ...]:
         """The gradients of each step, by the names of the inputs that they belong to. Empty mappings if they were not asked for."""
         return tuple(step.gradients for step in self.steps)
+
+    def load_into(self, model: torch.nn.Module, optimizer: torch.optim.Optimizer | None = None) -> None:
+        """Write the state after the last step into a PyTorch model whose parameters and buffers have the names of the inputs, and into its
+        optimizer if there is one, which can go on from there. Raise `UsageError` for a name or a shape that the model does not have."""
+        from fuseflow.run.training.into_torch import load_state  # which loads PyTorch
+
+        load_state(self.state, len(self.steps), model, optimizer)
 
     def to_json(self) -> dict[str, Any]:
         """Return the run as plain values: the first step as any run, with its own check, and a row for each step."""
