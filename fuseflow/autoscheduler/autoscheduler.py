@@ -21,6 +21,7 @@ from fuseflow.cut.units import cheapest_partitions
 from fuseflow.errors import FuseFlowError, FusionError, MachineError, ScheduleError, UsageError
 from fuseflow.estimate.program import Estimator
 from fuseflow.frontend.sources import Source
+from fuseflow.layouts.kept_layouts import with_layouts
 from fuseflow.lower.schedule_annotations import policy_notice
 from fuseflow.machine.machine import Machine
 from fuseflow.plan.plan import Plan
@@ -152,6 +153,7 @@ def choose_schedule(
     source = with_open_orders(source, schedule)
     if not schedule.plan.auto:
         source, schedule = planned(source, schedule, machine)
+        source = with_layouts(source, schedule, machine)
     without_data = [t.name for t in source.program.inputs if t.name not in source.tensors]
     if top and without_data:
         raise UsageError(f"input `{without_data[0]}` of `{source.name}` has no data", hint="pass `--tensors FILE.yaml`")

@@ -40,7 +40,8 @@ class Source:
     A source that was rewritten has `original`, the source that it was made of, which defines its outputs. `simplified` says which
     elements were left out of it, and `plan` which of its operands are divided into parts. `exported` returns the text of a
     PyTorch model as PyTorch exports it. `affine` is the program before the compiler made selections of its indices with an offset
-    or a factor, if it has any.
+    or a factor, if it has any. `copies` are inputs that hold the same as another input, in another format: the name of the other, by name.
+    `arranged` says that the layouts of a training step were chosen.
     """
 
     name: str
@@ -61,6 +62,8 @@ class Source:
     plan: Plan = field(default_factory=Plan)
     intermediates: Callable[[], NodeValues] = field(default=dict, compare=False)
     affine: Program | None = None
+    copies: Mapping[str, str] = field(default_factory=dict)
+    arranged: bool = False
     exported: Callable[[], str] | None = field(default=None, compare=False)
 
     @property
