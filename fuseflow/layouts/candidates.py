@@ -15,13 +15,14 @@ from functools import cached_property
 from math import prod
 
 from fuseflow.costs import TensorStatistics
-from fuseflow.einsum.nodes import Access, Einsum, Keep, Program, Reduce, TensorType, accesses, walk
-from fuseflow.layouts.changes import LayoutChange, SecondCopy, StoredAs
+from fuseflow.einsum.nodes import Access, Apply, Einsum, Keep, Program, Reduce, TensorType, accesses, walk
+from fuseflow.layouts.changes import LayoutChange, SecondCopy, StoredAs, WithoutZeros
 from fuseflow.layouts.constants import Constants
 from fuseflow.tensors import Format
 from fuseflow.tensors.levels import Level, parse_level
 
 BY_COLUMN = Format.of("dense", "dense", order=(1, 0))
+CSR, CSC = Format.parse("csr", 2), Format.parse("csc", 2)
 COMPRESSED: Level = parse_level("compressed")
 DENSE_SHARE = 0.5
 """A result that is expected to store a larger share of its entries than this may be stored dense."""
@@ -31,7 +32,7 @@ DENSE_SHARE = 0.5
 class StepFacts:
     """The facts about a training step that decide which changes are candidates.
 
-    `types` has the inferred types of its tensors, and `statistics` what they are expected to store, as far as it is known. Results in
+    `types` has the inferred types of its tensors, and `statistics` what they are expected to store, as far as it is known. Tensors in
     `fixed` stay as they are: the user decided about them. With `copies`, inputs may be stored twice.
     """
 
@@ -46,14 +47,15 @@ class StepFacts:
         """Yield the changes that may make the step faster, those first on which others depend."""
         yield from self._compressed_rows()
         yield from self._dense_results()
+        yield from self._relus()
         yield from self._columns()
         if self.copies:
             yield from self._second_copies()
 
     @cached_property
     def _intermediates(self) -> list[str]:
-        """The results that are no outputs and whose format is not declared."""
-        kept = {*self.program.outputs, *self.fixed, *(t.name for t in self.program.tensors if t.format is not None)}
+        """The results that may be stored otherwise: they are no outputs, and the user did not decide about them."""
+        kept = {*self.program.outputs, *self.fixed}
         return [e.name for e in self.program.einsums if e.name not in kept and not isinstance(e.body, Keep)]
 
     def _format(self, name: str) -> Format:
@@ -72,6 +74,14 @@ class StepFacts:
             shape, statistics = self.types[name].shape, self.statistics.get(name)
             if statistics is not None and not self._format(name).all_dense and statistics.stored > DENSE_SHARE * prod(shape):
                 yield StoredAs(((name, Format.dense(len(shape))),))
+
+    def _relus(self) -> Iterator[LayoutChange]:
+        """Yield relus without their zeros, first by column, as the gradient of a weight reads them."""
+        for name in self._intermediates:
+            body = self.program.defined[name].body
+            is_relu = isinstance(body, Apply) and body.op == "relu"
+            if is_relu and len(self.types[name].shape) == 2 and self._format(name).all_dense:
+                yield from (WithoutZeros(name, format) for format in (CSC, CSR))
 
     def _columns(self) -> Iterator[LayoutChange]:
         """Yield what a sampled sum reads by column: all operands at once, and then each alone."""

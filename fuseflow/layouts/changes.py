@@ -9,8 +9,9 @@ from typing import Any
 
 from fuseflow.einsum.format_inference import infer
 from fuseflow.einsum.index_names import substitute_tensors, unused_name
-from fuseflow.einsum.nodes import Program, TensorType
+from fuseflow.einsum.nodes import Keep, Program, TensorType
 from fuseflow.frontend.imported_program import Source
+from fuseflow.keep_rules import NONZERO
 from fuseflow.tensors import Format
 
 
@@ -49,6 +50,25 @@ class StoredAs(LayoutChange):
 
     def __str__(self) -> str:
         return ", ".join(f"`{name}` is stored {format.short()}" for name, format in self.formats)
+
+
+@dataclass(frozen=True, slots=True)
+class WithoutZeros(LayoutChange):
+    """The result of an Einsum is stored in another format, and its zeros are not stored."""
+
+    result: str
+    format: Format
+
+    def applied(self, source: Source) -> Source:
+        stored = StoredAs(((self.result, self.format),)).applied(source)
+        kept = (replace(e, body=Keep(NONZERO, (), e.body)) if e.name == self.result else e for e in stored.program.einsums)
+        return replace(stored, program=replace(stored.program, einsums=tuple(kept)))
+
+    def to_json(self) -> dict[str, Any]:
+        return {"result": self.result, "format": str(self.format)}
+
+    def __str__(self) -> str:
+        return f"`{self.result}` is stored {self.format.short()} without its zeros"
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,4 +115,6 @@ def from_json(values: Mapping[str, Any], program: Program) -> LayoutChange:
     if "reader" in values:
         return SecondCopy(values["reader"], values["tensor"])
     ranks = {name: len(type.shape) for name, type in infer(program).declared.items()}
+    if "result" in values:
+        return WithoutZeros(values["result"], Format.parse(values["format"], ranks[values["result"]]))
     return StoredAs(tuple((name, Format.parse(text, ranks[name])) for name, text in values["formats"]))

@@ -6,7 +6,7 @@ from fuseflow.costs import TensorStatistics
 from fuseflow.einsum.format_inference import infer
 from fuseflow.einsum.parse import parse
 from fuseflow.layouts.candidates import BY_COLUMN, StepFacts
-from fuseflow.layouts.changes import LayoutChange, SecondCopy, StoredAs
+from fuseflow.layouts.changes import LayoutChange, SecondCopy, StoredAs, WithoutZeros
 from fuseflow.layouts.constants import Constants
 from fuseflow.tensors import Format
 
@@ -53,6 +53,17 @@ def test_a_constant_is_stored_twice_only_where_copies_are_allowed() -> None:
 
 def test_rows_of_a_constant_are_compressed_if_few_store_something() -> None:
     assert candidates(few_rows="T")[0] == StoredAs((("T", Format.parse("dcsr", 2)),))
+
+
+def test_a_relu_may_be_stored_without_its_zeros_unless_it_is_an_output() -> None:
+    text = "tensor X[4, 6] dense\nH[i, j] = relu(X[i, j])\nnext.X[i, j] = X[i, j] - H[i, j]\noutput next.X\n"
+
+    def changes(text: str) -> list[LayoutChange]:
+        program, none = parse(text), Constants(frozenset(), frozenset())
+        return list(StepFacts(program, infer(program).declared, {}, none, frozenset(), True).candidates())
+
+    assert changes(text) == [WithoutZeros("H", Format.parse("csc", 2)), WithoutZeros("H", Format.parse("csr", 2))]
+    assert not changes(text + "output H\n") and not changes(text.replace("relu", "exp"))
 
 
 def test_a_result_is_dense_if_most_entries_are_expected_unless_it_is_an_output() -> None:
