@@ -2,6 +2,7 @@
 
 source      `load`                the model as an Einsum program, with its tensors
 plan        `planned`             the program with some operands divided into parts
+layouts     `with_layouts`        a training step with its tensors in other formats
 program     `lower_cut`           the program with formats and blocks, cut into the regions of the schedule
 regions     `lower_cut`           one region after the other, fused, with its loops in their best order
 table       `build_table`         the steps of each region, inside of `lower_regions`
@@ -20,6 +21,7 @@ from fuseflow.einsum.nodes import Program
 from fuseflow.frontend.model_spec import TrainingRequest
 from fuseflow.frontend.sources import Source, load_model
 from fuseflow.garbage_collection import collection_paused
+from fuseflow.layouts.kept_layouts import with_layouts
 from fuseflow.lower.machine_type_check import refuse_wide_tensors
 from fuseflow.lower.partition import refuse_auto
 from fuseflow.lower.regions import CompiledRegion
@@ -115,6 +117,7 @@ def compile_source(
     """Compile a loaded model: its program is cut into regions, and each becomes a fused tree, a table and a graph."""
     start = time.perf_counter()
     source, schedule = planned(source, schedule, machine)
+    source = with_layouts(source, schedule, machine)
     schedule, partitioned, lowered = lower_cut(source.program, schedule, machine, source.tensors)
     refuse_wide_tensors(partitioned.original, source.tensors, machine)
     observe(partitioned.program)

@@ -1,6 +1,7 @@
 """A store of values that are kept from run to run, one file for each request, which only the user can have written.
 
-Imports of models are kept, and the cuts that were chosen for programs. Files that were not used for the longest time are removed.
+Imports of models are kept, and the cuts and layouts that were chosen for programs. Files that were not used for the longest time are
+removed.
 
 Files of caches are trusted only if nobody else could change them. A directory is private if the user owns it and neither its group nor
 others can write in it. The same holds for a file. A private file begins with the SHA-256 digest of the rest, so a file that was damaged

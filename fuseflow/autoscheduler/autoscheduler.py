@@ -15,12 +15,13 @@ from fuseflow.autoscheduler.orders import OrderSearch, OrderTrial
 from fuseflow.autoscheduler.search_defaults import DEFAULT_TOP
 from fuseflow.autoscheduler.simulation_cache import CachedChoice, SimulationCache
 from fuseflow.compiler import compile_source
-from fuseflow.cut.best import expected_cuts
+from fuseflow.cut.best import Cut, expected_cuts
 from fuseflow.cut.costs import PartCosts, RegionEstimates, prepare_costs
 from fuseflow.cut.units import cheapest_partitions
 from fuseflow.errors import FuseFlowError, FusionError, MachineError, ScheduleError, UsageError
 from fuseflow.estimate.program import Estimator
 from fuseflow.frontend.sources import Source
+from fuseflow.layouts.kept_layouts import with_layouts
 from fuseflow.lower.schedule_annotations import policy_notice
 from fuseflow.machine.machine import Machine
 from fuseflow.plan.plan import Plan
@@ -152,6 +153,7 @@ def choose_schedule(
     source = with_open_orders(source, schedule)
     if not schedule.plan.auto:
         source, schedule = planned(source, schedule, machine)
+        source = with_layouts(source, schedule, machine)
     without_data = [t.name for t in source.program.inputs if t.name not in source.tensors]
     if top and without_data:
         raise UsageError(f"input `{without_data[0]}` of `{source.name}` has no data", hint="pass `--tensors FILE.yaml`")
@@ -210,8 +212,11 @@ class _ScheduleSearch:
 
     def partition(self) -> ScheduleChoice:
         """Return the best of the partitions with the fewest expected cycles, and of `layerwise`, `full` and `none`."""
-        costs = self._costs()
-        trials, programs = self._estimated(costs)
+        costs = prepare_costs(self.source.program, self.settled, self.machine, self.source.tensors, self.estimator)
+        cuts = () if costs is None else tuple(expected_cuts(costs))
+        if costs is not None and not costs.refine(MAX_EINSUMS):
+            costs = None
+        trials, programs = self._estimated(costs, cuts)
         if not programs:
             for trial in trials:
                 compile_source(self.source, trial.schedule, self.machine)  # which raises the error of the first that is refused
@@ -273,27 +278,23 @@ class _ScheduleSearch:
             return replace(choice, orders=tuple(replace(t, chosen=t.order == order_of[t.region]) for t in orders))
         return replace(choice, compiled=compiled, orders=orders, cache=self.cache)
 
-    def _costs(self) -> PartCosts | None:
-        """Return the costs of ranges of the finest units that are few enough; None if none are, or an operator cannot be lowered alone."""
-        program, tensors = self.source.program, self.source.tensors
-        costs = prepare_costs(program, self.settled, self.machine, tensors, self.estimator)
-        return costs if costs is not None and costs.refine(MAX_EINSUMS) else None
-
-    def _candidates(self, costs: PartCosts | None) -> Iterator[PartitionTrial]:
+    def _candidates(self, costs: PartCosts | None, cuts: Sequence[Cut]) -> Iterator[PartitionTrial]:
+        """Yield the partitions to compare: the granularities, the `cuts` between operators that the default compares, and those of the
+        units of `costs`, if these are few enough."""
         if costs is None or costs.schedule.fuse_regions == ("none",):
             for keyword in GRANULARITIES:
                 yield PartitionTrial(keyword, replace(self.settled, fuse_regions=(keyword,)))
+        for cut in cuts:
+            yield PartitionTrial(cut.name, cut.schedule)
         if costs is not None:
-            for cut in expected_cuts(costs):
-                yield PartitionTrial(cut.name, cut.schedule)
             for _, partition in cheapest_partitions(len(costs.units), costs, KEPT_PARTITIONS):
                 fused = [costs.units.name(part) for part in partition if costs.units.parts(part) > 1]
                 yield PartitionTrial(" | ".join(fused) or "none", costs.scheduled(partition))
 
-    def _estimated(self, costs: PartCosts | None) -> tuple[list[PartitionTrial], dict[Schedule, Compiled]]:
+    def _estimated(self, costs: PartCosts | None, cuts: Sequence[Cut]) -> tuple[list[PartitionTrial], dict[Schedule, Compiled]]:
         """Return all candidates, the cheapest first and refused ones last, and by schedule the programs of those that compile."""
         trials, programs, partitions = list[PartitionTrial](), dict[Schedule, Compiled](), set[frozenset[tuple[str, ...]]]()
-        for trial in self._candidates(costs):
+        for trial in self._candidates(costs, cuts):
             try:
                 compiled = compile_source(self.source, trial.schedule, self.machine)
                 cut = frozenset(r.einsums for r in compiled.regions if r.einsums)

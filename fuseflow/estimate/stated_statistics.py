@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fuseflow.costs.statistics import TensorStatistics
-from fuseflow.einsum.nodes import Access, Keep, Program, TensorType
+from fuseflow.einsum.nodes import Access, Apply, Keep, Program, TensorType
 from fuseflow.errors import UsageError, did_you_mean
 from fuseflow.estimate.counted.memo import CountMemo
 from fuseflow.estimate.counted.patterns import Pattern
@@ -274,8 +274,8 @@ class KeptShares:
     """The shares of entries that each `keep` by value leaves, by result, and the results whose share is only assumed.
 
     The share of `H[i, j] = keep(threshold 0.1) A[i, j]` follows from the values of A, if A is an input with data. The share of any
-    other result is what the user states (`--stats H.kept=0.3`), or a half. `keep(nonzero)` is expected to leave everything, since a
-    stored entry is seldom 0.
+    other result is what the user states (`--stats H.kept=0.3`), or a half. `keep(nonzero)` is expected to leave a half of a relu, and
+    everything else, since a stored entry is seldom 0.
     """
 
     by_result: Mapping[str, float]
@@ -288,14 +288,13 @@ class KeptShares:
         shares, assumed = dict(stated), list[str]()
         for einsum in program.einsums:
             body = einsum.body
-            if (
-                einsum.name in shares
-                or not isinstance(body, Keep)
-                or not isinstance(body.rule, Threshold)
-                or body.rule == NONZERO
-            ):
+            if einsum.name in shares or not isinstance(body, Keep) or not isinstance(body.rule, Threshold):
                 continue
             operand = body.body
+            if body.rule == NONZERO:
+                if isinstance(operand, Apply) and operand.op == "relu":
+                    shares[einsum.name] = ASSUMED_SHARE
+                continue
             tensor = tensors.get(operand.tensor) if isinstance(operand, Access) else None
             if tensor is not None and tensor.values.size:
                 shares[einsum.name] = float(np.mean(kept(body.rule, tensor.values)))

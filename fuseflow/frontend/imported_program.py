@@ -79,7 +79,8 @@ class Source:
     A source that was rewritten has `original`, the source that it was made of, which defines its outputs. `simplified` says which
     elements were left out of it, and `plan` which of its operands are divided into parts. `exported` returns the text of a
     PyTorch model as PyTorch exports it. `affine` is the program before the compiler made selections of its indices with an offset
-    or a factor, if it has any. `step` says what inputs and outputs mean if the program is a training step.
+    or a factor, if it has any. `copies` are inputs that hold the same as another input, in another format: the name of the other, by name.
+    `arranged` says that the layouts of a training step were chosen. `step` says what inputs and outputs mean if the program is one of a model.
     """
 
     name: str
@@ -100,6 +101,8 @@ class Source:
     plan: Plan = field(default_factory=Plan)
     intermediates: Callable[[], NodeValues] = field(default=dict, compare=False)
     affine: Program | None = None
+    copies: Mapping[str, str] = field(default_factory=dict)
+    arranged: bool = False
     exported: Callable[[], str] | None = field(default=None, compare=False)
     step: StepInterface | None = field(default=None, compare=False)
 

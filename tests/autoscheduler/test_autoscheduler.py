@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import fuseflow as ff
+from fuseflow.autoscheduler import autoscheduler
 from fuseflow.autoscheduler.autoscheduler import choose_schedule
 from fuseflow.autoscheduler.simulation_cache import SimulationCache
 from fuseflow.compiler import compile_source
@@ -24,7 +25,8 @@ from fuseflow.samml.nodes import Drop
 from fuseflow.schedule import Schedule
 from fuseflow.sim import load_machine
 
-PAPER = Path(__file__).parents[2] / "models" / "paper"
+MODELS = Path(__file__).parents[2] / "models"
+PAPER = MODELS / "paper"
 NONE, AUTO = Schedule.fuse("none"), Schedule.fuse("auto")
 IDEAL = load_machine("ideal")
 
@@ -51,6 +53,14 @@ def test_it_is_near_the_best_of_all_partitions(gcn: Source) -> None:
         cycles.append(program.run(check=False, execute=ran).cycles)
     assert choice.run().cycles <= 1.1 * min(cycles)
     assert choice.cut == "operators" and choice.units == 8
+
+
+def test_the_default_is_among_the_candidates_where_operators_are_too_many(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(autoscheduler, "MAX_EINSUMS", 1)
+    source = load(ModelSpec(MODELS / "gcn.py", options={"small": "true"}))
+    choice, default = choose_schedule(source, AUTO, IDEAL), compile_source(source, Schedule(), IDEAL)
+    assert choice.run().cycles == default.run().cycles
+    assert [trial.name for trial in choice.partitions if trial.chosen] == ["greedy"]
 
 
 def test_costs_add_up_to_the_estimate_of_the_whole(gcn: Source) -> None:

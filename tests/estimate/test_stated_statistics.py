@@ -152,10 +152,13 @@ def test_the_share_of_an_input_is_that_of_its_values():
     assert not estimates[0].notices and estimates[2].notices
 
 
-def test_a_keep_of_what_is_not_zero_leaves_all():
-    program = parse("tensor A[2, 4] csr\nH[i, j] = keep(nonzero) relu(A[i, j])\nY[i, j] = H[i, j] * 2\noutput Y")
-    estimate = ff.compile(program, tensors={"A": -np.ones((2, 4))}, schedule=ff.Schedule.fuse("full")).estimate()
+@pytest.mark.parametrize(("body", "share"), [("relu(A[i, j])", 0.5), ("-A[i, j]", 1.0)])
+def test_a_keep_of_what_is_not_zero_leaves_half_of_a_relu_and_all_else(body: str, share: float):
+    program = parse(f"tensor A[2, 4] csr\nH[i, j] = keep(nonzero) {body}\nY[i, j] = H[i, j] * 2\noutput Y")
+    compiled = ff.compile(program, tensors={"A": -np.ones((2, 4))}, schedule=ff.Schedule.fuse("full"))
+    estimate, told = compiled.estimate(), Estimator(assumptions=Assumptions.parse([f"H.kept={share}"]))
     assert not estimate.notices and not estimate.exact
+    assert estimate.flops == compiled.estimate(told).flops
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,1 @@
+"""Chooses how the tensors of a training step are stored."""

@@ -1,0 +1,116 @@
+"""Changes of layouts that may make a training step faster. Whether they do is for its costs to say.
+
+target[i, c], entries in 140 of 2,708 rows               dcsr, so that gradients behind it store 140 rows
+K[b, i] = sum(o) G[b, o] * W[o, i]                       dense in place of csr: nearly every entry is there
+D[o, i] = P[o, i] * (sum(b) G[b, o] * X[b, i])           G and X by column, as a sampled sum reads them
+D[f, h] = P[f, h] * (sum(j) X[j, f] * G[j, h])           X a constant in csr: a second copy in csc
+R[j, h] = sum(k) A[k, j] * G[k, h]                       A a constant that equals its transpose: A[j, k]
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from math import prod
+
+from fuseflow.costs import TensorStatistics
+from fuseflow.einsum.nodes import Access, Apply, Einsum, Keep, Program, Reduce, TensorType, accesses, walk
+from fuseflow.layouts.changes import LayoutChange, SecondCopy, StoredAs, WithoutZeros
+from fuseflow.layouts.constants import Constants
+from fuseflow.tensors import Format
+from fuseflow.tensors.levels import Level, parse_level
+
+BY_COLUMN = Format.of("dense", "dense", order=(1, 0))
+CSR, CSC = Format.parse("csr", 2), Format.parse("csc", 2)
+COMPRESSED: Level = parse_level("compressed")
+DENSE_SHARE = 0.5
+"""A result that is expected to store a larger share of its entries than this may be stored dense."""
+
+
+@dataclass(frozen=True)  # with a place for cached values
+class StepFacts:
+    """The facts about a training step that decide which changes are candidates.
+
+    `types` has the inferred types of its tensors, and `statistics` what they are expected to store, as far as it is known. Tensors in
+    `fixed` stay as they are: the user decided about them. With `copies`, inputs may be stored twice.
+    """
+
+    program: Program
+    types: Mapping[str, TensorType]
+    statistics: Mapping[str, TensorStatistics]
+    constants: Constants
+    fixed: frozenset[str]
+    copies: bool
+
+    def candidates(self) -> Iterator[LayoutChange]:
+        """Yield the changes that may make the step faster, those first on which others depend."""
+        yield from self._compressed_rows()
+        yield from self._dense_results()
+        yield from self._relus()
+        yield from self._columns()
+        if self.copies:
+            yield from self._second_copies()
+
+    @cached_property
+    def _intermediates(self) -> list[str]:
+        """The results that may be stored otherwise: they are no outputs, and the user did not decide about them."""
+        kept = {*self.program.outputs, *self.fixed}
+        return [e.name for e in self.program.einsums if e.name not in kept and not isinstance(e.body, Keep)]
+
+    def _format(self, name: str) -> Format:
+        format = self.types[name].format
+        assert format is not None, "every tensor has one after inference"
+        return format
+
+    def _compressed_rows(self) -> Iterator[LayoutChange]:
+        for name in sorted(self.constants.few_rows):
+            format = self._format(name)
+            if format.order == (0, 1) and format.levels[0].full:
+                yield StoredAs(((name, replace(format, levels=(COMPRESSED, *format.levels[1:]))),))
+
+    def _dense_results(self) -> Iterator[LayoutChange]:
+        for name in self._intermediates:
+            shape, statistics = self.types[name].shape, self.statistics.get(name)
+            if statistics is not None and not self._format(name).all_dense and statistics.stored > DENSE_SHARE * prod(shape):
+                yield StoredAs(((name, Format.dense(len(shape))),))
+
+    def _relus(self) -> Iterator[LayoutChange]:
+        """Yield relus without their zeros, first by column, as the gradient of a weight reads them."""
+        for name in self._intermediates:
+            body = self.program.defined[name].body
+            is_relu = isinstance(body, Apply) and body.op == "relu"
+            if is_relu and len(self.types[name].shape) == 2 and self._format(name).all_dense:
+                yield from (WithoutZeros(name, format) for format in (CSC, CSR))
+
+    def _columns(self) -> Iterator[LayoutChange]:
+        """Yield what a sampled sum reads by column: all operands at once, and then each alone."""
+        movable = {*self.constants.names, *self._intermediates}
+        for einsum in self.program.einsums:
+            if self._format(einsum.name).all_dense:
+                continue
+            names = dict.fromkeys(access.tensor for access in _sums_along(einsum, 0))
+            turned = [(n, BY_COLUMN) for n in names if n in movable and self._format(n) == Format.dense(2)]
+            for group in (turned, *([one] for one in turned if len(turned) > 1)):
+                if group:
+                    yield StoredAs(tuple(group))
+
+    def _second_copies(self) -> Iterator[LayoutChange]:
+        """Yield copies of compressed constants for the Einsums that sum over their outer dimension."""
+        for einsum in self.program.einsums:
+            for name in einsum.operands:
+                if name not in self.constants.names or len(self.types[name].shape) != 2 or self._format(name).all_dense:
+                    continue
+                if any(access.tensor == name for access in _sums_along(einsum, self._format(name).order[0])):
+                    yield SecondCopy(einsum.name, name)
+
+
+def _sums_along(einsum: Einsum, dimension: int) -> Iterator[Access]:
+    """Yield the accesses of matrices in sums over this dimension of them, and not over the other one."""
+    for node in walk(einsum.body):
+        if isinstance(node, Reduce) and node.op == "sum":
+            for access in accesses(node.body):
+                if len(access.indices) == 2 and access.is_plain:
+                    summed = [index in node.over for index in access.indices]
+                    if summed[dimension] and not summed[1 - dimension]:
+                        yield access
