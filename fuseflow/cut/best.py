@@ -44,7 +44,8 @@ def lower_best(
     that.
     """
     memo = LoweringMemo()
-    costs = prepare_costs(program, schedule, machine, tensors, Estimator(assume_unknown=True), memo)
+    stored = replace(schedule, recomputed=())  # a cut decides which regions are later ones
+    costs = prepare_costs(program, stored, machine, tensors, Estimator(assume_unknown=True), memo)
     best, fewest = None, math.inf
     if costs is None:  # an operator cannot be lowered alone, or its cycles are not known
         cuts = [Cut(name, replace(schedule, fuse_regions=(name,))) for name in ("none", "layerwise", "full")]
@@ -54,6 +55,7 @@ def lower_best(
         if best is not None and not cut.cycles < fewest:
             break
         try:
+            cut = replace(cut, schedule=replace(cut.schedule, recomputed=schedule.recomputed))
             partitioned, lowered = lower_for(program, cut.schedule, machine, tensors, memo)
             regions = tuple(lowered)
         except (FusionError, ScheduleError):
