@@ -15,7 +15,7 @@ from fuseflow.cut.units import ProgramUnit, greedy_partition, with_regions
 from fuseflow.einsum.nodes import Program
 from fuseflow.errors import FusionError, ScheduleError
 from fuseflow.estimate.program import Estimator
-from fuseflow.lower.partition import PartitionedProgram
+from fuseflow.lower.partition import PartitionedProgram, with_later_readers
 from fuseflow.lower.primitive_choice import lower_for
 from fuseflow.lower.regions import CompiledRegion
 from fuseflow.lower.state import LoweringMemo
@@ -55,7 +55,8 @@ def lower_best(
         if best is not None and not cut.cycles < fewest:
             break
         try:
-            cut = replace(cut, schedule=replace(cut.schedule, recomputed=schedule.recomputed))
+            own = with_later_readers(program, replace(cut.schedule, recomputed=schedule.recomputed))
+            cut = replace(cut, schedule=own)
             partitioned, lowered = lower_for(program, cut.schedule, machine, tensors, memo)
             regions = tuple(lowered)
         except (FusionError, ScheduleError):
@@ -63,7 +64,7 @@ def lower_best(
         cycles = math.nan if costs is None else costs.estimated_whole(partitioned, tensors, regions)
         if best is None or cycles < fewest:
             best, fewest = (cut.schedule, partitioned, regions), cycles
-    alone = replace(schedule, fuse_regions=("none",))
+    alone = with_later_readers(program, replace(schedule, fuse_regions=("none",)))
     return best or (alone, *lower_for(program, alone, machine, tensors))
 
 

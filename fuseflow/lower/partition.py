@@ -3,6 +3,7 @@ propagated."""
 
 from __future__ import annotations
 
+import fnmatch
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -20,7 +21,7 @@ from fuseflow.errors import ProgramError, ScheduleError, TensorError, did_you_me
 from fuseflow.lower.blocks import apply_blocks
 from fuseflow.lower.reshape_views import source_of
 from fuseflow.schedule import Region, Schedule, form_regions, region_results
-from fuseflow.schedule.recompute import recompute
+from fuseflow.schedule.recompute import FarReaders, recompute
 from fuseflow.schedule.regions import grows
 from fuseflow.tensors import Format
 from fuseflow.tensors.format import without_all
@@ -109,7 +110,7 @@ def partition_program(
     unblocked = typed.rewritten(reshapes.program).program
     blocked = guard_padding(apply_blocks(unblocked, reshapes.aliases, schedule))
     formed, regions = regions, _refined_regions(blocked, reshapes, regions)
-    again = recompute(blocked, regions, schedule, {name: _statement(reshapes, name) for name in source.defined})
+    again = recompute(blocked, regions, schedule, {name: reshapes.statement(name) for name in source.defined})
     return PartitionedProgram(
         schedule=schedule,
         source=source,
@@ -127,11 +128,6 @@ def partition_program(
     )
 
 
-def _statement(reshapes: ReshapeElimination, name: str) -> str:
-    """Return the statement that computes an Einsum of the user."""
-    return reshapes.aliases.get(name, reshapes.statements.get(name, name))
-
-
 def with_associations(program: Program, schedule: Schedule) -> Program:
     """Return the program with its products in the stated order. Raises `ScheduleError` if one cannot be computed so."""
     last = len(program.einsums)
@@ -142,6 +138,20 @@ def with_associations(program: Program, schedule: Schedule) -> Program:
             message = f"`{name}` cannot be computed as `{text}`: {error.message}"
             raise ScheduleError(message, hint=error.hint, span=schedule.place("associate", name)) from error
     return program
+
+
+def with_later_readers(program: Program, schedule: Schedule) -> Schedule:
+    """Return a schedule whose regions the compiler chose, without the names of Einsums that no later region reads: they need no copy."""
+    if not schedule.recomputed:
+        return schedule
+    partitioned = partition_program(program, replace(schedule, recomputed=()))
+    readers, statement = FarReaders.of(partitioned.program, partitioned.regions).readers, partitioned.reshapes.statement
+    names = partitioned.original.defined
+    unread = {name for name in names if not readers.get(statement(name)) and statement(name) not in partitioned.program.outputs}
+    kept = tuple(
+        entry for entry in schedule.recomputed if not (matches := fnmatch.filter(names, entry)) or not unread.issuperset(matches)
+    )
+    return replace(schedule, recomputed=kept)
 
 
 def refuse_auto(schedule: Schedule) -> None:
