@@ -1,7 +1,7 @@
 """Random programs at every level, or random graphs on both simulators.
 
     python tools/fuzz.py --programs 20000 [--seed 0] [--jobs 2] [--bitmap] [--nm] [--wide|--views|--hard|--chosen] [--keep] [--narrow]
-        [--split] [--surfaces 5] [--linalg]
+        [--split] [--recompute] [--surfaces 5] [--linalg]
     python tools/fuzz.py --graphs 100000 [--seed 0] [--jobs 2] [--size small|medium|large] [--bitmap] [--nm] [--select] [--narrow]
         [--f32] [--lanes]
 
@@ -38,7 +38,8 @@ results of which every group is kept are stored n:m.
 
 With --bitmap the same programs and graphs are drawn, and then some of their levels are stored as bitmaps. With --nm, some of the
 compressed levels of what they read are stored n:m. With --narrow, some of what they read and
-write has elements of few bits. With --split, some indices of programs are two loops in their region. With --select other graphs are
+write has elements of few bits. With --split, some indices of programs are two loops in their region. With --recompute, later regions of
+programs compute some Einsums again. With --select other graphs are
 drawn, each of which has a `select`. With --f32 the same graphs run on machines that compute in 32-bit floats. With --lanes other graphs
 are drawn, whose dense results are written in lanes.
 
@@ -83,6 +84,7 @@ LONG = 1000
 @click.option("--bitmap", is_flag=True, help="store some levels as bitmaps")
 @click.option("--nm", is_flag=True, help="store some compressed levels of inputs n:m")
 @click.option("--split", is_flag=True, help="make some indices two loops")
+@click.option("--recompute", is_flag=True, help="programs: later regions compute some Einsums again")
 @click.option("--narrow", is_flag=True, help="store some tensors in elements of few bits")
 @click.option("--select", is_flag=True, help="graphs: each with a `select`")
 @click.option("--f32", is_flag=True, help="graphs: on machines that compute in 32-bit floats")
@@ -103,6 +105,7 @@ def main(
     bitmap: bool,
     nm: bool,
     split: bool,
+    recompute: bool,
     narrow: bool,
     select: bool,
     f32: bool,
@@ -117,12 +120,16 @@ def main(
 ) -> None:
     if (programs is None) == (graphs is None):
         raise click.UsageError("give either --programs or --graphs")
-    if graphs is not None and (wide or views or hard or chosen or keep or split or linalg or surfaces):
-        raise click.UsageError("--wide, --views, --hard, --chosen, --keep, --split, --linalg and --surfaces are of --programs")
+    if graphs is not None and (wide or views or hard or chosen or keep or split or recompute or linalg or surfaces):
+        raise click.UsageError(
+            "--wide, --views, --hard, --chosen, --keep, --split, --recompute, --linalg and --surfaces are of --programs"
+        )
     if wide + views + hard + chosen > 1:
         raise click.UsageError("give one of --wide, --views, --hard and --chosen")
-    if (hard or chosen) and (keep or narrow or split):
-        raise click.UsageError("--hard and --chosen draw programs of their own, which take no --keep, --narrow or --split")
+    if (hard or chosen) and (keep or narrow or split or recompute):
+        raise click.UsageError(
+            "--hard and --chosen draw programs of their own, which take no --keep, --narrow, --split or --recompute"
+        )
     if programs is not None and (select or f32 or lanes):
         raise click.UsageError("--select, --f32 and --lanes are of --graphs")
     if lanes and (size or bitmap or nm or select or narrow or f32):
@@ -130,7 +137,10 @@ def main(
     if programs is not None:
         sys.exit(
             fuzz_programs(
-                programs, seed, jobs, Options(bitmap, nm, wide, views, keep, narrow, split, surfaces, hard, linalg, chosen)
+                programs,
+                seed,
+                jobs,
+                Options(bitmap, nm, wide, views, keep, narrow, split, surfaces, hard, linalg, chosen, recompute),
             )
         )
     sys.exit(fuzz_graphs(graphs or 0, seed, jobs, size, bitmap, nm, select, narrow, f32, lanes))
@@ -151,6 +161,7 @@ class Options:
     hard: bool = False
     linalg: bool = False
     chosen: bool = False
+    recompute: bool = False
 
     @property
     def prefix(self) -> str:
@@ -169,12 +180,13 @@ class Options:
             "split": self.split,
             "hard": self.hard,
             "chosen": self.chosen,
+            "recompute": self.recompute,
         }
 
     @property
     def kinds(self) -> dict[str, bool]:
         """The modes that have quotas."""
-        return {mode: on for mode, on in self.modes.items() if mode not in ("bitmap", "split")}
+        return {mode: on for mode, on in self.modes.items() if mode not in ("bitmap", "split", "recompute")}
 
 
 def fuzz_programs(programs: int, seed: int, jobs: int, options: Options) -> bool:

@@ -17,11 +17,13 @@ from fuseflow.autoscheduler.simulation_cache import CachedChoice, SimulationCach
 from fuseflow.compiler import compile_source
 from fuseflow.cut.best import Cut, expected_cuts
 from fuseflow.cut.costs import PartCosts, RegionEstimates, prepare_costs
+from fuseflow.cut.recompute_prices import RecomputePrices
 from fuseflow.cut.units import cheapest_partitions
 from fuseflow.errors import FuseFlowError, FusionError, MachineError, ScheduleError, UsageError
 from fuseflow.estimate.program import Estimator
 from fuseflow.frontend.sources import Source
 from fuseflow.layouts.kept_layouts import with_layouts
+from fuseflow.lower.partition import with_later_readers
 from fuseflow.lower.schedule_annotations import policy_notice
 from fuseflow.machine.machine import Machine
 from fuseflow.plan.plan import Plan
@@ -278,6 +280,13 @@ class _ScheduleSearch:
             return replace(choice, orders=tuple(replace(t, chosen=t.order == order_of[t.region]) for t in orders))
         return replace(choice, compiled=compiled, orders=orders, cache=self.cache)
 
+    def _costs(self) -> PartCosts | None:
+        """Return the costs of ranges of the finest units that are few enough; None if none are, or an operator cannot be lowered alone."""
+        program, tensors = self.source.program, self.source.tensors
+        stored = replace(self.settled, recomputed=())  # the regions decide what later ones read
+        costs = prepare_costs(program, stored, self.machine, tensors, self.estimator)
+        return costs if costs is not None and costs.refine(MAX_EINSUMS) else None
+
     def _candidates(self, costs: PartCosts | None, cuts: Sequence[Cut]) -> Iterator[PartitionTrial]:
         """Yield the partitions to compare: the granularities, the `cuts` between operators that the default compares, and those of the
         units of `costs`, if these are few enough."""
@@ -296,6 +305,8 @@ class _ScheduleSearch:
         trials, programs, partitions = list[PartitionTrial](), dict[Schedule, Compiled](), set[frozenset[tuple[str, ...]]]()
         for trial in self._candidates(costs, cuts):
             try:
+                own = replace(trial.schedule, recomputed=self.schedule.recomputed)
+                trial = replace(trial, schedule=with_later_readers(self.source.program, own))
                 compiled = compile_source(self.source, trial.schedule, self.machine)
                 cut = frozenset(r.einsums for r in compiled.regions if r.einsums)
                 if cut in partitions:
@@ -308,4 +319,18 @@ class _ScheduleSearch:
             programs[trial.schedule] = compiled
             trials.append(replace(trial, regions=len(cut), estimate=cycles))
         trials.sort(key=lambda t: (t.estimate is None, t.estimate or 0.0))
+        if programs and (again := self._recomputing(trials[0])) is not None:
+            programs[again.schedule] = compile_source(self.source, again.schedule, self.machine)
+            trials.insert(0, again)
         return trials, programs
+
+    def _recomputing(self, trial: PartitionTrial) -> PartitionTrial | None:
+        """Return a partition in which later regions compute again what they read, where that is expected to take fewer cycles; None if
+        there is nothing like it."""
+        prices = RecomputePrices(self.source.program, trial.schedule, self.machine, self.source.tensors, self.estimator)
+        again = prices.of_fewest_cycles()
+        price = prices.price(again)
+        if not set(again) - prices.chosen or price is None:
+            return None
+        schedule = replace(trial.schedule, recomputed=again)
+        return replace(trial, name=f"{trial.name} | again {', '.join(again)}", schedule=schedule, estimate=price.cycles)

@@ -15,7 +15,7 @@ from fuseflow.cut.units import ProgramUnit, greedy_partition, with_regions
 from fuseflow.einsum.nodes import Program
 from fuseflow.errors import FusionError, ScheduleError
 from fuseflow.estimate.program import Estimator
-from fuseflow.lower.partition import PartitionedProgram
+from fuseflow.lower.partition import PartitionedProgram, with_later_readers
 from fuseflow.lower.primitive_choice import lower_for
 from fuseflow.lower.regions import CompiledRegion
 from fuseflow.lower.state import LoweringMemo
@@ -44,7 +44,8 @@ def lower_best(
     that.
     """
     memo = LoweringMemo()
-    costs = prepare_costs(program, schedule, machine, tensors, Estimator(assume_unknown=True), memo)
+    stored = replace(schedule, recomputed=())  # a cut decides which regions are later ones
+    costs = prepare_costs(program, stored, machine, tensors, Estimator(assume_unknown=True), memo)
     best, fewest = None, math.inf
     if costs is None:  # an operator cannot be lowered alone, or its cycles are not known
         cuts = [Cut(name, replace(schedule, fuse_regions=(name,))) for name in ("none", "layerwise", "full")]
@@ -54,6 +55,8 @@ def lower_best(
         if best is not None and not cut.cycles < fewest:
             break
         try:
+            own = with_later_readers(program, replace(cut.schedule, recomputed=schedule.recomputed))
+            cut = replace(cut, schedule=own)
             partitioned, lowered = lower_for(program, cut.schedule, machine, tensors, memo)
             regions = tuple(lowered)
         except (FusionError, ScheduleError):
@@ -61,7 +64,7 @@ def lower_best(
         cycles = math.nan if costs is None else costs.estimated_whole(partitioned, tensors, regions)
         if best is None or cycles < fewest:
             best, fewest = (cut.schedule, partitioned, regions), cycles
-    alone = replace(schedule, fuse_regions=("none",))
+    alone = with_later_readers(program, replace(schedule, fuse_regions=("none",)))
     return best or (alone, *lower_for(program, alone, machine, tensors))
 
 

@@ -10,7 +10,7 @@ from dataclasses import replace
 from fuseflow.cut.sections import is_part, names_in_sections, section_regions
 from fuseflow.einsum.nodes import Program
 from fuseflow.einsum.text import show
-from fuseflow.lower.partition import PartitionedProgram, with_associations
+from fuseflow.lower.partition import PartitionedProgram, with_associations, with_later_readers
 from fuseflow.lower.primitive_choice import lower_for
 from fuseflow.lower.regions import CompiledRegion
 from fuseflow.machine.machine import Machine
@@ -37,12 +37,13 @@ def lower_cut(
         return schedule, *lower_for(program, schedule, machine, tensors)
     whole = with_associations(program, schedule)
     if len(whole.einsums) == 1:  # there is nothing to cut
-        alone = replace(schedule, fuse_regions=section_regions(whole, schedule) or ("none",))
+        alone = with_later_readers(program, replace(schedule, fuse_regions=section_regions(whole, schedule) or ("none",)))
         return alone, *lower_for(program, alone, machine, tensors)
     store = PrivateStore.open("cuts", ".json")  # to choose takes ten times as long as to compile
     digest = "" if store is None else cut_digest(program, schedule, machine, tensors)
     known = None if store is None else recall_cut(store, digest, schedule)
     if known is not None:
+        known = with_later_readers(program, known)
         return known, *lower_for(program, known, machine, tensors)
     from fuseflow.cut.best import lower_best  # takes long to load, and a cut that is kept does without
 

@@ -56,6 +56,10 @@ class ReshapeElimination:
     renames: frozenset[str] = frozenset()
     regroupings: frozenset[str] = frozenset()
 
+    def statement(self, einsum: str) -> str:
+        """Return the statement that computes an Einsum of the original program."""
+        return self.aliases.get(einsum, self.statements.get(einsum, einsum))
+
     def members(self, einsums: Iterable[str]) -> tuple[str, ...]:
         """Return the statements that compute these Einsums of the original program."""
         return tuple(self.statements.get(e, e) for e in einsums if e not in self.aliases)

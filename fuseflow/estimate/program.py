@@ -8,6 +8,7 @@ from functools import partial
 from typing import Generic, TypeVar
 
 from fuseflow.costs import TensorStatistics, measure_statistics
+from fuseflow.costs.live_bytes import live_bytes, written_bytes
 from fuseflow.costs.statistics import assume_statistics, view_statistics
 from fuseflow.einsum.nodes import Program
 from fuseflow.errors import UsageError
@@ -51,6 +52,11 @@ class EstimatorRegion:
     graph: Graph
     views_before: tuple[StoredView, ...] = ()
     views_after: tuple[StoredView, ...] = ()
+
+    @property
+    def views(self) -> dict[str, str]:
+        """The tensor that each view shows, by the name of the view."""
+        return {view.name: view.source for view in (*self.views_before, *self.views_after)}
 
 
 @dataclass(slots=True)
@@ -108,13 +114,16 @@ class Estimator:
         `MachineError` for more resident tensors than the machine has room for, and for types or primitives without times."""
         knowledge, shared = self.knowledge(program, tensors), SharedEstimates[RegionEstimate](self, machine, lambda one: one)
         estimates: dict[Hashable, RegionEstimate] = {}
-        for region in counted(tuple(regions), "estimating regions"):
+        regions = tuple(regions)
+        for region in counted(regions, "estimating regions"):
             key, names, first = shared.add(region, knowledge)
             known = estimates.setdefault(key, first)
             if known.name != region.name:
                 repeat = RegionRepeat(region.name, region.einsums, names)
                 estimates[key] = replace(known, repeats=(*known.repeats, repeat))
-        return ProgramEstimate(model, data, machine, tuple(estimates.values()), (*notices, *knowledge.kept.notices))
+        estimate = ProgramEstimate(model, data, machine, tuple(estimates.values()), (*notices, *knowledge.kept.notices))
+        steps = ((region.graph, region.views) for region in regions)
+        return replace(estimate, live_bytes=live_bytes(steps, program.outputs, written_bytes(estimate.stats)))
 
     def knowledge(self, program: Program, tensors: Mapping[str, Tensor]) -> TensorKnowledge:
         """Return the facts about the inputs. Raises `UsageError` for a sparse input without data and statistics."""

@@ -114,6 +114,8 @@ class ProgramEstimate:
     machine: Machine
     regions: tuple[RegionEstimate, ...]
     notices: tuple[str, ...] = ()
+    live_bytes: float = 0.0
+    """The most bytes of intermediates that are alive at the same time (`fuseflow.costs.live_bytes`)."""
 
     def __repr__(self) -> str:
         return f"<ProgramEstimate {self.model}: about {self.cycles:,.0f} cycles, {len(self.regions)} regions, on {self.machine.name}>"
@@ -192,6 +194,7 @@ class ProgramEstimate:
             "flops": round(self.flops),
             "operators": {name: round(number) for name, number in self.operators.items()},
             "bytes": _rounded(self.stats["bytes"]),
+            "live_bytes": round(self.live_bytes),
             "config": asdict(self.config),
             "regions": [_region_json(region) for region in self.regions],
             "notices": list(self.notices),

@@ -18,6 +18,7 @@ from typing import Any
 from fuseflow.costs import TensorStatistics, collect_statistics, estimate_graph, expected_traffic, stream_shapes
 from fuseflow.costs.stream_shapes import ExpectedStream
 from fuseflow.cut.cut_cache import lower_cut
+from fuseflow.cut.recompute_prices import RecomputePrice, RecomputePrices
 from fuseflow.einsum.nodes import Program, TensorType
 from fuseflow.errors import FuseFlowError
 from fuseflow.explain.keeps import KeptResult, kept_results
@@ -117,6 +118,10 @@ class FusionReport:
     producers: tuple[Producer, ...]
     keeps: tuple[KeptResult, ...] = ()
     stages: tuple[Stage, ...] = ()
+    recomputes: tuple[RecomputePrice, ...] = ()
+    """The prices of storing and of computing again what a later region reads."""
+    unpriced: int = 0
+    """How many more Einsums could be computed again, without a price."""
 
 
 def explain_fusion(source: Source, schedule: Schedule, machine: Machine, asked: Schedule | None = None) -> FusionReport:
@@ -144,7 +149,7 @@ def explain_fusion(source: Source, schedule: Schedule, machine: Machine, asked: 
     )
     apart = partition_program(source.program, unfused, singletons, partitioned.splits)
     # An Einsum that nothing needs is not lowered: it may ask of a tensor what no tensor can give.
-    computed = {e for region in compiled for e in region.einsums}
+    computed = {*partitioned.copies.values(), *(e for region in compiled for e in region.einsums)}
     apart = replace(apart, regions=tuple(r for r in apart.regions if computed.intersection(r.einsums)))
     alone = tuple(lower_regions(apart, source.tensors))
     streams, statistics = _expected_streams(compiled, input_statistics)
@@ -152,7 +157,8 @@ def explain_fusion(source: Source, schedule: Schedule, machine: Machine, asked: 
     producers = _producers(partitioned, compiled, alone, input_statistics, streams)
     regions = [region for region in compiled if region.einsums]
     stages = tuple(Stage(region.name, name, loops) for region in regions for name, loops in region.stages.items())
-    return FusionReport(decisions, producers, keeps, stages)
+    recomputes, unpriced = RecomputePrices(source.program, schedule, machine, source.tensors).listed()
+    return FusionReport(decisions, producers, keeps, stages, recomputes, unpriced)
 
 
 def _decisions(partitioned: PartitionedProgram, compiled: Sequence[CompiledRegion], named_in: str) -> tuple[FusionDecision, ...]:
@@ -166,6 +172,8 @@ def _decisions(partitioned: PartitionedProgram, compiled: Sequence[CompiledRegio
     for region in compiled:
         stored |= {**region.fused.stored, **region.result_types}
     refusals: dict[tuple[str, str], str] = {}
+    copies = partitioned.copies
+    copy_in = {(copies[e], region.name): e for region in partitioned.regions for e in region.einsums if e in copies}
     decisions = []
     for einsum in program.einsums:
         for producer in (n for n in einsum.operands if n in home):
@@ -173,6 +181,10 @@ def _decisions(partitioned: PartitionedProgram, compiled: Sequence[CompiledRegio
             if both[0] == both[1]:
                 why = why_fused(program, schedule, producer, einsum.name, named_in)
                 decisions.append(FusionDecision(producer, einsum.name, both, why))
+                continue
+            if copy := copy_in.get((partitioned.reshapes.statement(producer), both[1])):
+                why = f"the schedule computes `{producer}` again in `{both[1]}`, as `{copy}`"
+                decisions.append(FusionDecision(producer, einsum.name, (both[1], both[1]), why))
                 continue
             why = why_cut(program, schedule, regions, producer, einsum.name, partitioned.kept, named_in)
             if both not in refusals:
@@ -205,7 +217,7 @@ def _refusal(
     read = dict.fromkeys(name for e in einsums for name in e.operands if name not in inside)
     declared = (t for t in partitioned.source.tensors if t.name in inside)
     part = Program((*(stored[name] for name in read), *declared), einsums, results, program.name)
-    sections = ("orders", "formats", "blocks", "splits", "parallel", "depths", "buffers", "drop_zeros", "resident")
+    sections = ("orders", "formats", "blocks", "splits", "parallel", "depths", "buffers", "drop_zeros", "resident", "recomputed")
     cleared: dict[str, Any] = dict.fromkeys(sections, ())
     try:
         lower(part, replace(partitioned.schedule, vector=1, **cleared), {}, regions=(whole,))
@@ -226,9 +238,12 @@ def _producers(
     statistics = {**input_statistics, **written}
     home = {e: region for region in compiled for e in region.einsums}
     single = {e: region for region in alone for e in region.einsums}
+    copies = partitioned.copies  # alone, a copy costs what its original costs
+    single |= {copy: single[name] for copy, name in copies.items()}
     moved = {e: expected_traffic(region.graph, streams_alone[region.name], statistics) for e, region in single.items()}
     places = {e: i for region in compiled for e, i in _instances(region, program, streams[region.name]).items()}
     once = {e: sum(p.evaluations for p in i) for r in alone for e, i in _instances(r, program, streams_alone[r.name]).items()}
+    once |= {copy: once.get(name, 0.0) for copy, name in copies.items()}
     times = {e: _recompute_ratio(evaluations, once.get(e, 0.0)) for e, evaluations in places.items()}
     # An output that only names its operand again is computed where that is, which is then stored under its name alone.
     readers = [e for e in program.einsums if e.name not in partitioned.reshapes.renames]
@@ -250,9 +265,9 @@ def _producers(
                 firings=single[name].estimate.firings,
                 extra_flops=sum(cost.flops * extra for cost, extra in sources),
                 extra_firings=sum(cost.firings * extra for cost, extra in sources),
-                entries=written[name].stored,
-                written=moved[name][name],
-                read=sum(_bytes_of(name, single[c], moved[c]) for c in consumers[name] if c in moved),
+                entries=written[own := copies.get(name, name)].stored,
+                written=moved[name][own],
+                read=sum(_bytes_of(own, single[c], moved[c]) for c in consumers[name] if c in moved),
             )
         )
     return tuple(rows)

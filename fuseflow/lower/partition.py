@@ -3,8 +3,9 @@ propagated."""
 
 from __future__ import annotations
 
+import fnmatch
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from fuseflow.einsum.association import associated
@@ -21,6 +22,7 @@ from fuseflow.errors import ProgramError, ScheduleError, TensorError, did_you_me
 from fuseflow.lower.blocks import apply_blocks
 from fuseflow.lower.reshape_views import source_of
 from fuseflow.schedule import Region, Schedule, form_regions, region_results
+from fuseflow.schedule.recompute import FarReaders, recompute
 from fuseflow.schedule.regions import grows
 from fuseflow.tensors import Format
 from fuseflow.tensors.format import without_all
@@ -37,7 +39,8 @@ class PartitionedProgram:
     the tensors whose format the user chose. `views` are the statements that only show a tensor in other dimensions, by name.
     `user_names` has the user's name of each tensor that the elimination of reshapes renamed. `formed` are the regions as Einsums
     of `original`, and `splits` the indices that are two loops in one of them. `notices` say which regions were divided since they
-    could not be lowered whole.
+    could not be lowered whole. `copies` gives for each Einsum of `program` that is computed again in a later region the one that it
+    repeats.
     """
 
     schedule: Schedule
@@ -53,6 +56,7 @@ class PartitionedProgram:
     formed: tuple[Region, ...]
     splits: tuple[RegionSplit, ...] = ()
     notices: tuple[str, ...] = ()
+    copies: Mapping[str, str] = field(default_factory=dict)
 
     @cached_property
     def extents(self) -> Extents:
@@ -107,19 +111,21 @@ def partition_program(
     unblocked = typed.rewritten(reshapes.program).program
     blocked = guard_padding(apply_blocks(unblocked, reshapes.aliases, schedule))
     formed, regions = regions, _refined_regions(blocked, reshapes, regions)
+    again = recompute(blocked, regions, schedule, {name: reshapes.statement(name) for name in source.defined})
     return PartitionedProgram(
         schedule=schedule,
         source=source,
         original=typed.program,
         reshapes=reshapes,
         kept=kept,
-        program=leave_to_writers(blocked, [region.einsums for region in regions], schedule.drop_zeros),
-        regions=regions,
+        program=leave_to_writers(again.program, [region.einsums for region in again.regions], schedule.drop_zeros),
+        regions=again.regions,
         user_formats=declared | {reshapes.statements.get(name, name) for name in declared},
         views={e.name: e for e in blocked.einsums if e.name in reshapes.views},
         user_names={ours: name for name, ours in reshapes.statements.items()},
         formed=formed,
         splits=splits,
+        copies=again.copies,
     )
 
 
@@ -133,6 +139,20 @@ def with_associations(program: Program, schedule: Schedule) -> Program:
             message = f"`{name}` cannot be computed as `{text}`: {error.message}"
             raise ScheduleError(message, hint=error.hint, span=schedule.place("associate", name)) from error
     return program
+
+
+def with_later_readers(program: Program, schedule: Schedule) -> Schedule:
+    """Return a schedule whose regions the compiler chose, without the names of Einsums that no later region reads: they need no copy."""
+    if not schedule.recomputed:
+        return schedule
+    partitioned = partition_program(program, replace(schedule, recomputed=()))
+    readers, statement = FarReaders.of(partitioned.program, partitioned.regions).readers, partitioned.reshapes.statement
+    names = partitioned.original.defined
+    unread = {name for name in names if not readers.get(statement(name)) and statement(name) not in partitioned.program.outputs}
+    kept = tuple(
+        entry for entry in schedule.recomputed if not (matches := fnmatch.filter(names, entry)) or not unread.issuperset(matches)
+    )
+    return replace(schedule, recomputed=kept)
 
 
 def refuse_auto(schedule: Schedule) -> None:

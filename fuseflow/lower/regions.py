@@ -73,6 +73,11 @@ class CompiledRegion:
         return stages_of(self.serial, self.table)
 
     @property
+    def views(self) -> dict[str, str]:
+        """The tensor that each view before or after the region shows, by the name of the view."""
+        return {view.name: view.source for view in (*self.views_before, *self.views_after)}
+
+    @property
     def result_types(self) -> dict[str, TensorType]:
         """The declarations of the results, as they are stored in memory."""
         as_written = self.graph.declared

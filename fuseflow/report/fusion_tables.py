@@ -9,6 +9,7 @@ from typing import Any
 from rich.markup import escape
 from rich.table import Table
 
+from fuseflow.cut.recompute_prices import Price
 from fuseflow.explain.fusion import FusionReport, Producer
 from fuseflow.explain.public_form_cost import PrimitivesCost
 from fuseflow.report.tables import plain_table
@@ -49,6 +50,25 @@ def stage_table(report: FusionReport) -> Table:
         table.add_row("" if row.region == region else escape(row.region), escape(row.name), ",".join(row.loops))
         region = row.region
     return table
+
+
+def recompute_table(report: FusionReport) -> Table:
+    """Return a table with two rows for each Einsum that later regions could compute again: the price of that, and that of storing it."""
+    columns = ("cycles", "bytes", "live\nbytes")
+    table = plain_table("read later", "in", "price if", "chosen", *columns, numbers_from=4)
+    for row in report.recomputes:
+        label = escape(row.name), escape(", ".join(row.regions))
+        for way, price, chosen in (("stored", row.stored, not row.chosen), ("computed again", row.again, row.chosen)):
+            numbers = ["", "", ""] if price is None else [f"{n:,.0f}" for n in (price.cycles, price.bytes, price.live_bytes)]
+            table.add_row(*label, way, "yes" if chosen else "", *numbers)
+            label = "", ""
+    return table
+
+
+def recompute_notes(report: FusionReport) -> list[str]:
+    """Return which of the Einsums that later regions read have no price, and why."""
+    refused = [f"{row.name}: {row.refusal}" for row in report.recomputes if row.refusal]
+    return [*refused, *([f"{report.unpriced} more results that later regions read are not priced"] if report.unpriced else [])]
 
 
 def keep_table(report: FusionReport) -> Table:
@@ -94,7 +114,23 @@ def fusion_json(report: FusionReport, model: str, schedule: str) -> dict[str, An
             for row in report.keeps
         ],
         "stages": [asdict(row) for row in report.stages],
+        "recompute": [
+            {
+                "name": row.name,
+                "regions": list(row.regions),
+                "chosen": row.chosen,
+                "refusal": row.refusal,
+                "stored": _price_json(row.stored),
+                "again": _price_json(row.again),
+            }
+            for row in report.recomputes
+        ],
+        "recompute_unpriced": report.unpriced,
     }
+
+
+def _price_json(price: Price | None) -> dict[str, int] | None:
+    return None if price is None else {name: round(number) for name, number in asdict(price).items()}
 
 
 def _producer_json(row: Producer) -> dict[str, Any]:

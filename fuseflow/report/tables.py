@@ -162,6 +162,11 @@ def result_table(result: Result) -> Table:
     return table
 
 
+def live_line(live_bytes: float) -> str:
+    """Return a line that says how many bytes of intermediates are stored at the same time."""
+    return f"at most {live_bytes:,.0f} bytes of intermediates are stored at a time"
+
+
 def region_label(name: str, repeats: Sequence[RegionRepeat]) -> str:
     """Return the label of a row for a region and the regions that run like it."""
     return names_label([name, *(repeat.name for repeat in repeats)])

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
 
+from fuseflow.costs.live_bytes import live_bytes, written_bytes
 from fuseflow.costs.narrow_type_notice import narrow_notice
 from fuseflow.einsum.blocks import guard_data, tensors_to_blocks, tensors_to_elements
 from fuseflow.einsum.format_inference import infer
@@ -378,7 +379,9 @@ class Compiled:
         outputs = self._outputs(run.memory)
         seconds = Seconds(self.source.seconds, self.seconds, simulated)
         outcome = None if not check else combine_checks(run.checks, EACH_REGION) if stand_ins else self.compare(outputs)
-        return Result(replace(self.settings, engine=engine), outputs, run.history.regions, outcome, seconds)
+        result = Result(replace(self.settings, engine=engine), outputs, run.history.regions, outcome, seconds)
+        steps = ((region.graph, region.views) for region in self.regions)
+        return replace(result, live_bytes=int(live_bytes(steps, self.program.outputs, written_bytes(result.stats))))
 
     def _run_steps(self, plan: StepPlan, run: Callable[[Compiled], Result]) -> TrainingRun:
         """Run several steps. `run` runs a program that holds the inputs of one."""

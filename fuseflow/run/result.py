@@ -122,6 +122,8 @@ class Result:
     regions: tuple[RegionResult, ...]
     check: Check | None
     seconds: Seconds
+    live_bytes: int = 0
+    """The most bytes of intermediates that are alive at the same time (`fuseflow.costs.live_bytes`)."""
 
     def __repr__(self) -> str:
         return f"<Result {self.settings.model}: {self.cycles:,} cycles, {len(self.regions)} regions, {self._verdict}>"
@@ -195,6 +197,7 @@ class Result:
             "regions": [region_json(r) for r in self.regions],
             "flops": stats["flops"],
             "bytes": stats["bytes"],
+            "live_bytes": self.live_bytes,
             "config": asdict(self.config),
             "check": check_json(self.check),
             "notices": list(s.notices),

@@ -128,6 +128,8 @@ class Schedule:
     """Whether a tensor may be copied in another storage order where a region would otherwise have no loop order."""
     drop_zeros: tuple[str, ...] = ()
     """Results that are stored without the entries equal to their implicit value."""
+    recomputed: tuple[str, ...] = ()
+    """Einsums, by name or by a pattern of names, that every later region which reads them computes again, so that they are not stored."""
     resident: tuple[str, ...] = ()
     """Inputs that are part of the configuration of the accelerator, and are read there without a request to the memory."""
     places: Mapping[tuple[str, str, object], Span] = field(default_factory=dict, compare=False, repr=False)
@@ -218,6 +220,11 @@ class Schedule:
     def preload(self, tensor: str, ports: int) -> Schedule:
         """Read a tensor once, in order, by this number of ports, into a memory of each node that reads it: `preload("W1", 8)`."""
         return self._with("preload", {tensor: ports})
+
+    @_fluent
+    def recompute(self, *names: str) -> Schedule:
+        """Compute these Einsums again in every later region that reads them, instead of storing them: `recompute("relu")`."""
+        return self._with("recompute", names)
 
     @_fluent
     def lower(self, **settings: Unpack[Lowering]) -> Schedule:

@@ -302,6 +302,14 @@ SECTIONS: tuple[Section, ...] = (
         completion="tensors",
         help="Store a result without its zeros; repeatable.",
     ),
+    Names(
+        key="recompute",
+        field="recomputed",
+        phrase="recompute",
+        metavar="EINSUM",
+        completion="parts",
+        help="An Einsum that later regions compute again; repeatable.",
+    ),
     Section(
         key="plan",
         of=Any,

@@ -59,7 +59,7 @@ def test_json_follows_the_schema_and_is_alone_on_standard_output(here: Path) -> 
     assert result.exit_code == 0, result.output
     document = json.loads(result.stdout)
     about = "schema model data options schedule machine machine_settings engine seed"
-    keys = f"{about} cycles regions flops bytes config check notices versions seconds"
+    keys = f"{about} cycles regions flops bytes live_bytes config check notices versions seconds"
     assert list(document) == keys.split()
     assert document["schema"] == 2
     assert document["seed"] == 7

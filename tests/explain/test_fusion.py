@@ -175,3 +175,44 @@ def test_regions_that_nobody_named_are_those_of_the_chosen_cut() -> None:
     assert "region `whole` of the schedule" in report(SOFTMAX, whole).decisions[0].why
     source, machine = load(ModelSpec(parse(SOFTMAX))), load_machine("ideal")
     assert "region `whole` of the chosen cut" in explain_fusion(source, whole, machine, Schedule()).decisions[0].why
+
+
+TRAINING = """
+    tensor X[8, 4] dense
+    tensor W[4, 6] dense
+    tensor V[6, 3] dense
+    H[i, j] = relu(sum(k) X[i, k] * W[k, j])  @forward
+    Y[i, m] = sum(j) H[i, j] * V[j, m]  @forward
+    dV[j, m] = sum(i) H[i, j] * Y[i, m]  @backward
+    output Y, dV
+"""
+
+
+def test_both_prices_of_what_a_later_region_reads():
+    stored = report(TRAINING, Schedule.fuse("layerwise"))
+    again = report(TRAINING, Schedule.fuse("layerwise").recompute("H"))
+    (kept,), (computed,) = stored.recomputes, again.recomputes
+    assert (kept.name, kept.regions, kept.chosen, computed.chosen) == ("H", ("backward",), False, True)
+    assert (kept.stored, kept.again) == (computed.stored, computed.again)
+    assert kept.stored is not None and kept.stored.live_bytes == 8 * 6 * 4
+    assert kept.again is not None and kept.again.live_bytes == 0 and kept.again.bytes != kept.stored.bytes
+
+
+def test_a_copy_is_fused_where_it_is_read():
+    fusion_report = report(TRAINING, Schedule.fuse("layerwise").recompute("H"))
+    decision = pair(fusion_report, "H", "dV")
+    assert decision.fused and decision.why == "the schedule computes `H` again in `backward`, as `H.again`"
+    assert {p.name: p.stored for p in fusion_report.producers} == {"H": False, "H.again": False, "Y": True}
+
+
+def test_what_would_compare_sums_has_no_price():
+    text = """
+        tensor X[6, 4] dense
+        tensor W[4, 5] dense
+        S[i, j] = sum(k) X[i, k] * W[k, j]  @scores
+        m[i] = max(j) S[i, j]  @scores
+        Y[i, j] = where(S[i, j] == m[i], 1, 0)  @chosen
+        output Y
+    """
+    prices = {row.name: row for row in report(text, Schedule.fuse("layerwise")).recomputes}
+    assert prices["S"].again is None and "differ in rounding" in prices["S"].refusal

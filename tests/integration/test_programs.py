@@ -139,6 +139,13 @@ def test_random_programs_with_splits(wide: bool) -> None:
     assert tally.quotas[program_fuzz.SPLIT] >= 5
 
 
+@pytest.mark.parametrize("mode", [{}, {"wide": True}, {"keep": True}], ids=["plain", "wide", "keep"])
+def test_random_programs_that_compute_einsums_again(mode: dict[str, bool]) -> None:
+    tally = program_fuzz.run(SEEDS[0], EXAMPLES, recompute=True, **mode)
+    assert not tally.differing, f"{tally.differing[0].differs}\n{tally.differing[0].case!r}"
+    assert tally.quotas[program_fuzz.RECOMPUTE] >= 2
+
+
 @pytest.mark.parametrize("fault", SPLIT_FAULTS)
 def test_a_fault_of_splits_is_found(fault: str) -> None:
     with SPLIT_FAULTS[fault]():

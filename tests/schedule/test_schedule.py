@@ -54,6 +54,7 @@ schedules = st.builds(
     copies=st.booleans(),
     **{section.key: st.sampled_from(section.words) for section in SECTIONS if isinstance(section, Word)},
     drop_zeros=st.lists(names, max_size=2).map(tuple),
+    recomputed=st.lists(names, max_size=2).map(tuple),
     resident=st.lists(names, max_size=2).map(tuple),
 )
 
@@ -199,6 +200,13 @@ def test_how_regions_are_lowered_in_three_ways() -> None:
     text = "fuse: [full]\niteration: global\nlocate: never\ncopies: false\ndrop_zeros: [Y]\nresident: [W]\n"
     assert fluent == flags == Schedule.from_yaml(text)
     assert str(fluent) == text
+
+
+def test_what_is_computed_again_in_three_ways() -> None:
+    schedule = Schedule.fuse("full").recompute("relu").recompute("erf", "*.exp")
+    assert schedule == Schedule.from_flags(["full"], recompute=["relu", "erf", "*.exp"])
+    assert schedule == Schedule.from_yaml("fuse: full\nrecompute: relu, erf, *.exp")
+    assert str(schedule) == "fuse: [full]\nrecompute: ['*.exp', erf, relu]\n"
 
 
 def test_a_policy_stands_beside_orders() -> None:

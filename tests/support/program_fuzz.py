@@ -16,6 +16,7 @@ import keeps
 import narrows
 import nm_levels
 import numpy as np
+import recomputes
 import repeatable_draws  # noqa: F401 - a seed draws the same in every process
 import splits
 import torch_oracle
@@ -121,6 +122,8 @@ CHOSEN_QUOTAS = {
 """The same of programs whose sparsity depends on data."""
 SPLIT = "an index in two loops"
 """Held by programs with splits."""
+RECOMPUTE = "an Einsum that is computed again"
+"""Held by programs with copies of Einsums in later regions."""
 SURFACES = "everything else that a user asks"
 """The quota of programs that were saved and read again, estimated, explained, and so on (`program_surfaces`)."""
 
@@ -175,13 +178,14 @@ def run(
     hard: bool = False,
     linalg: bool = False,
     chosen: bool = False,
+    recompute: bool = False,
 ) -> Tally:
     """The programs of one seed, up to the first that differs, which is made smaller. `bitmap`: with bitmap levels (`bitmaps`). `wide`: wide
     programs. `surfaces`: one program of so many is checked by everything else that a user asks, too; 0 for none. `keep`: with parts of
     results that are kept (`keeps`). `nm`: with n:m levels (`nm_levels`). `narrow`: with narrow element types (`narrows`).
     `views`: programs with views. `split`: with indices that are two loops (`splits`). `hard`: programs with hard values.
     `linalg`: each is also written as scheduled Linalg and read again (`written_linalg`). `chosen`: programs whose sparsity depends on
-    data."""
+    data. `recompute`: with Einsums that later regions compute again (`recomputes`)."""
     tally, failed = Tally(), list[tuple[Case, Exception]]()
     drawn = (
         chosen_programs()
@@ -201,6 +205,7 @@ def run(
     drawn = drawn.map(keeps.in_program) if keep else drawn
     drawn = drawn.map(narrows.in_program) if narrow else drawn
     drawn = drawn.map(splits.in_program) if split else drawn
+    drawn = drawn.map(recomputes.in_program) if recompute else drawn
 
     def one(case: Case) -> None:
         try:
@@ -290,6 +295,7 @@ def count(tally: Tally, case: Case, checked: Checked) -> None:
         "locate never": checked.schedule.locate == "never",
         "an input stored n:m": any(is_grouped(tensor) for name, tensor in case.tensors.items() if is_read(name, checked)),
         SPLIT: bool(checked.schedule.splits),
+        RECOMPUTE: bool(checked.schedule.recomputed),
         **hard_held(case),
         **keeps_held(program, checked),
         **views_held(case, checked),

@@ -21,6 +21,7 @@ from fuseflow.filesystem import read_json
 from fuseflow.machine.machine import Machine
 from fuseflow.report.estimate_tables import comparison_table, estimate_table, exact_line, flops_table, traffic_table
 from fuseflow.report.resource_tables import resource_table
+from fuseflow.report.tables import live_line
 from fuseflow.run.artifact_reader import load_saved, load_schedule
 from fuseflow.schedule import Schedule
 
@@ -67,7 +68,9 @@ def estimate(
     json_file.write(values)
     out = json_file.console()
     if not quiet:
-        print_pieces(out, [estimate_table(estimated), exact_line(estimated)])
+        recomputes = scheduled is not None and bool(scheduled.compiled.schedule.recomputed)
+        live = [live_line(estimated.live_bytes)] if recomputes else []
+        print_pieces(out, [estimate_table(estimated), exact_line(estimated), *live])
         print_notices(out, estimated.notices)
     tables = [(flops_table if kind == "operator" else traffic_table)(estimated) for kind in by]
     tables += [resource_table((region.name, region.resources) for region in estimated.regions)] if resources else []

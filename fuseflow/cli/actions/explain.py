@@ -22,6 +22,8 @@ from fuseflow.report.fusion_tables import (
     primitives_json,
     primitives_table,
     producer_table,
+    recompute_notes,
+    recompute_table,
     stage_table,
 )
 from fuseflow.report.order_tables import assumed_line, order_json, order_lines
@@ -58,6 +60,8 @@ def fusion(program: ProgramRequest, json_file: JsonFile) -> None:
     print_pieces(out, [pair_table(report), "", producer_table(report)])
     if settings.left_out:
         print_pieces(out, ["", attribute_table(settings.left_out)])
+    if report.recomputes:
+        print_pieces(out, ["", recompute_table(report), *recompute_notes(report)])
     if report.keeps:
         print_pieces(out, ["", keep_table(report)])
     if costs:

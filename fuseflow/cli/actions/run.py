@@ -14,7 +14,7 @@ from fuseflow.compiler import compile_source
 from fuseflow.errors import CheckError, FuseFlowError, UsageError
 from fuseflow.explain.slow_cut import long_run_notice
 from fuseflow.filesystem import json_text
-from fuseflow.report.tables import check_line, sampled_lines, sampled_table
+from fuseflow.report.tables import check_line, live_line, sampled_lines, sampled_table
 from fuseflow.run.callback_types import ProgressCallback
 from fuseflow.run.check import Check
 from fuseflow.run.compiled import Compiled
@@ -76,6 +76,7 @@ def run(
     if not quiet:
         print_result(out, result)
         out.print(check_line(result.check), soft_wrap=True)
+        print_lines(out, [live_line(result.live_bytes)] if compiled.schedule.recomputed else [])
         print_notices(out, [notice for notice in result.settings.notices if notice not in _in_vain(compiled)])
         print_lines(out, [] if trace_note is None else [trace_note])
     print_lines(out, [f"bisect: {line}" for line in bisected] if passed else [])
