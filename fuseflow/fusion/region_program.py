@@ -14,7 +14,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import assert_never
 
 from fuseflow.einsum import nodes as ein
@@ -50,7 +50,12 @@ def as_program(region: FusedRegion) -> Program:
     for result in region.results:
         if names.get(result.tree) != result.name:
             statements.state(result.name, result.indices, round_to(expressions[result.tree], result.tensor.dtype))
-    tensors = (*(stored[n] for n in sorted(stored)), *statements.declared)
+    places = {
+        view.tensor: replace(stored[view.tensor], name=places_name(view.tensor), like=view.tensor)
+        for view in region.views
+        if view.places
+    }
+    tensors = (*(stored[n] for n in sorted(stored)), *places.values(), *statements.declared)
     return Program(tensors, tuple(statements.einsums), tuple(r.name for r in region.results), region.name)
 
 
@@ -95,6 +100,11 @@ def _statement_names(region: FusedRegion, taken: set[str]) -> dict[Tree, str]:
     return names
 
 
+def places_name(tensor: str) -> str:
+    """Return the name of a tensor that is 1 at the places of another one."""
+    return f"{tensor}.places"
+
+
 def _fresh(base: str, taken: set[str]) -> str:
     name, count = base, 1
     while name in taken:
@@ -107,7 +117,7 @@ def _fresh(base: str, taken: set[str]) -> str:
 def _body(node: Tree, expressions: Mapping[Tree, Expr]) -> Expr:
     match node:
         case View():
-            return Access(node.tensor, node.indices)
+            return Access(places_name(node.tensor) if node.places else node.tensor, node.indices)
         case Constant():
             return Const(node.value)
         case Operation():
