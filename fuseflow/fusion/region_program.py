@@ -36,6 +36,9 @@ def as_program(region: FusedRegion) -> Program:
     free = free_indices(*region.trees)
     expressions: dict[Tree, Expr] = {}
     stored = region.declared
+    roots = {view.tensor: stored[view.tensor] for view in region.views if view.places}
+    places = {places_name(name): replace(root, name=places_name(name), dtype="i32", like=name) for name, root in roots.items()}
+    stored = {**stored, **places}
     statements = _Statements(region.sizes, {name: DTYPES[type.dtype].precision for name, type in stored.items()})
     for copy in region.copies:
         statements.state(copy.name, copy.indices, Access(copy.source, copy.indices))
@@ -50,12 +53,7 @@ def as_program(region: FusedRegion) -> Program:
     for result in region.results:
         if names.get(result.tree) != result.name:
             statements.state(result.name, result.indices, round_to(expressions[result.tree], result.tensor.dtype))
-    places = {
-        view.tensor: replace(stored[view.tensor], name=places_name(view.tensor), like=view.tensor)
-        for view in region.views
-        if view.places
-    }
-    tensors = (*(stored[n] for n in sorted(stored)), *places.values(), *statements.declared)
+    tensors = (*(stored[n] for n in sorted(stored)), *statements.declared)
     return Program(tensors, tuple(statements.einsums), tuple(r.name for r in region.results), region.name)
 
 

@@ -81,3 +81,12 @@ def test_zeros_of_a_result_with_shared_places_are_not_dropped() -> None:
     text = "tensor W[6, 5] csr\ntensor Y[6, 5] like W\nY[i, j] = W[i, j] * 2\noutput Y"
     with pytest.raises(FusionError, match="zeros of `Y` cannot be dropped: it has the places of `W`"):
         ff.compile(parse(text), tensors={"W": WEIGHT}, schedule=Schedule(drop_zeros=("Y",)))
+
+
+def test_every_stage_is_shown() -> None:
+    """A region shows what it computes at places as a choice: the places of a tensor are a tensor of ones."""
+    text = "tensor W[6, 5] csr\ntensor A[6, 5] csr\ntensor Y[6, 5] like W\nY[i, j] = A[i, j] * 2\noutput Y"
+    compiled = ff.compile(parse(text), tensors={"W": WEIGHT, "A": WEIGHT}, schedule=Schedule.fuse("full"))
+    assert "Y[i, j] = where(W.places[i, j], 2 * A[i, j], 0)" in str(compiled.emit("fused")).replace("A[i, j] * 2", "2 * A[i, j]")
+    for stage in ("einsum", "order", "table", "samml", "mlir", "proto", "proto-text", "dot"):
+        assert compiled.emit(stage)
