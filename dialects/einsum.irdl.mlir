@@ -77,6 +77,13 @@ irdl.dialect @einsum {
     irdl.attributes {"name" = %name, "type" = %type, "fill" = %fill, "span" = %span}
   }
 
+  // A declared tensor shares its positions and coordinates with the input that `structure` names: only the values are its own.
+  irdl.operation @like {
+    %tensor = irdl.base "#builtin.string"
+    %structure = irdl.base "#builtin.string"
+    irdl.attributes {"tensor" = %tensor, "structure" = %structure}
+  }
+
   // An element of a tensor. An index is a string, a `#einsum.split` or an `#einsum.affine`.
   irdl.operation @access {
     %tensor = irdl.base "!builtin.tensor"

@@ -70,6 +70,13 @@ irdl.dialect @samml {
     irdl.attributes {"tensor" = %tensor, "ports" = %ports}
   }
 
+  // A tensor that has all levels of another one: its values alone are read and written.
+  irdl.operation @like {
+    %tensor = irdl.base "#builtin.string"
+    %structure = irdl.base "#builtin.string"
+    irdl.attributes {"tensor" = %tensor, "structure" = %structure}
+  }
+
   // An edge that must hold a whole fiber: input `input` of node `node`.
   irdl.operation @fiber_fifo {
     %node = irdl.base "#builtin.string"

@@ -214,7 +214,8 @@ class _ScheduleSearch:
 
     def partition(self) -> ScheduleChoice:
         """Return the best of the partitions with the fewest expected cycles, and of `layerwise`, `full` and `none`."""
-        costs = prepare_costs(self.source.program, self.settled, self.machine, self.source.tensors, self.estimator)
+        stored = replace(self.settled, recomputed=())  # the regions decide what later ones read
+        costs = prepare_costs(self.source.program, stored, self.machine, self.source.tensors, self.estimator)
         cuts = () if costs is None else tuple(expected_cuts(costs))
         if costs is not None and not costs.refine(MAX_EINSUMS):
             costs = None
@@ -279,13 +280,6 @@ class _ScheduleSearch:
             order_of = {region.name: region.fused.order for region in choice.compiled.regions}
             return replace(choice, orders=tuple(replace(t, chosen=t.order == order_of[t.region]) for t in orders))
         return replace(choice, compiled=compiled, orders=orders, cache=self.cache)
-
-    def _costs(self) -> PartCosts | None:
-        """Return the costs of ranges of the finest units that are few enough; None if none are, or an operator cannot be lowered alone."""
-        program, tensors = self.source.program, self.source.tensors
-        stored = replace(self.settled, recomputed=())  # the regions decide what later ones read
-        costs = prepare_costs(program, stored, self.machine, tensors, self.estimator)
-        return costs if costs is not None and costs.refine(MAX_EINSUMS) else None
 
     def _candidates(self, costs: PartCosts | None, cuts: Sequence[Cut]) -> Iterator[PartitionTrial]:
         """Yield the partitions to compare: the granularities, the `cuts` between operators that the default compares, and those of the

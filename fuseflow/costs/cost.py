@@ -75,7 +75,7 @@ def estimate_graph(graph: Graph, statistics: Mapping[str, TensorStatistics]) -> 
         tiles, bits = [types[p].tile for p in node.inputs], operand_bits(node, graph.element_bits)
         costs.append(node_cost(node, inputs, outputs, tiles, bits, graph.declared, statistics))
     results = {
-        name: result_statistics(graph.declared[name].format, [levels[p] for p in range(len(levels))])
+        name: result_statistics(graph.declared[name], [levels[p] for p in range(len(levels))], statistics)
         for name, levels in written.items()
     }
     return total_cost(costs, graph.declared), results

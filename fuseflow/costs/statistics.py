@@ -121,8 +121,10 @@ def collect_statistics(types: Mapping[str, TensorType], tensors: Mapping[str, Te
     statistics = {}
     for name, declared in types.items():
         with OverfullError.naming(name):
-            known = name in tensors
-            statistics[name] = stored_statistics(tensors[name], declared) if known else assume_statistics(declared)
+            known = (declared.like or name) in tensors  # tensors of one structure have the same statistics
+            statistics[name] = (
+                stored_statistics(tensors[declared.like or name], declared) if known else assume_statistics(declared)
+            )
     return statistics
 
 

@@ -38,7 +38,6 @@ from fuseflow.samml.nodes import (
     TensorDecl,
     TensorWriter,
 )
-from fuseflow.tensors import Format
 
 TensorLevel = tuple[str, int]
 """A level of a tensor, by the name of the tensor and the number of the level."""
@@ -331,10 +330,15 @@ def _permute(node: Permute, inputs: list[ExpectedStream]) -> list[ExpectedStream
     return [*out, above]
 
 
-def result_statistics(format: Format, levels: Sequence[ExpectedStream]) -> TensorStatistics:
-    """Return the statistics of a tensor in this format, whose level writers read streams of these shapes."""
+def result_statistics(
+    tensor: TensorDecl, levels: Sequence[ExpectedStream], statistics: Mapping[str, TensorStatistics]
+) -> TensorStatistics:
+    """Return the statistics of a result, whose level writers read streams of these shapes. `statistics` has those of the tensor that it
+    may be like."""
+    if tensor.like:
+        return statistics[tensor.like]
     fanouts = [
         level.expected(s.size, 0.0) if level.pads else s.elements / s.fibers if s.fibers else 0.0
-        for level, s in zip(format.levels, levels, strict=True)
+        for level, s in zip(tensor.format.levels, levels, strict=True)
     ]
     return TensorStatistics(tuple(s.size for s in levels), tuple(fanouts))

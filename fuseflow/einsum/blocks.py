@@ -138,6 +138,9 @@ class _Blocks:
 
     def __post_init__(self) -> None:
         splits = []
+        for tensor in self.program.tensors:
+            for position in range(len(tensor.shape) if tensor.like else 0):
+                self.dims.join((tensor.name, position), (tensor.like, position))
         for einsum in self.program.einsums:
             for axis, any_index in axes_of(einsum):
                 index = stored_index(any_index)

@@ -38,7 +38,13 @@ def _numbers(program: Program) -> dict[str, Const]:
     numbers: dict[str, Const] = {}
     for einsum in program.einsums:
         type = declared.get(einsum.name)
-        if isinstance(einsum.body, Const) and einsum.name not in program.outputs and type is not None and type.format is None:
+        if (
+            isinstance(einsum.body, Const)
+            and einsum.name not in program.outputs
+            and type is not None
+            and type.format is None
+            and not type.like
+        ):
             numbers[einsum.name] = Const(DTYPES[type.dtype].nearest(einsum.body.value))
     for einsum in program.einsums if numbers else ():
         for name in _needed(einsum, program, numbers):

@@ -96,7 +96,7 @@ def _typed(program: Program, previous: TypedProgram | None) -> Program:
     """Return the program with the types of all its tensors; types that cannot have changed are taken from `previous`."""
     shape_by_tensor, sizes = shapes_and_extents(program)
     declared = program.declared
-    types = {t.name: t if t.format else replace(t, format=Format.dense(len(t.shape))) for t in program.inputs}
+    types = {t.name: _input_type(t, declared) for t in program.inputs}
     for einsum in program.einsums:
         declaration = declared.get(einsum.name)
         type = _known_type(previous, einsum, declaration, types)
@@ -109,14 +109,26 @@ def _typed(program: Program, previous: TypedProgram | None) -> Program:
     return with_known_sizes(replace(program, tensors=tensors), (shape_by_tensor, sizes))
 
 
+def _input_type(tensor: TensorType, declared: Mapping[str, TensorType]) -> TensorType:
+    """Return the type of an input: it is dense without a format, and stored as the tensor that it is like."""
+    if tensor.like:
+        return replace(tensor, format=declared[tensor.like].format)
+    return tensor if tensor.format else replace(tensor, format=Format.dense(len(tensor.shape)))
+
+
 def _type_of(einsum: Einsum, declared: TensorType, scope: Scope) -> TensorType:
     """Return the type of a result: its declaration, completed where that leaves something open."""
     if isinstance(einsum.body, Keep):
         _check_keep(einsum, einsum.body, declared, scope)
-    _check_padding(einsum, declared, scope)
+    if not declared.like:
+        _check_padding(einsum, declared, scope)
     format = result_format(einsum, scope)
     dtype = DTYPES[declared.dtype]
-    fill = declared.fill if format.all_dense else fill_of(_with_roundings(einsum, declared, scope), scope.fills, scope.extents)
+    fill = (
+        declared.fill
+        if format.all_dense or declared.like
+        else fill_of(_with_roundings(einsum, declared, scope), scope.fills, scope.extents)
+    )
     if dtype.narrow:
         fill = dtype.nearest(fill)
     elif dtype.is_integer and not is_integral(einsum.body, scope):
@@ -127,7 +139,8 @@ def _type_of(einsum: Einsum, declared: TensorType, scope: Scope) -> TensorType:
         numbers = show_number(declared.fill), show_number(fill)
         message = f"`{einsum.name}` is declared with the implicit value {numbers[0]}, it has {numbers[1]}"
         _refuse(einsum, message, "leave `fill` out: it follows from the operands", declared)
-    return replace(declared, format=declared.format or format, fill=fill)
+    shared = scope.types[declared.like].format if declared.like else None
+    return replace(declared, format=shared or declared.format or format, fill=fill)
 
 
 def _with_roundings(einsum: Einsum, declared: TensorType, scope: Scope) -> Expr:
@@ -147,7 +160,8 @@ def _known_type(
         return None
     source, known = previous.source, previous.program.declared
     unchanged = source.defined.get(einsum.name) == einsum and source.declared.get(einsum.name) == declared
-    return known[einsum.name] if unchanged and all(types[n] == known.get(n) for n in einsum.operands) else None
+    decisive = (*einsum.operands, declared.like) if declared is not None and declared.like else einsum.operands
+    return known[einsum.name] if unchanged and all(types[n] == known.get(n) for n in decisive) else None
 
 
 def result_format(einsum: Einsum, scope: Scope) -> Format:

@@ -30,12 +30,15 @@ from fuseflow.einsum.sparse_arrays import (
     dense,
     sparse_pointwise,
     sparse_product,
+    to_operand,
     union,
 )
+from fuseflow.einsum.structures import outside_of, places_of_roots, restricted_to
 from fuseflow.einsum.verify import extents, verify
 from fuseflow.errors import ProgramError, did_you_mean
 from fuseflow.keep_rules import kept, what_is_kept
 from fuseflow.ops import Array, operator, reducer
+from fuseflow.tensors import Tensor
 from fuseflow.tensors.dtypes import DTYPES
 from fuseflow.tensors.pack import is_scipy
 
@@ -56,7 +59,8 @@ def evaluate(
     """Return every result of the program, by name, in float64. With `outputs_only`, other results are dropped after their last use. With
     `wide`, nothing is rounded to 32-bit floats, as on a machine with `arithmetic: f64`.
 
-    An input that stores little can be given as a scipy or a `SparseArray`. Raises `ProgramError` for missing or misshapen inputs.
+    An input that stores little can be given as a scipy or a `SparseArray`; so is one whose stored zeros are places of other tensors
+    (`fuseflow.einsum.structures`). Raises `ProgramError` for missing or misshapen inputs.
 
     >>> from fuseflow.einsum.parse import parse
     >>> evaluate(parse("tensor A[2, 2]\\n s = sum(i, j) A[i, j]\\n output s"), {"A": [[1, 2], [3, 4]]})["s"].item()
@@ -71,6 +75,12 @@ def evaluate_operands(
     """Return what `evaluate` returns, but for large results that store little: these stay sparse."""
     verify(program)
     operands: dict[str, Operand] = {t.name: _input(t.name, t.shape, arrays) for t in program.inputs}
+    places = places_of_roots(program, operands)
+    for tensor in program.inputs:
+        if tensor.like and (wrong := outside_of(operands[tensor.name], places[tensor.like])) is not None:
+            message = f"input `{tensor.name}` has an entry at {wrong}, which is no place of `{tensor.like}`"
+            raise ProgramError(message, hint="what is like another tensor is 0 at all other places")
+    operands |= {name: dense(operands[name]) for name in places if operands[name].size <= MAX_POINTS}
     results, sizes, last = dict[str, Operand](), extents(program), _last_uses(program)
     precisions = {t.name: DTYPES[t.dtype].precision for t in program.inputs}
     for einsum in program.einsums:
@@ -78,11 +88,23 @@ def evaluate_operands(
         result = program.declared.get(einsum.name)
         precisions[einsum.name] = DTYPES[result.dtype].precision if result else expression_precision(said.body, precisions)
         said = said if wide else with_roundings(said, precisions)
-        operands[einsum.name] = results[einsum.name] = evaluate_einsum(said, operands, sizes[einsum.name])
+        computed = evaluate_einsum(said, operands, sizes[einsum.name])
+        if result and result.like:
+            computed = restricted_to(computed, places[result.like])
+        operands[einsum.name] = results[einsum.name] = computed
         for name in last[einsum.name] if outputs_only else ():
             operands.pop(name)
             results.pop(name, None)
     return results
+
+
+def operands_of(program: Program, tensors: Mapping[str, Tensor]) -> dict[str, Operand]:
+    """Return the numbers of tensors of single elements, for the interpreter. Tensors that others are like keep their places."""
+    roots = {t.like for t in program.tensors}
+    return {
+        name: SparseArray.of_tensor(tensor) if name in roots else to_operand(tensor, MAX_POINTS)
+        for name, tensor in tensors.items()
+    }
 
 
 def _last_uses(program: Program) -> dict[str, list[str]]:

@@ -8,7 +8,7 @@ own.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final, assert_never
 
 from torch_mlir import ir
@@ -38,9 +38,10 @@ from fuseflow.tensors import Format
 from fuseflow.tensors.blocks import Block, check_block
 from fuseflow.tensors.dtypes import DTYPES, of_mlir
 
-PROGRAM, INPUT, DECLARE, DEFINE, OUTPUT = (f"einsum.{name}" for name in ("program", "input", "declare", "define", "output"))
+PROGRAM, INPUT, DECLARE, LIKE = (f"einsum.{name}" for name in ("program", "input", "declare", "like"))
+DEFINE, OUTPUT = (f"einsum.{name}" for name in ("define", "output"))
 ACCESS, CONSTANT, APPLY, REDUCE, KEEP = (f"einsum.{name}" for name in ("access", "constant", "apply", "reduce", "keep"))
-OPERATIONS: Final = (PROGRAM, INPUT, DECLARE, DEFINE, OUTPUT, ACCESS, CONSTANT, APPLY, REDUCE, KEEP)
+OPERATIONS: Final = (PROGRAM, INPUT, DECLARE, LIKE, DEFINE, OUTPUT, ACCESS, CONSTANT, APPLY, REDUCE, KEEP)
 FORMAT, SPLIT, AFFINE, SPAN, ELEMENT = (f"einsum.{name}" for name in ("format", "split", "affine", "span", "element"))
 
 
@@ -84,6 +85,8 @@ def _write(program: Program) -> None:
             ir.Operation.create(DECLARE, attributes={**values, "type": ir.TypeAttr.get(_tensor_type(tensor))})
         else:
             tensors[tensor.name] = ir.Operation.create(INPUT, [_tensor_type(tensor)], attributes=values).result
+        if tensor.like:
+            ir.Operation.create(LIKE, attributes={"tensor": a.string(tensor.name), "structure": a.string(tensor.like)})
     for einsum in program.einsums:
         body = _write_expr(einsum.body, tensors)
         type = _result_type(declared.get(einsum.name), sizes[einsum.name])
@@ -167,6 +170,7 @@ class _Reader:
     tensors: list[tuple[m.Operation, TensorType]] = field(default_factory=list)
     einsums: list[tuple[m.Operation, Einsum]] = field(default_factory=list)
     outputs: list[str] = field(default_factory=list)
+    likes: dict[str, m.Operation] = field(default_factory=dict)
     names: dict[ir.Value, str] = field(default_factory=dict)
     trees: dict[ir.Value, _Tree] = field(default_factory=dict)
 
@@ -179,6 +183,8 @@ class _Reader:
                 self.names[op.results[0]] = op.string("name")
             case "einsum.declare":
                 self.tensors.append((op, _tensor(op, ir.TypeAttr(op.op.attributes["type"]).value)))
+            case "einsum.like":
+                self.likes[op.string("tensor")] = op
             case "einsum.define":
                 self.einsums.append((op, self.einsum(op)))
                 self.names[op.results[0]] = op.string("name")
@@ -232,8 +238,16 @@ class _Reader:
                 op.refuse(f"declares `{tensor.name}`, which nothing defines", "a tensor from outside is an `einsum.input`")
             if op.name == INPUT and tensor.name in defined:
                 op.refuse(f"takes `{tensor.name}` from outside, which is defined here too", "an `einsum.declare` gives its type")
+        declared = [tensor.name for _, tensor in self.tensors]
+        for other, op in self.likes.items():
+            if other not in declared:
+                op.refuse(f"names the tensor `{other}`, which is not declared", did_you_mean(other, declared))
+        structures = {other: op.string("structure") for other, op in self.likes.items()}
         return Program(
-            tuple(tensor for _, tensor in self.tensors), tuple(einsum for _, einsum in self.einsums), tuple(self.outputs), name
+            tuple(replace(tensor, like=structures.get(tensor.name, "")) for _, tensor in self.tensors),
+            tuple(einsum for _, einsum in self.einsums),
+            tuple(self.outputs),
+            name,
         )
 
     def place(self, name: str) -> Span | None:

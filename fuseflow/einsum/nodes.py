@@ -162,6 +162,8 @@ class TensorType:
 
     `block` holds the size of a block along each dimension; it is () if the tensor is stored in single elements. With blocks, the levels of
     `format` store blocks, and every value is a tile (`fuseflow.tensors.blocks`). The meaning of the tensor does not depend on its blocks.
+
+    `like` names a tensor with which this one shares its places, or is "" (`fuseflow.einsum.structures`). Only the values are its own.
     """
 
     name: str
@@ -171,6 +173,7 @@ class TensorType:
     fill: float = 0.0
     span: Span | None = field(default=None, compare=False)
     block: Block = ()
+    like: str = ""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "fill", canonical(self.fill))
@@ -269,6 +272,7 @@ class Program:
             if einsum.name in needed:
                 needed.update(einsum.operands)
                 einsums.append(einsum)
+        needed.update([t.like for t in self.tensors if t.like and t.name in needed])
         kept = tuple(t for t in self.tensors if t.name in needed)
         return replace(self, tensors=kept, einsums=tuple(reversed(einsums)), outputs=())
 

@@ -1,7 +1,8 @@
 """The parser of the text form of an Einsum program, which `fuseflow.einsum.text` prints. Each line holds one statement; a comment starts
 with `#`.
 
-    line       = "tensor" NAME "[" sizes "]" format? ("order" "(" dimensions ")")? "all"? ("block" BLOCK)? (DTYPE | "fill" number)*
+    line       = "tensor" NAME "[" sizes "]" format? ("order" "(" dimensions ")")? "all"? ("block" BLOCK)? ("like" NAME)?
+                 (DTYPE | "fill" number)*
                | "output" NAME ("," NAME)*  |  "program" NAME
                | NAME ("[" indices "]")? "=" keep? expression ("@" PATH)?
     keep       = "keep" "(" ("nonzero" | "threshold" number | largest) ")" | "mark" "(" largest ")"
@@ -19,6 +20,8 @@ Parsing checks the form, and the names of operators and formats. `fuseflow.einsu
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import Final
 
 from fuseflow.einsum.nodes import (
@@ -84,7 +87,15 @@ def parse(text: str, file: str = "<text>") -> Program:
                 hint = did_you_mean(keyword, ["tensor", "output", "program"])
                 line.fail(f"a line cannot start with `{keyword} {line.peek().text}`", first, hint)
         line.finish()
-    return Program(tuple(tensors), tuple(einsums), tuple(outputs), name)
+    return Program(_with_roots(tensors), tuple(einsums), tuple(outputs), name)
+
+
+def _with_roots(tensors: Sequence[TensorType]) -> tuple[TensorType, ...]:
+    """Return declarations in which a tensor that is like one that is like W is like W itself."""
+    above = {t.name: t.like for t in tensors if t.like}
+    for _ in above:
+        above = {name: above.get(other, other) for name, other in above.items()}
+    return tuple([replace(t, like=above[t.name]) if t.like else t for t in tensors])
 
 
 def parse_expr(text: str, file: str = "<text>") -> Expr:
@@ -111,6 +122,7 @@ class _Line(TokenReader):
         shape = self.shape(name)
         format = self.format(len(shape))
         block = self.block(len(shape)) if self.accept("block") else ()
+        like = self.expect_name("the tensor that it is like") if self.accept("like") else ""
         dtype, fill = None, None
         while self.peek().kind == "name":
             if dtype is None and self.peek().text in DTYPES:
@@ -118,9 +130,9 @@ class _Line(TokenReader):
             elif fill is None and self.accept("fill"):
                 fill = self.signed_number()
             else:
-                hint = did_you_mean(self.peek().text, [*DTYPES, "block", "fill"])
+                hint = did_you_mean(self.peek().text, [*DTYPES, "block", "like", "fill"])
                 self.fail(f"expected one dtype and one `fill` at most, found {self.show_next()}", hint=hint)
-        return TensorType(name, shape, format, dtype or "f32", fill or 0.0, span, block)
+        return TensorType(name, shape, format, dtype or "f32", fill or 0.0, span, block, like)
 
     def shape(self, name: str) -> tuple[int, ...]:
         self.expect("[", f"and the sizes of `{name}`")
@@ -136,7 +148,7 @@ class _Line(TokenReader):
         first = self.peek()
         if first.text == "(":
             self.skip_group()
-        elif first.kind == "name" and first.text not in (*DTYPES, "block", "fill"):
+        elif first.kind == "name" and first.text not in (*DTYPES, "block", "like", "fill"):
             self.take()
             if self.peek().text == "(":
                 self.skip_group()

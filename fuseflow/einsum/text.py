@@ -41,9 +41,10 @@ def show(program: Program) -> str:
 
 
 def show_type(tensor: TensorType) -> str:
-    """Return the part of a declaration after the shape: `csr block 16x16 f64 fill -inf`."""
+    """Return the part of a declaration after the shape: `csr block 16x16 f64 fill -inf`, `like W`."""
     words = [tensor.format.short()] if tensor.format is not None else []
     words += [f"block {block_text(tensor.block)}"] if tensor.block else []
+    words += [f"like {tensor.like}"] if tensor.like else []
     words += [tensor.dtype] if tensor.dtype != "f32" else []
     words += [f"fill {show_number(tensor.fill)}"] if tensor.fill != 0 else []
     return " ".join(words)

@@ -25,6 +25,7 @@ from fuseflow.einsum.nodes import (
     free_indices,
     index_names,
 )
+from fuseflow.einsum.structures import verify_structures
 from fuseflow.einsum.text import show_einsum, show_expr, show_left
 from fuseflow.errors import FuseFlowError, ProgramError, Span, did_you_mean
 from fuseflow.keep_rules import Largest, Threshold, refusal, show_keep
@@ -55,6 +56,7 @@ def verify(program: Program, verified: Program | None = None) -> None:
         if defined.get(einsum.name) != einsum:
             _check_indices(einsum)
     shapes(program)
+    verify_structures(program)
     _check_outputs(program)
 
 
@@ -99,7 +101,7 @@ def _check_declarations(program: Program, verified: Mapping[str, TensorType]) ->
             raise ProgramError(f"tensor `{name}` is declared {count} times", span=program.declared[name].span)
     defined = program.defined
     for tensor in program.tensors:
-        if tensor.name in defined and tensor.format is not None and tensor.format.complete:
+        if tensor.name in defined and tensor.format is not None and tensor.format.complete and not tensor.like:
             message = f"`{tensor.format.short()}` of `{tensor.name}`, which is computed: `all` says how given numbers are stored"
             raise ProgramError(message, hint="leave `all` out: what is computed is stored, zeros too", span=tensor.span)
         if verified.get(tensor.name) != tensor:

@@ -142,13 +142,17 @@ def count_graph(
         exact = all(port.node in streams.counted for port in (*ports, values))
         for (p, kind), words in elements_written(decl, [flows[port] for port in ports], flows[values]).items():
             accesses.setdefault((name, kind, "write"), []).append(_Access(p, words, exact))
+        if decl.like:
+            result_statistics_[name] = statistics[decl.like]
+            result_patterns |= {name: patterns[decl.like]} if decl.like in patterns else {}
+            continue
         levels = streams.results[name]
         fills_up = any(level.pads for level in decl.format.levels)  # which coordinates it adds follows from the ones that it gets
         if exact and not fills_up and all(level.nest is not None for level in levels):
             nest = written_nest([level.nest for level in levels])
             key = ("written", str(decl.format), decl.shape)
             result_patterns[name] = memo.once(key, (nest,), partial(result_pattern, nest, decl.format, decl.shape))
-        result_statistics_[name] = result_statistics(decl.format, [level.shape for level in levels])
+        result_statistics_[name] = result_statistics(decl, [level.shape for level in levels], statistics)
     return GraphCounts(
         graph,
         tuple(nodes),
@@ -218,14 +222,14 @@ def _bytes(decl: n.TensorDecl, kind: str, parts: Sequence[_Access]) -> Number:
 
 def array_bytes(decl: n.TensorDecl, statistics: TensorStatistics) -> dict[tuple[int, str], int]:
     """Return the bytes of every array of a tensor, by its level (-1 for the values) and its kind. They are exact where the statistics
-    were measured."""
+    were measured. A tensor that is like another one has no arrays of levels."""
     levels, arrays, fibers = decl.format.levels, dict[tuple[int, str], int](), 1
     elements = list(accumulate(statistics.fanouts, mul))
     for p, level in enumerate(levels):
         room = decl.size(p) if level.full else decl.room(p)
         last = next(q for q in range(p, len(levels)) if q + 1 == len(levels) or not levels[q + 1].follows)
         entries = round(elements[last]) if room is None else fibers * room  # those of levels that follow p have one for each of p
-        for array in decl.stored_arrays(p):
+        for array in () if decl.like else decl.stored_arrays(p):
             arrays[p, array.kind] = bytes_of(round(array.count(fibers, entries)), array.bits)
         fibers = entries
     return {**arrays, (-1, "val"): bytes_of(fibers, decl.value_bits)}

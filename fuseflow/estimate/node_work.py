@@ -206,7 +206,9 @@ def elements_read(
 
 def elements_written(decl: n.TensorDecl, levels: Sequence[Flow], values: Flow) -> dict[tuple[int, str], Number]:
     """Return the number of elements written to each array of a result, by its level (-1 for the values) and its kind, given the flows that
-    its writers read."""
+    its writers read. Of a result that is like another tensor, the values alone are written."""
+    if decl.like:
+        return {(-1, "val"): (values.elements if (room := decl.room(-1)) is None else values.inner * room) * prod(decl.tile)}
     entries = levels[-1].elements if levels else 1
     parents: Number = 1
     words: dict[tuple[int, str], Number] = {}

@@ -163,7 +163,7 @@ class Estimator:
         self.assumptions.check(program)
         patterns: dict[str, Pattern] = {}
         statistics: dict[str, TensorStatistics] = {}
-        for declared in program.inputs:
+        for declared in (t for t in program.inputs if not t.like):
             name, format = declared.name, declared.format or Format.dense(len(declared.shape))
             stated = self.assumptions.statistics(declared)
             if stated is not None:
@@ -184,6 +184,9 @@ class Estimator:
                     f"nothing is known of what `{name}` stores",
                     hint=f"`--tensors FILE.yaml`, or statistics: `--stats {name}.density=0.01`",
                 )
+        for declared in (t for t in program.inputs if t.like):
+            patterns |= {declared.name: patterns[declared.like]} if declared.like in patterns else {}
+            statistics[declared.name] = statistics[declared.like]
         return patterns, statistics
 
     def add_views(self, views: Iterable[StoredView], knowledge: TensorKnowledge) -> None:

@@ -167,6 +167,9 @@ def propagated(source: Source, spec: PropagationSpec) -> Source:
     from fuseflow.propagation.attribute_table import attribute_rows
     from fuseflow.propagation.dead_code import propagate
 
+    if (sharing := next((t for t in source.program.tensors if t.like), None)) is not None:
+        message = f"`{sharing.name}` has the places of `{sharing.like}`: no entry of them can be left out"
+        raise AttributesError(message, hint="leave propagation out")
     fixed, names = set(source.constants), [tensor.name for tensor in source.program.inputs]
     for pattern in spec.fixed:
         matching = [name for name in names if fnmatchcase(name, pattern)]

@@ -11,11 +11,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fuseflow import frontend
+from fuseflow.einsum.blocks import tensors_to_blocks
 from fuseflow.einsum.constants import inline_constants
 from fuseflow.einsum.index_names import rename_left_side
 from fuseflow.einsum.nodes import Program, TensorType
 from fuseflow.einsum.parse import parse
 from fuseflow.einsum.selections import replace_affine
+from fuseflow.einsum.structures import at_shared_places, packing_types
 from fuseflow.einsum.verify import verify
 from fuseflow.errors import FileError, FrontendError, FuseFlowError, Span, SparsityError, UsageError, did_you_mean
 from fuseflow.filesystem import read_text
@@ -212,13 +214,24 @@ def input_tensors(
     memory of the arrays. Raise `FileError` or `UsageError` for an argument that does not fit."""
     if tensors is None:
         return {}
+    types = packing_types(inputs)
     if isinstance(tensors, str | Path):
-        return load_tensors(Path(tensors), inputs)
-    declared = {t.name: t for t in inputs}
+        return _sharing(inputs, load_tensors(Path(tensors), types))
+    declared = {t.name: t for t in types}
     for name in tensors:
         if name not in declared:
             raise UsageError(f"the program has no input `{name}`", hint=did_you_mean(name, declared))
-    return {name: _packed(array, declared[name], copy) for name, array in tensors.items()}
+    return _sharing(inputs, {name: _packed(array, declared[name], copy) for name, array in tensors.items()})
+
+
+def _sharing(inputs: Sequence[TensorType], tensors: Mapping[str, Tensor]) -> Mapping[str, Tensor]:
+    """Return tensors of single elements, each at the places of the tensor that it is like. Raises `TensorError` for an entry
+    elsewhere."""
+    if not any(t.like for t in inputs):
+        return tensors
+    types = {t.name: t for t in inputs}
+    shared = at_shared_places(types, tensors_to_blocks(types, tensors), tensors)
+    return {name: tensor if shared[name].tile else shared[name] for name, tensor in tensors.items()}
 
 
 def _packed(array: Any, declared: TensorType, copy: bool) -> Tensor:

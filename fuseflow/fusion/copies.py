@@ -14,7 +14,7 @@ from dataclasses import replace
 
 from fuseflow.einsum.nodes import TensorType
 from fuseflow.fusion.order_graph import AskedOrder, ConstraintSource, OrderGraph, refuse_cycle, shortest_cycle, storage_edges
-from fuseflow.fusion.region import Copy, FusedRegion
+from fuseflow.fusion.region import Copy, FusedRegion, with_structures
 from fuseflow.fusion.region_trees import RegionTrees
 from fuseflow.fusion.tree import Reduction, Tree, TreeTable, View, views
 
@@ -50,7 +50,7 @@ def break_cycles(
 
 
 def _price(source: ConstraintSource, price: CopyCost) -> float:
-    if source is None or isinstance(source, AskedOrder):
+    if source is None or isinstance(source, AskedOrder) or (isinstance(source, View) and source.places):
         return math.inf
     return price(source.tensor if isinstance(source, View) else source)
 
@@ -74,7 +74,7 @@ def _copied(fused: RegionTrees, trees: TreeTable, source: ConstraintSource, take
 def copy_all(fused: RegionTrees, trees: TreeTable, stored: Mapping[str, TensorType], taken: Collection[str]) -> RegionTrees:
     """Return the trees with every view whose storage constrains the loops read from a copy, so that any order is possible."""
     for view in fused.leaves:
-        if storage_edges(view.indices, stored[view.tensor]):
+        if not view.places and storage_edges(view.indices, stored[view.tensor]):
             fused = _copied(fused, trees, view, taken)
     return fused
 
@@ -120,5 +120,5 @@ def _reread(
     merged = tuple((new, v) for r, v in region.merges if isinstance(new := memo[r], Reduction))
     fill = {memo[node]: value for node, value in region.fill.items() if node in memo}
     read_names = (*(view.tensor for view in views(*(r.tree for r in results))), *(copy.source for copy in copies))
-    read_types = {name: stored[name] for name in read_names}
-    return replace(region, results=results, merges=merged, fill=fill, copies=copies, stored=read_types)
+    stored = with_structures(read_names, stored)
+    return replace(region, results=results, merges=merged, fill=fill, copies=copies, stored=stored)

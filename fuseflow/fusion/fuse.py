@@ -30,7 +30,7 @@ from fuseflow.fusion.order_graph import (
 )
 from fuseflow.fusion.order_search import ComparedOrders, CostBound, OrderRules, compare_orders
 from fuseflow.fusion.refusal import attempt
-from fuseflow.fusion.region import FusedRegion, RegionOutput, only_names, to_region_names
+from fuseflow.fusion.region import FusedRegion, RegionOutput, only_names, to_region_names, with_structures
 from fuseflow.fusion.region_trees import RegionTrees, order_constraints
 from fuseflow.fusion.tree import Reduction, implicit_values, nodes
 from fuseflow.fusion.view_merging import RefusedPairs, ViewMerger
@@ -94,7 +94,8 @@ def fuse(
     _refuse_materialized(name, members.values())
     sizes = extents(program) if extents_by_einsum is None else extents_by_einsum
     uncopied = {**{e: replace(program.declared[e], format=None) for e in members}, **stored}
-    inliner = Inliner(name, members, sizes, frozenset(dropped).difference(results), most_places)
+    likes = {e: like for e in members if (like := program.declared[e].like)}
+    inliner = Inliner(name, members, sizes, frozenset(dropped).difference(results), likes, most_places)
     fuser = _Fuser(name, program.declared, stored, uncopied, frozenset(pinned), price, inliner, merge == "lean", not chain)
     fused = fuser.inlined(results, merging=merge in ("early", "lean") and iteration == "factored")
     if iteration == "global":
@@ -119,7 +120,7 @@ def fuse(
         einsums=tuple(members),
         results=fuser.results(fused),
         sizes={v: inliner.sizes[v] for v in fused.indices},
-        stored={name: readable[name] for name in (*(v.tensor for v in fused.leaves), *(c.source for c in fused.copies))},
+        stored=with_structures([*(v.tensor for v in fused.leaves), *(c.source for c in fused.copies)], readable),
         fill=implicit_values(fused.trees, readable, inliner.sizes),
         merges=fused.merges,
         constraints=graph,
@@ -188,10 +189,16 @@ class _Fuser:
         if self.price is None or (not user_order and self.precedence(fused) is not None):
             return fused
         graph = partial(self.graph, user_order=user_order)
-        acyclic = break_cycles(fused, self.inliner.trees, graph, self.price, self.taken, self.region)
+        acyclic = break_cycles(fused, self.inliner.trees, graph, self.copy_cost, self.taken, self.region)
         if acyclic is not fused:
             self.refused.clear()  # there are fewer constraints now
         return acyclic
+
+    def copy_cost(self, name: str) -> float:
+        """Return the cost of a copy of a stored tensor, or of a result that is permuted as it is written. A result at the places of
+        another tensor is never permuted."""
+        assert self.price is not None
+        return math.inf if name in self.inliner.likes else self.price(name)
 
     @property
     def taken(self) -> set[str]:
@@ -216,7 +223,7 @@ class _Fuser:
 
     def readable(self, fused: RegionTrees) -> Mapping[str, TensorType]:
         """Return the declarations of all tensors that the trees may read: the `uncopied` ones, and copies whose order is not chosen yet."""
-        copies = {c.name: replace(self.stored[c.source], name=c.name, format=None) for c in fused.copies}
+        copies = {c.name: replace(self.stored[c.source], name=c.name, format=None, like="") for c in fused.copies}
         return {**self.uncopied, **copies} if copies else self.uncopied
 
     def results(self, fused: RegionTrees) -> tuple[RegionOutput, ...]:

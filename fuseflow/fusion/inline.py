@@ -28,6 +28,7 @@ class Inliner:
     """The inliner expands the Einsums of one region.
 
     `extents` has the size of every local index of every Einsum, and `sizes` the sizes of the region's indices, as they are named.
+    `likes` has the tensor whose places an Einsum has, for those that are like one.
     `tables` map the index names of each Einsum to the region's, one for each view of it. Consumers of an Einsum in `dropped` get
     only its entries that are not 0. An Einsum has at most `most_places` views.
     """
@@ -36,6 +37,7 @@ class Inliner:
     einsums: Mapping[str, ein.Einsum]
     extents: Mapping[str, Mapping[str, int]]
     dropped: frozenset[str] = frozenset()
+    likes: Mapping[str, str] = field(default_factory=dict)
     most_places: int = MOST_PLACES
     trees: TreeTable = field(default_factory=TreeTable)
     sizes: dict[str, int] = field(default_factory=dict)
@@ -87,6 +89,9 @@ class Inliner:
         for indices in view_indices:
             table = dict(zip(plain_index_names(einsum, einsum.indices), indices, strict=True))
             tree = self.body(einsum, einsum.body, table)
+            if einsum.name in self.likes:
+                places = self.trees.view(self.likes[einsum.name], indices, places=True)
+                tree = self.trees.op("where", (places, tree, self.trees.number(0.0)))
             if einsum.name in self.dropped:
                 tree = self.trees.selection(
                     NONZERO, (), tuple(table[v] for v in ein.free_indices(einsum.body)), tree, einsum.name

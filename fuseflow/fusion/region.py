@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Hashable, Mapping, Sequence
+from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from fuseflow.einsum.blocks import index_block_sizes
@@ -101,6 +101,12 @@ class Copy:
         return tuple(sorted(range(len(self.indices)), key=lambda d: loops.index(self.indices[d])))
 
 
+def with_structures(names: Iterable[str], types: Mapping[str, TensorType]) -> dict[str, TensorType]:
+    """Return the types of tensors, and of those whose places they have."""
+    named = {name: types[name] for name in names}
+    return named | {t.like: types[t.like] for t in named.values() if t.like}
+
+
 def only_names(einsums: Collection[str], local_names: Mapping[str, Mapping[str, str]]) -> Mapping[str, str]:
     """Return the region's names of the indices of its only Einsum, by the Einsum's names; {} for several `einsums`."""
     return next(iter(local_names.values()), {}) if len(einsums) == 1 else {}
@@ -160,6 +166,16 @@ class FusedRegion:
             format = Format.of(*["compressed"] * len(copy.indices), order=copy.order(self.order))
             declarations[copy.name] = replace(declarations[copy.name], format=format)
         return declarations
+
+    def level_tensor(self, tensor: str, level: int) -> str:
+        """Return the tensor that is scanned for a level of a stored tensor. It is another one if both share their outermost levels."""
+        other, count = self.shared_levels(tensor) or (tensor, 0)
+        return other if level < count else tensor
+
+    def shared_levels(self, tensor: str) -> tuple[str, int] | None:
+        """Return the tensor of which a stored tensor has the outermost levels, and their number; None if they are its own."""
+        type = self.stored[tensor]
+        return (type.like, len(type.shape)) if type.like else self.outer_levels.get(tensor)
 
     @property
     def blocks(self) -> dict[str, int]:

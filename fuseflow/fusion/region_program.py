@@ -14,7 +14,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import assert_never
 
 from fuseflow.einsum import nodes as ein
@@ -36,6 +36,9 @@ def as_program(region: FusedRegion) -> Program:
     free = free_indices(*region.trees)
     expressions: dict[Tree, Expr] = {}
     stored = region.declared
+    roots = {view.tensor: stored[view.tensor] for view in region.views if view.places}
+    places = {places_name(name): replace(root, name=places_name(name), dtype="i32", like=name) for name, root in roots.items()}
+    stored = {**stored, **places}
     statements = _Statements(region.sizes, {name: DTYPES[type.dtype].precision for name, type in stored.items()})
     for copy in region.copies:
         statements.state(copy.name, copy.indices, Access(copy.source, copy.indices))
@@ -95,6 +98,11 @@ def _statement_names(region: FusedRegion, taken: set[str]) -> dict[Tree, str]:
     return names
 
 
+def places_name(tensor: str) -> str:
+    """Return the name of a tensor that is 1 at the places of another one."""
+    return f"{tensor}.places"
+
+
 def _fresh(base: str, taken: set[str]) -> str:
     name, count = base, 1
     while name in taken:
@@ -107,7 +115,7 @@ def _fresh(base: str, taken: set[str]) -> str:
 def _body(node: Tree, expressions: Mapping[Tree, Expr]) -> Expr:
     match node:
         case View():
-            return Access(node.tensor, node.indices)
+            return Access(places_name(node.tensor) if node.places else node.tensor, node.indices)
         case Constant():
             return Const(node.value)
         case Operation():

@@ -118,7 +118,7 @@ def order_constraints(
     - every level stored above a compressed one encloses it: its fibers are reached through their references. Dense levels are
       located and need nothing. `stored` has the formats of tensors that are read;
     - every free index of a merged reduction encloses the index it was merged with: its value must exist when that loop starts;
-    - along the storage order of each `pinned` result, which `declared` has;
+    - along the storage order of each `pinned` result, which `declared` has, and of each result that is like another tensor;
     - along `user_order`, the order that the user asked for;
     - along the indices over which a selection compares, in its order, and into the first of them from its other indices;
     - along each order in `asked`, which the user wrote with an Einsum.
@@ -130,7 +130,8 @@ def order_constraints(
         for v in reduction.free:
             yield Constraint(v, index, None, partial("{} must be complete before loop {}".format, reduction, index))
     for name, indices, _ in fused.results:
-        if name in pinned and name not in fused.permuted_results and (format := declared[name].format) is not None:
+        is_pinned = name in pinned or declared[name].like
+        if is_pinned and name not in fused.permuted_results and (format := declared[name].format) is not None:
             for above, below in pairwise([indices[d] for d in format.order]):
                 yield Constraint(above, below, name, partial("`{}` is to be stored {}".format, name, format.short()))
     for above, below in pairwise(user_order):

@@ -19,9 +19,10 @@ from fuseflow.fusion.tree import Constant, Operation, Reduction, Selection, Tree
 
 
 def can_rename(region: FusedRegion) -> bool:
-    """Return whether a region can be renamed. Copies, and results that are permuted to break a cycle, do not follow from names
-    alone."""
-    return not region.copies and not any(result.levels for result in region.results)
+    """Return whether a region can be renamed. Copies, results that are permuted to break a cycle, and tensors that are like
+    others, do not follow from names alone."""
+    types = (*region.stored.values(), *(result.tensor for result in region.results))
+    return not region.copies and not any(result.levels for result in region.results) and not any(t.like for t in types)
 
 
 def renamed_region(

@@ -22,15 +22,16 @@ from fuseflow.tensors import DTYPES
 
 @dataclass(frozen=True, slots=True, eq=False)
 class View:
-    """A view is a stored tensor read at an index tuple."""
+    """A view is a stored tensor read at an index tuple. A view of its `places` has the value 1 wherever the tensor stores an entry."""
 
     tensor: str
     indices: tuple[str, ...]
+    places: bool = False
     operands: ClassVar[tuple[Tree, ...]] = ()
     """The nodes directly below it."""
 
     def __str__(self) -> str:
-        return f"{self.tensor}[{', '.join(self.indices)}]"
+        return f"{self.tensor}{'.places' * self.places}[{', '.join(self.indices)}]"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -51,6 +52,11 @@ class Operation:
     @property
     def operands(self) -> tuple[Tree, ...]:
         return self.args
+
+    @property
+    def is_placed(self) -> bool:
+        """Whether it gives its second operand at the places of a tensor, and 0 elsewhere: `where(W.places[i, j], x, 0)`."""
+        return self.name == "where" and isinstance(self.args[0], View) and self.args[0].places
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -112,10 +118,10 @@ class TreeTable:
     _names: dict[Tree, int] = field(default_factory=dict)
     _bits: dict[str | tuple[str], int] = field(default_factory=dict)
 
-    def view(self, tensor: str, indices: tuple[str, ...]) -> Tree:
-        """Return the node that reads a tensor at these indices."""
-        key = View, tensor, indices
-        return self._nodes.get(key) or self._added(key, View(tensor, indices), (tensor,), *indices)
+    def view(self, tensor: str, indices: tuple[str, ...], places: bool = False) -> Tree:
+        """Return the node that reads a tensor, or its places, at these indices."""
+        key = View, tensor, indices, places
+        return self._nodes.get(key) or self._added(key, View(tensor, indices, places), (tensor,), *indices)
 
     def number(self, value: float) -> Tree:
         """Return the node of a number; 0 and -0 have different nodes."""
@@ -200,7 +206,7 @@ class TreeTable:
         """Return a node with new operands, which `memo` has, and its indices and tensors renamed as by `rename`."""
         match node:
             case View():
-                return self.view(tensors.get(node, node.tensor), rename_indices(node.indices, table))
+                return self.view(tensors.get(node, node.tensor), rename_indices(node.indices, table), node.places)
             case Constant():
                 return node
             case Operation():
@@ -305,6 +311,8 @@ def implicit_values(trees: tuple[Tree, ...], tensors: Mapping[str, TensorType], 
     precisions: dict[Tree, Precision] = {}
     for node in nodes(*trees):
         match node:
+            case View(places=True):
+                values[node], precisions[node] = 0.0, "integer"
             case View():
                 values[node], precisions[node] = tensors[node.tensor].fill, DTYPES[tensors[node.tensor].dtype].precision
             case Constant():

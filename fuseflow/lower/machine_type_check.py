@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from fuseflow.einsum.integer_range import rounded_integers
-from fuseflow.einsum.interpret import MAX_POINTS
+from fuseflow.einsum.interpret import operands_of
 from fuseflow.einsum.nodes import Program, TensorType
-from fuseflow.einsum.sparse_arrays import Operand, to_operand
+from fuseflow.einsum.sparse_arrays import Operand
 from fuseflow.errors import MachineError, Span
 from fuseflow.machine.machine import Machine
 from fuseflow.sim.precision import EXACT_INTEGERS, holds, unheld_value, wide_type_error, wide_value_error
@@ -32,7 +32,7 @@ def refuse_wide_tensors(program: Program, tensors: Mapping[str, Tensor], machine
             raise wide_value_error(f"tensor `{tensor.name}`", value, machine, _span(program, tensor))
 
     def array_of(name: str) -> Operand | None:
-        return to_operand(tensors[name], MAX_POINTS) if name in tensors else None
+        return operands_of(program, {name: tensors[name]})[name] if name in tensors else None
 
     for name, largest in rounded_integers(program, array_of, EXACT_INTEGERS).items():
         raise MachineError(

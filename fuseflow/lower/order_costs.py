@@ -119,7 +119,7 @@ class PricedCells(Cells):
                 levels.setdefault(node.tensor, []).append(self._inputs(node)[0].shape)
             elif isinstance(node, WriteValues):  # a scalar has no levels
                 levels.setdefault(node.tensor, [])
-        return {name: result_statistics(tensors[name].format, shapes) for name, shapes in levels.items()}
+        return {name: result_statistics(tensors[name], shapes, self.statistics) for name, shapes in levels.items()}
 
     def _total(self, tensors: Mapping[str, TensorDecl], writes: Sequence[Primitive]) -> Estimate:
         """Return the cost of the table that was filled, whose results the nodes `writes` write."""

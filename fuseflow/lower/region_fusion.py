@@ -151,10 +151,12 @@ def fusion_key(state: LoweringState, request: RegionRequest) -> Hashable:
     placeholders = {n: f"t{k}" for n, k in names.items()}
     bodies = tuple((names[e.name], e.indices, substitute_tensors(e.body, placeholders), e.order) for e in einsums)
     operands = tuple(
-        (t.shape, t.format, t.dtype, repr(t.fill), t.block, state.statistics.get(n)) for n in names if (t := stored.get(n))
+        (t.shape, t.format, t.dtype, repr(t.fill), t.block, t.like, state.statistics.get(n))
+        for n in names
+        if (t := stored.get(n))
     )
     are_stored = tuple(n in stored for n in names)
-    written = tuple((t.shape, t.format, t.dtype, t.block) for t in (declared[e.name] for e in einsums))
+    written = tuple((t.shape, t.format, t.dtype, t.block, t.like) for t in (declared[e.name] for e in einsums))
     pinned = tuple(tuple(n in pins for n in request.results) for pins in _pins(state, request))
     dropped = tuple(n in state.partitioned.schedule.drop_zeros for n in request.einsums)
     own = resident_tensors(state.partitioned)

@@ -65,9 +65,12 @@ def used_tensors(graph: Graph) -> tuple[str, ...]:
 
 
 def tensor_arrays(tensor: TensorDecl) -> list[tuple[ArrayName, int]]:
-    """Return the arrays of a tensor, the outermost level first and the values last, each with the bits of an element."""
+    """Return the arrays of a tensor, the outermost level first and the values last, each with the bits of an element. A tensor that
+    is like another one has no arrays of levels."""
     widths: list[tuple[ArrayName, int]] = []
     for p, (level, dimension) in enumerate(zip(tensor.format.levels, tensor.format.order, strict=True)):
+        if tensor.like:
+            break
         widths += [((tensor.name, p, array.kind), array.bits) for array in level.arrays(tensor.shape[dimension])]
     return [*widths, ((tensor.name, -1, "val"), tensor.value_bits)]
 

@@ -28,9 +28,8 @@ import numpy.typing as npt
 
 from fuseflow.einsum.format_inference import infer
 from fuseflow.einsum.index_names import fresh_indices
-from fuseflow.einsum.interpret import MAX_POINTS, evaluate
+from fuseflow.einsum.interpret import evaluate, operands_of
 from fuseflow.einsum.nodes import Access, Apply, Const, Einsum, Expr, Program, Reduce, TensorType, children
-from fuseflow.einsum.sparse_arrays import to_operand
 from fuseflow.errors import PlanError
 from fuseflow.plan.block_scales import FORMS, in_blocks
 from fuseflow.plan.products import factors, first_free, replaced
@@ -239,7 +238,7 @@ def choose_types(
 
 def _evaluated(program: Program, tensors: Mapping[str, Tensor]) -> dict[str, Array]:
     declared = infer(program).declared
-    return evaluate(program, {name: to_operand(tensor, MAX_POINTS) for name, tensor in tensors.items() if name in declared})
+    return evaluate(program, operands_of(program, {name: tensor for name, tensor in tensors.items() if name in declared}))
 
 
 def _measured(metric: Metric | None, outputs: Mapping[str, Array]) -> float:

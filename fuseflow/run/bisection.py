@@ -12,9 +12,9 @@ from math import prod
 from operator import mul
 
 from fuseflow.einsum.blocks import tensors_to_elements
-from fuseflow.einsum.interpret import MAX_POINTS
+from fuseflow.einsum.interpret import operands_of
 from fuseflow.einsum.nodes import Einsum, Program
-from fuseflow.einsum.sparse_arrays import Operand, to_operand
+from fuseflow.einsum.sparse_arrays import Operand
 from fuseflow.errors import FuseFlowError
 from fuseflow.frontend.imported_program import NodeValues
 from fuseflow.loop_progress import counted
@@ -118,7 +118,7 @@ class _Search:
 
     def _arrays(self) -> Mapping[str, Operand]:
         tensors = tensors_to_elements(self.program.declared, self.inputs)
-        return {name: to_operand(tensor, MAX_POINTS) for name, tensor in tensors.items()}
+        return operands_of(self.program, tensors)
 
 
 def _same_elements(one: tuple[int, ...], other: tuple[int, ...]) -> bool:

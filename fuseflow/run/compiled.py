@@ -13,9 +13,10 @@ from fuseflow.costs.narrow_type_notice import narrow_notice
 from fuseflow.einsum.blocks import guard_data, tensors_to_blocks, tensors_to_elements
 from fuseflow.einsum.format_inference import infer
 from fuseflow.einsum.integer_range import refuse_rounded_integers
-from fuseflow.einsum.interpret import MAX_POINTS, evaluate_operands
+from fuseflow.einsum.interpret import evaluate_operands, operands_of
 from fuseflow.einsum.nodes import Program, TensorType
-from fuseflow.einsum.sparse_arrays import Operand, to_operand
+from fuseflow.einsum.sparse_arrays import Operand
+from fuseflow.einsum.structures import at_shared_places
 from fuseflow.errors import OverfullError, UsageError
 from fuseflow.frontend.sources import Source
 from fuseflow.lower.buffers import buffer_notices, preload_notices
@@ -194,7 +195,8 @@ class Compiled:
 
     def memory(self) -> dict[str, Tensor]:
         """Return the tensors in memory before the first region runs: the inputs in their blocks, and the inputs that the compiler added."""
-        tensors = tensors_to_blocks(self.program.declared, self.inputs())
+        inputs, declared = self.inputs(), self.program.declared
+        tensors = at_shared_places(declared, tensors_to_blocks(declared, inputs), inputs)
         for region in self.regions:
             tensors |= auxiliary_tensors(region.graph)
         return tensors | {t.name: guard_data(t) for t in self.program.inputs if t.name not in tensors}
@@ -502,7 +504,10 @@ class Compiled:
 
     def _arrays(self) -> dict[str, Operand]:
         original = self._original
-        return {name: to_operand(tensor, MAX_POINTS) for name, tensor in _inputs_of(original, original.program.inputs).items()}
+        stored, declared = self.memory(), self.program.declared
+        inputs = _inputs_of(original, original.program.inputs)
+        roots = {t.like: declared[t.like] for t in original.program.tensors if t.like}
+        return operands_of(original.program, inputs | tensors_to_elements(roots, {name: stored[name] for name in roots}))
 
     def _outputs(self, memory: Mapping[str, Tensor]) -> dict[str, Tensor]:
         """Return the outputs that are in memory, in single elements and in the shapes that the model returns."""

@@ -14,9 +14,8 @@ import numpy as np
 import numpy.typing as npt
 
 from fuseflow.einsum.blocks import tensors_to_elements
-from fuseflow.einsum.interpret import MAX_POINTS, evaluate_operands
+from fuseflow.einsum.interpret import evaluate_operands, operands_of
 from fuseflow.einsum.nodes import Program, TensorType
-from fuseflow.einsum.sparse_arrays import to_operand
 from fuseflow.lower.regions import CompiledRegion
 from fuseflow.run.check import Check, check_program
 from fuseflow.tensors import Tensor
@@ -58,11 +57,12 @@ def check_region(
         return None
     results = {e.name for e in einsums}
     read = dict.fromkeys(name for e in einsums for name in e.operands if name not in results)
+    read |= dict.fromkeys(t.like for t in program.tensors if t.like and (t.name in read or t.name in results))
     named = (*read, *(e.name for e in einsums))  # the declaration of a result may alone give a broadcast its extents
     declared = tuple(program.declared[name] for name in named)
     part = Program(declared, einsums, tuple(n for n in outputs if n in results))
     operands = tensors_to_elements(program.declared, {name: memory[name] for name in read})
-    arrays = {name: to_operand(tensor, MAX_POINTS) for name, tensor in operands.items()}
+    arrays = operands_of(part, operands)
     expected = evaluate_operands(part, arrays, wide=wide)
     written = tensors_to_elements(program.declared, outputs)
     return check_program(part, lambda: arrays, written, {name: expected[name] for name in part.outputs}, "")

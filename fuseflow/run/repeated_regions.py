@@ -43,9 +43,10 @@ class RunHistory:
         return tuple(self._results)
 
     def key(self, region: CompiledRegion, read: Mapping[str, Tensor]) -> Hashable | None:
-        """Return a key that is equal for regions that run in the same way, None without `dedup`, or for a region that runs like
-        no other."""
-        return signature(region.graph, read) if self.dedup else None
+        """Return a key that is equal for regions that run in the same way, None without `dedup`, for a region that runs like
+        no other, and for one whose results are like other tensors."""
+        shares = any(region.graph.declared[name].like for name in region.graph.outputs)
+        return signature(region.graph, read) if self.dedup and not shares else None
 
     def record(self, region: CompiledRegion, read: Mapping[str, Tensor], simulation: Simulation) -> Mapping[str, Tensor]:
         """Add the simulation of a region, which read these tensors, and return the tensors that it computed."""

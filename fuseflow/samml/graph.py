@@ -97,7 +97,12 @@ class Graph:
         )
         # The text of a number tells 0 from -0, and is the same for every NaN.
         read = map(self.declared.__getitem__, tensors)
-        declared = tuple([(t.shape, t.format, t.dtype, repr(t.fill), t.tile, t.resident, t.buffer, t.preload) for t in read])
+        declared = tuple(
+            [
+                (t.shape, t.format, t.dtype, repr(t.fill), t.tile, t.outer and (number[t.outer[0]], t.outer[1]), *t.placement)
+                for t in read
+            ]
+        )
         depths = tuple((place[edge.node], edge.input, depth) for edge, depth in self.depths)
         return GraphStructure(tensors, (repr(nodes), declared, tuple(number[name] for name in self.outputs), depths))
 

@@ -12,6 +12,7 @@ from fuseflow.dialects import module as m
 from fuseflow.errors import GraphError
 from fuseflow.samml import nodes as n
 from fuseflow.samml.mlir_nodes import (
+    LIKE,
     OUTPUT,
     PLACEMENTS,
     TENSOR,
@@ -55,7 +56,7 @@ def from_mlir(text: str, file: str = "<mlir>") -> n.Graph:
         module = m.parse(text, file, ("samml",), GraphError)
         operations = module.operations
         head = module.only(GRAPH)
-        around = (GRAPH, TENSOR, *PLACEMENTS, OUTPUT, FIBER_FIFO, FIFO_DEPTH)
+        around = (GRAPH, TENSOR, LIKE, *PLACEMENTS, OUTPUT, FIBER_FIFO, FIFO_DEPTH)
         by_name = {kind: [op for op in operations if op.name == kind] for kind in around}
         nodes = [(op, read_node(op)) for op in operations if op.name not in around]
         graph = n.Graph(

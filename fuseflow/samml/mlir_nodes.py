@@ -31,10 +31,11 @@ OPERATIONS: dict[str, type[n.Primitive]] = {f"samml.{kind.op}": kind for kind in
 """The node type of each operation that is a node."""
 
 OUTPUT = "samml.output"
+LIKE = "samml.like"
 PLACEMENTS = {"samml.resident": ("resident", ""), "samml.buffer": ("buffer", "bytes"), "samml.preload": ("preload", "ports")}
 """The operations that state how a declared tensor is read: the field of the tensor that each sets, and the attribute with the
 amount."""
-_NAMED_BY = {TENSOR: "name"} | dict.fromkeys((OUTPUT, *PLACEMENTS), "tensor") | dict.fromkeys(OPERATIONS, "node")
+_NAMED_BY = {TENSOR: "name"} | dict.fromkeys((OUTPUT, LIKE, *PLACEMENTS), "tensor") | dict.fromkeys(OPERATIONS, "node")
 """The attribute of each operation that names its tensor or its node."""
 
 
@@ -56,6 +57,8 @@ def write_tensor(tensor: n.TensorDecl) -> None:
         if amount := getattr(tensor, field):
             values = {"tensor": a.string(tensor.name)} | ({unit: a.integer(amount)} if unit else {})
             ir.Operation.create(operation, attributes=values)
+    if tensor.like:
+        ir.Operation.create(LIKE, attributes={"tensor": a.string(tensor.name), "structure": a.string(tensor.like)})
 
 
 def write_nodes(nodes: Sequence[n.Node], types: Mapping[n.Port, n.StreamType]) -> None:
@@ -95,21 +98,25 @@ def stream_type(type: n.StreamType) -> ir.Type:
 
 
 def read_tensors(operations: Sequence[m.Operation]) -> tuple[n.TensorDecl, ...]:
-    """Return the tensors that operations declare, with the placements (resident, buffer, preload) that other operations of the
-    list state."""
+    """Return the tensors that operations declare, with the placements (resident, buffer, preload) and the structures of others
+    (like) that other operations of the list state."""
     declared = [_read_tensor(op) for op in operations if op.name == TENSOR]
     names = [decl.name for decl in declared]
     placements: dict[tuple[str, str], m.Operation] = {}
-    for operation in PLACEMENTS:
+    for operation in (LIKE, *PLACEMENTS):
         placements |= {(operation, op.string("tensor")): op for op in operations if op.name == operation}
     for (_, name), op in placements.items():
         if name not in names:
             op.refuse(f"names the tensor `{name}`, which is not declared", did_you_mean(name, names))
     fields: dict[str, dict[str, Any]] = {}
+    structures: dict[str, str] = {}
     for (operation, name), op in placements.items():
+        if operation == LIKE:
+            structures[name] = op.string("structure")
+            continue
         field, unit = PLACEMENTS[operation]
         fields.setdefault(name, {})[field] = op.integer(unit) if unit else True
-    return tuple(replace(decl, **fields.get(decl.name, {})) for decl in declared)
+    return tuple(replace(decl, **fields.get(decl.name, {})).with_structure_of(structures.get(decl.name, "")) for decl in declared)
 
 
 def _read_tensor(op: m.Operation) -> n.TensorDecl:

@@ -94,7 +94,10 @@ class ProtoWriter:
                 resident=t.resident,
                 buffer=t.buffer,
                 preload=t.preload,
+                like=t.like,
             )
+            if t.like:
+                self.warn(t.name, f"it has the levels of `{t.like}`: other readers take it for a tensor with levels of its own")
             if t.buffer:
                 self.warn(t.name, "it has reuse buffers: other readers read every line of it from memory")
             if t.preload:

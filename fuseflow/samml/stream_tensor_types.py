@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from math import prod
 from typing import Literal, NamedTuple, TypeAlias
@@ -86,7 +86,8 @@ class TensorDecl:
     """A tensor that the graph reads or writes. With a `tile`, every value is a tile of that shape, and `shape` counts tiles.
 
     `outer` names a tensor of which the outermost levels are those of this one too, and says how many. Both are reached by one scan of
-    these levels. A part of a tensor has such levels while it is simulated; no written form of a graph has them (`standalone`).
+    these levels. A tensor that is `like` another one has all levels of that one. A part of a tensor has some of them while it is
+    simulated, which no written form of a graph can say (`standalone`).
 
     A `resident` tensor lies in the configuration of the accelerator: it is read there, without a request to the memory. The ports that
     read a tensor with a `buffer` have a reuse buffer of at most so many bytes each. A tensor with a `preload` is read once, in order, by so
@@ -107,10 +108,24 @@ class TensorDecl:
     def __post_init__(self) -> None:
         object.__setattr__(self, "fill", canonical(self.fill))
 
+    @property
+    def placement(self) -> tuple[bool, int, int]:
+        """Where it lies and how it is read: whether it is resident, the bytes of its reuse buffers and the ports of its preload."""
+        return self.resident, self.buffer, self.preload
+
+    @property
+    def like(self) -> str:
+        """The tensor of which it has all levels, so that only its values are its own; "" if there is none."""
+        return self.outer[0] if self.outer is not None and self.outer[1] == self.format.rank else ""
+
+    def with_structure_of(self, tensor: str) -> TensorDecl:
+        """Return the declaration with all levels those of another tensor; as it is for ""."""
+        return replace(self, outer=(tensor, self.format.rank)) if tensor else self
+
     def standalone(self) -> TensorDecl:
         """Return the declaration, for a written form of a graph. Raises `GraphError` if the tensor shares levels of another
-        (`outer`)."""
-        if self.outer is not None:
+        (`outer`), and not all of them."""
+        if self.outer is not None and not self.like:
             raise GraphError(f"tensor `{self.name}` has levels of `{self.outer[0]}`, and no written form of a graph can say so")
         return self
 

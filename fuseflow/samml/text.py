@@ -81,6 +81,7 @@ def _show_tensor(tensor: n.TensorDecl) -> str:
     words += ["resident"] if tensor.resident else []
     words += [f"buffer {tensor.buffer}"] if tensor.buffer else []
     words += [f"preload {tensor.preload}"] if tensor.preload else []
+    words += [f"like {tensor.like}"] if tensor.like else []
     return " ".join(words)
 
 
@@ -110,7 +111,7 @@ def parse(text: str, file: str = "<text>") -> n.Graph:
 
 _TENSOR = re.compile(
     r"([^\s\[]+)\[([\d,\s]*)\]\s+(.+?)(?:\s+([a-z]+\d+))?(?:\s+tile\s+(\d+x\d+))?(?:\s+fill\s+(\S+))?(\s+resident)?(?:\s+buffer\s+(\d+))?"
-    r"(?:\s+preload\s+(\d+))?"
+    r"(?:\s+preload\s+(\d+))?(?:\s+like\s+(\S+))?"
 )
 _NODE = re.compile(r"(\S+)\s*=\s*(\w+)\(([^()]*)\)\s*(.*)")
 _EDGE = re.compile(r"([^\s\[]+)\[(\d+)\]\s*(\d+)?")
@@ -180,13 +181,14 @@ def _read_tensor(text: str) -> n.TensorDecl:
     if not match:
         raise GraphError(
             f"cannot read the tensor `{text}`",
-            hint="write `tensor A[4, 5] csr f32 fill 0`, tiles as `tile 2x3` before the fill; then `resident`, `buffer 64`, `preload 8`",
+            hint="write `tensor A[4, 5] csr f32 fill 0`, tiles as `tile 2x3` before the fill; then `resident`, `buffer 64`, `preload 8`, "
+            "`like B`",
         )
-    name, dims, layout, dtype, tile, fill, resident, buffer, preload = match.groups()
+    name, dims, layout, dtype, tile, fill, resident, buffer, preload, like = match.groups()
     shape = tuple(_parsed(d, int, "whole number") for d in dims.split(",") if d.strip())
     blocks = tuple(_parsed(side, int, "whole number") for side in tile.split("x")) if tile else ()
     format = Format.parse(layout, len(shape))
-    return n.TensorDecl(
+    decl = n.TensorDecl(
         name,
         shape,
         format,
@@ -197,6 +199,7 @@ def _read_tensor(text: str) -> n.TensorDecl:
         buffer=_parsed(buffer or "0", int, "whole number"),
         preload=_parsed(preload or "0", int, "whole number"),
     )
+    return decl.with_structure_of(like or "")
 
 
 def _word(primitive: type[n.Node]) -> str:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import NoReturn, TypeAlias
 
@@ -128,10 +129,13 @@ def _verify_tensor(graph: n.Graph, tensor: n.TensorDecl) -> None:
     if tensor.outer is not None:
         name, count = tensor.outer
         other = graph.declared.get(name)
-        if other is None or other.outer is not None or not 0 < count < min(len(levels), other.format.rank):
+        fits = other is not None and other.outer is None and name not in graph.outputs
+        if other is None or not fits or not 0 < count <= min(len(levels), other.format.rank):
             refuse(f"cannot have the {count} outermost levels of `{name}`")
         if any(levels[p] != other.format.levels[p] or tensor.size(p) != other.size(p) for p in range(count)):
             refuse(f"has other levels than `{name}`, of which it is to have the {count} outermost")
+        if tensor.like and (tensor.format, tensor.shape, tensor.tile) != (other.format, other.shape, other.tile):
+            refuse(f"is like `{name}`, and has another shape or format")
     if tensor.tile and (len(tensor.tile) != 2 or min(tensor.tile) < 1):
         refuse(f"has tiles of {n.show_tile(tensor.tile)}", "a tile has rows and columns, such as 2x3")
     also = " and is resident" * tensor.resident
@@ -183,6 +187,9 @@ def _verify_outputs(graph: n.Graph, prover: StreamProver) -> None:
             writers.setdefault(part, []).append(node)
     declared = graph.declared
     for name in graph.outputs:
+        if root := declared[name].like:
+            _verify_places(graph, prover, declared[name], [writers[part] for part in writers if part[0] == name], root)
+            continue
         above: StreamShape | None = None
         above_by = ""
         for level in (*range(declared[name].format.rank), None):
@@ -203,6 +210,56 @@ def _verify_outputs(graph: n.Graph, prover: StreamProver) -> None:
                 f"`{name}` is written in lanes, and not provably at all of its coordinates: nobody knows where those of a lane go",
                 "merge the lanes, and write once",
             )
+
+
+def _verify_places(
+    graph: n.Graph, prover: StreamProver, tensor: n.TensorDecl, writers: Sequence[Sequence[Writer]], root: str
+) -> None:
+    """Raise `GraphError` unless the values of an output, and nothing else of it, are written once, by a stream with a value for every
+    place of the tensor `root` that it is like, in order."""
+    match writers:
+        case [[n.WriteValues() as writer]] if not isinstance(writer, LaneWriter):
+            if not _Places.of(graph, prover, root).fill(prover.facts[writer.inputs[0]].shape, tensor.format.rank):
+                _refuse(graph, f"`{writer.name}` does not provably write a value for each place of `{root}`")
+        case _:
+            _refuse(graph, f"`{tensor.name}` is like `{root}`: its values alone are written, by one writer")
+
+
+@dataclass(frozen=True, slots=True)
+class _Places:
+    """The shapes of streams that have one element for every place of a tensor, in order. `scanned` has, by level, the shapes that scans
+    of the level give, each with that of the references that they scan below."""
+
+    tensor: n.TensorDecl
+    scanned: Mapping[tuple[int, StreamShape], StreamShape]
+
+    @classmethod
+    def of(cls, graph: n.Graph, prover: StreamProver, tensor: str) -> _Places:
+        """Return the shapes in a graph whose streams are proved."""
+        facts, scanned = prover.facts, dict[tuple[int, StreamShape], StreamShape]()
+        for node in graph.nodes:
+            if isinstance(node, n.Scan) and node.tensor == tensor and not facts[node.inputs[0]].nullable:
+                scanned[node.level, facts[node.ports[0]].shape] = facts[node.inputs[0]].shape
+        return cls(graph.declared[tensor], scanned)
+
+    def fill(self, shape: StreamShape, levels: int, in_lane: bool = False) -> bool:
+        """Return whether a shape has an element for every place in the outermost `levels` levels, or, if `in_lane`, for all in the part
+        that was dealt to a lane."""
+        match shape:
+            case StreamShape(None, ("single",)):
+                return levels == 0
+            case StreamShape(_, ("lane", StreamShape() as dealt, *_)) if in_lane:
+                return self.fill(dealt, levels, in_lane)
+            case StreamShape(StreamShape() as parent, ("merge", *lanes)):
+                parts = (self.fill(lane, levels, in_lane=True) for lane in lanes if isinstance(lane, StreamShape))
+                return self.fill(parent, levels - 1, in_lane) and all(parts)
+            case StreamShape(StreamShape() as parent, ("full", size)) if (
+                levels > 0 and self.tensor.format.levels[levels - 1].full
+            ):
+                return size == self.tensor.size(levels - 1) and self.fill(parent, levels - 1, in_lane)
+            case _:
+                above = self.scanned.get((levels - 1, shape))
+                return above is not None and self.fill(above, levels - 1, in_lane)
 
 
 def _written_shape(graph: n.Graph, prover: StreamProver, writers: Sequence[Writer], part: str) -> StreamShape:

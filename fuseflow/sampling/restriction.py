@@ -104,6 +104,8 @@ class RestrictedRegion:
 def refusal(region: CompiledRegion) -> str | None:
     """Return why a region cannot be sampled, as a text that follows its name; None if it can."""
     fused = region.fused
+    if any(type.like for type in (*fused.stored.values(), *(result.tensor for result in fused.results))):
+        return "has tensors that share the places of another one: a part of one has other places"
     if not fused.order:
         return "has no loop: there is nothing to sample"
     index = sampled_index(fused)

@@ -11,9 +11,9 @@ import numpy as np
 import numpy.typing as npt
 
 from fuseflow.einsum.blocks import tensors_to_elements
-from fuseflow.einsum.interpret import MAX_POINTS, evaluate_operands
+from fuseflow.einsum.interpret import evaluate_operands, operands_of
 from fuseflow.einsum.nodes import Program
-from fuseflow.einsum.sparse_arrays import Operand, SparseArray, dense, flat_positions, to_operand
+from fuseflow.einsum.sparse_arrays import Operand, SparseArray, dense, flat_positions
 from fuseflow.errors import SamplingError
 from fuseflow.estimate.counted.patterns import Pattern, outermost_part
 from fuseflow.fusion.region import RegionOutput
@@ -136,7 +136,7 @@ def _evaluated(program: Program, read: Mapping[str, Tensor], operands: Mapping[s
 def _operands(program: Program, read: Mapping[str, Tensor]) -> dict[str, Operand]:
     """Return tensors as operands of the interpreter."""
     elements = tensors_to_elements(program.declared, read)
-    return {name: to_operand(tensor, MAX_POINTS) for name, tensor in elements.items()}
+    return operands_of(program, elements)
 
 
 def _at_pattern(computed: Operand, decl: TensorDecl, block: Block, pattern: Pattern) -> Tensor:

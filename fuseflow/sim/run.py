@@ -143,15 +143,26 @@ def simulate(
         engine = "fast" if verified else engine  # with deeper FIFOs it runs longer, and on the reference perhaps too long
     if check:
         _check_streams(graph, outcome.streams)
-    result = _result(graph, outcome, final_depths(depths, outcome.edges, machine.fifo_depth_start), used_engine, record, config)
+    result = _result(
+        graph, tensors, outcome, final_depths(depths, outcome.edges, machine.fifo_depth_start), used_engine, record, config
+    )
     refuse_wide_values(graph, result.outputs, machine)
     return result
 
 
 def _result(
-    graph: Graph, outcome: Outcome, depths: Mapping[Edge, int], engine: Engine, record: bool, config_bytes: int
+    graph: Graph,
+    tensors: Mapping[str, Tensor],
+    outcome: Outcome,
+    depths: Mapping[Edge, int],
+    engine: Engine,
+    record: bool,
+    config_bytes: int,
 ) -> Simulation:
-    outputs = {name: assemble(graph.declared[name], outcome.written[name]) for name in graph.outputs}
+    outputs = {
+        name: assemble(graph.declared[name], outcome.written[name], tensors.get(graph.declared[name].like))
+        for name in graph.outputs
+    }
     return Simulation(
         outputs,
         cycles=outcome.cycles,

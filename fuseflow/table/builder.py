@@ -17,8 +17,18 @@ from fuseflow.fusion.region import FusedRegion
 from fuseflow.fusion.tree import Constant, Operation, Producer, Reduction, Selection, Tree, View
 from fuseflow.keep_rules import NONZERO, Threshold
 from fuseflow.ops import REDUCERS
-from fuseflow.samml.nodes import Accumulate, Align, Alu, Drop, Operand, Port, Range, Reduce, Select
-from fuseflow.table.join_trees import EVERYWHERE, JoinedPayload, Joiner, JoinTree, Side, Total, combine_operands
+from fuseflow.samml.nodes import Accumulate, Align, Alu, Drop, Join, Operand, Port, Range, Reduce, Select
+from fuseflow.table.join_trees import (
+    EVERYWHERE,
+    JoinedPayload,
+    Joiner,
+    JoinTree,
+    Placed,
+    Side,
+    Total,
+    combine_operands,
+    placed_tree,
+)
 from fuseflow.table.memo import Reach, TableMemo
 from fuseflow.table.nest import Bundle, Loop, Nest, Step, Steps, ViewCursor
 from fuseflow.table.node_interning import Cells, LoopContext
@@ -228,7 +238,8 @@ class TableBuilder:
         self.cells.begin("{}: loop {}", nest.producer.label, v)
         tree, scanned = self.join_tree(nest, v)
         joiner = Joiner(self.cells, v)
-        joiner.kept = {Port(ref.node): view.tensor for view, ref in scanned.items() if self.views.keeps(view, nest)}
+        kept = ((view, ref) for view, ref in scanned.items() if self.views.keeps(view, nest))
+        joiner.kept = {Port(ref.node): self.region.level_tensor(view.tensor, 0) for view, ref in kept}
         if total and not isinstance(tree, Total):
             tree = Total((tree,))
         if isinstance(tree, Total):
@@ -250,6 +261,12 @@ class TableBuilder:
                     if streams := self.views.joined(node, v, nest):
                         crd, scanned[node] = streams
                         trees[node] = Side(crd, (scanned[node],))
+                case Operation(is_placed=True) if isinstance(side := trees.get(node.args[0]), Side):
+                    body = trees.get(node.args[1], EVERYWHERE)
+                    if isinstance(body, Total):
+                        trees[node] = Placed(side, body.probed)
+                    else:
+                        trees[node] = placed_tree((Placed(side), body)) or Placed(side, (body,))
                 case Operation():
                     if not trees.keys().isdisjoint(node.args):
                         pairs = zip(node.args, self.memo.fixes[node], strict=True)
@@ -347,6 +364,10 @@ class TableBuilder:
         memo: dict[Tree, tuple[Port, bool]] = {}
         for node in self.reach(nest, *trees).nodes:
             match node:
+                case View(places=True):
+                    pass  # it has a value of its own in no operator
+                case Operation(is_placed=True):
+                    memo[node] = self.placed(node, memo, nest)
                 case View():
                     memo[node] = self.views.value(node, nest), False
                 case Reduction() | Selection():
@@ -371,6 +392,27 @@ class TableBuilder:
             return self.arithmetic.apply(node.name, terms, self.arithmetic.axes(node), nest.loops)
         operands = [(a, values[a][0]) for a in node.args if a in values]
         return self.arithmetic.elementwise(node.name, operands, self.memo.slots[node], nest.loops)
+
+    def placed(self, node: Operation, values: Mapping[Tree, tuple[Port, bool]], nest: Nest) -> tuple[Port, bool]:
+        """Return the value stream of an operator that gives its operand at the places of a tensor. Where a loop has other coordinates,
+        too, the values there become `N`."""
+        places, body, _ = node.args
+        assert isinstance(places, View)
+        if body not in values or (self.tiling.blocks and self.arithmetic.axes(body) != self.arithmetic.axes(node)):
+            raise FusionError(
+                f"region `{self.region.name}` computes a value for all elements of a block, or for all places, of `{places.tensor}`",
+                hint="leave `like` out: then the value is stored as it is",
+            )
+        (value, nullable), cursor, fill = values[body], self.views.leaf(places, nest), self.region.fill[body]
+        value = self.filled(value, fill) if nullable and fill != 0 else value
+        if not cursor.nullable:
+            return value, nullable and fill == 0
+        value, (v, crd) = self.cells.lift(value, nest.loops, nest.depth, places), nest.loops[-1]
+        ref = self.cells.lift(cursor.port, nest.loops, nest.depth, places)
+        present, _ = self.cells.put(Drop(f"drop_{v}", (crd, ref)))
+        there, kept = self.cells.put(Join(f"intersect_{v}", (present, crd, value), "intersect", (0, 1)))
+        _, value = self.cells.put(Join(f"left_{v}", (crd, there, kept), "left", (0, 1)))
+        return value, True
 
     def evaluated(self, node: Tree, value: Port, around: tuple[str, ...]) -> None:
         """Record that a node is computed on the stream `value`, inside the loops `around`."""

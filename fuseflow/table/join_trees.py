@@ -41,7 +41,14 @@ class JoinNode(NamedTuple):
     sides: tuple[JoinTree, ...]
 
 
-JoinTree: TypeAlias = Total | Side | JoinNode
+class Placed(NamedTuple):
+    """A visit of the coordinates of one side, at which the sides in `probed` are looked up: what is at the places of a tensor."""
+
+    side: Side
+    probed: tuple[JoinTree, ...] = ()
+
+
+JoinTree: TypeAlias = Total | Side | JoinNode | Placed
 EVERYWHERE = Total()
 """The tree of a node that is defined at every coordinate and probes no side."""
 
@@ -56,6 +63,19 @@ def join_of(kind: JoinKind, trees: Iterable[JoinTree]) -> JoinTree:
     return distinct[0] if len(distinct) == 1 else JoinNode(kind, distinct)
 
 
+def placed_tree(trees: Sequence[JoinTree]) -> Placed | None:
+    """Return the tree of trees that visit the coordinates of one side, if one of them is `Placed`; None for other trees. So no join is
+    left between tensors that share their places."""
+    sides = [tree.side if isinstance(tree, Placed) else tree for tree in trees]
+    first = sides[0] if sides else None
+    if not isinstance(first, Side) or not any(isinstance(tree, Placed) for tree in trees):
+        return None
+    if not all(isinstance(side, Side) and side.crd == first.crd for side in sides):
+        return None
+    probed = (*sides[1:], *(below for tree in trees if isinstance(tree, Placed) for below in tree.probed))
+    return Placed(first, tuple([tree for tree in dict.fromkeys(probed) if tree != first]))
+
+
 def combine_operands(operands: Sequence[tuple[JoinTree, bool]]) -> JoinTree:
     """Return the join tree of an operator, given those of its operands, each with whether it fixes the result where it is absent."""
     deciding: list[JoinTree] = []
@@ -66,6 +86,8 @@ def combine_operands(operands: Sequence[tuple[JoinTree, bool]]) -> JoinTree:
             probed += tree.probed
         else:
             (deciding if annihilates else others).append(tree)
+    if (deciding or len(others) == len(operands)) and (placed := placed_tree([*deciding, *others])) is not None:
+        return placed._replace(probed=tuple(dict.fromkeys((*placed.probed, *probed))))
     if len(deciding) == 1 and not others and not probed:
         return deciding[0]
     if deciding:
@@ -126,6 +148,8 @@ class Joiner:
                 if not tree.probed:
                     return self.driver  # as in most loops: there is nothing to join
                 return self._join("left", [self.driver, *map(self._realize, tree.probed)], full=True)
+            case Placed():
+                return self._join("left", [self._realize(tree.side), *map(self._realize, tree.probed)])
             case JoinNode():
                 return self._join(tree.kind, [self._realize(s) for s in tree.sides])
             case unknown:

@@ -122,9 +122,7 @@ class TableMemo:
             roots,
             single,
             slots={node: tuple([_slot(operand, fill) for operand in node.args]) for node in operations},
-            fixes={
-                node: tuple([annihilated_value(node, k, fill) is not None for k in range(len(node.args))]) for node in operations
-            },
+            fixes={node: _fixes(node, fill) for node in operations},
             below=below,
             inside={node: frozenset([n for n in body if isinstance(n, Producer)]) for node, body in below.items()},
             indices={node: frozenset(all_indices(node)) for node in below},
@@ -160,12 +158,19 @@ def single_indices(region: FusedRegion, declared: Mapping[str, TensorType], bloc
 
 def _read_tensor(region: FusedRegion, t: TensorType, format: Format) -> TensorDecl:
     """Return the declaration of a tensor that the region reads."""
-    outer, resident = region.outer_levels.get(t.name), t.name in region.resident
+    outer, resident = region.shared_levels(t.name), t.name in region.resident
     return TensorDecl(t.name, t.stored_shape, format, t.dtype, t.fill, t.tile, outer, resident)
 
 
 def _slot(operand: Tree, fill: Mapping[Tree, float]) -> Operand:
     return Operand(operand.value, constant=True) if isinstance(operand, Constant) else Operand(fill[operand])
+
+
+def _fixes(node: Operation, fill: Mapping[Tree, float]) -> tuple[bool, ...]:
+    """Return, for each operand, whether it fixes the result where it is absent. An operator at the places of a tensor has all of them."""
+    if node.is_placed:
+        return True, False, False
+    return tuple([annihilated_value(node, k, fill) is not None for k in range(len(node.args))])
 
 
 def _root(result: RegionOutput) -> Producer:

@@ -86,6 +86,8 @@ def _write(builder: TableBuilder, result: RegionOutput) -> tuple[TensorDecl, lis
     stored = builder.arithmetic.turned(value, tile_indices(result.indices, tensor.block)).port
     assert stored is not None
     streams = _permuted(builder, result, ResultStreams(bundle.indices, tuple(crd for _, crd in bundle.levels), stored))
+    if tensor.like:
+        return _at_places(result, streams)
     levels = tuple(_level(result, v) for v in streams.loops)
     for p, level in enumerate(levels):
         if level.full and not all(below.full for below in levels[p:]):
@@ -98,6 +100,21 @@ def _write(builder: TableBuilder, result: RegionOutput) -> tuple[TensorDecl, lis
         for p, (v, crd) in enumerate(zip(streams.loops, streams.crds, strict=True))
     ]
     return declared, [*level_writers, WriteValues(f"write_{result.name}_val", (streams.value,), result.name)]
+
+
+def _at_places(result: RegionOutput, streams: ResultStreams) -> tuple[TensorDecl, list[Primitive]]:
+    """Return what `_write` returns, for a result at the places of another tensor: it has the coordinates of these, so that its values
+    alone are written."""
+    tensor, format = result.tensor, result.tensor.format
+    assert format is not None, "formats are inferred"
+    if result.drop_zeros:
+        raise FusionError(
+            f"zeros of `{result.name}` cannot be dropped: it has the places of `{tensor.like}`",
+            hint="leave it out of `drop_zeros`",
+        )
+    outer = tensor.like, format.rank
+    declared = TensorDecl(result.name, tensor.stored_shape, format, tensor.dtype, tile=tensor.tile, outer=outer)
+    return declared, [WriteValues(f"write_{result.name}_val", (streams.value,), result.name)]
 
 
 @dataclass(frozen=True, slots=True)

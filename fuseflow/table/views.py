@@ -67,7 +67,7 @@ class ViewReader:
         """Scan the next level of a view, and return its coordinates and the references below them."""
         leaf = self.leaf(view, nest)
         ref = self.cells.lift(leaf.port, nest.loops, nest.depth, view)
-        tensor = self._level_tensor(view, leaf.level)
+        tensor = self.region.level_tensor(view.tensor, leaf.level)
         crd, below = self.cells.level(Scan(f"{tensor}_{v}", (ref,), tensor, leaf.level), v)
         return crd, below
 
@@ -95,15 +95,10 @@ class ViewReader:
         depth = max(cells.depth(crd), cells.depth(ref))
         crd, ref = cells.lift(crd, loops, depth, view), cells.lift(ref, loops, depth, view)
         index = self.levels[view].levels[level][0]
-        tensor = self._level_tensor(view, level)
+        tensor = self.region.level_tensor(view.tensor, level)
         (port,) = cells.put(Locate(f"{tensor}_{index}.loc", (crd, ref), tensor, level))
         cells.note(view, loop.index, "Loc({}, {}) = {}", crd, ref, port)
         return port
-
-    def _level_tensor(self, view: View, level: int) -> str:
-        """Return the tensor that is scanned for a level of a view. It is another one if both share their outermost levels."""
-        other, count = self.region.outer_levels.get(view.tensor, (view.tensor, 0))
-        return other if level < count else view.tensor
 
     def value(self, view: View, nest: Nest) -> Port:
         """Return the values of a view. All of its loops must have run."""

@@ -99,15 +99,16 @@ class Tensor:
 
     def coordinates(self) -> Ints:
         """Return the coordinates of all entries in storage order, as an array [rank, n] whose rows are the dimensions."""
-        return self._entries()[0]
+        return self.places()[0]
 
     def entries(self) -> tuple[Ints, npt.NDArray[np.generic]]:
         """Return the coordinates of all entries in storage order, and their values. A level may store values outside the shape, which are
         no entries."""
-        coordinates, refs = self._entries()
+        coordinates, refs = self.places()
         return coordinates, self.values if len(refs) == len(self.values) else self.values[refs]
 
-    def _entries(self) -> tuple[Ints, Ints]:
+    def places(self) -> tuple[Ints, Ints]:
+        """Return the coordinates of all entries in storage order, as `coordinates` does, and the position of the value of each."""
         refs = np.zeros(1, dtype=np.int64)
         columns: list[Ints] = []
         for level in self.levels:

@@ -17,6 +17,7 @@ from fuseflow.einsum import mlir as einsum_mlir
 from fuseflow.einsum.parse import parse
 from fuseflow.lower.program import lower
 from fuseflow.samml import mlir as samml_mlir
+from fuseflow.samml.text import parse as parse_graph
 from fuseflow.schedule import Schedule
 from fuseflow.table import mlir as table_mlir
 
@@ -38,6 +39,7 @@ output Y
 output r
 output z
 output q
+tensor z[4, 6] like blocked
 """
 
 
@@ -46,6 +48,18 @@ T[i, j] = keep(2 over j) A[i, j] * 2
 Y[i] = sum(j) T[i, j]
 output Y
 """
+
+SHARED = """graph shared
+tensor V[4]  (compressed) like W
+tensor W[4]  (compressed)
+tensor Y[4]  (compressed) like W
+output Y
+root = root()
+W_i = scan(root) W.0 sequential
+V_val = load(W_i.ref) V sequential
+write_Y_val = write(V_val) Y.vals
+"""
+
 
 READERS: dict[str, Callable[[str, str], object]] = {
     "einsum": einsum_mlir.from_mlir,
@@ -78,7 +92,7 @@ def texts(dialect: str) -> tuple[str, ...]:
             preloaded = tuple(replace(tensor, preload=2 * (tensor.name in names_ahead)) for tensor in other.tensors)
             pairs = ((first, inputs), (first, buffered), (other, preloaded))
             variants = (replace(graph, tensors=tensors) for graph, tensors in pairs)
-            return tuple(samml_mlir.to_mlir(graph) for graph in (*variants, *graphs))
+            return tuple(samml_mlir.to_mlir(graph) for graph in (parse_graph(SHARED), *variants, *graphs))
 
 
 def loaded(dialects: Sequence[str], text: str, directory: Path) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from math import prod
 from typing import Any, TypeAlias
 
@@ -20,26 +21,38 @@ from fuseflow.tensors.levels.base import Ints, Overfull
 IntegerArray: TypeAlias = npt.NDArray[np.integer[Any]]
 
 
-def assemble(decl: TensorDecl, written: WriterStream) -> Tensor:
+def assemble(decl: TensorDecl, written: WriterStream, structure: Tensor | None = None) -> Tensor:
     """Return the tensor that was written, in the declared format and dtype. The tensor shares those arrays of `written` that need
-    no conversion.
+    no conversion. `structure` is the tensor that it is like, None for a tensor with levels of its own.
 
     Raises `SimulationError` if the streams do not fit together, if a dense level above a stored level lacks coordinates (the
     stored level appends a fiber for each, in order), or if a value does not fit the dtype.
     """
-    values = round_to_dtype(decl, np.asarray(written.values).reshape(-1, *decl.tile), lambda: _coordinates(decl, written))
+    values = round_to_dtype(
+        decl,
+        np.asarray(written.values).reshape(-1, *decl.tile),
+        lambda: _coordinates(decl, written) if structure is None else structure.coordinates(),
+    )
+    if structure is not None:
+        _, places = structure.places()
+        _fits(decl, "the values", len(values), len(places))
+        return replace(structure, values=_stored(decl, places, values, structure.stored), type=DTYPES[decl.dtype])
     if all(level.written for level in decl.format.levels):
         levels, refs = _levels(decl, written)
         entries = levels[-1].entries if levels else 1
         _fits(decl, "the values", len(values), entries if refs is None else len(refs))
-        if refs is not None:
-            stored = np.tile(round_to_dtype(decl, np.array([decl.fill])), (entries, *decl.tile))
-            stored[refs] = values
-            values = stored
+        values = values if refs is None else _stored(decl, refs, values, entries)
         return Tensor(decl.shape, decl.format, levels, values, decl.fill, DTYPES[decl.dtype])
     coordinates = _coordinates(decl, written)
     _fits(decl, "the values", len(values), coordinates.shape[1])
     return from_coordinates(decl.shape, coordinates, values, decl.format, decl.fill, DTYPES[decl.dtype])
+
+
+def _stored(decl: TensorDecl, refs: Ints, values: npt.NDArray[Any], entries: int) -> npt.NDArray[Any]:
+    """Return an array of this many entries, with values at some of its positions, and else the implicit value."""
+    stored = np.tile(round_to_dtype(decl, np.array([decl.fill])), (entries, *decl.tile))
+    stored[refs] = values
+    return stored
 
 
 def round_to_dtype(decl: TensorDecl, values: npt.NDArray[Any], coordinates: Callable[[], Ints] | None = None) -> npt.NDArray[Any]:

@@ -170,7 +170,7 @@ def traffic(graph: n.Graph, outcome: Outcome, outputs: Mapping[str, Tensor]) -> 
         bytes_[name, kind, "read"] += bytes_of(count, _bits(declared[name], level, kind))
     kinds: tuple[Kind, ...] = "pos", "crd"
     for name, tensor in outputs.items():
-        for kind in kinds:
+        for kind in () if declared[name].like else kinds:
             words[name, kind, "write"], bytes_[name, kind, "write"] = tensor.words(kind), tensor.bytes(kind)
         padded = declared[name].room(-1) is not None  # beside what was received, its writers wrote pads
         values = tensor.values.size if padded else len(outcome.written[name].values)

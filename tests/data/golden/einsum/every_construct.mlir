@@ -8,6 +8,8 @@ module {
   %5 = "einsum.input"() {fill = 0.000000e+00 : f64, name = "blocked", span = #einsum.span<"every.ein", 7 : i64, 8 : i64>} : () -> tensor<4x6xf32, #einsum.format<["dense", "compressed"], array<i64: 0, 1>, array<i64: 2, 3>>>
   %6 = "einsum.input"() {fill = 0.000000e+00 : f64, name = "inferred", span = #einsum.span<"every.ein", 8 : i64, 8 : i64>} : () -> tensor<4x6xf32, #einsum.format<unit, array<i64>, array<i64: 2, 3>>>
   "einsum.declare"() {fill = 0.000000e+00 : f64, name = "H", span = #einsum.span<"every.ein", 9 : i64, 8 : i64>, type = tensor<2x4x4xf64, #einsum.format<["dense", "dense", "dense"], array<i64: 0, 1, 2>, array<i64>>>} : () -> ()
+  "einsum.declare"() {fill = 0.000000e+00 : f64, name = "z", span = #einsum.span<"every.ein", 19 : i64, 8 : i64>, type = tensor<4x6xf32>} : () -> ()
+  "einsum.like"() {structure = "blocked", tensor = "z"} : () -> ()
   %7 = "einsum.access"(%0) {indices = ["i", #einsum.split<"h", "d", 4 : i64>]} : (tensor<4x8xf64, #einsum.format<["dense", "compressed"], array<i64: 0, 1>, array<i64>>>) -> !einsum.element
   %8 = "einsum.constant"() {value = -1.000000e+00 : f64} : () -> !einsum.element
   %9 = "einsum.constant"() {value = 2.000000e+00 : f64} : () -> !einsum.element
@@ -36,12 +38,12 @@ module {
   %32 = "einsum.access"(%5) {indices = ["i", "k"]} : (tensor<4x6xf32, #einsum.format<["dense", "compressed"], array<i64: 0, 1>, array<i64: 2, 3>>>) -> !einsum.element
   %33 = "einsum.access"(%6) {indices = ["i", "k"]} : (tensor<4x6xf32, #einsum.format<unit, array<i64>, array<i64: 2, 3>>>) -> !einsum.element
   %34 = "einsum.apply"(%32, %33) {operator = "add"} : (!einsum.element, !einsum.element) -> !einsum.element
-  %35 = "einsum.define"(%34) {indices = ["i", "k"], name = "z", path = "", span = #einsum.span<"every.ein", 13 : i64, 1 : i64>} : (!einsum.element) -> tensor<4x6x!einsum.element>
+  %35 = "einsum.define"(%34) {indices = ["i", "k"], name = "z", path = "", span = #einsum.span<"every.ein", 13 : i64, 1 : i64>} : (!einsum.element) -> tensor<4x6xf32>
   %36 = "einsum.access"(%14) {indices = ["h", "i", "d"]} : (tensor<2x4x4xf64, #einsum.format<["dense", "dense", "dense"], array<i64: 0, 1, 2>, array<i64>>>) -> !einsum.element
   %37 = "einsum.keep"(%36) {over = ["d"], rule = "1 of 2"} : (!einsum.element) -> !einsum.element
   %38 = "einsum.define"(%37) {indices = ["h", "i", "d"], name = "q", path = "", span = #einsum.span<"every.ein", 14 : i64, 1 : i64>} : (!einsum.element) -> tensor<2x4x4x!einsum.element>
   "einsum.output"(%23) : (tensor<4x8x!einsum.element>) -> ()
   "einsum.output"(%31) : (tensor<!einsum.element>) -> ()
-  "einsum.output"(%35) : (tensor<4x6x!einsum.element>) -> ()
+  "einsum.output"(%35) : (tensor<4x6xf32>) -> ()
   "einsum.output"(%38) : (tensor<2x4x4x!einsum.element>) -> ()
 }
