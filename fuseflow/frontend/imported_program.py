@@ -80,7 +80,7 @@ class Source:
     elements were left out of it, and `plan` which of its operands are divided into parts. `exported` returns the text of a
     PyTorch model as PyTorch exports it. `affine` is the program before the compiler made selections of its indices with an offset
     or a factor, if it has any. `copies` are inputs that hold the same as another input, in another format: the name of the other, by name.
-    `arranged` says that the layouts of a training step were chosen. `step` says what inputs and outputs mean if the program is one of a model.
+    `arranged` says that the layouts of a training step were chosen. `step` says what inputs and outputs mean in a training step of a model.
     """
 
     name: str
