@@ -68,19 +68,11 @@ class Reference:
         self._trained = {name: parameters[name] for name in spec.trained(parameters) if parameters[name].requires_grad}
         if not self._trained:
             raise TrainingError("no parameter that has an optimizer requires a gradient", hint="call `requires_grad_()` on some")
-        unknown = next((name for name in masks or {} if name not in parameters), None)
-        if unknown is not None:
-            raise TrainingError(
-                f"the model has no parameter `{unknown}`, which has a mask", hint=did_you_mean(unknown, parameters)
-            )
+        _require_names(masks or {}, parameters)
         # A weight that PyTorch stores sparse has a pattern of its own, and one that is not trained does not change.
         dense = {name for name, parameter in self._trained.items() if parameter.layout == torch.strided}
         self._masks = {name: mask for name, mask in (masks or {}).items() if name in dense}
-        states = spec.initial({name: parameter.detach() for name, parameter in self._trained.items()})
-        for name, mask in self._masks.items():
-            for key in spec.state_names(name):
-                states[key].masked_fill_(~mask, 0)
-        self._initial = {**{name: tensor.detach().clone() for name, tensor in self._tensors().items()}, **states}
+        self._initial = self._values_of_model()
 
     @property
     def initial(self) -> dict[str, Tensor]:
@@ -117,6 +109,15 @@ class Reference:
         parameters = {name: parameter.detach().clone() for name, parameter in self._model.named_parameters()}
         buffers = {name: buffer.detach().clone() for name, buffer in self._model.named_buffers()}
         return StepValues(loss, gradients, parameters, buffers, states)
+
+    def _values_of_model(self) -> dict[str, Tensor]:
+        """Return parameters and buffers, which the model has now, and states before the first step. Pruned entries are 0."""
+        values = {name: tensor.detach().clone() for name, tensor in self._tensors().items()}
+        values |= self._spec.initial({name: parameter.detach() for name, parameter in self._trained.items()})
+        for name, mask in self._masks.items():
+            for full in (name, *self._spec.state_names(name)):
+                values[full].masked_fill_(~mask, 0)
+        return values
 
     def _load(self, values: Mapping[str, Tensor]) -> None:
         """Give the model parameters and buffers by name, and let it forget its gradients."""
@@ -165,6 +166,13 @@ class Reference:
             return value
         copy = value.detach().clone()
         return copy.to(self._dtype) if self._dtype is not None and copy.is_floating_point() else copy
+
+
+def _require_names(masks: Mapping[str, Tensor], parameters: Mapping[str, Tensor]) -> None:
+    """Raise `TrainingError` for a mask of no parameter."""
+    for name in masks:
+        if name not in parameters:
+            raise TrainingError(f"the model has no parameter `{name}`, which has a mask", hint=did_you_mean(name, parameters))
 
 
 def _stored_as(pattern: Tensor, value: Tensor) -> Tensor:
