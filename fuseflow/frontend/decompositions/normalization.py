@@ -9,6 +9,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from fuseflow.frontend.derivatives.normalization import centred as _centred
+from fuseflow.frontend.derivatives.normalization import standardized as _standardized
+
 
 def _scaled(y: Tensor, weight: Tensor | None, bias: Tensor | None = None) -> Tensor:
     y = y if weight is None else y * weight
@@ -23,18 +26,6 @@ def _scaled_by_channel(y: Tensor, weight: Tensor | None, bias: Tensor | None) ->
 
 def _of_channels(vector: Tensor, y: Tensor) -> Tensor:
     return vector.view((-1,) + (1,) * (y.dim() - 2))
-
-
-def _centred(x: Tensor, dims: list[int] | tuple[int, ...]) -> tuple[Tensor, int]:
-    """Return x minus its mean along `dims`, and the number of elements of which it is the mean."""
-    count = math.prod(x.shape[d] for d in dims)
-    return x - x.sum(dims, keepdim=True) / count, count
-
-
-def _standardized(x: Tensor, dims: tuple[int, ...], eps: float) -> Tensor:
-    """Return x minus its mean along `dims`, over its deviation there, in the dtype of x. `eps` is added to the variance."""
-    centred, count = _centred(x, dims)
-    return centred * torch.rsqrt((centred * centred).sum(dims, keepdim=True) / count + eps)
 
 
 def layer_norm(

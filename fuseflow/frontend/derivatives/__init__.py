@@ -5,6 +5,7 @@ rules       all rules, by operator
 attention   scaled dot product attention
 extremes    the largest and the smallest element
 kept        what a rule of `keep` leaves
+normalization    norms of layers, groups, batches and pictures
 norms       norms, distances and deviations
 pointwise   operators on single elements
 products    products, and reductions of all elements up to each

@@ -139,9 +139,9 @@ def _taken_by_data(call: Call, x: Node, dim: int, index: Node) -> Node:
 
 
 def as_table(weight: Tensor, padding: int | None, counts: bool) -> Tensor:
-    """Return the weight of an embedding as it is. Its derivative differs: a row for `padding` has none, and with `counts`, that of a row
-    is divided by how often it is taken."""
-    return weight
+    """Return the weight of an embedding as it is, as a value of its own. Its derivative differs: a row for `padding` has none, and with
+    `counts`, that of a row is divided by how often it is taken."""
+    return torch.ops.aten.alias.default(weight)  # type: ignore[no-any-return]
 
 
 def _embedding(
