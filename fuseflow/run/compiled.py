@@ -213,12 +213,14 @@ class Compiled:
         """
         from fuseflow.frontend.source_values import holding, packed_values
 
+        if not tensors:
+            return self
         source = holding(self.source, packed_values(self.source, tensors, self.program.declared))
         if self.partitioned is not None:
             refuse_wide_tensors(self.partitioned.original, source.tensors, self.machine)
         names = ", ".join(f"`{name}`" for name in tensors)
         notice = f"inputs with other values than those that the program was compiled with: {names}"
-        return replace(self, source=replace(source, notices=(*source.notices, notice)) if tensors else source)
+        return replace(self, source=replace(source, notices=(*source.notices, notice)))
 
     @overload
     def run(
@@ -318,7 +320,7 @@ class Compiled:
             raise UsageError(f"{what} are of a run of several steps", hint="`steps=10`")
         if callable(check) and steps is None:
             raise UsageError("only a run of several steps is checked by a function", hint="`compare` checks outputs")
-        compiled = self.with_values(tensors) if tensors else self
+        compiled = self.with_values(tensors or {})
         if jobs is not None and jobs < 1:
             raise UsageError(f"`jobs={jobs}` runs nothing", hint="`jobs=1` runs one region at a time")
         if steps is not None:

@@ -48,6 +48,11 @@ class StepInterpreter:
         return kept[1]
 
 
+def places_of(tensor: Tensor) -> Tensor:
+    """Return a tensor that stores entries in the same places, and whose values, all 0, take no memory."""
+    return replace(tensor, values=np.broadcast_to(np.zeros((), tensor.dtype), tensor.values.shape))
+
+
 def packed_like(values: Operand, pattern: Tensor) -> Tensor | None:
     """Return values in the places of `pattern`, a tensor of single elements, and in its format and type. None if a value in another
     place is not the implicit one, so that these places do not hold them all."""

@@ -20,7 +20,7 @@ from fuseflow.lower.regions import CompiledRegion
 from fuseflow.run.check import Check
 from fuseflow.run.isolated_regions import combine_checks
 from fuseflow.run.result import Result
-from fuseflow.run.training.step_values import StepInterpreter, packed_like
+from fuseflow.run.training.step_values import StepInterpreter, packed_like, places_of
 from fuseflow.run.training.training_run import TrainingRun, TrainingStep
 from fuseflow.tensors import Format, Tensor, pack
 from fuseflow.tensors.levels.base import Fibers
@@ -62,11 +62,11 @@ class StepPlan:
 
 @dataclass(frozen=True, slots=True)
 class StepSimulation:
-    """The simulation of a step: its number, its cycles, and its outputs, in whose places later steps store theirs."""
+    """The simulation of a step: its number, its cycles, and the places of its outputs, in which later steps store theirs."""
 
     number: int
     cycles: int
-    outputs: Mapping[str, Tensor]
+    places: Mapping[str, Tensor]
 
 
 @dataclass(slots=True)
@@ -98,9 +98,7 @@ class StepRunner:
         self.tensors |= {name: _copied(self.tensors[name]) for name in carried.values() if name in self.tensors}
         steps, batches = list[TrainingStep](), iter(self.plan.batches) if self.plan.batches is not None else None
         for number in range(1, self.plan.steps + 1):
-            self.tensors |= self.pack(
-                {**self._batch(batches, number), **(self.plan.scalars(number) if self.plan.scalars else {})}
-            )
+            self.tensors |= self.pack(self._given(batches, number, carried))
             outputs, simulated = self._step(number, carried)
             if self.plan.check is not None:
                 self._checks.append(self.plan.check(number, dict(self.tensors), outputs))
@@ -114,12 +112,17 @@ class StepRunner:
         check = combine_checks(self._checks, self._checks[0].reference) if self._checks else None
         return TrainingRun(self._first, tuple(steps), state, check)
 
-    def _batch(self, batches: Iterator[Mapping[str, Any]] | None, number: int) -> Mapping[str, Any]:
-        if batches is None:
-            return {}
-        for batch in batches:
-            return batch
-        raise UsageError(f"the batches end before step {number} of {self.plan.steps}", hint="`itertools.cycle` begins again")
+    def _given(self, batches: Iterator[Mapping[str, Any]] | None, number: int, carried: Mapping[str, str]) -> Mapping[str, Any]:
+        """Return the inputs that a step is given: those of its batch, and its scalars."""
+        given = {} if batches is None else next(batches, None)
+        if given is None:
+            raise UsageError(f"the batches end before step {number} of {self.plan.steps}", hint="`itertools.cycle` begins again")
+        given = {**given, **(self.plan.scalars(number) if self.plan.scalars else {})}
+        for output, name in carried.items():
+            if name in given:
+                message = f"step {number} is given `{name}`, which is `{output}` of the step before"
+                raise UsageError(message, hint=f"`tensors` has the value of `{name}` in the first step")
+        return given
 
     def _step(self, number: int, carried: Mapping[str, str]) -> tuple[Mapping[str, Tensor], StepSimulation | None]:
         """Return the outputs of a step, and the simulation that has its cycles, None if there is none."""
@@ -127,12 +130,12 @@ class StepRunner:
         known = self._known.get(places)
         pattern = known or self._last
         if pattern is not None and (known is not None or not self.plan.is_due(number)):
-            outputs = self._interpreted(pattern.outputs, carried)
+            outputs = self._interpreted(pattern.places, carried)
             if outputs is not None:
                 return outputs, known
         result = self.simulate(self.tensors)
         self._first = self._first or result
-        self._last = StepSimulation(number, result.cycles, result.tensors)
+        self._last = StepSimulation(number, result.cycles, {name: places_of(tensor) for name, tensor in result.tensors.items()})
         if places is not None:
             self._known[places] = self._last
         if result.check is not None:

@@ -231,6 +231,7 @@ ERRORS = {
     "not sampled": {"steps": 2, "sample": ff.Sample(fraction=0.5)},
     "input `lr` of `linear` has no data": {"steps": 2},
     "no input `rate`": {"steps": 2, "scalars": lambda step: {"rate": 1.0}},
+    "(?s)step 1 is given `W`, which is `next.W` of the step before.*`tensors`": {"steps": 2, "scalars": lambda step: {"W": W}},
     "only a run of several steps is checked by a function": {"check": lambda *step: None},
 }
 
