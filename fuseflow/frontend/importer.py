@@ -8,6 +8,7 @@ Einsum of a node has its value; Einsums before it are pieces of one operator.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -70,6 +71,8 @@ def import_model(
         raise FrontendError("the model returns no tensor", hint="return one from its `forward`")
     verify(program)
     tensors = _packed(exported, program)
+    if training is not None:  # PyTorch's own steps change the memory of the module.
+        tensors = {name: replace(tensor, values=tensor.values.copy()) for name, tensor in tensors.items()}
     notice = flops_notice(exported.evaluated_flops, program)
 
     def imported(other: ModelCall) -> Mapping[str, Tensor]:

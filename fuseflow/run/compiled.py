@@ -407,7 +407,11 @@ class Compiled:
             interpreter,
             plan,
         )
-        return runner.run()
+        run_of_steps = runner.run()
+        step = self.source.step
+        if step is None:
+            return run_of_steps
+        return replace(run_of_steps, state={step.original(name): tensor for name, tensor in run_of_steps.state.items()})
 
     def _model_steps(self, rates: LearningRates | None) -> ModelSteps:
         """Return what the steps of a model need beside its program."""

@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from fuseflow.errors import FrontendError, UsageError
 from fuseflow.frontend.model_spec import TrainingRequest
 from fuseflow.frontend.trace.model_call import Criterion, ModelCall
+from fuseflow.training.gradient_hooks import require_no_gradient_hooks
 from fuseflow.training.losses import LossFunction, require_scalar
 from fuseflow.training.optimizers.optimizer import Optimizer
 from fuseflow.training.spec import DEFAULT_OPTIMIZER, TrainingSpec
@@ -52,6 +53,7 @@ def as_training(request: TrainingRequest, model: object, defaults: TrainingDefau
     """
     if not isinstance(model, nn.Module):
         raise FrontendError(f"a {type(model).__name__} cannot be trained", hint="a `torch.nn.Module` has parameters")
+    require_no_gradient_hooks(model)
     loss = defaults.loss if request.loss is None else request.loss
     if loss is None:
         raise UsageError("the training step has no loss", hint='say it: `loss="cross_entropy"`, or `--loss cross_entropy`')
