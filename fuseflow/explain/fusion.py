@@ -25,6 +25,7 @@ from fuseflow.explain.keeps import KeptResult, kept_results
 from fuseflow.frontend.sources import Source
 from fuseflow.fusion import tree
 from fuseflow.fusion.producers import producer_views
+from fuseflow.layouts.kept_layouts import with_layouts
 from fuseflow.lower.partition import PartitionedProgram, partition_program
 from fuseflow.lower.program import lower, lower_regions
 from fuseflow.lower.regions import CompiledRegion
@@ -132,6 +133,7 @@ def explain_fusion(source: Source, schedule: Schedule, machine: Machine, asked: 
     """
     asked = asked or schedule
     source, schedule = planned(source, schedule, machine)
+    source = with_layouts(source, schedule, machine)
     schedule, partitioned, lowered = lower_cut(source.program, schedule, machine, source.tensors)
     program, compiled = partitioned.program, tuple(lowered)
     decisions = _decisions(partitioned, compiled, "the chosen cut" if asked.leaves_cut or asked.open else "the schedule")

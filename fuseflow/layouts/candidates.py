@@ -13,6 +13,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from math import prod
+from typing import TypeAlias
 
 from fuseflow.costs import TensorStatistics
 from fuseflow.einsum.nodes import Access, Apply, Einsum, Keep, Program, Reduce, TensorType, accesses, walk
@@ -23,6 +24,7 @@ from fuseflow.tensors.levels import Level, parse_level
 
 BY_COLUMN = Format.of("dense", "dense", order=(1, 0))
 CSR, CSC = Format.parse("csr", 2), Format.parse("csc", 2)
+Alternatives: TypeAlias = tuple[LayoutChange, ...]
 COMPRESSED: Level = parse_level("compressed")
 DENSE_SHARE = 0.5
 """A result that is expected to store a larger share of its entries than this may be stored dense."""
@@ -43,8 +45,8 @@ class StepFacts:
     fixed: frozenset[str]
     copies: bool
 
-    def candidates(self) -> Iterator[LayoutChange]:
-        """Yield the changes that may make the step faster, those first on which others depend."""
+    def candidates(self) -> Iterator[Alternatives]:
+        """Yield the changes that may make the step faster, those first on which others depend. Of alternatives, one is made at most."""
         yield from self._compressed_rows()
         yield from self._dense_results()
         yield from self._relus()
@@ -63,46 +65,45 @@ class StepFacts:
         assert format is not None, "every tensor has one after inference"
         return format
 
-    def _compressed_rows(self) -> Iterator[LayoutChange]:
+    def _compressed_rows(self) -> Iterator[Alternatives]:
         for name in sorted(self.constants.few_rows):
             format = self._format(name)
             if format.order == (0, 1) and format.levels[0].full:
-                yield StoredAs(((name, replace(format, levels=(COMPRESSED, *format.levels[1:]))),))
+                yield (StoredAs(((name, replace(format, levels=(COMPRESSED, *format.levels[1:]))),)),)
 
-    def _dense_results(self) -> Iterator[LayoutChange]:
+    def _dense_results(self) -> Iterator[Alternatives]:
         for name in self._intermediates:
             shape, statistics = self.types[name].shape, self.statistics.get(name)
             if statistics is not None and not self._format(name).all_dense and statistics.stored > DENSE_SHARE * prod(shape):
-                yield StoredAs(((name, Format.dense(len(shape))),))
+                yield (StoredAs(((name, Format.dense(len(shape))),)),)
 
-    def _relus(self) -> Iterator[LayoutChange]:
-        """Yield relus without their zeros, first by column, as the gradient of a weight reads them."""
+    def _relus(self) -> Iterator[Alternatives]:
+        """Yield relus without their zeros, by column, as the gradient of a weight reads them, or by row."""
         for name in self._intermediates:
             body = self.program.defined[name].body
             is_relu = isinstance(body, Apply) and body.op == "relu"
             if is_relu and len(self.types[name].shape) == 2 and self._format(name).all_dense:
-                yield from (WithoutZeros(name, format) for format in (CSC, CSR))
+                yield WithoutZeros(name, CSC), WithoutZeros(name, CSR)
 
-    def _columns(self) -> Iterator[LayoutChange]:
-        """Yield what a sampled sum reads by column: all operands at once, and then each alone."""
+    def _columns(self) -> Iterator[Alternatives]:
+        """Yield what a sum with a sparse result reads by column: all operands at once, or each alone."""
         movable = {*self.constants.names, *self._intermediates}
         for einsum in self.program.einsums:
             if self._format(einsum.name).all_dense:
                 continue
             names = dict.fromkeys(access.tensor for access in _sums_along(einsum, 0))
             turned = [(n, BY_COLUMN) for n in names if n in movable and self._format(n) == Format.dense(2)]
-            for group in (turned, *([one] for one in turned if len(turned) > 1)):
-                if group:
-                    yield StoredAs(tuple(group))
+            if turned:
+                yield tuple(dict.fromkeys((StoredAs(tuple(turned)), *(StoredAs((one,)) for one in turned))))
 
-    def _second_copies(self) -> Iterator[LayoutChange]:
+    def _second_copies(self) -> Iterator[Alternatives]:
         """Yield copies of compressed constants for the Einsums that sum over their outer dimension."""
         for einsum in self.program.einsums:
             for name in einsum.operands:
                 if name not in self.constants.names or len(self.types[name].shape) != 2 or self._format(name).all_dense:
                     continue
                 if any(access.tensor == name for access in _sums_along(einsum, self._format(name).order[0])):
-                    yield SecondCopy(einsum.name, name)
+                    yield (SecondCopy(einsum.name, name),)
 
 
 def _sums_along(einsum: Einsum, dimension: int) -> Iterator[Access]:

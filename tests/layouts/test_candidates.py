@@ -5,8 +5,8 @@ from __future__ import annotations
 from fuseflow.costs import TensorStatistics
 from fuseflow.einsum.format_inference import infer
 from fuseflow.einsum.parse import parse
-from fuseflow.layouts.candidates import BY_COLUMN, StepFacts
-from fuseflow.layouts.changes import LayoutChange, SecondCopy, StoredAs, WithoutZeros
+from fuseflow.layouts.candidates import BY_COLUMN, Alternatives, StepFacts
+from fuseflow.layouts.changes import SecondCopy, StoredAs, WithoutZeros
 from fuseflow.layouts.constants import Constants
 from fuseflow.tensors import Format
 
@@ -28,7 +28,7 @@ output R
 """
 
 
-def candidates(constants: str = "XPATD", copies: bool = True, fixed: str = "", few_rows: str = "") -> list[LayoutChange]:
+def candidates(constants: str = "XPATD", copies: bool = True, fixed: str = "", few_rows: str = "") -> list[Alternatives]:
     """Return the candidates for `STEP` with these constants. Nothing is known of what results store."""
     program = parse(STEP)
     known = Constants(frozenset(constants), frozenset(few_rows))
@@ -40,29 +40,29 @@ def columns(*names: str) -> StoredAs:
 
 
 def test_operands_of_a_sum_with_a_sparse_result_are_read_by_column_together_or_alone() -> None:
-    assert candidates("PAT", copies=False) == [columns("G", "Q"), columns("G"), columns("Q")]
-    assert candidates("PAT", copies=False, fixed="G") == [columns("Q")]
-    assert candidates(copies=False)[0] == columns("X")  # of the sum with the sparse result `R`
+    assert candidates("PAT", copies=False) == [(columns("G", "Q"), columns("G"), columns("Q"))]
+    assert candidates("PAT", copies=False, fixed="G") == [(columns("Q"),)]
+    assert candidates(copies=False)[0] == (columns("X"),)  # of the sum with the sparse result `R`
 
 
 def test_a_constant_is_stored_twice_only_where_copies_are_allowed() -> None:
-    assert SecondCopy("R", "A") in candidates()
-    assert not any(isinstance(change, SecondCopy) for change in candidates(copies=False))
-    assert SecondCopy("R", "A") not in candidates(constants="XPTD")
+    assert (SecondCopy("R", "A"),) in candidates()
+    assert (SecondCopy("R", "A"),) not in candidates(copies=False)
+    assert (SecondCopy("R", "A"),) not in candidates(constants="XPTD")
 
 
 def test_rows_of_a_constant_are_compressed_if_few_store_something() -> None:
-    assert candidates(few_rows="T")[0] == StoredAs((("T", Format.parse("dcsr", 2)),))
+    assert candidates(few_rows="T")[0] == (StoredAs((("T", Format.parse("dcsr", 2)),)),)
 
 
 def test_a_relu_may_be_stored_without_its_zeros_unless_it_is_an_output() -> None:
     text = "tensor X[4, 6] dense\nH[i, j] = relu(X[i, j])\nnext.X[i, j] = X[i, j] - H[i, j]\noutput next.X\n"
 
-    def changes(text: str) -> list[LayoutChange]:
+    def changes(text: str) -> list[Alternatives]:
         program, none = parse(text), Constants(frozenset(), frozenset())
         return list(StepFacts(program, infer(program).declared, {}, none, frozenset(), True).candidates())
 
-    assert changes(text) == [WithoutZeros("H", Format.parse("csc", 2)), WithoutZeros("H", Format.parse("csr", 2))]
+    assert changes(text) == [(WithoutZeros("H", Format.parse("csc", 2)), WithoutZeros("H", Format.parse("csr", 2)))]
     assert not changes(text + "output H\n") and not changes(text.replace("relu", "exp"))
 
 
@@ -71,10 +71,10 @@ def test_a_result_is_dense_if_most_entries_are_expected_unless_it_is_an_output()
     types = infer(parse(program))
     constants = Constants(frozenset("XPATD"), frozenset())
 
-    def dense(stored: float) -> list[LayoutChange]:
+    def dense(stored: float) -> list[Alternatives]:
         statistics = {"K": TensorStatistics((4, 6), (4.0, stored))}
         return list(StepFacts(parse(program), types.declared, statistics, constants, frozenset(), False).candidates())[:1]
 
     assert str(types.declared["K"].format) == "(dense, compressed)"
-    assert dense(3.1) == [StoredAs((("K", Format.dense(2)),))]
-    assert dense(2.9) == [columns("X")]
+    assert dense(3.1) == [(StoredAs((("K", Format.dense(2)),)),)]
+    assert dense(2.9) == [(columns("X"),)]

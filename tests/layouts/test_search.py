@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 
 import numpy as np
@@ -167,3 +168,14 @@ def test_the_schedule_wins() -> None:
     program = compiled(SAMPLED, sampled(), Schedule.fuse("none").format("X", "dense").format("G", "dense"))
     assert not program.source.notices
     assert program.run().cycles == 133_927
+
+
+def test_steps_are_compared_in_the_lanes_of_an_index_but_not_of_a_region() -> None:
+    def expected(schedule: Schedule) -> float:
+        [notice] = compiled(RELU, relu(), schedule).source.notices
+        numbers = re.findall(r"[\d,]+(?= cycles)", notice)
+        return float(numbers[0].replace(",", ""))
+
+    alone = expected(Schedule.fuse("none"))
+    assert expected(Schedule.fuse("none").par(b=4)) < 0.5 * alone
+    assert expected(Schedule.fuse("none").par(**{"Z.b": 4})) == alone

@@ -43,6 +43,7 @@ from fuseflow.estimate.counted.memo import CountMemo
 from fuseflow.estimate.program import Estimator
 from fuseflow.estimate.program_estimate import ProgramEstimate
 from fuseflow.frontend.imported_program import Source
+from fuseflow.layouts.kept_layouts import with_layouts
 from fuseflow.lower.partition import with_exact_formats
 from fuseflow.machine.machine import Machine
 from fuseflow.resources import Resources
@@ -72,6 +73,7 @@ def budget_schedule(
     refuse_decided(schedule)
     schedule, notices = with_exact_formats(source.program, schedule)
     source = replace(source, notices=(*source.notices, *notices))
+    source = with_layouts(source, schedule, machine)
     missing = [t.name for t in source.program.inputs if t.name not in source.tensors]
     if missing:
         raise UsageError(f"input `{missing[0]}` of `{source.name}` has no data", hint="pass `--tensors FILE.yaml`")
