@@ -6,7 +6,7 @@ form: the form is computed again, and the copy falls together with the first one
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from typing import Any
 
 import torch
@@ -19,10 +19,9 @@ from torch.utils import _pytree as pytree
 from fuseflow.frontend.decompositions.densify import named_operator
 from fuseflow.frontend.decompositions.graph_writer import OF_CALL, GraphWriter, Part, Record, description
 from fuseflow.frontend.trace.fx_origin import PHASE
+from fuseflow.training.phases import GRADIENT
 
 aten = torch.ops.aten
-GRADIENT = "grad"
-"""The phase of the backward pass, with which its paths begin."""
 BACKWARD_DECOMPOSITIONS: Mapping[Any, Any] = get_decompositions(
     [
         aten.threshold_backward,
