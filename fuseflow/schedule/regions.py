@@ -103,17 +103,19 @@ def layer_of_phase(path: str) -> str:
 
 def layer_labels(program: Program) -> dict[str, str]:
     """Return the layer of every Einsum; empty if the program has no layers. An operator in the `forward` of a parent of layers
-    has the layer of its first operand that is computed, or, at the start of the model, the layer of its reader."""
-    own = layers(program)
+    has the layer of its first operand that is computed, or, at the start of the model, the layer of its reader. In a training
+    step, operands of the backward pass count first."""
+    own, is_step = layers(program), is_training_step(program)
     names = set(own.values())
     proper = {a for a in names if a and not any(in_module(b, a) and a != b for b in names)}
     if not proper:
         return {}
     label = {name: layer for name, layer in own.items() if layer in proper}
+    backward = {name for name in names if is_step and phase_of(name) == GRADIENT}
     for einsum in program.einsums:
         computed = [label[name] for name in einsum.operands if name in label]
         if einsum.name not in label and computed:
-            label[einsum.name] = computed[0]
+            label[einsum.name] = next((name for name in computed if name in backward), computed[0])
     early = {e.name for e in program.einsums} - label.keys()
     for einsum in reversed(program.einsums):
         for name in early.intersection(einsum.operands):
