@@ -125,9 +125,11 @@ class ScheduleError(FuseFlowError, code="schedule"):
 
 
 class FusionError(FuseFlowError, code="fusion"):
-    """A region cannot be fused at all, or not in the loop order that was asked for. `region` is the region, once that is known."""
+    """A region cannot be fused at all, or not in the loop order that was asked for. `region` is the region, once that is known, and
+    `producer` the Einsum, or the reduction in one, at which a region has to end, if there is such a one."""
 
     region: str = ""
+    producer: str = ""
 
 
 class PlacesError(FusionError, code="places"):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from fuseflow.einsum.nodes import Program
 from fuseflow.schedule import Schedule
 from fuseflow.schedule.regions import module_paths
+from fuseflow.schedule.section_names import names_in_sections
 
 
 def section_regions(program: Program, schedule: Schedule) -> tuple[str, ...]:
@@ -17,18 +18,6 @@ def section_regions(program: Program, schedule: Schedule) -> tuple[str, ...]:
     ('B',)
     """
     return tuple(name for name in names_in_sections(schedule) if is_part(program, schedule, name))
-
-
-def names_in_sections(schedule: Schedule) -> tuple[str, ...]:
-    """Return the names of regions in a schedule, and of what has orders, lanes, depths or splits (an index alone has none)."""
-    names = [
-        *(name for name, _ in schedule.regions),
-        *(name for name, _ in schedule.orders),
-        *(index.partition("/")[0] if "/" in index else index.rpartition(".")[0] for index, _ in schedule.parallel),
-        *(name.partition("/")[0] for name, _ in schedule.depths),
-        *(index.rpartition(".")[0] for index, _ in schedule.splits),
-    ]
-    return tuple(dict.fromkeys(name for name in names if name))
 
 
 def is_part(program: Program, schedule: Schedule, name: str) -> bool:

@@ -33,11 +33,13 @@ def refuse_compared_sums(region: str, trees: Collection[Tree], declared: Mapping
         for one, other in product(_selected(left), _selected(right)):
             label = _rounded_sum(one, declared) if one is not other and _alike(one, other) else ""
             if label:
-                raise FusionError(
+                error = FusionError(
                     f"region `{region}` compares `{label}` with itself and would compute it twice: two sums of the same numbers may "
                     "differ in rounding",
                     hint=f"end a region at `{label}`, which then is stored",
                 )
+                error.producer = label
+                raise error
 
 
 def _selected(tree: Tree) -> Iterator[Tree]:
@@ -68,7 +70,7 @@ def _alike(one: Tree, other: Tree) -> bool:
 
 
 def _rounded_sum(tree: Tree, declared: Mapping[str, TensorType]) -> str:
-    """Return the label of a reduction in a tree whose result may depend on the order of its terms, empty if there is none."""
+    """Return the label of the last reduction in a tree whose result may depend on the order of its terms, empty if there is none."""
     exact = {name for name, tensor in declared.items() if DTYPES[tensor.dtype].is_integer}
-    rounded = (n.label for n in nodes(tree) if isinstance(n, Reduction) and n.op not in EXACT and n.label not in exact)
+    rounded = (n.label for n in reversed(nodes(tree)) if isinstance(n, Reduction) and n.op not in EXACT and n.label not in exact)
     return next(rounded, "")

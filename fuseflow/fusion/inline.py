@@ -79,11 +79,13 @@ class Inliner:
         """Return the trees with every view of this Einsum replaced by its body. Raises `PlacesError` if it has too many views."""
         view_indices = [indices for tensor, indices in fused.views if tensor == einsum.name]
         if len(view_indices) > self.most_places:
-            raise PlacesError(
+            error = PlacesError(
                 f"region `{self.region}` would compute `{einsum.name}` in {len(view_indices)} places",
                 hint="fuse fewer Einsums: what a region boundary stores is computed once",
                 span=einsum.location.span,
             )
+            error.producer = einsum.name
+            raise error
         self._views, self._reductions = dict.fromkeys(fused.views), {}
         memo: dict[Tree, Tree] = {}
         for indices in view_indices:

@@ -167,6 +167,25 @@ class RegionWork:
         least = sum(once.values())
         return self(order)[1] / least if least else 1.0
 
+    def savings(self, order: LoopOrder) -> Mapping[str, float]:
+        """Return, by the label of a producer, how much work of a region would be saved if each value of the producer were computed once."""
+        rule, nests = Completion({v: p for p, v in enumerate(order)}), dict[NestPlace, NestWork]()
+        for root in self.roots:
+            self._take(self._place(root, 1.0, {}, order), rule, order, nests)
+        producers = [(nest, nest.tree) for nest in nests if isinstance(nest.tree, Producer)]
+        runs, once = dict[str, float](), dict[str, float]()
+        for nest, tree in producers:
+            alone = self._whole(self._place(tree, 1.0, {}, order), rule, order)
+            once[tree.label] = min(alone, once.get(tree.label, alone))
+            runs[tree.label] = runs.get(tree.label, 0.0) + self._whole(nest, rule, order)
+        return {label: work - once[label] for label, work in runs.items()}
+
+    def _whole(self, place: NestPlace, rule: Completion, order: LoopOrder) -> float:
+        """Return the work of a nest and of the nests inside of it."""
+        nests = dict[NestPlace, NestWork]()
+        self._take(place, rule, order, nests)
+        return sum([nest.work for nest in nests.values()])
+
     def _place(self, tree: Tree, outside: float, runs: Mapping[str, float], order: LoopOrder) -> NestPlace:
         """Return the facts of the nest of a tree that runs `outside` times, inside loops with these `runs`."""
         below = self.bodies[tree].below

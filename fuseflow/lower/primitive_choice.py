@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from typing import TypeAlias
 
 from fuseflow.einsum.nodes import Program
 from fuseflow.errors import FusionError, ScheduleError
@@ -14,9 +15,11 @@ from fuseflow.lower.partition import PartitionedProgram, partition_program
 from fuseflow.lower.program import divided_regions, halved_regions, lower_regions
 from fuseflow.lower.regions import CompiledRegion
 from fuseflow.lower.state import LoweringMemo
+from fuseflow.lower.step_division import StepDivision, divided_at_producers
 from fuseflow.machine.machine import Machine
 from fuseflow.schedule import Schedule
 from fuseflow.tensors import Format, Tensor
+from fuseflow.training.phases import is_training_step
 
 ROUNDS = 4
 """The number of times that tensors are ordered anew: if a region reads one in another order, earlier regions may have to write it so."""
@@ -66,11 +69,15 @@ def lower_for(
     public = partitioned.schedule.primitives == "public"
     if not public and not partitioned.grows_regions:
         return partitioned, lower_regions(partitioned, tensors, memo)
-    partitioned, lowered = _without_refusals(program, partitioned, tensors, memo)
-    if not public:
-        return _without_repetition(program, partitioned, lowered, tensors, memo)
+    is_step = partitioned.grows_regions and is_training_step(partitioned.original)
+    divided = _divided_step if is_step else _without_refusals
+    partitioned, lowered = divided(program, partitioned, tensors, memo)
+    if not public and not is_step:
+        partitioned, lowered = _without_repetition(program, partitioned, lowered, tensors, memo)
     if isinstance(lowered, Refusal):
         return partitioned, lower_regions(partitioned, tensors)  # which yields the regions before the one that is refused
+    if not public:
+        return partitioned, iter(lowered)
     best, trial, fewest, current = partitioned, partitioned, lowered, lowered
     for _ in range(ROUNDS):
         wanted = dict(_wanted_formats(trial, current))
@@ -86,26 +93,50 @@ def lower_for(
     return best, iter(fewest)
 
 
+LoweredProgram: TypeAlias = tuple[PartitionedProgram, tuple[CompiledRegion, ...] | Refusal]
+"""A program in its regions, and these regions as they were lowered, or the refusal of one."""
+
+
 def _without_repetition(
     program: Program,
     partitioned: PartitionedProgram,
     lowered: tuple[CompiledRegion, ...] | Refusal,
     tensors: Mapping[str, Tensor],
     memo: LoweringMemo,
-) -> tuple[PartitionedProgram, Iterator[CompiledRegion]]:
+) -> LoweredProgram:
     """Return the program, cut so that no region that the user did not name repeats too much work, and the lowered regions."""
     while not isinstance(lowered, Refusal):
         regions = divided_regions(partitioned, lowered)
         if regions is partitioned.formed:
-            return partitioned, iter(lowered)
+            break
         partitioned = replace(partition_program(program, partitioned.schedule, regions), notices=partitioned.notices)
         lowered = attempt(tuple, lower_regions(partitioned, tensors, memo))
-    return partitioned, lower_regions(partitioned, tensors)  # which yields the regions before the one that is refused
+    return partitioned, lowered
+
+
+def _divided_step(
+    program: Program, partitioned: PartitionedProgram, tensors: Mapping[str, Tensor], memo: LoweringMemo
+) -> LoweredProgram:
+    """Return a training step, cut so that no region is expected to take much longer than its Einsums one by one, and the lowered
+    regions. The cut does not depend on lanes and depths."""
+    schedule = partitioned.schedule
+    serial = replace(schedule, parallel=(), depths=())
+    partitioned, lowered = _without_refusals(program, replace(partitioned, schedule=serial), tensors, memo)
+    division = StepDivision.of(program, partitioned, schedule, tensors, memo)
+    while not isinstance(lowered, Refusal):
+        regions = division.divided(partitioned, lowered)
+        if regions is partitioned.formed:
+            notices = (*partitioned.notices, *division.notices(lowered))
+            partitioned = replace(partitioned, schedule=schedule, notices=notices)
+            return partitioned, lowered if schedule == serial else attempt(tuple, lower_regions(partitioned, tensors, memo))
+        partitioned = replace(partition_program(program, serial, regions), notices=partitioned.notices)
+        partitioned, lowered = _without_refusals(program, partitioned, tensors, memo)
+    return partitioned, lowered
 
 
 def _without_refusals(
     program: Program, partitioned: PartitionedProgram, tensors: Mapping[str, Tensor], memo: LoweringMemo
-) -> tuple[PartitionedProgram, tuple[CompiledRegion, ...] | Refusal]:
+) -> LoweredProgram:
     """Return the program, cut so that no region that the user did not name is refused, and the lowered regions or the refusal of
     one. A region is refused that has no loop order, or would compute an Einsum too many times."""
     refused: list[FusionError] = []
@@ -114,7 +145,10 @@ def _without_refusals(
         lowered = attempt(tuple, lower_regions(partitioned, tensors, memo, may_divide))
         if not refused:  # else a later region may be refused only because of assumptions about their results
             return partitioned, lowered
-        regions = halved_regions(partitioned, [error.region for error in refused])
+        if is_training_step(partitioned.original):
+            regions = divided_at_producers(partitioned, {error.region: error.producer for error in refused})
+        else:
+            regions = halved_regions(partitioned, [error.region for error in refused])
         if regions is partitioned.formed:
             return partitioned, Refusal(refused[0])
         notices = (*partitioned.notices, *(f"{error.message}, so it is divided" for error in refused))

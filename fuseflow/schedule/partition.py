@@ -112,14 +112,14 @@ class Partition:
         position = {e.name: n for n, e in enumerate(self._program.einsums)}
         ordered = topological_order(self._readers, key=lambda r: position[r.einsums[0]])
         pieces = [(region.label, piece) for region in ordered for piece in divide(region.einsums)]
-        names = _unique([label for label, _ in pieces])
+        names = unique_names([label for label, _ in pieces])
         return tuple(Region(name, tuple(piece)) for name, (_, piece) in zip(names, pieces, strict=True))
 
 
-def _unique(labels: list[str]) -> list[str]:
+def unique_names(labels: list[str]) -> list[str]:
     """Return the labels, repeated ones with a number.
 
-    >>> _unique(["a", "b", "a", "a"])
+    >>> unique_names(["a", "b", "a", "a"])
     ['a', 'b', 'a-2', 'a-3']
     """
     names, numbers = dict[str, None](), dict[str, int]()

@@ -53,7 +53,7 @@ class RegionDivider:
         """Return the Einsums of a region with at least two Einsums in two pieces. The border is where the fewest tensors cross
         it, in the middle half of the region."""
         quarter = max(1, len(einsums) // 4)
-        crossing, middle = self._crossing(einsums), len(einsums) / 2
+        crossing, middle = self.crossing(einsums), len(einsums) / 2
         end = min(range(quarter, len(einsums) - quarter + 1), key=lambda n: (crossing[n], abs(n - middle)))
         return tuple(einsums[:end]), tuple(einsums[end:])
 
@@ -63,10 +63,10 @@ class RegionDivider:
         while largest < len(einsums) and loops + self._loops[einsums[largest]] <= MOST_REDUCTION_LOOPS:
             loops += self._loops[einsums[largest]]
             largest += 1
-        crossing = self._crossing(einsums)
+        crossing = self.crossing(einsums)
         return min(range(largest, largest // 2, -1), key=crossing.__getitem__)
 
-    def _crossing(self, einsums: Sequence[str]) -> list[int]:
+    def crossing(self, einsums: Sequence[str]) -> list[int]:
         """Return for each length of a first piece how many tensors the Einsums behind it read from it."""
         last_reader = {name: n for n, e in enumerate(einsums) for name in self.program.defined[e].operands}
         changes = [0] * (len(einsums) + 2)

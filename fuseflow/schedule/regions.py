@@ -19,6 +19,7 @@ from fuseflow.schedule.region_size import RegionDivider
 from fuseflow.schedule.schedule import Schedule
 from fuseflow.schedule.section import KEYWORDS
 from fuseflow.schedule.softmax_groups import softmax_groups
+from fuseflow.training.phases import GRADIENT, LOSS, UPDATE, is_training_step, phase_of
 
 
 def module_paths(program: Program) -> tuple[str, ...]:
@@ -53,13 +54,14 @@ def grown_regions(program: Program, kept: Collection[str], *, layerwise: bool, d
     not in a layer's module may join a producer of any label.
     """
     labels = (layer_labels(program) if layerwise else {}) or {e.name: "full" for e in program.einsums}
+    own = layers(program)
     partition, lone = Partition(program), lone_einsums(program, kept)
     for einsum in program.einsums:
         label = labels[einsum.name]
         if einsum.name in lone:
             partition.open(einsum, einsum.name)
             continue
-        joins_any_layer = label != layer_of(einsum.location.path)
+        joins_any_layer = label != own[einsum.name]
         neighbours = [r for r in partition.producers(einsum) if joins_any_layer or r.label == label]
         open_regions = [r for r in neighbours if r.einsums[0] not in lone]
         first = partition.first_labelled(einsum, label)
@@ -78,18 +80,42 @@ def layer_of(path: str) -> str:
     return ".".join(words[: numbered[0] + 1] if numbered else words[:1])
 
 
+def layers(program: Program) -> dict[str, str]:
+    """Return the layer in which each Einsum lies, or '' for one that goes with the Einsums that it reads."""
+    of_path = layer_of_phase if is_training_step(program) else layer_of
+    return {e.name: of_path(e.location.path) for e in program.einsums}
+
+
+def layer_of_phase(path: str) -> str:
+    """Return the layer that a path of a training step lies in. The backward pass of a layer is a layer of its own, but for that of the
+    loss, which has its shape and is read by nothing else before it. An update goes with the gradient that it reads.
+
+    >>> [layer_of_phase(path) for path in ("layer1.lin", "grad.layer1.lin", "grad.loss", "update.layer1.lin.weight")]
+    ['layer1', 'grad.layer1', 'loss', '']
+    """
+    if phase_of(path) == UPDATE:
+        return ""
+    if phase_of(path) != GRADIENT:
+        return layer_of(path)
+    layer = layer_of(path.partition(".")[2])
+    return f"{GRADIENT}.{layer}" if layer not in ("", LOSS) else layer
+
+
 def layer_labels(program: Program) -> dict[str, str]:
     """Return the layer of every Einsum; empty if the program has no layers. An operator in the `forward` of a parent of layers
-    has the layer of its first operand that is computed, or, at the start of the model, the layer of its reader."""
-    layers = {layer_of(e.location.path) for e in program.einsums}
-    proper = {a for a in layers if a and not any(in_module(b, a) and a != b for b in layers)}
+    has the layer of its first operand that is computed, or, at the start of the model, the layer of its reader. In a training
+    step, operands of the backward pass count first."""
+    own, is_step = layers(program), is_training_step(program)
+    names = set(own.values())
+    proper = {a for a in names if a and not any(in_module(b, a) and a != b for b in names)}
     if not proper:
         return {}
-    label = {e.name: layer_of(e.location.path) for e in program.einsums if layer_of(e.location.path) in proper}
+    label = {name: layer for name, layer in own.items() if layer in proper}
+    backward = {name for name in names if is_step and phase_of(name) == GRADIENT}
     for einsum in program.einsums:
         computed = [label[name] for name in einsum.operands if name in label]
         if einsum.name not in label and computed:
-            label[einsum.name] = computed[0]
+            label[einsum.name] = next((name for name in computed if name in backward), computed[0])
     early = {e.name for e in program.einsums} - label.keys()
     for einsum in reversed(program.einsums):
         for name in early.intersection(einsum.operands):

@@ -78,3 +78,11 @@ def test_a_region_repeats_what_runs_inside_of_a_loop_that_it_lacks() -> None:
     region = region_of("tensor A[10, 5]\ntensor x[5]\nt[i] = sum(k) A[i, k] * x[k]\nY[i, j] = t[i] * B[j]\ntensor B[7]\noutput Y")
     work = work_of(region, {})
     assert work.repeats(("i", "k", "j")) == pytest.approx(1.0, rel=0.2) and work.repeats(("j", "i", "k")) > 3
+
+
+def test_what_runs_again_would_save_work_if_it_ran_once() -> None:
+    region = region_of("tensor A[10, 5]\ntensor x[5]\nt[i] = sum(k) A[i, k] * x[k]\nY[i, j] = t[i] * B[j]\ntensor B[7]\noutput Y")
+    work = work_of(region, {})
+    again = ("j", "i", "k")  # the sum runs for each j
+    assert work.savings(("i", "k", "j"))["t"] <= 0
+    assert 0.5 * work(again)[1] < work.savings(again)["t"] < work(again)[1]

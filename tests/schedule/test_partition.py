@@ -10,7 +10,7 @@ import pytest
 import fuseflow.schedule.regions
 from fuseflow.einsum.nodes import Access, Apply, Einsum, Program, TensorType
 from fuseflow.einsum.parse import parse
-from fuseflow.schedule.partition import Partition, RegionDraft, _unique
+from fuseflow.schedule.partition import Partition, RegionDraft, unique_names
 from fuseflow.schedule.regions import grown_regions
 
 
@@ -54,7 +54,7 @@ def test_an_einsum_may_join_what_none_of_its_operands_needs(seed: int) -> None:
 
 
 def test_regions_of_one_label_are_numbered() -> None:
-    assert _unique(["a", "a-2", "a", "a", "b"]) == ["a", "a-2", "a-3", "a-4", "b"]
+    assert unique_names(["a", "a-2", "a", "a", "b"]) == ["a", "a-2", "a-3", "a-4", "b"]
 
 
 def test_no_search_goes_over_all_regions(monkeypatch: pytest.MonkeyPatch) -> None:

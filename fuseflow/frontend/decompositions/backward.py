@@ -20,10 +20,9 @@ from fuseflow.frontend.decompositions.densify import named_operator
 from fuseflow.frontend.decompositions.graph_writer import OF_CALL, GraphWriter, Part, Record, description
 from fuseflow.frontend.derivatives.rules import RULES
 from fuseflow.frontend.trace.fx_origin import PHASE
+from fuseflow.training.phases import GRADIENT
 
 aten = torch.ops.aten
-GRADIENT = "grad"
-"""The phase of the backward pass, with which its paths begin."""
 BACKWARD_DECOMPOSITIONS: Mapping[Any, Any] = get_decompositions(
     [
         aten.threshold_backward,

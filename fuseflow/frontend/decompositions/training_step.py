@@ -10,16 +10,14 @@ import torch
 from torch import Tensor
 from torch.fx import Node
 
-from fuseflow.frontend.decompositions.backward import GRADIENT, Backward
+from fuseflow.frontend.decompositions.backward import Backward
 from fuseflow.frontend.decompositions.graph_writer import GraphWriter, description
 from fuseflow.frontend.trace.fx_origin import PHASE, joined
+from fuseflow.training.phases import GRADIENT, LOSS, NEXT, UPDATE
 
 if TYPE_CHECKING:
     from fuseflow.frontend.trace.training_forms import Draw
     from fuseflow.training.spec import TrainingSpec
-
-UPDATE, NEXT, LOSS = "update", "next", "loss"
-"""The phase of the update, the beginning of the name of a new value, and the name of the loss."""
 
 
 _SHOWN = 4
