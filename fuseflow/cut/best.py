@@ -1,7 +1,8 @@
 """Chooses the cut of a program if the user does not say what is fused: the cut with the fewest expected cycles.
 
-Nothing is simulated. Four cuts are compared by estimate: no fusion; the regions of `layerwise`; the regions of `full`, each only
-if it is expected to be faster than its operators one by one; and regions that grow as long as that saves cycles.
+Nothing is simulated. Five cuts are compared by estimate: no fusion; the regions of `layerwise`; the regions of `full`, each only
+if it is expected to be faster than its operators one by one; regions that grow as long as that saves cycles; and regions that are
+merged two at a time.
 """
 
 from __future__ import annotations
@@ -76,6 +77,8 @@ def expected_cuts(costs: PartCosts) -> Iterator[Cut]:
             yield _granularity_cut(costs, granularity, replace(costs.schedule, fuse_regions=(granularity,)))
     cycles, partition = greedy_partition(len(costs.units), costs)
     yield Cut("greedy", costs.scheduled(partition), cycles)
+    cycles, units, partition = costs.merged()
+    yield Cut("merges", units.scheduled(costs.schedule, partition), cycles)
 
 
 def _granularity_cut(costs: PartCosts, granularity: str, schedule: Schedule) -> Cut:

@@ -7,8 +7,9 @@ from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
+from fuseflow.cut.merges import merged_units, unit_links, unit_readers
 from fuseflow.cut.sections import section_regions
-from fuseflow.cut.units import UnitPartition, UnitRange, UnitSequence, layer_units, operator_units, product_units
+from fuseflow.cut.units import UnitGroup, UnitPartition, UnitRange, UnitSequence, layer_units, operator_units, product_units
 from fuseflow.einsum.nodes import Program
 from fuseflow.errors import FusionError, MachineError, ScheduleError
 from fuseflow.estimate.program import Estimator, SharedEstimates, TensorKnowledge
@@ -147,6 +148,20 @@ class PartCosts:
     def __call__(self, part: UnitRange) -> float:
         """Return the cycles of a range as one region, infinite if it cannot be a region."""
         return self.cycles(self.ranges.request(part)) if self.ranges.is_region(part) else math.inf
+
+    def merged(self) -> tuple[float, UnitSequence, UnitPartition]:
+        """Return the cycles with the regions that merges of units lead to, and the units in an order in which these are ranges."""
+        program = self.partitioned.original
+        readers, links = unit_readers(program, self.units), unit_links(program, self.units)
+        cycles, groups = merged_units(readers, links, self._of_group)
+        return cycles, *self.units.in_order_of(groups)
+
+    def _of_group(self, group: UnitGroup) -> float:
+        """Return the cycles of units as one region, infinite if they cannot be one."""
+        if len(group) == 1:
+            return self((group[0], group[0] + 1))
+        units = [self.units.units[number] for number in group]
+        return math.inf if any(unit.alone for unit in units) else self.of_region(tuple(e for unit in units for e in unit.einsums))
 
     def of_region(self, einsums: tuple[str, ...]) -> float:
         """Return the cycles of these Einsums as one region, infinite if they cannot be one, or cannot be estimated: they are too

@@ -10,7 +10,7 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from heapq import nsmallest
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from typing import TypeAlias
 
 from fuseflow.einsum.nodes import Reduce, walk
@@ -23,6 +23,8 @@ UnitRange: TypeAlias = tuple[int, int]
 """A range of units: the number of the first, and the number behind the last."""
 UnitPartition: TypeAlias = tuple[UnitRange, ...]
 """A partition of all units into ranges, in order."""
+UnitGroup: TypeAlias = tuple[int, ...]
+"""Units by their numbers, in order, which need not be neighbours."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +73,12 @@ class UnitSequence:
     def legal(self, part: UnitRange) -> bool:
         """Return whether a range may be a region: it is one unit, or none of its units must stay alone."""
         return part[1] - part[0] == 1 or not any(unit.alone for unit in self.units[slice(*part)])
+
+    def in_order_of(self, groups: Iterable[UnitGroup]) -> tuple[UnitSequence, UnitPartition]:
+        """Return the units in the order of these groups of their numbers, in which each group is a range, and these ranges."""
+        groups = tuple(groups)
+        cuts = tuple(accumulate(map(len, groups)))[:-1]
+        return replace(self, units=tuple(self.units[n] for group in groups for n in group)), partition_at(cuts, len(self))
 
     def scheduled(self, schedule: Schedule, partition: Iterable[UnitRange]) -> Schedule:
         """Return the schedule with the regions of a partition added, but for those of one operator, which `none` forms, too."""

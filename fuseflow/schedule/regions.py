@@ -159,13 +159,13 @@ def named_regions(program: Program, members: dict[str, RegionMembers], kept: Col
 
 
 def find_members(program: Program, schedule: Schedule, name: str, barriers: Set[str]) -> RegionMembers:
-    """Return the Einsums that a name in the schedule means: a region of the file, a module, or an Einsum. `barriers` are the
-    reshapes that end a region. Raises `ScheduleError` for a name that the program does not have, and for a region with such a
-    reshape inside."""
-    words = dict(schedule.regions).get(name, (name,))
+    """Return the Einsums that a name in the schedule means: a region of the file, a module, or an Einsum. A module of the same
+    name as an Einsum comes before it; in a list of what a region has, the Einsum comes first. `barriers` are the reshapes that end
+    a region. Raises `ScheduleError` for a name that the program does not have, and for a region with such a reshape inside."""
+    listed = dict(schedule.regions).get(name)
     paths, einsums, modules = module_paths(program), set[str](), list[str]()
-    for word in words:
-        if word in paths:
+    for word in (name,) if listed is None else listed:
+        if word in paths and not (listed and word in program.defined):
             modules.append(word)
             einsums |= {e.name for e in program.einsums if in_module(e.location.path, word)}
         elif word in program.defined:
@@ -178,7 +178,7 @@ def find_members(program: Program, schedule: Schedule, name: str, barriers: Set[
                 *program.defined,
                 *dict.fromkeys(e.location.region for e in program.einsums if e.location.region),
             ]
-            if name in dict(schedule.regions):
+            if listed is not None:
                 problem, span = f"no module or Einsum `{word}` for region `{name}`", schedule.place("regions", name)
             else:
                 problem, span = f"no module, Einsum or region `{word}` to fuse", schedule.place("fuse", name)

@@ -93,6 +93,12 @@ def test_a_region_of_the_file() -> None:
     assert regions(GCN_MODEL, schedule) == {"front": "T1 H1", "B1": "B1", "R": "R", "rest": "T2 H2 B2 m S E d l Y"}
 
 
+def test_a_list_of_a_region_means_the_einsum_where_a_module_has_the_same_name() -> None:
+    p = parse("tensor A[4] dense\nm[i] = A[i] * 2  @loss\nloss[] = sum(i) m[i]  @loss\nn[] = loss[] + 1  @next\noutput n")
+    assert regions(p, Schedule.fuse("loss")) == {"loss": "m loss", "n": "n"}
+    assert regions(p, Schedule.fuse("end").region("end", "loss", "n")) == {"m": "m", "end": "loss n"}
+
+
 def test_prefixes_are_compared_by_component() -> None:
     p = program(
         "tensor X[4] dense\nA[i] = exp(X[i])\nB[i] = exp(A[i])\nC[i] = exp(B[i])\noutput C",
