@@ -21,7 +21,6 @@ from fuseflow.einsum.nodes import Access, Program
 from fuseflow.einsum.sampling_products import sampled_products
 from fuseflow.einsum.verify import verify
 from fuseflow.errors import FrontendError, UsageError
-from fuseflow.frontend.decompositions.backward import GRADIENT
 from fuseflow.frontend.export import ExportedGraph, export_graph, run_eagerly
 from fuseflow.frontend.foreign_errors import quiet
 from fuseflow.frontend.imported_program import NodeValues, ReferenceOutputs, Source
@@ -38,6 +37,7 @@ from fuseflow.frontend.trace.training import Training
 from fuseflow.frontend.training_source import step_interface, step_outputs
 from fuseflow.loop_progress import counted
 from fuseflow.tensors import Tensor
+from fuseflow.training.phases import GRADIENT
 
 if TYPE_CHECKING:
     from fuseflow.frontend.model_spec import TorchModel
