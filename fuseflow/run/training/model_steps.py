@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -75,7 +76,7 @@ class ModelSteps:
 
         def step(reference: Reference) -> StepValues:
             assert call.criterion is not None
-            with call.deterministic():
+            with call.deterministic(), _one_thread():
                 return reference.step(
                     given, interface.first_step - 1 + number, call.args, call.criterion.target, kwargs=call.kwargs,
                     lr=self._rate(number), random_state=call.generator_state if self._random_state is None else self._random_state,
@@ -112,6 +113,18 @@ class ModelSteps:
 
     def _by_original(self, tensors: Mapping[str, Tensor]) -> Iterator[tuple[str, Tensor]]:
         return ((self.interface.original(name), tensor) for name, tensor in tensors.items())
+
+
+@contextmanager
+def _one_thread() -> Iterator[None]:
+    """Let PyTorch compute on one thread in the block. Several threads take thirty times as much processor time for the small products of a
+    step, since they wait for each other."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(threads)
 
 
 def _like(tensor: Tensor, model: torch.Tensor) -> torch.Tensor:
