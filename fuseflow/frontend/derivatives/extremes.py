@@ -101,9 +101,11 @@ def _of_rows(
     _: bool,
 ) -> Gradients:
     """Return the gradient of the largest or smallest of the entries along `dim` that each row of a selection has."""
-    assert gradients[0] is not None
-    gradient, extreme, entries = gradients[0].movedim(dim, 0), results[0].movedim(dim, 0), x.movedim(dim, 0)
+    (given,) = gradients
+    assert given is not None
+    gradient, extreme = given.movedim(dim, 0), results[0].movedim(dim, 0)
     base = start.movedim(dim, 0) if isinstance(start, Tensor) else start
+    entries = x.movedim(dim, 0)
     behind = [1] * (entries.dim() - 1)
     is_stored = selection.reshape(*selection.shape, *behind) != 0
     found, share = _shares(gradient, extreme, base, is_stored, entries.unsqueeze(0), 1)
