@@ -26,9 +26,9 @@ def packed_values(source: Source, values: Mapping[str, Any], stored: Mapping[str
     """Return values for inputs of the program of a source, by name, as packed tensors. `stored` declares the inputs in the formats in which
     the compiled program stores them; a packed tensor may be in this format or in the declared one.
 
-    No memory is shared with arrays; packed tensors are taken as they are. Raise `UsageError` for a name that is no input, for values of
-    another shape, type or format, and for inputs whose values decided how the program was rewritten: parts of a divided operand, and all
-    inputs of a program without what it does not need.
+    Copies of an input in another format get its values. No memory is shared with arrays; packed tensors are taken as they are. Raise
+    `UsageError` for a name that is no input, for values of another shape, type or format, and for inputs whose values decided how the
+    program was rewritten: parts of a divided operand, and all inputs of a program without what it does not need.
     """
     if source.simplified is not None:
         raise UsageError(
@@ -44,7 +44,8 @@ def packed_values(source: Source, values: Mapping[str, Any], stored: Mapping[str
         if name not in declared:
             message = f"the input `{name}` is divided into parts that were chosen by its values, so it takes no others"
             raise UsageError(message, hint="leave it out of the plan")
-    return {name: _packed(value, declared[name], stored.get(name)) for name, value in values.items()}
+    packed = {name: _packed(value, declared[name], stored.get(name)) for name, value in values.items()}
+    return packed | {copy: packed[name] for copy, name in source.copies.items() if name in packed}
 
 
 def holding(source: Source, tensors: Mapping[str, Tensor]) -> Source:

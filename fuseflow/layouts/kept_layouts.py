@@ -6,9 +6,9 @@ import json
 from dataclasses import replace
 
 from fuseflow.cut.cut_cache import cut_digest
+from fuseflow.einsum.carried import carried_inputs
 from fuseflow.frontend.imported_program import Source
 from fuseflow.layouts.changes import from_json
-from fuseflow.layouts.constants import changed_inputs
 from fuseflow.machine.machine import Machine
 from fuseflow.private_store import PrivateStore
 from fuseflow.schedule import Schedule
@@ -21,7 +21,7 @@ def with_layouts(source: Source, schedule: Schedule, machine: Machine) -> Source
     Tensors about which the schedule decides stay as they are. So do outputs and the inputs that they replace, as every new value has
     the format of the old one.
     """
-    if source.arranged or not changed_inputs(source.program):
+    if source.arranged or not carried_inputs(source.program):
         return source
     store = PrivateStore.open("layouts", ".json")
     digest = "" if store is None else cut_digest(source.program, schedule, machine, source.tensors)

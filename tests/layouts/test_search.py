@@ -179,3 +179,20 @@ def test_steps_are_compared_in_the_lanes_of_an_index_but_not_of_a_region() -> No
     alone = expected(Schedule.fuse("none"))
     assert expected(Schedule.fuse("none").par(b=4)) < 0.5 * alone
     assert expected(Schedule.fuse("none").par(**{"Z.b": 4})) == alone
+
+
+def test_other_values_of_an_input_are_those_of_its_copy() -> None:
+    program, other = compiled(FEATURES, features()), features()
+    other["X"] = np.roll(other["X"], 1, axis=0)
+    result = program.run(tensors={"X": other["X"]})
+    assert result.check is not None and result.check.passed
+    np.testing.assert_allclose(result.outputs["next.W"].toarray(), other["W"] * (other["X"].T @ other["G"]), rtol=1e-5, atol=1e-6)
+
+
+def test_a_batch_of_a_step_reaches_the_copy() -> None:
+    program, batch = compiled(FEATURES, features()), np.roll(features()["X"], 1, axis=0)
+    run = program.run(steps=2, batches=[{}, {"X": batch}])
+    assert run.check is not None and run.check.passed
+    first, second = features(), features()["G"]
+    weight = first["W"] * (first["X"].T @ first["G"])
+    np.testing.assert_allclose(run.state["W"].to_dense(), weight * (batch.T @ second), rtol=1e-5, atol=1e-6)
