@@ -80,16 +80,22 @@ def test_a_forward_pass_is_as_large_as_the_user_asks() -> None:
 
 def test_a_region_ends_at_a_product_that_is_computed_again() -> None:
     whole = regions(compiled(ff.Schedule.fuse("full")))
-    assert list(whole) == ["full", "full-2", "full-3"]
-    assert whole["full"] == ("H", "R") and whole["full-2"] == ("Q",)
+    assert list(whole)[:3] == ["full", "full-2", "full-3"]
+    assert whole["full"] == ("H", "R") and whole["full-2"] == ("Q",) and whole["full-3"][0] == "Z"
 
 
 def test_regions_have_the_names_of_layers_and_phases() -> None:
-    names = regions(compiled(ff.Schedule.fuse("layerwise")))
-    assert names["layer1"] == ("H", "R") and "Q" in names["layer2"] and names["layer2-2"][0] in ("Z", "m")
-    assert names["loss"] == ("loss", "G")
-    assert names["grad.layer2"] == ("dQ", "dV", "dR", "dH", "u2", "next.V")  # the update goes with its gradient
-    assert names["grad.layer1"] == ("dW", "u1", "next.W")
+    layers: dict[str, tuple[str, ...]] = {}
+    for name, einsums in regions(compiled(ff.Schedule.fuse("layerwise"))).items():
+        layer = name.partition("-")[0]
+        layers[layer] = (*layers.get(layer, ()), *einsums)
+    assert layers == {
+        "layer1": ("H", "R"),
+        "layer2": ("Q", "Z", "m", "P", "s"),
+        "loss": ("loss", "G"),
+        "grad.layer2": ("dQ", "dV", "dR", "dH", "u2", "next.V"),  # the update goes with its gradient
+        "grad.layer1": ("dW", "u1", "next.W"),
+    }
 
 
 def test_a_region_that_the_schedule_names_stays_whole() -> None:
