@@ -326,5 +326,5 @@ class _ScheduleSearch:
         price = prices.price(again)
         if not set(again) - prices.chosen or price is None:
             return None
-        schedule = replace(trial.schedule, recomputed=again)
-        return replace(trial, name=f"{trial.name} | again {', '.join(again)}", schedule=schedule, estimate=price.cycles)
+        name = f"{trial.name} | again {', '.join(again)}"
+        return replace(trial, name=name, schedule=prices.scheduled(again), estimate=price.cycles)

@@ -19,8 +19,10 @@ from fuseflow.lower.partition import partition_program
 from fuseflow.lower.primitive_choice import lower_for
 from fuseflow.lower.state import LoweringMemo
 from fuseflow.machine.machine import Machine
+from fuseflow.resources.budget import Budget
 from fuseflow.schedule import Schedule
 from fuseflow.schedule.recompute import FarReaders
+from fuseflow.schedule.section import split_fifo, split_lanes
 from fuseflow.tensors import Tensor
 
 MOST_PRICED = 16
@@ -63,24 +65,55 @@ class RecomputePrices:
     machine: Machine
     tensors: Mapping[str, Tensor]
     estimator: Estimator = field(default_factory=lambda: Estimator(assume_unknown=True, memo=CountMemo(pieces=MOST_PIECES)))
+    budget: Budget = field(default_factory=lambda: Budget({}))
+    """What a region may occupy."""
     _memo: LoweringMemo = field(default_factory=LoweringMemo)
-    _estimates: dict[frozenset[str], ProgramEstimate | str] = field(default_factory=dict)
+    _estimates: dict[frozenset[str], tuple[Schedule, ProgramEstimate] | str] = field(default_factory=dict)
 
     def estimate(self, again: Iterable[str]) -> ProgramEstimate | str:
         """Return the estimate of the program if these Einsums are computed again, or why it cannot be compiled so."""
-        names = frozenset(again)
+        found = self._found(frozenset(again))
+        return found if isinstance(found, str) else found[1]
+
+    def scheduled(self, again: Iterable[str]) -> Schedule:
+        """Return the schedule that computes these Einsums again, without entries about regions that do not run then, and within the
+        budget: a region that exceeds it has fewer lanes than before."""
+        found = self._found(frozenset(again))
+        return self.schedule if isinstance(found, str) else found[0]
+
+    def _found(self, names: frozenset[str]) -> tuple[Schedule, ProgramEstimate] | str:
         if names not in self._estimates:
             try:
-                self._estimates[names] = self._estimate(names)
+                self._estimates[names] = self._fitting(self._without_idle(names))
             except (FusionError, MachineError, ScheduleError) as error:
                 self._estimates[names] = error.message
         return self._estimates[names]
 
-    def _estimate(self, names: frozenset[str]) -> ProgramEstimate:
+    def _fitting(self, schedule: Schedule) -> tuple[Schedule, ProgramEstimate] | str:
+        """Return a schedule and its estimate, with lanes halved in regions as long as these exceed the budget."""
+        while True:
+            partitioned, lowered = lower_for(self.program, schedule, self.machine, self.tensors, self._memo)
+            regions = tuple(estimator_regions(lowered))
+            estimate = self.estimator.estimate(regions, partitioned.program, self.tensors, self.machine)
+            over = {name for region in estimate.regions if self.budget.exceeded(region.resources) for name in region.names}
+            if not over:
+                return schedule, estimate
+            lanes = {name: count for name, count in schedule.parallel if split_lanes(name)[0] in over and count > 1}
+            if not lanes:
+                return f"region `{min(over)}` exceeds {self.budget}"
+            widest = max(lanes, key=lambda name: (lanes[name], name))
+            schedule = schedule.par(**{widest: lanes[widest] // 2})
+
+    def _without_idle(self, names: frozenset[str]) -> Schedule:
         schedule = replace(self.schedule, recomputed=tuple(sorted(names)))
-        partitioned, lowered = lower_for(self.program, schedule, self.machine, self.tensors, self._memo)
-        regions = tuple(estimator_regions(lowered))
-        return self.estimator.estimate(regions, partitioned.program, self.tensors, self.machine)
+        results = partition_program(self.program, schedule).results
+        idle = {name for name, written in results.items() if not written}
+        return replace(
+            schedule,
+            orders=tuple(entry for entry in schedule.orders if entry[0] not in idle),
+            parallel=tuple(entry for entry in schedule.parallel if split_lanes(entry[0])[0] not in idle),
+            depths=tuple(entry for entry in schedule.depths if split_fifo(entry[0])[0] not in idle),
+        )
 
     def price(self, again: Iterable[str]) -> Price | None:
         """Return the price of the program if these Einsums are computed again. None if it cannot be compiled so."""
@@ -135,6 +168,20 @@ class RecomputePrices:
             if cycles < fewest:
                 chosen, fewest = chosen | {name}, cycles
         return tuple(sorted(chosen))
+
+    def within(self, live: float) -> tuple[str, ...] | None:
+        """Return Einsums that are computed again in a program with at most `live` bytes of intermediates at a time, None if none are
+        found. One after the other is added: the one with which the fewest bytes are live, and among those that fit, the one with the
+        fewest expected cycles."""
+        chosen, price = self.chosen, self.price(self.chosen)
+        while price is not None and price.live_bytes > live:
+            others = self.largest(self.candidates.keys() - chosen)
+            prices = {name: found for name in others if (found := self.price(chosen | {name})) is not None}
+            name = min(prices, key=lambda one: (max(prices[one].live_bytes, live), prices[one].cycles), default=None)
+            if name is None or prices[name].live_bytes > price.live_bytes:
+                return None
+            chosen, price = chosen | {name}, prices[name]
+        return None if price is None else tuple(sorted(chosen))
 
     def _cycles(self, again: frozenset[str]) -> float:
         price = self.price(again)

@@ -16,7 +16,7 @@ from fuseflow.autoscheduler.orders import OrderTrial
 from fuseflow.report.order_tables import assumed_line
 from fuseflow.report.tables import plain_table
 from fuseflow.resources import COMPONENTS
-from fuseflow.resources.budget import amount_text
+from fuseflow.resources.budget import LIVE, amount_text
 from fuseflow.schedule import Schedule
 from fuseflow.schedule.section import split_fifo, split_lanes
 
@@ -128,6 +128,7 @@ def _storage_lines(schedule: Schedule) -> Iterator[str]:
         "buffers": [f"{name} {amount_text('buffer', size)}" for name, size in schedule.buffers],
         "preloads": [f"{name} by {ports} ports" for name, ports in schedule.preloads],
         "splits": [f"{name} in runs of {size}" for name, size in schedule.splits],
+        "computed again": list(schedule.recomputed),
     }
     for kind, entries in said.items():
         if entries:
@@ -154,6 +155,9 @@ def _resource_table(choice: BudgetChoice) -> Table:
         busy = f"{choice.busy[name]:.0%}" if name in choice.busy else ""
         budgeted = ["", ""] if limit is None else [amount_text(name, limit), f"{shares[name]:.0%}"]
         table.add_row(name, "unbounded" if used is None else f"{used:,}", *budgeted, busy)
+    if (live := choice.budget.live) is not None:
+        used = round(choice.chosen.live_bytes)
+        table.add_row(LIVE, f"{used:,}", amount_text(LIVE, live), f"{used / live:.0%}", "")
     return table
 
 

@@ -26,9 +26,9 @@ from fuseflow.sweep.sweep import Sweep
 Cell = str | int | float | None
 Record = dict[str, Cell]
 
-ESTIMATED = ("cycles", "bytes", "flops", "energy_pj", *COMPONENTS)
+ESTIMATED = ("cycles", "bytes", "live_bytes", "flops", "energy_pj", *COMPONENTS)
 _MOVED = ("bytes", "bytes_read", "bytes_written")
-SIMULATED = ("cycles", *_MOVED, "flops", "firings", "tokens", "nodes", "roofline", "energy_pj", *COMPONENTS)
+SIMULATED = ("cycles", *_MOVED, "live_bytes", "flops", "firings", "tokens", "nodes", "roofline", "energy_pj", *COMPONENTS)
 SAMPLED = ("sampled_cycles", "sampled_low", "sampled_high", "bytes", "flops", "firings", *COMPONENTS)
 CLOCKED = ("seconds", "peak_mb")
 """The columns that differ from run to run. A table has them only on request."""

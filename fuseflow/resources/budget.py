@@ -1,6 +1,7 @@
 """Budgets: the most of each resource that a region may occupy, as `mul=64,port=256` or by the names `small`, `medium` and `large`.
 
-Regions run one after the other, and each has the whole accelerator, so a budget holds for every region separately.
+Regions run one after the other, and each has the whole accelerator, so a budget holds for every region separately. The limit of `live`
+holds for the whole program: intermediates lie in the memory from one region to the next.
 """
 
 from __future__ import annotations
@@ -8,27 +9,32 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any
 
 from fuseflow.byte_sizes import BYTE_UNITS, BYTES_HINT, MOST_COUNTED, byte_text, split_amount
 from fuseflow.errors import UsageError, did_you_mean
 from fuseflow.resources.graph_resources import COMPONENTS, Resources
 
-BYTES = frozenset(("fifo", "workspace", "buffer"))
-"""The components that are counted in bytes, whose limits may have a unit."""
+LIVE = "live"
+"""The name of the limit of the bytes of intermediates that are alive at the same time (`fuseflow.costs.live_bytes`)."""
+LIMITED = (*COMPONENTS, LIVE)
+"""What a budget may limit."""
+BYTES = frozenset(("fifo", "workspace", "buffer", LIVE))
+"""What is counted in bytes, so that its limit may have a unit."""
 GATE_UNITS: Mapping[str, int] = MappingProxyType({"": 1, "K": 1_000, "M": 1_000_000})
 """The gate equivalents of each unit in which an area may be written."""
 
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """The most of each component that a region may occupy. A component that has no limit is unlimited.
+    """The most of each component that a region may occupy, and the most bytes of intermediates that may be alive at the same time
+    (`live`). What has no limit is unlimited.
 
     >>> str(Budget.parse("mul=16,fifo=64KB")), Budget.parse("small,mul=32").limits["mul"]
     ('mul=16,fifo=64KB', 32)
     """
 
     limits: Mapping[str, int]
+    live: int | None = None
 
     @classmethod
     def of(cls, budget: Budget | str | Mapping[str, int | str]) -> Budget:
@@ -52,8 +58,8 @@ class Budget:
             if not equals and name in NAMED_BUDGETS:
                 limits |= NAMED_BUDGETS[name].limits
                 continue
-            if not equals and name not in COMPONENTS:
-                raise UsageError(f"there is no budget `{name}`", hint=did_you_mean(name, (*NAMED_BUDGETS, *COMPONENTS)))
+            if not equals and name not in LIMITED:
+                raise UsageError(f"there is no budget `{name}`", hint=did_you_mean(name, (*NAMED_BUDGETS, *LIMITED)))
             if name in given:
                 raise UsageError(f"the budget has two limits of `{name}`", hint="keep one of them")
             given.add(name)
@@ -62,17 +68,17 @@ class Budget:
 
     @classmethod
     def _ordered(cls, limits: Mapping[str, int]) -> Budget:
-        return cls(MappingProxyType({name: limits[name] for name in COMPONENTS if name in limits}))
+        return cls(MappingProxyType({name: limits[name] for name in COMPONENTS if name in limits}), limits.get(LIVE))
 
     def __hash__(self) -> int:
-        return hash(tuple(self.limits.items()))
+        return hash((tuple(self.limits.items()), self.live))
 
     def __str__(self) -> str:
-        return ",".join(f"{name}={amount_text(name, limit)}" for name, limit in self.limits.items())
+        return ",".join(f"{name}={amount_text(name, limit)}" for name, limit in self.to_json().items())
 
     def with_limit(self, component: str, limit: int) -> Budget:
         """Return the budget with another limit of one component."""
-        return Budget._ordered({**self.limits, component: limit})
+        return Budget._ordered({**self.to_json(), component: limit})
 
     def exceeded(self, resources: Resources) -> dict[str, int | None]:
         """Return the components of some resources that exceed the budget, with their amounts (None: a FIFO has no bound)."""
@@ -85,9 +91,9 @@ class Budget:
         used = {name: getattr(resources, name) for name in self.limits}
         return {name: float("inf") if value is None else value / self.limits[name] for name, value in used.items()}
 
-    def to_json(self) -> dict[str, Any]:
-        """Return the limits as plain values."""
-        return dict(self.limits)
+    def to_json(self) -> dict[str, int]:
+        """Return the limits as plain values, that of `live` included."""
+        return {**self.limits, **({} if self.live is None else {LIVE: self.live})}
 
 
 def amount_text(component: str, amount: int) -> str:
@@ -110,8 +116,9 @@ def component_name(name: str) -> str:
 
 
 def _limit(name: str, text: str, entry: str) -> int:
-    """Return the limit of component `name`, written as `text`. Raises `UsageError`, which repeats `entry`."""
-    component_name(name)
+    """Return the limit of `name`, written as `text`. Raises `UsageError`, which repeats `entry`."""
+    if name not in LIMITED:
+        raise UsageError(f"there is no resource `{name}`", hint=did_you_mean(name, LIMITED))
     split, (units, example, hint) = split_amount(text), _units(name)
     if split is None:
         raise UsageError(f"the limit of `{entry}` is no number", hint=f"as in `{name}={example}`")

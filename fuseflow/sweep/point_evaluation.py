@@ -124,6 +124,7 @@ def estimate_point(loaded: SourceEstimator, point: Point) -> RowValues:
     return {
         "cycles": round(estimate.cycles),
         "bytes": round(traffic["read"] + traffic["write"]),
+        "live_bytes": round(estimate.live_bytes),
         "flops": round(estimate.flops),
         "firings": round(estimate.firings),
         "nodes": sum(len(r.graph.nodes) for r in program.regions),
@@ -148,6 +149,7 @@ def simulate_point(loaded: SourceEstimator, point: Point, keep_run: bool = False
         "bytes": traffic["read"] + traffic["write"],
         "bytes_read": traffic["read"],
         "bytes_written": traffic["write"],
+        "live_bytes": result.live_bytes,
         "flops": result.flops,
         "firings": sum(r.times * r.simulation.firings for r in result.regions),
         "tokens": sum(r.times * r.simulation.tokens for r in result.regions),

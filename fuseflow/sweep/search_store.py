@@ -61,7 +61,8 @@ def _run(outcome: TaskOutcome) -> TrialRun:
         for region in outcome.values["regions"]
         for name in (region["name"], *region["repeats"])
     }
-    return TrialRun(outcome.values["cycles"], {name: outcome.values.get(name) for name in COMPONENTS}, regions=regions)
+    occupied = {name: outcome.values.get(name) for name in COMPONENTS}
+    return TrialRun(outcome.values["cycles"], occupied, regions=regions, live_bytes=outcome.values["live_bytes"])
 
 
 def point_of(spec: ModelSpec, machine: Machine) -> Point:

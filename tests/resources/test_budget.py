@@ -31,6 +31,16 @@ def test_a_budget_is_read(text: str, limits: dict[str, int]) -> None:
     assert hash(Budget.parse(str(budget))) == hash(budget)
 
 
+def test_live_bytes_are_limited_for_the_whole_program() -> None:
+    budget = Budget.parse("live=1.5MB,small")
+    assert budget.live == 3 * 2**19 and budget.limits == Budget.parse("small").limits
+    assert Budget.parse(str(budget)) == budget == Budget.of(budget.to_json()) != Budget.parse("small")
+    assert budget.with_limit("mul", 4).live == budget.live
+    assert not budget.exceeded(Resources(mul=16))
+    with pytest.raises(UsageError, match="the limit of `live=0` is not above zero"):
+        Budget.parse("live=0")
+
+
 @pytest.mark.parametrize(
     ("text", "message", "hint"),
     [

@@ -50,6 +50,7 @@ def refuse_decided(schedule: Schedule) -> None:
         "split": [name for name, _ in schedule.splits],
         "depth": [name for name, _ in schedule.depths],
         "regions": [name for name, _ in schedule.regions],
+        "recompute": list(schedule.recomputed),
         "fuse": [] if schedule.leaves_cut or schedule.fuse_regions == ("auto",) else list(schedule.fuse_regions),
     }
     for section, names in sections.items():

@@ -30,6 +30,7 @@ from fuseflow.autoscheduler.budget.trials import (
     ParetoPoint,
     RunSchedules,
     SimulateHere,
+    Trial,
     TrialEstimates,
     TrialSimulations,
     undominated,
@@ -38,6 +39,7 @@ from fuseflow.autoscheduler.search_defaults import LEVERS, SPLITS
 from fuseflow.autoscheduler.simulation_cache import SimulationCache
 from fuseflow.compiler import compile_source
 from fuseflow.cp_sat import require_or_tools
+from fuseflow.cut.recompute_prices import RecomputePrices
 from fuseflow.errors import UsageError
 from fuseflow.estimate.counted.memo import CountMemo
 from fuseflow.estimate.program import Estimator
@@ -142,6 +144,7 @@ class _Chooser:
             of_schedules = {trial.schedule: trial for trial in reversed(expected)}
             runs = TrialRuns(self.request, self.search, self.simulations, self.buffers)
             trials = runs.confirmed(sorted(of_schedules.values(), key=lambda trial: trial.rank))
+            trials += self._recomputing(trials)
         chosen = min(trials, key=lambda trial: trial.rank)
         if chosen.refused:
             raise UsageError(
@@ -185,6 +188,30 @@ class _Chooser:
     def _kept(self) -> int:
         """How many programs the search is to find."""
         return 2 * max(1, self.request.top)
+
+    def _recomputing(self, trials: Iterable[Trial]) -> list[Trial]:
+        """Return trials that compute intermediates again, so that they keep no more bytes of them alive than the budget has, of the
+        trials that keep more and are best otherwise."""
+        source, machine, live = self.factory.source, self.factory.machine, self.budget.live
+        over = [t for t in trials if live is not None and t.live_bytes > live and not self.budget.exceeded(t.resources)]
+        found: list[Trial] = []
+        for trial in sorted(over, key=lambda trial: (trial.estimate, trial.schedule.to_yaml()))[: self._kept]:
+            if live is None or self.deadline.passed:
+                break
+            estimator = self.factory.estimator
+            prices = RecomputePrices(source.program, trial.schedule, machine, source.tensors, estimator, self.budget)
+            again = prices.within(live)
+            if again is not None:
+                changed = self._changed(trial, prices.scheduled(again), f"again {', '.join(again)}")
+                found.append(replace(changed, is_unfused=False))
+        return found
+
+    def _changed(self, trial: Trial, schedule: Schedule, change: str) -> Trial:
+        """Return the trial of a schedule that changes another trial in a way that the search does not know, simulated if the request
+        asks for simulations."""
+        if self.request.top:
+            return self.simulations.of_change(trial, schedule, change)
+        return self.estimates.of_schedule(f"{trial.name}, {change}", self.estimates.program(trial), schedule, trial.is_unfused)
 
     def _plan(self, variants: VariantSearch) -> None:
         """Enter into the agenda how many candidates each step tries at most."""

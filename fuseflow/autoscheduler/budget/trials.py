@@ -23,7 +23,7 @@ from fuseflow.estimate.program import Estimator
 from fuseflow.frontend.imported_program import Source
 from fuseflow.machine.machine import Machine
 from fuseflow.resources import COMPONENTS, Resources
-from fuseflow.resources.budget import Budget, amount_text
+from fuseflow.resources.budget import LIVE, Budget, amount_text
 from fuseflow.run.compiled import Compiled
 from fuseflow.schedule import Schedule
 from fuseflow.sim import Engine
@@ -40,6 +40,8 @@ class TrialRun:
     error: str = ""
     regions: Mapping[str, RegionRun] = field(default_factory=dict)
     stuck: str = ""
+    live_bytes: int = 0
+    """The most bytes of intermediates that were alive at the same time."""
 
 
 RunSchedules: TypeAlias = Callable[[Sequence[Schedule]], Sequence[TrialRun]]
@@ -64,6 +66,8 @@ class Trial:
     refused: str = ""
     chosen: bool = False
     regions: Mapping[str, RegionRun] | None = None
+    live_bytes: float = 0.0
+    """The most bytes of intermediates that are alive at the same time."""
 
     @property
     def taken(self) -> dict[str, int]:
@@ -84,7 +88,8 @@ class Trial:
             return replace(self, refused=run.error)
         occupied = run.occupied or {}
         over = {name: value for name, value in occupied.items() if name in budget.limits and (value or 0) > budget.limits[name]}
-        return replace(self, cycles=run.cycles, refused=excess_text(over, budget, "its run takes"), regions=run.regions)
+        refused = excess_text(over, budget, "its run takes") or live_excess_text(run.live_bytes, budget)
+        return replace(self, cycles=run.cycles, refused=refused, regions=run.regions, live_bytes=run.live_bytes)
 
     def to_json(self) -> dict[str, Any]:
         """Return the trial as plain values."""
@@ -94,6 +99,7 @@ class Trial:
             "estimate": round(self.estimate),
             "cycles": self.cycles,
             "resources": self.resources.to_json(),
+            "live_bytes": round(self.live_bytes),
             "refused": self.refused,
             "chosen": self.chosen,
             "schedule": self.schedule.to_yaml(),
@@ -113,6 +119,13 @@ def excess_text(over: Mapping[str, int | None], budget: Budget, verb: str = "it 
         for name, value in over.items()
     )
     return f"{verb} {', '.join(parts)}" if over else ""
+
+
+def live_excess_text(live_bytes: float, budget: Budget) -> str:
+    """Return that a program keeps more bytes of intermediates alive than a budget has, as the beginning of a sentence, or ""."""
+    if budget.live is None or live_bytes <= budget.live:
+        return ""
+    return f"it keeps {live_bytes:,.0f} bytes of intermediates alive, of {amount_text(LIVE, budget.live)}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,7 +149,7 @@ class SimulateHere:
         most = Resources.most_of(region.resources for region in result.regions)
         occupied = {name: getattr(most, name) for name in COMPONENTS}
         regions = {name: RegionRun(region.cycles, region.resources.fifo) for region in result.regions for name in region.names}
-        return TrialRun(result.cycles, occupied, regions=regions)
+        return TrialRun(result.cycles, occupied, regions=regions, live_bytes=result.live_bytes)
 
 
 @dataclass(slots=True)
@@ -172,8 +185,9 @@ class TrialEstimates:
         if self._fastest is None or estimate.cycles < self._fastest[0]:
             self._fastest = estimate.cycles, schedule, compiled
         used = Resources.most_of(region.resources for region in estimate.regions)
-        refused = excess_text(self.budget.exceeded(used), self.budget)
-        return Trial(name, schedule, estimate.cycles, used, is_unfused, refused=refused)
+        live = estimate.live_bytes
+        refused = excess_text(self.budget.exceeded(used), self.budget) or live_excess_text(live, self.budget)
+        return Trial(name, schedule, estimate.cycles, used, is_unfused, refused=refused, live_bytes=live)
 
     def compiled(self, schedule: Schedule) -> Compiled:
         """Return the program under a schedule."""

@@ -19,7 +19,12 @@ from fuseflow.report.sweep_table import Record, SweepRows, objective_column, rec
 from fuseflow.sweep.design_space import LabeledPoint
 from fuseflow.sweep.sweep import Sweep
 
-AXIS_NAMES = {"bytes": "bytes", "mul": "lanes of multiplication", "fifo": "bytes of FIFOs"}
+AXIS_NAMES = {
+    "bytes": "bytes",
+    "live_bytes": "bytes of live intermediates",
+    "mul": "lanes of multiplication",
+    "fifo": "bytes of FIFOs",
+}
 """The numbers that cycles are drawn against, with the names of their axes."""
 WORKLOAD = ("model", "data", "machine")
 """The axes that say on which model, data and machine a schedule is tried. Points of one workload stand in one picture."""
