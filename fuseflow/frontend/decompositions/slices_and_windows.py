@@ -234,6 +234,7 @@ def _slice_scatter(
     x: Tensor, source: Tensor, dim: int = 0, start: int | None = None, end: int | None = None, step: int = 1
 ) -> Tensor:
     """Return x with a slice overwritten: the part before it, the source, and the part behind it. With a step, each position is one."""
+    dim %= x.dim()
     size = x.shape[dim]
     places = range(size)[slice(start, end, step)]
     source = source.expand(*x.shape[:dim], len(places), *x.shape[dim + 1 :]) if source.dim() == x.dim() else source

@@ -1,4 +1,5 @@
-"""The largest and the smallest element: the first of equal ones has the gradient, as in PyTorch, wherever PyTorch also gives a position."""
+"""The largest and the smallest element. As in PyTorch, the first of equal ones has the gradient where there is also a position of it, and
+equal ones share it where elements are scattered."""
 
 from __future__ import annotations
 
@@ -12,6 +13,7 @@ from torch.nn import functional
 
 from fuseflow.frontend.derivatives.rule import Gradients, Rule
 from fuseflow.frontend.derivatives.windows import as_windows, beside_windows, joined_windows, places_of
+from fuseflow.frontend.positions.selection_operators import extreme_along, extreme_at_edges
 
 aten = torch.ops.aten
 _MOST_SUMMED = 8
@@ -88,8 +90,67 @@ def _of_part(gradient: Tensor, largest: Tensor, x: Tensor, place: Sequence[int])
     return aten.constant_pad_nd(of_first(gradient, part, largest, dims), amounts, 0.0)  # type: ignore[no-any-return]
 
 
+def _of_rows(
+    gradients: Gradients,
+    results: tuple[Tensor, ...],
+    selection: Tensor,
+    empty: Tensor,
+    x: Tensor,
+    dim: int,
+    start: Tensor | float,
+    _: bool,
+) -> Gradients:
+    """Return the gradient of the largest or smallest of the entries along `dim` that each row of a selection has."""
+    gradient, extreme, base = (
+        value.movedim(dim, 0) if isinstance(value, Tensor) else value for value in (gradients[0], results[0], start)
+    )
+    assert gradient is not None
+    entries = x.movedim(dim, 0)
+    behind = [1] * (entries.dim() - 1)
+    is_stored = selection.reshape(*selection.shape, *behind) != 0
+    found, share = _shares(gradient, extreme, base, is_stored, entries.unsqueeze(0), 1)
+    of_x = (found * share).sum(0).movedim(0, dim)
+    if not isinstance(start, Tensor):
+        return None, None, of_x
+    return None, None, of_x, torch.where(empty.reshape(-1, *behind) == 0, 0.0, gradient).movedim(0, dim)
+
+
+def _of_edges(
+    gradients: Gradients,
+    results: tuple[Tensor, ...],
+    pattern: Tensor,
+    empty: Tensor,
+    x: Tensor,
+    dim: int,
+    over: int,
+    start: Tensor | float,
+    _: bool,
+) -> Gradients:
+    """Return the gradient of the largest or smallest value of the edges along `over`."""
+    gradient = gradients[0]
+    assert gradient is not None
+    is_edge = pattern.reshape(*pattern.shape, *[1] * (x.dim() - dim - 2)) != 0
+    found, share = _shares(gradient, results[0], start, is_edge, x, over)
+    of_x = (found * share).sum_to_size(x.shape)
+    if not isinstance(start, Tensor):
+        return None, None, of_x
+    return None, None, of_x, torch.where(empty.reshape(-1, *[1] * (gradient.dim() - dim - 1)) == 0, 0.0, gradient)
+
+
+def _shares(
+    gradient: Tensor, extreme: Tensor, start: Tensor | float, is_stored: Tensor, x: Tensor, over: int
+) -> tuple[Tensor, Tensor]:
+    """Return ones at the stored elements of x that equal their extreme along `over`, and the share of the gradient that each of them has.
+    As in `scatter_reduce` of PyTorch, the value that stands where nothing goes counts as one more if it is equal, too."""
+    found = torch.where(is_stored, torch.where(x == extreme.unsqueeze(over), 1.0, 0.0).to(x.dtype), 0.0)
+    count = found.sum(over) + torch.where(extreme == start, 1.0, 0.0).to(x.dtype)
+    return found, (gradient / count).unsqueeze(over)
+
+
 EXTREME_RULES: dict[object, Rule] = {
     **dict.fromkeys((aten.max.dim, aten.min.dim), _of_extreme),
+    extreme_along: _of_rows,
+    extreme_at_edges: _of_edges,
     aten.adaptive_max_pool1d.default: _of_adaptive(1),
     aten.adaptive_max_pool2d.default: _of_adaptive(2),
     aten.adaptive_max_pool3d.default: _of_adaptive(3),

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 import fuseflow as ff
+from fuseflow.frontend.decompositions.slices_and_windows import SLICE_WRITES
 
 GENERATOR = torch.Generator().manual_seed(7)
 X = torch.randn(4, 6, generator=GENERATOR)
@@ -45,3 +46,11 @@ def test_what_is_not_written_stays_zero(model: Callable[[Tensor, Tensor], Tensor
     result = ff.compile(model, (X, W), schedule=ff.Schedule.fuse(fuse)).run()
     (output,) = result.outputs.values()
     np.testing.assert_allclose(np.asarray(output, dtype=np.float64), model(X, W).numpy(), rtol=1e-5, atol=1e-6)
+
+
+def test_dimensions_count_from_the_end() -> None:
+    source, aten = torch.zeros(4, 2), torch.ops.aten
+    written = SLICE_WRITES[aten.slice_scatter.default](X, source, -1, 1, 3)
+    assert torch.equal(written, torch.slice_scatter(X, source, -1, 1, 3))
+    written = SLICE_WRITES[aten.select_scatter.default](X, source[:, 0], -1, -2)
+    assert torch.equal(written, torch.select_scatter(X, source[:, 0], -1, -2))
