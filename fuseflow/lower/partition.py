@@ -20,7 +20,7 @@ from fuseflow.einsum.rounding import round_results, rounds
 from fuseflow.einsum.verify import Extents, extents
 from fuseflow.errors import ProgramError, ScheduleError, TensorError, did_you_mean
 from fuseflow.lower.blocks import apply_blocks
-from fuseflow.lower.reshape_views import source_of
+from fuseflow.lower.reshape_views import source_of, with_dense_sources
 from fuseflow.schedule import Region, Schedule, form_regions, region_results
 from fuseflow.schedule.recompute import FarReaders, recompute
 from fuseflow.schedule.regions import grows
@@ -108,7 +108,10 @@ def partition_program(
         typed = declare_dense_intermediates(typed, regions)
     splits = region_splits(typed.source, kept, regions, schedule) if splits is None else splits
     reshapes = eliminate_reshapes(typed.source, kept, splits)
-    unblocked = typed.rewritten(reshapes.program).program
+    refined = typed.rewritten(reshapes.program)
+    if carried_inputs(typed.source):  # Nobody asked for the formats of gradients.
+        refined = with_dense_sources(refined, reshapes.views)
+    unblocked = refined.program
     blocked = guard_padding(apply_blocks(unblocked, reshapes.aliases, schedule))
     formed, regions = regions, _refined_regions(blocked, reshapes, regions)
     again = recompute(blocked, regions, schedule, {name: reshapes.statement(name) for name in source.defined})

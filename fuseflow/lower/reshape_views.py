@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 
 from fuseflow.costs import TensorStatistics
 from fuseflow.costs.statistics import view_statistics
+from fuseflow.einsum.format_inference import TypedProgram
 from fuseflow.einsum.nodes import Access, Einsum, Index, TensorType, index_names
 from fuseflow.einsum.text import show_einsum
 from fuseflow.errors import FusionError
@@ -58,6 +59,24 @@ def view_format(view: Einsum, source: TensorType) -> Format | None:
     """Return the format that a view of `source` has, None if the dimensions cannot be regrouped in the format of `source`."""
     assert source.format is not None
     return regroup_format(source.format, _groups(source_of(view).indices), _groups(view.indices))
+
+
+def with_dense_sources(typed: TypedProgram, views: frozenset[str]) -> TypedProgram:
+    """Return the program with results dense that would be stored otherwise, and of which a view cannot be made then. Declarations stay.
+
+    The gradient of `x[rows]`, for example, stores no row that is not among them, and has the dimensions of x only when it is dense.
+    """
+    while True:
+        types, source = typed.program.declared, typed.source
+        fixed = views | {t.name for t in source.tensors if t.format is not None}
+        shown = [(e, types[source_of(e).tensor]) for e in source.einsums if e.name in views]
+        refused = [type for view, type in shown if type.name in source.defined.keys() - fixed and view_format(view, type) is None]
+        sparse = next((type for type in refused if type.format is not None and not type.format.all_dense), None)
+        if sparse is None:
+            return typed
+        others = tuple(t for t in source.tensors if t.name != sparse.name)
+        dense = replace(sparse, format=Format.dense(len(sparse.shape)))
+        typed = typed.rewritten(replace(source, tensors=(*others, dense)))
 
 
 def required_order(view: Einsum, format: Format | None) -> tuple[int, ...]:

@@ -11,7 +11,6 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch._decomp import get_decompositions
 from torch.fx import Node, map_arg
 from torch.fx.traceback import annotate
 from torch.utils import _pytree as pytree
@@ -23,35 +22,6 @@ from fuseflow.frontend.trace.fx_origin import PHASE
 from fuseflow.training.phases import GRADIENT
 
 aten = torch.ops.aten
-BACKWARD_DECOMPOSITIONS: Mapping[Any, Any] = get_decompositions(
-    [
-        aten.threshold_backward,
-        aten.gelu_backward,
-        aten.silu_backward,
-        aten.elu_backward,
-        aten.softplus_backward,
-        aten.hardtanh_backward,
-        aten.tanh_backward,
-        aten.sigmoid_backward,
-        aten.leaky_relu_backward,
-        aten.hardswish_backward,
-        aten.hardsigmoid_backward,
-        aten.mish_backward,
-        aten.log_sigmoid_backward,
-        aten.mse_loss_backward,
-        aten.smooth_l1_loss_backward,
-        aten.huber_loss_backward,
-        aten.binary_cross_entropy_backward,
-        aten.slice_backward,
-        aten.select_backward,
-        aten.unfold_backward,
-        aten.glu_backward,
-        aten._softmax_backward_data,
-        aten._log_softmax_backward_data,
-        aten.reflection_pad1d_backward,
-        aten.upsample_bilinear2d,
-    ]
-)
 
 
 class Backward:

@@ -12,6 +12,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch._decomp import get_decompositions
 
 from fuseflow.errors import FrontendError
 from fuseflow.frontend.decompositions.slices_and_windows import conv, conv_transpose, pad, spread, steps
@@ -143,7 +144,37 @@ def _placed(x: Tensor, sizes: Sequence[int], starts: list[int], stride: list[int
     return pad(x, amounts)
 
 
+_OF_PYTORCH = get_decompositions(
+    [
+        aten.threshold_backward,
+        aten.gelu_backward,
+        aten.silu_backward,
+        aten.elu_backward,
+        aten.softplus_backward,
+        aten.hardtanh_backward,
+        aten.tanh_backward,
+        aten.sigmoid_backward,
+        aten.leaky_relu_backward,
+        aten.hardswish_backward,
+        aten.hardsigmoid_backward,
+        aten.mish_backward,
+        aten.log_sigmoid_backward,
+        aten.mse_loss_backward,
+        aten.smooth_l1_loss_backward,
+        aten.huber_loss_backward,
+        aten.binary_cross_entropy_backward,
+        aten.slice_backward,
+        aten.select_backward,
+        aten.unfold_backward,
+        aten.glu_backward,
+        aten._softmax_backward_data,
+        aten._log_softmax_backward_data,
+        aten.reflection_pad1d_backward,
+        aten.upsample_bilinear2d,
+    ]
+)
 BACKWARD_DECOMPOSITIONS: dict[Any, Callable[..., Any]] = {
+    **_OF_PYTORCH,
     aten.convolution_backward.default: _convolution,
     aten.hardshrink_backward.default: lambda gradient, x, bound: torch.where(x.abs() <= bound, 0.0, gradient),
     aten.avg_pool2d_backward.default: _average(2),
@@ -151,4 +182,4 @@ BACKWARD_DECOMPOSITIONS: dict[Any, Callable[..., Any]] = {
     aten.max_pool2d_with_indices_backward.default: _largest,
     aten.max_pool3d_with_indices_backward.default: _largest,
 }
-"""The formula of each operator. Those of PyTorch serve for all others."""
+"""The formula of each operator that has one with an Einsum form: PyTorch's, or an own one."""

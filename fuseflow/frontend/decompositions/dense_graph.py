@@ -13,7 +13,7 @@ from torch.fx.experimental.proxy_tensor import make_fx
 from torch_mlir.extras.fx_decomp_util import get_decomposition_table
 
 from fuseflow.errors import FrontendError
-from fuseflow.frontend.decompositions.backward import BACKWARD_DECOMPOSITIONS
+from fuseflow.frontend.decompositions.backward_operators import BACKWARD_DECOMPOSITIONS
 from fuseflow.frontend.decompositions.densify import DensifyingInterpreter
 from fuseflow.frontend.decompositions.graph_writer import GraphWriter
 from fuseflow.frontend.decompositions.operator_formulas import INNER_IDENTITIES
