@@ -6,6 +6,8 @@ from torch import Tensor, nn
 
 HIDDEN = 16
 
+loss, optimizer = "nll", "sgd:lr=0.2,momentum=0.9"  # of `--train`; the target are the labels of the data
+
 
 class GraphConvolution(nn.Module):
     """adj @ (x @ weight) + bias. The features may be sparse (layer 1) or dense (layer 2)."""

@@ -4,6 +4,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+loss, optimizer = "cross_entropy", "adamw:lr=0.01"  # of `--train`; the target are the labels of the data
+
 
 class SageLayer(nn.Module):
     """x @ own + (mean of the neighbours' x) @ neighbours + bias. The features may be sparse (layer 1) or dense (layer 2)."""

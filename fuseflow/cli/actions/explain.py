@@ -60,6 +60,12 @@ def fusion(program: ProgramRequest, json_file: JsonFile) -> None:
     print_pieces(out, [pair_table(report), "", producer_table(report)])
     if settings.left_out:
         print_pieces(out, ["", attribute_table(settings.left_out)])
+    if program.model.training is not None:
+        from fuseflow.report.training_tables import stored_table  # a forward does without
+        from fuseflow.run.training.phase_costs import stored_for_later
+
+        kept = stored_for_later(scheduled.compiled.program, scheduled.compiled.regions)
+        print_pieces(out, ["", stored_table(kept) if kept else "nothing is stored for the backward"])
     if report.recomputes:
         print_pieces(out, ["", recompute_table(report), *recompute_notes(report)])
     if report.keeps:
