@@ -13,8 +13,6 @@ DATA = "bigbird:block=64"
 SMALL_DATA = "bigbird:block=4,length=32,features=8"
 FORMATS = {"mask": "csr"}
 
-loss, optimizer = "mse", "adamw:lr=0.001"  # of `--train`
-
 
 class MaskedAttention(nn.Module):
     """softmax(q @ k.T / sqrt(d)) @ v for every head, over the places that the mask keeps."""
@@ -98,3 +96,6 @@ def build(
         return MaskedAttention().eval(), (q, k, v, mask)
     count = 1 if part == "decoder" else decoders
     return GPT(mask, count, width, heads, activation).eval(), (features.unsqueeze(0),), features.roll(-1, 0).unsqueeze(0)
+
+
+loss, optimizer = "mse", "adamw:lr=0.001"  # of `--train`

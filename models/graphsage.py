@@ -4,8 +4,6 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-loss, optimizer = "cross_entropy", "adamw:lr=0.01"  # of `--train`; the target are the labels of the data
-
 
 class SageLayer(nn.Module):
     """x @ own + (mean of the neighbours' x) @ neighbours + bias. The features may be sparse (layer 1) or dense (layer 2)."""
@@ -47,3 +45,6 @@ def build(data, *, small: bool = False, hidden: int | None = None):
     """The model and its inputs: the matrix of means over neighbours and the features, both CSR."""
     model = GraphSAGE(data.features.shape[1], hidden or (4 if small else 16), data.classes)
     return model.eval(), (mean_over_neighbours(data.adjacency), data.features)
+
+
+loss, optimizer = "cross_entropy", "adamw:lr=0.01"  # of `--train`; the target are the labels of the data

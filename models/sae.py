@@ -11,8 +11,6 @@ DATA = "images:side=28,count=1"
 SMALL_DATA = "images:side=6,count=3"
 FORMATS = {"images": "csr"}
 
-loss, optimizer = "mse", "sgd:lr=0.1,momentum=0.9"  # of `--train`; PyTorch updates weights in CSR by SGD alone
-
 
 class SparseLinear(nn.Module):
     """x @ weight.T + bias, where every output keeps the same share of its weights; `weight` is a CSR matrix."""
@@ -45,3 +43,6 @@ def build(data, *, small: bool = False, hidden: int | None = None, density: floa
     is kept."""
     images = data.features.to_dense()
     return SparseAutoencoder(images.shape[1], hidden or (12 if small else 256), density).eval(), (images,), images
+
+
+loss, optimizer = "mse", "sgd:lr=0.1,momentum=0.9"  # of `--train`; PyTorch updates weights in CSR by SGD alone

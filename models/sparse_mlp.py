@@ -8,8 +8,6 @@ import fuseflow.sparsity as sp
 FEATURES, HIDDEN, CLASSES = 64, 256, 10
 SMALL_HIDDEN = 32
 
-loss, optimizer = "cross_entropy", "sgd:lr=0.1,momentum=0.9"  # of `--train`
-
 
 class MLP(nn.Module):
     def __init__(self, features: int, hidden: int, classes: int) -> None:
@@ -32,3 +30,6 @@ def build(*, small: bool = False, fraction: float = 0.9, threshold: float = 0.1,
     rules.set_weight("layer*.weight", initial_sparsifier=sp.Magnitude(fraction), out_format=sp.CSR)
     rules.set_interm("relu*", external_sparsifier=sp.Threshold(threshold))
     return rules.get_sparse_model(model), (torch.randn(batch, FEATURES),), torch.arange(batch) % CLASSES
+
+
+loss, optimizer = "cross_entropy", "sgd:lr=0.1,momentum=0.9"  # of `--train`

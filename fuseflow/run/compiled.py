@@ -342,7 +342,8 @@ class Compiled:
             )
             if of_model is None:
                 return run
-            return replace(run, reference_losses=tuple(of_model.losses), rounding=tuple(sorted(of_model.rounding)))
+            first = replace(run.first, check=of_model.first_check)
+            return replace(run, first=first, reference_losses=tuple(of_model.losses), rounding=tuple(sorted(of_model.rounding)))
         checked = bool(check)
         if sample is not None:
             if jobs is not None:

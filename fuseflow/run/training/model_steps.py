@@ -30,7 +30,7 @@ class ModelSteps:
     """The inputs of the steps of a model, and their check. `rates` returns other learning rates than the optimizer's.
 
     Each step is compared with one that PyTorch begins with the same values, since two runs drift apart by rounding alone. `losses` are
-    those of a run that PyTorch takes by itself beside them.
+    those of a run that PyTorch takes by itself beside them, and `first_check` is the check of the first step.
     """
 
     interface: StepInterface
@@ -41,6 +41,7 @@ class ModelSteps:
     _current: ModelCall | None = None
     rounding: set[str] = field(default_factory=set)
     losses: list[float] = field(default_factory=list)
+    first_check: Check | None = None
     _own_values: Mapping[str, torch.Tensor] = field(default_factory=dict)
 
     def planned(self, plan: StepPlan, check: bool) -> StepPlan:
@@ -101,7 +102,9 @@ class ModelSteps:
             values[name] = tensor.to_dense() if wanted is None else tensor.to_dense().reshape(tuple(wanted.shape))
         found = check_step(values, expected, exact, interface.masks)
         self.rounding |= set(found.rounding)
-        return _as_check(found, values, exact)
+        check = _as_check(found, values, exact)
+        self.first_check = self.first_check or check
+        return check
 
     def _rate(self, number: int) -> float | None:
         return None if self.rates is None else self.rates(number)

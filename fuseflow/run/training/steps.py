@@ -101,8 +101,6 @@ class StepRunner:
             outputs, simulated = self._step(number, carried)
             if self.plan.check is not None:
                 self._checks.append(self.plan.check(number, dict(self.tensors), outputs))
-                if number == 1 and self._first is not None:
-                    self._first = replace(self._first, check=self._checks[0])
             loss = float(outputs[LOSS].to_dense()) if LOSS in outputs and not outputs[LOSS].shape else None
             kept = {name.removeprefix(GRADIENT): outputs[name] for name in gradients}
             cycles, by = (None, None) if simulated is None else (simulated.cycles, simulated.number)

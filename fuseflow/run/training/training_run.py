@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
+from fuseflow.notebook_table import SummaryTable
 from fuseflow.run.check import Check
 from fuseflow.run.result import RegionResult, Result, check_json
 from fuseflow.run.settings import Settings
@@ -55,6 +56,23 @@ class TrainingRun:
         loss = f", loss {losses[0]:.6g} to {losses[-1]:.6g}" if losses else ""
         verdict = "not checked" if self.check is None else f"check {self.check.verdict}"
         return f"<TrainingRun {self.settings.model}: {len(self.steps)} steps{loss}, {self.first.cycles:,} cycles in step 1, {verdict}>"
+
+    def _repr_html_(self) -> str:
+        columns = ("step", "loss", "loss of PyTorch's own run", "cycles", "cycles are of step")
+        theirs = [*self.reference_losses, *[None] * (len(self.steps) - len(self.reference_losses))]
+        rows = tuple(
+            (
+                s.number,
+                _shown(s.loss),
+                _shown(other),
+                "" if s.cycles is None else s.cycles,
+                "" if s.simulated is None else s.simulated,
+            )
+            for s, other in zip(self.steps, theirs, strict=True)
+        )
+        verdict = "not checked" if self.check is None else f"check {self.check.verdict}"
+        title = f"{self.settings.model} on {self.settings.machine.name}: {len(self.steps)} steps, {verdict}"
+        return SummaryTable(title, columns, rows).to_html()
 
     @property
     def losses(self) -> tuple[float, ...]:
@@ -110,6 +128,10 @@ class TrainingRun:
         notes += [f"no cycles of steps {_ranges(without)}, whose values alone were computed"] if without else []
         names = ", ".join(f"`{name}`" for name in self.rounding)
         return (*notes, *([f"rounding alone, since their terms cancel: {names}"] if names else []))
+
+
+def _shown(loss: float | None) -> str:
+    return "" if loss is None else f"{loss:.6g}"
 
 
 def _ranges(numbers: Iterable[int]) -> str:
