@@ -50,6 +50,6 @@ def test_points_without_training_have_the_keys_that_they_had(folder: Path) -> No
 
 def test_what_is_no_training_step(folder: Path) -> None:
     with pytest.raises(FuseFlowError, match="takes no `train`"):
-        opened(folder, "model: program.ein\nmode: estimate\ntrain: true\n")
+        opened(folder, "model: p.ein\nmode: estimate\ntrain: true\n")
     with pytest.raises(FuseFlowError, match="did you mean `optimizer`"):
         opened(folder, HEAD + "train: {optimiser: sgd}\n")

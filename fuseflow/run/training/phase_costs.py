@@ -86,7 +86,11 @@ def stored_for_later(
     rows = []
     for tensor in lifetimes([(region.graph, region.views) for region in steps], program.outputs):
         own = phase(tensor.name)
-        later = [n for n in readers.get(tensor.name, ()) if PHASES.index(phase(n)) >= 2 and home.get(n) in tensor.read]
+        later = [
+            n
+            for n in readers.get(tensor.name, ())
+            if PHASES.index(phase(n)) >= 2 and home.get(n, tensor.written) != tensor.written
+        ]
         if later and PHASES.index(own) < 2:
             named = dict.fromkeys(steps[home[name]].name for name in later)
             size = None if written is None else written.get(tensor.name, 0)
