@@ -37,3 +37,6 @@ def build(data, *, small: bool = False, hidden: int | None = None):
     """The model and its inputs: the normalized adjacency and the features, both CSR."""
     model = GCN(data.features.shape[1], hidden or (4 if small else HIDDEN), data.classes)
     return model.eval(), (data.adjacency, data.features)
+
+
+loss, optimizer = "nll", "sgd:lr=0.2,momentum=0.9"  # of `--train`; the target are the labels of the data

@@ -82,7 +82,7 @@ def build(
 ):
     """All decoders (`part="decoder"`: one of them) on a sequence; `part="attention"`: on queries, keys and values of every head.
 
-    There are 12 decoders with 12 heads; `small` takes two with two.
+    There are 12 decoders with 12 heads; `small` takes two with two. The target of training are, at each position, the features of the next.
     """
     mask, features = data.raw.to_dense(), data.features.to_dense()
     sequence, width = features.shape
@@ -95,4 +95,7 @@ def build(
         q, k, v = (torch.randn(1, heads, sequence, width // heads) for _ in range(3))
         return MaskedAttention().eval(), (q, k, v, mask)
     count = 1 if part == "decoder" else decoders
-    return GPT(mask, count, width, heads, activation).eval(), (features.unsqueeze(0),)
+    return GPT(mask, count, width, heads, activation).eval(), (features.unsqueeze(0),), features.roll(-1, 0).unsqueeze(0)
+
+
+loss, optimizer = "mse", "adamw:lr=0.001"  # of `--train`

@@ -45,3 +45,6 @@ def build(data, *, small: bool = False, hidden: int | None = None):
     """The model and its inputs: the matrix of means over neighbours and the features, both CSR."""
     model = GraphSAGE(data.features.shape[1], hidden or (4 if small else 16), data.classes)
     return model.eval(), (mean_over_neighbours(data.adjacency), data.features)
+
+
+loss, optimizer = "cross_entropy", "adamw:lr=0.01"  # of `--train`; the target are the labels of the data

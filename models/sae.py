@@ -39,6 +39,10 @@ class SparseAutoencoder(nn.Module):
 
 
 def build(data, *, small: bool = False, hidden: int | None = None, density: float = 0.4):
-    """The model and a batch of flat images. `density` is the share of the weights that is kept."""
+    """The model, a batch of flat images, and the target of training, which are the images again. `density` is the share of the weights that
+    is kept."""
     images = data.features.to_dense()
-    return SparseAutoencoder(images.shape[1], hidden or (12 if small else 256), density).eval(), (images,)
+    return SparseAutoencoder(images.shape[1], hidden or (12 if small else 256), density).eval(), (images,), images
+
+
+loss, optimizer = "mse", "sgd:lr=0.1,momentum=0.9"  # of `--train`; PyTorch updates weights in CSR by SGD alone

@@ -23,10 +23,13 @@ class MLP(nn.Module):
 
 
 def build(*, small: bool = False, fraction: float = 0.9, threshold: float = 0.1, batch: int = 8):
-    """The pruned model and a batch of random inputs. Of both layers, `fraction` of the weights is left out, and so are activations whose
-    magnitude is below `threshold`."""
+    """The pruned model, a batch of random inputs, and a target of training: classes in turn. Of both layers, `fraction` of the weights is
+    left out, and so are activations whose magnitude is below `threshold`."""
     model = MLP(FEATURES, SMALL_HIDDEN if small else HIDDEN, CLASSES).eval()
     rules = sp.SparsityBuilder()
     rules.set_weight("layer*.weight", initial_sparsifier=sp.Magnitude(fraction), out_format=sp.CSR)
     rules.set_interm("relu*", external_sparsifier=sp.Threshold(threshold))
-    return rules.get_sparse_model(model), (torch.randn(batch, FEATURES),)
+    return rules.get_sparse_model(model), (torch.randn(batch, FEATURES),), torch.arange(batch) % CLASSES
+
+
+loss, optimizer = "cross_entropy", "sgd:lr=0.1,momentum=0.9"  # of `--train`

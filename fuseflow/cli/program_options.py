@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,7 +12,7 @@ import click
 
 from fuseflow.cli.auto_options import AutoOptions, auto_options
 from fuseflow.cli.command import Command
-from fuseflow.cli.common import FILE, bundled, with_options
+from fuseflow.cli.common import FILE, bundled, completed, with_options
 from fuseflow.cli.model_options import model_options, names_of_model
 from fuseflow.errors import UsageError
 from fuseflow.schedule.section import KEYWORDS, Fused, Named, Names, Section, Word
@@ -58,6 +58,51 @@ propagation_options = bundled(
     knowledge_options,
 )
 """Adds `--propagate` and the options of `knowledge_options`, and passes them on in `spec`, the `ModelSpec`."""
+
+
+def _trained(spec: ModelSpec, train: bool, loss: str | None, optimizer: str | None, gradients: bool) -> ModelSpec:
+    given = {"--loss": loss is not None, "--optimizer": optimizer is not None, "--gradients": gradients}
+    for option, is_given in given.items():
+        if is_given and not train:
+            raise UsageError(f"`{option}` without `--train`", hint="it is of a training step")
+    if not train:
+        return spec
+    from fuseflow.frontend.model_spec import TrainingRequest  # `--help` does without
+
+    return replace(spec, training=TrainingRequest(loss, optimizer, gradients=gradients))
+
+
+def _losses() -> Iterable[str]:
+    from fuseflow.training.losses import LOSSES
+
+    return LOSSES
+
+
+def _optimizers() -> Iterable[str]:
+    from fuseflow.training.optimizers.listing import OPTIMIZERS
+
+    return OPTIMIZERS
+
+
+training_options = bundled(
+    "spec",
+    _trained,
+    click.option("--train", is_flag=True, help="Take a training step of the model: forward, loss, backward and update."),
+    click.option(
+        "--loss",
+        metavar="LOSS",
+        shell_complete=completed(_losses),
+        help="Of --train: cross_entropy:label_smoothing=0.1, mse,...  [default: what the model file says]",
+    ),
+    click.option(
+        "--optimizer",
+        metavar="OPTIMIZER",
+        shell_complete=completed(_optimizers),
+        help="Of --train: sgd:lr=0.2,momentum=0.9, adamw,...  [default: what the model file says, or sgd:lr=0.1]",
+    ),
+    click.option("--gradients", is_flag=True, help="Of --train: the gradients of parameters are outputs, too."),
+)
+"""Adds the options of a training step, and passes them on in `spec`, the `ModelSpec`."""
 
 
 def _option(section: Section) -> Callable[[Any], Any]:
@@ -119,6 +164,7 @@ def program_options(
                 schedule = saved_schedule(request.path)
             return click.echo(str(schedule), nl=False)
 
-        return model_options(propagation_options(schedule_options(auto_options(simulates)(build))))  # type: ignore[return-value]
+        options = schedule_options(auto_options(simulates)(build))
+        return model_options(training_options(propagation_options(options)))  # type: ignore[return-value]
 
     return wrap

@@ -13,6 +13,13 @@ from fuseflow.cli.run_options import dump_options, energy_options, result_option
     "Compile a model, execute it and check its outputs.",
     program_options(simulates=True),
     target_options,
+    click.option("--steps", metavar="N", type=click.IntRange(min=1), help="Of --train: take N steps.  [default: 1]"),
+    click.option(
+        "--simulate",
+        metavar="N",
+        type=click.IntRange(min=1),
+        help="Of --steps: simulate at most N steps, evenly spread.  [default: all whose cycles are not known]",
+    ),
     click.option(
         "--sample",
         "sample_text",

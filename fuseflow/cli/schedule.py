@@ -8,12 +8,13 @@ from fuseflow.autoscheduler.search_defaults import ALLOWED, DEFAULT_TOP
 from fuseflow.cli.common import FILE, json_option, machine_options
 from fuseflow.cli.deferred import command
 from fuseflow.cli.model_options import model_options
-from fuseflow.cli.program_options import propagation_options, schedule_options
+from fuseflow.cli.program_options import propagation_options, schedule_options, training_options
 
 
 @command(
     "Choose a schedule within a budget of resources.",
     model_options,
+    training_options,
     propagation_options,
     schedule_options,
     machine_options(),

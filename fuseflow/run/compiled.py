@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, overload
 from fuseflow.costs.live_bytes import live_bytes, written_bytes
 from fuseflow.costs.narrow_type_notice import narrow_notice
 from fuseflow.einsum.blocks import guard_data, tensors_to_blocks, tensors_to_elements
+from fuseflow.einsum.carried import carried_inputs
 from fuseflow.einsum.format_inference import infer
 from fuseflow.einsum.integer_range import refuse_rounded_integers
 from fuseflow.einsum.interpret import evaluate_operands, operands_of
@@ -148,6 +149,7 @@ class Compiled:
         whether narrow types save no cycles."""
         private = (f"region `{r.name}` has no form in public primitives: {r.private[0]}" for r in self.regions if r.private)
         chosen = {name for name, _ in self.schedule.formats}
+        chosen |= set(carried_inputs(self.program).values())  # which are other values in the next step
         mostly_zero = mostly_zero_notice(self.program, self.source.tensors, chosen)
         not_finite = not_finite_notice(self.source.tensors, self.source.constants)
         associated = (
@@ -331,15 +333,19 @@ class Compiled:
             from fuseflow.run.training.steps import StepPlan
 
             plan = StepPlan(steps, scalars, batches, simulate, gradients, check if callable(check) else None)
-            of_model = compiled.source.step is not None
-            if of_model:
-                plan = compiled._model_steps(learning_rates).planned(plan, check is True)
+            of_model = None if compiled.source.step is None else compiled._model_steps(learning_rates)
+            if of_model is not None:
+                plan = of_model.planned(plan, check is True)
             elif learning_rates is not None:
                 raise UsageError("the program is no training step of a model, so it has no learning rate", hint="`scalars=`")
-            checked = check is True and not of_model
-            return compiled._run_steps(
+            checked = check is True and of_model is None
+            run = compiled._run_steps(
                 plan, lambda one: one._run(progress, checked, engine, dedup, watch, execute, jobs or cores())
             )
+            if of_model is None:
+                return run
+            first = replace(run.first, check=of_model.first_check)
+            return replace(run, first=first, reference_losses=tuple(of_model.losses), rounding=tuple(sorted(of_model.rounding)))
         checked = bool(check)
         if sample is not None:
             if jobs is not None:

@@ -42,6 +42,16 @@ NonEmptyNames = Annotated[list[Annotated[str, Field(min_length=1)]], OneOrMany, 
 Seed = Annotated[int, Field(ge=0, lt=2**32)]
 
 
+class TrainingContent(BaseModel):
+    """An entry of `train`: a loss and an optimizer as `--loss` and `--optimizer` take them, and whether there are gradients."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    loss: str | None = None
+    optimizer: str | None = None
+    gradients: bool = False
+
+
 class SweepContent(BaseModel):
     """The content of a sweep file, as it is written."""
 
@@ -55,6 +65,7 @@ class SweepContent(BaseModel):
     seed: Annotated[list[Seed], OneOrMany, Field(min_length=1)] = [0]
     sparsity: Annotated[list[str | dict[str, str]], OneOrMany, Field(min_length=1)] = [{}]
     propagate: Annotated[list[bool], OneOrMany, Field(min_length=1)] = [False]
+    train: Annotated[list[bool | TrainingContent], OneOrMany, Field(min_length=1)] = [False]
     machine: NonEmptyNames = ["rda"]
     set: Annotated[list[dict[str, Scalar]], OneOrMany, Field(min_length=1)] = [{}]
     schedules: Annotated[list[str | dict[str, Any]], Field(min_length=1)] = [{}]
@@ -278,10 +289,10 @@ def _sources(file: SweepFile) -> Iterator[tuple[dict[str, str], dict[str, Any]]]
     sparsities = [_sparsity(file, n) for n in range(len(settings.sparsity))]
     stems = [_stem(model) for model in settings.model]
     for n, model in enumerate(settings.model):
-        for options, seed, (sparsity_label, sparsity), propagate, data, tensors in product(
-            settings.options, settings.seed, sparsities, settings.propagate, data_names, tensor_files
+        for options, seed, (sparsity_label, sparsity), propagate, train, data, tensors in product(
+            settings.options, settings.seed, sparsities, settings.propagate, settings.train, data_names, tensor_files
         ):
-            _check_settings(file, n, model, data, tensors, options, sparsity)
+            _check_settings(file, n, model, data, tensors, options, sparsity, train is not False)
             paths = {
                 "model": str(file.folder / model),
                 "tensors": None if tensors is None else str(file.folder / tensors),
@@ -302,8 +313,20 @@ def _sources(file: SweepFile) -> Iterator[tuple[dict[str, str], dict[str, Any]]]
                 "sparsity": sparsity_label,
                 "propagate": str(propagate).lower(),
             }
-            fields = {"content": digests[key], "data": asked, "options": options, "seed": seed}
+            labels |= {} if settings.train == [False] else {"train": _train_label(train)}
+            fields = {"content": digests[key], "data": asked, "options": options, "seed": seed, "training": _training(train)}
             yield labels, {**paths, **fields, "sparsity": sparsity, "propagate": propagate}
+
+
+def _train_label(train: bool | TrainingContent) -> str:
+    return str(train).lower() if isinstance(train, bool) else label(train.model_dump(exclude_defaults=True))
+
+
+def _training(train: bool | TrainingContent) -> dict[str, str | bool | None] | None:
+    """Return an entry of `train` as the field of a point."""
+    if train is False:
+        return None
+    return (TrainingContent() if train is True else train).model_dump()
 
 
 def _sparsity(file: SweepFile, n: int) -> tuple[str, str]:
@@ -329,7 +352,14 @@ def _stem(model: str) -> str:
 
 
 def _check_settings(
-    file: SweepFile, n: int, model: str, data: str | None, tensors: str | None, options: Mapping[str, Scalar], sparsity: str
+    file: SweepFile,
+    n: int,
+    model: str,
+    data: str | None,
+    tensors: str | None,
+    options: Mapping[str, Scalar],
+    sparsity: str,
+    trains: bool,
 ) -> None:
     """Raise an error for a setting that the model would ignore, and for an unknown name, before anything runs."""
     factory = Factory.parse(model)
@@ -342,7 +372,13 @@ def _check_settings(
         raise SweepError(message, hint=hint, span=file.text.place("model", n))
     is_python = factory is not None
     ignored = (
-        {"data": data, "data_dir": file.content.data_dir, "options": options or None, "sparsity": sparsity or None}
+        {
+            "data": data,
+            "data_dir": file.content.data_dir,
+            "options": options or None,
+            "sparsity": sparsity or None,
+            "train": trains or None,
+        }
         if not is_python
         else {"tensors": tensors}
     )
@@ -351,6 +387,8 @@ def _check_settings(
             hint = f"its inputs are given by `{'data' if is_python else 'tensors'}`"
             if key == "sparsity":
                 hint = "a PyTorch model is made sparse; a tensor of a program is stored so with `format` in `schedules`"
+            if key == "train":
+                hint = "a PyTorch model is trained"
             raise SweepError(f"`{model}` takes no `{key}`", hint=hint, span=file.text.place(key))
     if file.content.data_dir is not None and not any(map(_reads_files, file.content.data or ())):
         hint = f"name data that are read from files: {', '.join(FILE_READERS)}"

@@ -51,6 +51,8 @@ class Point:
     """The spec that makes a PyTorch model sparse, in canonical YAML."""
     propagate: bool = False
     """Whether elements that no output needs are left out."""
+    training: Mapping[str, str | bool | None] | None = None
+    """The loss and the optimizer by name, and whether there are `gradients`, of a training step; None if there is the forward alone."""
     check: bool = True
     sample: str = ""
     """The sample that is taken in mode `sample`, as a user writes it."""
@@ -74,8 +76,9 @@ class Point:
 
     def _read(self) -> list[Any]:
         sparse = [self.sparsity] if self.sparsity else []
+        trained = [] if self.training is None else [{"training": dict(self.training)}]
         data = self.data and without_folder(self.data)
-        return [self.content, data, dict(self.options), self.seed, *sparse]
+        return [self.content, data, dict(self.options), self.seed, *sparse, *trained]
 
     def _imported(self) -> list[Any]:
         return [*self._read(), *([{"propagate": True}] if self.propagate else [])]

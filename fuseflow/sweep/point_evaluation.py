@@ -16,7 +16,7 @@ from fuseflow.errors import CheckError, EnergyError
 from fuseflow.estimate.program import Estimator
 from fuseflow.estimate.program_estimate import ProgramEstimate
 from fuseflow.frontend.imported_program import as_propagation
-from fuseflow.frontend.model_spec import ModelSpec
+from fuseflow.frontend.model_spec import ModelSpec, TrainingRequest
 from fuseflow.frontend.sources import Source, load
 from fuseflow.machine.machine import Machine
 from fuseflow.resources import COMPONENTS, Resources
@@ -88,6 +88,7 @@ def _load(point: Point) -> Source:
             seed=point.seed,
             sparsity=sparsity,
             propagate=as_propagation(point.propagate),
+            training=None if point.training is None else TrainingRequest(**point.training),  # type: ignore[arg-type]
         )
         return load(spec)
     finally:

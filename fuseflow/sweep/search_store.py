@@ -11,7 +11,7 @@ from fuseflow.autoscheduler.budget.costs import RegionRun
 from fuseflow.autoscheduler.budget.trials import TrialRun
 from fuseflow.errors import UsageError
 from fuseflow.frontend.factory import Factory
-from fuseflow.frontend.model_spec import ModelSpec
+from fuseflow.frontend.model_spec import ModelSpec, TrainingRequest
 from fuseflow.machine.machine import Machine
 from fuseflow.resources import COMPONENTS
 from fuseflow.schedule import Schedule
@@ -65,6 +65,19 @@ def _run(outcome: TaskOutcome) -> TrialRun:
     return TrialRun(outcome.values["cycles"], occupied, regions=regions, live_bytes=outcome.values["live_bytes"])
 
 
+def _named(training: TrainingRequest | None) -> dict[str, str | bool | None] | None:
+    """Return a training step as names. Raises `UsageError` for one with objects of Python in it."""
+    if training is None:
+        return None
+    loss, optimizer = training.loss, training.optimizer
+    if not isinstance(loss, str | None) or not isinstance(optimizer, str | None) or training.target is not None:
+        raise UsageError(
+            "simulations of a training step are kept by the names of its loss and its optimizer",
+            hint="`--no-store` keeps nothing",
+        )
+    return {"loss": loss, "optimizer": optimizer, "gradients": training.gradients}
+
+
 def point_of(spec: ModelSpec, machine: Machine) -> Point:
     """Return the point of a model on a machine, without a schedule. Raises `UsageError` if no content of files identifies it."""
     path, sparsity = Path(str(spec.model)), spec.sparsity
@@ -91,5 +104,6 @@ def point_of(spec: ModelSpec, machine: Machine) -> Point:
         seed=spec.seed,
         sparsity=sparsity.to_yaml() if isinstance(sparsity, SparseSpec) else "",
         propagate=spec.propagate is not None,
+        training=_named(spec.training),
         check=False,
     )

@@ -19,6 +19,9 @@ from fuseflow.training.optimizers.optimizer import Optimizer
 from fuseflow.training.spec import TrainingSpec
 
 
+_ALONE = "the step must run in PyTorch alone"
+
+
 @dataclass(frozen=True, slots=True)
 class StepValues:
     """What a step computed, by the names of the model: parameters such as `layer1.weight`, buffers, and states of the optimizer such as
@@ -99,7 +102,12 @@ class Reference:
         """
         self._load(values)
         rates = self._spec.learning_rates(lr)
-        with _pytorch_errors("compute this step"), _default_type(self._dtype), _generator(random_state), torch.enable_grad():
+        with (
+            _pytorch_errors("compute this step", self._hint),
+            _default_type(self._dtype),
+            _generator(random_state),
+            torch.enable_grad(),
+        ):
             loss = self._backward(inputs, target, kwargs or {})
             gradients = {name: _copy(parameter.grad) for name, parameter in self._trained.items()}
             states = dict[str, Tensor]()
@@ -140,6 +148,10 @@ class Reference:
         for name, parameter in self._trained.items():
             if parameter.grad is not None and name in self._masks:
                 parameter.grad = parameter.grad.to_dense().masked_fill(~self._masks[name], 0)
+            elif (
+                parameter.grad is not None
+            ):  # PyTorch may return the dense gradient of a sparse weight, with which it updates nothing
+                parameter.grad = _stored_as(parameter.detach(), parameter.grad)
         return loss.detach().clone()
 
     def _update(self, name: str, constants: Optimizer, values: Mapping[str, Tensor], step: int) -> dict[str, Tensor]:
@@ -156,6 +168,14 @@ class Reference:
             for tensor in (parameter.data, *new.values()):
                 tensor.masked_fill_(~self._masks[name], 0)
         return new
+
+    @property
+    def _hint(self) -> str:
+        """What would work where PyTorch fails."""
+        sparse = next((name for name, parameter in self._trained.items() if parameter.layout != torch.strided), None)
+        if sparse is None:
+            return _ALONE
+        return f"PyTorch updates sparse parameters, such as `{sparse}`, by `sgd` alone; dense ones with a mask by every optimizer"
 
     def _tensors(self) -> dict[str, Tensor]:
         return {**dict(self._model.named_parameters()), **dict(self._model.named_buffers())}
@@ -188,7 +208,7 @@ def _copy(tensor: Tensor | None) -> Tensor | None:
 
 
 @contextmanager
-def _pytorch_errors(task: str) -> Iterator[None]:
+def _pytorch_errors(task: str, hint: str = _ALONE) -> Iterator[None]:
     """Raise what PyTorch or the user's model raises in the block as a `TrainingError` with the same words, which names the task."""
     try:
         yield
@@ -196,7 +216,7 @@ def _pytorch_errors(task: str) -> Iterator[None]:
         raise
     except Exception as error:
         words = str(error).partition("\n")[0] or type(error).__name__
-        raise TrainingError(f"PyTorch cannot {task}: {words}", hint="the step must run in PyTorch alone") from error
+        raise TrainingError(f"PyTorch cannot {task}: {words}", hint=hint) from error
 
 
 @contextmanager

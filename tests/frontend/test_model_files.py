@@ -246,3 +246,33 @@ def test_installed_modules_stay_where_their_environment_is_in_the_folder(
     with _user_module(library / "model.py" if beside else write(tmp_path, "")):
         importlib.import_module("colorsys")
     assert "colorsys" in sys.modules
+
+
+TRAINED = (
+    "import torch\n{}\ndef build(data):\n    return torch.nn.Linear(data.nodes, 4), [torch.ones(data.nodes, data.nodes)]{}\n"
+)
+
+
+def test_a_file_says_how_its_model_is_trained(tmp_path: Path) -> None:
+    text = TRAINED.format("loss, optimizer = 'cross_entropy', 'adamw:lr=0.1'", "")
+    model = load_model(write(tmp_path, text), DATA)
+    assert (model.loss, model.optimizer) == ("cross_entropy", "adamw:lr=0.1")
+    assert torch.equal(model.target, DATA.target)
+    assert sorted(model.target.unique().tolist()) == [-100, 0, 1, 2, 3]  # the club has one label of each class
+    silent = load_model(write(tmp_path, TRAINED.format("", "")), DATA)
+    assert (silent.loss, silent.optimizer) == (None, None)
+
+
+def test_the_third_value_of_build_is_the_target_and_a_loss_may_be_a_function(tmp_path: Path) -> None:
+    text = TRAINED.format("def loss(output, target): return (output - target).mean()", ", torch.zeros(data.nodes, 4)")
+    model = load_model(write(tmp_path, text), DATA)
+    assert model.target.shape == (34, 4) and model.loss(torch.ones(2), torch.zeros(2)) == 1
+
+
+@pytest.mark.parametrize(
+    ("names", "message"),
+    [("loss = 3", "`loss` in .* is a int"), ("optimizer = torch.optim.SGD", "`optimizer` in .* is no text")],
+)
+def test_a_bad_loss_or_optimizer(tmp_path: Path, names: str, message: str) -> None:
+    with pytest.raises(FrontendError, match=message):
+        load_model(write(tmp_path, TRAINED.format(names, "")), DATA)

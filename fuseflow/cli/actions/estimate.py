@@ -31,7 +31,10 @@ DIRECTORY_OPTIONS = (
 )  # fmt: skip
 """The parameters that an estimate of a directory of artifacts takes. Other parameters of the command are for models."""
 
-MODEL_OPTIONS = ("data", "adj", "data_dir", "option_texts", "small", "part", "seed", "propagate", "fixed", "constants")
+MODEL_OPTIONS = (
+    "data", "adj", "data_dir", "option_texts", "small", "part", "seed", "train", "loss", "optimizer", "gradients", "propagate", "fixed",
+    "constants",
+)  # fmt: skip
 """The parameters that say which model is built and on which data."""
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
+
 from fuseflow.cli.common import JsonFile, print_lines, print_notices, print_pieces
 from fuseflow.cli.progress import firings_bar
 from fuseflow.cli.request import ProgramRequest
@@ -29,6 +31,8 @@ from fuseflow.report.fusion_tables import (
 from fuseflow.report.order_tables import assumed_line, order_json, order_lines
 from fuseflow.report.plan_tables import comparison, part_table, plan_json
 from fuseflow.report.sparsity_tables import attribute_table
+from fuseflow.report.training_tables import stored_table
+from fuseflow.run.training.phase_costs import stored_for_later
 
 
 def order(program: ProgramRequest, rule: CountingRule | None, json_file: JsonFile) -> None:
@@ -50,16 +54,21 @@ def fusion(program: ProgramRequest, json_file: JsonFile) -> None:
     report = explain_fusion(source, schedule, scheduled.compiled.machine, program.schedule)
     costs = explain_primitives(scheduled.compiled)
     settings = scheduled.compiled.settings
+    trains = program.model.training is not None
+    kept = stored_for_later(scheduled.compiled.program, scheduled.compiled.regions) if trains else []
     told = {
         **fusion_json(report, source.name, schedule.to_yaml()),
         "primitives": primitives_json(costs),
         **settings.left_out_json,
+        **({"stored_for_backward": [asdict(row) for row in kept]} if trains else {}),
     }
     json_file.write(lambda: scheduled.json(told))
     out = json_file.console()
     print_pieces(out, [pair_table(report), "", producer_table(report)])
     if settings.left_out:
         print_pieces(out, ["", attribute_table(settings.left_out)])
+    if trains:
+        print_pieces(out, ["", stored_table(kept) if kept else "nothing is stored for the backward"])
     if report.recomputes:
         print_pieces(out, ["", recompute_table(report), *recompute_notes(report)])
     if report.keeps:

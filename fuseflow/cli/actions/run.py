@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 def run(
     program: ProgramRequest,
     target: Target,
+    steps: int | None,
+    simulate: int | None,
     sample_text: str | None,
     no_check: bool,
     bisect: bool,
@@ -40,6 +42,7 @@ def run(
     dump: StageDump,
     quiet: bool,
 ) -> None:
+    _require_steps_fit(program, steps, simulate, sample_text, bisect, trace, explain)
     if bisect and no_check:
         raise UsageError("`--bisect` looks for what a check found, and `--no-check` makes none", hint="leave one of them out")
     if explain and output.directory is None:
@@ -59,23 +62,40 @@ def run(
     with firings_bar(quiet, compiled) as progress:
         tracer = None if trace is None else trace.tracer(target.machine, len(compiled.regions), progress)
         watch = None if tracer is None else tracer.watch
-        result = scheduled.runnable.run(progress, not no_check, target.engine, not no_dedup, watch, jobs=jobs)
+        if program.model.training is None:
+            trained, result = None, scheduled.runnable.run(progress, not no_check, target.engine, not no_dedup, watch, jobs=jobs)
+        else:
+            trained = compiled.run(
+                progress, not no_check, target.engine, not no_dedup, watch, jobs=jobs, steps=steps or 1, simulate=simulate
+            )
+            result = trained.first
         files = _explained(scheduled, target, progress) if explain else {}
     spent = None if energies is None else result.energy(energies)
     if spent is not None:
         from fuseflow.report.resource_tables import ENERGY_FILE
 
         files[ENERGY_FILE] = json_text(spent.to_json())
+    if trained is not None:
+        from fuseflow.report.training_tables import TRAINING_FILE, phase_table, training_lines
+        from fuseflow.run.training.phase_costs import training_values
+
+        files[TRAINING_FILE] = json_text(training_values(compiled.program, compiled.regions, trained))
     if output.directory is not None:
         compiled.save(output.directory, result, files)
-    output.json_file.write(lambda: scheduled.json(result.to_json() | ({} if spent is None else {"energy": spent.to_json()})))
+    told = result if trained is None else trained
+    output.json_file.write(lambda: scheduled.json(told.to_json() | ({} if spent is None else {"energy": spent.to_json()})))
     out = output.json_file.console()
-    passed = result.check is not None and result.check.passed
+    check = told.check
+    passed = check is not None and check.passed
     bisected = _bisected(compiled, target, passed, quiet) if bisect else ()
     trace_note = None if trace is None or tracer is None else trace.write(tracer, compiled.name)
     if not quiet:
+        if trained is not None:
+            print_pieces(out, [phase_table(result.regions), ""])
         print_result(out, result)
-        out.print(check_line(result.check), soft_wrap=True)
+        if trained is not None:
+            print_lines(out, training_lines(trained))
+        out.print(check_line(check), soft_wrap=True)
         print_lines(out, [live_line(result.live_bytes)] if compiled.schedule.recomputed else [])
         print_notices(out, [notice for notice in result.settings.notices if notice not in _in_vain(compiled)])
         print_lines(out, [] if trace_note is None else [trace_note])
@@ -83,8 +103,33 @@ def run(
     output.print_tables(out, result)
     if spent is not None:
         print_energy(out, spent)
-    if result.check is not None:
-        _require_passed(result.check, compiled.selection_notices, bisected)
+    if check is not None:
+        _require_passed(check, compiled.selection_notices, bisected)
+
+
+def _require_steps_fit(
+    program: ProgramRequest,
+    steps: int | None,
+    simulate: int | None,
+    sample_text: str | None,
+    bisect: bool,
+    trace: TraceRequest | None,
+    explain: bool,
+) -> None:
+    """Raise `UsageError` for `--steps` and `--simulate` without what they need, and beside options that they do not go with."""
+    training = program.model.training is not None
+    given = {"--steps": steps is not None, "--simulate": simulate is not None}
+    for option, is_given in given.items():
+        if is_given and not training:
+            raise UsageError(f"`{option}` without `--train`", hint="it is of training steps")
+    if simulate is not None and steps is None:
+        raise UsageError("`--simulate` without `--steps`", hint="say how many steps there are: `--steps 10`")
+    single = {"--sample": sample_text is not None, "--trace": trace is not None, "--explain": explain}
+    for option, is_given in single.items():
+        if is_given and steps is not None:
+            raise UsageError(f"`{option}` is of one step", hint="leave `--steps` out")
+    if bisect and training:
+        raise UsageError("`--bisect` compares the values of a forward, not of a training step", hint="leave `--train` out")
 
 
 def _in_vain(compiled: Compiled) -> tuple[str, ...]:

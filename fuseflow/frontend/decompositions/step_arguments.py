@@ -8,7 +8,7 @@ import torch
 
 from fuseflow.errors import FrontendError
 from fuseflow.frontend.decompositions.training_step import StepContinuation, TrainedParameter
-from fuseflow.frontend.trace.sparsified_tensors import Pattern
+from fuseflow.frontend.trace.sparsified_tensors import Pattern, stored_pattern
 from fuseflow.frontend.trace.tracing import Trace
 from fuseflow.frontend.trace.training import Training
 from fuseflow.frontend.trace.training_forms import Draw
@@ -18,8 +18,8 @@ def training_step(
     traced: Trace, training: Training, original_names: Sequence[str], patterns: dict[str, Pattern], draws: tuple[Draw, ...]
 ) -> StepContinuation:
     """Add the arguments of a training step to a traced loss, and return what the step computes behind the loss. `original_names` are the
-    names of the trainable parameters in the model. The pattern of a pruned weight becomes a tensor of ones in `patterns`, which its
-    gradient is multiplied by.
+    names of the trainable parameters in the model. The pattern of a pruned or sparse weight becomes a tensor of ones in `patterns`, and its
+    gradient is multiplied by it.
 
     Raise `FrontendError` for a model without a parameter that requires a gradient.
     """
@@ -35,10 +35,11 @@ def training_step(
         for state, value in zip(states.values(), initial.values(), strict=True):
             traced.add(state, training.states.get(f"{original}{state.removeprefix(name)}", value))
         pattern = ""
-        if name in patterns:
+        known = patterns.get(name) or stored_pattern(tensor)
+        if known is not None:
             pattern = f"{name}.pattern"
-            traced.add(pattern, patterns[name].mask.to(tensor.dtype))
-            patterns |= dict.fromkeys((pattern, *states.values()), patterns[name])
+            traced.add(pattern, known.mask.to(tensor.dtype))
+            patterns |= dict.fromkeys((pattern, *states.values()), known)
         parameters.append(TrainedParameter(original, name, states, pattern))
     for scalar, number in training.spec.scalars(1 + max(training.steps.values(), default=0)).items():
         traced.add(scalar, torch.tensor(number))

@@ -24,7 +24,7 @@ from fuseflow.frontend.trace.tracing import Trace
 from fuseflow.sparsity import keep_operator as keep_operators
 from fuseflow.sparsity.layouts.layout import Layout, has_compiler_format
 from fuseflow.sparsity.layouts.listing import LAYOUTS
-from fuseflow.sparsity.layouts.sparse import COO
+from fuseflow.sparsity.layouts.sparse import BCSR, COO, CSC, CSR
 from fuseflow.sparsity.model_sparsity import require_zeros, sparse_weights
 from fuseflow.sparsity.sparsifiers.entries import KeepAll
 from fuseflow.sparsity.sparsifiers.listing import SPARSIFIERS
@@ -59,6 +59,28 @@ def weight_patterns(module: nn.Module, *, all_kept: bool = False) -> dict[str, P
             message = f"the weight `{name}` has the layout `{pattern.layout}`, which runs in PyTorch only"
             raise FrontendError(message, hint=f"these are compiled: {known}")
     return patterns
+
+
+def stored_pattern(tensor: Tensor) -> Pattern | None:
+    """Return the pattern of a tensor that PyTorch stores sparse, or None for a dense one. Raise `FrontendError` for a layout that has no
+    format in the compiler."""
+    if tensor.layout == torch.strided:
+        return None
+    ones = tensor.detach().coalesce().clone() if tensor.layout == torch.sparse_coo else tensor.detach().clone()
+    values = ones.values()
+    values.fill_(1)
+    match tensor.layout:
+        case torch.sparse_csr:
+            layout: Layout = CSR()
+        case torch.sparse_csc:
+            layout = CSC()
+        case torch.sparse_coo:
+            layout = COO()
+        case torch.sparse_bsr:
+            layout = BCSR((values.shape[1], values.shape[2]))
+        case other:
+            raise FrontendError(f"a weight in the layout `{other}` cannot be trained", hint="store it as CSR, CSC, COO or BSR")
+    return Pattern(ones.to_dense() != 0, layout)
 
 
 def stored_tensors(

@@ -166,7 +166,10 @@ def trace(call: ModelCall, *, composite: bool = True) -> Trace:
         nullcontext() if call.criterion is None else training_trace(),
     ):
         tracing = make_fx(body, pre_dispatch=composite, record_module_stack=True, record_stack_traces=True)
-        memories = [tensor.untyped_storage()._cdata if a.trainable else 0 for a, tensor in zip(arguments, tensors, strict=True)]
+        shared = [a.trainable and tensor.layout == torch.strided for a, tensor in zip(arguments, tensors, strict=True)]
+        memories = [
+            tensor.untyped_storage()._cdata if is_shared else 0 for is_shared, tensor in zip(shared, tensors, strict=True)
+        ]
         graph_module = tracing(*tensors)
         for argument, tensor, memory in zip(arguments, tensors, memories, strict=True):
             if memory and tensor.untyped_storage()._cdata != memory:

@@ -27,6 +27,7 @@ from fuseflow.report.page.run_pairs import region_pairs, speed_up, speed_up_tabl
 from fuseflow.report.page.svg import Markup
 from fuseflow.report.page.things import Things
 from fuseflow.report.page.time_bars import BarPart, time_bar
+from fuseflow.report.page.training import training_chapter
 
 MALFORMED = (
     ArithmeticError, AttributeError, LookupError, RecursionError, TemplateError, TypeError, ValueError, nx.NetworkXException,
@@ -88,6 +89,7 @@ def overview(
         "unplaced": [r.label for r in regions if not (r.point.flops and r.point.bytes)],  # they have no place in a roofline
         "memory": _memory_table(stored.result, things),
         "energy": None if stored.energy is None else _energy_table(stored.energy, regions),
+        "training": None if stored.training is None else training_chapter(stored.training, things),
         "baseline": None if baseline is None else _baseline(*baseline, stored, regions),
     }
 

@@ -14,11 +14,13 @@ from fuseflow.filesystem import read_json, read_text
 from fuseflow.report.cycle_tables import CYCLES_FILE
 from fuseflow.report.cycle_tables import SCHEMA as CYCLES_SCHEMA
 from fuseflow.report.resource_tables import ENERGY_FILE
+from fuseflow.report.training_tables import TRAINING_FILE
 from fuseflow.run.artifacts import REGION_FILE, REGION_SCHEMA, region_folder
 from fuseflow.run.directory_names import MANIFEST
 from fuseflow.run.program_json import PROGRAM_FILE, PROGRAM_SCHEMA
 from fuseflow.run.result import SCHEMA
 from fuseflow.run.run_archive import unpack_run
+from fuseflow.run.training.phase_costs import SCHEMA as TRAINING_SCHEMA
 from fuseflow.samml import text as samml_text
 from fuseflow.samml.nodes import Graph
 from fuseflow.samml.verify import verify
@@ -32,7 +34,8 @@ Values = Mapping[str, Any]
 @dataclass(frozen=True, slots=True)
 class StoredRun:
     """A finished run. `compiled` has the content of `region.json` and the graph of each region, if they were written. `cycles` is the
-    report of `explain cycles` on the same run, and `energy` the energy of the run, if there is one. `program` has the Einsums and
+    report of `explain cycles` on the same run, and `energy` the energy of the run, if there is one. `training` has the steps of a training
+    run. `program` has the Einsums and
     the lines that they came from; it is empty if they were not written."""
 
     result: Values
@@ -40,6 +43,7 @@ class StoredRun:
     cycles: Values | None = None
     program: Values = field(default_factory=dict)
     energy: Values | None = None
+    training: Values | None = None
 
 
 def read_run(path: Path, cycles: Path | None = None) -> StoredRun:
@@ -55,7 +59,8 @@ def read_run(path: Path, cycles: Path | None = None) -> StoredRun:
     cycles = inside if cycles is None and inside.exists() else cycles
     program = _read(path / PROGRAM_FILE, PROGRAM_SCHEMA, PROGRAM_FILE) if (path / PROGRAM_FILE).exists() else {}
     energy = _read(path / ENERGY_FILE, ENERGY_SCHEMA, ENERGY_FILE) if (path / ENERGY_FILE).exists() else None
-    return StoredRun(result, compiled, None if cycles is None else _explained(cycles, result), program, energy)
+    training = _read(path / TRAINING_FILE, TRAINING_SCHEMA, TRAINING_FILE) if (path / TRAINING_FILE).exists() else None
+    return StoredRun(result, compiled, None if cycles is None else _explained(cycles, result), program, energy, training)
 
 
 def read_packed_run(packed: bytes, folder: Path) -> StoredRun:

@@ -30,7 +30,8 @@ LearningRates = Callable[[int], float]
 class ModelSteps:
     """The inputs of the steps of a model, and their check. `rates` returns other learning rates than the optimizer's.
 
-    Each step is compared with one that PyTorch begins with the same values, since two runs drift apart by rounding alone.
+    Each step is compared with one that PyTorch begins with the same values, since two runs drift apart by rounding alone. `losses` are
+    those of a run that PyTorch takes by itself beside them, and `first_check` is the check of the first step.
     """
 
     interface: StepInterface
@@ -40,6 +41,9 @@ class ModelSteps:
     _random_state: torch.Tensor | None = None
     _current: ModelCall | None = None
     rounding: set[str] = field(default_factory=set)
+    losses: list[float] = field(default_factory=list)
+    first_check: Check | None = None
+    _own_values: Mapping[str, torch.Tensor] = field(default_factory=dict)
 
     def planned(self, plan: StepPlan, check: bool) -> StepPlan:
         """Return a plan whose steps get the numbers and the draws of the model, and whose batches are those of the model."""
@@ -74,7 +78,7 @@ class ModelSteps:
         given = {**single.initial, **interface.states}
         given |= {name: _like(tensor, given[name]) for name, tensor in self._by_original(inputs) if name in given}
 
-        def step(reference: Reference) -> StepValues:
+        def step(reference: Reference, given: Mapping[str, torch.Tensor] = given) -> StepValues:
             assert call.criterion is not None
             with call.deterministic(), _one_thread():
                 return reference.step(
@@ -87,6 +91,9 @@ class ModelSteps:
             exact = expected if double is None else step(double)
         except TrainingError:  # a model that computes in f32 whatever it is given
             exact = expected
+        alone = step(single, self._own_values) if self._own_values else expected
+        self._own_values = alone.carried
+        self.losses.append(float(alone.loss))
         # What has no new value stays as it is.
         values: dict[str, Any] = {f"next.{name}": value.detach().to_dense().numpy() for name, value in given.items()}
         for name, tensor in outputs.items():
@@ -96,7 +103,9 @@ class ModelSteps:
             values[name] = tensor.to_dense() if wanted is None else tensor.to_dense().reshape(tuple(wanted.shape))
         found = check_step(values, expected, exact, interface.masks)
         self.rounding |= set(found.rounding)
-        return _as_check(found, values, exact)
+        check = _as_check(found, values, exact)
+        self.first_check = self.first_check or check
+        return check
 
     def _rate(self, number: int) -> float | None:
         return None if self.rates is None else self.rates(number)

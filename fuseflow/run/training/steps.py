@@ -10,10 +10,11 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, Final, TypeAlias
+from typing import Any, TypeAlias
 
 from fuseflow.einsum.carried import NEXT, carried_inputs
 from fuseflow.einsum.nodes import Program, TensorType
+from fuseflow.einsum.phases import GRADIENT, LOSS
 from fuseflow.einsum.sparse_arrays import Operand, dense
 from fuseflow.errors import UsageError, did_you_mean
 from fuseflow.lower.regions import CompiledRegion
@@ -24,10 +25,6 @@ from fuseflow.run.training.step_values import StepInterpreter, packed_like, plac
 from fuseflow.run.training.training_run import TrainingRun, TrainingStep
 from fuseflow.tensors import Format, Tensor, pack
 from fuseflow.tensors.levels.base import Fibers
-
-GRADIENT: Final = "grad."
-"""The beginning of the name of an output that is the gradient of the input of the rest of the name."""
-LOSS: Final = "loss"
 
 Scalars: TypeAlias = Callable[[int], Mapping[str, float]]
 """A function that returns numbers by the names of inputs, such as the learning rate, for a step, counted from 1."""

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
+from fuseflow.notebook_table import SummaryTable
 from fuseflow.run.check import Check
 from fuseflow.run.result import RegionResult, Result, check_json
 from fuseflow.run.settings import Settings
@@ -38,18 +39,40 @@ class TrainingRun:
 
     `first` is the first step as any run. `state` has the values after the last step, packed, by the names of the inputs that they are
     carried to. `check` is the worst check of all steps, or None if none was checked.
+
+    `reference_losses` are the losses of PyTorch's own run from the same beginning, if the steps of a model are checked. They are no
+    criterion, since two runs drift apart by rounding. `rounding` are the outputs that are rounding alone, since their terms cancel.
     """
 
     first: Result
     steps: tuple[TrainingStep, ...]
     state: Mapping[str, Tensor]
     check: Check | None
+    reference_losses: tuple[float, ...] = ()
+    rounding: tuple[str, ...] = ()
 
     def __repr__(self) -> str:
         losses = self.losses
         loss = f", loss {losses[0]:.6g} to {losses[-1]:.6g}" if losses else ""
         verdict = "not checked" if self.check is None else f"check {self.check.verdict}"
         return f"<TrainingRun {self.settings.model}: {len(self.steps)} steps{loss}, {self.first.cycles:,} cycles in step 1, {verdict}>"
+
+    def _repr_html_(self) -> str:
+        columns = ("step", "loss", "loss of PyTorch's own run", "cycles", "cycles are of step")
+        theirs = [*self.reference_losses, *[None] * (len(self.steps) - len(self.reference_losses))]
+        rows = tuple(
+            (
+                s.number,
+                _shown(s.loss),
+                _shown(other),
+                "" if s.cycles is None else s.cycles,
+                "" if s.simulated is None else s.simulated,
+            )
+            for s, other in zip(self.steps, theirs, strict=True)
+        )
+        verdict = "not checked" if self.check is None else f"check {self.check.verdict}"
+        title = f"{self.settings.model} on {self.settings.machine.name}: {len(self.steps)} steps, {verdict}"
+        return SummaryTable(title, columns, rows).to_html()
 
     @property
     def losses(self) -> tuple[float, ...]:
@@ -86,17 +109,29 @@ class TrainingRun:
     def to_json(self) -> dict[str, Any]:
         """Return the run as plain values: the first step as any run, with its own check, and a row for each step."""
         rows = [{"step": s.number, "loss": s.loss, "cycles": s.cycles, "simulated": s.simulated} for s in self.steps]
-        training = {"steps": rows, "notes": list(self.notes), "check": check_json(self.check)}
+        training = {
+            "steps": rows,
+            "reference_losses": list(self.reference_losses),
+            "notes": list(self.notes),
+            "check": check_json(self.check),
+        }
         return {**self.first.to_json(), "training": training}
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """Sentences that say for which steps the cycles of a simulated step hold, and of which steps there are only values."""
+        """Sentences that say for which steps the cycles of a simulated step hold, of which steps there are only values, and which outputs
+        are rounding alone."""
         numbers = sorted({step.simulated for step in self.steps if step.simulated is not None})
         held = {number: [step.number for step in self.steps if step.simulated == number] for number in numbers}
         notes = [f"cycles of step {number} hold for steps {_ranges(steps)}" for number, steps in held.items() if len(steps) > 1]
         without = [step.number for step in self.steps if step.simulated is None]
-        return (*notes, *([f"no cycles of steps {_ranges(without)}, whose values alone were computed"] if without else []))
+        notes += [f"no cycles of steps {_ranges(without)}, whose values alone were computed"] if without else []
+        names = ", ".join(f"`{name}`" for name in self.rounding)
+        return (*notes, *([f"rounding alone, since their terms cancel: {names}"] if names else []))
+
+
+def _shown(loss: float | None) -> str:
+    return "" if loss is None else f"{loss:.6g}"
 
 
 def _ranges(numbers: Iterable[int]) -> str:

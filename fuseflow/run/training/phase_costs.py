@@ -1,0 +1,116 @@
+"""What the phases of a training step cost, and what is stored in one phase for a later one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
+
+from fuseflow.costs.live_bytes import lifetimes, live_bytes_by_region, written_bytes
+from fuseflow.einsum.phases import PHASES, phase, phases
+
+if TYPE_CHECKING:
+    from fuseflow.einsum.nodes import Program
+    from fuseflow.lower.regions import CompiledRegion
+    from fuseflow.run.result import RegionResult
+    from fuseflow.run.training.training_run import TrainingRun
+    from fuseflow.sim.signature import RegionRepeat
+
+SCHEMA = 1
+"""The schema of the values of `training_values`."""
+
+
+@dataclass(frozen=True, slots=True)
+class PhaseCost:
+    """The costs of all regions that are of the same `phases`. A region may be of several, since it is fused across their border."""
+
+    phases: tuple[str, ...]
+    regions: int
+    cycles: int
+    flops: int
+    read: int
+    written: int
+
+
+def phase_costs(regions: Iterable[RegionResult]) -> list[PhaseCost]:
+    """Return the costs of the regions of a training step, by phases and in the order in which these begin."""
+    costs = dict[tuple[str, ...], PhaseCost]()
+    for region in regions:
+        run = region.simulation
+        read, written = (sum(t.bytes for t in run.traffic if t.direction == direction) for direction in ("read", "write"))
+        for key in (region_phases(region), *map(region_phases, region.repeats)):
+            so_far = costs.get(key, PhaseCost(key, 0, 0, 0, 0, 0))
+            costs[key] = PhaseCost(
+                key,
+                so_far.regions + 1,
+                so_far.cycles + region.cycles,
+                so_far.flops + run.flops,
+                so_far.read + read,
+                so_far.written + written,
+            )
+    return sorted(costs.values(), key=lambda cost: [PHASES.index(name) for name in cost.phases])
+
+
+def region_phases(region: RegionResult | RegionRepeat | CompiledRegion) -> tuple[str, ...]:
+    """Return the phases of a region. One that copies a tensor to another format has no Einsums, and the name of the tensor in its own."""
+    return phases(region.einsums or (region.name,))
+
+
+@dataclass(frozen=True, slots=True)
+class StoredForLater:
+    """An intermediate that a `phase` stores and Einsums of later phases read. `einsums` are these Einsums, and `regions` theirs. `bytes` is
+    what is written of it, None if that is not known."""
+
+    name: str
+    phase: str
+    region: str
+    einsums: tuple[str, ...]
+    regions: tuple[str, ...]
+    bytes: float | None = None
+
+
+def stored_for_later(
+    program: Program, regions: Iterable[CompiledRegion], written: Mapping[str, float] | None = None
+) -> list[StoredForLater]:
+    """Return what the forward and the loss of a training step store for its backward and update, in the order in which it is written.
+    `written` are the bytes of each tensor, if they are known."""
+    steps = tuple(regions)
+    home = {einsum: number for number, region in enumerate(steps) for einsum in region.einsums}
+    shown: dict[str, str] = {}
+    for region in steps:
+        shown |= {name: shown.get(source, source) for name, source in region.views.items()}
+    readers: dict[str, list[str]] = {}
+    for einsum in program.einsums:
+        for operand in dict.fromkeys(shown.get(name, name) for name in einsum.operands):
+            readers.setdefault(operand, []).append(einsum.name)
+    rows = []
+    for tensor in lifetimes([(region.graph, region.views) for region in steps], program.outputs):
+        own = phase(tensor.name)
+        later = [
+            n
+            for n in readers.get(tensor.name, ())
+            if PHASES.index(phase(n)) >= 2 and home.get(n, tensor.written) != tensor.written
+        ]
+        if later and PHASES.index(own) < 2:
+            named = dict.fromkeys(steps[home[name]].name for name in later)
+            size = None if written is None else written.get(tensor.name, 0)
+            rows.append(StoredForLater(tensor.name, own, steps[tensor.written].name, tuple(later), tuple(named), size))
+    return rows
+
+
+def training_values(program: Program, regions: Sequence[CompiledRegion], run: TrainingRun) -> dict[str, Any]:
+    """Return what is told of the steps of a program, and not of their first one alone, as plain values: losses, costs by phase, the bytes
+    of intermediates that are alive in each region, and what is stored for the backward."""
+    written = written_bytes(run.first.stats)
+    steps = [(region.graph, region.views) for region in regions]
+    alive = live_bytes_by_region(lifetimes(steps, program.outputs), written, len(steps))
+    return {
+        "schema": SCHEMA,
+        **run.to_json()["training"],
+        "phases": [asdict(cost) for cost in phase_costs(run.regions)],
+        "live": [
+            {"region": region.name, "phases": list(region_phases(region)), "bytes": int(number)}
+            for region, number in zip(regions, alive, strict=True)
+        ],
+        "stored": [asdict(row) for row in stored_for_later(program, regions, written)],
+    }

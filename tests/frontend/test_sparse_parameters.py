@@ -1,0 +1,41 @@
+"""Weights that PyTorch stores sparse, in training: they have a gradient at their own entries."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+import fuseflow as ff
+
+
+class Sparse(nn.Module):
+    """x times a sparse weight, whose gradient PyTorch returns dense (`linear`) or in the layout of the weight."""
+
+    def __init__(self, layout: torch.layout, linear: bool) -> None:
+        super().__init__()
+        torch.manual_seed(0)
+        dense = torch.randn(5, 6) * (torch.rand(5, 6) < 0.4)
+        self.weight = nn.Parameter(dense.to_sparse(layout=layout))
+        self.linear = linear
+
+    def forward(self, x: Tensor) -> Tensor:
+        return nn.functional.linear(x, self.weight) if self.linear else torch.sparse.mm(self.weight, x.T).T
+
+
+@pytest.mark.parametrize("linear", [True, False])
+@pytest.mark.parametrize("optimizer", ["sgd:lr=0.1", "sgd:lr=0.1,momentum=0.9"])
+@pytest.mark.parametrize("fuse", ["none", "layerwise"])
+def test_it_trains_at_its_entries(linear: bool, optimizer: str, fuse: str) -> None:
+    model = Sparse(torch.sparse_csr, linear)
+    before = model.weight.detach().to_dense().clone()
+    step = ff.training_step(
+        model, (torch.rand(4, 6),), torch.rand(4, 5), loss="mse", optimizer=optimizer, gradients=True,
+        schedule=ff.Schedule.fuse(fuse),
+    )  # fmt: skip
+    run = step.run(steps=3)
+    assert run.check is not None and run.check.passed, run.check
+    assert run.state["weight"].format.short() == "csr"
+    after = torch.from_numpy(run.state["weight"].to_dense())
+    assert torch.equal(after != 0, before != 0) and not torch.equal(after, before)
+    assert run.losses == pytest.approx(run.reference_losses, rel=1e-5)
