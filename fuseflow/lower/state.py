@@ -88,8 +88,8 @@ class LoweringState:
         return replace(self, stored={**self.stored, **types}, statistics={**self.statistics, **statistics})
 
     def restricted_to(self, names: Iterable[str]) -> LoweringState:
-        """Return the state with only these tensors in memory."""
-        kept = list(names)
+        """Return the state with only these tensors in memory, and those whose places others have."""
+        kept = dict.fromkeys([*names, *(t.like for t in self.declared.values() if t.like)])
         return replace(self, stored={n: self.stored[n] for n in kept}, statistics={n: self.statistics[n] for n in kept})
 
     def stored_values(self, name: str) -> float:

@@ -121,3 +121,9 @@ def test_every_stage_is_shown() -> None:
     assert "Y[i, j] = where(W.places[i, j], A[i, j] * 2, 0)" in str(compiled.emit("fused"))
     for stage in ("einsum", "order", "table", "samml", "mlir", "proto", "proto-text", "dot"):
         assert compiled.emit(stage)
+
+
+@pytest.mark.parametrize("fuse", ["best", "layerwise", "none", "full"])
+def test_every_cut_has_the_places(fuse: str) -> None:
+    arrays = {"W": WEIGHT, "m": 0 * WEIGHT, "v": 0 * WEIGHT, "X": RNG.random((4, 6)), "G": RNG.random((4, 5))}
+    assert ff.compile(parse(ADAM), tensors=arrays, schedule=Schedule.fuse(fuse)).run().check.passed
