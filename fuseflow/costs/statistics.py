@@ -111,8 +111,9 @@ def assume_statistics(tensor: TensorType) -> TensorStatistics:
 
 
 def auxiliary_statistics(graph: Graph) -> dict[str, TensorStatistics]:
-    """Return the statistics of the auxiliary tensors that a graph declares, which store everything."""
-    return {t.name: TensorStatistics(t.shape, tuple(map(float, t.shape))) for t in graph.tensors if is_auxiliary(t)}
+    """Return the statistics of the auxiliary tensors that a graph declares, and of those that it reads as vectors: they store
+    everything."""
+    return {t.name: TensorStatistics(t.shape, tuple(map(float, t.shape))) for t in graph.tensors if is_auxiliary(t) or t.flat}
 
 
 def collect_statistics(types: Mapping[str, TensorType], tensors: Mapping[str, Tensor]) -> dict[str, TensorStatistics]:

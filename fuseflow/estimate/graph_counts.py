@@ -110,6 +110,7 @@ def count_graph(
     pairs of tensors. `kept` has the share of its values that a node keeps by value, where it is known.
     """
     own, declared = auxiliary_statistics(graph), graph.declared
+    structures = statistics, patterns
     statistics = {**statistics, **own}
     patterns = {**patterns, **{name: dense_pattern(vector.sizes) for name, vector in own.items()}}
     streams = _count_streams(graph, statistics, patterns, memo, overlap, kept or {})
@@ -143,8 +144,8 @@ def count_graph(
         for (p, kind), words in elements_written(decl, [flows[port] for port in ports], flows[values]).items():
             accesses.setdefault((name, kind, "write"), []).append(_Access(p, words, exact))
         if decl.like:
-            result_statistics_[name] = statistics[decl.like]
-            result_patterns |= {name: patterns[decl.like]} if decl.like in patterns else {}
+            result_statistics_[name] = structures[0][decl.like]
+            result_patterns |= {name: structures[1][decl.like]} if decl.like in structures[1] else {}
             continue
         levels = streams.results[name]
         fills_up = any(level.pads for level in decl.format.levels)  # which coordinates it adds follows from the ones that it gets

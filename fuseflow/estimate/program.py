@@ -83,7 +83,7 @@ class TensorKnowledge:
         """Add the results of a graph. `names` maps the tensor names in `work` to those in the graph."""
         self.patterns |= {names[name]: pattern for name, pattern in work.patterns.items()}
         self.statistics |= {names[name]: statistics for name, statistics in work.statistics.items()}
-        self.formats |= {t.name: t.format for t in graph.tensors}
+        self.formats |= {t.name: t.format for t in graph.tensors if not t.flat}
 
 
 @dataclass(slots=True)

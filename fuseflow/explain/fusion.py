@@ -172,7 +172,7 @@ def _decisions(partitioned: PartitionedProgram, compiled: Sequence[CompiledRegio
     # A region that nothing needs is not lowered: tensors that only it reads have their inferred declarations.
     stored = {t.name: t for t in (*partitioned.program.tensors, *program.inputs)}
     for region in compiled:
-        stored |= {**region.fused.stored, **region.result_types}
+        stored |= {**region.fused.stored, **region.fused.shared, **region.result_types}
     refusals: dict[tuple[str, str], str] = {}
     copies = partitioned.copies
     copy_in = {(copies[e], region.name): e for region in partitioned.regions for e in region.einsums if e in copies}

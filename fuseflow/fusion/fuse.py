@@ -73,6 +73,7 @@ def fuse(
     extents_by_einsum: Extents | None = None,
     dropped: Collection[str] = (),
     most_places: int = MOST_PLACES,
+    shared: Mapping[str, TensorType] | None = None,
 ) -> FusedRegion:
     """Fuse the Einsums called `einsums` into one region that writes `results`.
 
@@ -85,6 +86,7 @@ def fuse(
     With `free`, every tensor whose storage constrains the loops is read from a copy, so that all orders are possible
     (`copies.remove_copy` removes copies that were not needed). `extents_by_einsum` is `einsum.verify.extents` of the program, if
     it is known already. Consumers of an Einsum in `dropped` that is no result get only its entries that are not 0.
+    `shared` has the types in memory of tensors that `program` and `stored` declare as vectors.
 
     Raises `FusionError` if no order is left, naming the edges of the cycle, and for a comparison of a sum with itself.
     Raises `PlacesError` for an Einsum that would be computed in more places than `most_places`.
@@ -94,7 +96,7 @@ def fuse(
     _refuse_materialized(name, members.values())
     sizes = extents(program) if extents_by_einsum is None else extents_by_einsum
     uncopied = {**{e: replace(program.declared[e], format=None) for e in members}, **stored}
-    likes = {e: like for e in members if (like := program.declared[e].like)}
+    likes = {e: t.like for e in members if (t := program.declared[e]).like and t.format and not t.format.all_dense}
     inliner = Inliner(name, members, sizes, frozenset(dropped).difference(results), likes, most_places)
     fuser = _Fuser(name, program.declared, stored, uncopied, frozenset(pinned), price, inliner, merge == "lean", not chain)
     fused = fuser.inlined(results, merging=merge in ("early", "lean") and iteration == "factored")
@@ -114,13 +116,20 @@ def fuse(
     if user_order or ordered is not fused:
         fused, graph = ordered, fuser.graph(ordered, user_order)
         refuse_cycle(graph, name)
-    readable = fuser.readable(fused)
+    readable, declared = fuser.readable(fused), program.declared
     return FusedRegion(
         name=name,
         einsums=tuple(members),
         results=fuser.results(fused),
         sizes={v: inliner.sizes[v] for v in fused.indices},
-        stored=with_structures([*(v.tensor for v in fused.leaves), *(c.source for c in fused.copies)], readable),
+        stored=with_structures(
+            [
+                *(v.tensor for v in fused.leaves),
+                *(c.source for c in fused.copies),
+                *(like for n in results if (like := declared[n].like)),
+            ],
+            readable,
+        ),
         fill=implicit_values(fused.trees, readable, inliner.sizes),
         merges=fused.merges,
         constraints=graph,
@@ -128,6 +137,7 @@ def fuse(
         repeated=frozenset(e for e, tables in inliner.tables.items() if len(tables) > 1),
         copies=fused.copies,
         asked=fuser.asked(fused),
+        shared=shared or {},
     )
 
 

@@ -68,6 +68,8 @@ def _match(
 
 def _bound(local: Indices, region: Indices, names: Mapping[str, str]) -> dict[str, str] | None:
     """Return `names` with `local` index names bound to the `region` ones of an access; None if that contradicts them."""
+    if len(local) != len(region):
+        return None  # the region reads the tensor as a vector
     bindings = dict(names)
     for v, w in zip(local, region, strict=True):
         if w != UNUSED and bindings.setdefault(v, w) != w:

@@ -135,6 +135,7 @@ class FusedRegion:
     around it; without it, it is kept where other coordinates are looked up in it. `repeat` says which stream is repeated in a
     loop that an operand lacks. `outer_levels` maps a tensor that shares its outermost levels with another tensor to that tensor
     and the number of levels. Such a level is scanned once. `resident` tensors are read from the configuration of the accelerator.
+    `shared` has the types in memory of tensors with the places of one tensor that the region reads and writes as vectors.
     """
 
     name: str
@@ -156,6 +157,7 @@ class FusedRegion:
     repeat: str = "value"
     outer_levels: Mapping[str, tuple[str, int]] = field(default_factory=dict)
     resident: frozenset[str] = frozenset()
+    shared: Mapping[str, TensorType] = field(default_factory=dict)
 
     @property
     def declared(self) -> dict[str, TensorType]:

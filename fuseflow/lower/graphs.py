@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from fuseflow.costs import Estimate, TensorStatistics, estimate_graph
+from fuseflow.costs.statistics import assume_statistics
 from fuseflow.fusion import Copy, FusedRegion
 from fuseflow.fusion.tree import Producer, nodes
 from fuseflow.lower.state import LoweringState, Precedent, PricedTable
@@ -76,7 +77,8 @@ def estimated(
         cost, written = (priced.cost, priced.written_statistics) if priced else estimate_graph(graph, statistics)
         known[key] = cost, tuple([written[name] for name in graph.outputs])
     cost, results = known[key]
-    return cost, dict(zip(graph.outputs, results, strict=True))
+    shared = {name: state.statistics[graph.declared[name].like] for name in graph.outputs if graph.declared[name].flat}
+    return cost, {**dict(zip(graph.outputs, results, strict=True)), **shared}
 
 
 def verified(state: LoweringState, graph: Graph) -> Graph:
@@ -105,7 +107,8 @@ def scheduled_form(state: LoweringState, own: Graph) -> PublicForm:
 def readable_statistics(state: LoweringState, fused: FusedRegion) -> dict[str, TensorStatistics]:
     """Return the statistics of the tensors that a region may read, with those of its copies."""
     copies = {copy.name: state.statistics.get(copy.name) or _permuted(state, copy, fused) for copy in fused.copies}
-    return {**state.statistics, **copies}
+    vectors = {name: assume_statistics(fused.stored[name]) for name in fused.shared if name in fused.stored}
+    return {**state.statistics, **copies, **vectors}
 
 
 def _permuted(state: LoweringState, copy: Copy, fused: FusedRegion) -> TensorStatistics:

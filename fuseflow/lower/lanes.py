@@ -14,12 +14,11 @@ from fuseflow.errors import GraphError, ScheduleError, did_you_mean
 from fuseflow.fusion import FusedRegion
 from fuseflow.fusion.tree import Producer
 from fuseflow.samml.lane_writers import LaneWriter
-from fuseflow.samml.nodes import Edge, Graph, WriteValues
+from fuseflow.samml.nodes import Edge, Graph, TensorDecl, WriteValues
 from fuseflow.samml.verify import verify
 from fuseflow.schedule import Schedule
 from fuseflow.schedule.section import split_fifo, split_lanes
 from fuseflow.table import FusionTable
-from fuseflow.tensors import Format
 from fuseflow.transform import LaneGraph, parallelize
 from fuseflow.transform.stream_levels import stage_loops
 
@@ -177,15 +176,18 @@ def writer_notices(schedule: Schedule, regions: Iterable[DealtRegion]) -> tuple[
     if not graphs:
         return ("writers in lanes have no effect: no loop is dealt over lanes (`--par i=4`)",)
     return tuple(
-        f"`{node.tensor}` is written once, not in lanes: {_why(graph.declared[node.tensor].format)}"
+        f"`{node.tensor}` is written once, not in lanes: {_why(graph.declared[node.tensor])}"
         for graph in graphs
         for node in graph.nodes
         if isinstance(node, WriteValues) and not isinstance(node, LaneWriter)
     )
 
 
-def _why(format: Format) -> str:
-    """Return why each lane cannot write its part of a result in this format."""
+def _why(tensor: TensorDecl) -> str:
+    """Return why each lane cannot write its part of a result."""
+    format = tensor.format
+    if tensor.like:
+        return f"it has the places of `{tensor.like}`, and its values are written in their order"
     if any(level.text != "dense" for level in format.levels):
         return f"it is stored {format.short()}, and only where all coordinates are stored a lane knows the place of its own"
     return "no lane has whole rows of it, since the lanes are of a loop that is summed over, or of stored coordinates"

@@ -28,6 +28,7 @@ from fuseflow.fusion.refusal import Refusal, attempt
 from fuseflow.fusion.repeated_regions import can_rename, renamed_region
 from fuseflow.lower.buffers import resident_tensors
 from fuseflow.lower.copies import cost_with_copies, public_cost
+from fuseflow.lower.flat_regions import flat_region
 from fuseflow.lower.order_costs import OrderCosts
 from fuseflow.lower.state import LoweringMemo, LoweringState, Precedent, RegionRequest
 from fuseflow.schedule import region_size
@@ -105,15 +106,19 @@ def fusion_problem(state: LoweringState, request: RegionRequest, costs: OrderCos
     # a region that the user names, or whose loops are ordered, may compute an Einsum in many places of its trees
     is_stated = (named == ("layerwise",) and not state.partitioned.grows_regions) or bool(request.order)
     is_named = is_stated or (request.name in named and request.name not in KEYWORDS)
+    flat = flat_region(state, request)
+    stored, sizes = (state.stored, state.partitioned.extents) if flat is None else (flat.stored, flat.extents)
+    program = program if flat is None else flat.program
     fuse_by = partial(
         fuse,
         program.unordered if request.order else program,  # the order of a region wins over orders of its Einsums
         request.name,
         request.einsums,
         request.results,
-        state.stored,
+        stored,
+        shared={} if flat is None else flat.shared,
         iteration=schedule.iteration,
-        extents_by_einsum=state.partitioned.extents,
+        extents_by_einsum=sizes,
         dropped=frozenset(schedule.drop_zeros).intersection(request.einsums),
         most_places=inline.MOST_PLACES if is_named else region_size.MOST_PLACES,
     )
@@ -249,6 +254,8 @@ def region_work(state: LoweringState, fused: FusedRegion) -> RegionWork:
 
 def _stored_shares(state: LoweringState, tensor: str, indices: tuple[str, ...]) -> dict[str, float]:
     """Return, for each index along which a tensor is sparse, the share of the coordinates of a fiber that it stores."""
+    if len(indices) < len(state.stored[tensor].shape):
+        return {}  # it is read as a vector
     format, statistics = state.stored[tensor].format, state.statistics[tensor]
     assert format is not None
     levels = zip(format.order, format.levels, statistics.fanouts, statistics.sizes, strict=True)

@@ -81,9 +81,10 @@ class CompiledRegion:
     def result_types(self) -> dict[str, TensorType]:
         """The declarations of the results, as they are stored in memory."""
         as_written = self.graph.declared
-        return {
+        types = {
             r.name: replace(r.tensor, format=as_written[r.name].format, fill=as_written[r.name].fill) for r in self.fused.results
         }
+        return {name: self.fused.shared.get(name, type) for name, type in types.items()}
 
     @property
     def selection_notice(self) -> str:

@@ -13,6 +13,7 @@ from fuseflow.lower.partition import PartitionedProgram
 from fuseflow.samml.nodes import Graph
 from fuseflow.table import TableNodes
 from fuseflow.tensors import Tensor
+from fuseflow.tensors.blocks import stored_in
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,11 +70,12 @@ class LoweringMemo:
 @dataclass(frozen=True, slots=True)
 class LoweringState:
     """The state before a region: the tensors that are in memory then (`stored`), in the formats that they really have, and the
-    `statistics` of their levels."""
+    `statistics` of their levels. `entries` has the number of stored entries of inputs that other tensors are like, where known."""
 
     partitioned: PartitionedProgram
     stored: Mapping[str, TensorType]
     statistics: Mapping[str, TensorStatistics]
+    entries: Mapping[str, int] = field(default_factory=dict)
     memo: LoweringMemo = field(default_factory=LoweringMemo, compare=False, repr=False)
 
     @property
@@ -86,8 +88,8 @@ class LoweringState:
         return replace(self, stored={**self.stored, **types}, statistics={**self.statistics, **statistics})
 
     def restricted_to(self, names: Iterable[str]) -> LoweringState:
-        """Return the state with only these tensors in memory."""
-        kept = list(names)
+        """Return the state with only these tensors in memory, and those whose places others have."""
+        kept = dict.fromkeys([*names, *(t.like for t in self.declared.values() if t.like)])
         return replace(self, stored={n: self.stored[n] for n in kept}, statistics={n: self.statistics[n] for n in kept})
 
     def stored_values(self, name: str) -> float:
@@ -101,4 +103,6 @@ def initial_state(
 ) -> LoweringState:
     """Return the state before the first region. `tensors` (or none) only measure statistics; `memo` is of the same schedule."""
     stored = {t.name: t for t in partitioned.program.inputs}
-    return LoweringState(partitioned, stored, collect_statistics(stored, tensors), memo or LoweringMemo())
+    roots = {t.like for t in partitioned.program.tensors if t.like in tensors}
+    entries = {name: stored_in(tensors[name], format, ()).stored for name in roots if (format := stored[name].format)}
+    return LoweringState(partitioned, stored, collect_statistics(stored, tensors), entries, memo or LoweringMemo())

@@ -44,8 +44,8 @@ class RunHistory:
 
     def key(self, region: CompiledRegion, read: Mapping[str, Tensor]) -> Hashable | None:
         """Return a key that is equal for regions that run in the same way, None without `dedup`, for a region that runs like
-        no other, and for one whose results are like other tensors."""
-        shares = any(region.graph.declared[name].like for name in region.graph.outputs)
+        no other, and for one with tensors that are like others, whose places the dense interpreter does not see."""
+        shares = any(tensor.like for tensor in region.graph.tensors)
         return signature(region.graph, read) if self.dedup and not shares else None
 
     def record(self, region: CompiledRegion, read: Mapping[str, Tensor], simulation: Simulation) -> Mapping[str, Tensor]:

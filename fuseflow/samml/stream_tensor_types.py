@@ -118,6 +118,12 @@ class TensorDecl:
         """The tensor of which it has all levels, so that only its values are its own; "" if there is none."""
         return self.outer[0] if self.outer is not None and self.outer[1] == self.format.rank else ""
 
+    @property
+    def flat(self) -> bool:
+        """Whether it is the vector of the values that a tensor stores, in order. A graph that needs no coordinates reads and writes no
+        more of the tensors that are `like` one, and of that one itself."""
+        return bool(self.like) and self.format.all_dense
+
     def with_structure_of(self, tensor: str) -> TensorDecl:
         """Return the declaration with all levels those of another tensor; as it is for ""."""
         return replace(self, outer=(tensor, self.format.rank)) if tensor else self

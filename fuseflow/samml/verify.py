@@ -129,7 +129,8 @@ def _verify_tensor(graph: n.Graph, tensor: n.TensorDecl) -> None:
     if tensor.outer is not None:
         name, count = tensor.outer
         other = graph.declared.get(name)
-        fits = other is not None and other.outer is None and name not in graph.outputs
+        whole = other is not None and (other.like == name if tensor.flat else other.outer is None)
+        fits = whole and name not in graph.outputs and (tensor.name != name or tensor.format.rank == 1)
         if other is None or not fits or not 0 < count <= min(len(levels), other.format.rank):
             refuse(f"cannot have the {count} outermost levels of `{name}`")
         if any(levels[p] != other.format.levels[p] or tensor.size(p) != other.size(p) for p in range(count)):

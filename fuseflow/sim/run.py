@@ -18,7 +18,7 @@ from fuseflow.sim.configuration_load import ConfigurationLoad, configuration_byt
 from fuseflow.sim.engine_names import Engine
 from fuseflow.sim.outcome.deadlock import Deadlock, deadlock_error, sufficient_depths
 from fuseflow.sim.outcome.lane_depths import collector_depths, final_depths, lane_copies
-from fuseflow.sim.outcome.output_tensors import assemble
+from fuseflow.sim.outcome.output_tensors import as_declared, assemble
 from fuseflow.sim.outcome.statistics import (
     EdgeStatistics,
     NodeStatistics,
@@ -115,7 +115,8 @@ def simulate(
     if machine.rules == "comal":
         _refuse_depths(graph, machine)
     refuse_untimed(graph, machine)
-    tensors = {**auxiliary_tensors(graph), **tensors}
+    structures = tensors
+    tensors = as_declared(graph, {**auxiliary_tensors(graph), **tensors})
     for decl in graph.tensors:
         if decl.name in graph.inputs:
             _check_tensor(graph, decl, tensors)
@@ -144,7 +145,7 @@ def simulate(
     if check:
         _check_streams(graph, outcome.streams)
     result = _result(
-        graph, tensors, outcome, final_depths(depths, outcome.edges, machine.fifo_depth_start), used_engine, record, config
+        graph, structures, outcome, final_depths(depths, outcome.edges, machine.fifo_depth_start), used_engine, record, config
     )
     refuse_wide_values(graph, result.outputs, machine)
     return result

@@ -51,7 +51,9 @@ def signature(graph: Graph, read: Mapping[str, Tensor]) -> Hashable | None:
         for node in graph.nodes
     )
     tensors = tuple(_declared(graph.declared[name], read.get(name)) for name in names)
-    shared = tuple((names[name], names[decl.outer[0]], decl.outer[1]) for name in names if (decl := graph.declared[name]).outer)
+    shared = tuple(
+        (names[name], names.get(decl.outer[0]), decl.outer[1]) for name in names if (decl := graph.declared[name]).outer
+    )
     written = tuple(names[name] for name in graph.outputs)
     depths = tuple((place[edge.node], edge.input, depth) for edge, depth in graph.depths)
     return repr(nodes), tensors, shared, written, depths

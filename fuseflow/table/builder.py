@@ -298,12 +298,14 @@ class TableBuilder:
         return Side(bundle.levels[0][1], (bundle.value,) if len(bundle.levels) == 1 else ())
 
     def driver(self, nest: Nest, v: str) -> tuple[Port, dict[View, Port]]:
-        """Return the coordinates of a total loop: of a dense level that a view has reached, with its references, or of a range."""
-        for node in self.reach(nest).by_index.get(v, ()):
-            if isinstance(node, View) and self.views.enumerates(node, v, nest):
-                crd, ref = self.views.scan(node, v, nest)
-                return crd, {node: ref}
-        return self.everywhere(v, nest.loops), {}
+        """Return the coordinates of a total loop: of a dense level that a view has reached, with its references, or of a range. Views
+        of tensors that share their places have these references, too."""
+        below = self.reach(nest).by_index.get(v, ())
+        views = [node for node in below if isinstance(node, View) and self.views.enumerates(node, v, nest)]
+        if not views:
+            return self.everywhere(v, nest.loops), {}
+        crd, ref = self.views.scan(views[0], v, nest)
+        return crd, {view: ref for view in views if view is views[0] or self.views.alike(view, views[0], nest)}
 
     def everywhere(self, v: str, loops: LoopContext) -> Port:
         """Return the coordinates of the range of a loop, inside other loops."""

@@ -117,6 +117,7 @@ def emit(table: TableNodes) -> Graph:
     needed = upstream(by_name, (p for w in table.writes for p in w.inputs))
     nodes = tuple(_with_access(n, by_name) for n in table.nodes if n.name in needed)
     used = {n.tensor for n in nodes if isinstance(n, TensorUser)} | set(table.outputs)
+    used |= {t.like for t in table.tensors if t.name in used}
     tensors = tuple(t for t in table.tensors if t.name in used)
     return Graph(table.region, tensors, (*nodes, *table.writes), table.outputs)
 

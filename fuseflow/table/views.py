@@ -63,6 +63,12 @@ class ViewReader:
         levels, leaf = self.levels[view].levels, self.leaf(view, nest)
         return leaf.level < len(levels) and levels[leaf.level] == (v, True) and not leaf.nullable
 
+    def alike(self, view: View, other: View, nest: Nest) -> bool:
+        """Return whether two views of tensors that share their places are at the same references of these."""
+        shares = any(one.places or self.region.stored[one.tensor].like for one in (view, other))
+        roots = {self.region.stored[one.tensor].like or one.tensor for one in (view, other)}
+        return shares and len(roots) == 1 and self.leaf(view, nest) == self.leaf(other, nest)
+
     def scan(self, view: View, v: str, nest: Nest) -> tuple[Port, Port]:
         """Scan the next level of a view, and return its coordinates and the references below them."""
         leaf = self.leaf(view, nest)

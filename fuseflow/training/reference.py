@@ -18,7 +18,6 @@ from fuseflow.training.losses import require_scalar
 from fuseflow.training.optimizers.optimizer import Optimizer
 from fuseflow.training.spec import TrainingSpec
 
-
 _ALONE = "the step must run in PyTorch alone"
 
 

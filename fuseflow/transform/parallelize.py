@@ -218,7 +218,12 @@ class _Dealer:
         if self.writers == "once" or isinstance(node, LaneWriter) or not isinstance(node, TensorWriter):
             return False
         decl, values = self.graph.declared[node.tensor], _values(self.graph, node.tensor)
-        if values not in self.lanes or values in self.wholes or any(level.text != "dense" for level in decl.format.levels):
+        if (
+            decl.like
+            or values not in self.lanes
+            or values in self.wholes
+            or any(level.text != "dense" for level in decl.format.levels)
+        ):
             return False
         self.prove()
         shape, at = self.shapes[values], self.at(values)

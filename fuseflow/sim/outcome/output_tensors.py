@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from math import prod
 from typing import Any, TypeAlias
@@ -10,10 +10,10 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from fuseflow.errors import SimulationError
-from fuseflow.samml.nodes import TensorDecl
+from fuseflow.errors import SimulationError, TensorError
+from fuseflow.samml.nodes import Graph, TensorDecl
 from fuseflow.sim.outcome.writer_streams import WriterStream
-from fuseflow.tensors import DTYPES, Tensor, from_coordinates
+from fuseflow.tensors import DTYPES, Tensor, from_coordinates, pack
 from fuseflow.tensors.dtypes import EXACT_INTEGERS
 from fuseflow.tensors.levels import Fibers, Level
 from fuseflow.tensors.levels.base import Ints, Overfull
@@ -33,6 +33,9 @@ def assemble(decl: TensorDecl, written: WriterStream, structure: Tensor | None =
         np.asarray(written.values).reshape(-1, *decl.tile),
         lambda: _coordinates(decl, written) if structure is None else structure.coordinates(),
     )
+    if structure is not None and decl.flat:
+        _fits(decl, "the values", len(values), structure.stored)
+        return replace(structure, values=values, type=DTYPES[decl.dtype])
     if structure is not None:
         _, places = structure.places()
         _fits(decl, "the values", len(values), len(places))
@@ -46,6 +49,20 @@ def assemble(decl: TensorDecl, written: WriterStream, structure: Tensor | None =
     coordinates = _coordinates(decl, written)
     _fits(decl, "the values", len(values), coordinates.shape[1])
     return from_coordinates(decl.shape, coordinates, values, decl.format, decl.fill, DTYPES[decl.dtype])
+
+
+def as_declared(graph: Graph, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """Return tensors as a graph declares them: of one that it reads as a vector, the values alone. Raises `TensorError` if they are more or
+    fewer than it declares."""
+    read = dict(tensors)
+    for decl in graph.tensors:
+        if decl.flat and decl.name in tensors and tensors[decl.name].shape != decl.shape:
+            values, (size,) = tensors[decl.name].values, decl.shape
+            if len(values) != size:
+                message = f"graph `{graph.name}` is for {size:,} entries of `{decl.name}`, and it stores {len(values):,}"
+                raise TensorError(message, hint="compile the program for these tensors")
+            read[decl.name] = pack(values, decl.format, copy=False, type=DTYPES[decl.dtype])
+    return read
 
 
 def _stored(decl: TensorDecl, refs: Ints, values: npt.NDArray[Any], entries: int) -> npt.NDArray[Any]:

@@ -47,6 +47,7 @@ class GraphRewriter:
         needed = upstream(self.nodes, (p for node in self.nodes.values() if isinstance(node, TensorWriter) for p in node.inputs))
         nodes = tuple(node for node in self.nodes.values() if node.name in needed or isinstance(node, TensorWriter))
         used = {node.tensor for node in nodes if isinstance(node, TensorUser)}
+        used |= {t.like for t in self.graph.tensors if t.name in used}
         return replace(self.graph, nodes=nodes, tensors=tuple(t for t in self.graph.tensors if t.name in used))
 
     # What rules use ------------------------------------------------------------------------------------------------------------
