@@ -34,7 +34,7 @@ from fuseflow.frontend.trace.flops import flops_notice
 from fuseflow.frontend.trace.kept_markers import with_keeps
 from fuseflow.frontend.trace.model_call import ModelCall, exported_text, model_call, model_name
 from fuseflow.frontend.trace.training import Training
-from fuseflow.frontend.training_source import step_interface, step_outputs
+from fuseflow.frontend.training_source import step_interface, step_outputs, with_shared_places
 from fuseflow.loop_progress import counted
 from fuseflow.tensors import Tensor
 from fuseflow.training.phases import GRADIENT
@@ -106,11 +106,14 @@ def import_model(
 def _imported_program(exported: ExportedGraph, name: str) -> tuple[Any, Program]:
     """Return the Linalg module of a graph, and its program with the names of the user."""
     linalg, program = _lowered(exported, name, _user_origin)
-    return linalg, program if exported.step is None else with_output_names(program, exported.step.outputs)
+    if exported.step is not None:
+        program = with_shared_places(with_output_names(program, exported.step.outputs), exported.step)
+    return linalg, program
 
 
 def _packed(exported: ExportedGraph, program: Program) -> dict[str, Tensor]:
-    return {t.name: from_torch(exported.tensors[t.name], t) for t in counted(program.inputs, "packing tensors")}
+    types = [replace(program.declared[t.like], name=t.name) if t.like else t for t in program.inputs]
+    return {t.name: from_torch(exported.tensors[t.name], t) for t in counted(types, "packing tensors")}
 
 
 def _lowered(exported: ExportedGraph, name: str, origin_of: Callable[[Node], Origin]) -> tuple[Any, Program]:

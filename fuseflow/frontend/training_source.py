@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 from torch import Tensor
 
-from fuseflow.einsum.nodes import Program
+from fuseflow.einsum.carried import NEXT
+from fuseflow.einsum.nodes import Access, Apply, Einsum, Program, TensorType
 from fuseflow.errors import FrontendError, UsageError, did_you_mean
+from fuseflow.frontend.decompositions.training_step import StepContinuation, TrainedParameter
 from fuseflow.frontend.export import ExportedGraph
 from fuseflow.frontend.foreign_errors import quiet
 from fuseflow.frontend.imported_program import StepInterface
@@ -80,3 +83,29 @@ def _original(interface: StepInterface, output: str) -> str:
     """Return the name that PyTorch's step gives an output of a program."""
     kind, dot, name = output.partition(".")
     return f"{kind}{dot}{interface.original(name)}"
+
+
+def with_shared_places(program: Program, step: StepContinuation) -> Program:
+    """Return the program of a step in which the gradient, the states and the new values of a pruned weight have their entries where the
+    weight has them (`fuseflow.einsum.structures`), so that no tensor of ones has to say it. A weight that is stored dense has none."""
+    for parameter in step.parameters:
+        stored = program.declared.get(parameter.name)
+        readers = [e for e in program.einsums if parameter.pattern in e.operands] if parameter.pattern else []
+        if stored is None or stored.format is None or stored.format.all_dense or len(readers) != 1:
+            continue
+        (gradient,) = readers
+        match gradient.body:
+            case Apply(op="mul", args=(Access(tensor=parameter.pattern), body)):
+                program = _sharing(program, stored, replace(gradient, body=body), parameter)
+    return program
+
+
+def _sharing(program: Program, weight: TensorType, gradient: Einsum, parameter: TrainedParameter) -> Program:
+    """Return a program with another statement for the gradient of a weight, in which all that belongs to the weight is like it."""
+    states = set(parameter.states.values())
+    results = [gradient.name, *(name for name in program.outputs if name.removeprefix(NEXT) in {parameter.name, *states})]
+    kept = [t for t in program.tensors if t.name not in (parameter.pattern, *results)]
+    tensors = [replace(t, format=None, block=(), like=weight.name) if t.name in states else t for t in kept]
+    tensors += [TensorType(name, weight.shape, None, weight.dtype, like=weight.name) for name in results]
+    einsums = tuple(gradient if e.name == gradient.name else e for e in program.einsums)
+    return replace(program, tensors=tuple(tensors), einsums=einsums)

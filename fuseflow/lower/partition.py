@@ -190,7 +190,7 @@ def declare_formats(typed: TypedProgram, schedule: Schedule) -> TypedProgram:
     for output, name in carried_inputs(typed.source).items():
         stored = declared[name].format or Format.dense(len(declared[name].shape))
         result = declared.get(output, replace(inferred[output], format=None, fill=0.0))
-        if result.format is None and len(result.shape) == stored.rank:
+        if result.format is None and not result.like and len(result.shape) == stored.rank:
             declared[output] = replace(result, format=replace(stored, complete=False))
     tensors = tuple(declared.values())
     return typed if tensors == typed.source.tensors else typed.rewritten(replace(typed.source, tensors=tensors))
