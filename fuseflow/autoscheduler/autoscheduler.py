@@ -91,7 +91,7 @@ class ScheduleChoice(CachedChoice):
     `top` is how many candidates were to be simulated, and `partitions`, `plans` and `orders` are the candidates that were
     considered.
 
-    `cut` names the units between which the program may be cut: `operators`, `products` or `layers`; it is empty if the schedule
+    `cut` names the units between which the program may be cut: `operators`, `products` or `regions`; it is empty if the schedule
     says what is fused. `units` is how many units there are, and `ranges` how many regions were estimated. `without_data` are
     inputs whose statistics were assumed. `cache` holds the simulations.
     """

@@ -1,8 +1,8 @@
 """Chooses the cut of a program if the user does not say what is fused: the cut with the fewest expected cycles.
 
 Nothing is simulated. Five cuts are compared by estimate: no fusion; the regions of `layerwise`; the regions of `full`, each only
-if it is expected to be faster than its operators one by one; regions that grow as long as that saves cycles; and regions that are
-merged two at a time.
+if it is expected to be faster than its operators one by one; and regions that grow as long as that saves cycles, from ranges and
+from single operators on.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from fuseflow.cut.costs import PartCosts, prepare_costs
-from fuseflow.cut.units import ProgramUnit, greedy_partition, with_regions
+from fuseflow.cut.units import ProgramUnit, with_regions
 from fuseflow.einsum.nodes import Program
 from fuseflow.errors import FusionError, ScheduleError
 from fuseflow.estimate.program import Estimator
@@ -75,10 +75,8 @@ def expected_cuts(costs: PartCosts) -> Iterator[Cut]:
     if costs.schedule.fuse_regions == ("none",):
         for granularity in ("layerwise", "full"):
             yield _granularity_cut(costs, granularity, replace(costs.schedule, fuse_regions=(granularity,)))
-    cycles, partition = greedy_partition(len(costs.units), costs)
-    yield Cut("greedy", costs.scheduled(partition), cycles)
-    cycles, units, partition = costs.merged()
-    yield Cut("merges", units.scheduled(costs.schedule, partition), cycles)
+    for name, cycles, units, partition in costs.grown():
+        yield Cut(name, units.scheduled(costs.schedule, partition), cycles)
 
 
 def _granularity_cut(costs: PartCosts, granularity: str, schedule: Schedule) -> Cut:

@@ -3,13 +3,22 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from fuseflow.cut.merges import merged_units, unit_links, unit_readers
 from fuseflow.cut.sections import section_regions
-from fuseflow.cut.units import UnitGroup, UnitPartition, UnitRange, UnitSequence, layer_units, operator_units, product_units
+from fuseflow.cut.units import (
+    UnitGroup,
+    UnitPartition,
+    UnitRange,
+    UnitSequence,
+    greedy_partition,
+    operator_units,
+    partition_at,
+    product_units,
+)
 from fuseflow.einsum.nodes import Program
 from fuseflow.errors import FusionError, MachineError, ScheduleError
 from fuseflow.estimate.program import Estimator, SharedEstimates, TensorKnowledge
@@ -149,12 +158,15 @@ class PartCosts:
         """Return the cycles of a range as one region, infinite if it cannot be a region."""
         return self.cycles(self.ranges.request(part)) if self.ranges.is_region(part) else math.inf
 
-    def merged(self) -> tuple[float, UnitSequence, UnitPartition]:
-        """Return the cycles with the regions that merges of units lead to, and the units in an order in which these are ranges."""
-        program = self.partitioned.original
+    def grown(self) -> Iterator[tuple[str, float, UnitSequence, UnitPartition]]:
+        """Yield two cuts whose regions grow by merges: from ranges that grew before (`greedy`), and from single units (`merges`).
+        With its name come its cycles, the units in an order in which its regions are ranges, and these ranges."""
+        program, count = self.partitioned.original, len(self.units)
         readers, links = unit_readers(program, self.units), unit_links(program, self.units)
-        cycles, groups = merged_units(readers, links, self._of_group)
-        return cycles, *self.units.in_order_of(groups)
+        _, ranges = greedy_partition(count, self)
+        for name, start in (("greedy", ranges), ("merges", partition_at(range(1, count), count))):
+            cycles, groups = merged_units([tuple(range(*part)) for part in start], readers, links, self._of_group)
+            yield name, cycles, *self.units.in_order_of(groups)
 
     def _of_group(self, group: UnitGroup) -> float:
         """Return the cycles of units as one region, infinite if they cannot be one."""
@@ -199,15 +211,17 @@ class PartCosts:
         return True
 
     def refine(self, limit: int) -> bool:
-        """Choose the finest units (operators, products or layers) whose regions fit the `limit`. Return whether there are any."""
-        finest = self.units
+        """Choose the finest units whose regions fit the `limit`: operators, products, or the regions of the best cut that grows.
+        Return whether there are any."""
         if self.fits(limit):
             return True
-        for coarser in (product_units, layer_units):
-            self.ranges.units = coarser(self.partitioned, finest)
-            if self.fits(limit):
-                return True
-        return False
+        finest, self.ranges.units = self.units, product_units(self.partitioned, self.units)
+        if self.fits(limit):
+            return True
+        self.ranges.units = finest
+        _, _, units, partition = min(self.grown(), key=lambda cut: cut[1])
+        self.ranges.units = units.joined(partition)
+        return self.fits(limit)
 
     def key(self, request: RegionRequest) -> Hashable:
         """Return a key that is equal for regions that take the same cycles."""

@@ -6,7 +6,7 @@ it shares with another one.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from heapq import heapify, heappop, heappush
 
 from fuseflow.cut.units import UnitGroup, UnitSequence
@@ -44,23 +44,24 @@ def unit_links(program: Program, units: UnitSequence) -> tuple[frozenset[int], .
 
 
 def merged_units(
-    readers: Sequence[Set[int]], links: Sequence[Set[int]], cost: Callable[[UnitGroup], float]
+    start: Iterable[UnitGroup], readers: Sequence[Set[int]], links: Sequence[Set[int]], cost: Callable[[UnitGroup], float]
 ) -> tuple[float, tuple[UnitGroup, ...]]:
     """Return regions of units, in an order in which they can run, and the sum of their costs. A region that cannot be formed has
     an infinite cost.
 
-    `readers` has for each unit the units that read its results, and `links` those that it may be merged with first. The smaller
-    of two regions is assumed to be free beside the larger one at best. Pairs are taken in the order of that gain until their
-    cost as one region is known, so that few costs are asked for.
+    `start` has the regions that are merged, `readers` for each unit the units that read its results, and `links` those with which
+    it may be in a region if nothing else joins them. The smaller of two regions is assumed to be free beside the larger one at
+    best. Pairs are taken in the order of that gain until their cost as one region is known, so that few costs are asked for.
 
     >>> costs = {(0,): 4.0, (1,): 1.0, (2,): 4.0, (0, 2): 4.0, (0, 1): 9.0, (1, 2): 9.0, (0, 1, 2): 9.0}
-    >>> merged_units([set(), {2}, set()], [{2}, {2}, {0, 1}], costs.__getitem__)
+    >>> merged_units([(0,), (1,), (2,)], [set(), {2}, set()], [{2}, {2}, {0, 1}], costs.__getitem__)
     (5.0, ((1,), (0, 2)))
     """
-    home: list[UnitGroup] = [(unit,) for unit in range(len(readers))]
-    costs = {group: cost(group) for group in home}
+    costs = {group: cost(group) for group in start}
+    home = dict(sorted((unit, group) for group in costs for unit in group))
     after = _groups_after(readers, home)
-    waiting = [_pair(costs, home[unit], home[other]) for unit, near in enumerate(links) for other in near if unit < other]
+    pairs = {(home[unit], home[other]) for unit, near in enumerate(links) for other in near}
+    waiting = [_pair(costs, one, other) for one, other in pairs if one < other]
     heapify(waiting)
     while waiting:
         change, is_known, one, other = heappop(waiting)
@@ -87,10 +88,10 @@ def _pair(costs: Mapping[UnitGroup, float], one: UnitGroup, other: UnitGroup) ->
     return -min(costs[one], costs[other]), False, one, other
 
 
-def _groups_after(readers: Sequence[Set[int]], home: Sequence[UnitGroup]) -> dict[UnitGroup, set[UnitGroup]]:
+def _groups_after(readers: Sequence[Set[int]], home: Mapping[int, UnitGroup]) -> dict[UnitGroup, set[UnitGroup]]:
     """Return for each region the regions that read its results."""
-    after: dict[UnitGroup, set[UnitGroup]] = {group: set() for group in home}
-    for unit, group in enumerate(home):
+    after: dict[UnitGroup, set[UnitGroup]] = {group: set() for group in home.values()}
+    for unit, group in home.items():
         after[group] |= {home[reader] for reader in readers[unit]} - {group}
     return after
 

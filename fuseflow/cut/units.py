@@ -7,7 +7,7 @@ sequence of cuts between units. The cheapest ones follow by dynamic programming 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from heapq import nsmallest
 from itertools import accumulate, pairwise
@@ -17,7 +17,6 @@ from fuseflow.einsum.nodes import Reduce, walk
 from fuseflow.einsum.reshapes import eliminate_reshapes
 from fuseflow.lower.partition import PartitionedProgram
 from fuseflow.schedule import Schedule
-from fuseflow.schedule.regions import layer_labels
 
 UnitRange: TypeAlias = tuple[int, int]
 """A range of units: the number of the first, and the number behind the last."""
@@ -44,7 +43,7 @@ class ProgramUnit:
 
 @dataclass(frozen=True, slots=True)
 class UnitSequence:
-    """The units of a program. `granularity` says what they are: `operators`, `products` or `layers`."""
+    """The units of a program. `granularity` says what they are: `operators`, `products` or `regions`."""
 
     granularity: str
     units: tuple[ProgramUnit, ...]
@@ -80,6 +79,17 @@ class UnitSequence:
         cuts = tuple(accumulate(map(len, groups)))[:-1]
         return replace(self, units=tuple(self.units[n] for group in groups for n in group)), partition_at(cuts, len(self))
 
+    def joined(self, partition: UnitPartition) -> UnitSequence:
+        """Return the ranges of a partition as units that no cut separates."""
+        bounds = ((part, self.units[part[0]], self.units[part[1] - 1]) for part in partition)
+        return UnitSequence(
+            "regions",
+            tuple(
+                ProgramUnit(first.first, last.last, self.einsums(part), self.parts(part), first.alone)
+                for part, first, last in bounds
+            ),
+        )
+
     def scheduled(self, schedule: Schedule, partition: Iterable[UnitRange]) -> Schedule:
         """Return the schedule with the regions of a partition added, but for those of one operator, which `none` forms, too."""
         fused = {self.name(part): self.einsums(part) for part in partition if self.parts(part) > 1}
@@ -92,7 +102,7 @@ def with_regions(schedule: Schedule, fused: Mapping[str, tuple[str, ...]]) -> Sc
     return replace(schedule, fuse_regions=(*named, *fused) or ("none",), regions=(*schedule.regions, *fused.items()))
 
 
-def partition_at(cuts: Sequence[int], count: int) -> UnitPartition:
+def partition_at(cuts: Iterable[int], count: int) -> UnitPartition:
     """Return the ranges between these cuts of `count` units.
 
     >>> partition_at((2,), 3)
@@ -134,16 +144,6 @@ def product_units(partitioned: PartitionedProgram, units: UnitSequence) -> UnitS
         return not reduces and any(n in before.einsums for e in einsums for n in e.operands)
 
     return UnitSequence("products", _join_neighbors(units.units, follows))
-
-
-def layer_units(partitioned: PartitionedProgram, units: UnitSequence) -> UnitSequence:
-    """Return units of neighbouring operators of the same layer."""
-    labels = layer_labels(partitioned.original)
-
-    def follows(before: ProgramUnit, unit: ProgramUnit) -> bool:
-        return bool(labels) and labels[before.einsums[0]] == labels[unit.einsums[0]]
-
-    return UnitSequence("layers", _join_neighbors(units.units, follows))
 
 
 def _join_neighbors(units: Iterable[ProgramUnit], follows: Callable[[ProgramUnit, ProgramUnit], bool]) -> tuple[ProgramUnit, ...]:

@@ -28,7 +28,7 @@ class SearchSettings:
     max_combined: int = 64
     """Up to this many combinations, all are tried; beyond that, one change after the other."""
     max_einsums: int = 1_200
-    """The most Einsums of all ranges together. Where single operators make more, the program is cut between products or layers."""
+    """The most Einsums of all ranges together. Where single operators make more, the program is cut between products or regions."""
     variant_rounds: int = 2
     """How often every change of formats, blocks and products is tried."""
     kept_variants: int = 2
