@@ -71,7 +71,7 @@ def _read(spec: ModelSpec) -> Source:
         return Source(model.name, model, input_tensors(spec.tensors, model.inputs))
     spec.refuse_all_but("a module", "inputs", "kwargs", "formats", "sparsity", "training")
     with sparsified(model, spec, owned=False) as sparse:
-        training = _training(spec, sparse, None)
+        training = _training(spec, model, None)  # whose parameters the optimizer has, and not a copy of it
         return frontend.import_model(sparse, spec.inputs, spec.formats, kwargs=spec.kwargs, training=training)
 
 
