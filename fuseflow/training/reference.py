@@ -147,9 +147,8 @@ class Reference:
         for name, parameter in self._trained.items():
             if parameter.grad is not None and name in self._masks:
                 parameter.grad = parameter.grad.to_dense().masked_fill(~self._masks[name], 0)
-            elif (
-                parameter.grad is not None
-            ):  # PyTorch may return the dense gradient of a sparse weight, with which it updates nothing
+            elif parameter.grad is not None and parameter.layout != torch.strided:
+                # PyTorch may return the dense gradient of a sparse weight, with which it updates nothing.
                 parameter.grad = stored_as(parameter.detach(), parameter.grad)
         return loss.detach().clone()
 
