@@ -56,3 +56,15 @@ def test_an_optimizer_of_a_model_that_is_made_sparse() -> None:
     run.load_into(model, optimizer)
     assert int((model.weight == 0).sum()) == 12
     assert optimizer.state[model.weight]["momentum_buffer"].shape == (4, 6)
+
+
+def test_batches_of_an_input_that_is_stored_in_another_format() -> None:
+    torch.manual_seed(0)
+    model = nn.Sequential(nn.Linear(32, 32), nn.ReLU(), nn.Linear(32, 4))
+    x, y = torch.randn(16, 32), torch.arange(16) % 4
+    rules = sp.parse_sparsify("0.weight=magnitude:0.9:csr")
+    step = ff.training_step(model, (x,), y, loss="cross_entropy", sparsity=rules)
+    before, after = (p.declared["input"].format for p in (step.source.original.program, step.program))
+    assert before != after  # as the gradient of the pruned weight reads it
+    run = step.run(steps=3, batches=({"input": torch.randn(16, 32), "target": y} for _ in range(3)))
+    assert run.check is not None and run.check.passed
