@@ -14,7 +14,7 @@ from fuseflow.einsum.nodes import TensorType
 from fuseflow.errors import FuseFlowError, UsageError, did_you_mean
 from fuseflow.frontend.imported_program import Source
 from fuseflow.frontend.linalg.unit_dimensions import squeeze_shape
-from fuseflow.tensors import Format, Tensor
+from fuseflow.tensors import Format, Tensor, repack
 from fuseflow.tensors.array_files import pack_declared
 from fuseflow.tensors.pack import is_scipy
 
@@ -45,7 +45,11 @@ def packed_values(source: Source, values: Mapping[str, Any], stored: Mapping[str
             message = f"the input `{name}` is divided into parts that were chosen by its values, so it takes no others"
             raise UsageError(message, hint="leave it out of the plan")
     packed = {name: _packed(value, declared[name], stored.get(name)) for name, value in values.items()}
-    return packed | {copy: packed[name] for copy, name in source.copies.items() if name in packed}
+    for copy, name in source.copies.items():
+        format = source.program.declared[copy].format
+        if name in packed and format is not None:
+            packed[copy] = repack(packed[name], format)
+    return packed
 
 
 def holding(source: Source, tensors: Mapping[str, Tensor]) -> Source:

@@ -54,6 +54,8 @@ def load(spec: ModelSpec) -> Source:
     """Read a model with its data. Raise `UsageError` for an argument that this kind of model does not accept, and another
     `FuseFlowError` if the model or its data cannot be read."""
     start = time.perf_counter()
+    if spec.training is not None and spec.propagate is not None:
+        raise UsageError("a training step changes what `propagate` takes as known", hint="leave `propagate` out")
     source = _with_selections(replace(_read(spec), seed=spec.seed))
     affine = None if source.affine is None else inline_constants(source.affine)
     source = replace(source, program=inline_constants(source.program), affine=affine)
@@ -71,7 +73,7 @@ def _read(spec: ModelSpec) -> Source:
         return Source(model.name, model, input_tensors(spec.tensors, model.inputs))
     spec.refuse_all_but("a module", "inputs", "kwargs", "formats", "sparsity", "training")
     with sparsified(model, spec, owned=False) as sparse:
-        training = _training(spec, sparse, None)
+        training = _training(spec, model, None)  # whose parameters the optimizer has, and not a copy of it
         return frontend.import_model(sparse, spec.inputs, spec.formats, kwargs=spec.kwargs, training=training)
 
 

@@ -424,7 +424,7 @@ class Compiled:
         from fuseflow.run.training.model_steps import ModelSteps
 
         assert self.source.step is not None
-        return ModelSteps(self.source.step, self._original.program, rates)
+        return ModelSteps(self.source.step, self._original.program, self.program, rates)
 
     def _packed(self, values: Mapping[str, Any]) -> dict[str, Tensor]:
         """Return values of some inputs as the program stores them, but in single elements."""

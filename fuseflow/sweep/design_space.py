@@ -52,6 +52,14 @@ class TrainingContent(BaseModel):
     gradients: bool = False
 
 
+def _train_entry(value: Any) -> Any:
+    """Return true as an entry that says nothing, false as None, and any other value as it is."""
+    return ({} if value else None) if isinstance(value, bool) else value
+
+
+TrainEntry = Annotated[TrainingContent | None, BeforeValidator(_train_entry)]
+
+
 class SweepContent(BaseModel):
     """The content of a sweep file, as it is written."""
 
@@ -65,7 +73,7 @@ class SweepContent(BaseModel):
     seed: Annotated[list[Seed], OneOrMany, Field(min_length=1)] = [0]
     sparsity: Annotated[list[str | dict[str, str]], OneOrMany, Field(min_length=1)] = [{}]
     propagate: Annotated[list[bool], OneOrMany, Field(min_length=1)] = [False]
-    train: Annotated[list[bool | TrainingContent], OneOrMany, Field(min_length=1)] = [False]
+    train: Annotated[list[TrainEntry], OneOrMany, Field(min_length=1)] = [None]
     machine: NonEmptyNames = ["rda"]
     set: Annotated[list[dict[str, Scalar]], OneOrMany, Field(min_length=1)] = [{}]
     schedules: Annotated[list[str | dict[str, Any]], Field(min_length=1)] = [{}]
@@ -292,7 +300,7 @@ def _sources(file: SweepFile) -> Iterator[tuple[dict[str, str], dict[str, Any]]]
         for options, seed, (sparsity_label, sparsity), propagate, train, data, tensors in product(
             settings.options, settings.seed, sparsities, settings.propagate, settings.train, data_names, tensor_files
         ):
-            _check_settings(file, n, model, data, tensors, options, sparsity, train is not False)
+            _check_settings(file, n, model, data, tensors, options, sparsity, train is not None)
             paths = {
                 "model": str(file.folder / model),
                 "tensors": None if tensors is None else str(file.folder / tensors),
@@ -313,20 +321,19 @@ def _sources(file: SweepFile) -> Iterator[tuple[dict[str, str], dict[str, Any]]]
                 "sparsity": sparsity_label,
                 "propagate": str(propagate).lower(),
             }
-            labels |= {} if settings.train == [False] else {"train": _train_label(train)}
+            labels |= {} if settings.train == [None] else {"train": _train_label(train)}
             fields = {"content": digests[key], "data": asked, "options": options, "seed": seed, "training": _training(train)}
             yield labels, {**paths, **fields, "sparsity": sparsity, "propagate": propagate}
 
 
-def _train_label(train: bool | TrainingContent) -> str:
-    return str(train).lower() if isinstance(train, bool) else label(train.model_dump(exclude_defaults=True))
+def _train_label(train: TrainingContent | None) -> str:
+    said = {} if train is None else train.model_dump(exclude_defaults=True)
+    return label(said) if said else str(train is not None).lower()
 
 
-def _training(train: bool | TrainingContent) -> dict[str, str | bool | None] | None:
+def _training(train: TrainingContent | None) -> dict[str, str | bool | None] | None:
     """Return an entry of `train` as the field of a point."""
-    if train is False:
-        return None
-    return (TrainingContent() if train is True else train).model_dump()
+    return None if train is None else train.model_dump()
 
 
 def _sparsity(file: SweepFile, n: int) -> tuple[str, str]:

@@ -130,7 +130,7 @@ class Reference:
         """Give the model parameters and buffers by name, and let it forget its gradients."""
         self._model.zero_grad()
         for name, tensor in self._tensors().items():
-            value = _stored_as(tensor.detach(), self._own(values[name]))
+            value = stored_as(tensor.detach(), self._own(values[name]))
             if tensor.layout in (torch.strided, torch.sparse_coo):
                 tensor.data = value
             else:
@@ -147,16 +147,15 @@ class Reference:
         for name, parameter in self._trained.items():
             if parameter.grad is not None and name in self._masks:
                 parameter.grad = parameter.grad.to_dense().masked_fill(~self._masks[name], 0)
-            elif (
-                parameter.grad is not None
-            ):  # PyTorch may return the dense gradient of a sparse weight, with which it updates nothing
-                parameter.grad = _stored_as(parameter.detach(), parameter.grad)
+            elif parameter.grad is not None and parameter.layout != torch.strided:
+                # PyTorch may return the dense gradient of a sparse weight, with which it updates nothing.
+                parameter.grad = stored_as(parameter.detach(), parameter.grad)
         return loss.detach().clone()
 
     def _update(self, name: str, constants: Optimizer, values: Mapping[str, Tensor], step: int) -> dict[str, Tensor]:
         """Change a parameter as its optimizer does, and return its new states by name. Nothing changes if it has no gradient."""
         parameter, names = self._trained[name], self._spec.state_names(name)
-        states = {full: _stored_as(parameter.detach(), self._own(values[full])) for full in names}
+        states = {full: stored_as(parameter.detach(), self._own(values[full])) for full in names}
         if parameter.grad is None:
             return states
         optimizer = constants.in_torch([parameter])
@@ -194,7 +193,7 @@ def _require_names(masks: Mapping[str, Tensor], parameters: Mapping[str, Tensor]
             raise TrainingError(f"the model has no parameter `{name}`, which has a mask", hint=did_you_mean(name, parameters))
 
 
-def _stored_as(pattern: Tensor, value: Tensor) -> Tensor:
+def stored_as(pattern: Tensor, value: Tensor) -> Tensor:
     """Return a tensor in the layout of another one of its shape. A dense one gets the pattern of the other, if that is sparse."""
     if value.layout == pattern.layout:
         return value

@@ -203,6 +203,8 @@ def test_an_interruption_of_a_text_that_is_executed_has_the_status_of_every_othe
         ("run m.py --machine i", ["ideal"]),
         ("run m.py --data ci", ["citeseer"]),
         ("run m.py --fuse f", ["full"]),
+        ("run m.py --train --loss cr", ["cross_entropy"]),
+        ("run m.py --train --optimizer adamw", ["adamw"]),
         ("run p.ein --fuse C", ["C"]),
         ("run p.ein --par k", ["k="]),
         ("run p.ein --order C", ["C="]),

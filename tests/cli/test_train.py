@@ -86,6 +86,7 @@ def test_estimate_and_explain(model: Path):
         (("run", "--train", "--simulate", "2"), "`--simulate` without `--steps`"),
         (("run", "--train", "--steps", "2", "--sample", "2%"), "`--sample` is of one step"),
         (("run", "--train", "--bisect"), "`--bisect` compares the values of a forward"),
+        (("compile", "--train", "--propagate"), "changes what `propagate` takes as known"),
         (("run", "--train", "--loss", "ms"), "did you mean `mse`?"),
         (("run", "--train", "--optimizer", "sgd:lx=1"), "lr"),
     ],

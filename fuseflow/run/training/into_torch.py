@@ -20,6 +20,8 @@ def load_state(state: Mapping[str, Tensor], steps: int, model: torch.nn.Module, 
     """
     import torch
 
+    from fuseflow.training.reference import stored_as  # loads PyTorch, too
+
     parameters = dict(model.named_parameters())
     held = {**parameters, **dict(model.named_buffers())}
     loaded = dict[str, torch.Tensor]()  # all are checked before the first is written
@@ -29,7 +31,7 @@ def load_state(state: Mapping[str, Tensor], steps: int, model: torch.nn.Module, 
             raise UsageError(f"the model has no parameter or buffer `{name}`", hint=did_you_mean(name, held))
         if like.numel() != tensor.to_dense().size:
             raise UsageError(f"`{name}` has the shape {list(like.shape)} in the model, and {list(tensor.shape)} in the program")
-        loaded[name] = torch.from_numpy(tensor.to_dense()).reshape(like.shape).to(like.dtype)
+        loaded[name] = stored_as(like.detach(), torch.from_numpy(tensor.to_dense()).reshape(like.shape).to(like.dtype))
     with torch.no_grad():
         for name in loaded.keys() & held.keys():
             held[name].copy_(loaded[name])

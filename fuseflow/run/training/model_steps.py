@@ -18,7 +18,7 @@ from fuseflow.frontend.trace.model_call import ModelCall
 from fuseflow.frontend.training_source import rebound
 from fuseflow.run.check import PYTORCH, Check, Difference
 from fuseflow.run.training.steps import StepPlan
-from fuseflow.tensors import Tensor
+from fuseflow.tensors import Tensor, repack
 from fuseflow.training.check import StepCheck, check_step
 from fuseflow.training.reference import Reference, StepValues
 
@@ -28,7 +28,8 @@ LearningRates = Callable[[int], float]
 
 @dataclass(slots=True)
 class ModelSteps:
-    """The inputs of the steps of a model, and their check. `rates` returns other learning rates than the optimizer's.
+    """The inputs of the steps of a model, and their check. `program` is the one that was imported, and `stored` the compiled one, which may
+    store inputs in other formats. `rates` returns other learning rates than the optimizer's.
 
     Each step is compared with one that PyTorch begins with the same values, since two runs drift apart by rounding alone. `losses` are
     those of a run that PyTorch takes by itself beside them, and `first_check` is the check of the first step.
@@ -36,6 +37,7 @@ class ModelSteps:
 
     interface: StepInterface
     program: Program
+    stored: Program
     rates: LearningRates | None = None
     _references: tuple[Reference, Reference | None] | None = None
     _random_state: torch.Tensor | None = None
@@ -68,7 +70,11 @@ class ModelSteps:
         `target`."""
         for batch in batches:
             self._current, tensors = rebound(self.interface, self.program, batch)
-            yield tensors
+            formats = {name: self.stored.declared[name].format or tensor.format for name, tensor in tensors.items()}
+            yield {
+                name: tensor if tensor.format == formats[name] else repack(tensor, formats[name])
+                for name, tensor in tensors.items()
+            }
 
     def check(self, number: int, inputs: Mapping[str, Tensor], outputs: Mapping[str, Tensor]) -> Check:
         """Compare the outputs of a step with PyTorch's."""
