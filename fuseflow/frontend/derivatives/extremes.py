@@ -101,10 +101,10 @@ def _of_rows(
     _: bool,
 ) -> Gradients:
     """Return the gradient of the largest or smallest of the entries along `dim` that each row of a selection has."""
-    gradient, extreme, base = (
-        value.movedim(dim, 0) if isinstance(value, Tensor) else value for value in (gradients[0], results[0], start)
-    )
-    assert gradient is not None
+    (given,) = gradients
+    assert given is not None
+    gradient, extreme = given.movedim(dim, 0), results[0].movedim(dim, 0)
+    base = start.movedim(dim, 0) if isinstance(start, Tensor) else start
     entries = x.movedim(dim, 0)
     behind = [1] * (entries.dim() - 1)
     is_stored = selection.reshape(*selection.shape, *behind) != 0
