@@ -4,6 +4,7 @@
         [--split] [--recompute] [--surfaces 5] [--linalg]
     python tools/fuzz.py --graphs 100000 [--seed 0] [--jobs 2] [--size small|medium|large] [--bitmap] [--nm] [--select] [--narrow]
         [--f32] [--lanes]
+    python tools/fuzz.py --training 3000 [--seed 0] [--jobs 2]
 
 Programs: one to six Einsums with data, formats and a schedule are compiled and run, and must mean the same in PyTorch, to the Einsum
 interpreter, to the fused interpreter, as a graph on the reference simulator and on the engine, or be refused with an error that names
@@ -43,6 +44,9 @@ programs compute some Einsums again. With --select other graphs are
 drawn, each of which has a `select`. With --f32 the same graphs run on machines that compute in 32-bit floats. With --lanes other graphs
 are drawn, whose dense results are written in lanes.
 
+Training: small PyTorch models of random layers, with weights in random layouts, a loss, an optimizer and a cut, take one to three training
+steps. Each is checked as every run is, against PyTorch in f32 and f64, and the slope of the loss is measured in f64 for some.
+
 Exit status 1 if anything differs, or if a long run of programs misses its quotas.
 """
 
@@ -62,6 +66,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests" / "support"
 
 import graph_fuzz
 import program_fuzz
+import training_fuzz
 from program_files import save
 from program_fuzz import CHUNK, Tally
 
@@ -78,6 +83,7 @@ LONG = 1000
 @click.command(help=__doc__.partition("\n")[0])
 @click.option("--programs", type=click.IntRange(1), help="how many programs")
 @click.option("--graphs", type=click.IntRange(1), help="how many graphs")
+@click.option("--training", type=click.IntRange(1), help="how many training steps")
 @click.option("--seed", default=0, show_default=True, type=click.IntRange(0), help=f"of the first graph, or {CHUNK} programs")
 @click.option("--jobs", default=1, show_default=True, type=click.IntRange(1), help="processes")
 @click.option("--size", type=click.Choice(["small", "medium", "large"]), help="of the graphs; mixed if not given")
@@ -99,6 +105,7 @@ LONG = 1000
 def main(
     programs: int | None,
     graphs: int | None,
+    training: int | None,
     seed: int,
     jobs: int,
     size: Any,
@@ -118,9 +125,9 @@ def main(
     linalg: bool,
     surfaces: int,
 ) -> None:
-    if (programs is None) == (graphs is None):
-        raise click.UsageError("give either --programs or --graphs")
-    if graphs is not None and (wide or views or hard or chosen or keep or split or recompute or linalg or surfaces):
+    if [programs, graphs, training].count(None) != 2:
+        raise click.UsageError("give one of --programs, --graphs and --training")
+    if programs is None and (wide or views or hard or chosen or keep or split or recompute or linalg or surfaces):
         raise click.UsageError(
             "--wide, --views, --hard, --chosen, --keep, --split, --recompute, --linalg and --surfaces are of --programs"
         )
@@ -132,6 +139,8 @@ def main(
         )
     if programs is not None and (select or f32 or lanes):
         raise click.UsageError("--select, --f32 and --lanes are of --graphs")
+    if training is not None and (size or bitmap or nm or select or narrow or f32 or lanes):
+        raise click.UsageError("--training takes no options but --seed and --jobs")
     if lanes and (size or bitmap or nm or select or narrow or f32):
         raise click.UsageError("--lanes draws graphs of its own, which take no other options")
     if programs is not None:
@@ -143,6 +152,8 @@ def main(
                 Options(bitmap, nm, wide, views, keep, narrow, split, surfaces, hard, linalg, chosen, recompute),
             )
         )
+    if training is not None:
+        sys.exit(fuzz_training(training, seed, jobs))
     sys.exit(fuzz_graphs(graphs or 0, seed, jobs, size, bitmap, nm, select, narrow, f32, lanes))
 
 
@@ -260,6 +271,23 @@ def fuzz_graphs(
     counts = f"{len(wrong)} differ, {deadlocks} deadlocks, {firings} firings, {time.monotonic() - start:.0f} s"
     click.echo(f"{done} graphs from seed {seed}: {counts}")
     return bool(wrong)
+
+
+def fuzz_training(steps: int, seed: int, jobs: int) -> bool:
+    """Whether anything is wrong."""
+    start = last = time.monotonic()
+    total = training_fuzz.Tally()
+    for at, found in enumerate(training_fuzz.outcomes(range(seed, seed + steps), jobs), seed + 1):
+        total.add(*found)
+        if found[1] in ("wrong", "crash"):
+            click.echo(total.faults[-1])
+        if time.monotonic() - last > PROGRESS:
+            last = time.monotonic()
+            click.echo(f"{at - seed:,} of {steps:,} training steps, {last - start:.0f} s, go on with --seed {at}", err=True)
+    for reason, count in total.refusals.most_common():
+        click.echo(f"refused {count} times: {reason}")
+    click.echo(f"{steps} training steps from seed {seed}: {total.summary}, {time.monotonic() - start:.0f} s")
+    return bool(total.faults)
 
 
 if __name__ == "__main__":

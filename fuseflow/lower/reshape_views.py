@@ -62,7 +62,7 @@ def view_format(view: Einsum, source: TensorType) -> Format | None:
 
 
 def with_dense_sources(typed: TypedProgram, views: frozenset[str]) -> TypedProgram:
-    """Return the program with results dense that would be stored otherwise, and of which a view cannot be made then. Declarations stay.
+    """Return the program with results dense of which a view cannot be made, or in one order of their levels alone. Declarations stay.
 
     The gradient of `x[rows]`, for example, stores no row that is not among them, and has the dimensions of x only when it is dense.
     """
@@ -70,13 +70,24 @@ def with_dense_sources(typed: TypedProgram, views: frozenset[str]) -> TypedProgr
         types, source = typed.program.declared, typed.source
         fixed = views | {t.name for t in source.tensors if t.format is not None}
         shown = [(e, types[source_of(e).tensor]) for e in source.einsums if e.name in views]
-        refused = [type for view, type in shown if type.name in source.defined.keys() - fixed and view_format(view, type) is None]
-        sparse = next((type for type in refused if type.format is not None and not type.format.all_dense), None)
+        results = [(view, type) for view, type in shown if type.name in source.defined.keys() - fixed]
+        sparse = next((type for view, type in results if _needs_order(view, type)), None)
         if sparse is None:
             return typed
         others = tuple(t for t in source.tensors if t.name != sparse.name)
         dense = replace(sparse, format=Format.dense(len(sparse.shape)))
         typed = typed.rewritten(replace(source, tensors=(*others, dense)))
+
+
+def _needs_order(view: Einsum, source: TensorType) -> bool:
+    """Return whether a view of a tensor cannot be made, or only if a sparse level of it is stored before the regrouped dimensions."""
+    assert source.format is not None
+    if view_format(view, source) is None:
+        return not source.format.all_dense
+    groups = _groups(source_of(view).indices)
+    regrouped = {name for group in (*groups, *_groups(view.indices)) if len(group) > 1 for name in group}
+    places = [place for place, d in enumerate(source.format.order) if not regrouped.isdisjoint(groups[d])]
+    return any(not level.full for level in source.format.levels[: max(places, default=0)])
 
 
 def required_order(view: Einsum, format: Format | None) -> tuple[int, ...]:

@@ -156,9 +156,12 @@ M = TypeVar("M", bound=nn.Module)
 
 
 def replica(model: M) -> M:
-    """Return a copy of a model. Unlike `copy.deepcopy`, it copies parameters in the layouts CSR, CSC, BSR and BSC, too."""
+    """Return a copy of a model. Unlike `copy.deepcopy`, it copies parameters, buffers and attributes in the layouts CSR, CSC, BSR and BSC,
+    too."""
+    attributes = (value for module in model.modules() for value in vars(module).values() if isinstance(value, Tensor))
+    others = {id(t): t.detach().clone() for t in (*model.buffers(), *attributes) if t.layout != torch.strided}
     sparse = {id(p): nn.Parameter(p.detach().clone(), p.requires_grad) for p in model.parameters() if p.layout != torch.strided}
-    return copy.deepcopy(model, dict(sparse))
+    return copy.deepcopy(model, {**others, **sparse})
 
 
 def dense_values(weight: Tensor) -> Tensor:

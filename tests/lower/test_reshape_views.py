@@ -69,6 +69,14 @@ def test_a_compressed_result_does_not_come_apart() -> None:
         compiled(SPLIT.format("csr"))
 
 
+@pytest.mark.parametrize("cut", ["none", "full"])
+def test_a_compressed_result_of_a_training_step_is_dense_where_it_comes_apart(cut) -> None:
+    carried = "\ntensor a[4]\nnext.a[i] = a[i] * 0.5\noutput next.a"
+    program = compiled(SPLIT.format("csr") + carried, ff.Schedule.fuse(cut))
+    assert program.program.declared["P"].format.all_dense
+    ran(program)
+
+
 def test_an_output_is_seen_whole() -> None:
     program = compiled("tensor X[4, 2, 3]\nP[i, h, d] = X[i, h, d] * 2\nY[i, h*3 + d] = P[i, h, d]\noutput Y")
     assert [(s.source, s.name) for s in program.regions[-1].views_after] == [("Y.split", "Y")] and len(program.regions) == 1

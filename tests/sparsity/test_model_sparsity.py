@@ -77,6 +77,16 @@ def test_a_replica_copies_weights_of_every_layout_and_keeps_ties(convert):
     assert torch.equal(model[0].weight.to_dense(), X)
 
 
+@pytest.mark.parametrize("convert", LAYOUTS.values(), ids=LAYOUTS)
+def test_a_replica_copies_buffers_and_attributes_of_every_layout(convert):
+    model = layers()
+    model.register_buffer("adjacency", convert(X))
+    model[1].other = convert(2 * X)
+    twin = replica(model)
+    assert twin.adjacency is not model.adjacency and torch.equal(twin.adjacency.to_dense(), X)
+    assert twin.adjacency.layout == model.adjacency.layout and torch.equal(twin[1].other.to_dense(), 2 * X)
+
+
 def test_a_weight_becomes_dense_under_all_its_names():
     model = layers()
     model[0].weight = model[1][0].weight = nn.Parameter(X.to_sparse_csr())

@@ -1,0 +1,325 @@
+"""Random training steps: a small model of random layers with weights in random layouts, a loss, an optimizer and a cut, all of one seed.
+
+A step is right if its check passes, which compares losses, gradients, parameters and states with PyTorch's. Of every eighth, the slope of
+the loss in a random direction is measured in f64, too, as a difference of two losses, which needs no derivative of anybody.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import random
+import traceback
+import warnings
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal, TypeAlias
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+import fuseflow as ff
+from fuseflow.errors import FuseFlowError
+from fuseflow.sparsity.spec import parse_sparsify
+from fuseflow.sparsity.weights import replica
+from fuseflow.training.losses import LossFunction, as_loss
+
+FEATURES = 4
+"""The columns of inputs."""
+SAMPLED = 8
+"""One seed of so many is checked by a slope."""
+LARGEST_SLOPE_ERROR = 1e-3
+"""The largest difference of a slope, for the sum of the magnitudes of what it is the sum of."""
+Outcome: TypeAlias = Literal["right", "refused", "wrong", "crash"]
+Stage: TypeAlias = Callable[[random.Random, int, int], nn.Module]
+"""What makes a layer of a matrix of so many rows and columns, of which the result has the same shape."""
+
+
+class Lambda(nn.Module):
+    """A function of a matrix and of parameters."""
+
+    def __init__(self, function: Callable[..., Tensor], *shapes: tuple[int, ...]) -> None:
+        super().__init__()
+        self.function = function
+        self.own = nn.ParameterList(nn.Parameter(torch.randn(shape) * 0.7) for shape in shapes)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.function(x, *self.own)
+
+
+class Adjacency(nn.Module):
+    """A product with a sparse matrix, and maybe a linear layer."""
+
+    def __init__(self, draw: random.Random, rows: int, columns: int) -> None:
+        super().__init__()
+        matrix = torch.randn(rows, rows) * (torch.rand(rows, rows) < 0.5)
+        layouts: list[Callable[[Tensor], Tensor]] = [Tensor.to_sparse_csr, Tensor.to_sparse_csc, Tensor.to_sparse, Tensor.clone]
+        self.register_buffer("adjacency", draw.choice(layouts)(matrix))
+        self.linear = nn.Linear(columns, columns, bias=draw.random() < 0.5)
+
+    def forward(self, x: Tensor) -> Tensor:
+        result: Tensor = self.adjacency @ self.linear(x)
+        return result
+
+
+class Attention(nn.Module):
+    """Masked attention of rows to rows, in which every row sees itself."""
+
+    def __init__(self, rows: int, columns: int) -> None:
+        super().__init__()
+        self.query, self.key, self.value = (nn.Linear(columns, columns) for _ in range(3))
+        self.register_buffer("mask", (torch.rand(rows, rows) < 0.4) | torch.eye(rows, dtype=torch.bool))
+
+    def forward(self, x: Tensor) -> Tensor:
+        scores = (self.query(x) @ self.key(x).t()).masked_fill(~self.mask, float("-inf"))
+        return scores.softmax(-1) @ self.value(x)
+
+
+class Residual(nn.Module):
+    """What a layer adds to its operand, or multiplies it by."""
+
+    def __init__(self, layer: nn.Module, *, gate: bool) -> None:
+        super().__init__()
+        self.layer, self.gate = layer, gate
+
+    def forward(self, x: Tensor) -> Tensor:
+        return x * torch.sigmoid(self.layer(x)) if self.gate else x + self.layer(x)
+
+
+class Twice(nn.Module):
+    """One layer two times, with an activation between."""
+
+    def __init__(self, layer: nn.Module) -> None:
+        super().__init__()
+        self.layer = layer
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.layer(torch.tanh(self.layer(x)))  # type: ignore[no-any-return]
+
+
+def _linear(draw: random.Random, _: int, columns: int) -> nn.Module:
+    return nn.Linear(columns, columns, bias=draw.random() < 0.7)
+
+
+def _activation(draw: random.Random, _: int, __: int) -> nn.Module:
+    kinds: list[type[nn.Module]] = [
+        nn.ReLU, nn.Tanh, nn.GELU, nn.Sigmoid, nn.SiLU, nn.ELU, nn.Softplus, nn.LeakyReLU, nn.Hardtanh, nn.Mish, nn.ReLU6, nn.Softsign,
+    ]  # fmt: skip
+    return draw.choice(kinds)()
+
+
+def _norm(draw: random.Random, _: int, columns: int) -> nn.Module:
+    kinds = [nn.LayerNorm(columns), nn.RMSNorm(columns), nn.BatchNorm1d(columns), nn.GroupNorm(1, columns)]
+    return draw.choice(kinds)
+
+
+def _function(draw: random.Random, rows: int, columns: int) -> nn.Module:
+    order = torch.randint(0, rows, (rows,))
+    mask = torch.rand(rows, columns) < 0.6
+    row, column, square = (1, columns), (rows, 1), (rows, rows)
+    return draw.choice(
+        [
+            lambda: Lambda(lambda x: x[order]),
+            lambda: Lambda(lambda x: torch.where(mask, x, 0.0)),
+            lambda: Lambda(lambda x: x * mask),
+            lambda: Lambda(lambda x: x - x.mean(0)),
+            lambda: Lambda(lambda x: x / (1 + x.norm(dim=1, keepdim=True))),
+            lambda: Lambda(lambda x: x - x.amax(1, keepdim=True)),
+            lambda: Lambda(lambda x: x * x.max(0).values),
+            lambda: Lambda(lambda x: x.softmax(-1)),
+            lambda: Lambda(lambda x: x.log_softmax(0)),
+            lambda: Lambda(lambda x: x.cumsum(1)),
+            lambda: Lambda(lambda x: torch.cat([x[:, 1:], x[:, :1]], 1)),
+            lambda: Lambda(lambda x: x.flip(0) + x.roll(1, 1)),
+            lambda: Lambda(lambda x: F.normalize(x, dim=1)),
+            lambda: Lambda(lambda x: x.clamp(-0.8, 0.9)),
+            lambda: Lambda(lambda x, w: x * w, row),
+            lambda: Lambda(lambda x, w: x + w, column),
+            lambda: Lambda(lambda x, w: torch.maximum(x, w), row),
+            lambda: Lambda(lambda x, w: torch.where(x > w, x, w), row),
+            lambda: Lambda(lambda x, w: w @ x, square),
+            lambda: Lambda(lambda x, w: x * torch.exp(-w.abs()), row),
+            lambda: Lambda(lambda x, w: x + F.embedding(order % 2, w), (2, columns)),
+            lambda: Lambda(lambda x, w: x.index_add(0, order, w), (rows, columns)),
+            lambda: Lambda(lambda x, w: F.conv1d(x[:, None], w, padding=1)[:, 0], (1, 1, 3)),
+        ]
+    )()
+
+
+STAGES: list[tuple[int, Stage]] = [
+    (6, _linear),
+    (5, _activation),
+    (5, _function),
+    (2, _norm),
+    (2, Adjacency),
+    (1, lambda _, rows, columns: Attention(rows, columns)),
+    (1, lambda draw, rows, columns: Residual(_linear(draw, rows, columns), gate=draw.random() < 0.5)),
+    (1, lambda draw, rows, columns: Twice(_linear(draw, rows, columns))),
+    (1, lambda *_: nn.Dropout(0.3)),
+]
+LAYOUTS = [
+    "magnitude:0.6:csr",
+    "magnitude:0.5:csc",
+    "magnitude:0.5:masked",
+    "random:0.5:csr",
+    "block:0.5:2x2",
+    "magnitude:0.5:coo",
+    "topk:2:csr",
+]
+OPTIMIZERS = [
+    "sgd:lr=0.1",
+    "sgd:lr=0.1,momentum=0.9",
+    "sgd:lr=0.1,momentum=0.9,nesterov=True,weight_decay=0.01",
+    "sgd:lr=0.1,momentum=0.5,dampening=0.2",
+    "adam:lr=0.01",
+    "adam:lr=0.01,weight_decay=0.1,amsgrad=True",
+    "adamw:lr=0.01,weight_decay=0.1",
+    "rmsprop:lr=0.01",
+    "rmsprop:lr=0.01,momentum=0.9,centered=True",
+    "adagrad:lr=0.1,weight_decay=0.01",
+]
+CUTS = ["none", "layerwise", "best", "full"]
+
+
+def _weighted(output: Tensor, target: Tensor) -> Tensor:
+    return (output * target).sum() + 0.1 * (output * output).mean()
+
+
+@dataclass(frozen=True, slots=True)
+class Draw:
+    """A training step. `batches` are further values of x for later steps."""
+
+    seed: int
+    model: nn.Module
+    x: Tensor
+    target: Tensor
+    loss: str | LossFunction
+    optimizer: str
+    cut: str
+    sparsity: str | None
+    batches: tuple[Tensor, ...]
+
+    def __str__(self) -> str:
+        return f"seed {self.seed}: loss {self.loss}, {self.optimizer}, {self.cut}, weights {self.sparsity}, {len(self.batches)} batches"
+
+
+def draw_step(seed: int) -> Draw:
+    """Return the training step of a seed."""
+    draw = random.Random(seed)
+    torch.manual_seed(seed)
+    rows, columns = draw.choice([2, 3, 4]), draw.choice([2, 4])
+    weights, kinds = zip(*STAGES, strict=True)
+    layers = [kind(draw, rows, columns) for kind in draw.choices(kinds, weights, k=draw.randint(1, 4))]
+    model = nn.Sequential(nn.Linear(FEATURES, columns), *layers, nn.Linear(columns, columns)).train(draw.random() < 0.8)
+    classes = torch.randint(0, columns, (rows,))
+    if draw.random() < 0.3:
+        classes[0] = -100
+    target = torch.randn(rows, columns)
+    loss, target = draw.choice(
+        [
+            ("mse", target),
+            ("cross_entropy", classes),
+            ("cross_entropy:label_smoothing=0.1", classes),
+            ("cross_entropy", target.softmax(1)),
+            ("huber", target),
+            ("smooth_l1", target),
+            ("bce_with_logits", target.sigmoid()),
+            ("l1", target),
+            (_weighted, target),
+            ("mse:reduction=sum", target),
+        ]
+    )
+    sparsity = draw.choice(LAYOUTS) if draw.random() < 0.6 else None
+    batches = tuple(torch.randn(rows, FEATURES) for _ in range(draw.choice([0, 0, 0, 1, 2])))
+    x = torch.randn(rows, FEATURES)
+    return Draw(seed, model, x, target, loss, draw.choice(OPTIMIZERS), draw.choice(CUTS), sparsity, batches)
+
+
+def outcome(draw: Draw) -> tuple[Outcome, str]:
+    """Return what becomes of a training step, and why it is not right."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return _checked(draw)
+    except FuseFlowError as error:
+        return "refused", error.message
+    except Exception:
+        return "crash", traceback.format_exc()
+
+
+def _checked(draw: Draw) -> tuple[Outcome, str]:
+    step = ff.training_step(
+        draw.model, (draw.x,), draw.target, loss=draw.loss, optimizer=draw.optimizer, gradients=True,
+        schedule=ff.Schedule.fuse(draw.cut), sparsity=None if draw.sparsity is None else parse_sparsify(f"*.weight={draw.sparsity}"),
+    )  # fmt: skip
+    assert step.source.step is not None
+    batches = [{"input": x} for x in (draw.x, *draw.batches)]
+    torch.manual_seed(draw.seed)
+    run = step.run(steps=len(batches), batches=batches, gradients=True)
+    if run.check is None or not run.check.passed:
+        return "wrong", str(run.check)
+    drops = any(isinstance(module, nn.Dropout) for module in draw.model.modules()) and draw.model.training
+    if draw.seed % SAMPLED == 0 and not drops and draw.sparsity is None:
+        gradients = {step.source.step.original(key): value for key, value in run.gradients[0].items()}
+        found = _slope_error(draw, gradients)
+        if found > LARGEST_SLOPE_ERROR:
+            return "wrong", f"the slope of the loss in a random direction is off by {found:.3g}"
+    return "right", ""
+
+
+def _slope_error(draw: Draw, gradients: dict[str, Any]) -> float:
+    """Return the difference of the slope of the loss in a random direction from the product of gradients and direction, for the sum of the
+    magnitudes of its terms."""
+    loss, width = as_loss(draw.loss), 1e-6
+    generator = torch.Generator().manual_seed(draw.seed)
+    target = draw.target.double() if draw.target.is_floating_point() else draw.target
+    directions = {
+        name: torch.randn(p.shape, generator=generator, dtype=torch.float64) for name, p in draw.model.named_parameters()
+    }
+    values = []
+    for sign in (1, -1):
+        moved = replica(draw.model).double()
+        with torch.no_grad():
+            for name, parameter in moved.named_parameters():
+                parameter += sign * width * directions[name]
+            values.append(float(loss(moved(draw.x.double()), target)))
+    slope = (values[0] - values[1]) / (2 * width)
+    shapes = {name: parameter.shape for name, parameter in draw.model.named_parameters()}
+    terms = [torch.as_tensor(g.to_dense()).reshape(shapes[name]) * directions[name] for name, g in gradients.items()]
+    total = sum(float(term.sum()) for term in terms)
+    size = sum(float(term.abs().sum()) for term in terms)
+    return abs(slope - total) / max(size, 1e-6)
+
+
+def outcomes(seeds: Sequence[int], jobs: int = 1) -> Iterator[tuple[int, Outcome, str]]:
+    """Return what becomes of the training steps of some seeds, in order: the seed, the outcome and its reason."""
+    if jobs == 1:
+        yield from map(_of_seed, seeds)
+        return
+    with multiprocessing.get_context("spawn").Pool(jobs) as pool:
+        yield from pool.imap(_of_seed, seeds)
+
+
+def _of_seed(seed: int) -> tuple[int, Outcome, str]:
+    return seed, *outcome(draw_step(seed))
+
+
+@dataclass
+class Tally:
+    """How many training steps had which outcome, and what is to be seen of the others."""
+
+    outcomes: Counter[Outcome] = field(default_factory=Counter)
+    refusals: Counter[str] = field(default_factory=Counter)
+    faults: list[str] = field(default_factory=list)
+
+    @property
+    def summary(self) -> str:
+        return ", ".join(f"{count} {kind}" for kind, count in self.outcomes.most_common())
+
+    def add(self, seed: int, kind: Outcome, reason: str) -> None:
+        self.outcomes[kind] += 1
+        if kind == "refused":
+            self.refusals[reason.partition("\n")[0]] += 1
+        elif kind != "right":
+            self.faults.append(f"{kind}: {draw_step(seed)}\n{draw_step(seed).model}\n{reason}")
