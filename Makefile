@@ -12,6 +12,7 @@ VENV := .venv-$(shell '$(PYTHON)' -c '$(VERSION)' 2>/dev/null)
 endif
 BIN := $(VENV)/bin
 GRAPHS := 100000
+TRAINING := 3000
 INPUTS := 5000
 PROGRAMS := 20000
 PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
@@ -51,11 +52,13 @@ fuzz: $(VENV)/installed-test
 	$(BIN)/python tools/fuzz.py --programs $(PROGRAMS) --wide --surfaces 5 --jobs 2
 	$(BIN)/python tools/fuzz.py --programs $(PROGRAMS) --views --jobs 2
 	$(BIN)/python tools/fuzz.py --programs $(PROGRAMS) --chosen --jobs 2
+	$(BIN)/python tools/fuzz.py --training $(TRAINING) --jobs 2
 	$(BIN)/python tools/fuzz.py --graphs $(GRAPHS) --jobs 2
 	$(BIN)/python -m pytest -m slow -k thousands tests/integration/test_hostile_input.py --draws $(INPUTS)
 
 zoo: $(VENV)/installed-test
 	$(BIN)/python tools/zoo.py --jobs 2
+	$(BIN)/python tools/zoo.py --gradients --jobs 2
 
 lint: $(VENV)/installed-test
 	$(BIN)/ruff check

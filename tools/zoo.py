@@ -1,6 +1,8 @@
 """Compile and run models of the zoo, all or those that are named, and write what became of each into tests/zoo/table.jsonl.
 
-    python tools/zoo.py [--jobs 2] [--fast] [--fresh] [NAME...]
+    python tools/zoo.py [--jobs 2] [--fast] [--fresh] [--gradients] [NAME...]
+
+With --gradients, the gradients of a training step are compared with those of PyTorch instead, and go into tests/zoo/gradients.jsonl.
 
 The rows of models that were done before are kept in build/zoo, as long as neither fuseflow nor the zoo changes, so a run that was stopped
 goes on. A model may take so many processor seconds and so much memory as the options say; what takes more has the verdict `limit`.
@@ -27,7 +29,9 @@ import psutil
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests" / "zoo"))
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests" / "support"))
 
+import zoo_gradients
 import zoo_registry
 import zoo_table
 import zoo_verdict
@@ -35,15 +39,17 @@ import zoo_verdict
 ROOT = Path(__file__).resolve().parents[1]
 ZOO = ROOT / "tests" / "zoo"
 CONTEXT = multiprocessing.get_context("forkserver")
-STORE = ROOT / "build" / "zoo" / "rows.jsonl"
+STORES = {False: ROOT / "build" / "zoo" / "rows.jsonl", True: ROOT / "build" / "zoo" / "gradients.jsonl"}
+"""The files of rows that are done, of values and of gradients."""
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What one model may take."""
+    """What one model may take, and whether its gradients are asked for."""
 
     seconds: float
     gigabytes: float
+    gradients: bool = False
 
 
 @dataclass
@@ -86,7 +92,8 @@ def answer(name: str, limits: Limits, pipe: Connection) -> None:
     torch.set_num_threads(1)
     most = int(limits.gigabytes * 2**30)
     resource.setrlimit(resource.RLIMIT_DATA, (most, most))
-    pipe.send(zoo_verdict.row(zoo_registry.all_models()[name]))
+    row = zoo_gradients.row if limits.gradients else zoo_verdict.row
+    pipe.send(row(zoo_registry.all_models()[name]))
 
 
 def row_of(model: zoo_registry.Model, limits: Limits) -> zoo_verdict.Row:
@@ -100,12 +107,12 @@ def row_of(model: zoo_registry.Model, limits: Limits) -> zoo_verdict.Row:
         while not ours.poll(0.2):
             late = time.monotonic() - wall > 10 * limits.seconds  # it waits for something
             if late or processor_seconds(watched) > limits.seconds:
-                return ended(model, "limit", f"took more than {limits.seconds:g} processor seconds")
+                return ended(model, limits, "limit", f"took more than {limits.seconds:g} processor seconds")
         row: zoo_verdict.Row = ours.recv()
         return row
     except (EOFError, psutil.NoSuchProcess):
         process.join()
-        return ended(model, "crash", f"the process ended with exit code {process.exitcode}")
+        return ended(model, limits, "crash", f"the process ended with exit code {process.exitcode}")
     finally:
         process.kill()
         process.join()
@@ -116,7 +123,9 @@ def processor_seconds(process: psutil.Process) -> float:
     return float(times.user + times.system + times.children_user + times.children_system)
 
 
-def ended(model: zoo_registry.Model, verdict: str, reason: str) -> zoo_verdict.Row:
+def ended(model: zoo_registry.Model, limits: Limits, verdict: str, reason: str) -> zoo_verdict.Row:
+    if limits.gradients:
+        return {"name": model.name, "family": model.family, "gradients": verdict, "reason": reason}
     levels = dict.fromkeys(zoo_registry.GRANULARITIES[model.family], verdict)
     return {"name": model.name, "family": model.family, "fast": model.fast, **levels, "reasons": {"all": reason}}
 
@@ -132,9 +141,8 @@ def run(models: Iterable[zoo_registry.Model], store: Store, jobs: int, limits: L
             while True:
                 row = row_of(queue.get_nowait(), limits)
                 store.add(row)
-                click.echo(
-                    f"{row['family']:12}{row['name']:40}" + " ".join(row[g] for g in zoo_registry.GRANULARITIES[row["family"]])
-                )
+                columns = ("gradients",) if limits.gradients else zoo_registry.GRANULARITIES[row["family"]]
+                click.echo(f"{row['family']:12}{row['name']:40}" + " ".join(row[g] for g in columns))
 
     threads = [threading.Thread(target=work) for _ in range(min(jobs, queue.qsize()))]
     for thread in threads:
@@ -150,21 +158,23 @@ def run(models: Iterable[zoo_registry.Model], store: Store, jobs: int, limits: L
 @click.option("--fresh", is_flag=True, help="Run models again that were done before.")
 @click.option("--seconds", default=120.0, show_default=True, help="Processor seconds for each model.")
 @click.option("--gigabytes", default=6.0, show_default=True, help="Memory for each process.")
-def main(names: tuple[str, ...], jobs: int, fast: bool, fresh: bool, seconds: float, gigabytes: float) -> None:
-    multiprocessing.set_forkserver_preload(["zoo_verdict", *zoo_registry.FILES])
+@click.option("--gradients", is_flag=True, help="Compare gradients instead of values.")
+def main(names: tuple[str, ...], jobs: int, fast: bool, fresh: bool, seconds: float, gigabytes: float, gradients: bool) -> None:
+    multiprocessing.set_forkserver_preload(["zoo_verdict", "zoo_gradients", *zoo_registry.FILES])
     models = zoo_registry.all_models()
     if unknown := sorted(set(names) - set(models)):
         raise click.UsageError(f"the zoo has no model {', '.join(unknown)}")
     chosen = [m for m in models.values() if (not names or m.name in names) and (m.fast or not fast)]
-    store = Store(STORE, revision())
+    store = Store(STORES[gradients], revision())
     store.read()
     for model in chosen if fresh else ():
         store.rows.pop(model.name, None)
-    run(chosen, store, jobs, Limits(seconds, gigabytes))
+    run(chosen, store, jobs, Limits(seconds, gigabytes, gradients))
     rows = {model.name: store.rows[model.name] for model in chosen}
-    kept = {name: row for name, row in zoo_table.read().items() if name in models}
-    zoo_table.TABLE.write_text(zoo_table.text({**kept, **rows}.values()))
-    click.echo(zoo_table.summary(rows.values()))
+    table = zoo_gradients if gradients else zoo_table
+    kept = {name: row for name, row in zoo_table.read(table.TABLE).items() if name in models}
+    table.TABLE.write_text(zoo_table.text({**kept, **rows}.values()))
+    click.echo(table.summary(rows.values()))
 
 
 if __name__ == "__main__":

@@ -24,9 +24,10 @@ def text(rows: Iterable[Row]) -> str:
     return "".join(line(row) for row in sorted(rows, key=lambda row: (FAMILIES.index(row["family"]), row["name"])))
 
 
-def read() -> dict[str, Row]:
-    """The rows of the committed table by name."""
-    return {row["name"]: row for row in map(json.loads, TABLE.read_text().splitlines())}
+def read(path: Path = TABLE) -> dict[str, Row]:
+    """The rows of a table by name, none if it was not made yet."""
+    lines = path.read_text().splitlines() if path.exists() else []
+    return {row["name"]: row for row in map(json.loads, lines)}
 
 
 def verdict(row: Row) -> str:

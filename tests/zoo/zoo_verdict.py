@@ -123,7 +123,7 @@ def _imported(model: Model, formats: dict[str, str] | None = None) -> Source | V
     try:
         return load(ModelSpec(module, args, kwargs=keywords, formats=formats))
     except Exception as error:
-        return _failure(error)
+        return failure(error)
 
 
 def _verdict(source: Source, fuse: str, computed: Computed, start: float) -> Verdict:
@@ -135,13 +135,14 @@ def _verdict(source: Source, fuse: str, computed: Computed, start: float) -> Ver
         result = program.run(check=False)
         outputs = list(result.outputs.values())
     except Exception as error:
-        return _failure(error)
+        return failure(error)
     details = {"flops_share": share, "seconds": round(seconds, 2), "cycles": result.cycles}
     wrong = difference(outputs, computed.outputs)
     return ("wrong", wrong, details) if wrong else ("accepted", "", details)
 
 
-def _failure(error: Exception) -> Verdict:
+def failure(error: Exception) -> Verdict:
+    """The verdict on an error: a refusal, or a crash."""
     if isinstance(error, FuseFlowError):
         return "refused", _line(error.message), {}
     frame = traceback.extract_tb(error.__traceback__)[-1]
