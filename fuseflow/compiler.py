@@ -17,11 +17,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
 from fuseflow.cut.cut_cache import lower_cut
+from fuseflow.einsum.carried import carried_inputs
 from fuseflow.einsum.nodes import Program
 from fuseflow.frontend.model_spec import TrainingRequest
 from fuseflow.frontend.sources import Source, load_model
 from fuseflow.garbage_collection import collection_paused
-from fuseflow.layouts.kept_layouts import with_layouts
 from fuseflow.lower.machine_type_check import refuse_wide_tensors
 from fuseflow.lower.partition import refuse_auto
 from fuseflow.lower.regions import CompiledRegion
@@ -117,7 +117,10 @@ def compile_source(
     """Compile a loaded model: its program is cut into regions, and each becomes a fused tree, a table and a graph."""
     start = time.perf_counter()
     source, schedule = planned(source, schedule, machine)
-    source = with_layouts(source, schedule, machine)
+    if carried_inputs(source.program):
+        from fuseflow.layouts.kept_layouts import with_layouts  # which programs without steps do without
+
+        source = with_layouts(source, schedule, machine)
     schedule, partitioned, lowered = lower_cut(source.program, schedule, machine, source.tensors)
     refuse_wide_tensors(partitioned.original, source.tensors, machine)
     observe(partitioned.program)

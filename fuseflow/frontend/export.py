@@ -115,12 +115,12 @@ def export_graph(call: ModelCall, formats: Mapping[str, str], training: Training
         refusals += separate_complex(selections)
         select_data(selections)
         slice_matrices(selections)
-        kept = mark_kept(traced, selections.kept)
+        kept = mark_kept(traced, selections.kept, trains=training is not None)
         refusals += kept.refusals
         blocked = screen_program(traced, trains=training is not None)
         refusals += [refusal for node_refusals in blocked.values() for refusal in node_refusals]
         if refusals:
-            raise_all([*refusals, *_later_refusals(traced, blocked)], call.module)
+            raise_all([*refusals, *_later_refusals(traced, blocked)], call.module, trains=training is not None)
         step = None if training is None else training_step(traced, training, _trainable(call.module), patterns, draws)
         exact = exact_formats(tuple(formats.items()), ranks_of(traced.tensors), dict, _format_refusal)
         tensors, stored_formats = stored_tensors(
@@ -130,8 +130,8 @@ def export_graph(call: ModelCall, formats: Mapping[str, str], training: Training
         masks = unstored_masks(patterns, tensors)
         graph, without_dense_form = _replay(traced.graph_module, tensors, stored, step)
     refusals = [*without_dense_form, *screen_lowered(graph)]
-    refusals = refusals or screen_mutation(graph, list(tensors))
-    raise_all(refusals, call.module)
+    refusals = refusals or screen_mutation(graph, list(tensors), trains=training is not None)
+    raise_all(refusals, call.module, trains=training is not None)
     return ExportedGraph(
         graph,
         tensors,

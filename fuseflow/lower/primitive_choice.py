@@ -15,7 +15,6 @@ from fuseflow.lower.partition import PartitionedProgram, partition_program
 from fuseflow.lower.program import divided_regions, halved_regions, lower_regions
 from fuseflow.lower.regions import CompiledRegion
 from fuseflow.lower.state import LoweringMemo
-from fuseflow.lower.step_division import StepDivision, divided_at_producers
 from fuseflow.machine.machine import Machine
 from fuseflow.schedule import Schedule
 from fuseflow.tensors import Format, Tensor
@@ -119,6 +118,8 @@ def _divided_step(
 ) -> LoweredProgram:
     """Return a training step, cut so that no region is expected to take much longer than its Einsums one by one, and the lowered
     regions. The cut does not depend on lanes and depths."""
+    from fuseflow.lower.step_division import StepDivision  # which programs without steps do without
+
     schedule = partitioned.schedule
     serial = replace(schedule, parallel=(), depths=())
     partitioned, lowered = _without_refusals(program, replace(partitioned, schedule=serial), tensors, memo)
@@ -146,6 +147,8 @@ def _without_refusals(
         if not refused:  # else a later region may be refused only because of assumptions about their results
             return partitioned, lowered
         if is_training_step(partitioned.original):
+            from fuseflow.lower.step_division import divided_at_producers
+
             regions = divided_at_producers(partitioned, {error.region: error.producer for error in refused})
         else:
             regions = halved_regions(partitioned, [error.region for error in refused])

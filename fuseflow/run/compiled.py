@@ -213,10 +213,10 @@ class Compiled:
         PyTorch computed the outputs of the first values. Raise `UsageError` for values that do not fit, and `MachineError` for numbers
         that the machine does not hold.
         """
-        from fuseflow.frontend.source_values import holding, packed_values
-
         if not tensors:
             return self
+        from fuseflow.frontend.source_values import holding, packed_values
+
         source = holding(self.source, packed_values(self.source, tensors, self.program.declared))
         if self.partitioned is not None:
             refuse_wide_tensors(self.partitioned.original, source.tensors, self.machine)

@@ -84,10 +84,10 @@ def refusals_of(error: FrontendError) -> tuple[FrontendError, ...]:
     return error.refusals if isinstance(error, BlockedError) else (error,)
 
 
-def raise_all(refusals: Sequence[FrontendError], module: nn.Module) -> None:
+def raise_all(refusals: Sequence[FrontendError], module: nn.Module, *, trains: bool = False) -> None:
     """Raise one error for all refusals of a module, if there are any. The hint to call `.eval()` is left out if no part of the module is
-    in training mode."""
-    if not any(part.training for part in module.modules()):
+    in training mode, or a step `trains` it."""
+    if trains or not any(part.training for part in module.modules()):
         for error in refusals:
             if error.hint.startswith(HINT_EVAL):
                 error.hint = error.hint.removeprefix(HINT_EVAL).removeprefix(", or ").removeprefix("; ") or HINT_OUTSIDE
@@ -189,14 +189,18 @@ def _is_mask(node: Node) -> bool:
     return isinstance(value, Tensor) and value.dtype == torch.bool
 
 
-def screen_mutation(graph: Graph, names: list[str]) -> list[FrontendError]:
-    """Return the errors for a model that writes to its buffers, weights or inputs. After functionalization, such a write is a
-    copy at the end."""
+def screen_mutation(graph: Graph, names: list[str], *, trains: bool = False) -> list[FrontendError]:
+    """Return the errors for a model that writes to its buffers, weights or inputs, or in a step that `trains` it to its weights or inputs.
+    After functionalization, such a write is a copy at the end."""
     arguments = dict(zip((node for node in graph.nodes if node.op == "placeholder"), names, strict=True))
     for node in graph.nodes:
         if node.op == "call_function" and fx_origin.short_name(node.target) == "copy_":
             target = arguments.get(node.args[0], "a constant")
-            hint = f"{HINT_EVAL}, or return the new value instead of writing it in place"
+            hint = (
+                "let the optimizer change parameters"
+                if trains
+                else f"{HINT_EVAL}, or return the new value instead of writing it in place"
+            )
             return [FrontendError(f"the model mutates `{target}`", hint=hint)]
     return []
 

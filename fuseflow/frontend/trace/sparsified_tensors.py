@@ -125,9 +125,9 @@ def masked(x: Tensor, mask: Tensor) -> Tensor:
     return x * mask
 
 
-def mark_kept(traced: Trace, rules: dict[str, KeepRule]) -> KeptIntermediates:
+def mark_kept(traced: Trace, rules: dict[str, KeepRule], *, trains: bool = False) -> KeptIntermediates:
     """Replace, in place, the rules on intermediates of a traced model by products with markers, which are added to `rules`, and with
-    known masks."""
+    known masks. A step that `trains` has no form for rules of gradients; elsewhere they have no effect."""
     intermediates = KeptIntermediates(rules)
     graph = traced.graph_module.graph
     for node in list(graph.nodes):
@@ -138,6 +138,9 @@ def mark_kept(traced: Trace, rules: dict[str, KeepRule]) -> KeptIntermediates:
             intermediates.patterns[argument.name] = Pattern(argument.tensor != 0, COO())
             node.target = masked
         elif node.target is _KEEP:
+            if trains and node.args[2]:
+                message, hint = "a rule of the gradient of an intermediate has no form in the compiler", "leave its `grad` out"
+                intermediates.refusals.append(refusal(node, message, hint))
             _mark(traced, node, intermediates)
     return intermediates
 
