@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
 from fuseflow.cut.cut_cache import lower_cut
-from fuseflow.einsum.carried import carried_inputs
 from fuseflow.einsum.nodes import Program
+from fuseflow.einsum.phases import carried_inputs
 from fuseflow.frontend.model_spec import TrainingRequest
 from fuseflow.frontend.sources import Source, load_model
 from fuseflow.garbage_collection import collection_paused

@@ -18,6 +18,7 @@ from torch.fx import GraphModule, Interpreter, Node
 
 from fuseflow.einsum.index_names import with_output_names
 from fuseflow.einsum.nodes import Access, Program
+from fuseflow.einsum.phases import GRADIENT
 from fuseflow.einsum.sampling_products import sampled_products
 from fuseflow.einsum.verify import verify
 from fuseflow.errors import FrontendError, UsageError
@@ -37,7 +38,6 @@ from fuseflow.frontend.trace.training import Training
 from fuseflow.frontend.training_source import step_interface, step_outputs, with_shared_places
 from fuseflow.loop_progress import counted
 from fuseflow.tensors import Tensor
-from fuseflow.training.phases import GRADIENT
 
 if TYPE_CHECKING:
     from fuseflow.frontend.model_spec import TorchModel

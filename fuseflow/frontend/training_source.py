@@ -10,8 +10,8 @@ import numpy as np
 import numpy.typing as npt
 from torch import Tensor
 
-from fuseflow.einsum.carried import NEXT
 from fuseflow.einsum.nodes import Access, Apply, Einsum, Program, TensorType
+from fuseflow.einsum.phases import NEXT
 from fuseflow.errors import FrontendError, UsageError, did_you_mean
 from fuseflow.frontend.decompositions.training_step import StepContinuation, TrainedParameter
 from fuseflow.frontend.export import ExportedGraph
@@ -71,7 +71,7 @@ def rebound(interface: StepInterface, program: Program, batch: Mapping[str, Any]
     if all(name in inputs and value.is_floating_point() for name, value in batch.items()):
         return call, {name: from_torch(value.detach(), inputs[name]) for name, value in batch.items()}
     own = {*interface.training.scalars(1), *(draw.name for draw in interface.draws)}
-    carried = {name.removeprefix("next.") for name in program.outputs}
+    carried = {name.removeprefix(f"{NEXT}.") for name in program.outputs}
     return call, {name: tensor for name, tensor in interface.imported(call).items() if name in inputs.keys() - own - carried}
 
 
@@ -103,7 +103,7 @@ def with_shared_places(program: Program, step: StepContinuation) -> Program:
 def _sharing(program: Program, weight: TensorType, gradient: Einsum, parameter: TrainedParameter) -> Program:
     """Return a program with another statement for the gradient of a weight, in which all that belongs to the weight is like it."""
     states = set(parameter.states.values())
-    results = [gradient.name, *(name for name in program.outputs if name.removeprefix(NEXT) in {parameter.name, *states})]
+    results = [gradient.name, *(name for name in program.outputs if name.removeprefix(f"{NEXT}.") in {parameter.name, *states})]
     kept = [t for t in program.tensors if t.name not in (parameter.pattern, *results)]
     tensors = [replace(t, format=None, block=(), like=weight.name) if t.name in states else t for t in kept]
     tensors += [TensorType(name, weight.shape, None, weight.dtype, like=weight.name) for name in results]

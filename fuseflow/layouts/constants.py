@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from fuseflow.einsum.carried import carried_inputs
+from fuseflow.einsum.phases import carried_inputs
 from fuseflow.frontend.imported_program import Source
 from fuseflow.tensors import Tensor
 

@@ -6,7 +6,7 @@ import json
 from dataclasses import replace
 
 from fuseflow.cut.cut_cache import cut_digest
-from fuseflow.einsum.carried import carried_inputs
+from fuseflow.einsum.phases import carried_inputs
 from fuseflow.frontend.imported_program import Source
 from fuseflow.layouts.changes import from_json
 from fuseflow.machine.machine import Machine

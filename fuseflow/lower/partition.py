@@ -10,11 +10,11 @@ from functools import cached_property
 
 from fuseflow.einsum.association import associated
 from fuseflow.einsum.blocks import guard_padding
-from fuseflow.einsum.carried import carried_inputs
 from fuseflow.einsum.chain import Chain
 from fuseflow.einsum.dimension_unification import RegionSplit
 from fuseflow.einsum.format_inference import TypedProgram
 from fuseflow.einsum.nodes import Access, Const, Einsum, Program, TensorType, stored_index
+from fuseflow.einsum.phases import carried_inputs
 from fuseflow.einsum.reshapes import ReshapeElimination, eliminate_reshapes
 from fuseflow.einsum.rounding import round_results, rounds
 from fuseflow.einsum.verify import Extents, extents

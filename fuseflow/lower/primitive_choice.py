@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import TypeAlias
 
 from fuseflow.einsum.nodes import Program
+from fuseflow.einsum.phases import carried_inputs
 from fuseflow.errors import FusionError, ScheduleError
 from fuseflow.fusion.refusal import Refusal, attempt
 from fuseflow.garbage_collection import collection_paused
@@ -18,7 +19,6 @@ from fuseflow.lower.state import LoweringMemo
 from fuseflow.machine.machine import Machine
 from fuseflow.schedule import Schedule
 from fuseflow.tensors import Format, Tensor
-from fuseflow.training.phases import is_training_step
 
 ROUNDS = 4
 """The number of times that tensors are ordered anew: if a region reads one in another order, earlier regions may have to write it so."""
@@ -68,7 +68,7 @@ def lower_for(
     public = partitioned.schedule.primitives == "public"
     if not public and not partitioned.grows_regions:
         return partitioned, lower_regions(partitioned, tensors, memo)
-    is_step = partitioned.grows_regions and is_training_step(partitioned.original)
+    is_step = partitioned.grows_regions and carried_inputs(partitioned.original)
     divided = _divided_step if is_step else _without_refusals
     partitioned, lowered = divided(program, partitioned, tensors, memo)
     if not public and not is_step:
@@ -146,7 +146,7 @@ def _without_refusals(
         lowered = attempt(tuple, lower_regions(partitioned, tensors, memo, may_divide))
         if not refused:  # else a later region may be refused only because of assumptions about their results
             return partitioned, lowered
-        if is_training_step(partitioned.original):
+        if carried_inputs(partitioned.original):
             from fuseflow.lower.step_division import divided_at_producers
 
             regions = divided_at_producers(partitioned, {error.region: error.producer for error in refused})

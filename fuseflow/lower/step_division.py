@@ -17,6 +17,7 @@ from dataclasses import dataclass, replace
 
 from fuseflow.costs.statistics import assume_statistics
 from fuseflow.einsum.nodes import Program, Reduce, walk
+from fuseflow.einsum.phases import UPDATE, phase_of
 from fuseflow.lower.partition import PartitionedProgram, partition_program
 from fuseflow.lower.program import lower_regions
 from fuseflow.lower.region_fusion import region_work
@@ -27,7 +28,6 @@ from fuseflow.schedule.partition import unique_names
 from fuseflow.schedule.region_size import RegionDivider
 from fuseflow.schedule.section_names import names_in_sections
 from fuseflow.tensors import Tensor
-from fuseflow.training.phases import UPDATE, phase_of
 
 MOST_TIMES = 1.5
 """A region is divided if it is expected to take more than this many times the cycles of its Einsums one by one. (With 1, 1.25, 1.5 and 2,

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any, overload
 from fuseflow.costs.live_bytes import live_bytes, written_bytes
 from fuseflow.costs.narrow_type_notice import narrow_notice
 from fuseflow.einsum.blocks import guard_data, tensors_to_blocks, tensors_to_elements
-from fuseflow.einsum.carried import carried_inputs
 from fuseflow.einsum.format_inference import infer
 from fuseflow.einsum.integer_range import refuse_rounded_integers
 from fuseflow.einsum.interpret import evaluate_operands, operands_of
 from fuseflow.einsum.nodes import Program, TensorType
+from fuseflow.einsum.phases import carried_inputs
 from fuseflow.einsum.sparse_arrays import Operand
 from fuseflow.einsum.structures import at_shared_places
 from fuseflow.errors import OverfullError, UsageError

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from itertools import count
 
 from fuseflow.einsum.nodes import Einsum, Program, index_names
+from fuseflow.einsum.phases import GRADIENT, LOSS, UPDATE, carried_inputs, phase_of
 from fuseflow.einsum.reshapes import eliminate_reshapes, regroupings
 from fuseflow.errors import ScheduleError, did_you_mean
 from fuseflow.schedule.partition import Partition, Region, RegionDraft
@@ -19,7 +20,6 @@ from fuseflow.schedule.region_size import RegionDivider
 from fuseflow.schedule.schedule import Schedule
 from fuseflow.schedule.section import KEYWORDS
 from fuseflow.schedule.softmax_groups import softmax_groups
-from fuseflow.training.phases import GRADIENT, LOSS, UPDATE, is_training_step, phase_of
 
 
 def module_paths(program: Program) -> tuple[str, ...]:
@@ -82,7 +82,7 @@ def layer_of(path: str) -> str:
 
 def layers(program: Program) -> dict[str, str]:
     """Return the layer in which each Einsum lies, or '' for one that goes with the Einsums that it reads."""
-    of_path = layer_of_phase if is_training_step(program) else layer_of
+    of_path = layer_of_phase if carried_inputs(program) else layer_of
     return {e.name: of_path(e.location.path) for e in program.einsums}
 
 
@@ -105,7 +105,7 @@ def layer_labels(program: Program) -> dict[str, str]:
     """Return the layer of every Einsum; empty if the program has no layers. An operator in the `forward` of a parent of layers
     has the layer of its first operand that is computed, or, at the start of the model, the layer of its reader. In a training
     step, operands of the backward pass count first."""
-    own, is_step = layers(program), is_training_step(program)
+    own, is_step = layers(program), carried_inputs(program)
     names = set(own.values())
     proper = {a for a in names if a and not any(in_module(b, a) and a != b for b in names)}
     if not proper:

@@ -15,11 +15,11 @@ from torch.fx import Node, map_arg
 from torch.fx.traceback import annotate
 from torch.utils import _pytree as pytree
 
+from fuseflow.einsum.phases import GRADIENT
 from fuseflow.frontend.decompositions.densify import named_operator
 from fuseflow.frontend.decompositions.graph_writer import OF_CALL, GraphWriter, Part, Record, description
 from fuseflow.frontend.derivatives.rules import RULES
 from fuseflow.frontend.trace.fx_origin import PHASE
-from fuseflow.training.phases import GRADIENT
 
 aten = torch.ops.aten
 

@@ -10,10 +10,10 @@ import torch
 from torch import Tensor
 from torch.fx import Node
 
+from fuseflow.einsum.phases import GRADIENT, LOSS, NEXT, UPDATE
 from fuseflow.frontend.decompositions.backward import Backward
 from fuseflow.frontend.decompositions.graph_writer import GraphWriter, description
 from fuseflow.frontend.trace.fx_origin import PHASE, joined
-from fuseflow.training.phases import GRADIENT, LOSS, NEXT, UPDATE
 
 if TYPE_CHECKING:
     from fuseflow.frontend.trace.training_forms import Draw

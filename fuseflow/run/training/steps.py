@@ -12,9 +12,8 @@ from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
 
-from fuseflow.einsum.carried import NEXT, carried_inputs
 from fuseflow.einsum.nodes import Program, TensorType
-from fuseflow.einsum.phases import GRADIENT, LOSS
+from fuseflow.einsum.phases import GRADIENT, LOSS, NEXT, carried_inputs
 from fuseflow.einsum.sparse_arrays import Operand, dense
 from fuseflow.errors import UsageError, did_you_mean
 from fuseflow.lower.regions import CompiledRegion
@@ -88,9 +87,9 @@ class StepRunner:
         """Run all steps. Raise `UsageError` for a program whose outputs are no inputs of the next step, and for too few batches."""
         check_carried(self.program, self.regions)
         carried = carried_inputs(self.program)
-        gradients = [name for name in self.program.outputs if name.startswith(GRADIENT)] if self.plan.gradients else []
+        gradients = [name for name in self.program.outputs if name.startswith(f"{GRADIENT}.")] if self.plan.gradients else []
         if self.plan.gradients and not gradients:
-            raise UsageError(f"`{self.program.name}` has no output `{GRADIENT}X`", hint="leave `gradients` out")
+            raise UsageError(f"`{self.program.name}` has no output `{GRADIENT}.X`", hint="leave `gradients` out")
         fills = {tensor.name: tensor.fill for tensor in self.program.inputs}  # a dense tensor may be written with another one
         self.tensors |= {name: _copied(self.tensors[name]) for name in carried.values() if name in self.tensors}
         steps, batches = list[TrainingStep](), iter(self.plan.batches) if self.plan.batches is not None else None
@@ -100,7 +99,7 @@ class StepRunner:
             if self.plan.check is not None:
                 self._checks.append(self.plan.check(number, dict(self.tensors), outputs))
             loss = float(outputs[LOSS].to_dense()) if LOSS in outputs and not outputs[LOSS].shape else None
-            kept = {name.removeprefix(GRADIENT): outputs[name] for name in gradients}
+            kept = {name.removeprefix(f"{GRADIENT}."): outputs[name] for name in gradients}
             cycles, by = (None, None) if simulated is None else (simulated.cycles, simulated.number)
             steps.append(TrainingStep(number, loss, cycles, by, kept))
             self.tensors |= {name: replace(outputs[output], fill=fills[name]) for output, name in carried.items()}
@@ -171,14 +170,14 @@ def check_carried(program: Program, regions: Iterable[CompiledRegion]) -> None:
     written: dict[str, TensorType] = {}
     for region in regions:
         written |= {**region.result_types, **{view.name: view.type for view in region.views_after}}
-    outputs = [name for name in program.outputs if name.startswith(NEXT)]
+    outputs = [name for name in program.outputs if name.startswith(f"{NEXT}.")]
     if not outputs:
         raise UsageError(
-            f"`{program.name}` has no output `{NEXT}X` that is its input `X` in the next step",
-            hint=f"name the new value of an input `W` `{NEXT}W`, or run without `steps`",
+            f"`{program.name}` has no output `{NEXT}.X` that is its input `X` in the next step",
+            hint=f"name the new value of an input `W` `{NEXT}.W`, or run without `steps`",
         )
     for output in outputs:
-        name = output.removeprefix(NEXT)
+        name = output.removeprefix(f"{NEXT}.")
         if name not in inputs:
             raise UsageError(f"the program has the output `{output}`, and no input `{name}`", hint=did_you_mean(name, inputs))
         new, old = _attributes(written.get(output, program.declared[output])), _attributes(inputs[name])
