@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 from math import prod
 from pathlib import Path
@@ -131,8 +131,20 @@ def _regions(source: Source, regions: tuple[_SavedRegion, ...], graphs: list[Gra
         views: list[StoredView] = []
         for name in graph.inputs:
             views += _views(source, graph, name, stored)
-        yield EstimatorRegion(region.name, region.einsums, graph, tuple(views))
+        read = tuple(views)
         stored |= {output: graph.declared[output].format for output in graph.outputs}
+        results = [name for name in source.program.outputs if name not in stored and _shows_stored(source, name, stored)]
+        shown = tuple([view for name in results for view in _views(source, graph, name, stored)])
+        yield EstimatorRegion(region.name, region.einsums, graph, read, shown)
+
+
+def _shows_stored(source: Source, name: str, stored: Collection[str]) -> bool:
+    """Return whether a tensor shows one that is stored, or one that shows such a tensor."""
+    einsum = source.program.defined.get(name)
+    if einsum is None or not isinstance(einsum.body, Access):
+        return False
+    viewed = source_of(einsum).tensor
+    return viewed in stored or _shows_stored(source, viewed, stored)
 
 
 def _views(source: Source, graph: Graph, name: str, stored: dict[str, Format]) -> Iterator[StoredView]:

@@ -31,4 +31,4 @@ def test_the_step_of_the_benchmark(monkeypatch) -> None:
     np.testing.assert_allclose(run.losses, losses, rtol=1e-5)
     for name, weight in zip(training_steps.PARAMETERS, weights, strict=True):
         np.testing.assert_allclose(run.state[name].to_dense(), weight.detach().numpy(), atol=2e-6)
-    assert run.check.passed and run.notes == ("cycles of step 1 hold for steps 1-6",)
+    assert run.check.passed and None not in run.cycles

@@ -15,7 +15,7 @@ from jupyter_core.utils import run_sync
 EXAMPLES = Path(__file__).parents[2] / "examples"
 LIBRARIES = {"pytorch_geometric": "torch_geometric", "hugging_face": "transformers"}
 """The notebooks with models of libraries, which draw a picture."""
-TOURS = ("quickstart", "gcn_fusion", "orders_lanes_memory", "design_space")
+TOURS = ("quickstart", "gcn_fusion", "orders_lanes_memory", "design_space", "training")
 """The notebooks that show fuseflow by itself."""
 
 

@@ -143,7 +143,9 @@ def test_a_model_of_layers_has_the_graph_of_one_trace_and_the_values_of_pytorch(
     (result,) = GraphModule(nn.Module(), exported.graph)(*exported.tensors.values())
     torch.testing.assert_close(result, model(BODIES[name])(X.clone()))
     traced = dense_graph._traced
-    monkeypatch.setattr(dense_graph, "_traced", lambda *given: traced(*given[:-1], [list(chain.from_iterable(given[-1]))]))
+    monkeypatch.setattr(
+        dense_graph, "_traced", lambda *given: traced(*given[:-2], [list(chain.from_iterable(given[-2]))], given[-1])
+    )
     assert code(exported) == code(export(model(BODIES[name])))
 
 
