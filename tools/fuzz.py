@@ -277,9 +277,9 @@ def fuzz_training(steps: int, seed: int, jobs: int) -> bool:
     """Whether anything is wrong."""
     start = last = time.monotonic()
     total = training_fuzz.Tally()
-    for at, found in enumerate(training_fuzz.outcomes(range(seed, seed + steps), jobs), seed + 1):
-        total.add(*found)
-        if found[1] in ("wrong", "crash"):
+    for at, outcome in enumerate(training_fuzz.outcomes(range(seed, seed + steps), jobs), seed + 1):
+        total.add(*outcome)
+        if outcome[1] in ("wrong", "crash"):
             click.echo(total.faults[-1])
         if time.monotonic() - last > PROGRESS:
             last = time.monotonic()

@@ -72,16 +72,16 @@ class RecomputePrices:
 
     def estimate(self, again: Iterable[str]) -> ProgramEstimate | str:
         """Return the estimate of the program if these Einsums are computed again, or why it cannot be compiled so."""
-        found = self._found(frozenset(again))
-        return found if isinstance(found, str) else found[1]
+        outcome = self._outcome(frozenset(again))
+        return outcome if isinstance(outcome, str) else outcome[1]
 
     def scheduled(self, again: Iterable[str]) -> Schedule:
         """Return the schedule that computes these Einsums again, without entries about regions that do not run then, and within the
         budget: a region that exceeds it has fewer lanes than before."""
-        found = self._found(frozenset(again))
-        return self.schedule if isinstance(found, str) else found[0]
+        outcome = self._outcome(frozenset(again))
+        return self.schedule if isinstance(outcome, str) else outcome[0]
 
-    def _found(self, names: frozenset[str]) -> tuple[Schedule, ProgramEstimate] | str:
+    def _outcome(self, names: frozenset[str]) -> tuple[Schedule, ProgramEstimate] | str:
         if names not in self._estimates:
             try:
                 self._estimates[names] = self._fitting(self._without_idle(names))
@@ -170,13 +170,13 @@ class RecomputePrices:
         return tuple(sorted(chosen))
 
     def within(self, live: float) -> tuple[str, ...] | None:
-        """Return Einsums that are computed again in a program with at most `live` bytes of intermediates at a time, None if none are
-        found. One after the other is added: the one with which the fewest bytes are live, and among those that fit, the one with the
+        """Return Einsums that are computed again in a program with at most `live` bytes of intermediates at a time, None if there are
+        none. One after the other is added: the one with which the fewest bytes are live, and among those that fit, the one with the
         fewest expected cycles."""
         chosen, price = self.chosen, self.price(self.chosen)
         while price is not None and price.live_bytes > live:
             others = self.largest(self.candidates.keys() - chosen)
-            prices = {name: found for name in others if (found := self.price(chosen | {name})) is not None}
+            prices = {name: lower for name in others if (lower := self.price(chosen | {name})) is not None}
             name = min(prices, key=lambda one: (max(prices[one].live_bytes, live), prices[one].cycles), default=None)
             if name is None or prices[name].live_bytes > price.live_bytes:
                 return None

@@ -60,5 +60,5 @@ def phase(einsum: str) -> str:
 
 def phases(einsums: Iterable[str]) -> tuple[str, ...]:
     """Return the phases of some Einsums, such as those of a region, each once and in the order in which they begin."""
-    found = {phase(name) for name in einsums}
-    return tuple(name for name in PHASES if name in found)
+    present = {phase(name) for name in einsums}
+    return tuple(name for name in PHASES if name in present)

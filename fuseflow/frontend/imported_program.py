@@ -38,9 +38,9 @@ class StepInterface:
     Input `layer1.weight` is a parameter, `layer1.weight.momentum_buffer` a state of its optimizer, and `lr` a number of the step, as
     `training.scalars` gives them; outputs are `loss`, `next.layer1.weight` and, if asked for, `grad.layer1.weight`. `trained` has the name
     in the model of each parameter that is changed, by its name in the program. The tensors `draws` are drawn in this order in each step.
-    `masks` are the patterns of pruned weights by their names in the model. `states` are the states of the optimizer that it begins with,
-    and `steps` the steps that it has taken, by the names of parameters in the model. `call` is the call of the model whose loss it is, and
-    `imported` returns the inputs of the same program for another call.
+    `masks` are the patterns of pruned weights by their names in the model. `states` are the states of the optimizer that it begins with.
+    `first_step` is the number of the first step, counted from 1; it is higher for an optimizer that has taken steps before. `call` is the
+    call of the model whose loss it is, and `imported` returns the inputs of the same program for another call.
     """
 
     training: TrainingSpec
@@ -48,14 +48,9 @@ class StepInterface:
     draws: Sequence[Draw]
     masks: Mapping[str, torch.Tensor]
     states: Mapping[str, torch.Tensor]
-    steps: Mapping[str, int]
+    first_step: int
     call: ModelCall
     imported: Callable[[ModelCall], Mapping[str, Tensor]]
-
-    @property
-    def first_step(self) -> int:
-        """The number of the first step, counted from 1. It is higher for an optimizer that has taken steps before."""
-        return 1 + max((self.steps.get(name, 0) for name in self.trained.values()), default=0)
 
     def original(self, name: str) -> str:
         """Return the name in the model of an input that is a parameter or a state of one, and the name itself of any other."""

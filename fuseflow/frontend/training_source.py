@@ -26,13 +26,15 @@ from fuseflow.training.reference import Reference
 def step_interface(
     training: Training, call: ModelCall, exported: ExportedGraph, imported: Callable[[ModelCall], Mapping[str, Any]]
 ) -> StepInterface:
-    """Return what the inputs and outputs of the program of a training step mean. `imported` returns the inputs for another call."""
+    """Return what the inputs and outputs of the program of a training step mean. `imported` returns the inputs for another call. Raise
+    `TrainingError` for an optimizer that has taken different numbers of steps of its parameters, if numbers of a step depend on that."""
     step = exported.step
     assert step is not None
     names = {parameter.name: parameter.original for parameter in step.parameters}
     trained = {name: original for name, original in names.items() if original not in step.untouched}
     masks = {names[name]: mask for name, mask in exported.weight_masks.items() if name in trained}
-    return StepInterface(training.spec, trained, tuple(step.draws), masks, training.states, training.steps, call, imported)
+    first_step = 1 + training.start.steps_before(trained.values())
+    return StepInterface(training.spec, trained, tuple(step.draws), masks, training.start.states, first_step, call, imported)
 
 
 def step_outputs(interface: StepInterface, outputs: Sequence[str]) -> list[npt.NDArray[np.generic]]:

@@ -14,11 +14,11 @@ from fuseflow.einsum.blocks import guard_data, tensors_to_blocks, tensors_to_ele
 from fuseflow.einsum.format_inference import infer
 from fuseflow.einsum.integer_range import refuse_rounded_integers
 from fuseflow.einsum.interpret import evaluate_operands, operands_of
-from fuseflow.einsum.nodes import Program, TensorType
+from fuseflow.einsum.nodes import Program
 from fuseflow.einsum.phases import carried_inputs
 from fuseflow.einsum.sparse_arrays import Operand
 from fuseflow.einsum.structures import at_shared_places
-from fuseflow.errors import OverfullError, UsageError
+from fuseflow.errors import UsageError
 from fuseflow.frontend.sources import Source
 from fuseflow.lower.buffers import buffer_notices, preload_notices
 from fuseflow.lower.lanes import writer_notices
@@ -33,6 +33,7 @@ from fuseflow.run.callback_types import GraphExecutor, ProgressCallback, Simulat
 from fuseflow.run.check import PYTORCH, Check, check_program
 from fuseflow.run.exact import ExactRegions
 from fuseflow.run.input_notices import mostly_zero_notice, not_finite_notice
+from fuseflow.run.input_tensors import inputs_of, user_inputs
 from fuseflow.run.isolated_regions import EACH_REGION, combine_checks
 from fuseflow.run.repeated_regions import RunHistory
 from fuseflow.run.result import Result, Seconds
@@ -42,7 +43,7 @@ from fuseflow.schedule import Schedule
 from fuseflow.sim import Engine
 from fuseflow.sim import simulate as simulate_graph
 from fuseflow.sim.processors import cores
-from fuseflow.tensors import Tensor, repack
+from fuseflow.tensors import Tensor
 
 # What an exact run does without is imported where it is used: it takes long to load.
 if TYPE_CHECKING:
@@ -188,12 +189,7 @@ class Compiled:
 
     def inputs(self) -> dict[str, Tensor]:
         """Return the inputs of the program in their declared formats. Raises `UsageError` if an input has no data."""
-        return _inputs_of(self.source, self._user_inputs)
-
-    @property
-    def _user_inputs(self) -> list[TensorType]:
-        """The inputs of the program without those that the compiler added, in the formats in which they are stored."""
-        return [t for t in self.program.inputs if t.name in self.source.program.declared]
+        return inputs_of(self.source, user_inputs(self.source, self.program))
 
     def memory(self) -> dict[str, Tensor]:
         """Return the tensors in memory before the first region runs: the inputs in their blocks, and the inputs that the compiler added."""
@@ -333,19 +329,12 @@ class Compiled:
             from fuseflow.run.training.steps import StepPlan
 
             plan = StepPlan(steps, scalars, batches, simulate, gradients, check if callable(check) else None)
-            of_model = None if compiled.source.step is None else compiled._model_steps(learning_rates)
-            if of_model is not None:
-                plan = of_model.planned(plan, check is True)
-            elif learning_rates is not None:
-                raise UsageError("the program is no training step of a model, so it has no learning rate", hint="`scalars=`")
-            checked = check is True and of_model is None
-            run = compiled._run_steps(
-                plan, lambda one: one._run(progress, checked, engine, dedup, watch, execute, jobs or cores())
+            return compiled._run_steps(
+                plan,
+                learning_rates,
+                check is True,
+                lambda one, checked: one._run(progress, checked, engine, dedup, watch, execute, jobs or cores()),
             )
-            if of_model is None:
-                return run
-            first = replace(run.first, check=of_model.first_check)
-            return replace(run, first=first, reference_losses=tuple(of_model.losses), rounding=tuple(sorted(of_model.rounding)))
         checked = bool(check)
         if sample is not None:
             if jobs is not None:
@@ -393,31 +382,26 @@ class Compiled:
         steps = ((region.graph, region.views) for region in self.regions)
         return replace(result, live_bytes=int(live_bytes(steps, self.program.outputs, written_bytes(result.stats))))
 
-    def _run_steps(self, plan: StepPlan, run: Callable[[Compiled], Result]) -> TrainingRun:
-        """Run several steps. `run` runs a program that holds the inputs of one."""
-        from fuseflow.frontend.source_values import holding
-        from fuseflow.run.training.step_values import StepInterpreter
-        from fuseflow.run.training.steps import StepRunner
+    def _run_steps(
+        self, plan: StepPlan, rates: LearningRates | None, check: bool, simulate: Callable[[Compiled, bool], Result]
+    ) -> TrainingRun:
+        """Run several steps. `simulate` runs a program that holds the inputs of one, and may check it. The steps of a model are checked
+        against PyTorch's instead."""
+        from fuseflow.run.training.program_steps import run_steps
 
         if self.schedule.intermediates == "dense":
             raise UsageError("outputs of a run on dense stand-ins mean nothing, so no step reads them", hint="leave `steps` out")
-        available = [t for t in self._user_inputs if t.name in self.source.tensors]
-        guards = {t.name: guard_data(t) for t in self.program.inputs if t.name not in self.source.program.declared}
-        interpreter = StepInterpreter(self.program, self.machine.is_wide, tensors_to_elements(self.program.declared, guards))
-        runner = StepRunner(
-            self.program,
-            self.regions,
-            self._in_elements(_inputs_of(self.source, available)),
-            self._packed,
-            lambda tensors: run(replace(self, source=holding(self.source, tensors))),
-            interpreter,
-            plan,
-        )
-        run_of_steps = runner.run()
-        step = self.source.step
-        if step is None:
-            return run_of_steps
-        return replace(run_of_steps, state={step.original(name): tensor for name, tensor in run_of_steps.state.items()})
+        of_model = self.source.step is not None
+        if rates is not None and not of_model:
+            raise UsageError("the program is no training step of a model, so it has no learning rate", hint="`scalars=`")
+
+        def run(plan: StepPlan) -> TrainingRun:
+            return run_steps(
+                self.source, self.program, self.regions, self.machine, plan,
+                lambda source: simulate(replace(self, source=source), check and not of_model),
+            )  # fmt: skip
+
+        return self._model_steps(rates).run(plan, check, run) if of_model else run(plan)
 
     def _model_steps(self, rates: LearningRates | None) -> ModelSteps:
         """Return what the steps of a model need beside its program."""
@@ -425,18 +409,6 @@ class Compiled:
 
         assert self.source.step is not None
         return ModelSteps(self.source.step, self._original.program, self.program, rates)
-
-    def _packed(self, values: Mapping[str, Any]) -> dict[str, Tensor]:
-        """Return values of some inputs as the program stores them, but in single elements."""
-        from fuseflow.frontend.source_values import holding, packed_values
-
-        tensors = packed_values(self.source, values, self.program.declared)
-        types = [t for t in self._user_inputs if t.name in tensors]
-        return self._in_elements(_inputs_of(holding(self.source, tensors), types))
-
-    def _in_elements(self, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
-        """Return tensors with all elements of the blocks that they store something of, as an output in blocks has them."""
-        return tensors_to_elements(self.program.declared, tensors_to_blocks(self.program.declared, tensors))
 
     def _run_sampled(
         self,
@@ -517,7 +489,7 @@ class Compiled:
     def _arrays(self) -> dict[str, Operand]:
         original = self._original
         stored, declared = self.memory(), self.program.declared
-        inputs = _inputs_of(original, original.program.inputs)
+        inputs = inputs_of(original, original.program.inputs)
         roots = {t.like: declared[t.like] for t in original.program.tensors if t.like}
         return operands_of(original.program, inputs | tensors_to_elements(roots, {name: stored[name] for name in roots}))
 
@@ -526,16 +498,3 @@ class Compiled:
         stored = {name: memory[name] for name in self.program.outputs if name in memory}
         outputs = tensors_to_elements(self.program.declared, stored)
         return outputs if self.source.simplified is None else self.source.simplified.propagation.restored(outputs)
-
-
-def _inputs_of(source: Source, types: Iterable[TensorType]) -> dict[str, Tensor]:
-    """Return inputs of a source in the formats of `types`. Raise `UsageError` if one has no data."""
-    tensors = {}
-    for declared in types:
-        tensor = source.tensors.get(declared.name)
-        if tensor is None:
-            raise UsageError(f"input `{declared.name}` of `{source.name}` has no data", hint="pass `--tensors FILE.yaml`")
-        fits = declared.format is None or tensor.format == declared.format
-        with OverfullError.naming(declared.name):
-            tensors[declared.name] = tensor if fits or declared.format is None else repack(tensor, declared.format)
-    return tensors

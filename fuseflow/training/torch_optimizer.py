@@ -1,4 +1,4 @@
-"""Optimizers of PyTorch: the constants of their groups, and the states with which a training step begins and ends."""
+"""Optimizers of PyTorch: the constants of their groups, and the states with which a training step begins."""
 
 from __future__ import annotations
 
@@ -137,18 +137,3 @@ def _name(parameter: Tensor, group: int, names: Mapping[int, str]) -> str:
         f"the optimizer has a parameter of shape {list(parameter.shape)} in group {group} that is not of the model",
         hint="make the optimizer of `model.parameters()`, after the model was moved or copied",
     )
-
-
-def write_optimizer(optimizer: TorchOptimizer, model: nn.Module, states: Mapping[str, Tensor], steps: int) -> None:
-    """Give an optimizer of a model its states after `steps` steps, by names such as `layer1.weight.momentum_buffer`.
-
-    Parameters without a state in `states` keep theirs. Tensors are copied. Raise `TrainingError` for a parameter that is not of the model.
-    """
-    names = {id(parameter): name for name, parameter in model.named_parameters()}
-    for place, group in enumerate(optimizer.param_groups):
-        constants = _constants(type(optimizer), group)
-        for parameter in group["params"]:
-            keys = {key: f"{_name(parameter, place, names)}.{key}" for key in constants.state_names}
-            if keys and all(name in states for name in keys.values()):
-                copies = {key: states[name].detach().clone() for key, name in keys.items()}
-                optimizer.state[parameter] = constants.torch_state(copies, steps + 1)

@@ -214,3 +214,14 @@ def test_learning_rates_of_steps():
     step = step_of(same_layer_twice, optimizer="adam:lr=0.1")
     run = step.run(steps=3, learning_rates=lambda number: 0.1 / number)
     assert run.check.passed
+
+
+def test_an_optimizer_with_different_steps_of_its_parameters_is_refused():
+    model = Model(same_layer_twice)
+    optimizer = torch.optim.Adam(model.parameters())
+    for reached in (same_layer_twice, lambda model, x: model.first(x)):
+        optimizer.zero_grad()
+        reached(model, X).sum().backward()
+        optimizer.step()
+    with pytest.raises(FuseFlowError, match="the optimizer has taken 2 steps of"):
+        ff.training_step(model, (X,), Y, loss="mse", optimizer=optimizer)

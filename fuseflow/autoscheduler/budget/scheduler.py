@@ -194,7 +194,7 @@ class _Chooser:
         trials that keep more and are best otherwise."""
         source, machine, live = self.factory.source, self.factory.machine, self.budget.live
         over = [t for t in trials if live is not None and t.live_bytes > live and not self.budget.exceeded(t.resources)]
-        found: list[Trial] = []
+        repeating: list[Trial] = []
         for trial in sorted(over, key=lambda trial: (trial.estimate, trial.schedule.to_yaml()))[: self._kept]:
             if live is None or self.deadline.passed:
                 break
@@ -203,8 +203,8 @@ class _Chooser:
             again = prices.within(live)
             if again is not None:
                 changed = self._changed(trial, prices.scheduled(again), f"again {', '.join(again)}")
-                found.append(replace(changed, is_unfused=False))
-        return found
+                repeating.append(replace(changed, is_unfused=False))
+        return repeating
 
     def _changed(self, trial: Trial, schedule: Schedule, change: str) -> Trial:
         """Return the trial of a schedule that changes another trial in a way that the search does not know, simulated if the request

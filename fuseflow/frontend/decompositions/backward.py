@@ -100,9 +100,9 @@ class Backward:
             operands = {node: map_arg(value, tensor_of.__getitem__) for node, value in part.operands.items()}
             args, kwargs = map_arg((call.args, call.kwargs), operands.__getitem__)
             with annotate({"operator": named_operator(call.target)}):
-                found = rule(tuple(map(known.get, range(len(results)))), computed, *args, **kwargs)
+                by_operand = rule(tuple(map(known.get, range(len(results)))), computed, *args, **kwargs)
                 total: dict[Node, Tensor] = {}
-                for node, gradient in zip([node for node in nodes if isinstance(node, Node)], found, strict=True):
+                for node, gradient in zip([node for node in nodes if isinstance(node, Node)], by_operand, strict=True):
                     if gradient is not None:
                         total[node] = total[node] + gradient if node in total else gradient
             return [total.get(inputs[n]) for n in wanted]

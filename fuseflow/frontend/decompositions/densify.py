@@ -104,15 +104,6 @@ def _cast(x: Tensor, dtype: torch.dtype | None) -> Tensor:
     return x if dtype is None or dtype == x.dtype else x.to(dtype)
 
 
-def _safe_softmax(x: Tensor, dim: int, dtype: torch.dtype | None = None) -> Tensor:
-    """Return the softmax along a dimension, and 0 where all elements along it are -inf."""
-    x = _cast(x, dtype)
-    largest = torch.amax(x, dim, keepdim=True)
-    exponentials = torch.exp(x - torch.where(largest == -math.inf, 0.0, largest))
-    total = exponentials.sum(dim, keepdim=True)
-    return exponentials / torch.where(total == 0, 1.0, total)
-
-
 def _cosine(a: Tensor, b: Tensor, dim: int = 1, eps: float = 1e-8) -> Tensor:
     return (a * b).sum(dim) / (_norm(a, 2, dim).clamp(min=eps) * _norm(b, 2, dim).clamp(min=eps))
 
@@ -235,7 +226,6 @@ COMPOSITE_DECOMPOSITIONS: dict[object, tuple[str, Callable[..., Any]]] = {
     linear_of_edges: ("linear", linear_of_edges),
     weighted_rows: ("propagate", weighted_rows),
     aten.softmax.int: ("softmax", softmax),
-    aten._safe_softmax.default: ("softmax", _safe_softmax),
     aten.log_softmax.int: ("log_softmax", log_softmax),
     aten._softmax.default: ("softmax", lambda x, dim, _: softmax(x, dim)),
     aten._safe_softmax.default: ("softmax", softmax),

@@ -33,7 +33,7 @@ def training_step(
         initial = training.spec.initial({original: tensor.to_dense()})
         states = {key.removeprefix(f"{original}."): f"{name}{key.removeprefix(original)}" for key in initial}
         for state, value in zip(states.values(), initial.values(), strict=True):
-            traced.add(state, training.states.get(f"{original}{state.removeprefix(name)}", value))
+            traced.add(state, training.start.states.get(f"{original}{state.removeprefix(name)}", value))
         pattern = ""
         known = patterns.get(name) or stored_pattern(tensor)
         if known is not None:
@@ -41,7 +41,7 @@ def training_step(
             traced.add(pattern, known.mask.to(tensor.dtype))
             patterns |= dict.fromkeys((pattern, *states.values()), known)
         parameters.append(TrainedParameter(original, name, states, pattern))
-    for scalar, number in training.spec.scalars(1 + max(training.steps.values(), default=0)).items():
+    for scalar, number in training.spec.scalars(1 + max(training.start.steps.values(), default=0)).items():
         traced.add(scalar, torch.tensor(number))
     buffers = frozenset(a.name for a in traced.arguments.values() if a.kind == "state" and not a.trainable)
     return StepContinuation(training.spec, list(traced.tensors), parameters, buffers, draws)

@@ -108,8 +108,8 @@ def _of_rows(
     entries = x.movedim(dim, 0)
     behind = [1] * (entries.dim() - 1)
     is_stored = selection.reshape(*selection.shape, *behind) != 0
-    found, share = _shares(gradient, extreme, base, is_stored, entries.unsqueeze(0), 1)
-    of_x = (found * share).sum(0).movedim(0, dim)
+    attained, share = _shares(gradient, extreme, base, is_stored, entries.unsqueeze(0), 1)
+    of_x = (attained * share).sum(0).movedim(0, dim)
     if not isinstance(start, Tensor):
         return None, None, of_x
     return None, None, of_x, torch.where(empty.reshape(-1, *behind) == 0, 0.0, gradient).movedim(0, dim)
@@ -130,8 +130,8 @@ def _of_edges(
     gradient = gradients[0]
     assert gradient is not None
     is_edge = pattern.reshape(*pattern.shape, *[1] * (x.dim() - dim - 2)) != 0
-    found, share = _shares(gradient, results[0], start, is_edge, x, over)
-    of_x = (found * share).sum_to_size(x.shape)
+    attained, share = _shares(gradient, results[0], start, is_edge, x, over)
+    of_x = (attained * share).sum_to_size(x.shape)
     if not isinstance(start, Tensor):
         return None, None, of_x
     return None, None, of_x, torch.where(empty.reshape(-1, *[1] * (gradient.dim() - dim - 1)) == 0, 0.0, gradient)
@@ -142,9 +142,9 @@ def _shares(
 ) -> tuple[Tensor, Tensor]:
     """Return ones at the stored elements of x that equal their extreme along `over`, and the share of the gradient that each of them has.
     As in `scatter_reduce` of PyTorch, the value that stands where nothing goes counts as one more if it is equal, too."""
-    found = torch.where(is_stored, torch.where(x == extreme.unsqueeze(over), 1.0, 0.0).to(x.dtype), 0.0)
-    count = found.sum(over) + torch.where(extreme == start, 1.0, 0.0).to(x.dtype)
-    return found, (gradient / count).unsqueeze(over)
+    attained = torch.where(is_stored, torch.where(x == extreme.unsqueeze(over), 1.0, 0.0).to(x.dtype), 0.0)
+    count = attained.sum(over) + torch.where(extreme == start, 1.0, 0.0).to(x.dtype)
+    return attained, (gradient / count).unsqueeze(over)
 
 
 EXTREME_RULES: dict[object, Rule] = {

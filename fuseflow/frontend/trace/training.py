@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -15,7 +14,7 @@ from fuseflow.training.gradient_hooks import require_no_gradient_hooks
 from fuseflow.training.losses import LossFunction, require_scalar
 from fuseflow.training.optimizers.optimizer import Optimizer
 from fuseflow.training.spec import DEFAULT_OPTIMIZER, TrainingSpec
-from fuseflow.training.torch_optimizer import read_optimizer
+from fuseflow.training.torch_optimizer import OptimizerState, read_optimizer
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -29,13 +28,11 @@ class TrainingDefaults:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Training:
-    """A training step of a model: its spec, the target, and where it begins: the states of the optimizer that are known, by names such as
-    `layer1.weight.momentum_buffer`, and how many steps it has taken of each parameter."""
+    """A training step of a model: its spec, the target, and the optimizer of PyTorch that it begins with, if there is one."""
 
     spec: TrainingSpec
     target: Any
-    states: Mapping[str, Tensor] = field(default_factory=dict)
-    steps: Mapping[str, int] = field(default_factory=dict)
+    start: OptimizerState = field(default_factory=lambda: OptimizerState((), {}, {}))
 
     def call_of(self, call: ModelCall) -> ModelCall:
         """Return the call of the model whose result is the loss."""
@@ -62,4 +59,4 @@ def as_training(request: TrainingRequest, model: object, defaults: TrainingDefau
     if isinstance(optimizer, str | Optimizer):
         return Training(TrainingSpec.of(loss, optimizer, request.gradients), target)
     state = read_optimizer(optimizer, model)
-    return Training(TrainingSpec.of(loss, state.groups, request.gradients), target, state.states, state.steps)
+    return Training(TrainingSpec.of(loss, state.groups, request.gradients), target, state)

@@ -18,6 +18,7 @@ from fuseflow.frontend.trace.model_call import ModelCall
 from fuseflow.frontend.training_source import rebound
 from fuseflow.run.check import PYTORCH, Check, Difference
 from fuseflow.run.training.steps import StepPlan
+from fuseflow.run.training.training_run import TrainingRun
 from fuseflow.tensors import Tensor, repack
 from fuseflow.training.check import StepCheck, check_step
 from fuseflow.training.reference import Reference, StepValues
@@ -55,6 +56,17 @@ class ModelSteps:
             scalars=lambda number: {**self.inputs(number), **(others(number) if others else {})},
             batches=None if plan.batches is None else self.batches(plan.batches),
             check=self.check if check else plan.check,
+        )
+
+    def run(self, plan: StepPlan, check: bool, run: Callable[[StepPlan], TrainingRun]) -> TrainingRun:
+        """Return what `run` gives for a plan with the inputs of the model, its state by the names in the model, and PyTorch's losses."""
+        steps = run(self.planned(plan, check))
+        return replace(
+            steps,
+            first=replace(steps.first, check=self.first_check),
+            state={self.interface.original(name): tensor for name, tensor in steps.state.items()},
+            reference_losses=tuple(self.losses),
+            rounding=tuple(sorted(self.rounding)),
         )
 
     def inputs(self, number: int) -> dict[str, Any]:
@@ -107,9 +119,9 @@ class ModelSteps:
             name = f"{kind}{dot}{interface.original(own)}"
             wanted = exact.results.get(name)
             values[name] = tensor.to_dense() if wanted is None else tensor.to_dense().reshape(tuple(wanted.shape))
-        found = check_step(values, expected, exact, interface.masks)
-        self.rounding |= set(found.rounding)
-        check = _as_check(found, values, exact)
+        comparison = check_step(values, expected, exact, interface.masks)
+        self.rounding |= set(comparison.rounding)
+        check = _as_check(comparison, values, exact)
         self.first_check = self.first_check or check
         return check
 
@@ -147,12 +159,12 @@ def _like(tensor: Tensor, model: torch.Tensor) -> torch.Tensor:
     return to_torch(tensor).to_dense().reshape(model.shape).to(model.dtype)
 
 
-def _as_check(found: StepCheck, values: Mapping[str, Any], exact: StepValues) -> Check:
-    worst = found.worst
+def _as_check(comparison: StepCheck, values: Mapping[str, Any], exact: StepValues) -> Check:
+    worst = comparison.worst
     if worst is None:
-        return Check(PYTORCH, found.passed, 0.0)
+        return Check(PYTORCH, comparison.passed, 0.0)
     value, wanted = (np.asarray(x, dtype=np.float64) for x in (values[worst.name], exact.results[worst.name].detach().to_dense()))
     place = np.unravel_index(int(np.argmax(np.abs(value - wanted))), value.shape) if value.size else ()
     largest = Difference(tuple(map(int, place)), float(value[place]), float(wanted[place])) if value.size else None
-    count = sum(int(np.size(values[tensor.name])) for tensor in found.tensors)
-    return Check(PYTORCH, found.passed, worst.error, 0, worst.name, largest, count)
+    count = sum(int(np.size(values[tensor.name])) for tensor in comparison.tensors)
+    return Check(PYTORCH, comparison.passed, worst.error, 0, worst.name, largest, count)

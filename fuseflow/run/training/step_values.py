@@ -63,13 +63,13 @@ def packed_like(values: Operand, pattern: Tensor) -> Tensor | None:
         return replace(pattern, values=stored)
     places = pattern.coordinates()
     if isinstance(values, SparseArray):
-        found, listed = values.at(flat_positions(values.shape, places)), values.values
+        placed, listed = values.at(flat_positions(values.shape, places)), values.values
         elsewhere = values.size - len(listed) if _count(np.array([values.fill]), pattern.fill) else 0
     else:
-        found, listed, elsewhere = values[tuple(places)], values, 0
-    if _count(listed, pattern.fill) + elsewhere > _count(found, pattern.fill):
+        placed, listed, elsewhere = values[tuple(places)], values, 0
+    if _count(listed, pattern.fill) + elsewhere > _count(placed, pattern.fill):
         return None
-    stored = type.hold(found)
+    stored = type.hold(placed)
     if len(stored) < pattern.stored:  # a level of groups stores more than its entries
         return from_coordinates(pattern.shape, places, stored, pattern.format, pattern.fill, pattern.type)
     return replace(pattern, values=stored)
