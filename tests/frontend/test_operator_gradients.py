@@ -44,7 +44,7 @@ FAST = [
 ONE = torch.ones(())
 
 
-def found(name: str) -> tuple[str, str]:
+def gradient_verdict(name: str) -> tuple[str, str]:
     module = CALLS[name].module()
     target = torch.randn(module(ONE).shape, generator=torch.Generator().manual_seed(7))
     return verdict(module, (ONE,), None, target)
@@ -58,11 +58,11 @@ def test_the_list_has_calls_of_every_family() -> None:
     "name", [pytest.param(name, marks=[pytest.mark.slow] * (name not in FAST)) for name in CALLS if name not in REFUSED]
 )
 def test_the_gradients_of_an_operator_are_those_of_pytorch(name: str) -> None:
-    assert found(name) == ("right", "")
+    assert gradient_verdict(name) == ("right", "")
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", REFUSED)
 def test_the_gradients_of_an_operator_are_refused(name: str) -> None:
-    kind, reason = found(name)
+    kind, reason = gradient_verdict(name)
     assert kind == "refused" and reason.startswith(REFUSED[name])
