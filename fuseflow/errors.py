@@ -7,7 +7,7 @@ indices, modules and files. The command line prints the message without a traceb
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import ClassVar
@@ -218,6 +218,15 @@ def counted(number: int, noun: str) -> str:
     return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
 
 
+def first_names(names: Sequence[str], most: int = 4) -> str:
+    """Return the first `most` names of a list, and how many more there are.
+
+    >>> first_names(["a", "b", "c"], 2), first_names(["a", "b"])
+    ('`a`, `b` and 1 more', '`a`, `b`')
+    """
+    return ", ".join(f"`{name}`" for name in names[:most]) + (f" and {len(names) - most} more" if len(names) > most else "")
+
+
 def did_you_mean(name: str, choices: Iterable[str]) -> str:
     """Return a hint that names the choice nearest to `name`, or lists the choices if none is near.
 
@@ -234,5 +243,4 @@ def did_you_mean(name: str, choices: Iterable[str]) -> str:
         return f"did you mean `{matches[0]}`?"
     if not names:
         return ""
-    first_names = ", ".join(f"`{k}`" for k in names[:12])
-    return f"known: {first_names}" + (f" and {len(names) - 12} more" if len(names) > 12 else "")
+    return f"known: {first_names(names, 12)}"

@@ -15,7 +15,7 @@ from fuseflow.einsum.blocks import tensors_to_elements
 from fuseflow.einsum.interpret import operands_of
 from fuseflow.einsum.nodes import Einsum, Program
 from fuseflow.einsum.sparse_arrays import Operand
-from fuseflow.errors import FuseFlowError
+from fuseflow.errors import FuseFlowError, first_names
 from fuseflow.frontend.imported_program import NodeValues
 from fuseflow.loop_progress import counted
 from fuseflow.lower.regions import CompiledRegion
@@ -25,9 +25,6 @@ from fuseflow.run.compiled import Compiled
 from fuseflow.run.isolated_regions import check_region
 from fuseflow.sim import Engine, simulate
 from fuseflow.tensors import Tensor
-
-MOST_NAMES = 6
-"""The most tensors that a sentence lists."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,10 +186,8 @@ def _compared(search: Bisection, without: str = "") -> str:
     torch = [name for name in search.with_torch if name != without]
     interpreter = [name for name in search.with_interpreter if name != without]
     why = ", of which PyTorch has no value" if search.with_torch else ""
-    more = f" and {len(interpreter) - MOST_NAMES} more" if len(interpreter) > MOST_NAMES else ""
-    listed = ", ".join(f"`{name}`" for name in interpreter[:MOST_NAMES])
     with_torch = f"{len(torch)} were compared with PyTorch"
-    alone = f"with the dense interpreter on what they read{why} ({listed}{more})"
+    alone = f"with the dense interpreter on what they read{why} ({first_names(interpreter, 6)})"
     if torch:
         return f"{with_torch} and {len(interpreter)} {alone}" if interpreter else with_torch
     return f"{len(interpreter)} were compared {alone}" if interpreter else "nothing was compared"

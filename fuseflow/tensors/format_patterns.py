@@ -12,12 +12,11 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import TypeAlias
 
-from fuseflow.errors import FuseFlowError, TensorError, did_you_mean
+from fuseflow.errors import FuseFlowError, TensorError, did_you_mean, first_names
 from fuseflow.tensors.format import Format
 
 Ranks: TypeAlias = Mapping[str, Sequence[int]]
 """The ranks that each tensor may be seen with, by its name: two if dimensions of extent 1 may be left out."""
-_NAMES_IN_NOTICE = 3
 
 
 def is_pattern(name: str) -> bool:
@@ -92,6 +91,4 @@ def _notice(pattern: str, text: str, names: Sequence[str]) -> str:
     """Return what to say of the tensors that a pattern matches and its format is not for, or '' if there are none."""
     if not names:
         return ""
-    more = f" and {len(names) - _NAMES_IN_NOTICE} more" if len(names) > _NAMES_IN_NOTICE else ""
-    listed = ", ".join(f"`{name}`" for name in names[:_NAMES_IN_NOTICE])
-    return f"`{pattern}={text}` leaves out {listed}{more}: `{text}` is for another number of dimensions"
+    return f"`{pattern}={text}` leaves out {first_names(names)}: `{text}` is for another number of dimensions"

@@ -53,7 +53,7 @@ def test_what_a_format_is_not_for_is_left_out_and_said() -> None:
     (notice,) = named(("*", "csr")).notices
     assert "`0.bias`, `1.weight`, `2.bias`: " in notice
     (notice,) = exact_formats([("*", "csr")], {"w": (2,), **{f"b{n}": (1,) for n in range(5)}}, dict, refusal).notices
-    assert "`b0`, `b1`, `b2` and 2 more: " in notice
+    assert "`b0`, `b1`, `b2`, `b3` and 1 more: " in notice
 
 
 @pytest.mark.parametrize(

@@ -11,6 +11,7 @@ from torch import Tensor
 from torch.fx import Node
 
 from fuseflow.einsum.phases import GRADIENT, LOSS, NEXT, UPDATE
+from fuseflow.errors import first_names
 from fuseflow.frontend.decompositions.backward import Backward
 from fuseflow.frontend.decompositions.graph_writer import GraphWriter, description
 from fuseflow.frontend.trace.fx_origin import PHASE, joined
@@ -18,9 +19,6 @@ from fuseflow.frontend.trace.fx_origin import PHASE, joined
 if TYPE_CHECKING:
     from fuseflow.frontend.trace.training_forms import Draw
     from fuseflow.training.spec import TrainingSpec
-
-
-_SHOWN = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,12 +87,8 @@ class StepContinuation:
         """Sentences about parameters that the step leaves as they are."""
         if not self.untouched:
             return []
-        shown = ", ".join(f"`{name}`" for name in self.untouched[:_SHOWN])
-        more = f" and {len(self.untouched) - _SHOWN} more" if len(self.untouched) > _SHOWN else ""
-        one = len(self.untouched) == 1
-        return [
-            f"the loss does not depend on {shown}{more}, which {'is' if one else 'are'} left as {'it is' if one else 'they are'}"
-        ]
+        rest = "which is left as it is" if len(self.untouched) == 1 else "which are left as they are"
+        return [f"the loss does not depend on {first_names(self.untouched)}, {rest}"]
 
     def _updated(
         self, writer: GraphWriter, parameter: TrainedParameter, nodes: Mapping[str, Node], gradient: Node

@@ -19,6 +19,7 @@ import torch
 from torch import Tensor
 from torch.fx import Graph, Node
 
+from fuseflow.errors import first_names
 from fuseflow.frontend.trace import fx_origin
 from fuseflow.frontend.trace.dependence import (
     Dependence,
@@ -48,7 +49,6 @@ from fuseflow.tensors.dtypes import DTYPES
 _FOLDABLE_FAMILIES = (INDEXING, SLICING, SORTING, LOOP_INDEX, DIAGONAL, STORED_PATTERN, SPARSE_CONSTRUCTION)
 _OPERATORS = frozenset().union(*(family.names for family in _FOLDABLE_FAMILIES))
 """Operators that PyTorch evaluates on known operands."""
-_NAMES_IN_NOTICE = 4
 _PARAMETRIZED = re.compile(r"(.*\.|)parametrizations\.(\w+)\.")
 """The name of a tensor of `torch.nn.utils.parametrize`, with the path and the name of the weight that is computed of it."""
 _PAIRS = (("_orig", "_mask"), ("_orig", "_u"), ("_v", "_g"))
@@ -120,10 +120,8 @@ def _pattern(traced: Trace, node: Node, patterns: dict[str, Pattern]) -> Pattern
 
 
 def _notice(what: str, names: list[str]) -> str:
-    first_names = ", ".join(f"`{name}`" for name in names[:_NAMES_IN_NOTICE])
-    more = f" and {len(names) - _NAMES_IN_NOTICE} more" if len(names) > _NAMES_IN_NOTICE else ""
     noun, verb = ("result", "is an input") if len(names) == 1 else ("results", "are inputs")
-    return f"{what} is evaluated by PyTorch before import; its {noun} {first_names}{more} {verb} of the program"
+    return f"{what} is evaluated by PyTorch before import; its {noun} {first_names(names)} {verb} of the program"
 
 
 def _evaluated(graph: Graph, dependences: dict[Node, Dependence]) -> dict[Node, None]:
