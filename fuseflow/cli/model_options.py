@@ -197,10 +197,22 @@ def names_of_model(which: Completion, end: str = "", others: tuple[str, ...] = (
     return complete
 
 
+def trained(spec: ModelSpec, chosen: Mapping[str, Any]) -> ModelSpec:
+    """Return the spec of a model, or of its training step if the options of one ask for it; `chosen` has their values by the names of
+    their parameters."""
+    if not chosen.get("train"):
+        return spec
+    from fuseflow.frontend.model_spec import TrainingRequest  # `--help` does without
+
+    return replace(spec, training=TrainingRequest(chosen["loss"], chosen["optimizer"], gradients=chosen["gradients"]))
+
+
 def _names(context: click.Context) -> ProgramNames:
     from fuseflow.frontend.import_cache.entry import ProgramNames, program_names
 
     try:
-        return program_names(model_spec(context.params))
+        chosen = context.params
+        spec = replace(model_spec(chosen), sparsity=_sparsity(chosen.get("texts", ()), chosen.get("path")))
+        return program_names(trained(spec, chosen))
     except Exception:  # a line that is not finished may hold anything, and a message would stand in the middle of it
         return ProgramNames()

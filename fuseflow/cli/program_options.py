@@ -13,7 +13,7 @@ import click
 from fuseflow.cli.auto_options import AutoOptions, auto_options
 from fuseflow.cli.command import Command
 from fuseflow.cli.common import FILE, bundled, completed, with_options
-from fuseflow.cli.model_options import model_options, names_of_model
+from fuseflow.cli.model_options import model_options, names_of_model, trained
 from fuseflow.errors import UsageError
 from fuseflow.schedule.section import KEYWORDS, Fused, Named, Names, Section, Word
 from fuseflow.schedule.sections import SECTIONS
@@ -65,11 +65,7 @@ def _trained(spec: ModelSpec, train: bool, loss: str | None, optimizer: str | No
     for option, is_given in given.items():
         if is_given and not train:
             raise UsageError(f"`{option}` without `--train`", hint="it is of a training step")
-    if not train:
-        return spec
-    from fuseflow.frontend.model_spec import TrainingRequest  # `--help` does without
-
-    return replace(spec, training=TrainingRequest(loss, optimizer, gradients=gradients))
+    return trained(spec, {"train": train, "loss": loss, "optimizer": optimizer, "gradients": gradients})
 
 
 def _losses() -> Iterable[str]:

@@ -22,6 +22,7 @@ from fuseflow.frontend.decompositions.dense_graph import dense_graph
 from fuseflow.frontend.decompositions.mixed_comparisons import compare_alike
 from fuseflow.frontend.decompositions.step_arguments import training_step
 from fuseflow.frontend.decompositions.training_step import StepContinuation
+from fuseflow.frontend.draws import Draw
 from fuseflow.frontend.foreign_errors import ForeignFailure, foreign_message, quiet
 from fuseflow.frontend.linalg.sparse_encodings import Storage
 from fuseflow.frontend.positions.chosen_matrix import chosen_to_matrices
@@ -50,7 +51,7 @@ from fuseflow.frontend.trace.sparsified_tensors import mark_kept, stored_tensors
 from fuseflow.frontend.trace.stored_places import settle_places
 from fuseflow.frontend.trace.tracing import Trace
 from fuseflow.frontend.trace.training import Training
-from fuseflow.frontend.trace.training_forms import Draw, drawn_inputs
+from fuseflow.frontend.trace.training_forms import drawn_inputs
 from fuseflow.frontend.trace.untraceable import untraceable
 from fuseflow.sparsity.sparsifiers.sparsifier import KeepRule
 from fuseflow.tensors.format_patterns import exact_formats

@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from fuseflow.einsum.nodes import Program
 from fuseflow.errors import AttributesError, UsageError, did_you_mean
+from fuseflow.frontend.draws import Draw
 from fuseflow.frontend.model_spec import PropagationSpec
 from fuseflow.plan.plan import Plan
 from fuseflow.tensors import Tensor
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
     import torch
 
     from fuseflow.frontend.trace.model_call import ModelCall
-    from fuseflow.frontend.trace.training_forms import Draw
     from fuseflow.propagation.analysis import Analysis
     from fuseflow.propagation.attribute_table import AttributeRow
     from fuseflow.propagation.dead_code import Propagation
@@ -32,25 +32,33 @@ Dimensions of extent 1 are left out."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class StepModel:
+    """The model of a training step in PyTorch: the spec of the step, the call of the model whose loss it is, and a function that
+    returns the inputs of the same program for another call."""
+
+    training: TrainingSpec
+    call: ModelCall
+    imported: Callable[[ModelCall], Mapping[str, Tensor]]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class StepInterface:
     """What the inputs and outputs of a program mean that is a training step.
 
     Input `layer1.weight` is a parameter, `layer1.weight.momentum_buffer` a state of its optimizer, and `lr` a number of the step, as
-    `training.scalars` gives them; outputs are `loss`, `next.layer1.weight` and, if asked for, `grad.layer1.weight`. `trained` has the name
-    in the model of each parameter that is changed, by its name in the program. The tensors `draws` are drawn in this order in each step.
-    `masks` are the patterns of pruned weights by their names in the model. `states` are the states of the optimizer that it begins with.
-    `first_step` is the number of the first step, counted from 1; it is higher for an optimizer that has taken steps before. `call` is the
-    call of the model whose loss it is, and `imported` returns the inputs of the same program for another call.
+    `TrainingSpec.scalars` gives them; outputs are `loss`, `next.layer1.weight` and, if asked for, `grad.layer1.weight`. `trained` has the
+    name in the model of each parameter that is changed, by its name in the program. The tensors `draws` are drawn in this order in each
+    step. `masks` are the patterns of pruned weights by their names in the model, true where an entry is kept. `states` are the states of
+    the optimizer that it begins with. `first_step` is the number of the first step, counted from 1; it is higher for an optimizer that has
+    taken steps before. `model` returns the model, which is built first if the program was kept from an earlier run.
     """
 
-    training: TrainingSpec
     trained: Mapping[str, str]
     draws: Sequence[Draw]
-    masks: Mapping[str, torch.Tensor]
+    masks: Mapping[str, npt.NDArray[np.bool_]]
     states: Mapping[str, torch.Tensor]
     first_step: int
-    call: ModelCall
-    imported: Callable[[ModelCall], Mapping[str, Tensor]]
+    model: Callable[[], StepModel]
 
     def original(self, name: str) -> str:
         """Return the name in the model of an input that is a parameter or a state of one, and the name itself of any other."""

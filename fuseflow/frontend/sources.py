@@ -23,7 +23,7 @@ from fuseflow.errors import FileError, FrontendError, FuseFlowError, Span, Spars
 from fuseflow.filesystem import read_text
 from fuseflow.frontend.factory import Factory
 from fuseflow.frontend.import_cache.cache import import_or_recall
-from fuseflow.frontend.imported_program import Source, as_propagation, propagated
+from fuseflow.frontend.imported_program import Source, StepModel, as_propagation, propagated
 from fuseflow.frontend.linalg.sparse_encodings import width_notices
 from fuseflow.frontend.model_files import describing_data
 from fuseflow.frontend.model_spec import ModelSpec
@@ -33,6 +33,7 @@ from fuseflow.tensors.tensor_listing import load_tensors
 
 if TYPE_CHECKING:
     from fuseflow.frontend.model_spec import Model, ModelArguments
+    from fuseflow.frontend.trace.model_call import ModelCall
     from fuseflow.sparsity.spec import SparseSpec
 
 __all__ = ["Source", "input_tensors", "load"]
@@ -97,8 +98,7 @@ def _load_file(path: Path, spec: ModelSpec) -> Source:
         return _import_file(spec)  # A module of Python may depend on more than the files that an entry of the cache names.
     if factory is not None:
         spec.refuse_all_but(f"the model file `{path}`", *BUILT_FROM, "fresh")
-        # What a step needs of PyTorch in each run is the model itself, which no entry of the cache has.
-        return import_or_recall(spec, _import_file) if spec.training is None else _import_file(spec)
+        return import_or_recall(spec, _import_file, _step_model)
     match path.suffix:
         case ".ein" | ".mlir":
             spec.refuse_all_but(f"the program `{path}`", "tensors")
@@ -171,13 +171,34 @@ def _built(model: frontend.LoadedModel, spec: ModelSpec, name: str) -> Source:
             kind = f"model file `{name}`, which builds a program,"
             spec.refuse_all_but(kind, "data", "data_dir", "formats", "options", "fresh")
             return Source(name, program, input_tensors(tensors, program.inputs, copy=False))
-        case (module, inputs):
-            if spec.training is not None and not isinstance(module, Program):
-                module.train()
-            with sparsified(module, spec, owned=True) as sparse:
-                training = _training(spec, sparse, model)
+        case (_, inputs):
+            with _prepared(model, spec) as (sparse, training):
                 source = frontend.import_model(sparse, inputs, {**model.formats, **formats}, name, training=training)
             return replace(source, program=rename_left_side(source.program, model.indices))
+
+
+@contextmanager
+def _prepared(model: frontend.LoadedModel, spec: ModelSpec) -> Iterator[tuple[Any, Any]]:
+    """Yield the module that a model file built, sparse and in training mode if the spec says so, and its training step or None."""
+    module = model.module
+    if spec.training is not None and not isinstance(module, Program):
+        module.train()
+    with sparsified(module, spec, owned=True) as sparse:
+        yield sparse, _training(spec, sparse, model)
+
+
+def _step_model(spec: ModelSpec) -> StepModel:
+    """Run the model file that `spec` names, and return the model of its training step, which is not traced."""
+    from fuseflow.frontend.trace.model_call import model_call  # loads PyTorch
+
+    def imported(call: ModelCall) -> Mapping[str, Tensor]:
+        step = _import_file(spec).step
+        assert step is not None
+        return step.model().imported(call)
+
+    model = _built_model(spec)
+    with describing_data(model.interface), _prepared(model, spec) as (sparse, training):
+        return StepModel(training.spec, training.call_of(model_call(sparse, model.inputs, None)), imported)
 
 
 def _training(spec: ModelSpec, model: Any, built: frontend.LoadedModel | None) -> Any:

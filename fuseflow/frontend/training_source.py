@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import torch
 from torch import Tensor
 
 from fuseflow.einsum.nodes import Access, Apply, Einsum, Program, TensorType
@@ -16,7 +17,7 @@ from fuseflow.errors import FrontendError, UsageError, did_you_mean
 from fuseflow.frontend.decompositions.training_step import StepContinuation, TrainedParameter
 from fuseflow.frontend.export import ExportedGraph
 from fuseflow.frontend.foreign_errors import quiet
-from fuseflow.frontend.imported_program import StepInterface
+from fuseflow.frontend.imported_program import StepInterface, StepModel
 from fuseflow.frontend.torch_tensors import dense_array, from_torch
 from fuseflow.frontend.trace.model_call import ModelCall, named_leaves
 from fuseflow.frontend.trace.training import Training
@@ -32,16 +33,27 @@ def step_interface(
     assert step is not None
     names = {parameter.name: parameter.original for parameter in step.parameters}
     trained = {name: original for name, original in names.items() if original not in step.untouched}
-    masks = {names[name]: mask for name, mask in exported.weight_masks.items() if name in trained}
+    masks = {names[name]: mask.numpy() for name, mask in exported.weight_masks.items() if name in trained}
     first_step = 1 + training.start.steps_before(trained.values())
-    return StepInterface(training.spec, trained, tuple(step.draws), masks, training.start.states, first_step, call, imported)
+    model = StepModel(training.spec, call, imported)
+    return StepInterface(trained, tuple(step.draws), masks, training.start.states, first_step, lambda: model)
+
+
+def step_reference(interface: StepInterface, call: ModelCall, dtype: torch.dtype | None = None) -> Reference:
+    """Return what takes steps in PyTorch of the model of a call, with real numbers of a type if one is given."""
+    return Reference(call.module, interface.model().training, step_masks(interface), dtype)
+
+
+def step_masks(interface: StepInterface) -> dict[str, Tensor]:
+    """Return the patterns of pruned weights by their names in the model, as PyTorch has them."""
+    return {name: torch.from_numpy(mask) for name, mask in interface.masks.items()}
 
 
 def step_outputs(interface: StepInterface, outputs: Sequence[str]) -> list[npt.NDArray[np.generic]]:
     """Return the outputs of the first step as PyTorch computes them. Raise `FrontendError` for a gradient that PyTorch does not compute."""
-    call = interface.call
+    call = interface.model().call
     assert call.criterion is not None
-    reference = Reference(call.module, interface.training, interface.masks)
+    reference = step_reference(interface, call)
     values = {**reference.initial, **interface.states}
     with quiet(), call.repeatable():
         results = reference.step(values, interface.first_step, call.args, call.criterion.target, kwargs=call.kwargs).results
@@ -58,7 +70,8 @@ def rebound(interface: StepInterface, program: Program, batch: Mapping[str, Any]
     Raise `UsageError` for a name that is no argument, and for an argument of another shape or type. Integers and targets decide what a
     program is made of, so with other ones the model is imported again; raise `UsageError` if that gives another program.
     """
-    leaves = dict(named_leaves(interface.call))
+    model = interface.model()
+    leaves = dict(named_leaves(model.call))
     for name, value in batch.items():
         if name not in leaves:
             raise UsageError(f"the model has no argument `{name}`", hint=did_you_mean(name, leaves))
@@ -68,13 +81,13 @@ def rebound(interface: StepInterface, program: Program, batch: Mapping[str, Any]
                 f"`{name}` of the batch is {_described(value)}, and the step was compiled for {_described(old)}",
                 hint="compile another step for batches of another shape",
             )
-    call = interface.call.with_leaves([batch.get(name, leaf) for name, leaf in leaves.items()])
+    call = model.call.with_leaves([batch.get(name, leaf) for name, leaf in leaves.items()])
     inputs = {tensor.name: tensor for tensor in program.inputs}
     if all(name in inputs and value.is_floating_point() for name, value in batch.items()):
         return call, {name: from_torch(value.detach(), inputs[name]) for name, value in batch.items()}
-    own = {*interface.training.scalars(1), *(draw.name for draw in interface.draws)}
+    own = {*model.training.scalars(1), *(draw.name for draw in interface.draws)}
     carried = {name.removeprefix(f"{NEXT}.") for name in program.outputs}
-    return call, {name: tensor for name, tensor in interface.imported(call).items() if name in inputs.keys() - own - carried}
+    return call, {name: tensor for name, tensor in model.imported(call).items() if name in inputs.keys() - own - carried}
 
 
 def _described(value: Any) -> str:

@@ -12,8 +12,6 @@ from fuseflow.run.result import RegionResult
 from fuseflow.run.training.phase_costs import StoredForLater, phase_costs
 from fuseflow.run.training.training_run import TrainingRun
 
-TRAINING_FILE = "training.json"
-"""The file in a directory of artifacts that has the steps of a training run."""
 MOST_LOSSES = 10
 """The most losses in a line."""
 

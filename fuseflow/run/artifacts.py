@@ -15,12 +15,14 @@ from fuseflow.frontend.sources import Source
 from fuseflow.fusion import region_program
 from fuseflow.lower.regions import CompiledRegion
 from fuseflow.machine.machine import Machine
-from fuseflow.run.directory_names import MANIFEST, SELECTIONS
+from fuseflow.run.directory_names import MANIFEST, SELECTIONS, STATE, TRAINING_FILE
 from fuseflow.run.manifest import manifest, write_artifact
 from fuseflow.run.program_json import PROGRAM_FILE, node_einsums, program_values
-from fuseflow.run.result import Result
+from fuseflow.run.result import Result, save_tensors
 from fuseflow.run.sampled_result import SampledResult
 from fuseflow.run.settings import Settings
+from fuseflow.run.training.phase_costs import training_values
+from fuseflow.run.training.training_run import TrainingRun
 from fuseflow.samml import dot, protobuf
 from fuseflow.samml import text as samml_text
 from fuseflow.table import table as fusion_table
@@ -122,15 +124,17 @@ def save_program(
     program: Program,
     regions: Sequence[CompiledRegion],
     settings: Settings,
-    result: Result | SampledResult | None = None,
+    result: Result | SampledResult | TrainingRun | None = None,
     files: Mapping[str, str] | None = None,
 ) -> None:
     """Write a directory of artifacts, with more text `files` by name.
 
     It has one file for each stage of the program, one folder for each region, one for the selections of the program, and
     `about.json`, which describes the files, and lists which inputs of the program the compiler added to the user's. With a
-    `result`, the outputs and numbers of that run are added.
+    `result`, the outputs and numbers of that run are added: of several steps those of the first one, the values after the last
+    one (`state`), and the losses and cycles of all (`training.json`).
     """
+    one = result.first if isinstance(result, TrainingRun) else result
     with replace_directory(directory, MANIFEST) as folder:
         write_artifact(folder / "schedule.yaml", settings.schedule)
         write_artifact(folder / "program.ein", einsum_text.show(program))
@@ -143,9 +147,12 @@ def save_program(
             for name, show in REGION_STAGES.values():
                 write_artifact(inside / name, show(region))
             write_artifact(inside / REGION_FILE, json_text(region_values(program, region)))
-        if result is not None:
-            result.save_outputs(folder)
-            write_artifact(folder / RESULT_FILES[type(result)], json_text(result.to_json()))
+        if one is not None:
+            one.save_outputs(folder)
+            write_artifact(folder / RESULT_FILES[type(one)], json_text(one.to_json()))
+        if isinstance(result, TrainingRun):
+            save_tensors(folder / STATE, result.state)
+            write_artifact(folder / TRAINING_FILE, json_text(training_values(program, regions, result)))
         for name, text in (files or {}).items():
             write_artifact(folder / name, text)
         selections = {t.name: source.tensors[t.name] for t in program.inputs if t.name in source.selections}

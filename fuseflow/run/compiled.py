@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
 
@@ -108,10 +109,13 @@ class Compiled:
         return emit_stage(self.source, self.program, self.regions, stage, self.machine)
 
     def save(
-        self, directory: str | Path, result: Result | SampledResult | None = None, files: Mapping[str, str] | None = None
+        self,
+        directory: str | Path,
+        result: Result | SampledResult | TrainingRun | None = None,
+        files: Mapping[str, str] | None = None,
     ) -> None:
         """Write every stage, the result of a run, and more text `files` by name, into a directory that describes itself. The directory
-        appears when it is complete.
+        appears when it is complete. Of several steps it has the first one as any run, the values after the last one, and all losses.
 
         A directory that was written this way and holds nothing else is replaced. Raises `FileError` for any other directory.
         """
@@ -366,8 +370,7 @@ class Compiled:
     ) -> Result:
         """Simulate every region in full, and return the result."""
         stand_ins = self.schedule.intermediates == "dense"
-        if check and not stand_ins and self.source.expected is not None:
-            dict(self.source.expected)  # a model that PyTorch cannot run is refused before it is simulated
+        comparison = self._comparison() if check and not stand_ins else None  # before a long simulation, which a refusal saves
         start = time.perf_counter()
         run = ExactRegions(
             self.program, self.machine, self.memory(), RunHistory(self.machine, dedup), engine, execute, progress, watch,
@@ -377,7 +380,8 @@ class Compiled:
         simulated = time.perf_counter() - start
         outputs = self._outputs(run.memory)
         seconds = Seconds(self.source.seconds, self.seconds, simulated)
-        outcome = None if not check else combine_checks(run.checks, EACH_REGION) if stand_ins else self.compare(outputs)
+        outcome = combine_checks(run.checks, EACH_REGION) if check and stand_ins else None
+        outcome = outcome if comparison is None else comparison(outputs)
         result = Result(replace(self.settings, engine=engine), outputs, run.history.regions, outcome, seconds)
         steps = ((region.graph, region.views) for region in self.regions)
         return replace(result, live_bytes=int(live_bytes(steps, self.program.outputs, written_bytes(result.stats))))
@@ -462,12 +466,18 @@ class Compiled:
 
     def compare(self, outputs: Mapping[str, Tensor]) -> Check:
         """Check outputs against PyTorch, or against the dense interpreter if the program did not come from PyTorch."""
-        program = self._original.program
-        if self.source.step is not None and self.source.expected is not None:
-            return self._model_steps(None).check(1, self.source.tensors, outputs)
-        if self.source.expected is not None:
-            return check_program(program, self._arrays, outputs, self.source.expected, PYTORCH)
-        return check_program(program, self._arrays, outputs, self.interpret(), "dense interpreter")
+        return self._comparison()(outputs)
+
+    def _comparison(self) -> Callable[[Mapping[str, Tensor]], Check]:
+        """Return the function that checks outputs. What PyTorch computes is computed now, so a model that it cannot run is refused."""
+        program, expected = self._original.program, self.source.expected
+        if expected is None:
+            return lambda outputs: check_program(program, self._arrays, outputs, self.interpret(), "dense interpreter")
+        if self.source.step is not None:
+            steps = self._model_steps(None)
+            return partial(steps.compare, steps.taken(1, self.source.tensors))
+        known = dict(expected)
+        return lambda outputs: check_program(program, self._arrays, outputs, known, PYTORCH)
 
     def interpret(self) -> dict[str, Operand]:
         """Compute the outputs of the program with the dense interpreter. A large output that stores little is a `SparseArray`. If

@@ -2,5 +2,11 @@
 
 MANIFEST = "about.json"
 """The file that describes a directory of artifacts."""
+OUTPUTS = "outputs"
+"""The folder of the outputs of a run, or of the first of several steps."""
+STATE = "state"
+"""The folder of the values after the last of several steps."""
+TRAINING_FILE = "training.json"
+"""The file that has the steps of a training run."""
 SELECTIONS = "selections"
 """The folder of the tensors that the compiler made for indices with an offset or a factor, which no file of the user has."""

@@ -13,6 +13,7 @@ import numpy.typing as npt
 from fuseflow.memory.layout import array_label
 from fuseflow.memory.statistics import MemoryPort, MemoryStatistics, PortStatistics
 from fuseflow.notebook_table import SummaryTable
+from fuseflow.run.directory_names import OUTPUTS
 from fuseflow.run.settings import Settings, versions
 from fuseflow.sim.configuration_load import ConfigurationLoad
 from fuseflow.tensors.array_files import save_array
@@ -208,14 +209,14 @@ class Result:
 
     def save_outputs(self, directory: str | Path) -> list[Path]:
         """Write each output to `outputs/NAME.npy`, or to `.npz` if it is sparse, and return the files."""
-        return save_tensors(Path(directory), self.tensors)
+        return save_tensors(Path(directory) / OUTPUTS, self.tensors)
 
 
 def save_tensors(directory: Path, tensors: Mapping[str, Tensor]) -> list[Path]:
-    """Write each tensor to `outputs/NAME.npy` in a directory, or to `.npz` if it is sparse, and return the files."""
+    """Write each tensor to `NAME.npy` in a directory, or to `.npz` if it is sparse, and return the files."""
     written = []
     for name, array in output_arrays(tensors).items():
-        path = directory / "outputs" / f"{name}.{'npz' if is_scipy(array) else 'npy'}"
+        path = directory / f"{name}.{'npz' if is_scipy(array) else 'npy'}"
         save_array(path, array)
         written.append(path)
     return written

@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fuseflow.run.check import Check
+from fuseflow.run.directory_names import OUTPUTS
 from fuseflow.run.result import Seconds, check_json, output_arrays, save_tensors
 from fuseflow.run.settings import Settings, versions
 from fuseflow.sampling.interval import SampledCycles, sampled_sum
@@ -158,4 +159,4 @@ class SampledResult:
 
     def save_outputs(self, directory: str | Path) -> list[Path]:
         """Write each output to `outputs/NAME.npy`, or to `.npz` if it is sparse, and return the files."""
-        return save_tensors(Path(directory), self.tensors)
+        return save_tensors(Path(directory) / OUTPUTS, self.tensors)

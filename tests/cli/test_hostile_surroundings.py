@@ -25,7 +25,7 @@ from fuseflow.einsum.parse import parse
 from fuseflow.frontend.import_cache.entry import Entry, import_store, write_entry
 from fuseflow.frontend.import_cache.request import request_digest
 from fuseflow.frontend.imported_program import Source
-from fuseflow.frontend.model_spec import ModelSpec
+from fuseflow.frontend.model_spec import ModelSpec, TrainingRequest
 
 MODEL = """\
 import sys
@@ -246,6 +246,12 @@ def test_a_shell_completes_names_of_a_model_that_was_imported(here, monkeypatch)
     assert complete("bash", "run m.py --fuse la", monkeypatch) == ["layerwise", "layer1", "layer1.act"]
     assert complete("bash", "run m.py --par i", monkeypatch) == ["i="]
     assert complete("bash", "run m.py -O small=true --par i", monkeypatch) == []
+    assert complete("bash", "run m.py --train --fuse la", monkeypatch) == ["layerwise"]
+    step = replace(source, program=replace(program, einsums=tuple(replace(e, location=Location("lasso")) for e in placed)))
+    digest = request_digest(ModelSpec(Path("m.py"), training=TrainingRequest("mse")))
+    assert store.write(digest, write_entry(Entry(step, {}, reference=False)))
+    assert complete("bash", "run m.py --train --loss mse --fuse la", monkeypatch) == ["layerwise", "lasso"]
+    assert complete("bash", "run m.py --train --fuse la", monkeypatch) == ["layerwise"]
 
 
 def test_a_reader_that_stops_reading_ends_a_command_in_silence(here: Path):

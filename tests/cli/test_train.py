@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import numpy as np
 import pytest
+import torch
 from command_line import fuseflow
 
 ROOT = Path(__file__).parents[2]
@@ -55,6 +57,33 @@ def test_json_and_a_directory_have_the_steps(model: Path, tmp_path: Path):
     assert (tmp_path / "out" / "outputs" / "grad.model.0.weight.npy").exists() or list(
         (tmp_path / "out" / "outputs").glob("grad.*")
     )
+
+
+def test_a_directory_has_the_state_after_the_last_step(model: Path, tmp_path: Path):
+    for steps in (1, 2):
+        result = fuseflow(
+            "run", model, "--train", "--steps", steps, "--optimizer", "sgd:lr=0.1,momentum=0.5", "-o", f"out{steps}"
+        )
+        assert result.exit_code == 0, result.output
+    once, twice = ({p.stem: np.load(p) for p in (tmp_path / out / "state").iterdir()} for out in ("out1", "out2"))
+    names = {f"{layer}.{part}{end}" for layer in "02" for part in ("weight", "bias") for end in ("", ".momentum_buffer")}
+    assert once.keys() == twice.keys() == names
+    training = json.loads((tmp_path / "out2" / "training.json").read_text())
+    module, x, y = (scope := {}, exec(MODEL, scope), torch.manual_seed(0), scope["build"]())[-1]
+    optimizer, losses = torch.optim.SGD(module.parameters(), lr=0.1, momentum=0.5), []
+    for state in (once, twice):
+        losses.append(torch.nn.functional.mse_loss(module(*x), y))
+        optimizer.zero_grad()
+        losses[-1].backward()
+        optimizer.step()
+        for name, parameter in module.named_parameters():
+            np.testing.assert_allclose(state[name], parameter.detach(), rtol=1e-5, atol=1e-7)
+            np.testing.assert_allclose(
+                state[f"{name}.momentum_buffer"], optimizer.state[parameter]["momentum_buffer"], rtol=1e-4, atol=1e-7
+            )
+    assert [step["loss"] for step in training["steps"]] == pytest.approx([loss.item() for loss in losses], rel=1e-5)
+    outputs = tmp_path / "out2" / "outputs"
+    assert float(np.load(outputs / "loss.npy")) == pytest.approx(losses[0].item(), rel=1e-5)
 
 
 def test_the_user_wins_over_the_file(model: Path):

@@ -75,14 +75,9 @@ def run(
         from fuseflow.report.resource_tables import ENERGY_FILE
 
         files[ENERGY_FILE] = json_text(spent.to_json())
-    if trained is not None:
-        from fuseflow.report.training_tables import TRAINING_FILE, phase_table, training_lines
-        from fuseflow.run.training.phase_costs import training_values
-
-        files[TRAINING_FILE] = json_text(training_values(compiled.program, compiled.regions, trained))
-    if output.directory is not None:
-        compiled.save(output.directory, result, files)
     told = result if trained is None else trained
+    if output.directory is not None:
+        compiled.save(output.directory, told, files)
     output.json_file.write(lambda: scheduled.json(told.to_json() | ({} if spent is None else {"energy": spent.to_json()})))
     out = output.json_file.console()
     check = told.check
@@ -91,6 +86,8 @@ def run(
     trace_note = None if trace is None or tracer is None else trace.write(tracer, compiled.name)
     if not quiet:
         if trained is not None:
+            from fuseflow.report.training_tables import phase_table, training_lines
+
             print_pieces(out, [phase_table(result.regions), ""])
         print_result(out, result)
         if trained is not None:

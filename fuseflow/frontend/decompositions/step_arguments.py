@@ -8,10 +8,10 @@ import torch
 
 from fuseflow.errors import FrontendError
 from fuseflow.frontend.decompositions.training_step import StepContinuation, TrainedParameter
+from fuseflow.frontend.draws import Draw
 from fuseflow.frontend.trace.sparsified_tensors import Pattern, stored_pattern
 from fuseflow.frontend.trace.tracing import Trace
 from fuseflow.frontend.trace.training import Training
-from fuseflow.frontend.trace.training_forms import Draw
 
 
 def training_step(

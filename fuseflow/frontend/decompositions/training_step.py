@@ -17,7 +17,7 @@ from fuseflow.frontend.decompositions.graph_writer import GraphWriter, descripti
 from fuseflow.frontend.trace.fx_origin import PHASE, joined
 
 if TYPE_CHECKING:
-    from fuseflow.frontend.trace.training_forms import Draw
+    from fuseflow.frontend.draws import Draw
     from fuseflow.training.spec import TrainingSpec
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import cache
 from typing import Any
 
 import numpy.typing as npt
@@ -12,18 +13,20 @@ import numpy.typing as npt
 from fuseflow.frontend.import_cache.entry import Entry, import_store, read_entry, write_entry
 from fuseflow.frontend.import_cache.recorder import file_state, recording
 from fuseflow.frontend.import_cache.request import request_digest
-from fuseflow.frontend.imported_program import ReferenceOutputs, Source
+from fuseflow.frontend.imported_program import ReferenceOutputs, Source, StepModel
 from fuseflow.frontend.model_spec import ModelSpec
 from fuseflow.private_store import PrivateStore
 
 ImportFunction = Callable[[ModelSpec], Source]
+StepModelFunction = Callable[[ModelSpec], StepModel]
 _log = logging.getLogger(__name__)
 
 
-def import_or_recall(spec: ModelSpec, import_model: ImportFunction) -> Source:
+def import_or_recall(spec: ModelSpec, import_model: ImportFunction, step_model: StepModelFunction) -> Source:
     """Return what `import_model` returns for a model file, from the cache if it was kept and nothing that it depends on changed.
 
-    Outputs that PyTorch computes are kept as soon as something read them. With `spec.fresh`, the cache is not read but written.
+    Outputs that PyTorch computes are kept as soon as something read them. With `spec.fresh`, the cache is not read but written. The model
+    of a training step, which takes steps in PyTorch, is not kept: `step_model` builds it when something asks for it.
     """
     store = import_store()
     digest = None if store is None else request_digest(spec)
@@ -32,7 +35,7 @@ def import_or_recall(spec: ModelSpec, import_model: ImportFunction) -> Source:
     content = None if spec.fresh else store.read(digest)
     entry = None if content is None else readable_entry(content, str(spec.model))
     if entry is not None and all(file_state(path) == state for path, state in entry.states.items()):
-        return _recalled(entry, spec, import_model)
+        return _recalled(entry, spec, import_model, step_model)
     return _imported(spec, import_model, store, digest)
 
 
@@ -45,22 +48,26 @@ def readable_entry(content: bytes, model: str) -> Entry | None:
         return None
 
 
-def _recalled(entry: Entry, spec: ModelSpec, import_model: ImportFunction) -> Source:
+def _recalled(entry: Entry, spec: ModelSpec, import_model: ImportFunction, step_model: StepModelFunction) -> Source:
     """Return the source of an entry. If nothing read its reference outputs before, the model is imported when something does."""
-    names = entry.source.program.outputs
+    names, step = entry.source.program.outputs, entry.source.step
+
+    def again() -> Source:
+        return import_or_recall(replace(spec, fresh=True), import_model, step_model)
 
     def outputs() -> list[npt.NDArray[Any]]:
         expected = entry.expected
         if expected is None:
-            expected = import_or_recall(replace(spec, fresh=True), import_model).expected or {}
+            expected = again().expected or {}
         return [expected[name] for name in names]
 
     expected = ReferenceOutputs(names, outputs) if entry.reference else None
     return replace(
         entry.source,
         expected=expected,
-        intermediates=lambda: import_or_recall(replace(spec, fresh=True), import_model).intermediates(),
+        intermediates=lambda: again().intermediates(),
         exported=lambda: import_model(spec).exported_text,
+        step=None if step is None else replace(step, model=cache(lambda: step_model(spec))),
     )
 
 

@@ -11,7 +11,7 @@ import json
 import math
 import zipfile
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import astuple, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -23,8 +23,9 @@ from fuseflow.einsum.parse import parse
 from fuseflow.einsum.text import show
 from fuseflow.errors import Span
 from fuseflow.filesystem import read_text
+from fuseflow.frontend.draws import Draw
 from fuseflow.frontend.import_cache.request import request_digest
-from fuseflow.frontend.imported_program import Source
+from fuseflow.frontend.imported_program import Source, StepInterface, StepModel
 from fuseflow.frontend.model_spec import ModelSpec
 from fuseflow.private_store import PrivateStore
 from fuseflow.tensors import Format, Tensor, from_coordinates
@@ -36,7 +37,8 @@ Arrays = Mapping[str, npt.NDArray[Any]]
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A source without its `expected`, which are arrays or not computed yet, and the states of the files that it was made of.
+    """A source without its `expected`, which are arrays or not computed yet, and the states of the files that it was made of. A step that
+    was read has no model.
 
     `reference` says whether PyTorch computes outputs of this model at all.
     """
@@ -58,10 +60,11 @@ def import_store() -> PrivateStore | None:
 
 
 def write_entry(entry: Entry) -> bytes | None:
-    """Return an entry as bytes, or None if its program cannot be given as text without a difference."""
-    source = entry.source
+    """Return an entry as bytes, or None if its program cannot be given as text without a difference, or if it is a training step that
+    begins with the states of an optimizer of PyTorch."""
+    source, step = entry.source, entry.source.step
     text = show(source.program)
-    if parse(text) != source.program:
+    if parse(text) != source.program or (step is not None and (step.states or step.first_step != 1)):
         return None
     arrays: dict[str, Any] = {}
     about = {
@@ -71,7 +74,8 @@ def write_entry(entry: Entry) -> bytes | None:
         "seed": source.seed,
         "notices": list(source.notices),
         "constants": list(source.constants),
-        "masks": {name: list(mask.shape) for name, mask in source.masks.items()},
+        "masks": _shapes(source.masks),
+        "step": step and {"trained": dict(step.trained), "draws": [astuple(d) for d in step.draws], "masks": _shapes(step.masks)},
         "states": dict(entry.states),
         "places": [{"path": e.location.path, "span": _span(e.location.span)} for e in source.program.einsums],
         "declared_at": [_span(t.span) for t in source.program.tensors],
@@ -79,7 +83,8 @@ def write_entry(entry: Entry) -> bytes | None:
         "reference": entry.reference,
         "expected": None if entry.expected is None else list(entry.expected),
     }
-    arrays |= {f"mask{n}": np.packbits(mask) for n, mask in enumerate(source.masks.values())}
+    arrays |= _packed_masks("mask", source.masks)
+    arrays |= {} if step is None else _packed_masks("step_mask", step.masks)
     arrays |= {f"expected{n}": array for n, array in enumerate((entry.expected or {}).values())}
     stream = io.BytesIO()
     np.savez(stream, **arrays)
@@ -112,14 +117,40 @@ def read_entry(content: bytes) -> Entry:
         about["seed"],
         tuple(about["notices"]),
         constants=tuple(about["constants"]),
-        masks={
-            name: np.unpackbits(arrays[f"mask{n}"], count=math.prod(shape)).reshape(shape).astype(bool)
-            for n, (name, shape) in enumerate(about["masks"].items())
-        },
+        masks=_masks("mask", about["masks"], arrays),
+        step=_step(about["step"], arrays),
     )
     names = about["expected"]
     expected = None if names is None else {name: arrays[f"expected{n}"] for n, name in enumerate(names)}
     return Entry(source, about["states"], about["reference"], expected)
+
+
+def _step(about: Mapping[str, Any] | None, arrays: Arrays) -> StepInterface | None:
+    if about is None:
+        return None
+    draws = tuple(Draw(name, tuple(shape), *others) for name, shape, *others in about["draws"])
+    return StepInterface(about["trained"], draws, _masks("step_mask", about["masks"], arrays), {}, 1, _no_model)
+
+
+def _no_model() -> StepModel:
+    raise AssertionError("an entry holds no model of PyTorch")
+
+
+def _shapes(masks: Arrays) -> dict[str, list[int]]:
+    return {name: list(mask.shape) for name, mask in masks.items()}
+
+
+def _packed_masks(key: str, masks: Arrays) -> dict[str, npt.NDArray[Any]]:
+    """Return masks as bits, by names that begin with `key`."""
+    return {f"{key}{n}": np.packbits(mask) for n, mask in enumerate(masks.values())}
+
+
+def _masks(key: str, shapes: Mapping[str, list[int]], arrays: Arrays) -> dict[str, npt.NDArray[np.bool_]]:
+    """Return the masks that `_packed_masks` packed."""
+    bits = {name: (arrays[f"{key}{n}"], shape) for n, (name, shape) in enumerate(shapes.items())}
+    return {
+        name: np.unpackbits(packed, count=math.prod(shape)).reshape(shape).astype(bool) for name, (packed, shape) in bits.items()
+    }
 
 
 def _describe(key: str, name: str, tensor: Tensor, arrays: dict[str, npt.NDArray[Any]]) -> dict[str, Any]:

@@ -14,10 +14,10 @@ import sysconfig
 from functools import cache
 from pathlib import Path
 
-from fuseflow.frontend.model_spec import ModelSpec
+from fuseflow.frontend.model_spec import ModelSpec, TrainingRequest
 from fuseflow.package_digest import PACKAGE, package_digest
 
-_SCHEMA = 3
+_SCHEMA = 4
 """The version of the form of requests and entries."""
 _MOST_NAMES = 10_000
 """The most files in a data directory. With more, looking for changes would take longer than the import."""
@@ -26,8 +26,8 @@ _VARIABLES = ("HF_", "HOME", "HUGGINGFACE", "PYG", "PYTORCH", "TORCH", "TRANSFOR
 
 
 def request_digest(spec: ModelSpec) -> str | None:
-    """Return the digest of the request for a model file. Return None if an option is a value that only this process knows, or if the data
-    directory has too many files.
+    """Return the digest of the request for a model file. Return None if an option, a loss, an optimizer or a target is a value that only
+    this process knows, or if the data directory has too many files.
 
     The directory from which the file is named is part of the request, because messages and locations hold the name as it was given, and a
     model may open a file by a relative name.
@@ -35,7 +35,7 @@ def request_digest(spec: ModelSpec) -> str | None:
     options = dict(spec.options or {})
     is_plain = all(value is None or isinstance(value, bool | int | float | str) for value in options.values())
     data_files = [] if spec.data_dir is None else _names_below(str(spec.data_dir))
-    if not is_plain or data_files is None:
+    if not is_plain or data_files is None or not _is_plain_step(spec.training):
         return None
     request = {
         "schema": _SCHEMA,
@@ -47,11 +47,19 @@ def request_digest(spec: ModelSpec) -> str | None:
         "options": options,
         "seed": spec.seed,
         "sparsity": _sparsity(spec),
+        "training": spec.training and [spec.training.loss, spec.training.optimizer, spec.training.gradients],
         "data_files": data_files,
         "beside": _importable_names(str(Path(str(spec.model)).resolve().parent)),
         "installation": _installation(),
     }
     return hashlib.sha256(json.dumps(request).encode("utf-8", "surrogateescape")).hexdigest()
+
+
+def _is_plain_step(training: TrainingRequest | None) -> bool:
+    """Return whether texts say all that is asked for of a training step."""
+    if training is None:
+        return True
+    return training.target is None and all(isinstance(value, str | None) for value in (training.loss, training.optimizer))
 
 
 def _sparsity(spec: ModelSpec) -> str | None:

@@ -5,33 +5,16 @@ y = dropout(x, 0.4)     ->     y = x * draw
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import torch
 from torch import Tensor
 from torch.fx import Node
 
+from fuseflow.frontend.draws import Draw
 from fuseflow.frontend.trace import fx_origin
 from fuseflow.frontend.trace.tracing import Trace
 
 aten = torch.ops.aten
 _DROPOUTS = (aten.dropout.default, aten.feature_dropout.default)
-
-
-@dataclass(frozen=True, slots=True)
-class Draw:
-    """A tensor that a step draws: the name of the argument, its shape and type, the operator that draws it, and the probability of a 0."""
-
-    name: str
-    shape: tuple[int, ...]
-    dtype: torch.dtype
-    operator: str
-    probability: float
-
-    def drawn(self) -> Tensor:
-        """Return what PyTorch draws next from its default generator."""
-        draw = getattr(torch, self.operator)
-        return draw(torch.ones(self.shape, dtype=self.dtype), self.probability, True)  # type: ignore[no-any-return]
 
 
 def drawn_inputs(traced: Trace) -> tuple[Draw, ...]:
@@ -52,7 +35,7 @@ def _multiplied(traced: Trace, node: Node, name: str) -> Draw:
     operator = fx_origin.short_name(node.target)
     each = operator == "dropout"
     shape = tuple(value.shape) if each else (*value.shape[:2], *[1] * (value.dim() - 2))
-    draw = Draw(name, shape, value.dtype, operator, float(probability))
+    draw = Draw(name, shape, str(value.dtype).removeprefix("torch."), operator, float(probability))
     factor = traced.add(name, draw.drawn(), kind="draw")
     with node.graph.inserting_before(node):
         product = fx_origin.added_call(node, aten.mul.Tensor, x, factor)

@@ -15,7 +15,7 @@ from fuseflow.errors import TrainingError
 from fuseflow.frontend.imported_program import StepInterface
 from fuseflow.frontend.torch_tensors import to_torch
 from fuseflow.frontend.trace.model_call import ModelCall
-from fuseflow.frontend.training_source import rebound
+from fuseflow.frontend.training_source import rebound, step_masks, step_reference
 from fuseflow.run.check import PYTORCH, Check, Difference
 from fuseflow.run.training.steps import StepPlan
 from fuseflow.run.training.training_run import TrainingRun
@@ -25,6 +25,16 @@ from fuseflow.training.reference import Reference, StepValues
 
 LearningRates = Callable[[int], float]
 """A function that returns the learning rate of a step, counted from 1."""
+
+
+@dataclass(frozen=True, slots=True)
+class PyTorchStep:
+    """A step that PyTorch takes of the values `given`, by their names in the model: in its own floats (`expected`), and in 64 bits
+    (`exact`)."""
+
+    given: Mapping[str, torch.Tensor]
+    expected: StepValues
+    exact: StepValues
 
 
 @dataclass(slots=True)
@@ -72,9 +82,10 @@ class ModelSteps:
     def inputs(self, number: int) -> dict[str, Any]:
         """Return the numbers of a step and what it draws, which PyTorch's generator gives as it stands. Steps are counted from 1."""
         interface = self.interface
+        training = interface.model().training  # a model that is built only now seeds the generator
         self._random_state = torch.get_rng_state()
         step = interface.first_step - 1 + number
-        scalars = interface.training.scalars(step, self._rate(number))
+        scalars = training.scalars(step, self._rate(number))
         return {**scalars, **{draw.name: draw.drawn() for draw in interface.draws}}
 
     def batches(self, batches: Iterable[Mapping[str, Any]]) -> Iterator[Mapping[str, Any]]:
@@ -90,7 +101,11 @@ class ModelSteps:
 
     def check(self, number: int, inputs: Mapping[str, Tensor], outputs: Mapping[str, Tensor]) -> Check:
         """Compare the outputs of a step with PyTorch's."""
-        interface, call = self.interface, self._current or self.interface.call
+        return self.compare(self.taken(number, inputs), outputs)
+
+    def taken(self, number: int, inputs: Mapping[str, Tensor]) -> PyTorchStep:
+        """Return the step that PyTorch takes of the inputs of a step. Raise `TrainingError` if it cannot."""
+        interface, call = self.interface, self._current or self.interface.model().call
         assert call.criterion is not None
         single, double = self._own_references(call)
         given = {**single.initial, **interface.states}
@@ -112,16 +127,20 @@ class ModelSteps:
         alone = step(single, self._own_values) if self._own_values else expected
         self._own_values = alone.carried
         self.losses.append(float(alone.loss))
+        return PyTorchStep(given, expected, exact)
+
+    def compare(self, step: PyTorchStep, outputs: Mapping[str, Tensor]) -> Check:
+        """Compare the outputs of a step with those of PyTorch's step."""
         # What has no new value stays as it is.
-        values: dict[str, Any] = {f"next.{name}": value.detach().to_dense().numpy() for name, value in given.items()}
+        values: dict[str, Any] = {f"next.{name}": value.detach().to_dense().numpy() for name, value in step.given.items()}
         for name, tensor in outputs.items():
             kind, dot, own = name.partition(".")
-            name = f"{kind}{dot}{interface.original(own)}"
-            wanted = exact.results.get(name)
+            name = f"{kind}{dot}{self.interface.original(own)}"
+            wanted = step.exact.results.get(name)
             values[name] = tensor.to_dense() if wanted is None else tensor.to_dense().reshape(tuple(wanted.shape))
-        comparison = check_step(values, expected, exact, interface.masks)
+        comparison = check_step(values, step.expected, step.exact, step_masks(self.interface))
         self.rounding |= set(comparison.rounding)
-        check = _as_check(comparison, values, exact)
+        check = _as_check(comparison, values, step.exact)
         self.first_check = self.first_check or check
         return check
 
@@ -130,12 +149,11 @@ class ModelSteps:
 
     def _own_references(self, call: ModelCall) -> tuple[Reference, Reference | None]:
         if self._references is None:
-            spec, masks = self.interface.training, self.interface.masks
             try:
-                double = Reference(call.module, spec, masks, torch.float64)
+                double = step_reference(self.interface, call, torch.float64)
             except (TrainingError, RuntimeError):
                 double = None
-            self._references = Reference(call.module, spec, masks), double
+            self._references = step_reference(self.interface, call), double
         return self._references
 
     def _by_original(self, tensors: Mapping[str, Tensor]) -> Iterator[tuple[str, Tensor]]:

@@ -10,12 +10,10 @@ import torch
 from torch import nn
 
 import fuseflow as ff
-from fuseflow.filesystem import json_text
 from fuseflow.report.page.page import page
 from fuseflow.report.page.run_directory import read_run
 from fuseflow.report.page.training import loss_curve
-from fuseflow.report.training_tables import TRAINING_FILE
-from fuseflow.run.training.phase_costs import training_values
+from fuseflow.run.directory_names import TRAINING_FILE
 
 
 def test_the_chapter_of_a_run(tmp_path: Path) -> None:
@@ -25,8 +23,7 @@ def test_the_chapter_of_a_run(tmp_path: Path) -> None:
         model, (torch.rand(5, 4),), torch.rand(5, 2), loss="mse", optimizer="sgd:lr=0.1", schedule=ff.Schedule.fuse("none")
     )
     run = step.run(steps=3)
-    values = training_values(step.program, step.regions, run)
-    step.save(tmp_path / "run", run.first, {TRAINING_FILE: json_text(values)})
+    step.save(tmp_path / "run", run)
     text = page(read_run(tmp_path / "run"))
     assert "3 steps of forward, loss, backward and update" in text
     for head in ("<h3>Losses</h3>", "<h3>Phases</h3>", "<h3>Live bytes</h3>", "<h3>Stored for the backward</h3>"):

@@ -5,9 +5,12 @@ from __future__ import annotations
 import json
 
 import numpy as np
+import pytest
+import torch
 
 import fuseflow as ff
 from fuseflow.einsum.parse import parse
+from fuseflow.training.reference import Reference
 
 TEXT = """
 program halving
@@ -41,3 +44,20 @@ def test_words() -> None:
     assert repr(run(steps=2)).startswith("<TrainingRun halving: 2 steps, loss 20 to 5, ")
     assert "check passed" in repr(run(steps=2)) and "not checked" in repr(run(steps=2, check=False))
     assert run(steps=1).notes == ()
+
+
+def test_pytorch_takes_a_step_once_in_each_type(monkeypatch: pytest.MonkeyPatch) -> None:
+    taken = []
+    step = Reference.step
+
+    def counted(self: Reference, *arguments, **others):
+        taken.append(self)
+        return step(self, *arguments, **others)
+
+    monkeypatch.setattr(Reference, "step", counted)
+    compiled = ff.training_step(torch.nn.Linear(3, 2), (torch.rand(4, 3),), torch.rand(4, 2), loss="mse", optimizer="sgd:lr=0.1")
+    result = compiled.run()
+    assert result.check is not None and result.check.passed
+    assert len(taken) == len(set(map(id, taken))) == 2
+    assert compiled.run(steps=1).check is not None and len(taken) == 4
+    assert compiled.compare(result.tensors).passed and len(taken) == 6
