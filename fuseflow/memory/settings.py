@@ -3,17 +3,18 @@ its memory."""
 
 from __future__ import annotations
 
-from collections.abc import Container, Mapping
+from collections.abc import Mapping
 from fractions import Fraction
 from functools import cache, partial
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias, get_args
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import BaseModel, BeforeValidator, Field
 from pydantic_core import PydanticCustomError
 
 from fuseflow.errors import did_you_mean
 from fuseflow.memory import mapping as maps
 from fuseflow.memory.memory_interface import Controller
+from fuseflow.memory.setting_types import MOST_LATENCY, MOST_LINE, Strict, number_in
 
 if TYPE_CHECKING:
     from fuseflow.memory.memory import Memory
@@ -22,37 +23,7 @@ MOST_PARTS = 1000
 """The largest numerator and denominator of the ratio of two clocks, so that products with cycles stay far inside 64 bits."""
 
 
-MOST = 2**31 - 1
-"""The largest number of a setting, so that its product with a number of firings stays inside 64 bits."""
-MOST_LINE = 4096
 MOST_LINES = 1 << 20
-MOST_LATENCY = 1 << 20
-
-
-class Strict(BaseModel):
-    """Settings without unknown keys, which do not change."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", serialize_by_alias=True)
-
-
-def whole_number(value: Any) -> int:
-    """Return a whole number as a plain int, and -1 for anything else. Raise pydantic's error for a number above `MOST`."""
-    if not isinstance(value, int) or isinstance(value, bool):
-        return -1
-    if value > MOST:
-        raise PydanticCustomError("large", f"is above {MOST:,}, the largest number of a setting")
-    return value
-
-
-def number_in(allowed: Container[int], message: str) -> BeforeValidator:
-    """Return a validator that takes the `allowed` whole numbers, and refuses all else with a message."""
-
-    def check(value: Any) -> Any:
-        if whole_number(value) not in allowed:
-            raise PydanticCustomError("number", message)
-        return whole_number(value)
-
-    return BeforeValidator(check)
 
 
 def _lines(least: int) -> BeforeValidator:
