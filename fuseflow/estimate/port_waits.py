@@ -15,6 +15,7 @@ from fuseflow.estimate.stream_flow import Number
 from fuseflow.machine.machine import Machine
 from fuseflow.memory.mapping import MAPPINGS, decode_addresses
 from fuseflow.memory.settings import Hbm2Memory, clock_ratio
+from fuseflow.memory.table_files import preset
 from fuseflow.memory.timing import HBM2_2000
 
 PSEUDO_CHANNEL_CYCLES = 2 * HBM2_2000.nCCDS
@@ -98,7 +99,8 @@ def strided_line_cycles(mapping: str, channels: int, line: int, loop: OwnLoop) -
     run = max(1, round(loop.run))
     starts = np.arange(max(1, min(loop.size, LONGEST_STRIDE // run))) * loop.stride
     places = (line * np.add.outer(starts, np.arange(run)).ravel()).astype(np.int64)
-    channel, bank, _ = decode_addresses(MAPPINGS[mapping], channels, places)
+    table = preset("hbm2").table()
+    channel, bank, _ = decode_addresses(MAPPINGS[mapping](table), table, channels, places)
     ways = (channel << 3 | bank >> 2, GROUP_CYCLES), (channel << 1 | bank >> 4, PSEUDO_CHANNEL_CYCLES)
     windows = range(0, len(places), AT_ONCE)
     return sum(float(max(np.bincount(way[at : at + AT_ONCE]).max() * cycles for way, cycles in ways)) for at in windows) / len(

@@ -15,7 +15,6 @@ from fuseflow.estimate.graph_cycles import Bound
 from fuseflow.estimate.memory_load import MemoryLoad, request_bytes
 from fuseflow.estimate.node_work import node_values
 from fuseflow.machine.machine import Machine
-from fuseflow.memory.mapping import FIELD_WIDTHS
 from fuseflow.memory.settings import Hbm2Memory, IdealMemory
 from fuseflow.notebook_table import SummaryTable
 from fuseflow.resources import Resources, graph_resources
@@ -24,7 +23,7 @@ from fuseflow.sim.configuration_load import ConfigurationLoad
 from fuseflow.sim.signature import RegionRepeat
 
 SCHEMA = 1
-ROW_BYTES = 1 << (FIELD_WIDTHS["byte"] + FIELD_WIDTHS["column"])
+ROW_BYTES = 1024
 """The bytes of a row of a pseudo channel of HBM2."""
 
 
