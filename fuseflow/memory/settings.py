@@ -171,10 +171,10 @@ def controller(settings: MemorySettings, clock_ghz: float) -> Controller | None:
 
 def _make(settings: TimedMemory, clock: Fraction, ports: int) -> Memory:
     from fuseflow.memory.memory import Memory  # loads the compiler
-    from fuseflow.memory.models import ComalFixed, FixedLatency, Hbm2
+    from fuseflow.memory.models import ComalFixed, Dram, FixedLatency
 
     if isinstance(settings, Hbm2Memory):
-        return Memory(Hbm2(settings.channels, maps.MAPPINGS[settings.mapping], clock=clock), ports)
+        return Memory(Dram(settings.channels, maps.MAPPINGS[settings.mapping], clock=clock), ports)
     if isinstance(settings, FixedMemory):
         return Memory(FixedLatency(settings.latency, settings.line, ports), ports)
     return Memory(ComalFixed(), ports)
