@@ -362,12 +362,11 @@ def controller(settings: MemorySettings, clock_ghz: float) -> Controller | None:
 
 def _make(settings: TimedMemory, clock_ghz: float, ports: int) -> Memory:
     from fuseflow.memory.memory import Memory  # loads the compiler
-    from fuseflow.memory.models import ComalFixed, FixedLatency, Hbm2
+    from fuseflow.memory.models import ComalFixed, Dram, FixedLatency
 
     if isinstance(settings, DramMemory):
-        if replace(settings.dram, channels=8) != preset(HBM2).table():
-            raise MachineError(f"no simulator runs `{settings.model}` yet")
-        return Memory(Hbm2(settings.channels, lambda _: settings.address_mapping, clock=settings.cycles_in(clock_ghz)), ports)
+        model = Dram(settings.channels, lambda _: settings.address_mapping, settings.dram, settings.cycles_in(clock_ghz))
+        return Memory(model, ports)
     if isinstance(settings, FixedMemory):
         return Memory(FixedLatency(settings.latency, settings.line, ports), ports)
     return Memory(ComalFixed(), ports)

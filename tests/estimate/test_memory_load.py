@@ -13,7 +13,7 @@ from fuseflow.estimate.memory_load import ArrayLoad, MemoryLoad, shared_line_cyc
 from fuseflow.estimate.port_lines import PortLines
 from fuseflow.estimate.port_waits import answer_cycles, strided_line_cycles
 from fuseflow.memory.memory import Memory
-from fuseflow.memory.models import Hbm2
+from fuseflow.memory.models import Dram
 from fuseflow.memory.settings import DramMemory
 from fuseflow.sim import load_machine
 
@@ -31,7 +31,7 @@ PORTS, OUTSTANDING = 16, 32
 def run_ports(address: Callable[[int, int], int], lines: int, ports: int, every: int = 0) -> tuple[int, int]:
     """Return the cycles in which ports read so many lines each, with at most 32 without an answer, and how many lines another port
     wrote: one for `every` lines that the first port read. `address` says which are read, by port and number."""
-    memory = Memory(Hbm2(channels=8), ports=ports + 1)
+    memory = Memory(Dram(channels=8), ports=ports + 1)
     requests: list[list[int]] = [[] for _ in range(ports)]
     cycle = written = 0
     while any(len(r) < lines for r in requests):

@@ -20,7 +20,7 @@ from fuseflow.memory import memory as memory_module
 from fuseflow.memory.mapping import CHANNEL_COUNTS, MAPPINGS
 from fuseflow.memory.memory import Memory
 from fuseflow.memory.memory_interface import Controller, ControllerFactory
-from fuseflow.memory.models import Hbm2
+from fuseflow.memory.models import Dram
 from fuseflow.memory.settings import DramMemory
 from fuseflow.native.kernel_library import library
 from fuseflow.samml.nodes import Edge
@@ -186,7 +186,7 @@ def test_memory_does_not_grow_with_what_is_far_ahead() -> None:
     )
     graph = parse(text.replace("A_val =", "A_j = scan(A_i.ref) A.1\nA_val =").replace("Y.0", "Y.1"))
     tensors = {"A": pack(np.ones((2000, 50), np.float32), graph.declared["A"].format)}
-    controller = Controller(lambda ports: Memory(Hbm2(), ports))
+    controller = Controller(lambda ports: Memory(Dram(), ports))
     layout = lay_out(graph, tensors, IDEAL, library(), DEFAULT_LIMITS, controller=controller)
     assert run(layout, PartOutput(), library())
     assert layout.streams["tail"].max() > 10 * DEFAULT_LIMITS.runs
@@ -199,4 +199,4 @@ def test_more_than_the_memory_holds_is_refused_alike() -> None:
     tensors = {"A": pack(np.ones(17, np.float32), graph.declared["A"].format)}
     for execute in (fast, reference):
         with pytest.raises(SimulationError, match=r"`write_Y_val` .*: writes more than the 64 bytes that the memory has for it"):
-            execute(graph, tensors, IDEAL, attach=lambda: Controller(lambda ports: Memory(Hbm2(), ports), capacity=192))
+            execute(graph, tensors, IDEAL, attach=lambda: Controller(lambda ports: Memory(Dram(), ports), capacity=192))
