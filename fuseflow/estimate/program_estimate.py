@@ -16,8 +16,7 @@ from fuseflow.estimate.memory_load import MemoryLoad, request_bytes
 from fuseflow.estimate.node_work import node_values
 from fuseflow.estimate.scratchpad_load import ScratchpadLoad
 from fuseflow.machine.machine import Machine
-from fuseflow.memory.mapping import FIELD_WIDTHS
-from fuseflow.memory.settings import Hbm2Memory, IdealMemory
+from fuseflow.memory.settings import DramMemory, IdealMemory
 from fuseflow.notebook_table import SummaryTable
 from fuseflow.resources import Resources, graph_resources
 from fuseflow.samml.nodes import Edge, Workspace
@@ -25,8 +24,6 @@ from fuseflow.sim.configuration_load import ConfigurationLoad
 from fuseflow.sim.signature import RegionRepeat
 
 SCHEMA = 1
-ROW_BYTES = 1 << (FIELD_WIDTHS["byte"] + FIELD_WIDTHS["column"])
-"""The bytes of a row of a pseudo channel of HBM2."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +78,7 @@ class RegionEstimate:
             return DramEvents(0, 8 * (sum(row.bytes for row in work.traffic) + work.config_bytes))
         chip, runs = self.chip, self.runs
         moved = (load.lines_read + load.written) * request_bytes(memory) + chip.loaded + chip.stored
-        rows = runs * (moved / ROW_BYTES + load.jumps) if isinstance(memory, Hbm2Memory) else 0
+        rows = runs * (moved / memory.dram.row_bytes + load.jumps) if isinstance(memory, DramMemory) else 0
         line, buffered = 8 * memory.line, [read for read in load.reads if read.asked > read.most]
         fetches, hits = sum(read.lines for read in buffered), sum((read.asked - read.most) * read.ports for read in buffered)
         word = 0 if self.machine.scratchpad is None else 8 * self.machine.scratchpad.bytes_a_cycle

@@ -6,12 +6,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from fuseflow.estimate.graph_counts import GraphCounts
-from fuseflow.estimate.memory_load import IN_ORDER_SHARE, memory_latency, peak_bandwidth, request_bytes
+from fuseflow.estimate.memory_load import memory_latency, peak_bandwidth, request_bytes
 from fuseflow.estimate.port_lines import read_lines
 from fuseflow.estimate.stream_flow import Number
 from fuseflow.machine.machine import Machine
 from fuseflow.memory.memory_interface import TRANSFER_PORTS
-from fuseflow.memory.settings import Hbm2Memory, IdealMemory
+from fuseflow.memory.settings import DramMemory, IdealMemory
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +56,7 @@ class ScratchpadLoad:
         return self._cycles(self.beside, machine) if self.beside else 0.0
 
     def _cycles(self, bytes_: Number, machine: Machine) -> float:
-        line, share = request_bytes(machine.memory), IN_ORDER_SHARE if isinstance(machine.memory, Hbm2Memory) else 1.0
+        memory = machine.memory
+        line, share = request_bytes(memory), memory.times.sequential if isinstance(memory, DramMemory) else 1.0
         rate = min(peak_bandwidth(machine) * share, TRANSFER_PORTS * line)
-        return float(bytes_ / rate + memory_latency(machine.memory))
+        return float(bytes_ / rate + memory_latency(machine))

@@ -16,11 +16,10 @@ from fuseflow.memory.memory_interface import Controller
 from fuseflow.memory.scratchpad_settings import Scratchpad, scratchpad_settings
 from fuseflow.memory.setting_types import MOST, Strict, number_in, whole_number
 from fuseflow.memory.settings import (
+    AnyMemory,
     Clock,
-    Hbm2Memory,
+    DramMemory,
     IdealMemory,
-    MemorySettings,
-    clock_ratio,
     controller,
     memory_settings,
 )
@@ -160,7 +159,7 @@ class Machine(Strict):
     tile_macs: Count = 256
     lanes: Annotated[Lanes, BeforeValidator(_lanes)] = Lanes()
     config_bytes: Bytes = CONFIG_BYTES
-    memory: Annotated[MemorySettings, Field(discriminator="model"), BeforeValidator(memory_settings)] = IdealMemory()
+    memory: Annotated[AnyMemory, BeforeValidator(memory_settings)] = IdealMemory()
     scratchpad: Annotated[Scratchpad | None, BeforeValidator(scratchpad_settings)] = None
 
     @property
@@ -191,9 +190,9 @@ class Machine(Strict):
         """Refuse clocks of the memory and the machine that are not in a ratio of small whole numbers. A clock that was refused
         already is not compared."""
         clock = info.data.get("clock_ghz")
-        if isinstance(value, Hbm2Memory) and clock is not None:
+        if isinstance(value, DramMemory) and clock is not None:
             try:
-                clock_ratio(value.clock_ghz, clock)
+                value.cycles_in(clock)
             except ValueError as error:
                 raise PydanticCustomError("clock", str(error), {"hint": "change `clock_ghz` or `memory.clock_ghz`"}) from error
         return value

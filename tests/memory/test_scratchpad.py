@@ -16,7 +16,7 @@ from random_graphs import Case, Size, random_case
 
 from fuseflow.errors import GraphError, MachineError, SimulationError
 from fuseflow.memory.memory import Memory
-from fuseflow.memory.models import Hbm2
+from fuseflow.memory.models import Dram
 from fuseflow.memory.scratchpad import MemoryWithScratchpad
 from fuseflow.memory.scratchpad_settings import Scratchpad
 from fuseflow.samml.text import parse
@@ -69,9 +69,9 @@ def test_banks_serve_requests_in_the_order_in_which_they_arrive(seed: int) -> No
         requests.append((cycles[port], port, settings.bytes_a_cycle * rng.randrange(64)))
     requests.sort(key=lambda request: request[0])
     expected = served([request for request in requests if on_chip[request[1]]], ports, settings)
-    alone = Memory(Hbm2(channels=1), ports)
+    alone = Memory(Dram(channels=1), ports)
     for window in (1, 2, 17):
-        memory = MemoryWithScratchpad(Hbm2(channels=1), settings, on_chip)
+        memory = MemoryWithScratchpad(Dram(channels=1), settings, on_chip)
         step, waiting, now = min(window, memory.lookahead), list(requests), 0
         while waiting or (memory.ports["answered"] < memory.ports["issued"]).any():
             now += step
