@@ -9,11 +9,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from typing import Protocol
+from typing import Protocol, assert_never
 
 from fuseflow.errors import EnergyError
 from fuseflow.machine.machine import Machine
 from fuseflow.memory.buffer_assignment import preloaded_readers
+from fuseflow.memory.dram_table import DramTable
 from fuseflow.memory.settings import Hbm2Memory
 from fuseflow.memory.timing import HBM2_2000
 from fuseflow.ops import operator, reducer
@@ -168,6 +169,28 @@ def require_energy(machine: Machine) -> None:
             f"machine `{machine.name}` has `rules: comal`, the times of a simulator that is no model of hardware",
             hint="take a machine with `rules: dataflow`, such as `rda`",
         )
+
+
+def dram_name(machine: Machine) -> str:
+    """Return the name under which the table of energies has the DRAM of a machine. A memory without rows counts as HBM2."""
+    return "hbm2"
+
+
+def refreshes_each_period(table: DramTable) -> float:
+    """Return how often a channel refreshes all banks of a rank, or its own if it has no ranks, in one period of the refresh. A command
+    that refreshes one bank counts as its share."""
+    sizes = dict(table.levels)
+    ranks = sizes.get("rank", 1)
+    match table.refresh:
+        case "none":
+            return 0
+        case "all-bank":
+            return ranks
+        case "per-bank":
+            refreshed = sizes.get("pseudo_channel", 1) if table.controller == "hbm34" else 1
+            return ranks * refreshed / table.banks
+        case _:
+            assert_never(table.refresh)
 
 
 def _refreshes(machine: Machine, cycles: Number) -> Number:
