@@ -9,14 +9,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from typing import Protocol, assert_never
+from typing import Any, Protocol, assert_never
 
 from fuseflow.errors import EnergyError
 from fuseflow.machine.machine import Machine
 from fuseflow.memory.buffer_assignment import preloaded_readers
 from fuseflow.memory.dram_table import DramTable
-from fuseflow.memory.settings import Hbm2Memory
-from fuseflow.memory.timing import HBM2_2000
+from fuseflow.memory.settings import DramMemory
 from fuseflow.ops import operator, reducer
 from fuseflow.resources.area import AreaCount, memory_area
 from fuseflow.resources.graph_resources import HeldEntries, has_sram_fifo, holds_sram, sram_bits
@@ -62,8 +61,9 @@ class EnergyCounts:
     `operators` are applications to single values, by the constant of the table that they take (`mul`, `add_16`). `fifos` are the bits of
     all tokens that went through FIFOs, `written` and `read` alike, `workspaces` the bits of entries and of lines of reuse
     buffers. `switching` are the gates of the rules of nodes, each as often as its node fired. `activations` are the rows that the
-    DRAM opened, `dram_bits` the bits that it moved, and `refreshes` how often its channels refresh all banks in the run, as a
-    mean. `leaking` are the gates of the circuit, and `leaking_bits` its bits of SRAM, each times the nanoseconds of the run.
+    DRAM opened, `dram_bits` the bits that it moved, and `refreshes` how often all banks of a rank, or of a channel without ranks,
+    are refreshed in the run, as a mean. `leaking` are the gates of the circuit, and `leaking_bits` its bits of SRAM, each times
+    the nanoseconds of the run.
     """
 
     operators: Mapping[str, Number]
@@ -143,7 +143,7 @@ def energy_counts(
     require_energy(machine)
     areas = AreaCount(graph, machine)
     buffers = MemoryBits.of(dram.buffered, dram.hits, is_sram=True)
-    notices = [] if machine.memory.model == "hbm2" else [_no_rows(machine)]
+    notices = [] if isinstance(machine.memory, DramMemory) else [_no_rows(machine)]
     sram, time = sram_bits(areas, held, slots), cycles / machine.clock_ghz
     if area is None:
         notices.append("FIFOs without a bound have no area, so what leaks is left out")
@@ -154,7 +154,7 @@ def energy_counts(
         _workspace_bits(areas, held, events) + buffers,
         dram.activations,
         dram.bits,
-        _refreshes(machine, cycles),
+        refreshes(machine, cycles),
         0 if area is None else (area - memory_area(sram / 8)) * time,
         0 if area is None else sram * time,
         expected,
@@ -171,9 +171,17 @@ def require_energy(machine: Machine) -> None:
         )
 
 
+USUAL_DRAM = "hbm2"
+"""The DRAM whose energies a memory takes that opens no rows."""
+
+
 def dram_name(machine: Machine) -> str:
-    """Return the name under which the table of energies has the DRAM of a machine. A memory without rows counts as HBM2."""
-    return "hbm2"
+    """Return the name under which the table of energies has the DRAM of a machine: that of its preset, or that of the base of its own
+    table."""
+    if not isinstance(machine.memory, DramMemory):
+        return USUAL_DRAM
+    own: Mapping[str, Any] = machine.memory.table or {}
+    return str(own.get("base", machine.memory.model))
 
 
 def refreshes_each_period(table: DramTable) -> float:
@@ -193,12 +201,14 @@ def refreshes_each_period(table: DramTable) -> float:
             assert_never(table.refresh)
 
 
-def _refreshes(machine: Machine, cycles: Number) -> Number:
-    """Return how often the channels of HBM2 refresh all banks in `cycles`, as a mean. Other memories are not refreshed."""
-    if not isinstance(machine.memory, Hbm2Memory):
+def refreshes(machine: Machine, cycles: Number) -> Number:
+    """Return how often a DRAM refreshes all banks of its ranks, or of its channels if it has no ranks, in `cycles`, as a mean. Other
+    memories are not refreshed."""
+    if not isinstance(machine.memory, DramMemory) or machine.memory.dram.refresh == "none":
         return 0
-    memory_cycles = cycles * machine.memory.clock_ghz / machine.clock_ghz
-    return machine.memory.channels * memory_cycles / HBM2_2000.nREFI
+    table, clock = machine.memory.dram, machine.memory.cycles_in(machine.clock_ghz)
+    memory_cycles = cycles * clock.numerator / clock.denominator
+    return table.channels * refreshes_each_period(table) * memory_cycles / table.refresh_period
 
 
 def _no_rows(machine: Machine) -> str:

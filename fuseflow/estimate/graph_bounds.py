@@ -23,15 +23,15 @@ import numpy as np
 from fuseflow.estimate.counted.memo import CountMemo, Uncountable
 from fuseflow.estimate.fifo_loops import BusyLoops, FifoLoops, Matrix, hidden_work, loop_cycles
 from fuseflow.estimate.graph_counts import GraphCounts, Intervals, Work, node_timings, work_on
-from fuseflow.estimate.graph_cycles import REFRESH_GAP, Bound, GraphCycles
-from fuseflow.estimate.memory_load import MemoryLoad, WrittenLines, memory_latency, request_bytes
+from fuseflow.estimate.graph_cycles import Bound, GraphCycles, refresh_gap
+from fuseflow.estimate.memory_load import MemoryLoad, WrittenLines, memory_latency, open_bytes, request_bytes
 from fuseflow.estimate.pipeline_batches import LevelStages, measure_stages, total_cycles
 from fuseflow.estimate.pipeline_stages import Pipeline
 from fuseflow.estimate.port_lines import read_lines
 from fuseflow.estimate.stream_flow import Number
 from fuseflow.machine.machine import Machine
 from fuseflow.memory.buffer_assignment import buffered_ports
-from fuseflow.memory.settings import Hbm2Memory, IdealMemory, TimedMemory, clock_ratio
+from fuseflow.memory.settings import DramMemory, IdealMemory, TimedMemory
 from fuseflow.resources.resource_count import token_bytes
 from fuseflow.samml.lane_writers import LanePart, WriteLaneValues, lane_part
 from fuseflow.samml.nodes import Edge, Graph
@@ -95,9 +95,9 @@ class DepthChoice:
     def _held_up(self, shares: Matrix) -> _Lack | None:
         """Return a way around a port that holds too little to go on with while the memory refreshes itself, else None."""
         memory = self.graph.machine.memory
-        if not isinstance(memory, Hbm2Memory):
+        if not isinstance(memory, DramMemory):
             return None
-        gap = REFRESH_GAP / float(clock_ratio(memory.clock_ghz, self.graph.machine.clock_ghz)) / self.base
+        gap = refresh_gap(self.graph.machine, memory) / self.base
         for read in self.graph.load.reads:
             if read.most * gap < 1:  # it reads nothing, or less than one line in that time
                 continue
@@ -188,7 +188,7 @@ class GraphBounds:
         key = machine.rules, machine.memory.model, line, intervals
         work = self._once(("work", key), lambda: work_on(self.counts, intervals, machine))
         busy = pipeline.most([node.occupied for node in work.nodes])
-        answer = memory_latency(machine.memory)
+        answer = memory_latency(machine)
         own = pipeline.most([timing.latency for timing in timings])
         latency = [cycles + answer * stage.answers for cycles, stage in zip(own, pipeline.stages, strict=True)]
         graph = GraphCycles(
@@ -221,7 +221,6 @@ class GraphBounds:
     def _memory_load(self, line: int, machine: Machine) -> MemoryLoad:
         """Return the load of the memory by the graph, in lines of `line` bytes."""
         memory = machine.memory
-        channels = memory.channels if isinstance(memory, Hbm2Memory) else 1
 
         def load() -> MemoryLoad:
             counts, pipeline = self.counts, self._kept["pipeline"]
@@ -229,9 +228,9 @@ class GraphBounds:
             written = lines_written(counts, line)
             buffers = buffered_ports(counts.graph, memory.line) if isinstance(memory, TimedMemory) else {}
             ports = read_lines(counts.graph, counts.flows, line, counts.array_bytes, buffers)
-            return MemoryLoad.of(ports, stages, counts.array_bytes, written, line, channels)
+            return MemoryLoad.of(ports, stages, counts.array_bytes, written, line, open_bytes(memory))
 
-        return self._once(("load", line, channels), load)
+        return self._once(("load", line, open_bytes(memory)), load)
 
     def _largest_stages(self, key: Hashable, work: Work, intervals: tuple[Intervals, ...], machine: Machine) -> Number:
         """Return the cycles of the largest stages of all batches. They are 0 where a stage never waits, or was not counted."""

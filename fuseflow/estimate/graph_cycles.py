@@ -33,18 +33,24 @@ from fuseflow.estimate.pipeline_stages import Pipeline
 from fuseflow.estimate.port_waits import answer_cycles, port_cycles, queue_cycles
 from fuseflow.estimate.stream_flow import Number
 from fuseflow.machine.machine import Machine
-from fuseflow.memory.settings import Hbm2Memory, IdealMemory, clock_ratio
-from fuseflow.memory.timing import HBM2_2000
+from fuseflow.memory.settings import DramMemory, IdealMemory
 
-REFRESH_GAP = HBM2_2000.nRFC + 56
-"""The cycles without an answer when the memory refreshes itself: it closes its banks before that, and opens them again behind
-it."""
+REOPENING = 1.75
+"""The time without an answer beyond a refresh of all banks, in latencies of the idle memory: it closes its banks before that, and opens
+them again behind it. With HBM2 it was 56 cycles."""
 A_BATCH = 0.95
 """A graph stands still where FIFOs have room for less than this share of a batch: nodes hold a few tokens of it themselves."""
 
 
 Limit = Literal["compute", "imbalance", "FIFOs", "control", "memory"]
 """The names of the bounds."""
+
+
+def refresh_gap(machine: Machine, memory: DramMemory) -> float:
+    """Return the cycles without an answer when the memory refreshes itself."""
+    times = memory.times
+    reopening = REOPENING * times.idle if memory.dram.refresh == "all-bank" else 0.0
+    return (times.pause + reopening) / float(memory.cycles_in(machine.clock_ghz))
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,7 +164,7 @@ class GraphCycles:
         latency = list(self.latency)
         for read in self.load.reads:
             if read.port.in_order:
-                latency[read.stage] -= min(latency[read.stage], memory_latency(self.machine.memory))
+                latency[read.stage] -= min(latency[read.stage], memory_latency(self.machine))
                 continue
             queued = self.latency[read.stage] + queue_cycles(read, self.compute, self.machine)
             latency[read.stage] = max(latency[read.stage], queued)
@@ -297,10 +303,10 @@ class GraphCycles:
         """Return the share of the time for which the graph stands still because the memory refreshes itself: less than the memory
         does, if FIFOs and lines that were fetched ahead keep stages going. `base` are the cycles without refreshes."""
         memory = self.machine.memory
-        if not isinstance(memory, Hbm2Memory):
+        if not isinstance(memory, DramMemory):
             return 0.0
-        ratio = float(clock_ratio(memory.clock_ghz, self.machine.clock_ghz))
-        gap, period = REFRESH_GAP / ratio, HBM2_2000.nREFI / ratio
+        ratio = float(memory.cycles_in(self.machine.clock_ghz))
+        gap, period = refresh_gap(self.machine, memory), memory.times.period / ratio
         longest = 0.0
         for read in self.load.reads:
             if read.most < base / period:  # few refreshes meet it

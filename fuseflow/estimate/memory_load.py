@@ -15,25 +15,17 @@ from typing import Literal, NamedTuple, TypeAlias, assert_never
 from fuseflow.estimate.port_lines import ArrayPlace, PortLines
 from fuseflow.estimate.stream_flow import Number
 from fuseflow.machine.machine import Machine
-from fuseflow.memory.settings import ComalFixedMemory, FixedMemory, Hbm2Memory, IdealMemory, MemorySettings, clock_ratio
-from fuseflow.memory.timing import HBM2_2000
+from fuseflow.memory.settings import ComalFixedMemory, DramMemory, FixedMemory, IdealMemory, MemorySettings
 from fuseflow.samml import nodes as n
 from fuseflow.samml.lane_writers import LanePart
 
-IN_ORDER_SHARE = 228 / 256
-"""The share of its peak that HBM2 moves where lines are read one behind the other. The rest is lost to refresh and to rows."""
-ROW_CYCLES = 2.8
-"""The cycles for which a channel moves nothing when a line lies in another row than the one that its bank has open."""
-GROUP_CYCLES = 2 * HBM2_2000.nCCDL
-"""The cycles that a bank group takes for a line of 64 bytes, which lies in one of them: two transactions."""
-GROUPS = 8
-"""The bank groups of a channel."""
+ROW_PART = 1.73
+"""The time for which a channel moves nothing when a line lies in another row than the one that its bank has open, as a part of what a
+random line takes longer than a line in order. Runs on `rda`, with HBM2, lose 2.8 cycles."""
 WINDOW = 18
 """The lines that a channel has in its queue at once, and among which it chooses."""
 CROWD = 64
 """From this many ports on, the queues of the channels lose time among them."""
-OPEN_BYTES = 32 * 1024
-"""The bytes of the rows that the banks of one channel have open together."""
 SCATTERED = 1.1
 """How many times as long as lines in order the lines take that lanes ask for without order: some meet in one bank group."""
 ALTERNATING = 0.85
@@ -50,18 +42,19 @@ longer in its channel. Runs of the memory alone have 1.5 where writes lie in oth
 5 to 7 where each read opens a row. On 54 products with compressed results in lanes, 1.6, 2.4 and 3.2 were tried."""
 LONGEST_WRITE = 40_000.0
 """The most cycles for which a write waits."""
-CHANNEL_BYTES = 32
-"""The bytes that a channel of HBM2 moves in one of its cycles."""
+BEYOND_IDLE = 3
+"""The cycles from a request to its answer beyond those of the idle memory."""
 FIXED_PIPE_BYTES = 16
 """The bytes that the fixed pipe of Comal moves in a cycle: four words."""
 
 
-def memory_latency(memory: MemorySettings) -> int:
+def memory_latency(machine: Machine) -> int:
     """Return the cycles from a request to its answer in an idle memory, beyond the one cycle that a memory that answers at once
     takes."""
+    memory = machine.memory
     match memory:
-        case Hbm2Memory():
-            return 35
+        case DramMemory():
+            return round(memory.times.idle / memory.cycles_in(machine.clock_ghz)) + BEYOND_IDLE
         case ComalFixedMemory():
             return 18
         case FixedMemory():
@@ -97,8 +90,8 @@ def memory_answers(node: n.Primitive, declared: Mapping[str, n.TensorDecl]) -> i
 def peak_bandwidth(machine: Machine) -> float:
     """Return the bytes that the memory can move in a cycle of the machine."""
     match machine.memory:
-        case Hbm2Memory() as memory:
-            return float(CHANNEL_BYTES * memory.channels * clock_ratio(memory.clock_ghz, machine.clock_ghz))
+        case DramMemory() as memory:
+            return float(memory.dram.bytes_per_cycle * memory.channels * memory.cycles_in(machine.clock_ghz))
         case ComalFixedMemory():
             return FIXED_PIPE_BYTES
         case IdealMemory() | FixedMemory():
@@ -110,7 +103,7 @@ def peak_bandwidth(machine: Machine) -> float:
 def request_bytes(memory: MemorySettings) -> int:
     """Return the bytes of one request that a memory answers."""
     match memory:
-        case Hbm2Memory() | FixedMemory():
+        case DramMemory() | FixedMemory():
             return memory.line
         case ComalFixedMemory():
             return 4
@@ -118,6 +111,21 @@ def request_bytes(memory: MemorySettings) -> int:
             return 64
         case unknown:
             assert_never(unknown)
+
+
+def open_bytes(memory: MemorySettings) -> int:
+    """Return the bytes of the rows that all banks have open together. A memory without banks has one row of one byte."""
+    return memory.times.open_bytes * memory.channels if isinstance(memory, DramMemory) else 1
+
+
+def bank_groups(memory: DramMemory) -> int:
+    """Return the number of bank groups of all channels."""
+    return memory.times.groups * memory.channels
+
+
+def group_cycles(machine: Machine, memory: DramMemory) -> float:
+    """Return the cycles of the machine for which a line of 64 bytes keeps a bank group occupied."""
+    return memory.times.group / float(memory.cycles_in(machine.clock_ghz))
 
 
 class ArrayLoad(NamedTuple):
@@ -180,10 +188,10 @@ class MemoryLoad:
         array_bytes: Mapping[ArrayPlace, int],
         written: Iterable[WrittenLines],
         line: int,
-        channels: int,
+        open_bytes: int,
     ) -> MemoryLoad:
         """Add up the requests of ports, given the stage of each node, the bytes of the arrays that are read, in the order in
-        which they lie in the memory, and the lines that are written to each array.
+        which they lie in the memory, and the lines that are written to each array. `open_bytes` are as in the function of this name.
         """
         groups: dict[tuple[int, str], list[PortLines]] = {}
         for port in ports:
@@ -200,7 +208,7 @@ class MemoryLoad:
             )
             for (stage, _), group in groups.items()
         ]
-        return cls.of_lanes(together, array_bytes, written, line, channels)
+        return cls.of_lanes(together, array_bytes, written, line, open_bytes)
 
     @classmethod
     def of_lanes(
@@ -209,11 +217,11 @@ class MemoryLoad:
         array_bytes: Mapping[ArrayPlace, int],
         written: Iterable[WrittenLines],
         line: int,
-        channels: int,
+        open_bytes: int,
     ) -> MemoryLoad:
         """Add up the requests of ports, given all lanes together. The other arguments are as in `of`."""
         reads = tuple(each.of_array(array_bytes.get(each.port.array, 0), line) for each in ports)
-        jumps = sum(each.jumps for each in ports) * _other_row(ports, array_bytes, line, channels)
+        jumps = sum(each.jumps for each in ports) * _other_row(ports, array_bytes, line, open_bytes)
         out = tuple(written)
         most = max(out, key=lambda each: each.lines, default=WrittenLines(0))
         awaited = sum(each.lines for each in ports if each.port.awaited)
@@ -241,13 +249,12 @@ class WrittenLines:
         return cls(min(lines, each), part.lanes)
 
 
-def _other_row(ports: Iterable[ArrayLoad], array_bytes: Mapping[ArrayPlace, int], line: int, channels: int) -> float:
-    """Return how likely a bank has another row open than the row of the next request. Lines within as many bytes as all open rows
-    have do not close each other's rows. So it is how likely two requests are in different pieces of this size."""
+def _other_row(ports: Iterable[ArrayLoad], array_bytes: Mapping[ArrayPlace, int], line: int, size: int) -> float:
+    """Return how likely a bank has another row open than the row of the next request. Lines within `size` bytes, which all open rows
+    have, do not close each other's rows. So it is how likely two requests are in different pieces of this size."""
     lines: dict[ArrayPlace, Number] = {}
     for each in ports:
         lines[each.port.array] = lines.get(each.port.array, 0) + each.lines
-    size = OPEN_BYTES * channels
     pieces: dict[int, float] = {}
     start = 0
     for array, length in array_bytes.items():
@@ -262,15 +269,16 @@ def _other_row(ports: Iterable[ArrayLoad], array_bytes: Mapping[ArrayPlace, int]
 def transfer_cycles(load: MemoryLoad, lines: Number, machine: Machine) -> float:
     """Return the cycles in which the memory moves `lines`, and opens rows for the jumps of the load."""
     memory, peak = machine.memory, peak_bandwidth(machine)
-    if not isinstance(memory, Hbm2Memory):
+    if not isinstance(memory, DramMemory):
         return lines * request_bytes(memory) / peak
-    ratio = float(clock_ratio(memory.clock_ghz, machine.clock_ghz))
-    return lines * memory.line / (peak * IN_ORDER_SHARE) + load.jumps * ROW_CYCLES / (memory.channels * ratio)
+    in_order = memory.line / (peak * memory.times.sequential)
+    longer = max(0.0, memory.line / (peak * memory.times.random) - in_order)
+    return lines * in_order + load.jumps * ROW_PART * longer
 
 
 def preload_cycles(load: MemoryLoad, machine: Machine) -> float:
     """Return the cycles for which nodes wait until the arrays that they look up are preloaded."""
-    share = IN_ORDER_SHARE if isinstance(machine.memory, Hbm2Memory) else 1.0
+    share = machine.memory.times.sequential if isinstance(machine.memory, DramMemory) else 1.0
     return load.awaited * request_bytes(machine.memory) / (peak_bandwidth(machine) * share)
 
 
@@ -282,16 +290,16 @@ def shared_line_cycles(load: MemoryLoad, machine: Machine) -> float:
     not the reason: 256 ports that read the same lines take about as long as 256 that read others (9,117 and 10,070 cycles).
     """
     memory = machine.memory
-    if not isinstance(memory, Hbm2Memory):
+    if not isinstance(memory, DramMemory):
         return 0.0
-    ratio = float(clock_ratio(memory.clock_ghz, machine.clock_ghz))
-    cycles = GROUP_CYCLES / ratio * memory.line / 64 / (1 - HBM2_2000.nRFC / HBM2_2000.nREFI)
+    times = memory.times
+    cycles = group_cycles(machine, memory) * memory.line / 64 / (1 - times.pause / times.period)
     longest = 0.0
     for read in load.reads:
         if read.alike > 1.5 and read.ports >= CROWD:
-            at_once = min(GROUPS, 1 + WINDOW / read.alike) * memory.channels
+            at_once = min(times.groups, 1 + WINDOW / read.alike) * memory.channels
             longest = max(longest, read.lines * cycles / at_once)
-        if 0 < read.array_lines < GROUPS * memory.channels:
+        if 0 < read.array_lines < bank_groups(memory):
             longest = max(longest, read.lines * cycles / ceil(read.array_lines))
     return longest
 
@@ -315,10 +323,9 @@ def first_line_cycles(load: MemoryLoad, machine: Machine) -> float:
     for elements of 4 bytes of one line, and a bank group answers them one after the other."""
     memory = machine.memory
     first = min((read for read in load.reads if read.ports > 1), key=lambda read: read.stage, default=None)
-    if not isinstance(memory, Hbm2Memory) or not load.in_lanes or first is None:
+    if not isinstance(memory, DramMemory) or not load.in_lanes or first is None:
         return 0.0
-    cycles = GROUP_CYCLES / float(clock_ratio(memory.clock_ghz, machine.clock_ghz))
-    return FIRST_LINE * cycles * (min(first.ports, memory.line // 4) - 1)
+    return FIRST_LINE * group_cycles(machine, memory) * (min(first.ports, memory.line // 4) - 1)
 
 
 def alternating_cycles(load: MemoryLoad, machine: Machine, transfer: float, workspace: int) -> float:
@@ -326,9 +333,9 @@ def alternating_cycles(load: MemoryLoad, machine: Machine, transfer: float, work
     bias. While they wait for these lines they ask for little else. `workspace` is the first stage that is one. 0 for other
     graphs."""
     memory = machine.memory
-    if not isinstance(memory, Hbm2Memory):
+    if not isinstance(memory, DramMemory):
         return 0.0
-    few = GROUPS * memory.channels
+    few = bank_groups(memory)
     again = tuple(read for read in load.reads if read.stage > workspace and read.array_lines < min(few, read.most))
     later = shared_line_cycles(replace(load, reads=again), machine)
     other = 1 - sum(read.lines for read in again) / max(1, load.lines_read + load.written)
@@ -342,7 +349,7 @@ Writer: TypeAlias = Literal["behind lanes", "alone", "in lanes"]
 def write_wait(load: MemoryLoad, cycles: Number, machine: Machine, writer: Writer) -> float:
     """Return the cycles after which a write is answered, where all lines are read in `cycles`; 0 in a memory that is not HBM2."""
     memory = machine.memory
-    if not isinstance(memory, Hbm2Memory):
+    if not isinstance(memory, DramMemory):
         return 0.0
     idle, alone, lanes = STARVED_WRITES
     is_open, opened = STARVED_BEHIND

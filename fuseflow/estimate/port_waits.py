@@ -9,30 +9,28 @@ from math import exp, gcd
 import numpy as np
 
 from fuseflow.estimate.buffer_reuse import OwnLoop
-from fuseflow.estimate.memory_load import GROUP_CYCLES, GROUPS, ArrayLoad, MemoryLoad
+from fuseflow.estimate.memory_load import ArrayLoad, MemoryLoad, bank_groups, memory_latency
 from fuseflow.estimate.port_lines import AT_ONCE
 from fuseflow.estimate.stream_flow import Number
 from fuseflow.machine.machine import Machine
-from fuseflow.memory.mapping import MAPPINGS, decode_addresses
-from fuseflow.memory.settings import Hbm2Memory, clock_ratio
-from fuseflow.memory.timing import HBM2_2000
+from fuseflow.memory.dram_table import DramTable
+from fuseflow.memory.dram_times import DramTimes
+from fuseflow.memory.mapping import AddressMapping, decode_addresses
+from fuseflow.memory.settings import DramMemory
 
-PSEUDO_CHANNEL_CYCLES = 2 * HBM2_2000.nCCDS
-"""The cycles that a pseudo channel takes for a line of 64 bytes where its transactions are of different bank groups."""
 LONGEST_STRIDE = 1024
 """How many lines of a loop are inspected to tell how lines that lie evenly apart spread over the memory."""
-BANKS = 4
-"""The banks of a bank group. Any of them may hold a written line."""
-REOPEN_CYCLES = HBM2_2000.nWR + HBM2_2000.nRP + HBM2_2000.nRCDRD
-"""The cycles from a write until its bank can read another row: the write has to be done, its row closed, and the other one opened.
-A port alone loses some 28 of them in runs of the memory alone."""
 MEET_ANOTHER = 1.6
 """How many ports wait when one waits for a row that a write closed: 1.6 in runs of the memory alone on 2, 4 and 8 ports."""
 MISS_CYCLES = 4.5
 """The cycles for which a port waits at each piece of an array that is not in its reuse buffer: at the first the whole answer, and while it
 waits it asks for some that are next."""
-ANSWER_CYCLES = 37
-"""The cycles from a request to its answer where the memory has little else to do."""
+BESIDE_OTHERS = 2
+"""The cycles by which an answer comes later than in an idle memory, where the memory has little else to do."""
+
+
+def _latency(machine: Machine) -> int:
+    return memory_latency(machine) + BESIDE_OTHERS
 
 
 def answer_cycles(load: MemoryLoad, written: Number, machine: Machine) -> float:
@@ -50,24 +48,27 @@ def port_cycles(read: ArrayLoad, written: Number, machine: Machine) -> float:
     `written` one by one closes the row of a line that is read in the same bank.
     """
     memory = machine.memory
-    if not isinstance(memory, Hbm2Memory):
+    if not isinstance(memory, DramMemory):
         return 0.0
     asked = read.asked + read.jumps / read.ports * MISS_CYCLES if read.asked > read.most else 0.0
-    ratio = float(clock_ratio(memory.clock_ghz, machine.clock_ghz))
+    ratio = float(memory.cycles_in(machine.clock_ghz))
     apart = read.alike * read.port.in_list * _evenly_apart_cycles(read, memory)  # beside the lines of other lists it is less
-    mean, wait = read.lines / read.ports, max(ANSWER_CYCLES / memory.outstanding, apart / ratio)
-    together = max(wait, _group_cycles(read, read.ports - 1, GROUPS * memory.channels) / ratio)
-    fewer = max(wait, _group_cycles(read, (read.ports - 1) / 2, GROUPS * memory.channels) / ratio)
-    reopened = written / BANKS * REOPEN_CYCLES / ratio * min(1.0, MEET_ANOTHER / read.ports)
+    mean, wait = read.lines / read.ports, max(_latency(machine) / memory.outstanding, apart / ratio)
+    together = max(wait, _group_cycles(read, read.ports - 1, memory) / ratio)
+    fewer = max(wait, _group_cycles(read, (read.ports - 1) / 2, memory) / ratio)
+    reopened = written / memory.times.group_banks * memory.times.reopen / ratio * min(1.0, MEET_ANOTHER / read.ports)
     return max(asked, mean * together + (read.most - mean) * fewer + (reopened if read.most > written else 0.0))
 
 
-def _group_cycles(read: ArrayLoad, others: float, groups: int) -> float:
-    """Return the cycles for a line of `read` in the busiest bank group, beside `others` ports that ask for as much."""
+def _group_cycles(read: ArrayLoad, others: float, memory: DramMemory) -> float:
+    """Return the cycles of the memory for a line of `read` in the busiest bank group, beside `others` ports that ask for as much."""
+    groups = bank_groups(memory)
     stride = read.port.along.stride if read.port.along is not None and read.port.along.is_apart else 1.0
     own = (read.port.at_once - read.port.in_turn) / 2 * (gcd(groups, int(stride)) if stride >= 1 and stride == int(stride) else 1)
     return (
-        GROUP_CYCLES * (1 + expected_largest((own + others * read.port.at_once) / groups, read.port.at_once)) / read.port.at_once
+        memory.times.group
+        * (1 + expected_largest((own + others * read.port.at_once) / groups, read.port.at_once))
+        / read.port.at_once
     )
 
 
@@ -75,31 +76,32 @@ def queue_cycles(read: ArrayLoad, busy: Number, machine: Machine) -> float:
     """Return the cycles for which a line waits behind the others of its port, if these meet in few bank groups and keep them
     occupied for most of the `busy` cycles of the graph; else 0."""
     memory = machine.memory
-    if not isinstance(memory, Hbm2Memory):
+    if not isinstance(memory, DramMemory):
         return 0.0
-    each = _evenly_apart_cycles(read, memory) / float(clock_ratio(memory.clock_ghz, machine.clock_ghz))
-    return max(0.0, memory.outstanding * each - ANSWER_CYCLES) if read.most * each > busy / 2 else 0.0
+    each = _evenly_apart_cycles(read, memory) / float(memory.cycles_in(machine.clock_ghz))
+    return max(0.0, memory.outstanding * each - _latency(machine)) if read.most * each > busy / 2 else 0.0
 
 
-def _evenly_apart_cycles(read: ArrayLoad, memory: Hbm2Memory) -> float:
+def _evenly_apart_cycles(read: ArrayLoad, memory: DramMemory) -> float:
     """Return the cycles for a line where all lie evenly apart, 0 where they do not."""
     if read.port.along is None or not read.port.along.is_apart or read.port.in_order:
         return 0.0
-    return strided_line_cycles(memory.mapping, memory.channels, memory.line, read.port.along)
+    return strided_line_cycles(memory.address_mapping, memory.dram, memory.times, memory.line, read.port.along)
 
 
 @cache
-def strided_line_cycles(mapping: str, channels: int, line: int, loop: OwnLoop) -> float:
+def strided_line_cycles(mapping: AddressMapping, table: DramTable, times: DramTimes, line: int, loop: OwnLoop) -> float:
     """Return the cycles of the memory for each line along a loop, if `AT_ONCE` lines are under way at once: the cycles of the
-    bank group, or of the pseudo channel, in which most of them lie.
+    bank group, or of the data bus, in which most of them lie.
 
     Example: in eight channels, lines 4,096 bytes apart lie in one bank group, which takes 8 cycles for each.
     """
     run = max(1, round(loop.run))
     starts = np.arange(max(1, min(loop.size, LONGEST_STRIDE // run))) * loop.stride
     places = (line * np.add.outer(starts, np.arange(run)).ravel()).astype(np.int64)
-    channel, bank, _ = decode_addresses(MAPPINGS[mapping], channels, places)
-    ways = (channel << 3 | bank >> 2, GROUP_CYCLES), (channel << 1 | bank >> 4, PSEUDO_CHANNEL_CYCLES)
+    channel, bank, _ = decode_addresses(mapping, table, table.channels, places)
+    group, bus = (channel * table.banks + bank) // times.group_banks, (channel * table.banks + bank) * times.buses // table.banks
+    ways = (group, times.group), (bus, times.bus)
     windows = range(0, len(places), AT_ONCE)
     return sum(float(max(np.bincount(way[at : at + AT_ONCE]).max() * cycles for way, cycles in ways)) for at in windows) / len(
         places

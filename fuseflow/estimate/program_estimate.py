@@ -15,8 +15,7 @@ from fuseflow.estimate.graph_cycles import Bound
 from fuseflow.estimate.memory_load import MemoryLoad, request_bytes
 from fuseflow.estimate.node_work import node_values
 from fuseflow.machine.machine import Machine
-from fuseflow.memory.mapping import FIELD_WIDTHS
-from fuseflow.memory.settings import Hbm2Memory, IdealMemory
+from fuseflow.memory.settings import DramMemory, IdealMemory
 from fuseflow.notebook_table import SummaryTable
 from fuseflow.resources import Resources, graph_resources
 from fuseflow.samml.nodes import Edge, Workspace
@@ -24,8 +23,6 @@ from fuseflow.sim.configuration_load import ConfigurationLoad
 from fuseflow.sim.signature import RegionRepeat
 
 SCHEMA = 1
-ROW_BYTES = 1 << (FIELD_WIDTHS["byte"] + FIELD_WIDTHS["column"])
-"""The bytes of a row of a pseudo channel of HBM2."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +74,7 @@ class RegionEstimate:
         if isinstance(memory, IdealMemory):
             return DramEvents(0, 8 * (sum(row.bytes for row in work.traffic) + work.config_bytes))
         moved = (load.lines_read + load.written) * request_bytes(memory)
-        rows = moved / ROW_BYTES + load.jumps if isinstance(memory, Hbm2Memory) else 0
+        rows = moved / memory.dram.row_bytes + load.jumps if isinstance(memory, DramMemory) else 0
         line, buffered = 8 * memory.line, [read for read in load.reads if read.asked > read.most]
         fetches, hits = sum(read.lines for read in buffered), sum((read.asked - read.most) * read.ports for read in buffered)
         return DramEvents(rows, 8 * (moved + work.config_bytes), line * fetches, line * hits)

@@ -29,7 +29,7 @@ TRANSACTIONS = (32, 64)
 """The bytes that one RD or WR may move."""
 
 MOST_BANKS, MOST_QUEUE, MOST_CHANNELS, MOST_CYCLES, MOST_PS = 128, 128, 32, 1 << 14, 100_000
-MOST_ROWS, MOST_ROW_BYTES = 1 << 20, 1 << 14
+MOST_ROWS, MOST_ROW_BYTES, MOST_CHANNEL_BYTES = 1 << 20, 1 << 14, 1 << 35
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,20 +73,18 @@ class Lpddr5:
 class DramTable:
     """A DRAM and its controller. All numbers are of one channel, and the channels are alike and independent.
 
-    `name` is the name of the preset, or of the file that has the table. `cycle_ps` is the length of a cycle in picoseconds, and
-    `ticks_per_clock` the number of cycles in a clock of the commands: 2 for `hbm34`, else 1. `channels` is the usual number of
-    channels. `transaction` is the number of bytes that one RD or WR moves. `bytes_per_cycle` is the width of the data bus.
-    `levels` are the names and sizes of the levels of a channel from the most significant to `bank`; a number of a bank has their
-    fields in this order. `rows` are the rows of a bank, and `row_bytes` the bytes of a row. `read_latency` is the number of cycles
-    from a RD to the end of its data. `read_queue` and `write_queue` are numbers of requests. `command_cycles` are the commands that
-    take more than one cycle on their bus, with this number. `refresh_period` is the number of cycles between two refreshes
+    `name` is the name of the preset, or of the file that has the table. `cycle_ps` is the length of a cycle in picoseconds. `channels` is
+    the usual number of channels. `transaction` is the number of bytes that one RD or WR moves. `bytes_per_cycle` is the width of the
+    data bus. `levels` are the names and sizes of the levels of a channel, from the most significant to `bank`; the number of a bank
+    has their fields in this order. `rows` are the rows of a bank, and `row_bytes` the bytes of a row. `read_latency` is the number of
+    cycles from a RD to the end of its data. `read_queue` and `write_queue` are numbers of requests. `command_cycles` are the commands
+    that take more than one cycle on their bus, with this number. `refresh_period` is the number of cycles between two refreshes
     (nREFI or nREFIpb), 0 without refresh. `lpddr5` is there for the controller `lpddr5` only."""
 
     name: str
     controller: ControllerKind
     refresh: RefreshKind
     cycle_ps: int
-    ticks_per_clock: int
     channels: int
     transaction: int
     bytes_per_cycle: int
@@ -100,6 +98,15 @@ class DramTable:
     command_cycles: tuple[tuple[str, int], ...] = ()
     refresh_period: int = 0
     lpddr5: Lpddr5 | None = None
+
+    def __hash__(self) -> int:
+        """Return a hash of few fields: tables are keys of caches, and most are the same object."""
+        return hash((self.name, self.refresh, self.channels, self.read_queue, self.levels))
+
+    @property
+    def ticks_per_clock(self) -> int:
+        """The number of cycles in a clock of the commands."""
+        return 2 if self.controller == "hbm34" else 1
 
     @property
     def banks(self) -> int:
@@ -142,6 +149,14 @@ class DramTable:
         lpddr5 = ("ACT2", "CAS_RD", "CAS_WR") if self.controller == "lpddr5" else ()
         refreshes = {"all-bank": ("PREab", "REFab"), "per-bank": ("REFpb",), "none": ()}[self.refresh]
         return (self.activate, *lpddr5, "PREpb", "RD", "WR", *refreshes)
+
+    def idle_reads(self) -> tuple[int, int, int]:
+        """Return the cycles from the acceptance of a read to the end of its data in an idle channel: where the bank has the row open, is
+        closed, and has another row open. With `hbm34` it is accepted in an even cycle, else it takes one more."""
+        tick, clocked = self.ticks_per_clock, self.lpddr5 is not None and self.lpddr5.data_clock is not None
+        hit = self.read_latency + 1 + clocked  # the clock of the data has stopped
+        closed = hit + -(-self.least(self.activate, "RD") // tick) * tick
+        return hit, closed, closed + -(-self.least("PREpb", self.activate) // tick) * tick
 
     def least(self, first: str, then: str, *scopes: str) -> int:
         """Return the largest number of cycles that a distance at one of the scopes (all scopes if none is given) demands from `first` to
@@ -211,9 +226,8 @@ def _sizes(table: DramTable) -> Iterator[Fault]:
     ):
         if not 1 <= value <= most:
             yield Fault(field, f"must be a whole number, 1 to {most:,}, not {value}")
-    ticks = 2 if table.controller == "hbm34" else 1
-    if table.ticks_per_clock != ticks:
-        yield Fault("ticks_per_clock", f"must be {ticks} for the controller `{table.controller}`, not {table.ticks_per_clock}")
+    if table.channel_bytes > MOST_CHANNEL_BYTES:
+        yield Fault("rows", f"a channel has {table.channel_bytes >> 30:,} GB, and {MOST_CHANNEL_BYTES >> 30} GB at most")
     if table.controller == "lpddr5" and table.lpddr5 is None:
         yield Fault("lpddr5", "the controller `lpddr5` needs it", "write `lpddr5: {activation: 8, data_clock: always}`")
     if table.controller != "lpddr5" and table.lpddr5 is not None:

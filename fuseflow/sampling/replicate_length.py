@@ -18,8 +18,7 @@ from fuseflow.estimate.memory_load import memory_latency, peak_bandwidth
 from fuseflow.fusion import FusedRegion
 from fuseflow.machine.machine import Machine
 from fuseflow.memory.layout import array_elements, tensor_arrays
-from fuseflow.memory.settings import Hbm2Memory, IdealMemory, clock_ratio
-from fuseflow.memory.timing import HBM2_2000
+from fuseflow.memory.settings import DramMemory, IdealMemory
 from fuseflow.samml.nodes import Graph
 from fuseflow.sampling.interval import EndUncertainty
 from fuseflow.sampling.restriction import sampled_index
@@ -47,9 +46,9 @@ def replicate_length(fused: FusedRegion, graph: Graph, read: Mapping[str, Tensor
     whole = {view.tensor for view in fused.views if index not in view.indices}
     held = min(memory.outstanding, _longest_array(graph, read, whole, memory.line))
     walked = _longest_array(graph, read, restricted, memory.line)
-    cycles = FILLS * held * memory_latency(memory)
-    if isinstance(memory, Hbm2Memory):
-        cycles = max(cycles, ceil(REFRESHES * HBM2_2000.nREFI / clock_ratio(memory.clock_ghz, machine.clock_ghz)))
+    cycles = FILLS * held * memory_latency(machine)
+    if isinstance(memory, DramMemory):
+        cycles = max(cycles, ceil(REFRESHES * memory.dram.refresh_period / memory.cycles_in(machine.clock_ghz)))
     coordinates = ceil(fused.sizes[index] * min(1, WALKED / walked)) if walked else 1
     return max(1, cycles), coordinates
 
@@ -76,7 +75,7 @@ def end_uncertainty(machine: Machine, arrays: int) -> EndUncertainty:
     if isinstance(memory, IdealMemory):
         return EndUncertainty(slack, 0.0)
     pause = 0.0
-    if isinstance(memory, Hbm2Memory):
-        pause = HBM2_2000.nRFC / float(clock_ratio(memory.clock_ghz, machine.clock_ghz))
-    line = memory_latency(memory) + memory.line / peak_bandwidth(machine)
+    if isinstance(memory, DramMemory):
+        pause = memory.times.pause / float(memory.cycles_in(machine.clock_ghz))
+    line = memory_latency(machine) + memory.line / peak_bandwidth(machine)
     return EndUncertainty(hypot(slack, pause), sqrt(arrays) * line)

@@ -2,15 +2,24 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+import json
+from dataclasses import dataclass
+from pathlib import Path
 
+import numpy as np
 import pytest
+from dram import table_of
 
-from fuseflow.energy import load_event_energies
-from fuseflow.energy.counts import refreshes_each_period
+import fuseflow as ff
+from fuseflow.energy import dram_name, load_event_energies
+from fuseflow.energy.counts import refreshes, refreshes_each_period
 from fuseflow.energy.event_energies import DramEnergies
 from fuseflow.errors import EnergyError
-from fuseflow.memory.dram_table import DramTable
+from fuseflow.machine.files import read_machine
+from fuseflow.machine.machine import Machine
+from fuseflow.memory.table_files import preset_names
+
+RECORDED = Path(__file__).parents[1] / "data" / "dram"
 
 
 @dataclass(frozen=True)
@@ -43,6 +52,11 @@ DDR5_PUMP = Rail(1.8, 8, 6, 7, 7, 28, all_open=32)
 LPDDR5 = Rail(1.05, 53, 32.5, 40, 390, 205)
 LPDDR5_HIGH = Rail(1.8, 3.8, 1.5, 2.8, 18, 2.8)
 GDDR6 = Rail(1.35, 430, 310, 460, 1220, 790)
+
+
+def machine_at(memory: str) -> Machine:
+    """The usual machine with a memory, as a machine file has it."""
+    return read_machine(f"name: own\nbase: rda\nmemory: {memory}\n", "own.yaml")
 
 
 def dram(name: str) -> DramEnergies:
@@ -130,40 +144,62 @@ def test_a_memory_without_energies_is_an_error() -> None:
     )
 
 
-TWO_RANKS = DramTable(
-    name="hand",
-    controller="generic_ddr",
-    refresh="all-bank",
-    cycle_ps=625,
-    ticks_per_clock=1,
-    channels=2,
-    transaction=64,
-    bytes_per_cycle=16,
-    levels=(("rank", 2), ("bank_group", 4), ("bank", 4)),
-    rows=65536,
-    row_bytes=8192,
-    read_latency=26,
-    read_queue=32,
-    write_queue=32,
-    distances=(),
-    refresh_period=12480,
+@pytest.mark.parametrize(
+    ("memory", "units", "interval"),
+    [
+        ("hbm2", 8, 3900),
+        ("hbm2-2400-perbank", 8, 32 * 147 * 0.833),
+        ("hbm3-6400", 16, 12480 * 0.312),
+        ("hbm4-8000", 32, 32 * 488 * 0.25),  # one bank of 32 in both halves of a channel
+        ("ddr4-3200", 2 * 2, 7800),
+        ("{model: ddr4-3200, ranks: 1}", 2, 7800),
+        ("{model: ddr5-4800, channels: 8}", 8, 9375 * 0.416),
+        ("lpddr5-6400", 4, 16 * 391 * 1.25),
+        ("gddr6-14000", 16, 3333 * 0.57),
+        ("{table: {base: ddr5-4800, read_queue: 64}}", 2, 9375 * 0.416),
+        ("fixed", 0, 1),
+    ],
 )
-STACK = (("pseudo_channel", 2), ("sid", 2), ("bank_group", 2), ("bank", 8))
+def test_ranks_and_channels_are_refreshed_while_a_machine_runs(memory: str, units: int, interval: float) -> None:
+    """`units` are the ranks of all channels, or the channels, each of which is refreshed once in `interval` nanoseconds."""
+    machine = machine_at(memory)
+    assert refreshes(machine, 15_000) == pytest.approx(units * 10_000 / interval)
+
+
+@pytest.mark.parametrize("file", sorted(RECORDED.glob("*/golden_*.npz")), ids=lambda file: f"{file.parent.name}-{file.stem}")
+def test_as_many_banks_are_refreshed_as_ramulator_recorded(file: Path) -> None:
+    """Each recorded command refreshes a bank, or all banks of a rank, a pseudo channel or a channel."""
+    table = table_of(json.loads((file.parent / "config.json").read_text())[file.stem.split("_")[1]])
+    recorded, sizes = np.load(file)["c1_edgesA/stat"], dict(table.levels)
+    all_banks, one_bank, end = recorded[10], recorded[11], recorded[14]
+    commands = sizes.get(table.refresh_scope, 1)
+    refreshed = all_banks * table.banks // commands + one_bank
+    banks = refreshes_each_period(table) * table.banks // sizes.get("rank", 1)
+    assert refreshed == pytest.approx(banks * (end // table.refresh_period), abs=2 * banks)
+    assert refreshed > 100
 
 
 @pytest.mark.parametrize(
-    ("table", "expected"),
+    ("memory", "row", "bit", "refresh"),
     [
-        (TWO_RANKS, 2),
-        (replace(TWO_RANKS, refresh="per-bank"), 2 / 32),  # in 32 periods both ranks
-        (replace(TWO_RANKS, refresh="none", refresh_period=0), 0),
-        (replace(TWO_RANKS, controller="hbm34", ticks_per_clock=2, levels=STACK), 1),
-        (
-            replace(TWO_RANKS, controller="hbm34", ticks_per_clock=2, levels=STACK, refresh="per-bank"),
-            2 / 64,
-        ),  # one bank in each half
-        (replace(TWO_RANKS, controller="hbm12", levels=STACK, refresh="per-bank"), 1 / 64),
+        ("ddr4-3200", 8588, 5.44 + 3.03, 4 * 665_280 / 7800),
+        ("lpddr5-6400", 1111, 3.29 + 0.46, 4 * 48_510 / (16 * 391 * 1.25)),
+        ("hbm4-8000", 696, 1.72 + 0.17 + 0.13, 32 * 92_138 / (32 * 488 * 0.25)),
     ],
 )
-def test_a_period_refreshes_all_ranks_or_a_bank(table: DramTable, expected: float) -> None:
-    assert refreshes_each_period(table) == expected
+def test_runs_take_the_energies_of_their_memory(memory: str, row: float, bit: float, refresh: float) -> None:
+    """`refresh` is the energy of all refreshes in a nanosecond."""
+    result = ff.compile("docs/example/spmm.ein", tensors="docs/example/tensors.yaml", machine=memory).run()
+    spent = result.energy()
+    (region,) = result.regions
+    channels = region.simulation.memory.channels
+    rows = sum(channel.misses + channel.conflicts for channel in channels)
+    bits = 8 * region.simulation.memory.bus_bytes
+    assert rows > 0 and bits > 0
+    assert spent.of_part("dram") == pytest.approx(row * rows + bit * bits + refresh * region.cycles / 1.5)
+    assert spent.technologies["dram"].startswith(memory.partition("-")[0].upper())
+
+
+def test_a_table_of_its_own_has_the_energies_of_its_base() -> None:
+    assert dram_name(machine_at("{table: {base: ddr5-4800, read_queue: 64}}")) == "ddr5-4800"
+    assert set(preset_names()) == set(load_event_energies().dram)

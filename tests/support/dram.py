@@ -26,7 +26,6 @@ def table_of(config: dict[str, Any], name: str = "golden") -> DramTable:
         controller=_CONTROLLERS[config["controller"]],  # type: ignore[arg-type]
         refresh=refresh,
         cycle_ps=config["cycle_ps"],
-        ticks_per_clock=config["ticks_per_clock"],
         channels=config["channels"],
         transaction=config["transaction_bytes"],
         bytes_per_cycle=int(config["peak_bytes_per_cycle_per_channel"]),
@@ -41,7 +40,8 @@ def table_of(config: dict[str, Any], name: str = "golden") -> DramTable:
         refresh_period=raw["nREFI" if refresh == "all-bank" else "nREFIpb"],
         lpddr5=_lpddr5(config) if config["controller"] == "LPDDR5" else None,
     )
-    assert (table.column_bits, table.channel_bytes) == (config["column_bits"], config["channel_bytes"])
+    for key in ("column_bits", "channel_bytes", "ticks_per_clock"):
+        assert getattr(table, key) == config[key]
     return table
 
 
