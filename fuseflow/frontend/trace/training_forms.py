@@ -12,7 +12,7 @@ from torch import Tensor
 from torch.fx import Node
 
 from fuseflow.frontend.trace import fx_origin
-from fuseflow.frontend.trace.tracing import Trace
+from fuseflow.frontend.trace.tracing import STRIDES, Trace
 
 aten = torch.ops.aten
 _DROPOUTS = (aten.dropout.default, aten.feature_dropout.default)
@@ -20,10 +20,14 @@ _DROPOUTS = (aten.dropout.default, aten.feature_dropout.default)
 
 @dataclass(frozen=True, slots=True)
 class Draw:
-    """A tensor that a step draws: the name of the argument, its shape and type, the operator that draws it, and the probability of a 0."""
+    """A tensor that a step draws: the name of the argument, its shape and type, the operator that draws it, and the probability of a 0.
+
+    PyTorch draws in the order of the memory, which the `strides` say: a transposed tensor with the same numbers has other zeros.
+    """
 
     name: str
     shape: tuple[int, ...]
+    strides: tuple[int, ...]
     dtype: torch.dtype
     operator: str
     probability: float
@@ -31,7 +35,8 @@ class Draw:
     def drawn(self) -> Tensor:
         """Return what PyTorch draws next from its default generator."""
         draw = getattr(torch, self.operator)
-        return draw(torch.ones(self.shape, dtype=self.dtype), self.probability, True)  # type: ignore[no-any-return]
+        ones = torch.empty_strided(self.shape, self.strides, dtype=self.dtype).fill_(1)
+        return draw(ones, self.probability, True).contiguous()  # type: ignore[no-any-return]
 
 
 def drawn_inputs(traced: Trace) -> tuple[Draw, ...]:
@@ -52,7 +57,11 @@ def _multiplied(traced: Trace, node: Node, name: str) -> Draw:
     operator = fx_origin.short_name(node.target)
     each = operator == "dropout"
     shape = tuple(value.shape) if each else (*value.shape[:2], *[1] * (value.dim() - 2))
-    draw = Draw(name, shape, value.dtype, operator, float(probability))
+    laid_out = torch.empty(shape, device="meta")
+    if each and x.meta.get(STRIDES) is not None:
+        laid_out = torch.empty_like(laid_out.as_strided(shape, x.meta[STRIDES]))
+    strides = laid_out.stride()
+    draw = Draw(name, shape, strides, value.dtype, operator, float(probability))
     factor = traced.add(name, draw.drawn(), kind="draw")
     with node.graph.inserting_before(node):
         product = fx_origin.added_call(node, aten.mul.Tensor, x, factor)
