@@ -24,6 +24,7 @@ import fuseflow as ff
 from fuseflow.compiler import compile_source
 from fuseflow.einsum.nodes import Program
 from fuseflow.einsum.phases import carried_inputs
+from fuseflow.einsum.verify import extents
 from fuseflow.errors import FuseFlowError
 from fuseflow.frontend.model_spec import TrainingRequest
 from fuseflow.frontend.sources import load_model
@@ -309,6 +310,16 @@ def draw_schedule(draw: Draw, program: Program) -> ff.Schedule:
     for tensor in free:
         if len(tensor.shape) in FORMATS and choose.random() < 0.3:
             schedule = schedule.format(tensor.name, choose.choice(FORMATS[len(tensor.shape)]))
+    alone = (
+        [region for region in form_regions(program, schedule) if len(region.einsums) == 1]
+        if draw.cut in ("none", "pieces")
+        else []
+    )
+    if alone and choose.random() < 0.3:
+        region = choose.choice(alone)
+        loops = list(extents(program)[region.einsums[0]])
+        choose.shuffle(loops)
+        schedule = schedule.order(region.name, loops) if len(loops) > 1 else schedule
     if draw.cut in ("none", "pieces") and choose.random() < 0.3:
         region = choose.choice(form_regions(program, schedule))
         einsum = program.defined[region.einsums[-1]]

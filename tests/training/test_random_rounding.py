@@ -117,7 +117,7 @@ def test_planted_faults_are_found_as_without_the_floor() -> None:
     """Where the check does not find a factor of 1.001, a gradient behind a norm of two values is smaller than others by far, and
     PyTorch's own f32 does not know it to three digits."""
     missed, total = dict[str, list[float]](), 0
-    for seed in range(60):
+    for seed in range(40):
         draw = draw_step(seed)
         single, exact, runs = steps(draw.model, draw.x, torch.zeros_like(draw.model(draw.x)))
         gradients = {n: g for n, g in exact.gradients.items() if g is not None and g.layout == torch.strided}
@@ -130,5 +130,5 @@ def test_planted_faults_are_found_as_without_the_floor() -> None:
                 passed = check_step(values, single, exact, None, runs).passed
                 assert passed == check_step(values, single, exact).passed
                 missed.setdefault(fault, []).extend([size] if passed else [])
-    assert total > 500 and missed["sign"] == missed["entry"] == []
+    assert total > 300 and missed["sign"] == missed["entry"] == []
     assert len(missed["factor"]) < 0.05 * total and max(missed["factor"]) < 1e-3
