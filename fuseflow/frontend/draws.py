@@ -12,10 +12,14 @@ if TYPE_CHECKING:
 @dataclass(frozen=True, slots=True)
 class Draw:
     """A tensor that a step draws: the name of the argument, its shape and type, such as `float32`, the operator that draws it, and the
-    probability of a 0."""
+    probability of a 0.
+
+    PyTorch draws in the order of the memory, which the `strides` say: a transposed tensor with the same numbers has other zeros.
+    """
 
     name: str
     shape: tuple[int, ...]
+    strides: tuple[int, ...]
     dtype: str
     operator: str
     probability: float
@@ -25,4 +29,5 @@ class Draw:
         import torch
 
         draw = getattr(torch, self.operator)
-        return draw(torch.ones(self.shape, dtype=getattr(torch, self.dtype)), self.probability, True)  # type: ignore[no-any-return]
+        ones = torch.empty_strided(self.shape, self.strides, dtype=getattr(torch, self.dtype)).fill_(1)
+        return draw(ones, self.probability, True).contiguous()  # type: ignore[no-any-return]

@@ -11,8 +11,9 @@ of a stored tensor alone is not worth it: both would have to be at one position 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
+from itertools import combinations
 from typing import TypeAlias
 
 from fuseflow.fusion.order_graph import Precedence
@@ -90,28 +91,30 @@ def _merge_one(fused: RegionTrees, merger: ViewMerger) -> RegionTrees | None:
 
 def _side_by_side(fused: RegionTrees, merger: ViewMerger) -> RegionTrees | None:
     """Unify loops of two results that read a producer at one position, so that both may read one view; None if there are none."""
-    for n, (_, first_indices, _) in enumerate(fused.results):
-        for _, second_indices, _ in fused.results[n + 1 :]:
-            for u, c in _alike(
-                fused.views, merger.producers, set(second_indices) - set(first_indices), set(first_indices) - set(second_indices)
-            ):
-                if merger.sizes[u] == merger.sizes[c] and (u, c) not in merger.refused_pairs:
-                    trial = _renamed(fused, merger.trees, settled(fused.reductions, {u: c}))
-                    if not _captures(trial) and merger.constrain(trial) is not None:
-                        return trial
-                    merger.refused_pairs.add((u, c))
+    places = _indices_by_place(fused.views, merger.producers)
+    loops = list(dict.fromkeys(frozenset(indices) for _, indices, _ in fused.results)) if places else []
+    for first, second in combinations(loops, 2):
+        for u, c in _alike(places, second - first, first - second):
+            if merger.sizes[u] == merger.sizes[c] and (u, c) not in merger.refused_pairs:
+                trial = _renamed(fused, merger.trees, settled(fused.reductions, {u: c}))
+                if not _captures(trial) and merger.constrain(trial) is not None:
+                    return trial
+                merger.refused_pairs.add((u, c))
     return None
 
 
-def _alike(views: tuple[ViewKey, ...], tensors: Collection[str], some: set[str], others: set[str]) -> Iterator[tuple[str, str]]:
-    """Yield pairs of indices, one of `some` and one of `others`, that views of one of the `tensors` have at the same position."""
-    indices_by_place: dict[tuple[str, int], dict[str, None]] = {}
+def _indices_by_place(views: tuple[ViewKey, ...], tensors: Collection[str]) -> list[dict[str, None]]:
+    """Return the indices that views of one of the `tensors` have at one position, for each position that has several."""
+    by_place: dict[tuple[str, int], dict[str, None]] = {}
     for tensor, indices in views:
         for position, v in enumerate(indices if tensor in tensors else ()):
-            indices_by_place.setdefault((tensor, position), {})[v] = None
-    yield from (
-        (u, c) for candidates in indices_by_place.values() for c in candidates if c in others for u in candidates if u in some
-    )
+            by_place.setdefault((tensor, position), {})[v] = None
+    return [indices for indices in by_place.values() if len(indices) > 1]
+
+
+def _alike(places: Sequence[Collection[str]], some: Set[str], others: Set[str]) -> Iterator[tuple[str, str]]:
+    """Yield pairs of indices of one of the `places`, one of `some` and one of `others`."""
+    return ((u, c) for indices in places for c in indices if c in others for u in indices if u in some)
 
 
 def _runs_again(fused: RegionTrees, trial: RegionTrees, producers: Collection[str], unified: set[str]) -> bool:

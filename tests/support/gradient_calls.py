@@ -229,6 +229,7 @@ LOSSES = {
     "bce_weight": of(lambda x: F.binary_cross_entropy(torch.sigmoid(x), SHARES, WEIGHTS)),
     "bce_with_logits": of(lambda x: F.binary_cross_entropy_with_logits(x, SHARES)),
     "bce_with_logits_pos": of(lambda x: F.binary_cross_entropy_with_logits(x, SHARES, pos_weight=WEIGHTS)),
+    "bce_with_logits_of_0": of(lambda x: F.binary_cross_entropy_with_logits(torch.relu(x), SHARES)),
     "kl_div": of(lambda x: F.kl_div(x, SHARES, reduction="batchmean")),
     "kl_div_log": of(lambda x: F.kl_div(x, TARGETS, log_target=True)),
     "poisson_nll": of(lambda x: F.poisson_nll_loss(x, SHARES)),

@@ -1,4 +1,5 @@
-"""Random training steps: a small model of random layers with weights in random layouts, a loss, an optimizer and a cut, all of one seed.
+"""Random training steps: a small model of random layers and random Einsums with weights in random layouts, a loss, an optimizer and a
+schedule (cut, lanes, formats, and how loops are ordered and levels are read), all of one seed.
 
 A step is right if its check passes, which compares losses, gradients, parameters and states with PyTorch's. Of every eighth, the slope of
 the loss in a random direction is measured in f64, too, as a difference of two losses, which needs no derivative of anybody.
@@ -12,7 +13,7 @@ import traceback
 import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal, TypeAlias
 
 import torch
@@ -20,7 +21,15 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 import fuseflow as ff
+from fuseflow.compiler import compile_source
+from fuseflow.einsum.nodes import Program
+from fuseflow.einsum.phases import carried_inputs
+from fuseflow.einsum.verify import extents
 from fuseflow.errors import FuseFlowError
+from fuseflow.frontend.model_spec import TrainingRequest
+from fuseflow.frontend.sources import load_model
+from fuseflow.schedule import form_regions
+from fuseflow.sim import load_machine
 from fuseflow.sparsity.spec import parse_sparsify
 from fuseflow.sparsity.weights import replica
 from fuseflow.training.losses import LossFunction, as_loss
@@ -98,6 +107,27 @@ class Twice(nn.Module):
         return self.layer(torch.tanh(self.layer(x)))  # type: ignore[no-any-return]
 
 
+class Contraction(nn.Module):
+    """A product of a matrix with parameters, summed over the indices that the matrix lacks, such as `ij,jk,ik->ij`. Some products read the
+    matrix twice."""
+
+    def __init__(self, draw: random.Random, rows: int, columns: int) -> None:
+        super().__init__()
+        sizes = {"i": rows, "j": columns, "k": draw.choice([1, 2, 3]), "l": 2}
+        x = draw.choice(["ij", "ij", "ik", "kj"])
+        sizes["k"] = {"ik": columns, "kj": rows}.get(x, sizes["k"])
+        twice = draw.random() < 0.3
+        operands = ["".join(draw.sample("ijkl", draw.choice([1, 2, 2, 3]))) for _ in range(draw.choice([1, 1, 2]))]
+        operands += ["".join(missing)] if (missing := sorted({*"ij"}.difference(*operands, x))) else []
+        self.equation, self.twice = f"{','.join([x] * (1 + twice) + operands)}->ij", twice
+        self.outer = draw.choice([torch.tanh, torch.sin, F.relu, F.softplus, torch.abs, lambda y: y])
+        self.own = nn.ParameterList(nn.Parameter(torch.randn([sizes[v] for v in name]) * 0.7) for name in operands)
+
+    def forward(self, x: Tensor) -> Tensor:
+        result: Tensor = self.outer(torch.einsum(self.equation, *([x] * (1 + self.twice)), *self.own))
+        return result
+
+
 def _linear(draw: random.Random, _: int, columns: int) -> nn.Module:
     return nn.Linear(columns, columns, bias=draw.random() < 0.7)
 
@@ -115,7 +145,7 @@ def _norm(draw: random.Random, _: int, columns: int) -> nn.Module:
 
 
 def _function(draw: random.Random, rows: int, columns: int) -> nn.Module:
-    order = torch.randint(0, rows, (rows,))
+    order = torch.randint(0, rows, (rows,), dtype=draw.choice([torch.int64, torch.int64, torch.int32]))
     mask = torch.rand(rows, columns) < 0.6
     row, column, square = (1, columns), (rows, 1), (rows, rows)
     return draw.choice(
@@ -130,6 +160,11 @@ def _function(draw: random.Random, rows: int, columns: int) -> nn.Module:
             lambda: Lambda(lambda x: x.softmax(-1)),
             lambda: Lambda(lambda x: x.log_softmax(0)),
             lambda: Lambda(lambda x: x.cumsum(1)),
+            lambda: Lambda(lambda x: x - x.logsumexp(1, keepdim=True)),
+            lambda: Lambda(lambda x: x / (0.5 + x.var(1, keepdim=True))),
+            lambda: Lambda(lambda x: x * x.abs().sum(0).sqrt()),
+            lambda: Lambda(lambda x: torch.minimum(x, x.flip(1))),
+            lambda: Lambda(lambda x: x @ x.t() @ x),
             lambda: Lambda(lambda x: torch.cat([x[:, 1:], x[:, :1]], 1)),
             lambda: Lambda(lambda x: x.flip(0) + x.roll(1, 1)),
             lambda: Lambda(lambda x: F.normalize(x, dim=1)),
@@ -152,6 +187,7 @@ STAGES: list[tuple[int, Stage]] = [
     (5, _activation),
     (5, _function),
     (2, _norm),
+    (4, Contraction),
     (2, Adjacency),
     (1, lambda _, rows, columns: Attention(rows, columns)),
     (1, lambda draw, rows, columns: Residual(_linear(draw, rows, columns), gate=draw.random() < 0.5)),
@@ -179,11 +215,25 @@ OPTIMIZERS = [
     "rmsprop:lr=0.01,momentum=0.9,centered=True",
     "adagrad:lr=0.1,weight_decay=0.01",
 ]
-CUTS = ["none", "layerwise", "best", "full"]
+CUTS = {"none": 40, "pieces": 40, "layerwise": 12, "full": 6, "best": 1}
+"""How often each cut is drawn. `pieces` are regions that the schedule names, of up to four Einsums that follow each other. The compiler
+tries several cuts for the last three, which takes three to twenty times as long."""
+ARRANGED = 16
+"""One draw of so many leaves the formats of its tensors to the compiler. That takes as long as all else."""
+FORMATS = {1: ["compressed"], 2: ["csr", "csc", "dcsr", "coo", "(dense, dense) order (1, 0)"]}
+"""Formats of inputs, by the number of their dimensions."""
 
 
 def _weighted(output: Tensor, target: Tensor) -> Tensor:
     return (output * target).sum() + 0.1 * (output * output).mean()
+
+
+def _contrast(output: Tensor, target: Tensor) -> Tensor:
+    return torch.einsum("ij,kj,kj->ik", output.softmax(1), target, target).logsumexp(1).mean()
+
+
+def _margins(output: Tensor, target: Tensor) -> Tensor:
+    return (1 - output * target).clamp(min=0).pow(2).sum(1).amax() + (output - target).norm()
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,10 +258,11 @@ def draw_step(seed: int) -> Draw:
     """Return the training step of a seed."""
     draw = random.Random(seed)
     torch.manual_seed(seed)
-    rows, columns = draw.choice([2, 3, 4]), draw.choice([2, 4])
+    rows, columns = draw.choice([2, 3, 4]), draw.choice([2, 3, 4])
     weights, kinds = zip(*STAGES, strict=True)
-    layers = [kind(draw, rows, columns) for kind in draw.choices(kinds, weights, k=draw.randint(1, 4))]
-    model = nn.Sequential(nn.Linear(FEATURES, columns), *layers, nn.Linear(columns, columns)).train(draw.random() < 0.8)
+    layers = [kind(draw, rows, columns) for kind in draw.choices(kinds, weights, k=draw.choice([1, 1, 2, 2, 3]))]
+    last = [nn.Linear(columns, columns)] if draw.random() < 0.3 else []
+    model = nn.Sequential(nn.Linear(FEATURES, columns), *layers, *last).train(draw.random() < 0.8)
     classes = torch.randint(0, columns, (rows,))
     if draw.random() < 0.3:
         classes[0] = -100
@@ -227,13 +278,66 @@ def draw_step(seed: int) -> Draw:
             ("bce_with_logits", target.sigmoid()),
             ("l1", target),
             (_weighted, target),
+            (_contrast, target),
+            (_margins, target),
             ("mse:reduction=sum", target),
         ]
     )
-    sparsity = draw.choice(LAYOUTS) if draw.random() < 0.6 else None
+    layouts = [layout for layout in LAYOUTS if columns % 2 == 0 or not layout.startswith("block")]
+    sparsity = draw.choice(layouts) if draw.random() < 0.6 else None
     batches = tuple(torch.randn(rows, FEATURES) for _ in range(draw.choice([0, 0, 0, 1, 2])))
-    x = torch.randn(rows, FEATURES)
-    return Draw(seed, model, x, target, loss, draw.choice(OPTIMIZERS), draw.choice(CUTS), sparsity, batches)
+    x = torch.randn(rows, FEATURES) * (torch.rand(rows, FEATURES) < draw.choice([0.5, 1.0]))
+    cut = draw.choices(list(CUTS), list(CUTS.values()))[0]
+    return Draw(seed, model, x, target, loss, draw.choice(OPTIMIZERS), cut, sparsity, batches)
+
+
+def draw_schedule(draw: Draw, program: Program) -> ff.Schedule:
+    """Return the schedule of a training step, whose program is known."""
+    choose = random.Random(draw.seed)
+    schedule = _pieces(choose, program) if draw.cut == "pieces" else ff.Schedule.fuse(draw.cut)
+    schedule = schedule.lower(
+        order_policy=choose.choice(["first", "first", "best"]),
+        locate=choose.choice(["auto", "auto", "never", "always"]),
+        repeat=choose.choice(["value", "value", "reference"]),
+        rescan=choose.choice(["auto", "auto", "every"]),
+    )
+    carried = set(carried_inputs(program).values())
+    free = [
+        t
+        for t in program.inputs
+        if t.name not in carried and not t.like and t.dtype == "float32" and t.format and t.format.all_dense
+    ]
+    for tensor in free:
+        if len(tensor.shape) in FORMATS and choose.random() < 0.3:
+            schedule = schedule.format(tensor.name, choose.choice(FORMATS[len(tensor.shape)]))
+    alone = (
+        [region for region in form_regions(program, schedule) if len(region.einsums) == 1]
+        if draw.cut in ("none", "pieces")
+        else []
+    )
+    if alone and choose.random() < 0.3:
+        region = choose.choice(alone)
+        loops = list(extents(program)[region.einsums[0]])
+        choose.shuffle(loops)
+        schedule = schedule.order(region.name, loops) if len(loops) > 1 else schedule
+    if draw.cut in ("none", "pieces") and choose.random() < 0.3:
+        region = choose.choice(form_regions(program, schedule))
+        einsum = program.defined[region.einsums[-1]]
+        if einsum.indices:
+            schedule = schedule.par(**{f"{region.name}.{einsum.indices[0]}": 2})
+    return schedule
+
+
+def _pieces(choose: random.Random, program: Program) -> ff.Schedule:
+    """Return a schedule that names regions of one to four Einsums that follow each other."""
+    schedule, waiting = ff.Schedule(), [einsum.name for einsum in program.einsums]
+    names = []
+    while waiting:
+        size = choose.randint(1, 4)
+        piece, waiting = waiting[:size], waiting[size:]
+        names.append(f"piece{len(names)}")
+        schedule = schedule.region(names[-1], *piece)
+    return schedule.fuse(*names)
 
 
 def outcome(draw: Draw) -> tuple[Outcome, str]:
@@ -249,14 +353,15 @@ def outcome(draw: Draw) -> tuple[Outcome, str]:
 
 
 def _checked(draw: Draw) -> tuple[Outcome, str]:
-    step = ff.training_step(
-        draw.model, (draw.x,), draw.target, loss=draw.loss, optimizer=draw.optimizer, gradients=True,
-        schedule=ff.Schedule.fuse(draw.cut), sparsity=None if draw.sparsity is None else parse_sparsify(f"*.weight={draw.sparsity}"),
-    )  # fmt: skip
+    sparsity = None if draw.sparsity is None else parse_sparsify(f"*.weight={draw.sparsity}")
+    request = TrainingRequest(draw.loss, draw.optimizer, draw.target, gradients=True)
+    source = load_model(draw.model, (draw.x,), {"training": request, "sparsity": sparsity})
+    source = replace(source, arranged=draw.seed % ARRANGED != 0)
+    step = compile_source(source, draw_schedule(draw, source.program), load_machine("rda"))
     assert step.source.step is not None
     batches = [{"input": x} for x in (draw.x, *draw.batches)]
     torch.manual_seed(draw.seed)
-    run = step.run(steps=len(batches), batches=batches, gradients=True)
+    run = step.run(steps=len(batches), batches=batches, gradients=True, jobs=1)
     if run.check is None or not run.check.passed:
         return "wrong", str(run.check)
     drops = any(isinstance(module, nn.Dropout) for module in draw.model.modules()) and draw.model.training

@@ -5,6 +5,7 @@ from __future__ import annotations
 from fuseflow.frontend.derivatives.attention import ATTENTION_RULES
 from fuseflow.frontend.derivatives.extremes import EXTREME_RULES
 from fuseflow.frontend.derivatives.kept import KEEP_RULES
+from fuseflow.frontend.derivatives.losses import LOSS_RULES
 from fuseflow.frontend.derivatives.normalization import NORMALIZATION_RULES
 from fuseflow.frontend.derivatives.norms import NORM_RULES
 from fuseflow.frontend.derivatives.pointwise import POINTWISE_RULES
@@ -17,6 +18,7 @@ RULES: dict[object, Rule] = {
     **ATTENTION_RULES,
     **EXTREME_RULES,
     **KEEP_RULES,
+    **LOSS_RULES,
     **NORMALIZATION_RULES,
     **NORM_RULES,
     **POINTWISE_RULES,

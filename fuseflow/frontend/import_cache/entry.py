@@ -128,7 +128,7 @@ def read_entry(content: bytes) -> Entry:
 def _step(about: Mapping[str, Any] | None, arrays: Arrays) -> StepInterface | None:
     if about is None:
         return None
-    draws = tuple(Draw(name, tuple(shape), *others) for name, shape, *others in about["draws"])
+    draws = tuple(Draw(name, tuple(shape), tuple(strides), *others) for name, shape, strides, *others in about["draws"])
     return StepInterface(about["trained"], draws, _masks("step_mask", about["masks"], arrays), {}, 1, _no_model)
 
 

@@ -63,6 +63,8 @@ _MADE_LIKE = {
 }
 """Operators that make a tensor, with the number that fills it if they always fill the same. Any number fills an empty one."""
 
+STRIDES = "strides"
+"""The entry of the data of a node that has the strides of its result, None for results that have none."""
 _RESHAPING_IN_PLACE = frozenset({"squeeze_", "unsqueeze_", "transpose_", "t_", "swapaxes_", "swapdims_"})
 
 
@@ -153,9 +155,18 @@ def trace(call: ModelCall, *, composite: bool = True) -> Trace:
     are_floats = [a.tensor.is_floating_point() or a.tensor.is_complex() for a in arguments]
     are_data = [floats and (a.kind == "input" or a.trainable) for a, floats in zip(arguments, are_floats, strict=True)]
     body.input_values.add(compress(tensors, are_data))
+    described = list[tuple[Tensor, tuple[int, ...]]]()
+
+    def describe(value: Any, include_real: bool = False) -> Any:
+        """Return the description of a result, and note its strides: a dropout draws in their order."""
+        description = _element_description(value, include_real)
+        if isinstance(value, Tensor) and value.layout == torch.strided:
+            described.append((description, value.stride()))
+        return description
+
     # The graph needs no code. Weights and inputs ask for no gradients, but the model may compute some.
     with (
-        patch.object(proxy_tensor, "extract_val", _element_description),
+        patch.object(proxy_tensor, "extract_val", describe),
         _lines_of(module.forward),
         _own_matmul(),
         called_directly(),
@@ -174,6 +185,9 @@ def trace(call: ModelCall, *, composite: bool = True) -> Trace:
         for argument, tensor, memory in zip(arguments, tensors, memories, strict=True):
             if memory and tensor.untyped_storage()._cdata != memory:
                 raise FrontendError(f"the model writes to `{argument.name}`", hint="let the optimizer change parameters")
+    strides = {id(description): strides for description, strides in described}
+    for node in graph_module.graph.nodes:
+        node.meta[STRIDES] = strides.get(id(node.meta.get("val")))
     _write_conversions(graph_module.graph)
     _erase_switches(graph_module.graph)
     _return_views(graph_module.graph)

@@ -11,7 +11,7 @@ from torch.fx import Node
 
 from fuseflow.frontend.draws import Draw
 from fuseflow.frontend.trace import fx_origin
-from fuseflow.frontend.trace.tracing import Trace
+from fuseflow.frontend.trace.tracing import STRIDES, Trace
 
 aten = torch.ops.aten
 _DROPOUTS = (aten.dropout.default, aten.feature_dropout.default)
@@ -35,7 +35,11 @@ def _multiplied(traced: Trace, node: Node, name: str) -> Draw:
     operator = fx_origin.short_name(node.target)
     each = operator == "dropout"
     shape = tuple(value.shape) if each else (*value.shape[:2], *[1] * (value.dim() - 2))
-    draw = Draw(name, shape, str(value.dtype).removeprefix("torch."), operator, float(probability))
+    laid_out = torch.empty(shape, device="meta")
+    if each and x.meta.get(STRIDES) is not None:
+        laid_out = torch.empty_like(laid_out.as_strided(shape, x.meta[STRIDES]))
+    dtype = str(value.dtype).removeprefix("torch.")
+    draw = Draw(name, shape, laid_out.stride(), dtype, operator, float(probability))
     factor = traced.add(name, draw.drawn(), kind="draw")
     with node.graph.inserting_before(node):
         product = fx_origin.added_call(node, aten.mul.Tensor, x, factor)

@@ -19,3 +19,19 @@ def test_remainder() -> None:
         check_rule(aten.fmod.Tensor, x, Y)
         check_rule(aten.fmod.Tensor, x, Y[:1])
         check_rule(aten.fmod.Scalar, x, 1.5)
+
+
+def test_area_tangent() -> None:
+    for x in (X / 12, X.round().clamp(-1, 1)):
+        check_rule(aten.atanh.default, x)
+
+
+def test_x_log_y() -> None:
+    x = X.round()
+    for y in (Y.abs(), Y.round().abs(), Y.round()):
+        check_rule(aten.xlogy.Tensor, x, y)
+        check_rule(aten.xlogy.Tensor, x[:1], y)
+        check_rule(aten.xlogy.Scalar_Self, 0.0, y)
+        check_rule(aten.xlogy.Scalar_Self, 2.0, y)
+    for number in (2.0, 0.0, -1.0):
+        check_rule(aten.xlogy.Scalar_Other, x, number)
