@@ -39,6 +39,8 @@ FAST = [
     "index_mask",
     "scatter_add",
     "slice_in_place",
+    "relu_in_place",
+    "weight_norm",
 ]
 """The calls that are tested in every run. The others take minutes together."""
 ONE = torch.ones(())

@@ -209,6 +209,9 @@ NORMS = {
     "batch_norm_training": of(lambda x, w, b: F.batch_norm(x, None, None, w, b, training=True), (6, 3), (3,), (3,)),
     "batch_norm_training_3": of(lambda x: F.batch_norm(x, None, None, training=True), (3, 2, 4)),
     "batch_norm": of(lambda x, w, b: F.batch_norm(x, torch.arange(3.0), torch.arange(1.0, 4.0), w, b), (6, 3), (3,), (3,)),
+    "weight_norm": of(lambda v, g: torch._weight_norm(v, g, 0), (4, 5), (4, 1)),
+    "weight_norm_last": of(lambda v, g: torch._weight_norm(v, g, 2), (3, 2, 4), (1, 1, 4)),
+    "weight_norm_whole": of(lambda v, g: torch._weight_norm(v, g, -1), (4, 5), ()),
     "local_response_norm": of(lambda x: F.local_response_norm(x, 3), (2, 4, 5)),
 }
 LOSSES = {
@@ -335,6 +338,8 @@ PLACED = {
     "select_write": of(lambda x, y: _written(x, y), (4, 5), (5,)),
     "slice_write": of(lambda x, y: torch.slice_scatter(x, y, 1, 1, 4), (4, 5), (4, 3)),
     "slice_in_place": of(lambda x, y: _slice_in_place(x, y), (4, 5), (4, 3)),
+    "relu_in_place": of(lambda x: (x * 2).relu_().exp()),
+    "sum_in_place": of(lambda x, y: F.hardtanh_((x * 2).add_(y)) * y, (4, 5), (4, 5)),
     "diagonal": of(torch.diagonal, (4, 4)),
     "diag_embed": of(torch.diag_embed, (3, 4)),
     "diag": of(torch.diag, (4,)),

@@ -66,7 +66,12 @@ class Backward:
         record = part.record
         results = _results(record)
         # A part that returns what it reads passes its gradient on by doing nothing.
-        given = [n for n, node in enumerate(results) if node in self._gradients and node not in record.inputs]
+        # One that writes to what it reads may return the new content, too.
+        given = [
+            n
+            for n, node in enumerate(results)
+            if node in self._gradients and node not in record.inputs and node not in results[:n]
+        ]
         wanted = [n for n, node in enumerate(record.inputs) if node in self._active]
         if not given or not wanted:
             return

@@ -138,6 +138,12 @@ def _norm(x: Tensor, order: float | None = 2, dim: int | list[int] | None = None
     return aten.linalg_vector_norm(x, order, dims, keepdim)  # type: ignore[no-any-return]
 
 
+def _weight_norm(direction: Tensor, length: Tensor, dim: int = 0) -> Tensor:
+    """Scale slices along a dimension, or the whole tensor if it is -1, to these lengths."""
+    dims = None if dim == -1 else [d for d in range(direction.dim()) if d != dim]
+    return direction * (length / _norm(direction, 2, dims, keepdim=dim != -1))
+
+
 def _leaky_relu(x: Tensor, slope: float = 0.01) -> Tensor:
     return torch.where(x > 0, x, x * slope)
 
@@ -250,6 +256,7 @@ COMPOSITE_DECOMPOSITIONS: dict[object, tuple[str, Callable[..., Any]]] = {
     aten.norm.Scalar: ("norm", _norm),
     aten.norm.ScalarOpt_dim: ("norm", _norm),
     aten.linalg_norm.default: ("norm", _norm),
+    aten._weight_norm.default: ("weight_norm", _weight_norm),
     aten.var.default: ("var", lambda x, unbiased=True: variance_along(x, None, unbiased)),
     aten.var.dim: ("var", lambda x, dim, unbiased=True, keepdim=False: variance_along(x, dim, unbiased, keepdim)),
     aten.var.correction: ("var", variance_along),
