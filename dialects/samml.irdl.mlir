@@ -70,6 +70,13 @@ irdl.dialect @samml {
     irdl.attributes {"tensor" = %tensor, "ports" = %ports}
   }
 
+  // A tensor that lies in the scratchpad: `moved` between it and the memory, or `kept` there.
+  irdl.operation @scratchpad {
+    %tensor = irdl.base "#builtin.string"
+    %transfer = irdl.base "#builtin.string"
+    irdl.attributes {"tensor" = %tensor, "transfer" = %transfer}
+  }
+
   // A tensor that has all levels of another one: its values alone are read and written.
   irdl.operation @like {
     %tensor = irdl.base "#builtin.string"

@@ -25,6 +25,8 @@ from fuseflow.garbage_collection import collection_paused
 from fuseflow.lower.machine_type_check import refuse_wide_tensors
 from fuseflow.lower.partition import refuse_auto
 from fuseflow.lower.regions import CompiledRegion
+from fuseflow.lower.scratchpad import with_places
+from fuseflow.lower.tiles import with_tiles
 from fuseflow.machine.files import load_machine
 from fuseflow.machine.machine import Machine
 from fuseflow.plan_application import planned
@@ -133,6 +135,7 @@ def compile_source(
         from fuseflow.run.needed_depths import with_needed_depths  # estimates, which takes long to load
 
         regions = with_needed_depths(regions, partitioned.program, source.tensors, machine)
+    regions = with_places(with_tiles(regions, schedule), partitioned)
     return Compiled(
         source,
         partitioned.program,

@@ -50,8 +50,14 @@ def _divided(source: Source, schedule: Schedule, machine: Machine) -> tuple[Sour
     resident = dict.fromkeys(part for name in schedule.resident for part in decomposed.inputs_of(name) or (name,))
     buffers = {part: size for name, size in schedule.buffers for part in decomposed.inputs_of(name) or (name,)}
     preloads = {part: ports for name, ports in schedule.preloads for part in decomposed.inputs_of(name) or (name,)}
+    memories = {part: memory for name, memory in schedule.memories for part in decomposed.inputs_of(name) or (name,)}
     return divided, replace(
-        schedule, plan=weighed, resident=tuple(resident), buffers=tuple(buffers.items()), preloads=tuple(preloads.items())
+        schedule,
+        plan=weighed,
+        resident=tuple(resident),
+        buffers=tuple(buffers.items()),
+        preloads=tuple(preloads.items()),
+        memories=tuple(memories.items()),
     )
 
 

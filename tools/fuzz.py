@@ -1,7 +1,7 @@
 """Random programs at every level, or random graphs on both simulators.
 
     python tools/fuzz.py --programs 20000 [--seed 0] [--jobs 2] [--bitmap] [--nm] [--wide|--views|--hard|--chosen] [--keep] [--narrow]
-        [--split] [--recompute] [--surfaces 5] [--linalg]
+        [--split] [--recompute] [--surfaces 5] [--linalg] [--tile]
     python tools/fuzz.py --graphs 100000 [--seed 0] [--jobs 2] [--size small|medium|large] [--bitmap] [--nm] [--select] [--narrow]
         [--f32] [--lanes]
     python tools/fuzz.py --training 3000 [--seed 0] [--jobs 2]
@@ -11,7 +11,8 @@ interpreter, to the fused interpreter, as a graph on the reference simulator and
 the reason. What differs is made smaller and kept in tests/data/programs, where it is a test from then on. The last line sums up.
 
 Graphs: every graph runs on the reference and on the engine, with its usual limits or tiny ones, half of them at HBM2 or another memory
-that takes time, of which every second has reuse buffers of one line to hundreds and every fourth preloads, and both must say the same:
+that takes time, of which every second has reuse buffers of one line to hundreds, every fourth preloads and another fourth places in a
+scratchpad, and both must say the same:
 outputs to the last bit, cycles, statistics of nodes, edges and memory, the tokens of every stream and the cycles in which they are
 visible, the text of a deadlock. No run may take less than its roofline.
 Prints every difference with its seed, and the first few as tests to paste, made smaller.
@@ -24,6 +25,8 @@ was stopped, and every line of progress says with which one.
 
 With --linalg each program is also written as scheduled Linalg and read again, which must give the same regions, loop orders and graphs to
 the byte, and the same values.
+
+With --tile each program also runs with regions in tiles and tensors in a scratchpad, and must give the same to the last bit.
 
 With --views the programs have what real models have: slices with offsets and strides, windows, gathers and scatters by known positions,
 concatenations, maxima by a pattern, and the largest entries of each row.
@@ -101,6 +104,7 @@ LONG = 1000
 @click.option("--chosen", is_flag=True, help="programs: products, softmax and masks of what is chosen by data")
 @click.option("--keep", is_flag=True, help="programs: keep parts of some results")
 @click.option("--linalg", is_flag=True, help="programs: write them as scheduled Linalg and read them again, too")
+@click.option("--tile", is_flag=True, help="programs: run them in tiles and with a scratchpad, too")
 @click.option("--surfaces", default=0, metavar="N", type=click.IntRange(0), help="programs: ask one of N everything else, too")
 def main(
     programs: int | None,
@@ -123,13 +127,14 @@ def main(
     chosen: bool,
     keep: bool,
     linalg: bool,
+    tile: bool,
     surfaces: int,
 ) -> None:
     if [programs, graphs, training].count(None) != 2:
         raise click.UsageError("give one of --programs, --graphs and --training")
-    if programs is None and (wide or views or hard or chosen or keep or split or recompute or linalg or surfaces):
+    if programs is None and any((wide, views, hard, chosen, keep, split, recompute, linalg, tile, surfaces)):
         raise click.UsageError(
-            "--wide, --views, --hard, --chosen, --keep, --split, --recompute, --linalg and --surfaces are of --programs"
+            "--wide, --views, --hard, --chosen, --keep, --split, --recompute, --linalg, --tile and --surfaces are of --programs"
         )
     if wide + views + hard + chosen > 1:
         raise click.UsageError("give one of --wide, --views, --hard and --chosen")
@@ -149,7 +154,7 @@ def main(
                 programs,
                 seed,
                 jobs,
-                Options(bitmap, nm, wide, views, keep, narrow, split, surfaces, hard, linalg, chosen, recompute),
+                Options(bitmap, nm, wide, views, keep, narrow, split, surfaces, hard, linalg, chosen, recompute, tile),
             )
         )
     if training is not None:
@@ -173,6 +178,7 @@ class Options:
     linalg: bool = False
     chosen: bool = False
     recompute: bool = False
+    tile: bool = False
 
     @property
     def prefix(self) -> str:
@@ -226,6 +232,7 @@ def fuzz_programs(programs: int, seed: int, jobs: int, options: Options) -> bool
     names = [
         *program_fuzz.quotas_of(**options.kinds),
         *([program_fuzz.SURFACES] if options.surfaces else []),
+        *([program_fuzz.TILED] if options.tile else []),
     ]
     quotas = ", ".join(f"{name} {total.share(name):.0%}" for name in names)
     click.echo(
@@ -247,7 +254,7 @@ def tallies(programs: int, seed: int, jobs: int, options: Options) -> Iterator[T
 
 def _run(work: tuple[int, int, Options]) -> Tally:
     seed, examples, options = work
-    return program_fuzz.run(seed, examples, surfaces=options.surfaces, linalg=options.linalg, **options.modes)
+    return program_fuzz.run(seed, examples, surfaces=options.surfaces, linalg=options.linalg, tile=options.tile, **options.modes)
 
 
 def fuzz_graphs(

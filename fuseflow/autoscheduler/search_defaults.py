@@ -16,5 +16,8 @@ LEVERS = {
 """The kinds of decisions, in the order in which they are taken away, each with the name that the user has to allow for it."""
 SPLITS = "splits"
 """The name that the user allows so that loops may be split. That is tried last, by simulation, so it is not among the levers."""
-ALLOWED = (*(allowed for allowed in LEVERS.values() if allowed), SPLITS)
+PLACES = "places"
+"""The name that the user allows so that tensors may be placed in the scratchpad, and regions run in tiles. That is tried by simulation,
+too."""
+ALLOWED = (*(allowed for allowed in LEVERS.values() if allowed), SPLITS, PLACES)
 """The decisions that a search within a budget makes only if the user allows them."""

@@ -61,7 +61,8 @@ class EnergyCounts:
     all tokens that went through FIFOs, `written` and `read` alike, `workspaces` the bits of entries and of lines of reuse
     buffers. `switching` are the gates of the rules of nodes, each as often as its node fired. `activations` are the rows that the
     DRAM opened, `dram_bits` the bits that it moved, and `refreshes` how often its channels refresh all banks in the run, as a
-    mean. `leaking` are the gates of the circuit, and `leaking_bits` its bits of SRAM, each times the nanoseconds of the run.
+    mean. `leaking` are the gates of the circuit, and `leaking_bits` its bits of SRAM and those of the scratchpad,
+    each times the nanoseconds of the run.
     """
 
     operators: Mapping[str, Number]
@@ -89,8 +90,8 @@ class NodeEvents:
 
 @dataclass(frozen=True, slots=True)
 class DramEvents:
-    """Rows that the DRAM opened, and bits that it moved. `buffered` are bits that were put into reuse buffers or preloaded, and
-    `hits` are bits that were read there instead of from the DRAM."""
+    """Rows that the DRAM opened, and bits that it moved. `buffered` are bits that were put into reuse buffers or the scratchpad, or
+    preloaded, and `hits` are bits that were read there instead of from the DRAM."""
 
     activations: Number
     bits: Number
@@ -143,6 +144,7 @@ def energy_counts(
     buffers = MemoryBits.of(dram.buffered, dram.hits, is_sram=True)
     notices = [] if isinstance(machine.memory, DramMemory) else [_no_rows(machine)]
     sram, time = sram_bits(areas, held, slots), cycles / machine.clock_ghz
+    scratchpad = 0 if machine.scratchpad is None else 8 * machine.scratchpad.bytes  # which is there whether it is used or not
     if area is None:
         notices.append("FIFOs without a bound have no area, so what leaks is left out")
     return EnergyCounts(
@@ -154,7 +156,7 @@ def energy_counts(
         dram.bits,
         _refreshes(machine, cycles),
         0 if area is None else (area - memory_area(sram / 8)) * time,
-        0 if area is None else sram * time,
+        0 if area is None else (sram + scratchpad) * time,
         expected,
         tuple(notices),
     )

@@ -28,6 +28,7 @@ from fuseflow.estimate.memory_load import MemoryLoad, WrittenLines, memory_laten
 from fuseflow.estimate.pipeline_batches import LevelStages, measure_stages, total_cycles
 from fuseflow.estimate.pipeline_stages import Pipeline
 from fuseflow.estimate.port_lines import read_lines
+from fuseflow.estimate.scratchpad_load import ScratchpadLoad
 from fuseflow.estimate.stream_flow import Number
 from fuseflow.machine.machine import Machine
 from fuseflow.memory.buffer_assignment import buffered_ports
@@ -135,6 +136,7 @@ class MachineBounds:
     work: Work
     bound: Bound
     load: MemoryLoad
+    chip: ScratchpadLoad
 
 
 @dataclass(slots=True, eq=False)
@@ -156,7 +158,8 @@ class GraphBounds:
         if self._latest is None or self._latest.machine is not machine:
             graph, work, key = self._cycles(machine)
             busiest = max(work.nodes, key=lambda node: node.occupied).name
-            self._latest = MachineBounds(machine, work, graph.bound(self._loops(machine, graph, key), busiest), graph.load)
+            bound = graph.bound(self._loops(machine, graph, key), busiest)
+            self._latest = MachineBounds(machine, work, bound, graph.load, graph.chip)
         return self._latest
 
     def depths(self, machine: Machine) -> Mapping[Edge, int]:
@@ -185,7 +188,7 @@ class GraphBounds:
         pipeline = self._once("pipeline", lambda: Pipeline.of(self.counts))
         # What decides how often nodes fire, and how many cycles that takes.
         line = None if isinstance(machine.memory, IdealMemory) else machine.memory.line
-        key = machine.rules, machine.memory.model, line, intervals
+        key = machine.rules, machine.memory.model, line, machine.scratchpad, intervals
         work = self._once(("work", key), lambda: work_on(self.counts, intervals, machine))
         busy = pipeline.most([node.occupied for node in work.nodes])
         answer = memory_latency(machine)
@@ -199,6 +202,7 @@ class GraphBounds:
             self._memory_load(request_bytes(machine.memory), machine),
             max(0, self._largest_stages(key, work, intervals, machine) - max(busy)),
             machine.rules != "comal",
+            ScratchpadLoad.of(self.counts, machine),
         )
         return graph, work, key
 
@@ -266,5 +270,5 @@ def lines_written(counts: GraphCounts, line: int, parts: Mapping[str, LanePart] 
     declared = counts.graph.declared
     if parts is None:
         parts = {w.tensor: lane_part(w, declared[w.tensor]) for w in counts.graph.nodes if isinstance(w, WriteLaneValues)}
-    written = (row for row in counts.traffic if row.direction == "write")
+    written = (row for row in counts.traffic if row.direction == "write" and not declared[row.tensor].scratchpad)
     return [WrittenLines.of(row.bytes, parts.get(row.tensor), declared[row.tensor].value_bits, line) for row in written]

@@ -10,7 +10,7 @@ and after their last: latencies along the graph, and whole workspaces where a re
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Literal
 
@@ -31,6 +31,7 @@ from fuseflow.estimate.memory_load import (
 )
 from fuseflow.estimate.pipeline_stages import Pipeline
 from fuseflow.estimate.port_waits import answer_cycles, port_cycles, queue_cycles
+from fuseflow.estimate.scratchpad_load import ScratchpadLoad
 from fuseflow.estimate.stream_flow import Number
 from fuseflow.machine.machine import Machine
 from fuseflow.memory.settings import DramMemory, IdealMemory
@@ -131,6 +132,7 @@ class GraphCycles:
     load: MemoryLoad
     imbalance: Number
     emission_takes_time: bool
+    chip: ScratchpadLoad = field(default_factory=ScratchpadLoad)
 
     @cached_property
     def first_tokens(self) -> tuple[list[float], dict[int, int]]:
@@ -202,7 +204,10 @@ class GraphCycles:
             and around is not None
             and fewest_batches(around.shares, around.longest) < A_BATCH,
         )
-        return self._with_memory(first, around)
+        whole = self._with_memory(first, around)
+        crowded = max(whole.crowded, self.chip.accesses(self.machine))
+        control, memory = whole.control + self.chip.transfers(self.machine), whole.memory + self.chip.around(self.machine)
+        return replace(whole, control=control, memory=memory, crowded=crowded)
 
     def slowest_loop(self, around: BusyLoops) -> SlowestLoop | None:
         """Return the loop of FIFOs by which the run takes longest, from the first token of the run to the last. None if there is

@@ -68,8 +68,8 @@ def memory_latency(machine: Machine) -> int:
 
 def memory_answers(node: n.Primitive, declared: Mapping[str, n.TensorDecl]) -> int:
     """Return how many answers of the memory an element waits for on its way through a node, one after the other."""
-    if isinstance(node, n.TensorUser) and not node.asks_memory(declared):
-        return 0
+    if isinstance(node, n.TensorUser) and (not node.asks_memory(declared) or declared[node.tensor].scratchpad):
+        return 0  # a scratchpad answers soon
     match node:
         case n.Load() | n.WriteValues() | n.WriteLaneValues():
             return 1

@@ -39,7 +39,8 @@ def firings(
         not isinstance(machine.memory, IdealMemory)
         and isinstance(node, n.TensorUser)
         and node.asks_memory(declared)
-        and (processes := _remote_firings(node, declared[node.tensor], inputs, outputs, machine.memory.line)) is not None
+        and (processes := _remote_firings(node, declared[node.tensor], inputs, outputs, _line(declared[node.tensor], machine)))
+        is not None
     ):
         return processes
     match node:
@@ -83,6 +84,12 @@ def firings(
             return [(inputs[0].elements, inputs[0].stops + 1)]
         case unknown:
             assert_never(unknown)
+
+
+def _line(decl: n.TensorDecl, machine: Machine) -> int:
+    """Return the bytes of a request for a tensor: of a line of the memory, or of a word of the scratchpad."""
+    assert not isinstance(machine.memory, IdealMemory)
+    return machine.scratchpad.bytes_a_cycle if decl.scratchpad and machine.scratchpad is not None else machine.memory.line
 
 
 def _comal_firings(

@@ -68,14 +68,17 @@ def read_lines(
     line: int,
     array_bytes: Mapping[ArrayPlace, int],
     buffers: Mapping[PortName, int],
+    on_chip: bool = False,
 ) -> Iterator[PortLines]:
-    """Yield what each port of the nodes that read requests, in lines of `line` bytes. A resident tensor is not in the memory.
-    `buffers` has the lines of each reuse buffer, by port."""
+    """Yield what each port of the nodes that read requests of the memory, in lines of `line` bytes, or, with `on_chip`, of the
+    scratchpad. A resident tensor is in neither. `buffers` has the lines of each reuse buffer, by port."""
     forks = {node.name: node.lanes for node in graph.nodes if isinstance(node, n.Fork)}
     addresses = Addresses(graph, flows.__getitem__, forks)
     readers = Counter(node.tensor for node in graph.nodes if isinstance(node, n.Load))
     for node in graph.nodes:
         if not isinstance(node, ReaderNode) or graph.declared[node.tensor].resident:
+            continue
+        if on_chip != bool(graph.declared[node.tensor].scratchpad):
             continue
         inputs = [flows[port] for port in node.inputs]
         outputs = [flows[port] for port in node.ports]

@@ -19,6 +19,7 @@ from fuseflow.estimate.graph_counts import Work, count_graph
 from fuseflow.estimate.memory_load import peak_bandwidth
 from fuseflow.estimate.program_estimate import ProgramEstimate, RegionEstimate
 from fuseflow.estimate.stated_statistics import KeptShares
+from fuseflow.estimate.tiled_region import TiledGraph, all_cycles, all_tiles, part_statistics
 from fuseflow.loop_progress import counted
 from fuseflow.machine.machine import Machine
 from fuseflow.memory.layout import used_tensors
@@ -45,13 +46,14 @@ class StoredView:
 @dataclass(frozen=True, slots=True)
 class EstimatorRegion:
     """A region as the estimator reads it: its graph, the views that it reads, and the views of its results that later regions
-    read."""
+    read. If it runs in tiles, `tiled` is one of these."""
 
     name: str
     einsums: tuple[str, ...]
     graph: Graph
     views_before: tuple[StoredView, ...] = ()
     views_after: tuple[StoredView, ...] = ()
+    tiled: TiledGraph | None = None
 
     @property
     def views(self) -> dict[str, str]:
@@ -141,6 +143,8 @@ class Estimator:
         """Estimate one region, and add its results to `knowledge`."""
         self.add_views(region.views_before, knowledge)
         refuse_untimed(region.graph, machine)
+        if region.tiled is not None:
+            return self._tiled(region, region.tiled, machine, knowledge)
         counted_bounds = self.bounds(region.graph, knowledge)
         counts, bounds = counted_bounds.counts, counted_bounds.on(machine)
         work = bounds.work
@@ -148,7 +152,29 @@ class Estimator:
         config = ConfigurationLoad.at(peak_bandwidth(machine), work.config_bytes)
         knowledge.write(region.graph, work, {name: name for name in region.graph.declared})
         self.add_views(region.views_after, knowledge)
-        return RegionEstimate(region.name, region.einsums, work, bounds.bound, config, counts, machine, bounds.load)
+        return RegionEstimate(
+            region.name, region.einsums, work, bounds.bound, config, counts, machine, bounds.load, chip=bounds.chip
+        )
+
+    def _tiled(self, region: EstimatorRegion, tiled: TiledGraph, machine: Machine, knowledge: TensorKnowledge) -> RegionEstimate:
+        """Estimate a region that runs in tiles, and add its results to `knowledge`."""
+        parts, declared = knowledge.copy(), tiled.graph.declared
+        for name, source in tiled.parts.items():
+            parts.patterns.pop(name, None)
+            if declared[name].format.all_dense:
+                parts.patterns[name] = dense_pattern(declared[name].level_sizes)
+            sizes = declared[name].level_sizes
+            known = knowledge.statistics.get(source)  # not of results, which are taken as full
+            full = TensorStatistics(sizes, tuple(map(float, sizes)))
+            parts.statistics[name] = full if known is None else part_statistics(known, declared[name])
+            parts.formats[name] = declared[name].format
+        one = replace(region, graph=tiled.graph, views_before=(), views_after=(), tiled=None)
+        estimate = self.region(one, machine, parts)
+        work = all_tiles(estimate.work, tiled)
+        knowledge.write(region.graph, work, {name: name for name in region.graph.declared})
+        self.add_views(region.views_after, knowledge)
+        bound = all_cycles(estimate.bound, tiled, estimate.chip.around(machine))
+        return replace(estimate, work=work, bound=bound, runs=tiled.runs)
 
     def depths(self, region: EstimatorRegion, machine: Machine, knowledge: TensorKnowledge) -> Mapping[Edge, int]:
         """Return the depths of the FIFOs of a region that need more slots than the graph and the machine state, and add the
@@ -241,6 +267,8 @@ class SharedEstimates(Generic[T]):
         """Return the key of the estimate of a region, the tensors of the region by the names of the first region with that key,
         and what is kept of the estimate. Add the results of the region to `knowledge`."""
         self.estimator.add_views(region.views_before, knowledge)
+        if region.tiled is not None:
+            return region.name, {}, self.keep(self.estimator.region(region, self.machine, knowledge))
         key, (tensors, _) = self.estimator.key(region.graph, knowledge), self.estimator.shape(region.graph)
         if key not in self._first:
             estimate = self.estimator.region(region, self.machine, knowledge.copy())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from fuseflow.energy import EventEnergies, ProgramEnergy, load_event_energies
@@ -14,6 +14,7 @@ from fuseflow.estimate.graph_counts import GraphCounts, Work, held_entries
 from fuseflow.estimate.graph_cycles import Bound
 from fuseflow.estimate.memory_load import MemoryLoad, request_bytes
 from fuseflow.estimate.node_work import node_values
+from fuseflow.estimate.scratchpad_load import ScratchpadLoad
 from fuseflow.machine.machine import Machine
 from fuseflow.memory.settings import DramMemory, IdealMemory
 from fuseflow.notebook_table import SummaryTable
@@ -28,7 +29,7 @@ SCHEMA = 1
 @dataclass(frozen=True, slots=True)
 class RegionEstimate:
     """The estimate of one region, and the `repeats`: regions with the same graph on other tensors. All numbers are for one of
-    them."""
+    them. `runs` is the number of tiles in which it runs, one of which `counts`, `load` and `chip` are for."""
 
     name: str
     einsums: tuple[str, ...]
@@ -39,6 +40,8 @@ class RegionEstimate:
     machine: Machine
     load: MemoryLoad
     repeats: tuple[RegionRepeat, ...] = ()
+    chip: ScratchpadLoad = field(default_factory=ScratchpadLoad)
+    runs: float = 1.0
 
     @property
     def resources(self) -> Resources:
@@ -50,12 +53,12 @@ class RegionEstimate:
         """The events in the region that take energy: counted where the streams of its graph are counted, else expected. Leakage follows
         from the cycles, and the rows that a DRAM opens are expected, so neither is counted, nor are hits of reuse buffers. Raises
         `EnergyError` for a machine with `rules: comal`."""
-        counts, work, graph = self.counts, self.work, self.counts.graph
+        counts, work, graph, runs = self.counts, self.work, self.counts.graph, self.runs
         numbers = tuple(zip(graph.nodes, counts.nodes, strict=True))
         events = NodeEvents(
             {node.name: node.firings for node in work.nodes},
-            {node.name: node_values(node, own.inputs) for node, own in numbers if node.operator},
-            {Edge(node.name, k): flow.tokens for node, own in numbers for k, flow in enumerate(own.inputs)},
+            {node.name: runs * node_values(node, own.inputs) for node, own in numbers if node.operator},
+            {Edge(node.name, k): runs * flow.tokens for node, own in numbers for k, flow in enumerate(own.inputs)},
         )
         is_ideal = isinstance(self.machine.memory, IdealMemory)
         expected = {"leakage"} if is_ideal else {"leakage", "dram"}
@@ -73,11 +76,14 @@ class RegionEstimate:
         memory, work, load = self.machine.memory, self.work, self.load
         if isinstance(memory, IdealMemory):
             return DramEvents(0, 8 * (sum(row.bytes for row in work.traffic) + work.config_bytes))
-        moved = (load.lines_read + load.written) * request_bytes(memory)
-        rows = moved / memory.dram.row_bytes + load.jumps if isinstance(memory, DramMemory) else 0
+        chip, runs = self.chip, self.runs
+        moved = (load.lines_read + load.written) * request_bytes(memory) + chip.loaded + chip.stored
+        rows = runs * (moved / memory.dram.row_bytes + load.jumps) if isinstance(memory, DramMemory) else 0
         line, buffered = 8 * memory.line, [read for read in load.reads if read.asked > read.most]
         fetches, hits = sum(read.lines for read in buffered), sum((read.asked - read.most) * read.ports for read in buffered)
-        return DramEvents(rows, 8 * (moved + work.config_bytes), line * fetches, line * hits)
+        word = 0 if self.machine.scratchpad is None else 8 * self.machine.scratchpad.bytes_a_cycle
+        put, got = line * fetches + word * chip.written + 8 * chip.loaded, line * hits + word * chip.read + 8 * chip.stored
+        return DramEvents(rows, 8 * (runs * moved + work.config_bytes), runs * put, runs * got)
 
     @property
     def names(self) -> tuple[str, ...]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from fuseflow.estimate.program import EstimatorRegion, StoredView
+from fuseflow.estimate.tiled_region import TiledGraph
 from fuseflow.lower.regions import CompiledRegion
 from fuseflow.lower.reshape_views import TensorView
 
@@ -13,7 +14,21 @@ def estimator_regions(regions: Iterable[CompiledRegion]) -> Iterator[EstimatorRe
     """Yield for each region its graph, and the tensors that it reads or leaves under another name and in other dimensions."""
     for region in regions:
         before, after = _stored_views(region.views_before), _stored_views(region.views_after)
-        yield EstimatorRegion(region.name, region.einsums, region.graph, before, after)
+        yield EstimatorRegion(region.name, region.einsums, region.graph, before, after, _tiled(region))
+
+
+def _tiled(region: CompiledRegion) -> TiledGraph | None:
+    """Return a tile in the middle of a region, None if it runs as a whole."""
+    if not region.tiles:
+        return None
+    tile = region.tiles[len(region.tiles) // 2]
+    if tile.size < region.tiles[0].size:
+        tile = region.tiles[0]
+    parts = {name: part.source for name, part in tile.region.tensors.items()}
+    parts |= {name: parts[own] for name, own in tile.ahead.items()}
+    parts |= dict(tile.behind)
+    runs = sum(each.size for each in region.tiles) / tile.size
+    return TiledGraph(tile.graph, runs, parts, region.graph.declared)
 
 
 def _stored_views(steps: Iterable[TensorView]) -> tuple[StoredView, ...]:

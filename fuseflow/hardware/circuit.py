@@ -152,7 +152,8 @@ def _refuse_wide_tiles(graph: n.Graph, bits: int) -> None:
 
 
 def _refuse_buffers(graph: n.Graph, machine: Machine) -> None:
-    """Raise `HardwareError` if a port of the graph has a reuse buffer, or a tensor is preloaded, which no circuit has."""
+    """Raise `HardwareError` if a port of the graph has a reuse buffer, or a tensor is preloaded or in the scratchpad,
+    which no circuit has."""
     if not isinstance(machine.memory, TimedMemory):
         return
     for node, (tensor, _, _) in buffered_ports(graph, machine.memory.line):
@@ -160,6 +161,12 @@ def _refuse_buffers(graph: n.Graph, machine: Machine) -> None:
             f"graph `{graph.name}`: node `{node}` reads `{tensor}` through a reuse buffer, and the ports of a circuit have none",
             hint="leave the buffer out of the schedule, or simulate the graph with `fuseflow run`",
         )
+    for decl in graph.tensors:
+        if decl.scratchpad:
+            raise HardwareError(
+                f"graph `{graph.name}`: `{decl.name}` lies in the scratchpad, and a circuit has none",
+                hint="leave the place out of the schedule, or simulate the graph with `fuseflow run`",
+            )
     for name in preloaded_readers(graph):
         raise HardwareError(
             f"graph `{graph.name}`: node `{name}` reads a tensor that is preloaded, and the ports of a circuit do not do that",

@@ -17,6 +17,7 @@ from fuseflow.lower.copies import copy_region, dense_copy, permuting_region
 from fuseflow.lower.graphs import estimated, region_graph, scheduled_form, verified
 from fuseflow.lower.lanes import LaneAssignment, StageLoops, stages_of, with_depths, with_lanes
 from fuseflow.lower.region_fusion import fuse_region
+from fuseflow.lower.region_tile import RegionTile
 from fuseflow.lower.reshape_views import TensorView, required_order, source_of, view_format, view_refusal, view_tensor
 from fuseflow.lower.state import LoweringState, Precedent, RegionRequest
 from fuseflow.notebook_table import Cell, SummaryTable
@@ -34,7 +35,8 @@ class CompiledRegion:
     `views_before` are the views (a tensor in other dimensions) that this region reads, and `views_after` the views that are
     outputs of the program. `places` has the lanes of the nodes of `graph`. `own` is the graph in fuseflow's own primitives, if
     `graph` is its public form. `private` names what has no public form, if the schedule asks for public primitives and the graph
-    is in fuseflow's own. `made_table` is the table if it was made to lower the region.
+    is in fuseflow's own. `made_table` is the table if it was made to lower the region. `tiles` are the tiles in which the region runs,
+    one after the other; without tiles, it runs as a whole.
     """
 
     name: str
@@ -48,6 +50,7 @@ class CompiledRegion:
     own: Graph | None = None
     private: tuple[str, ...] = ()
     made_table: FusionTable | None = None
+    tiles: tuple[RegionTile, ...] = ()
 
     def __repr__(self) -> str:
         return f"<CompiledRegion {self.name}: {len(self.einsums)} Einsums, {len(self.graph.nodes)} nodes>"

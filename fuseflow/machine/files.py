@@ -15,6 +15,7 @@ from pydantic import ValidationError
 from fuseflow.errors import FuseFlowError, MachineError, Span, did_you_mean
 from fuseflow.filesystem import read_text
 from fuseflow.machine.machine import Lanes, Machine, UnitCycles, UnitIntervals
+from fuseflow.memory.scratchpad_settings import Scratchpad, scratchpad_settings
 from fuseflow.memory.settings import MEMORY_KINDS, OWN_TABLE
 from fuseflow.memory.table_files import preset_names
 from fuseflow.yaml_text import read_yaml, shortened
@@ -67,6 +68,8 @@ UNIT_TABLES: Mapping[str, type[UnitCycles]] = {"latency": UnitCycles, "interval"
 """The keys that hold cycles by kind of unit."""
 MEMORY_KEYS = ("memory", "memory.model")
 """The keys that choose the model of the memory."""
+SCRATCHPAD = "scratchpad"
+"""The key of the scratchpad, which may be its bytes alone."""
 
 
 def with_settings(machine: Machine, settings: Mapping[str, Setting]) -> Machine:
@@ -75,7 +78,7 @@ def with_settings(machine: Machine, settings: Mapping[str, Setting]) -> Machine:
     values = machine.model_dump()
     if "base" in settings:
         raise MachineError("`base` is a key of machine files", hint="name the machine itself: `--machine rtl`")
-    for key, value in sorted(settings.items(), key=lambda setting: setting[0] not in MEMORY_KEYS):
+    for key, value in sorted(settings.items(), key=lambda setting: setting[0] not in (*MEMORY_KEYS, SCRATCHPAD)):
         if key in MEMORY_KEYS:
             if value != values["memory"]["model"]:
                 values["memory"] = {"model": value}  # the rest of the table has settings of another model
@@ -84,9 +87,11 @@ def with_settings(machine: Machine, settings: Mapping[str, Setting]) -> Machine:
         inside: Any = values
         for part in above:
             inside = inside.get(part) if isinstance(inside, dict) else None
+        if above == [SCRATCHPAD] and inside is None:
+            inside = values[SCRATCHPAD] = {}
         if not isinstance(inside, dict):
             raise MachineError(f"unknown key `{key}`", hint=did_you_mean(key, _keys()))
-        inside[last] = value
+        inside[last] = scratchpad_settings(value) if key == SCRATCHPAD else value
     return _validated(values, lambda keys: None)
 
 
@@ -202,6 +207,8 @@ def _nearest(keys: list[str], error: Any) -> str:
     """Return a hint to the key that an unknown key might mean: the same key of another memory model, or a similar key."""
     if len(keys) == 1:
         return did_you_mean(keys[-1], (*Machine.model_fields, "base"))
+    if keys[0] == SCRATCHPAD:
+        return did_you_mean(keys[-1], Scratchpad.model_fields)
     if keys[0] == "lanes":
         return f"the widths are {', '.join(Lanes.widths())} bits"
     if keys[0] in UNIT_TABLES:
@@ -220,4 +227,5 @@ def _keys() -> list[str]:
     units = [f"{table}.{unit}" for table, kind in UNIT_TABLES.items() for unit in kind.model_fields]
     memory = [f"memory.{key}" for kind in MEMORY_KINDS.values() for key in kind.model_fields]
     lanes = [f"lanes.{width}" for width in Lanes.widths()]
-    return [*Machine.model_fields, *units, *lanes, *memory]
+    scratchpad = [f"scratchpad.{key}" for key in Scratchpad.model_fields]
+    return [*Machine.model_fields, *units, *lanes, *memory, *scratchpad]

@@ -6,23 +6,22 @@ An impossible value is refused when the machine is made, by an error that `files
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Annotated, Any, Literal, TypeAlias
 
 from pydantic import BeforeValidator, Field, ValidationInfo, field_validator
 from pydantic_core import PydanticCustomError
 
 from fuseflow.memory.memory_interface import Controller
+from fuseflow.memory.scratchpad_settings import Scratchpad, scratchpad_settings
+from fuseflow.memory.setting_types import MOST, Strict, number_in, whole_number
 from fuseflow.memory.settings import (
-    MOST,
     AnyMemory,
     Clock,
     DramMemory,
     IdealMemory,
-    Strict,
     controller,
     memory_settings,
-    number_in,
-    whole_number,
 )
 
 
@@ -129,7 +128,7 @@ CONFIG_BYTES = 65_536
 MachineArithmetic: TypeAlias = Literal["element", "f64", "f32"]
 """The floats in which a machine computes: the type of the elements, as in PyTorch; 64 bits; or 32 bits, as in a circuit."""
 
-SELDOM = ("arithmetic", "handover_depth", "lanes", "config_bytes")
+SELDOM = ("arithmetic", "handover_depth", "lanes", "config_bytes", "scratchpad")
 """The settings that most machines leave as they are."""
 
 
@@ -144,7 +143,8 @@ class Machine(Strict):
     is the number of slots between the two processes of a node with workspaces, or None. `tile_macs` is the number of
     multiply-accumulates on tiles in a cycle, and `lanes` has how many elements of fewer bits replace one of 32. `config_bytes` is
     the number of bytes that the resident tensors of a region may have. The settings of `memory` are described in
-    `fuseflow.memory.settings`.
+    `fuseflow.memory.settings`, and those of `scratchpad`, a memory on the chip that a machine may have, in
+    `fuseflow.memory.scratchpad_settings`.
     """
 
     name: str
@@ -160,6 +160,7 @@ class Machine(Strict):
     lanes: Annotated[Lanes, BeforeValidator(_lanes)] = Lanes()
     config_bytes: Bytes = CONFIG_BYTES
     memory: Annotated[AnyMemory, BeforeValidator(memory_settings)] = IdealMemory()
+    scratchpad: Annotated[Scratchpad | None, BeforeValidator(scratchpad_settings)] = None
 
     @property
     def first_depth(self) -> int | None:
@@ -173,7 +174,8 @@ class Machine(Strict):
 
     def controller(self) -> Controller | None:
         """Return the controller for the memory of a new run, or None if the memory answers at once."""
-        return controller(self.memory, self.clock_ghz)
+        made = controller(self.memory, self.clock_ghz)
+        return made if made is None or self.scratchpad is None else replace(made, scratchpad=self.scratchpad)
 
     @property
     def settings(self) -> dict[str, Any]:
@@ -195,7 +197,7 @@ class Machine(Strict):
                 raise PydanticCustomError("clock", str(error), {"hint": "change `clock_ghz` or `memory.clock_ghz`"}) from error
         return value
 
-    @field_validator("latency", "interval", "fifo_depth", "handover_depth", "tile_macs", "lanes", "memory")
+    @field_validator("latency", "interval", "fifo_depth", "handover_depth", "tile_macs", "lanes", "memory", "scratchpad")
     @classmethod
     def _fits_rules(cls, value: Any, info: ValidationInfo) -> Any:
         if isinstance(value, UnitCycles):

@@ -1,5 +1,7 @@
 """The memory layout of a region. Its arrays lie in one address space, in the order in which the nodes name their tensors, and
-each begins at a multiple of a line. So the names of tensors do not affect addresses. A resident tensor is not in the memory.
+each begins at a multiple of a line. So the names of tensors do not affect addresses. A resident tensor is not in the memory, nor
+is one that is kept in the scratchpad. Tensors that are moved between it and the memory come first, so that all that are moved in
+one way are one range of lines.
 
 Inputs are placed one after the other. The length of the arrays of a result is unknown, so they share the rest of the memory
 evenly.
@@ -9,10 +11,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from math import prod
 from typing import Literal, TypeAlias
 
 from fuseflow.errors import SimulationError
-from fuseflow.samml.nodes import Graph, TensorDecl, TensorUser
+from fuseflow.memory.scratchpad_settings import Scratchpad
+from fuseflow.samml.nodes import TRANSFERS, Graph, TensorDecl, TensorUser, Transfer
 from fuseflow.tensors import Tensor
 from fuseflow.tensors.levels.base import bytes_of
 
@@ -36,7 +40,8 @@ def lay_out(graph: Graph, tensors: Mapping[str, Tensor], capacity: int, line: in
     `tensors` has the inputs. Raises `SimulationError` if `capacity`, the bytes of the memory, is too small."""
     ranges: dict[ArrayName, AddressRange] = {}
     end = 0
-    in_memory = [name for name in used_tensors(graph) if not graph.declared[name].resident]
+    in_memory = [name for name in used_tensors(graph) if is_in_memory(graph.declared[name])]
+    in_memory.sort(key=lambda name: TRANSFERS.index(graph.declared[name].scratchpad) or len(TRANSFERS))
     inputs, outputs = (tuple(name for name in in_memory if name in names) for names in (graph.inputs, graph.outputs))
     for name in inputs:
         for array, bits in tensor_arrays(graph.declared[name]):
@@ -56,12 +61,67 @@ def lay_out(graph: Graph, tensors: Mapping[str, Tensor], capacity: int, line: in
     return ranges
 
 
-def used_tensors(graph: Graph) -> tuple[str, ...]:
-    """Return the tensors of a graph whose arrays are read or written, in the order in which its nodes name them."""
-    declared = graph.declared
-    return tuple(
-        dict.fromkeys(node.tensor for node in graph.nodes if isinstance(node, TensorUser) and node.uses_storage(declared))
+def is_in_memory(tensor: TensorDecl) -> bool:
+    """Return whether a tensor has addresses in the memory."""
+    return not tensor.resident and tensor.scratchpad != "kept"
+
+
+def transfer_range(graph: Graph, ranges: Mapping[ArrayName, AddressRange], transfer: Transfer) -> AddressRange | None:
+    """Return the addresses of all inputs that are moved between the scratchpad and the memory in one way, given the ranges of
+    `lay_out`; None if none is."""
+    moved = [ranges[array] for array in ranges if array[0] in graph.inputs and graph.declared[array[0]].scratchpad == transfer]
+    base, end = min((place.base for place in moved), default=0), max((place.base + place.length for place in moved), default=0)
+    return AddressRange(base, end - base, 8) if end > base else None
+
+
+def place_on_chip(graph: Graph, tensors: Mapping[str, Tensor], scratchpad: Scratchpad) -> dict[ArrayName, AddressRange]:
+    """Return the range of every array that lies in a scratchpad, each at a multiple of a word. `tensors` has the inputs. Results whose
+    length is unknown share the rest of the scratchpad evenly. Raises `SimulationError` if the scratchpad is too small."""
+    ranges: dict[ArrayName, AddressRange] = {}
+    open_ended: list[tuple[ArrayName, int]] = []
+    end, word = 0, scratchpad.bytes_a_cycle
+    for name in used_tensors(graph):
+        tensor, before = graph.declared[name], end
+        for array, bits in tensor_arrays(tensor) if tensor.scratchpad else ():
+            if name in graph.inputs:
+                length = bytes_of(array_elements(tensors[name], array), bits)
+            elif tensor.format.all_dense and not tensor.like:
+                length = bytes_of(prod(tensor.level_sizes), bits)
+            else:
+                open_ended.append((array, bits))
+                continue
+            ranges[array] = AddressRange(end, length, bits)
+            end += -(-length // word) * word
+        if end > scratchpad.bytes:
+            raise _too_large(graph, tensor, end - before, before, scratchpad)
+    share = (scratchpad.bytes - end) // max(len(open_ended), 1) // word * word
+    for array, bits in open_ended:
+        if share < word:
+            raise _too_large(graph, graph.declared[array[0]], word, end, scratchpad)
+        ranges[array] = AddressRange(end, share, bits)
+        end += share
+    return ranges
+
+
+def _too_large(graph: Graph, tensor: TensorDecl, size: int, taken: int, scratchpad: Scratchpad) -> SimulationError:
+    """Return the error for a tensor of `size` bytes that finds no room in a scratchpad of which `taken` bytes are taken."""
+    beside = f", of which others take {taken:,}" if taken else ""
+    room = scratchpad.bytes - taken
+    fitting = ((room * extent // max(2 * size, 1), extent, d) for d, extent in enumerate(tensor.shape))
+    tiles = " or ".join(f"{most:,} of {extent:,} coordinates of dimension {d}" for most, extent, d in fitting if most)
+    hint = f"two tiles of {tiles} fit: `--tile INDEX=SIZE`" if tiles else "leave it in the memory"
+    return SimulationError(
+        f"graph `{graph.name}`: `{tensor.name}` has {size:,} bytes, and the scratchpad {scratchpad.bytes:,}{beside}", hint=hint
     )
+
+
+def used_tensors(graph: Graph) -> tuple[str, ...]:
+    """Return the tensors of a graph whose arrays are read or written, in the order in which its nodes name them, and behind these the
+    tensors that are moved for other graphs while it runs."""
+    declared = graph.declared
+    used = (node.tensor for node in graph.nodes if isinstance(node, TensorUser) and node.uses_storage(declared))
+    moved = (tensor.name for tensor in graph.tensors if tensor.scratchpad in ("ahead", "behind"))
+    return tuple(dict.fromkeys((*used, *moved)))
 
 
 def tensor_arrays(tensor: TensorDecl) -> list[tuple[ArrayName, int]]:

@@ -171,19 +171,18 @@ class Memory:
 
     def statistics(self) -> tuple[PortStatistics, ...]:
         """Return the statistics of each port."""
-        return tuple(_statistics(p, self.model.transaction) for p in self.ports)
+        return tuple(port_statistics(p, self.model.transaction) for p in self.ports)
 
     def report(self, ports: Sequence[MemoryPort], places: Mapping[ArrayName, AddressRange]) -> MemoryStatistics:
         """Return the statistics of a run. `ports` describes the ports, and `places` has the addresses of the arrays."""
-        port_statistics = self.statistics()
-        reads = [k for k, port in enumerate(ports) if port.direction == "read"]
+        reads = [k for k, port in enumerate(ports) if port.direction == "read" and not port.on_chip]
         latency, count = (int(total) for total in (self.ports["latency"][reads].sum(), _moved(self.ports[reads]).sum()))
         return MemoryStatistics(
             model=self.model.name,
             peak=self.model.peak,
             clock=float(self.model.clock),
             places=dict(places),
-            ports=tuple(zip(ports, port_statistics, strict=True)),
+            ports=tuple(zip(ports, self.statistics(), strict=True)),
             channels=self.model.channels(),
             read_latency=latency / max(count, 1),
             read_latency_p99=percentile(self.latencies, 99),
@@ -208,7 +207,8 @@ def _moved(ports: Any) -> Any:
     return ports["answered"] - ports["hits"]
 
 
-def _statistics(p: Any, transaction: int) -> PortStatistics:
+def port_statistics(p: Any, transaction: int) -> PortStatistics:
+    """Return the statistics of the record of a port, whose transactions move `transaction` bytes each."""
     requests, transactions = int(p["issued"]), int(p["transactions"])
     return PortStatistics(
         requests=requests,

@@ -3,7 +3,7 @@ its memory."""
 
 from __future__ import annotations
 
-from collections.abc import Container, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from fractions import Fraction
 from functools import cache, cached_property, partial
@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, TypeAlias
 from pydantic import (
     BaseModel,
     BeforeValidator,
-    ConfigDict,
     Discriminator,
     Field,
     SerializerFunctionWrapHandler,
@@ -27,6 +26,7 @@ from fuseflow.memory import mapping as maps
 from fuseflow.memory.dram_table import MOST_QUEUE, REFRESHES, TRANSACTIONS, DramTable, RefreshKind, faults
 from fuseflow.memory.dram_times import DramTimes
 from fuseflow.memory.memory_interface import Controller
+from fuseflow.memory.setting_types import MOST_LATENCY, MOST_LINE, Strict, number_in, whole_number
 from fuseflow.memory.table_files import TableError, TableFile, preset, preset_names, table_file
 
 if TYPE_CHECKING:
@@ -34,40 +34,8 @@ if TYPE_CHECKING:
 
 MOST_PARTS = 10_000
 """The largest numerator and denominator of the ratio of two clocks, so that products with cycles stay far inside 64 bits."""
-
-
-MOST = 2**31 - 1
-"""The largest number of a setting, so that its product with a number of firings stays inside 64 bits."""
-MOST_LINE = 4096
 MOST_LINES = 1 << 20
-MOST_LATENCY = 1 << 20
 RANKS = (1, 2, 4, 8)
-
-
-class Strict(BaseModel):
-    """Settings without unknown keys, which do not change."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", serialize_by_alias=True)
-
-
-def whole_number(value: Any) -> int:
-    """Return a whole number as a plain int, and -1 for anything else. Raise pydantic's error for a number above `MOST`."""
-    if not isinstance(value, int) or isinstance(value, bool):
-        return -1
-    if value > MOST:
-        raise PydanticCustomError("large", f"is above {MOST:,}, the largest number of a setting")
-    return value
-
-
-def number_in(allowed: Container[int], message: str) -> BeforeValidator:
-    """Return a validator that takes the `allowed` whole numbers, and refuses all else with a message."""
-
-    def check(value: Any) -> Any:
-        if whole_number(value) not in allowed:
-            raise PydanticCustomError("number", message)
-        return whole_number(value)
-
-    return BeforeValidator(check)
 
 
 def _lines(least: int) -> BeforeValidator:
@@ -109,7 +77,7 @@ class OwnMapping(Strict):
     """An address mapping that a machine file spells out, as in `own_mapping`."""
 
     bits: tuple[str, ...]
-    xor: dict[str, str] = {}
+    xor: dict[str, str] = Field(default_factory=dict)
 
 
 def _mapping(value: Any) -> Any:
@@ -266,7 +234,7 @@ class DramMemory(TimedMemory):
 
 def _refused(error: MachineError, *below: str) -> PydanticCustomError:
     """Return an error as pydantic takes it, for the setting to which the keys lead."""
-    return PydanticCustomError("table", error.message.replace("{", "{{"), {"hint": error.hint, "below": below})
+    return PydanticCustomError("table", error.message, {"hint": error.hint, "below": below})
 
 
 def _table_file(model: str, own: Mapping[str, Any] | None) -> TableFile:

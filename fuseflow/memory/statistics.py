@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Literal, TypeAlias
 
@@ -14,13 +14,16 @@ Direction: TypeAlias = Literal["read", "write"]
 
 @dataclass(frozen=True, slots=True)
 class MemoryPort:
-    """The use of a port: one array of a node, read or written. `buffer` is the number of lines of its reuse buffer (0: none)."""
+    """The use of a port: one array of a node, read or written. `buffer` is the number of lines of its reuse buffer (0: none), and
+    `on_chip` says that it is a port of the scratchpad. A port without a `tensor` moves whole tensors between the scratchpad and the
+    memory."""
 
     node: str
     tensor: str
     kind: ArrayKind
     direction: Direction
     buffer: int = 0
+    on_chip: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +88,8 @@ class MemoryStatistics:
 
     `peak` is the number of bytes that can be moved in a cycle, and `clock` the number of memory cycles in a cycle. `places` has
     the addresses of the arrays. `ports` are in the order of the nodes. `read_latency` is the mean number of cycles from the
-    request of a line to its answer, and `read_latency_p99` the number that 99 % do not exceed (at most 3 % too high).
+    request of a line to its answer, and `read_latency_p99` the number that 99 % do not exceed (at most 3 % too high). `on_chip` has
+    the places of arrays in the scratchpad, and `words_a_cycle` is how many words the scratchpad can give in a cycle (0: none).
     """
 
     model: str
@@ -96,10 +100,20 @@ class MemoryStatistics:
     channels: tuple[ChannelStatistics, ...]
     read_latency: float
     read_latency_p99: int
+    on_chip: Mapping[ArrayName, AddressRange] = field(default_factory=dict)
+    words_a_cycle: int = 0
 
     def moved_bytes(self, direction: Direction | None = None) -> int:
-        """Return the bytes of all transactions, or of the transactions in one direction."""
-        return sum(statistics.moved_bytes for port, statistics in self.ports if direction in (None, port.direction))
+        """Return the bytes of all transactions of the memory, or of those in one direction."""
+        return sum(of.moved_bytes for port, of in self.ports if direction in (None, port.direction) and not port.on_chip)
+
+    def words(self, direction: Direction | None = None) -> int:
+        """Return the words that were read and written in the scratchpad, or those in one direction."""
+        return sum(of.requests for port, of in self.ports if direction in (None, port.direction) and port.on_chip)
+
+    def transferred_bytes(self, direction: Direction) -> int:
+        """Return the bytes that were read from the memory for the scratchpad, or written to the memory from there."""
+        return sum(of.moved_bytes for port, of in self.ports if port.direction == direction and not port.tensor)
 
     @property
     def is_buffered(self) -> bool:
@@ -108,8 +122,9 @@ class MemoryStatistics:
 
     @property
     def bound(self) -> int:
-        """The least number of cycles in which all bytes can be moved."""
-        return -int(-self.bus_bytes // self.peak)
+        """The least number of cycles in which the memory can move all bytes, and the scratchpad all words."""
+        words = -(-self.words() // self.words_a_cycle) if self.words_a_cycle else 0
+        return max(-int(-self.bus_bytes // self.peak), words)
 
     @property
     def bus_bytes(self) -> int:
@@ -119,3 +134,50 @@ class MemoryStatistics:
     def total(self, field: str) -> int:
         """Return the sum of a statistic over all channels."""
         return sum(getattr(channel, field) for channel in self.channels)
+
+
+def joined_ports(ports: Iterable[tuple[MemoryPort, PortStatistics]]) -> tuple[tuple[MemoryPort, PortStatistics], ...]:
+    """Return the statistics of ports in several runs, with equal ports as one."""
+    joined: dict[MemoryPort, PortStatistics] = {}
+    for port, more in ports:
+        before = joined.get(port, PortStatistics(0, 0, 0, 0, 0.0))
+        latency = before.latency * before.fetches + more.latency * more.fetches
+        joined[port] = PortStatistics(
+            before.requests + more.requests,
+            before.transactions + more.transactions,
+            before.asked_bytes + more.asked_bytes,
+            before.moved_bytes + more.moved_bytes,
+            latency / max(before.fetches + more.fetches, 1),
+            before.hits + more.hits,
+        )
+    return tuple(joined.items())
+
+
+def joined_channels(runs: Sequence[Sequence[ChannelStatistics]]) -> tuple[ChannelStatistics, ...]:
+    """Return the statistics of each channel in several runs, one after the other. The 99th percentile is the largest of the runs."""
+    return tuple(map(_joined_channel, zip(*runs, strict=True)))
+
+
+def _joined_channel(runs: Sequence[ChannelStatistics]) -> ChannelStatistics:
+    def mean(of: Callable[[ChannelStatistics], float], weight: Callable[[ChannelStatistics], int]) -> float:
+        return sum(of(run) * weight(run) for run in runs) / max(sum(map(weight, runs)), 1)
+
+    def total(of: Callable[[ChannelStatistics], int]) -> int:
+        return sum(map(of, runs))
+
+    return ChannelStatistics(
+        reads=total(lambda c: c.reads),
+        writes=total(lambda c: c.writes),
+        hits=total(lambda c: c.hits),
+        misses=total(lambda c: c.misses),
+        conflicts=total(lambda c: c.conflicts),
+        forwarded=total(lambda c: c.forwarded),
+        absorbed=total(lambda c: c.absorbed),
+        turnarounds=total(lambda c: c.turnarounds),
+        refresh_cycles=total(lambda c: c.refresh_cycles),
+        service=mean(lambda c: c.service, lambda c: c.reads + c.writes),
+        read_latency=mean(lambda c: c.read_latency, lambda c: c.reads),
+        read_latency_p99=max(run.read_latency_p99 for run in runs),
+        write_latency=mean(lambda c: c.write_latency, lambda c: c.writes),
+        last_completion=runs[-1].last_completion,
+    )

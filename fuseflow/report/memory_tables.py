@@ -17,7 +17,9 @@ def memory_tables(result: Result) -> tuple[Table, ...]:
     """Return the table by tensor and, where memory takes time, the one by region and the map of addresses, too."""
     timed = [region for region in result.regions if region.simulation.memory is not None]
     tensors = _tensors_table(result)
-    return (_regions_table(timed), tensors, _places_table(timed)) if timed else (tensors,)
+    placed = [region for region in timed if region.simulation.memory is not None and region.simulation.memory.on_chip]
+    scratchpad = (_scratchpad_table(placed),) if placed else ()
+    return (_regions_table(timed), *scratchpad, tensors, _places_table(timed)) if timed else (tensors,)
 
 
 def _regions_table(regions: list[RegionResult]) -> Table:
@@ -40,6 +42,29 @@ def _regions_table(regions: list[RegionResult]) -> Table:
             *_channels(memory, region.cycles),
             f"{memory.read_latency:.1f}",
             f"{memory.read_latency_p99:,}",
+        )
+    return table
+
+
+def _scratchpad_table(regions: list[RegionResult]) -> Table:
+    """Return a table of what the scratchpad does in each region: the bytes that are loaded from the memory and stored there, the words that
+    nodes read and write, and their share of the most words that it can give in all cycles."""
+    table = plain_table(
+        "region", "loaded", "stored", "words\nread", "words\nwritten", "of peak\n%", "latency\nmean", numbers_from=1
+    )
+    for region in regions:
+        memory = region.simulation.memory
+        assert memory is not None
+        ports = [of for port, of in memory.ports if port.on_chip]
+        latency = sum(of.latency * of.requests for of in ports) / max(memory.words(), 1)
+        table.add_row(
+            escape(region.name),
+            f"{memory.transferred_bytes('read'):,}",
+            f"{memory.transferred_bytes('write'):,}",
+            f"{memory.words('read'):,}",
+            f"{memory.words('write'):,}",
+            f"{100 * memory.words() / max(region.cycles * memory.words_a_cycle, 1):.1f}",
+            f"{latency:.1f}",
         )
     return table
 
@@ -80,11 +105,14 @@ def _rows(region: RegionResult, is_buffered: bool) -> Iterator[tuple[str, ...]]:
         if memory is None:
             yield (*first, *["-"] * (4 if is_buffered else 3))
             continue
-        ports = [of for port, of in memory.ports if (port.tensor, port.kind, port.direction) == (t.tensor, t.kind, t.direction)]
+        own = t.tensor, t.kind, t.direction
+        rows = [(port, of) for port, of in memory.ports if (port.tensor, port.kind, port.direction) == own]
+        ports = [of for _, of in rows]
         lines = sum(of.requests for of in ports)
         latency = sum(of.latency * of.fetches for of in ports) / max(sum(of.fetches for of in ports), 1)
         hits = [f"{sum(of.hits for of in ports):,}"] if is_buffered else []
-        yield (*first, f"{lines:,}", *hits, f"{sum(of.moved_bytes for of in ports):,}", f"{latency:.1f}")
+        moved = sum(of.moved_bytes for port, of in rows if not port.on_chip)
+        yield (*first, f"{lines:,}", *hits, f"{moved:,}", f"{latency:.1f}")
 
 
 def _places_table(regions: list[RegionResult]) -> Table:
@@ -99,5 +127,8 @@ def _places_table(regions: list[RegionResult]) -> Table:
         for array, place in memory.places.items():
             taken = room if array[0] in written else f"{place.length:,}"
             table.add_row(name, escape(array_label(array)), f"{place.base:#012x}", taken)
+            name = ""
+        for array, place in memory.on_chip.items():
+            table.add_row(name, escape(array_label(array)), f"scratchpad {place.base:#08x}", f"{place.length:,}")
             name = ""
     return table

@@ -126,6 +126,8 @@ def _storage_lines(schedule: Schedule) -> Iterator[str]:
         "blocks": [f"{name} {'x'.join(map(str, sizes))}" for name, sizes in schedule.blocks],
         "products": [f"{name} = {chain}" for name, chain in schedule.associations],
         "buffers": [f"{name} {amount_text('buffer', size)}" for name, size in schedule.buffers],
+        "places": [f"{name} in the {memory}" for name, memory in schedule.memories],
+        "tiles": [f"{size:,} coordinates of {index}" for index, size in schedule.tiles],
         "preloads": [f"{name} by {ports} ports" for name, ports in schedule.preloads],
         "splits": [f"{name} in runs of {size}" for name, size in schedule.splits],
         "computed again": list(schedule.recomputed),

@@ -27,6 +27,7 @@ from fuseflow.lower.partition import PartitionedProgram, partition_program
 from fuseflow.lower.regions import CompiledRegion
 from fuseflow.lower.reshape_views import add_views
 from fuseflow.lower.schedule_annotations import overruled_notices
+from fuseflow.lower.scratchpad import place_notices
 from fuseflow.machine.machine import Machine
 from fuseflow.notebook_table import SummaryTable
 from fuseflow.run.callback_types import GraphExecutor, ProgressCallback, SimulationCallback
@@ -146,7 +147,7 @@ class Compiled:
     def notices(self) -> tuple[str, ...]:
         """The texts that must be shown with every result: the notices of the source, and which regions had to be divided, which
         have no form in public primitives, which regions and orders of the program's text the schedule overrules, which products
-        are associated otherwise than in the program, which reuse buffers, preloads and writers in lanes have no effect, and
+        are associated otherwise than in the program, which reuse buffers, preloads, places and writers in lanes have no effect, and
         whether narrow types save no cycles."""
         private = (f"region `{r.name}` has no form in public primitives: {r.private[0]}" for r in self.regions if r.private)
         chosen = {name for name, _ in self.schedule.formats}
@@ -162,6 +163,7 @@ class Compiled:
         on_chip = (
             *buffer_notices(self.schedule, graphs, self.machine),
             *preload_notices(self.schedule, graphs, self.machine),
+            *place_notices(self.schedule, self.machine),
             *writer_notices(self.schedule, self.regions),
         )
         overruled = overruled_notices(self.source.program, self.schedule, self.regions)

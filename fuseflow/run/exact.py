@@ -23,6 +23,8 @@ from fuseflow.run.callback_types import GraphExecutor, ProgressCallback, Simulat
 from fuseflow.run.check import Check
 from fuseflow.run.isolated_regions import check_region, stand_in
 from fuseflow.run.repeated_regions import RunHistory
+from fuseflow.run.tiles import run_tiles
+from fuseflow.samml.nodes import Graph
 from fuseflow.sim import Engine, Simulation
 from fuseflow.tensors import Tensor
 
@@ -103,8 +105,11 @@ class ExactRegions:
             self._record(region, read, done)
 
     def _simulate(self, region: CompiledRegion, read: Mapping[str, Tensor], report: Report | None) -> Simulation:
+        def execute(graph: Graph, tensors: Mapping[str, Tensor]) -> Simulation:
+            return self.execute(graph, tensors, self.machine, report, engine=self.engine, expected=self.longest)
+
         try:
-            return self.execute(region.graph, read, self.machine, report, engine=self.engine, expected=self.longest)
+            return run_tiles(region, read, execute) if region.tiles else execute(region.graph, read)
         except DeadlockError as error:
             error.region = region.name
             raise

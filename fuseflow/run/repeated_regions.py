@@ -44,9 +44,9 @@ class RunHistory:
 
     def key(self, region: CompiledRegion, read: Mapping[str, Tensor]) -> Hashable | None:
         """Return a key that is equal for regions that run in the same way, None without `dedup`, for a region that runs like
-        no other, and for one with tensors that are like others, whose places the dense interpreter does not see."""
+        no other or in tiles, and for one with tensors that are like others, whose places the dense interpreter does not see."""
         shares = any(tensor.like for tensor in region.graph.tensors)
-        return signature(region.graph, read) if self.dedup and not shares else None
+        return signature(region.graph, read) if self.dedup and not shares and not region.tiles else None
 
     def record(self, region: CompiledRegion, read: Mapping[str, Tensor], simulation: Simulation) -> Mapping[str, Tensor]:
         """Add the simulation of a region, which read these tensors, and return the tensors that it computed."""

@@ -269,13 +269,27 @@ def _memory_values(memory: MemoryStatistics, cycles: int) -> dict[str, Any]:
         "places": [{"array": array_label(array), **asdict(place)} for array, place in memory.places.items()],
         "ports": [_port_values(port, statistics) for port, statistics in memory.ports],
         "channels": [asdict(channel) for channel in memory.channels],
+        **({"scratchpad": _scratchpad_values(memory)} if memory.on_chip else {}),
+    }
+
+
+def _scratchpad_values(memory: MemoryStatistics) -> dict[str, Any]:
+    """Return what a scratchpad did in a run, as plain values."""
+    return {
+        "loaded_bytes": memory.transferred_bytes("read"),
+        "stored_bytes": memory.transferred_bytes("write"),
+        "words_read": memory.words("read"),
+        "words_written": memory.words("write"),
+        "words_per_cycle": memory.words_a_cycle,
+        "places": [{"array": array_label(array), **asdict(place)} for array, place in memory.on_chip.items()],
     }
 
 
 def _port_values(port: MemoryPort, statistics: PortStatistics) -> dict[str, Any]:
     """Return the statistics of a port. The lines and the hits of a reuse buffer are left out if it has none."""
     values = {**asdict(port), **asdict(statistics)}
-    return {name: value for name, value in values.items() if port.buffer or name not in ("buffer", "hits")}
+    left_out = {"buffer", "hits"} if not port.buffer else set()
+    return {name: value for name, value in values.items() if name not in left_out and (port.on_chip or name != "on_chip")}
 
 
 def _node_values(node: NodeStatistics) -> dict[str, Any]:

@@ -41,7 +41,8 @@ class SampledRegions:
 
     `tensors` are the inputs of the user, and `memory` has the tensors before the first region. `wanted` says by name whether all
     rows of a result are needed: of others only the sampled rows are interpreted, if the region is sampled and has no blocks.
-    Raises `SamplingError` for a machine on which a sample is of no use, for dense stand-ins, for reuse buffers, and for preloads.
+    Raises `SamplingError` for a machine on which a sample is of no use, for dense stand-ins, for reuse buffers, for preloads, for
+    places in the scratchpad, and for tiles.
     """
 
     program: Program
@@ -76,6 +77,15 @@ class SampledRegions:
             raise SamplingError(
                 "a run with preloaded tensors cannot be sampled: all of them is read, however few rows are",
                 hint="run it without a sample, or leave the section `preload` out",
+            )
+        if self.schedule.tiles:
+            raise SamplingError(
+                "a run in tiles cannot be sampled", hint="run it without a sample, or leave the section `tile` out"
+            )
+        if self.schedule.memories:
+            raise SamplingError(
+                "a run with a scratchpad cannot be sampled: all of a tensor is loaded into it, however few rows are read",
+                hint="run it without a sample, or leave the section `place` out",
             )
         self.knowledge = self.estimator.knowledge(self.program, self.tensors)
 

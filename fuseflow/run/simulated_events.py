@@ -28,7 +28,8 @@ def simulated_counts(graph: Graph, machine: Machine, simulation: Simulation, res
 
 def dram_events(machine: Machine, simulation: Simulation) -> DramEvents:
     """Return the events of the DRAM in a run: the bits on its buses, or those of requested elements if the memory answers at
-    once. Bits that are loaded into the configuration count, too. A reuse buffer keeps the lines that its port fetches."""
+    once. Bits that are loaded into the configuration count, too. A reuse buffer keeps the lines that its port fetches. A
+    scratchpad reads and writes whole words, and the lines that are moved between it and the memory."""
     memory = simulation.memory
     if memory is None or isinstance(machine.memory, IdealMemory):
         return DramEvents(0, 8 * (sum(row.bytes for row in simulation.traffic) + simulation.config_bytes))
@@ -36,4 +37,7 @@ def dram_events(machine: Machine, simulation: Simulation) -> DramEvents:
     rows, line = memory.total("activations"), 8 * machine.memory.line
     buffered = [statistics for port, statistics in memory.ports if port.buffer]
     fetches, hits = sum(port.fetches for port in buffered), sum(port.hits for port in buffered)
-    return DramEvents(rows, 8 * (moved + simulation.config_bytes), line * fetches, line * hits)
+    word = 0 if machine.scratchpad is None else 8 * machine.scratchpad.bytes_a_cycle
+    put = word * memory.words("write") + 8 * memory.transferred_bytes("read")
+    got = word * memory.words("read") + 8 * memory.transferred_bytes("write")
+    return DramEvents(rows, 8 * (moved + simulation.config_bytes), line * fetches + put, line * hits + got)

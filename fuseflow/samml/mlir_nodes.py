@@ -32,7 +32,12 @@ OPERATIONS: dict[str, type[n.Primitive]] = {f"samml.{kind.op}": kind for kind in
 
 OUTPUT = "samml.output"
 LIKE = "samml.like"
-PLACEMENTS = {"samml.resident": ("resident", ""), "samml.buffer": ("buffer", "bytes"), "samml.preload": ("preload", "ports")}
+PLACEMENTS = {
+    "samml.resident": ("resident", ""),
+    "samml.buffer": ("buffer", "bytes"),
+    "samml.preload": ("preload", "ports"),
+    "samml.scratchpad": ("scratchpad", "transfer"),
+}
 """The operations that state how a declared tensor is read: the field of the tensor that each sets, and the attribute with the
 amount."""
 _NAMED_BY = {TENSOR: "name"} | dict.fromkeys((OUTPUT, LIKE, *PLACEMENTS), "tensor") | dict.fromkeys(OPERATIONS, "node")
@@ -55,10 +60,18 @@ def write_tensor(tensor: n.TensorDecl) -> None:
     ir.Operation.create(TENSOR, attributes=values)
     for operation, (field, unit) in PLACEMENTS.items():
         if amount := getattr(tensor, field):
-            values = {"tensor": a.string(tensor.name)} | ({unit: a.integer(amount)} if unit else {})
+            values = {"tensor": a.string(tensor.name)} | ({unit: _amount(amount)} if unit else {})
             ir.Operation.create(operation, attributes=values)
     if tensor.like:
         ir.Operation.create(LIKE, attributes={"tensor": a.string(tensor.name), "structure": a.string(tensor.like)})
+
+
+def _amount(amount: int | str) -> ir.Attribute:
+    return a.string(amount) if isinstance(amount, str) else a.integer(amount)
+
+
+def _read_amount(op: m.Operation, field: str, unit: str) -> int | n.Transfer:
+    return n.transfer(op.string(unit)) if field == "scratchpad" else op.integer(unit)
 
 
 def write_nodes(nodes: Sequence[n.Node], types: Mapping[n.Port, n.StreamType]) -> None:
@@ -98,7 +111,7 @@ def stream_type(type: n.StreamType) -> ir.Type:
 
 
 def read_tensors(operations: Sequence[m.Operation]) -> tuple[n.TensorDecl, ...]:
-    """Return the tensors that operations declare, with the placements (resident, buffer, preload) and the structures of others
+    """Return the tensors that operations declare, with the placements (resident, buffer, preload, scratchpad) and the structures of others
     (like) that other operations of the list state."""
     declared = [_read_tensor(op) for op in operations if op.name == TENSOR]
     names = [decl.name for decl in declared]
@@ -115,7 +128,7 @@ def read_tensors(operations: Sequence[m.Operation]) -> tuple[n.TensorDecl, ...]:
             structures[name] = op.string("structure")
             continue
         field, unit = PLACEMENTS[operation]
-        fields.setdefault(name, {})[field] = op.integer(unit) if unit else True
+        fields.setdefault(name, {})[field] = _read_amount(op, field, unit) if unit else True
     return tuple(replace(decl, **fields.get(decl.name, {})).with_structure_of(structures.get(decl.name, "")) for decl in declared)
 
 

@@ -16,8 +16,11 @@ from fuseflow.samml.node import require_entry as require_entry
 from fuseflow.samml.node import stream_name as stream_name
 from fuseflow.samml.node import upstream as upstream
 from fuseflow.samml.primitives import *  # noqa: F403  (all of them, so that a new one is listed once)
+from fuseflow.samml.stream_tensor_types import TRANSFERS as TRANSFERS
 from fuseflow.samml.stream_tensor_types import Kind as Kind
 from fuseflow.samml.stream_tensor_types import Port as Port
 from fuseflow.samml.stream_tensor_types import StreamType as StreamType
 from fuseflow.samml.stream_tensor_types import TensorDecl as TensorDecl
+from fuseflow.samml.stream_tensor_types import Transfer as Transfer
 from fuseflow.samml.stream_tensor_types import show_tile as show_tile
+from fuseflow.samml.stream_tensor_types import transfer as transfer

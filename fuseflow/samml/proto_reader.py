@@ -201,7 +201,8 @@ def declared_graph(name: str, message: pb.ComalGraph, nodes: tuple[n.Primitive, 
 def _declared_tensor(t: pb.Tensor) -> n.TensorDecl:
     format = Format.of(*t.levels, order=tuple(t.order))
     decl = n.TensorDecl(t.name, tuple(t.shape), format, t.dtype, t.fill, tuple(t.tile))
-    return replace(decl, resident=t.resident, buffer=t.buffer, preload=t.preload).with_structure_of(t.like)
+    placed = replace(decl, resident=t.resident, buffer=t.buffer, preload=t.preload, scratchpad=n.transfer(t.scratchpad))
+    return placed.with_structure_of(t.like)
 
 
 _INSTEAD = {"func": "name the operators that the intrinsic stands for"}

@@ -94,6 +94,7 @@ class ProtoWriter:
                 resident=t.resident,
                 buffer=t.buffer,
                 preload=t.preload,
+                scratchpad=t.scratchpad,
                 like=t.like,
             )
             if t.like:
@@ -102,6 +103,8 @@ class ProtoWriter:
                 self.warn(t.name, "it has reuse buffers: other readers read every line of it from memory")
             if t.preload:
                 self.warn(t.name, "it is preloaded: other readers read it from memory wherever they need it")
+            if t.scratchpad:
+                self.warn(t.name, "it lies in the scratchpad: other readers take it for a tensor in memory")
             if t.resident:
                 self.warn(t.name, "it is resident: other readers take it for a tensor in memory")
         message.outputs.extend(self.graph.outputs)

@@ -6,9 +6,9 @@ import re
 from dataclasses import dataclass, replace
 from functools import cache
 from math import prod
-from typing import Literal, NamedTuple, TypeAlias
+from typing import Literal, NamedTuple, TypeAlias, get_args
 
-from fuseflow.errors import GraphError
+from fuseflow.errors import GraphError, did_you_mean
 from fuseflow.ops import Precision, canonical
 from fuseflow.tensors import DTYPES, Format
 from fuseflow.tensors.levels.base import StoredArray
@@ -81,6 +81,19 @@ def show_tile(tile: TileShape) -> str:
     return "x".join(map(str, tile))
 
 
+Transfer: TypeAlias = Literal["", "kept", "moved", "ahead", "behind"]
+"""How a tensor comes into the scratchpad and leaves it; "" for one that is not there."""
+TRANSFERS: tuple[Transfer, ...] = get_args(Transfer)
+
+
+def transfer(word: str) -> Transfer:
+    """Return the transfer of a name. Raises `GraphError` for another word."""
+    for known in TRANSFERS:
+        if word == known:
+            return known
+    raise GraphError(f"`{word}` is no place in the scratchpad", hint=did_you_mean(word, TRANSFERS[1:]))
+
+
 @dataclass(frozen=True, slots=True)
 class TensorDecl:
     """A tensor that the graph reads or writes. With a `tile`, every value is a tile of that shape, and `shape` counts tiles.
@@ -92,6 +105,10 @@ class TensorDecl:
     A `resident` tensor lies in the configuration of the accelerator: it is read there, without a request to the memory. The ports that
     read a tensor with a `buffer` have a reuse buffer of at most so many bytes each. A tensor with a `preload` is read once, in order, by so
     many ports, into a memory of each node that reads it.
+
+    A tensor with a `scratchpad` lies in that. If it is `moved`, it is loaded from the memory before the graph begins, or stored there
+    when it has ended; if it is `kept`, it was there before, or is left there. No node uses a tensor that is loaded `ahead` for the next
+    graph, or stored `behind` the last one, while this graph runs.
     """
 
     name: str
@@ -104,14 +121,16 @@ class TensorDecl:
     resident: bool = False
     buffer: int = 0
     preload: int = 0
+    scratchpad: Transfer = ""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "fill", canonical(self.fill))
 
     @property
-    def placement(self) -> tuple[bool, int, int]:
-        """Where it lies and how it is read: whether it is resident, the bytes of its reuse buffers and the ports of its preload."""
-        return self.resident, self.buffer, self.preload
+    def placement(self) -> tuple[bool, int, int, Transfer]:
+        """Where it lies and how it is read: whether it is resident, the bytes of its reuse buffers, the ports of its preload, and its
+        place in the scratchpad."""
+        return self.resident, self.buffer, self.preload, self.scratchpad
 
     @property
     def like(self) -> str:

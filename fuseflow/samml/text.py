@@ -20,8 +20,8 @@
 One node a line: its name, its primitive with the streams it reads, its attributes. A stream is `node.port`, or `node` if the node
 makes one stream. Sides of a join are separated by `;`. A slot of an alu is `N->x`, the next stream with its implicit value, or a
 number. After the nodes: `fiber_fifo node[input]` and `depth node[input] 64`. The line of a tensor ends with `resident` if the
-tensor is in the configuration of the accelerator, with `buffer 65536` if its ports have reuse buffers, and with `preload 8` if it
-is preloaded.
+tensor is in the configuration of the accelerator, with `buffer 65536` if its ports have reuse buffers, with `preload 8` if it
+is preloaded, and with `scratchpad moved` if it lies in the scratchpad.
 """
 
 from __future__ import annotations
@@ -81,6 +81,7 @@ def _show_tensor(tensor: n.TensorDecl) -> str:
     words += ["resident"] if tensor.resident else []
     words += [f"buffer {tensor.buffer}"] if tensor.buffer else []
     words += [f"preload {tensor.preload}"] if tensor.preload else []
+    words += [f"scratchpad {tensor.scratchpad}"] if tensor.scratchpad else []
     words += [f"like {tensor.like}"] if tensor.like else []
     return " ".join(words)
 
@@ -111,7 +112,7 @@ def parse(text: str, file: str = "<text>") -> n.Graph:
 
 _TENSOR = re.compile(
     r"([^\s\[]+)\[([\d,\s]*)\]\s+(.+?)(?:\s+([a-z]+\d+))?(?:\s+tile\s+(\d+x\d+))?(?:\s+fill\s+(\S+))?(\s+resident)?(?:\s+buffer\s+(\d+))?"
-    r"(?:\s+preload\s+(\d+))?(?:\s+like\s+(\S+))?"
+    rf"(?:\s+preload\s+(\d+))?(?:\s+scratchpad\s+({'|'.join(n.TRANSFERS[1:])}))?(?:\s+like\s+(\S+))?"
 )
 _NODE = re.compile(r"(\S+)\s*=\s*(\w+)\(([^()]*)\)\s*(.*)")
 _EDGE = re.compile(r"([^\s\[]+)\[(\d+)\]\s*(\d+)?")
@@ -182,9 +183,9 @@ def _read_tensor(text: str) -> n.TensorDecl:
         raise GraphError(
             f"cannot read the tensor `{text}`",
             hint="write `tensor A[4, 5] csr f32 fill 0`, tiles as `tile 2x3` before the fill; then `resident`, `buffer 64`, `preload 8`, "
-            "`like B`",
+            "`scratchpad moved`, `like B`",
         )
-    name, dims, layout, dtype, tile, fill, resident, buffer, preload, like = match.groups()
+    name, dims, layout, dtype, tile, fill, resident, buffer, preload, scratchpad, like = match.groups()
     shape = tuple(_parsed(d, int, "whole number") for d in dims.split(",") if d.strip())
     blocks = tuple(_parsed(side, int, "whole number") for side in tile.split("x")) if tile else ()
     format = Format.parse(layout, len(shape))
@@ -198,6 +199,7 @@ def _read_tensor(text: str) -> n.TensorDecl:
         resident=resident is not None,
         buffer=_parsed(buffer or "0", int, "whole number"),
         preload=_parsed(preload or "0", int, "whole number"),
+        scratchpad=n.transfer(scratchpad or ""),
     )
     return decl.with_structure_of(like or "")
 

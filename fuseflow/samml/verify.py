@@ -149,6 +149,11 @@ def _verify_tensor(graph: n.Graph, tensor: n.TensorDecl) -> None:
         refuse(f"is preloaded by {preload} ports{also}", hint)
     if preload and any(tensor.stored_arrays(level) for level in range(len(levels))):
         refuse(f"is preloaded, and stored as {tensor.format.short()}", PRELOAD_HINT)
+    if tensor.scratchpad and (tensor.resident or buffer or preload):
+        also += f" and has a reuse buffer of {buffer} bytes" * bool(buffer) + f" and is preloaded by {preload} ports" * bool(
+            preload
+        )
+        refuse(f"lies in the scratchpad{also}", "a tensor has one of these")
     if tensor.dtype not in DTYPES:
         refuse(f"has the unknown dtype `{tensor.dtype}`", did_you_mean(tensor.dtype, DTYPES))
     nearest = canonical(DTYPES[tensor.dtype].implicit(tensor.fill))

@@ -78,6 +78,9 @@ class Schedule:
     """The blocks in which tensors are stored: their size along each of the dimensions."""
     splits: Entries[int] = ()
     """The indices that are two loops in their region, as `T1.i`: the value is the number of coordinates of the inner loop."""
+    tiles: Entries[int] = ()
+    """The indices of which a region runs so many coordinates at a time: in every region that has one, or, written `layer1.i`, in one
+    region, which takes precedence."""
     vector: int = 1
     """The number of elements of a dense innermost dimension that go through a stream together."""
     parallel: Entries[int] = ()
@@ -93,6 +96,8 @@ class Schedule:
     """The bytes of the reuse buffer of each port that reads a tensor from memory."""
     preloads: Entries[int] = ()
     """The number of ports that read a tensor once, in order, for all nodes that read it."""
+    memories: Entries[str] = ()
+    """The memory on the chip in which a tensor lies: `scratchpad`."""
     plan: Plan = field(default_factory=Plan)
     """The constant operands that are stored in parts, each in a suitable format."""
     iteration: str = "factored"
@@ -196,6 +201,11 @@ class Schedule:
         return self._with("split", {target: size})
 
     @_fluent
+    def tile(self, /, **sizes: int) -> Schedule:
+        """Run a region in tiles of so many coordinates of an index: `tile(i=1024)`; in one region: `tile(**{"layer1.i": 1024})`."""
+        return self._with("tile", sizes)
+
+    @_fluent
     def par(self, /, **lanes: int) -> Schedule:
         """Deal each of these indices over its number of lanes: `par(i=4)`; in one region: `par(**{"layer1.i": 4})`; in one stage
         of it: `par(**{"layer1/T1.i": 8})`."""
@@ -220,6 +230,11 @@ class Schedule:
     def preload(self, tensor: str, ports: int) -> Schedule:
         """Read a tensor once, in order, by this number of ports, into a memory of each node that reads it: `preload("W1", 8)`."""
         return self._with("preload", {tensor: ports})
+
+    @_fluent
+    def memory(self, tensor: str, name: str = "scratchpad") -> Schedule:
+        """Place a tensor in a memory on the chip, which is the scratchpad: `memory("W1", "scratchpad")`."""
+        return self._with("place", {tensor: name})
 
     @_fluent
     def recompute(self, *names: str) -> Schedule:

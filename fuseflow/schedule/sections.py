@@ -107,6 +107,14 @@ def split_size(target: str, size: int) -> int:
     return size
 
 
+def tile_size(index: str, size: int) -> int:
+    """Return the number of coordinates of a tile. Raises `ScheduleError` for a name that is not an index, or that of a region."""
+    region, _, name = index.rpartition(".")
+    if not name.isidentifier() or not re.fullmatch(r"(\w[\w.-]*)?", region):
+        raise ScheduleError(f"tiles of `{index}`: not an index", hint="write `i`, or `layer1.i` for that of one region")
+    return size
+
+
 def vector_width(width: int) -> int:
     """Return the number of elements of a vector. Raises `ScheduleError` for a width that no vector can have."""
     from fuseflow.tensors.blocks import MAX_BLOCK_SIDE
@@ -154,6 +162,15 @@ def buffer_size(tensor: str, size: int | str) -> int:
         return parse_bytes(str(size))
     except ValueError as error:
         raise ScheduleError(f"buffer of `{tensor}`: {error}", hint=BYTES_HINT) from error
+
+
+def memory_name(tensor: str, memory: str) -> str:
+    """Return the name of the memory in which a tensor lies. Raises `ScheduleError` for another one than the scratchpad."""
+    if memory != "scratchpad":
+        raise ScheduleError(
+            f"place of `{tensor}`: there is no memory `{memory}`", hint="write `scratchpad`, or leave it in the memory"
+        )
+    return memory
 
 
 def plan_of(plan: Plan | Path) -> Plan:
@@ -222,6 +239,16 @@ SECTIONS: tuple[Section, ...] = (
         metavar="EINSUM.i=16",
         help="An index that is two loops in its region, and the size of the inner one; repeatable.",
     ),
+    Named(
+        key="tile",
+        of=int,
+        check_entry=tile_size,
+        number=Number("a size of tiles", least=2),
+        example="i=1024",
+        metavar="i=1024",
+        completion="indices",
+        help="Coordinates of an index that run at a time, in a region; repeatable.",
+    ),
     Section(
         key="vector",
         of=int,
@@ -281,6 +308,15 @@ SECTIONS: tuple[Section, ...] = (
         metavar="TENSOR=8",
         completion="tensors",
         help="Ports that read a tensor once, in order, for all its readers; repeatable.",
+    ),
+    Named(
+        key="place",
+        field="memories",
+        check_entry=memory_name,
+        example="W1=scratchpad",
+        metavar="TENSOR=scratchpad",
+        completion="tensors",
+        help="A tensor that lies in the scratchpad; repeatable.",
     ),
     Word(key="iteration", words=("factored", "global"), help="Reductions in loops of their own, or one space."),
     Word(key="intermediates", words=("real", "dense"), help="What regions read: the real ones, or stand-ins."),

@@ -45,7 +45,7 @@ class Simulation:
     answers at once, and `streams` is empty unless the run was asked to record them. `config_bytes` are the bytes of resident
     tensors, in the configuration before the run begins. `kept` is the number of coordinates that each node keeps on chip, for
     nodes that first read a level and then look coordinates up in it. `values` is the number of values to which each node with an
-    operator applied it.
+    operator applied it. `tiles` is the number of runs, one after the other, of which it consists.
     """
 
     outputs: Mapping[str, Tensor]
@@ -62,6 +62,7 @@ class Simulation:
     config_bytes: int = 0
     kept: Mapping[str, int] = field(default_factory=dict)
     values: Mapping[str, int] = field(default_factory=dict)
+    tiles: int = 1
 
     @property
     def config(self) -> ConfigurationLoad:

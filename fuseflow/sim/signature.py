@@ -62,5 +62,4 @@ def signature(graph: Graph, read: Mapping[str, Tensor]) -> Hashable | None:
 def _declared(declared: TensorDecl, tensor: Tensor | None) -> Hashable:
     arrays = [a for level in tensor.levels for a in level.arrays.values()] if tensor is not None else []
     pattern = tuple(hashlib.sha256(np.ascontiguousarray(array).data).hexdigest() for array in arrays)
-    place = declared.resident, declared.buffer, declared.preload
-    return declared.shape, str(declared.format), declared.dtype, repr(declared.fill), declared.tile, place, pattern
+    return declared.shape, str(declared.format), declared.dtype, repr(declared.fill), declared.tile, declared.placement, pattern

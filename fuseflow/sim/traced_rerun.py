@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
+from fuseflow.errors import SimulationError
 from fuseflow.machine.machine import Machine
 from fuseflow.samml.nodes import Graph
 from fuseflow.sim.events.critical_path import EVENT_LIMIT, CriticalPath, Replay, critical_path
@@ -24,7 +25,13 @@ def replay(
     progress: Callable[[int], None] | None = None,
 ) -> Replay:
     """Return a function that repeats `simulation`, which must be a run of this graph, at each call. That function takes a
-    function that makes an empty sink, and returns the filled sink and the last event of the run."""
+    function that makes an empty sink, and returns the filled sink and the last event of the run. Raises `SimulationError` for a
+    run of several tiles."""
+    if simulation.tiles > 1:
+        raise SimulationError(
+            f"graph `{graph.name}` ran in {simulation.tiles} tiles, and a trace follows one run",
+            hint="leave `tile` out of the schedule",
+        )
     deepened = replace(graph, depths=tuple({**dict(graph.depths), **simulation.depths}.items()))
 
     def run(sink: Callable[[], Sink]) -> tuple[Sink, LastEvent]:

@@ -164,7 +164,7 @@ class _Reader:
         match op.name:
             case "table.table":
                 pass
-            case "samml.tensor" | "samml.like" | "samml.resident" | "samml.buffer" | "samml.preload":
+            case "samml.tensor" | "samml.like" | "samml.resident" | "samml.buffer" | "samml.preload" | "samml.scratchpad":
                 self.tensors.append(op)
             case "samml.output":
                 self.outputs.append(op.string("tensor"))

@@ -1,4 +1,4 @@
-"""Tensors with reuse buffers, resident tensors and preloaded tensors in every written form of a graph."""
+"""Tensors with reuse buffers, resident and preloaded tensors, and tensors in the scratchpad, in every written form of a graph."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from fuseflow.samml.text import parse, show
 class Placement:
     """A field of a declaration: its values for the inputs of a graph, what other readers miss, and its operation in MLIR."""
 
-    amounts: Callable[[n.Graph], Mapping[str, int]]
+    amounts: Callable[[n.Graph], Mapping[str, int | str]]
     warning: str
     operation: str
-    without: int = 0
+    without: int | str = 0
 
 
 PLACEMENTS = {
@@ -41,6 +41,12 @@ PLACEMENTS = {
         lambda graph: {name: k for k, name in enumerate(preloads.preloadable(graph), start=1)},
         "it is preloaded: other readers read it from memory wherever they need it",
         '"samml.preload"() {{ports = {amount} : i64, tensor = "{name}"}}',
+    ),
+    "scratchpad": Placement(  # for all inputs; results can lie there, too
+        lambda graph: dict.fromkeys(graph.inputs, "moved"),
+        "it lies in the scratchpad: other readers take it for a tensor in memory",
+        '"samml.scratchpad"() {{tensor = "{name}", transfer = "{amount}"}}',
+        without="",
     ),
 }
 EACH = pytest.mark.parametrize("field", PLACEMENTS)
@@ -89,6 +95,8 @@ def test_the_mlir_form(field: str, graph: n.Graph) -> None:
         ("resident", "csr f64 resident"),
         ("resident", "csr f64 tile 2x3 fill -inf resident"),
         ("resident", "csr i4 fill 1 resident"),
+        ("scratchpad", "csr scratchpad kept"),
+        ("scratchpad", "csr f64 tile 2x3 fill -inf scratchpad moved"),
         ("preload", "dense preload 1"),
         ("preload", "dense f64 tile 2x3 fill -inf preload 16"),
     ],
@@ -97,12 +105,13 @@ def test_the_words_stand_at_the_end_of_a_line(field: str, words: str) -> None:
     text = f"graph g\ntensor A[4, 5]  {words}\n\nroot = root()\n"
     (tensor,) = parse(text).tensors
     assert getattr(tensor, field) and show(parse(text)) == text
-    assert not getattr(parse(re.sub(f" {field}( [0-9]+)?", "", text)).tensors[0], field)
+    assert not getattr(parse(re.sub(f" {field}( [0-9]+| kept| moved)?", "", text)).tensors[0], field)
 
 
 REFUSED = (
     *("buffer 64 csr", "csr buffer", "csr buffer -1", "csr buffer 64KB", "csr buffer 64 buffer 64"),
     *("resident csr", "csr resident f64", "csr residen", "csr resident resident"),
+    *("scratchpad kept dense", "dense scratchpad", "dense scratchpad 1", "dense scratchpad kept moved"),
     *("preload 1 dense", "dense preload", "dense preload -1", "dense preload 1KB", "dense preload 1 preload 2"),
 )
 

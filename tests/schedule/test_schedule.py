@@ -50,6 +50,7 @@ schedules = st.builds(
         lambda d: tuple(d.items())
     ),
     preloads=st.dictionaries(names, st.integers(1, 1024), max_size=3).map(lambda d: tuple(d.items())),
+    memories=st.dictionaries(names, st.just("scratchpad"), max_size=3).map(lambda d: tuple(d.items())),
     associations=st.dictionaries(names, chains, max_size=3).map(lambda d: tuple(d.items())),
     copies=st.booleans(),
     **{section.key: st.sampled_from(section.words) for section in SECTIONS if isinstance(section, Word)},

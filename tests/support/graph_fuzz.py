@@ -11,6 +11,7 @@ import narrows
 import nm_levels
 import preloads
 import reuse_buffers
+import scratchpads
 import single_floats
 from bitmaps import in_graph
 from engines import LIMITS, Found, differences, on_engine, on_reference
@@ -47,7 +48,8 @@ def drawn(
     single: bool = False,
     lanes: bool = False,
 ) -> Case:
-    """The case of a seed; of two one has a memory that takes time, and of these every second has reuse buffers, and every fourth preloads.
+    """The case of a seed; of two one has a memory that takes time, and of these every second has reuse buffers, every fourth preloads,
+    and another fourth places in a scratchpad.
     `bitmap`: with bitmap levels (`bitmaps`). `nm`: with n:m levels
     (`nm_levels`). `select`: with a `select`. `narrow`: with narrow element types (`narrows`). `single`: on a machine that computes in
     32-bit floats (`single_floats`). `lanes`: instead of all that, a dense result that is written in lanes (`lane_written`)."""
@@ -60,6 +62,7 @@ def drawn(
     case = single_floats.in_graph(case) if single else case
     case = at_memory(case, seed) if seed % 2 else case
     case = preloads.in_graph(case, seed) if seed % 8 == 5 else case
+    case = scratchpads.in_graph(case, seed) if seed % 8 == 1 else case
     return reuse_buffers.in_graph(case, seed) if seed % 4 == 3 else case
 
 

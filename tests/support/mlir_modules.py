@@ -90,7 +90,8 @@ def texts(dialect: str) -> tuple[str, ...]:
             inputs = tuple(replace(tensor, resident=tensor.name in first.inputs) for tensor in first.tensors)
             buffered = tuple(replace(tensor, buffer=64 * (tensor.name in first.inputs)) for tensor in first.tensors)
             preloaded = tuple(replace(tensor, preload=2 * (tensor.name in names_ahead)) for tensor in other.tensors)
-            pairs = ((first, inputs), (first, buffered), (other, preloaded))
+            placed = tuple(replace(tensor, scratchpad="moved") for tensor in first.tensors)
+            pairs = ((first, inputs), (first, buffered), (first, placed), (other, preloaded))
             variants = (replace(graph, tensors=tensors) for graph, tensors in pairs)
             return tuple(samml_mlir.to_mlir(graph) for graph in (parse_graph(SHARED), *variants, *graphs))
 

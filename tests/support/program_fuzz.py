@@ -29,6 +29,7 @@ from random_graphs.coverage import modes
 from random_programs import Case, chosen_programs, hard_programs, planned, view_programs, wide_programs
 from random_programs.chosen import FEATURES as CHOSEN_FEATURES
 from random_programs.chosen import chosen_features
+from tiled_programs import check_tiled
 from views import FEATURES, features
 from written_linalg import check_written
 
@@ -42,6 +43,7 @@ from fuseflow.tensors import DTYPES, Tensor
 from fuseflow.tensors.levels import NM
 
 INF = float("inf")
+TILED = "tiles"
 CHUNK = 100
 """Programs that are drawn from one seed."""
 SHRINKING = 25
@@ -179,13 +181,15 @@ def run(
     linalg: bool = False,
     chosen: bool = False,
     recompute: bool = False,
+    tile: bool = False,
 ) -> Tally:
     """The programs of one seed, up to the first that differs, which is made smaller. `bitmap`: with bitmap levels (`bitmaps`). `wide`: wide
     programs. `surfaces`: one program of so many is checked by everything else that a user asks, too; 0 for none. `keep`: with parts of
     results that are kept (`keeps`). `nm`: with n:m levels (`nm_levels`). `narrow`: with narrow element types (`narrows`).
     `views`: programs with views. `split`: with indices that are two loops (`splits`). `hard`: programs with hard values.
     `linalg`: each is also written as scheduled Linalg and read again (`written_linalg`). `chosen`: programs whose sparsity depends on
-    data. `recompute`: with Einsums that later regions compute again (`recomputes`)."""
+    data. `recompute`: with Einsums that later regions compute again (`recomputes`). `tile`: each also runs in tiles and with tensors in the
+    scratchpad (`tiled_programs`)."""
     tally, failed = Tally(), list[tuple[Case, Exception]]()
     drawn = (
         chosen_programs()
@@ -215,6 +219,8 @@ def run(
                 check_surfaces(case, checked.schedule)
             if linalg:
                 check_written(case, checked.schedule)
+            if tile:
+                tally.quotas[TILED] += check_tiled(case, checked.schedule) and not failed
         except TooLarge:
             tally.too_large += not failed
         except FuseFlowError as error:

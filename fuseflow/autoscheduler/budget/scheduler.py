@@ -35,7 +35,7 @@ from fuseflow.autoscheduler.budget.trials import (
     TrialSimulations,
     undominated,
 )
-from fuseflow.autoscheduler.search_defaults import LEVERS, SPLITS
+from fuseflow.autoscheduler.search_defaults import LEVERS, PLACES, SPLITS
 from fuseflow.autoscheduler.simulation_cache import SimulationCache
 from fuseflow.compiler import compile_source
 from fuseflow.cp_sat import require_or_tools
@@ -177,7 +177,7 @@ class _Chooser:
     @property
     def _changes_variants(self) -> bool:
         """Whether formats or products may be changed."""
-        return bool(self.request.allow - {"buffers", "preloads", SPLITS})
+        return bool(self.request.allow - {"buffers", "preloads", SPLITS, PLACES})
 
     @property
     def _changes_buffers(self) -> bool:

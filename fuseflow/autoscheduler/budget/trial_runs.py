@@ -16,6 +16,7 @@ from fuseflow.autoscheduler.budget.costs import RegionCost
 from fuseflow.autoscheduler.budget.cut_graph import OrderedRange
 from fuseflow.autoscheduler.budget.decision import RegionDecision
 from fuseflow.autoscheduler.budget.path_search import ALL_LEVERS, UNFUSED, BudgetSearch, DealtPath, Levers
+from fuseflow.autoscheduler.budget.places import PlacedTensors
 from fuseflow.autoscheduler.budget.range_costs import RangeCosts
 from fuseflow.autoscheduler.budget.region_tuning import (
     RegionChange,
@@ -29,7 +30,7 @@ from fuseflow.autoscheduler.budget.region_tuning import (
 from fuseflow.autoscheduler.budget.request import BudgetRequest, Deadline
 from fuseflow.autoscheduler.budget.settings import SETTINGS
 from fuseflow.autoscheduler.budget.trials import Trial, TrialEstimates, TrialSimulations, best_trial
-from fuseflow.autoscheduler.search_defaults import SPLITS
+from fuseflow.autoscheduler.search_defaults import PLACES, SPLITS
 from fuseflow.errors import FuseFlowError
 from fuseflow.resources.budget import Budget
 from fuseflow.schedule import Schedule
@@ -198,6 +199,7 @@ class TrialRuns:
         tried += self._without_idle_preloads(tried)
         tried += self._deeper(tried)
         tried += self._put_together(tried)
+        tried += self._placed(tried)
         return tried[len(done) :]
 
     def _refined(self, done: Sequence[Trial], refinement: Refinement) -> list[Trial]:
@@ -255,6 +257,22 @@ class TrialRuns:
         runs = row_runs(self.estimates.compiled(schedule)) if others else ()
         for options in runs:
             yield tuple(RegionTransfer(o.region, contents[o.region], o.added(schedule)) for o in options if o.region in others)
+
+    def _placed(self, done: Sequence[Trial]) -> list[Trial]:
+        """Return simulations of the best trial in `done` with tensors in the scratchpad, whole and in tiles, if places are allowed."""
+        first = best_trial(done)
+        if first is None or PLACES not in self.request.allow or self.deadline.passed:
+            return []
+        compiled = self.estimates.compiled(first.schedule)
+        estimate = compiled.estimate(self.estimates.estimator)
+        tensors, tried = PlacedTensors.of(compiled, estimate, self.budget.limits.get("buffer", inf)), list[Trial]()
+        for how, schedule in tensors.options():
+            try:
+                self.estimates.compiled(schedule)
+            except FuseFlowError:
+                continue
+            tried.append(self.simulations.of_change(first, schedule, how))
+        return tried
 
     def _deeper(self, done: Sequence[Trial]) -> list[Trial]:
         """Return simulations of the best trial in `done` with FIFOs as deep as the budget allows."""

@@ -5,19 +5,21 @@ from __future__ import annotations
 
 from collections.abc import Container, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from fuseflow.memory.layout import AddressRange
 from fuseflow.memory.layout import ArrayName as Name
-from fuseflow.memory.memory_interface import Controller
+from fuseflow.memory.memory_interface import BEHIND, LOADED, MOVED, TRANSFER_PORTS, Controller
 from fuseflow.native.records import address
 from fuseflow.samml import nodes as n
 from fuseflow.samml.lane_writers import lane_part
-from fuseflow.sim.engine.kernels.ask_remote import GATE, run_ask, run_fetch, run_gate, run_preload
+from fuseflow.sim.engine.kernels.ask_remote import GATE, run_ask, run_fetch, run_gate, run_preload, run_store
 from fuseflow.sim.engine.kernels.load import LOAD, load_fields, run_load_answered
 from fuseflow.sim.engine.kernels.locate import STORED, kept_fields, locate_fields, run_point, run_point_kept
+from fuseflow.sim.engine.kernels.root_remote import LOADED_ROOT, run_root_loaded
 from fuseflow.sim.engine.kernels.scan import SCAN, run_scan, scan_fields
 from fuseflow.sim.engine.kernels.scan_remote import REMOTE_SCAN, run_give, run_give_narrow, run_walk
 from fuseflow.sim.engine.kernels.write import WRITE, level_buffers, run_write_remote, value_buffers
@@ -54,7 +56,22 @@ class RemoteLayout:
             n.WriteValues: self.write_values,
             n.WriteLaneValues: self.write_values,
         }
-        return remote_rules(local, remote)
+        rules = remote_rules(local, remote)
+        return rules if MOVED.keys().isdisjoint(self.spans) else {**rules, n.Root: partial(self.root, local[n.Root])}
+
+    def root(self, local: LayoutRule, node: n.Root, layout: NodeLayout) -> list[Part]:
+        """Return the parts of a root: those that move lines between the scratchpad and the memory, and its own. That waits until
+        everything is loaded that the graph reads in the scratchpad."""
+        transfers = {
+            name: self._banks(node, layout, name, TRANSFER_PORTS, name == BEHIND) for name in MOVED if name in self.spans
+        }
+        moving = [part for _, parts, _ in transfers.values() for part in parts]
+        if LOADED not in transfers:
+            return [*moving, *local(node, layout)]
+        reader = transfers[LOADED][0]
+        state = layout.state(LOADED_ROOT, loads=address(reader))
+        waiting = Part(run_root_loaded, state, (), layout.node.ports, computes=False, requesters={"answers": address(reader)})
+        return [*moving, waiting]
 
     def open(self) -> None:
         """Create the memory, once all ports are known, and put the address of its port into every requester."""
@@ -74,7 +91,7 @@ class RemoteLayout:
             fetching = _fetcher(port)
         port["data"], port["width"] = fields["values"], (4 if fields["single"] else 8) * fields["words"]
         state = layout.state(LOAD, **fields, val=address(port))
-        asker, links = self._asker(port, node.inputs)
+        asker, links = self._asker(port, node.inputs, name)
         return [asker, *fetching, Part(run_load_answered, state, links, layout.node.ports, requesters={"answers": address(port)})]
 
     def scan(self, node: n.Scan, layout: NodeLayout) -> list[Part]:
@@ -94,7 +111,7 @@ class RemoteLayout:
         inputs: tuple[Any, ...] = tuple(node.inputs)
         for array in scanned:
             pos = self._piece(node, layout, array.kind, walk.parents, array.bits * array.fiber, array.bits * array.scanned)
-            asker, inputs = self._asker(pos, node.inputs)
+            asker, inputs = self._asker(pos, node.inputs, (node.tensor, node.level, array.kind))
             parts = [asker, *_fetcher(pos)]
         narrow = walk.crds.dtype == np.int32 and walk.refs is None  # its coordinates stay in 32 bits
         if narrow:
@@ -112,7 +129,7 @@ class RemoteLayout:
         crd["data"], crd["width"] = fields["crds"], 4 if narrow else 8
         if pos is not None:
             pos["data"], pos["width"] = fields["lows"], 8
-        links = self._links(crd, 2)
+        links = self._links(crd, 2, (node.tensor, node.level, entries.kind))
         requesters = {"answers": int(state["pos"][0]), "sends": address(crd)}
         walker = Part(run_walk, state, inputs, links, computes=False, helper=True, asks=True, requesters=requesters)
         give = run_give_narrow if narrow else run_give
@@ -127,8 +144,9 @@ class RemoteLayout:
         pieces = [
             self._piece(node, layout, array.kind, count, array.bits * array.fiber, array.bits * array.scanned) for array in arrays
         ]
-        asking, tokens, requests = self._pieces(pieces, tuple(node.inputs))
-        depth = min(self.controller.elements_in_flight(int(piece["size"][0])) for piece in pieces)
+        names: list[Name] = [(node.tensor, node.level, array.kind) for array in arrays]
+        asking, tokens, requests = self._pieces(pieces, names, tuple(node.inputs))
+        depth = self._in_flight(pieces, names)
         last = Link(LINK_LATENCY, depth=depth)
         gates = _gates(layout, pieces, tokens, requests, last, counts_firings=False)
         return [*asking, *gates, Part(run_scan, state, (last,), layout.node.ports, computes=False)]
@@ -141,7 +159,8 @@ class RemoteLayout:
         kept = level.reads(size).entries if level.kept else None
         arrays = level.points(size) if kept is None else (kept,)
         pieces = [self._piece(node, layout, array.kind, MANY, array.bits, array.bits) for array in arrays]
-        depth = min(self.controller.elements_in_flight(int(piece["size"][0])) for piece in pieces)
+        names: list[Name] = [(node.tensor, node.level, array.kind) for array in arrays]
+        depth = self._in_flight(pieces, names)
         elements, targets = Link(LINK_LATENCY), Link(LINK_LATENCY, depth=depth)
         fields = (
             {**locate_fields(node, layout), "fiber": arrays[0].fiber, "told": arrays[0].told}
@@ -150,7 +169,7 @@ class RemoteLayout:
         )
         kernel = run_point if kept is None else run_point_kept
         pointer = Part(kernel, layout.state(STORED, **fields), node.inputs, (elements, targets), helper=True)
-        asking, _, requests = self._pieces(pieces, (elements,))
+        asking, _, requests = self._pieces(pieces, names, (elements,))
         gates = _gates(layout, pieces, targets, requests, layout.node.ports[0], counts_firings=True)
         if kept is not None:
             gates[0].state["entries"] = fields["entries"]
@@ -163,13 +182,20 @@ class RemoteLayout:
         requester["stride"], requester["size"] = stride, size
         return requester
 
-    def _pieces(self, pieces: Sequence[Array], inputs: tuple[StreamKey, ...]) -> tuple[list[Part], Link, list[Link]]:
-        """Return parts in series, each of which requests an element of one array (a requester of `pieces`) at every token; the
-        link of tokens after the last part; and the links of request numbers."""
+    def _in_flight(self, pieces: Sequence[Array], names: Sequence[Name]) -> int:
+        """Return how many elements of each array, one of `names` for each requester of `pieces`, may be requested ahead."""
+        pairs = zip(pieces, names, strict=True)
+        return min(self.controller.elements_in_flight(int(piece["size"][0]), name) for piece, name in pairs)
+
+    def _pieces(
+        self, pieces: Sequence[Array], names: Sequence[Name], inputs: tuple[StreamKey, ...]
+    ) -> tuple[list[Part], Link, list[Link]]:
+        """Return parts in series, each of which requests an element of one array (a requester of `pieces`, and its name) at every
+        token; the link of tokens after the last part; and the links of request numbers."""
         parts: list[Part] = []
         requests: list[Link] = []
-        for piece in pieces:
-            asker, (tokens, asked) = self._asker(piece, inputs)
+        for piece, name in zip(pieces, names, strict=True):
+            asker, (tokens, asked) = self._asker(piece, inputs, name)
             parts += [asker, *_fetcher(piece)]
             requests.append(asked)
             inputs = (tokens,)
@@ -182,7 +208,7 @@ class RemoteLayout:
         for array in arrays:
             port = self._writer(node, layout, (node.tensor, node.level, array.kind))
             port["filled"], port["size"] = array.first * array.bits, (array.entry or array.fiber) * array.bits
-            port["begun"] = port["filled"] % (8 * self.controller.line) > 0
+            port["begun"] = port["filled"] % (1 << int(port["bits"][0])) > 0
             if array.entry:
                 entry = address(port)
             else:
@@ -202,7 +228,8 @@ class RemoteLayout:
         requester = self._requester(node, layout, name, write=False)
         requester["count"] = count
         if node.name in self.sequential and self.controller.prefetch:
-            requester["ahead"], requester["lines"] = self.controller.prefetch, -(-self.spans[name].length // self.controller.line)
+            requester["lines"] = -(-self.spans[name].length // self.controller.line_of(name))
+            requester["ahead"] = self.controller.prefetch
             requester["touched"] = layout.buffer(np.int64, int(requester["lines"][0]))
         return requester
 
@@ -210,17 +237,32 @@ class RemoteLayout:
         """Return the requester of a node that needs preloaded values, and the parts that preload them (none but for the first
         such node)."""
         ports = layout.declared[node.tensor].preload
-        preload = {"lines": -(-self.spans[name].length // self.controller.line), "banks": ports}
-        parts: list[Part] = []
         if node.tensor not in self.preloads:
-            banks = [self._requester(node, layout, name, write=False, bank=bank, **preload) for bank in range(ports)]
-            self.preloads[node.tensor] = self.requesters[-ports][1]
-            parts = [
-                Part(run_preload, bank, (), (), helper=True, asks=True, requesters={"sends": address(bank)}) for bank in banks
-            ]
-        reader = self._state(layout, name, count=count, **preload)
-        self.requesters.append((reader, self.preloads[node.tensor]))
+            reader, parts, self.preloads[node.tensor] = self._banks(node, layout, name, ports)
+        else:
+            reader, parts = self._banked(layout, name, ports), []
+            self.requesters.append((reader, self.preloads[node.tensor]))
+        reader["count"] = count
         return reader, parts
+
+    def _banks(
+        self, node: n.Node, layout: NodeLayout, name: Name, ports: int, write: bool = False
+    ) -> tuple[Array, list[Part], int]:
+        """Return a requester that waits for lines of an array, the parts that read (or write) all of them once through so many ports,
+        and the first of these ports."""
+        banks = [self._banked(layout, name, ports, bank=bank) for bank in range(ports)]
+        first, *_ = numbers = [self.controller.join(node.name, name, write) for _ in banks]
+        kernel = run_store if write else run_preload
+        self.requesters += zip(banks, numbers, strict=True)
+        parts = [Part(kernel, bank, (), (), helper=True, asks=True, requesters={"sends": address(bank)}) for bank in banks]
+        reader = self._banked(layout, name, ports)
+        self.requesters.append((reader, first))
+        return reader, parts, first
+
+    def _banked(self, layout: NodeLayout, name: Name, ports: int, **fields: int) -> Array:
+        """Return the record of a requester of an array that so many ports read once."""
+        lines = -(-self.spans[name].length // self.controller.line_of(name))
+        return self._state(layout, name, lines=lines, banks=ports, **fields)
 
     def _writer(self, node: n.WriteLevel | n.WriteValues, layout: NodeLayout, name: Name) -> Array:
         requester = self._requester(node, layout, name, write=True)
@@ -233,24 +275,24 @@ class RemoteLayout:
         return requester
 
     def _state(self, layout: NodeLayout, name: Name, **fields: int) -> Array:
-        span = self.spans[name]
+        span, line = self.spans[name], 8 * self.controller.line_of(name)
         requester = layout.state(
             REQUESTER, base=span.base, stride=span.bits, size=span.bits, outstanding=self.controller.outstanding, line=-1, next=-1,
-            length=8 * span.length, bits=(8 * self.controller.line).bit_length() - 1, **fields,
+            length=8 * span.length, bits=line.bit_length() - 1, **fields,
         )  # fmt: skip
         layout.arrays[address(requester)] = requester
         requester["data"] = address(requester)
         return requester
 
-    def _links(self, port: Array, count: int) -> tuple[Link, ...]:
-        """Return the links of a part that makes requests through a port: `count` links of tokens and one of request numbers. All
-        hold equally many tokens; only the last has a bound."""
-        requests = Link(LINK_LATENCY, stored=False, depth=self.controller.elements_in_flight(int(port["stride"][0])))
+    def _links(self, port: Array, count: int, name: Name) -> tuple[Link, ...]:
+        """Return the links of a part that requests elements of the array `name`: `count` links of tokens and one of request numbers.
+        All hold equally many tokens; only the last has a bound."""
+        requests = Link(LINK_LATENCY, stored=False, depth=self.controller.elements_in_flight(int(port["stride"][0]), name))
         return (*(Link(LINK_LATENCY) for _ in range(count)), requests)
 
-    def _asker(self, port: Array, inputs: Any) -> tuple[Part, tuple[Link, ...]]:
-        """Return a part that requests elements through a port, and its links: of tokens and of request numbers."""
-        links, requesters = self._links(port, 1), {} if port["lines"][0] else {"sends": address(port)}
+    def _asker(self, port: Array, inputs: Any, name: Name) -> tuple[Part, tuple[Link, ...]]:
+        """Return a part that requests elements of an array through a port, and its links: of tokens and of request numbers."""
+        links, requesters = self._links(port, 1, name), {} if port["lines"][0] else {"sends": address(port)}
         return Part(run_ask, port, inputs, links, helper=True, asks=True, requesters=requesters), links
 
 

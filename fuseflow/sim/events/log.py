@@ -97,10 +97,12 @@ def last_event(
     track = max(lasts, key=lambda track: lasts[track] + tails[track])
     acknowledged = -1 if controller is None or comal else controller.acknowledged()
     if controller is None or acknowledged <= lasts[track]:
-        return LastEvent(track, lasts[track], tails[track])
+        storing = 0 if controller is None else controller.store(lasts[track] + tails[track])
+        return LastEvent(track, lasts[track], tails[track] + storing)
     memory: Any = controller.memory
     port = int(np.argmax(memory.ports["last"]))
-    return LastEvent(senders(port), acknowledged, 1, port, int(memory.requests(port)[-1]["cycle"]))
+    request = int(memory.requests(port)[-1]["cycle"])
+    return LastEvent(senders(port), acknowledged, 1 + controller.store(acknowledged + 1), port, request)
 
 
 class Sink:

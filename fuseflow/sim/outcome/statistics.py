@@ -194,10 +194,12 @@ def _bits(decl: n.TensorDecl, level: int, kind: ArrayKind) -> int:
 
 
 def run_cycles(nodes: Sequence[NodeStatistics], machine: Machine, controller: Controller | None) -> int:
-    """Return the cycles of a run of these nodes. It ends with its last firing, or with the last acknowledgement of the memory. With
+    """Return the cycles of a run of these nodes. It ends with its last firing, or with the last acknowledgement of the memory, or when
+    the results that belong into the memory are stored from the scratchpad. With
     `rules: comal`, it ends with its last node: the firing on `D` is the last of a node, and takes a cycle in roots and value
     writers only."""
     acknowledged = -1 if controller is None else controller.acknowledged()
     if machine.rules == "comal":
         return max(node.last + (node.op in ENDING_OPS) for node in nodes)
-    return 1 + max(acknowledged, *(node.last for node in nodes))
+    end = 1 + max(acknowledged, *(node.last for node in nodes))
+    return end if controller is None else end + controller.store(end)

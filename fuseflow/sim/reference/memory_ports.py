@@ -104,12 +104,14 @@ class RequestPort:
     sender: Process
 
     write = False
+    waits = False  # whether its waits for answers count as those of the node
 
     def __init__(self, controller: Controller, place: AddressRange, node: Node, array: ArrayName) -> None:
-        self.controller, self.place = controller, place
+        self.controller, self.place, self.array = controller, place, array
         self.number = controller.join(node.name, array, self.write)
-        self.line_bytes, self.line_bits = controller.line, 8 * controller.line
-        self.first, self.lines = place.base // controller.line, -(-place.length // controller.line)
+        self.line_bytes = line = controller.line_of(array)
+        self.line_bits = 8 * line
+        self.first, self.lines = place.base // line, -(-place.length // line)
         self.issued = 0
 
     def answer(self, request: int) -> Answer:
@@ -124,7 +126,7 @@ class RequestPort:
             answer = Answer(self, credit)
             while not answer:
                 yield answer
-            if self.write:
+            if self.waits:
                 p.answered(max(visible, p.ready), answer.cycle)
             free = max(free, answer.cycle)
         t = p.fire(visible, free)
@@ -189,13 +191,27 @@ class PrefetchPort(RequestPort):
             yield from self.send(p, self.first + line, 0, free)
 
 
+class StorePort(RequestPort):
+    """A port that writes lines from the scratchpad to the memory."""
+
+    write = True
+
+
 class PreloadPort:
     """P ports that read a whole array once, in order, for all nodes that read it. Port n mod P requests line n as soon as it may.
     A line counts as read once all lines before it are, too."""
 
-    def __init__(self, controller: Controller, place: AddressRange, node: Node, array: ArrayName, count: int) -> None:
-        self.place = place
-        self.banks = [RequestPort(controller, place, node, array) for _ in range(count)]
+    def __init__(
+        self,
+        controller: Controller,
+        place: AddressRange,
+        node: Node,
+        array: ArrayName,
+        count: int,
+        kind: type[RequestPort] = RequestPort,
+    ) -> None:
+        self.place, self.array = place, array
+        self.banks = [kind(controller, place, node, array) for _ in range(count)]
 
     def ask(self, p: Process, low: int, high: int, visible: int, free: int) -> Generator[Wait, None, tuple[int, int]]:
         """Fire `p`, which needs the bits from `low` to before `high`. Returns the cycle of the firing, and the line with the last
@@ -226,7 +242,7 @@ class WritePort(RequestPort):
     """A port that writes an array from its start, or a lane's `part` of it. `filled` is the place of the next bit. A line is sent in
     the firing that fills it, or in the firing after which the lane continues in another line."""
 
-    write = True
+    write = waits = True
 
     def __init__(
         self,

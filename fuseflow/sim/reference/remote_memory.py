@@ -5,19 +5,20 @@ from __future__ import annotations
 
 from collections.abc import Container, Sequence
 from dataclasses import dataclass
+from functools import partial
 from math import inf, prod
 from typing import assert_never
 
 from fuseflow.memory.layout import AddressRange as AddressRange
 from fuseflow.memory.layout import ArrayName
-from fuseflow.memory.memory_interface import Controller
+from fuseflow.memory.memory_interface import BEHIND, LOADED, MOVED, TRANSFER_PORTS, Controller
 from fuseflow.samml import nodes as n
 from fuseflow.samml.lane_writers import lane_part
 from fuseflow.samml.tokens import N
 from fuseflow.sim.reference.aligned_primitives import kept_references, loaded_values, reference_lookup
-from fuseflow.sim.reference.memory_ports import DemandPort, PrefetchPort, PreloadPort, ReadPort, WritePort
+from fuseflow.sim.reference.memory_ports import DemandPort, PrefetchPort, PreloadPort, ReadPort, RequestPort, StorePort, WritePort
 from fuseflow.sim.reference.node_context import NodeContext, Rule
-from fuseflow.sim.reference.remote_steps import PortWrite, ask, gate, point, point_kept, respond, walk, write
+from fuseflow.sim.reference.remote_steps import PortWrite, ask, gate, point, point_kept, respond, start_loaded, walk, write
 from fuseflow.sim.reference.rule_processes import FiberReader, walk_steps
 from fuseflow.sim.reference.timed_process import BoundedFifo, Fifo, Output, Process, make_output
 from fuseflow.sim.reference.write import written_by
@@ -62,7 +63,23 @@ class RemoteProcesses:
             n.WriteValues: self.write_values,
             n.WriteLaneValues: self.write_values,
         }
-        return remote_rules(local, remote)
+        rules = remote_rules(local, remote)
+        return rules if MOVED.keys().isdisjoint(self.places) else {**rules, n.Root: partial(self.root, local[n.Root])}
+
+    def root(self, local: Rule, node: n.Root, context: NodeContext) -> Sequence[Process]:
+        """Return the processes of a root: those that move lines between the scratchpad and the memory, and its own. That waits until
+        everything is loaded that the graph reads in the scratchpad."""
+        transfers = {name: self._transfer(node, name) for name in MOVED if name in self.places}
+        moving = [process for ports in transfers.values() for process in ports.fetch(node)]
+        if LOADED not in transfers:
+            return [*moving, *local(node, context)]
+        process = Process(node, (), context.outputs, context.interval)
+        process.steps = start_loaded(process, transfers[LOADED])
+        return [*moving, process]
+
+    def _transfer(self, node: n.Root, name: ArrayName) -> PreloadPort:
+        kind = StorePort if name == BEHIND else RequestPort
+        return PreloadPort(self.controller, self.places[name], node, name, TRANSFER_PORTS, kind)
 
     def read(self, node: n.Scan | n.Locate | n.Load, name: ArrayName) -> tuple[ReadPort, list[Process]]:
         """Return a port that reads an array, and a list with the process that fetches ahead (empty if there is none)."""
@@ -126,7 +143,7 @@ class RemoteProcesses:
         come."""
         pieces = [FiberPiece(array, array.bits * array.fiber, array.bits * array.scanned) for array in arrays]
         askers, tokens, gated = self._pieces(node, context.inputs, pieces, fiber.parents)
-        link = BoundedFifo(None, min(self.controller.elements_in_flight(piece.size) for piece in pieces))
+        link = BoundedFifo(None, self._in_flight(node, pieces))
         gates = self._gates(node, tokens, 0, gated, make_output(HANDOFF_CYCLES, (link,)), 1)
         link.writer = gates[-1]
         walker = link.slots.reader = Process(node, (link,), context.outputs, context.interval)
@@ -142,7 +159,7 @@ class RemoteProcesses:
         entries = level.reads(size).entries if level.kept else None
         arrays = level.points(size) if entries is None else (entries,)
         pieces = [FiberPiece(array, array.bits, array.bits) for array in arrays]
-        elements, targets = Fifo(None), BoundedFifo(None, min(self.controller.elements_in_flight(piece.size) for piece in pieces))
+        elements, targets = Fifo(None), BoundedFifo(None, self._in_flight(node, pieces))
         pointer = elements.writer = targets.writer = Process(
             node, context.inputs, (make_output(HANDOFF_CYCLES, (elements, targets)),), 1
         )
@@ -156,6 +173,11 @@ class RemoteProcesses:
             pointer.elements = {entries.kind: fibers.entries}
             gates[0].steps = gate(gates[0], gated[0][0], 1, fibers.entries)
         return [pointer, *askers, *gates]
+
+    def _in_flight(self, node: n.Scan | n.Locate, pieces: Sequence[FiberPiece]) -> int:
+        """Return how many pieces of each kind may be requested ahead."""
+        names = ((piece, (node.tensor, node.level, piece.array.kind)) for piece in pieces)
+        return min(self.controller.elements_in_flight(piece.size, name) for piece, name in names)
 
     def _pieces(
         self, node: n.Scan | n.Locate, inputs: Sequence[Fifo], pieces: Sequence[FiberPiece], count: float, paired: bool = False
@@ -224,7 +246,7 @@ class RemoteProcesses:
 
     def _asker(self, node: n.Node, inputs: Sequence[Fifo], port: ReadPort) -> tuple[Process, BoundedFifo]:
         """Return a process that makes requests through a port, and its link to the process that waits for the answers."""
-        link = BoundedFifo(None, self.controller.elements_in_flight(port.place.bits))
+        link = BoundedFifo(None, self.controller.elements_in_flight(port.place.bits, port.array))
         process = Process(node, inputs, (make_output(HANDOFF_CYCLES, (link,)),), 1)
         link.writer = process
         process.helper = True

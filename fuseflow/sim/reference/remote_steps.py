@@ -7,7 +7,7 @@ from itertools import pairwise
 from typing import Any, TypeAlias
 
 from fuseflow.samml.tokens import D, N, Stop, stop
-from fuseflow.sim.reference.memory_ports import ReadPort, WritePort, await_answer
+from fuseflow.sim.reference.memory_ports import PreloadPort, ReadPort, WritePort, await_answer
 from fuseflow.sim.reference.rule_processes import FiberReader
 from fuseflow.sim.reference.timed_process import Fifo, Output, Process, Steps, Wait, await_slots, await_tokens
 from fuseflow.sim.reference.write import Written
@@ -141,6 +141,16 @@ def point(p: Process, arrays: Sequence[StoredArray], reference: Callable[[int, i
         if crd is D:
             p.elements = {array.kind: lookups for array in arrays}
             return
+
+
+def start_loaded(p: Process, loads: PreloadPort) -> Steps:
+    """Run a root that fires first when the last line that is loaded into the scratchpad has come."""
+    (out,) = p.outputs
+    answer = yield from await_answer(loads, loads.banks[0].lines - 1)
+    free = yield from await_slots(out)
+    out.push(0, p.fire(p.answered(0, answer), free))
+    free = yield from await_slots(out)
+    out.push(D, p.close(0, free))
 
 
 def point_kept(p: Process, entries: int, reference: Callable[[Any], Any]) -> Steps:

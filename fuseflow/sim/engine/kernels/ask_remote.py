@@ -125,6 +125,18 @@ def run_fetch(address: int) -> int:
 def run_preload(address: int) -> int:
     """Request, through one of `banks` ports, its lines of a preloaded array: port number n requests line n and every `banks`-th
     line after it."""
+    return _move_lines(address, 0)
+
+
+def run_store(address: int) -> int:
+    """Write, through one of `banks` ports, its lines of an array from the scratchpad to the memory: port number n writes line n and
+    every `banks`-th line after it."""
+    return _move_lines(address, 1)
+
+
+@inline
+def _move_lines(address: int, write: int) -> int:
+    """Request (`write`: 1 to write) the lines of one of `banks` ports, as soon as it may."""
     node = node_at(address)
     r = requester_at(node.state)
     p = port_at(r.port)
@@ -132,7 +144,7 @@ def run_preload(address: int) -> int:
         if not may_send(node, r):
             return 0
         t = fire(node, 0, r.free, 1)
-        issue_line(r, r.bank + p.issued * r.banks, 0, t)
+        issue_line(r, r.bank + p.issued * r.banks, write, t)
     node.waits = ENDED
     return 0
 

@@ -1,0 +1,230 @@
+"""The scratchpad: when a word is there, what a run does with it, and that both simulators say the same of it."""
+
+from __future__ import annotations
+
+import random
+from collections import defaultdict
+from dataclasses import replace
+from functools import partial
+
+import numpy as np
+import pytest
+import scratchpads
+from engines import LIMITS, differences, on_engine, on_reference
+from memories import at_memory, contradictions
+from random_graphs import Case, Size, random_case
+
+from fuseflow.errors import GraphError, MachineError, SimulationError
+from fuseflow.memory.memory import Memory
+from fuseflow.memory.models import Dram
+from fuseflow.memory.scratchpad import MemoryWithScratchpad
+from fuseflow.memory.scratchpad_settings import Scratchpad
+from fuseflow.samml.text import parse
+from fuseflow.samml.verify import verify
+from fuseflow.sim import Simulation, load_machine, simulate
+from fuseflow.sim.engine.traced_run import trace as trace_on_engine
+from fuseflow.sim.events.critical_path import critical_path
+from fuseflow.sim.outcome.statistics import Outcome
+from fuseflow.sim.reference.traced_run import trace as trace_on_reference
+from fuseflow.sim.signature import signature
+from fuseflow.tensors import Format, pack
+
+CASES: tuple[tuple[Size, int], ...] = (
+    *(("small", seed) for seed in range(9000, 9012)),
+    *(("medium", seed) for seed in range(9012, 9020)),
+    *(("large", seed) for seed in (9020, 9023, 9026, 9029)),
+)
+
+
+def placed(size: Size, seed: int) -> Case:
+    return scratchpads.in_graph(at_memory(random_case(seed, size), seed), seed)
+
+
+def served(requests: list[tuple[int, int, int]], ports: int, settings: Scratchpad) -> dict[int, list[int]]:
+    """The cycles of the answers of each port, by rules that are written down once more: `requests` are cycle, port and address."""
+    queue = sorted(requests, key=lambda request: (request[0], (request[1] - request[0]) % ports))
+    busy: dict[tuple[int, int], int] = defaultdict(int)  # accesses of a bank that start in a cycle
+    first: dict[int, int] = defaultdict(int)  # before it, the ports of a bank are taken
+    answers: dict[int, list[int]] = defaultdict(list)
+    for cycle, port, address in queue:
+        bank = address // settings.bytes_a_cycle % settings.banks
+        start = max(cycle, first[bank])
+        while busy[bank, start] == settings.ports:
+            start += 1
+        first[bank] = start
+        busy[bank, start] += 1
+        answers[port].append(max([start + settings.latency, *answers[port][-1:]]))
+    return answers
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_banks_serve_requests_in_the_order_in_which_they_arrive(seed: int) -> None:
+    rng = random.Random(seed)
+    settings, ports = scratchpads.random_scratchpad(rng), rng.randint(1, 40)
+    on_chip = [rng.random() < 0.7 for _ in range(ports)]
+    requests, cycles = list[tuple[int, int, int]](), [0] * ports
+    for _ in range(400):
+        port = rng.randrange(ports)
+        cycles[port] += rng.choice((0, 1, 1, 2, 5))
+        requests.append((cycles[port], port, settings.bytes_a_cycle * rng.randrange(64)))
+    requests.sort(key=lambda request: request[0])
+    expected = served([request for request in requests if on_chip[request[1]]], ports, settings)
+    alone = Memory(Dram(channels=1), ports)
+    for window in (1, 2, 17):
+        memory = MemoryWithScratchpad(Dram(channels=1), settings, on_chip)
+        step, waiting, now = min(window, memory.lookahead), list(requests), 0
+        while waiting or (memory.ports["answered"] < memory.ports["issued"]).any():
+            now += step
+            while waiting and waiting[0][0] < now:
+                cycle, port, address = waiting.pop(0)
+                size = settings.bytes_a_cycle if on_chip[port] else 64
+                memory.issue(port, address, size, False, cycle)
+                if window == 1 and not on_chip[port]:
+                    alone.issue(port, address, size, False, cycle)
+            memory.advance(now)
+        if window == 1:
+            alone.drain()
+        for port in range(ports):
+            issued = int(memory.ports[port]["issued"])
+            found = [memory.answer_cycle(port, k) for k in range(issued)]
+            assert found == (expected[port] if on_chip[port] else [alone.answer_cycle(port, k) for k in range(issued)])
+
+
+@pytest.mark.parametrize("part", range(4))
+def test_both_simulators_agree_on_random_graphs(part: int) -> None:
+    seen = 0
+    for size, seed in CASES[part::4]:
+        case = placed(size, seed)
+        expected = on_reference(case)
+        lines = [*differences(case, expected, on_engine(case, LIMITS[seed % len(LIMITS)])), *contradictions(expected)]
+        assert not lines, f"seed {seed}: {lines[:5]}"
+        seen += isinstance(expected, Outcome)
+    assert seen >= 2
+
+
+@pytest.mark.parametrize("part", range(2))
+def test_the_critical_path_is_the_same_on_both_simulators(part: int) -> None:
+    for size, seed in CASES[part:16:2]:
+        case = placed(size, seed)
+        expected = on_reference(case)
+        if isinstance(expected, Outcome):
+            given = case.graph, case.tensors, case.machine
+            slow = critical_path(partial(trace_on_reference, *given))
+            assert expected.cycles == sum(step.cycles for step in slow.steps), f"seed {seed}"
+            assert critical_path(partial(trace_on_engine, *given, limits=LIMITS[seed % len(LIMITS)])) == slow, f"seed {seed}"
+
+
+def test_values_and_elements_are_those_of_a_run_without_places() -> None:
+    ran = 0
+    for size, seed in CASES:
+        case = placed(size, seed)
+        tensors = tuple(replace(tensor, scratchpad="") for tensor in case.graph.tensors)
+        expected = on_reference(replace(case, graph=replace(case.graph, tensors=tensors)))
+        found = on_reference(case)
+        if not (isinstance(expected, Outcome) and isinstance(found, Outcome)):
+            continue
+        ran += 1
+        for name, writer in found.written.items():
+            assert np.array_equal(writer.values, expected.written[name].values, equal_nan=True)
+        assert found.elements == expected.elements
+    assert ran > 12
+
+
+SUM = """graph sum
+tensor X[{rows}, 16]  dense{place}
+tensor Y[{rows}]  dense{result}
+output Y
+
+root = root()
+X_i = scan(root) X.0 sequential
+X_j = scan(X_i.ref) X.1 sequential
+X_val = load(X_j.ref) X sequential
+sum_j = reduce(X_val) sum
+write_Y_i = write(X_i.crd) Y.0
+write_Y_val = write(sum_j) Y.vals
+"""
+
+
+def run_sum(rows: int, place: str = "", result: str = "", **scratchpad: object) -> Simulation:
+    graph = parse(SUM.format(rows=rows, place=place, result=result))
+    verify(graph)
+    settings = {"bytes": 1 << 20, "banks": 4, "latency": 3, "bytes_a_cycle": 16, **scratchpad}
+    machine = load_machine("rda").model_copy(update={"scratchpad": Scratchpad.model_validate(settings)})
+    values = np.arange(rows * 16, dtype=np.float32).reshape(rows, 16)
+    tensors = {"X": pack(values, graph.declared["X"].format)}
+    simulations = [simulate(graph, tensors, machine, engine=engine) for engine in ("reference", "fast")]
+    first, second = simulations
+    assert (first.cycles, first.memory, first.nodes) == (second.cycles, second.memory, second.nodes)
+    assert first.outputs["Y"].to_dense().tolist() == values.sum(axis=1).tolist()
+    return first
+
+
+def test_every_byte_of_a_moved_tensor_is_loaded_once_and_every_byte_of_a_moved_result_stored_once() -> None:
+    memory = run_sum(100, " scratchpad moved", " scratchpad moved").memory
+    assert memory is not None
+    assert memory.transferred_bytes("read") == memory.moved_bytes("read") == 100 * 16 * 4  # 100 lines
+    assert memory.transferred_bytes("write") == memory.moved_bytes("write") == 7 * 64  # of 400 bytes
+    assert (memory.words("read"), memory.words("write")) == (400, 25)
+
+
+def test_what_is_kept_moves_nothing() -> None:
+    memory = run_sum(100, " scratchpad kept", " scratchpad kept").memory
+    assert memory is not None and memory.moved_bytes() == 0 and memory.bus_bytes == 0
+    assert (memory.words("read"), memory.words("write")) == (400, 25)
+
+
+def test_a_run_takes_no_less_than_its_load_its_words_and_its_store() -> None:
+    kept, moved = run_sum(100, " scratchpad kept", " scratchpad kept"), run_sum(100, " scratchpad moved", " scratchpad moved")
+    assert moved.cycles > kept.cycles + 2 * 36  # both wait for an idle memory once
+    one = run_sum(400, " scratchpad kept", "", banks=1, bytes_a_cycle=4)
+    assert one.bound >= 400 * 16 and one.cycles >= one.bound
+
+
+def test_a_tensor_that_is_too_large_is_refused_with_both_sizes_and_the_tile_that_fits() -> None:
+    with pytest.raises(SimulationError, match="`X` has 6,400 bytes, and the scratchpad 4,096") as caught:
+        run_sum(100, " scratchpad moved", "", bytes=4096)
+    fitting = "two tiles of 32 of 100 coordinates of dimension 0 or 5 of 16 coordinates of dimension 1 fit"
+    assert caught.value.hint == f"{fitting}: `--tile INDEX=SIZE`"
+
+
+def test_a_machine_without_a_scratchpad_refuses_a_place() -> None:
+    graph = parse(SUM.format(rows=4, place=" scratchpad moved", result=""))
+    tensors = {"X": pack(np.ones((4, 16), np.float32), graph.declared["X"].format)}
+    with pytest.raises(MachineError, match="`X` is placed in the scratchpad, and the machine has none"):
+        simulate(graph, tensors, load_machine("rda"))
+
+
+@pytest.mark.parametrize("also", ["resident", "buffer 64", "preload 2"])
+def test_a_tensor_in_the_scratchpad_is_in_no_other_memory(also: str) -> None:
+    with pytest.raises(GraphError, match="tensor `X` lies in the scratchpad and"):
+        verify(parse(SUM.format(rows=4, place=f" {also} scratchpad moved", result="")))
+
+
+def test_graphs_with_other_places_are_other_graphs() -> None:
+    tensors = {"X": pack(np.ones((4, 16), np.float32), Format.dense(2))}
+    made = {
+        signature(parse(SUM.format(rows=4, place=place, result="")), tensors)
+        for place in ("", " scratchpad moved", " scratchpad kept")
+    }
+    assert len(made) == 3
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"scratchpad.banks": 4}, "the key `scratchpad.bytes` is missing"),
+        ({"scratchpad": "1MB", "scratchpad.banks": 0}, "must be a whole number of banks, 1 to 4,096"),
+        ({"scratchpad": "1MB", "scratchpad.bytes_a_cycle": 24}, "must be a power of two of bytes"),
+        ({"scratchpad": "many"}, "`many` is no number of bytes"),
+        ({"scratchpad": "1MB", "scratchpad.bank": 4}, "unknown key `scratchpad.bank`"),
+    ],
+)
+def test_impossible_settings(settings: dict[str, str | int], message: str) -> None:
+    with pytest.raises(MachineError, match=message):
+        load_machine("rda", settings)
+
+
+def test_a_file_may_have_the_bytes_alone() -> None:
+    machine = load_machine("rda", {"scratchpad": "1MB"})
+    assert machine.scratchpad == Scratchpad(bytes=1 << 20)
+    assert "scratchpad" not in load_machine("rda").settings
