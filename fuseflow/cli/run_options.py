@@ -145,13 +145,15 @@ class EnergyRequest:
 
     def energies(self, machine: Machine) -> EventEnergies | None:
         """Return the energies of events, or None if they are not wanted. Raises `EnergyError` before the work for a machine that has no
-        energy, and for a file that is no such file."""
+        energy or a memory without energies, and for a file that is no such file."""
         if not self.wanted:
             return None
-        from fuseflow.energy import load_event_energies, require_energy
+        from fuseflow.energy import dram_name, load_event_energies, require_energy
 
         require_energy(machine)
-        return load_event_energies(self.energy_file)
+        energies = load_event_energies(self.energy_file)
+        energies.parts(dram_name(machine))
+        return energies
 
 
 energy_options = bundled(

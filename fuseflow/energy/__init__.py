@@ -3,7 +3,7 @@
 `energy.yaml` has the energies of events with their sources, `counts` counts the events of a graph, and `energy` multiplies both.
 """
 
-from fuseflow.energy.counts import EnergyCounts, require_energy
+from fuseflow.energy.counts import EnergyCounts, dram_name, require_energy
 from fuseflow.energy.energy import PARTS, Part, ProgramEnergy, RegionEnergy
 from fuseflow.energy.event_energies import EventEnergies, load_event_energies
 
@@ -14,6 +14,7 @@ __all__ = [
     "Part",
     "ProgramEnergy",
     "RegionEnergy",
+    "dram_name",
     "load_event_energies",
     "require_energy",
 ]

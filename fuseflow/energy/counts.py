@@ -9,11 +9,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from typing import Protocol
+from fractions import Fraction
+from typing import Any, Protocol, assert_never
 
 from fuseflow.errors import EnergyError
 from fuseflow.machine.machine import Machine
 from fuseflow.memory.buffer_assignment import preloaded_readers
+from fuseflow.memory.dram_table import DramTable
 from fuseflow.memory.settings import DramMemory
 from fuseflow.ops import operator, reducer
 from fuseflow.resources.area import AreaCount, memory_area
@@ -60,9 +62,9 @@ class EnergyCounts:
     `operators` are applications to single values, by the constant of the table that they take (`mul`, `add_16`). `fifos` are the bits of
     all tokens that went through FIFOs, `written` and `read` alike, `workspaces` the bits of entries and of lines of reuse
     buffers. `switching` are the gates of the rules of nodes, each as often as its node fired. `activations` are the rows that the
-    DRAM opened, `dram_bits` the bits that it moved, and `refreshes` how often its channels refresh all banks in the run, as a
-    mean. `leaking` are the gates of the circuit, and `leaking_bits` its bits of SRAM and those of the scratchpad,
-    each times the nanoseconds of the run.
+    DRAM opened, `dram_bits` the bits that it moved, and `refreshes` how often all banks of a rank, or of a channel without ranks,
+    are refreshed in the run, as a mean. `leaking` are the gates of the circuit, and `leaking_bits` its bits of SRAM and those of
+    the scratchpad, each times the nanoseconds of the run.
     """
 
     operators: Mapping[str, Number]
@@ -154,7 +156,7 @@ def energy_counts(
         _workspace_bits(areas, held, events) + buffers,
         dram.activations,
         dram.bits,
-        _refreshes(machine, cycles),
+        refreshes(machine, cycles),
         0 if area is None else (area - memory_area(sram / 8)) * time,
         0 if area is None else (sram + scratchpad) * time,
         expected,
@@ -171,12 +173,44 @@ def require_energy(machine: Machine) -> None:
         )
 
 
-def _refreshes(machine: Machine, cycles: Number) -> Number:
-    """Return how often the channels of HBM2 refresh all banks in `cycles`, as a mean. Other memories are not refreshed."""
+USUAL_DRAM = "hbm2"
+"""The DRAM whose energies a memory takes that opens no rows."""
+
+
+def dram_name(machine: Machine) -> str:
+    """Return the name under which the table of energies has the DRAM of a machine: that of its preset, or that of the base of its own
+    table."""
+    if not isinstance(machine.memory, DramMemory):
+        return USUAL_DRAM
+    own: Mapping[str, Any] = machine.memory.table or {}
+    return str(own.get("base", machine.memory.model))
+
+
+def refreshes_per_cycle(table: DramTable) -> Fraction:
+    """Return how often a channel refreshes all banks of a rank, or its own banks if it has no ranks, in a cycle of the memory. A command
+    that refreshes one bank counts as the share of this bank."""
+    sizes = dict(table.levels)
+    ranks = sizes.get("rank", 1)
+    match table.refresh:
+        case "none":
+            return Fraction(0)
+        case "all-bank":
+            return Fraction(ranks, table.refresh_period)
+        case "per-bank":
+            commands = sizes.get("pseudo_channel", 1) if table.controller == "hbm34" else 1
+            return Fraction(ranks * commands, table.banks * table.refresh_period)
+        case _:
+            assert_never(table.refresh)
+
+
+def refreshes(machine: Machine, cycles: Number) -> Number:
+    """Return how often a DRAM refreshes all banks of its ranks, or of its channels if it has no ranks, in `cycles`, as a mean. Other
+    memories are not refreshed."""
     if not isinstance(machine.memory, DramMemory):
         return 0
-    memory_cycles = cycles * float(machine.memory.cycles_in(machine.clock_ghz))
-    return machine.memory.channels * memory_cycles / machine.memory.times.period
+    table, clock = machine.memory.dram, machine.memory.cycles_in(machine.clock_ghz)
+    memory_cycles, rate = cycles * clock.numerator / clock.denominator, refreshes_per_cycle(table)
+    return table.channels * memory_cycles * rate.numerator / rate.denominator
 
 
 def _no_rows(machine: Machine) -> str:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias, get_args
 
 from fuseflow.energy.counts import EnergyCounts, MemoryBits, Number
-from fuseflow.energy.event_energies import EventEnergies
+from fuseflow.energy.event_energies import EventEnergies, EventEnergy, PartEnergies
 
 Part: TypeAlias = Literal["operators", "fifos", "control", "workspaces", "dram", "leakage"]
 """The name of a part of the hardware that takes energy."""
@@ -50,22 +50,23 @@ class RegionEnergy:
 @dataclass(frozen=True, slots=True, eq=False)
 class ProgramEnergy:
     """The energy of a program, whose regions run one after the other. Each region is a separate circuit, which leaks while it
-    runs."""
+    runs. `energies` are those of its machine, by the part of the hardware."""
 
     regions: tuple[RegionEnergy, ...]
-    energies: EventEnergies
+    energies: Mapping[str, PartEnergies]
     notices: tuple[str, ...] = ()
 
     @classmethod
-    def of(cls, regions: Iterable[tuple[str, int, Number, EnergyCounts]], energies: EventEnergies) -> ProgramEnergy:
-        """Return the energy of regions, each with its name, how often it counts, its cycles and its events."""
-        rows = tuple(regions)
+    def of(cls, regions: Iterable[tuple[str, int, Number, EnergyCounts]], energies: EventEnergies, dram: str) -> ProgramEnergy:
+        """Return the energy of regions on a machine with the memory `dram`. Each region has its name, how often it counts, its cycles and
+        its events. Raises `EnergyError` if there are no energies for the memory."""
+        rows, parts = tuple(regions), energies.parts(dram)
         notices = dict.fromkeys(notice for _, _, _, counts in rows for notice in counts.notices)
         of_regions = (
-            RegionEnergy(name, times, cycles, tuple(_items(counts, energies)), counts.expected)
+            RegionEnergy(name, times, cycles, tuple(_items(counts, parts)), counts.expected)
             for name, times, cycles, counts in rows
         )
-        return cls(tuple(of_regions), energies, tuple(notices))
+        return cls(tuple(of_regions), parts, tuple(notices))
 
     @property
     def total(self) -> float:
@@ -84,7 +85,12 @@ class ProgramEnergy:
     @property
     def technologies(self) -> Mapping[Part, str]:
         """The technology for which the energies of each part were found."""
-        return {part: getattr(self.energies, part).technology for part in PARTS}
+        return {part: self.energies[part].technology for part in PARTS}
+
+    @property
+    def constants(self) -> Mapping[tuple[str, str], EventEnergy]:
+        """The energy of every event, by the part of the hardware and the name of the event."""
+        return {(part, name): constant for part, of in self.energies.items() for name, constant in of.constants().items()}
 
     def to_json(self) -> dict[str, Any]:
         """Return the energies as a JSON object, in picojoules."""
@@ -101,9 +107,7 @@ class ProgramEnergy:
                 for part in PARTS
             },
             "regions": [_region_json(region) for region in self.regions],
-            "constants": {
-                f"{part}.{name}": constant.model_dump() for (part, name), constant in self.energies.constants().items()
-            },
+            "constants": {f"{part}.{name}": constant.model_dump() for (part, name), constant in self.constants.items()},
             "notices": list(self.notices),
         }
 
@@ -122,13 +126,14 @@ def _region_json(region: RegionEnergy) -> dict[str, Any]:
     }
 
 
-def _items(counts: EnergyCounts, energies: EventEnergies) -> Iterable[EnergyItem]:
+def _items(counts: EnergyCounts, energies: Mapping[str, PartEnergies]) -> Iterable[EnergyItem]:
     """Yield the items of a region. Kinds of events with a count of 0 have an item, too, except for operators."""
+    values = {part: {name: constant.value for name, constant in of.constants().items()} for part, of in energies.items()}
     for name, number in counts.operators.items():
-        yield EnergyItem("operators", name, number, number * getattr(energies.operators, name).value)
+        yield EnergyItem("operators", name, number, number * values["operators"][name])
     events: tuple[_Event, ...] = (
         *_memory_events("fifos", counts.fifos),
-        ("control", "gate", counts.switching, energies.control.activity.value),
+        ("control", "gate", counts.switching, values["control"]["activity"]),
         *_memory_events("workspaces", counts.workspaces),
         ("dram", "activation", counts.activations, 1.0),
         ("dram", "move", counts.dram_bits, 1.0),
@@ -139,7 +144,7 @@ def _items(counts: EnergyCounts, energies: EventEnergies) -> Iterable[EnergyItem
         ("leakage", "sram_bit", counts.leaking_bits, NANOWATT_NANOSECOND),
     )
     for part, name, number, share in events:
-        yield EnergyItem(part, name, number, number * share * getattr(getattr(energies, part), name).value)
+        yield EnergyItem(part, name, number, number * share * values[part][name])
 
 
 _Event: TypeAlias = tuple[Part, str, Number, float]

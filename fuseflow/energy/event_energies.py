@@ -48,11 +48,17 @@ class EventEnergy(_Strict):
     source: Text
 
 
-class _Part(_Strict):
+class PartEnergies(_Strict):
+    """The energies of the events of one part of the hardware, and the technology for which they were found."""
+
     technology: Text
 
+    def constants(self) -> dict[str, EventEnergy]:
+        """Return every energy by its name."""
+        return {name: getattr(self, name) for name in type(self).model_fields if name != "technology"}
 
-class OperatorEnergies(_Part):
+
+class OperatorEnergies(PartEnergies):
     """The energy of an operator, by the class of its unit; `add_16` is an addition of numbers of up to 16 bits."""
 
     add: EventEnergy
@@ -66,7 +72,7 @@ class OperatorEnergies(_Part):
     mul_8: EventEnergy
 
 
-class AccessEnergies(_Part):
+class AccessEnergies(PartEnergies):
     """The energy of a bit that is written or read, in a memory of up to 64 words, and in SRAM."""
 
     write: EventEnergy
@@ -75,15 +81,16 @@ class AccessEnergies(_Part):
     sram_read: EventEnergy
 
 
-class ControlEnergies(_Part):
+class ControlEnergies(PartEnergies):
     """The energy of a gate that switches, and the share of the gates of a node that switch when it fires."""
 
     gate: EventEnergy
     activity: EventEnergy
 
 
-class DramEnergies(_Part):
-    """The energy of an opened row, of a bit that is moved, and of a refresh of all banks of a channel."""
+class DramEnergies(PartEnergies):
+    """The energies of one DRAM: of a row that is opened and closed, of a bit that is moved, and of a refresh of all banks of a rank, or of
+    a channel that has no ranks."""
 
     activation: EventEnergy
     move: EventEnergy
@@ -92,7 +99,7 @@ class DramEnergies(_Part):
     refresh: EventEnergy
 
 
-class LeakageEnergies(_Part):
+class LeakageEnergies(PartEnergies):
     """The power that a gate leaks, and the power that a bit of SRAM leaks."""
 
     gate: EventEnergy
@@ -100,31 +107,23 @@ class LeakageEnergies(_Part):
 
 
 class EventEnergies(_Strict):
-    """The energies of all events."""
+    """The energies of all events. `dram` has those of each DRAM, by the name of the memory."""
 
     operators: OperatorEnergies
     fifos: AccessEnergies
     control: ControlEnergies
     workspaces: AccessEnergies
-    dram: DramEnergies
+    dram: dict[str, DramEnergies]
     leakage: LeakageEnergies
 
-    def constants(self) -> dict[tuple[str, str], EventEnergy]:
-        """Return every energy, by its part of the hardware and its name."""
-        return {
-            (part, name): getattr(section, name)
-            for part in type(self).model_fields
-            for section in (getattr(self, part),)
-            for name in type(section).model_fields
-            if name != "technology"
-        }
-
-    def scaled(self, part: str, name: str, factor: float) -> EventEnergies:
-        """Return the energies with one of them, given by part and name, multiplied by a factor."""
-        section = getattr(self, part)
-        constant = getattr(section, name)
-        changed = section.model_copy(update={name: constant.model_copy(update={"value": constant.value * factor})})
-        return self.model_copy(update={part: changed})
+    def parts(self, dram: str) -> dict[str, PartEnergies]:
+        """Return the energies of each part of a hardware with the memory `dram`. Raises `EnergyError` if there are none for it."""
+        if dram not in self.dram:
+            raise EnergyError(
+                f"there are no energies for the memory `{dram}`",
+                hint=f"there are some for {', '.join(self.dram)}; take a file of your own with a section `{dram}` below `dram`",
+            )
+        return {part: self.dram[dram] if part == "dram" else getattr(self, part) for part in type(self).model_fields}
 
 
 def load_event_energies(path: str | Path | None = None) -> EventEnergies:
@@ -165,14 +164,18 @@ def _refused(first: Any, path: tuple[int | str, ...], span: Span) -> EnergyError
         )
     if first["type"] == "literal_error":
         return EnergyError(f"`{key}` is none of the marks", hint=did_you_mean(str(first["input"]), get_args(Mark)), span=span)
-    if isinstance(first["input"], dict) or first["type"] == "model_type":
-        return EnergyError(f"`{key}` is a mapping", hint=f"keys: {', '.join(_keys(path))}", span=span)
+    if isinstance(first["input"], dict) or first["type"] in ("model_type", "dict_type"):
+        return EnergyError(f"`{key}` is a mapping", hint=f"keys: {', '.join(_keys(path)) or 'the names of memories'}", span=span)
     return EnergyError(f"`{key}`: {first['msg'][0].lower()}{first['msg'][1:]}, not `{first['input']}`", span=span)
 
 
 def _keys(path: tuple[int | str, ...]) -> tuple[str, ...]:
-    """Return the keys that the mapping at a path of keys may have, none if there is no mapping."""
+    """Return the keys that the mapping at a path of keys may have, none if there is no mapping or any key will do."""
     model: type[BaseModel] = EventEnergies
+    if path[:1] == ("dram",):
+        if len(path) == 1:
+            return ()
+        model, path = DramEnergies, path[2:]
     for step in path:
         field = model.model_fields.get(str(step))
         if field is None or not (isinstance(field.annotation, type) and issubclass(field.annotation, BaseModel)):

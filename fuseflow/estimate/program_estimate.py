@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from fuseflow.energy import EventEnergies, ProgramEnergy, load_event_energies
+from fuseflow.energy import EventEnergies, ProgramEnergy, dram_name, load_event_energies
 from fuseflow.energy.counts import DramEvents, EnergyCounts, NodeEvents, energy_counts, with_preloads
 from fuseflow.energy.energy import PARTS
 from fuseflow.estimate.graph_counts import GraphCounts, Work, held_entries
@@ -181,7 +181,7 @@ class ProgramEstimate:
         """Return the energy of the program, with the event energies of the package if none are passed. Raises `EnergyError` for a
         machine with `rules: comal`."""
         rows = ((region.name, region.times, region.bound.cycles, region.energy_counts) for region in self.regions)
-        return ProgramEnergy.of(rows, energies or load_event_energies())
+        return ProgramEnergy.of(rows, energies or load_event_energies(), dram_name(self.machine))
 
     def to_json(self) -> dict[str, Any]:
         """Return the estimate as plain values. All counts are rounded."""

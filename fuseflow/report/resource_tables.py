@@ -69,8 +69,8 @@ def energy_lines(energy: ProgramEnergy) -> Iterator[str]:
     for part, technology in energy.technologies.items():
         by_technology.setdefault(technology, []).append(NAMES[part])
     yield "; ".join(f"{', '.join(names)}: {technology}" for technology, names in by_technology.items())
-    marks = Counter(constant.mark for constant in energy.energies.constants().values())
-    guessed = [f"`{part}.{name}`" for (part, name), constant in energy.energies.constants().items() if constant.mark == "guessed"]
+    marks = Counter(constant.mark for constant in energy.constants.values())
+    guessed = [f"`{part}.{name}`" for (part, name), constant in energy.constants.items() if constant.mark == "guessed"]
     names = {"guessed": f" ({', '.join(guessed)})"}
     known = (f"{count} {mark}{names.get(mark, '')}" for mark, count in sorted(marks.items()))
     yield f"energies of events: {', '.join(known)}; for comparing schedules, not for a data sheet"

@@ -167,12 +167,12 @@ class Result:
     def energy(self, energies: EventEnergies | None = None) -> ProgramEnergy:
         """Return the energy of the run, with the event energies of the package if none are passed. It is added up from counts
         that the run made anyway. Raises `EnergyError` for a machine with `rules: comal`."""
-        from fuseflow.energy import ProgramEnergy, load_event_energies  # other results do without
+        from fuseflow.energy import ProgramEnergy, dram_name, load_event_energies  # other results do without
         from fuseflow.run.simulated_events import simulated_counts
 
         machine = self.settings.machine
         rows = ((r.name, r.times, r.cycles, simulated_counts(r.graph, machine, r.simulation, r.resources)) for r in self.regions)
-        return ProgramEnergy.of(rows, energies or load_event_energies())
+        return ProgramEnergy.of(rows, energies or load_event_energies(), dram_name(machine))
 
     @property
     def stats(self) -> dict[str, Any]:

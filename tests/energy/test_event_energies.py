@@ -20,15 +20,18 @@ SPMM = ["docs/example/spmm.ein", "--tensors", "docs/example/tensors.yaml"]
 def test_every_part_has_a_technology_and_every_constant_a_source() -> None:
     energies = load_event_energies()
     assert tuple(EventEnergies.model_fields) == PARTS
-    assert all(getattr(energies, part).technology for part in PARTS)
-    assert len(energies.constants()) == 26
-    assert all(len(constant.source) > 20 for constant in energies.constants().values() if constant.mark != "guessed")
-    assert energies.operators.mul.value == 3.7 and energies.dram.activation.value == 909
+    for dram in energies.dram:
+        parts = energies.parts(dram)
+        assert tuple(parts) == PARTS and all(part.technology for part in parts.values())
+        constants = [constant for part in parts.values() for constant in part.constants().values()]
+        assert len(constants) == 26
+        assert all(len(constant.source) > 20 for constant in constants)
+    assert energies.operators.mul.value == 3.7 and energies.dram["hbm2"].activation.value == 909
 
 
 def test_the_parts_of_a_moved_bit_are_the_published_sum() -> None:
     """3.92 pJ a bit in all, of which 1.21 open rows."""
-    dram = load_event_energies().dram
+    dram = load_event_energies().dram["hbm2"]
     assert dram.move.value + dram.io.value + dram.ecc.value == pytest.approx(3.92 - 1.21)
 
 
@@ -53,7 +56,14 @@ WRONG = {
     "a truth": ("value: 3.7", "value: true", "`operators.mul.value`: must be a number, not `True`", "  mul:"),
     "an unknown mark": ("mark: guessed", "mark: gues", "`control.activity.mark` is none of the marks", "  activity:"),
     "no source": ('"no switching of a circuit was recorded"', '""', "`control.activity.source`", "  activity:"),
-    "a number alone": ('{value: 0.3, mark: quoted, source: "', '0.3 # "', "`dram.io` is a mapping", "  io:"),
+    "a misspelled constant of a memory": (
+        "    move: {value: 2.24",
+        "    mov: {value: 2.24",
+        "unknown key `dram.hbm2.mov`",
+        "    mov:",
+    ),
+    "a memory that is no mapping": ("  hbm2-2400-perbank: *hbm2", "  mine: 3", "`dram.mine` is a mapping", "  mine:"),
+    "a number alone": ('{value: 0.3, mark: quoted, source: "', '0.3 # "', "`dram.hbm2.io` is a mapping", "    io:"),
 }
 """What is replaced in the file of the package, by what; the message; and the line that it names, by its beginning."""
 
