@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from typing import Any, Protocol, assert_never
 
 from fuseflow.errors import EnergyError
@@ -185,19 +186,19 @@ def dram_name(machine: Machine) -> str:
     return str(own.get("base", machine.memory.model))
 
 
-def refreshes_each_period(table: DramTable) -> float:
-    """Return how often a channel refreshes all banks of a rank, or its own if it has no ranks, in one period of the refresh. A command
-    that refreshes one bank counts as its share."""
+def refreshes_per_cycle(table: DramTable) -> Fraction:
+    """Return how often a channel refreshes all banks of a rank, or its own banks if it has no ranks, in a cycle of the memory. A command
+    that refreshes one bank counts as the share of this bank."""
     sizes = dict(table.levels)
     ranks = sizes.get("rank", 1)
     match table.refresh:
         case "none":
-            return 0
+            return Fraction(0)
         case "all-bank":
-            return ranks
+            return Fraction(ranks, table.refresh_period)
         case "per-bank":
-            refreshed = sizes.get("pseudo_channel", 1) if table.controller == "hbm34" else 1
-            return ranks * refreshed / table.banks
+            commands = sizes.get("pseudo_channel", 1) if table.controller == "hbm34" else 1
+            return Fraction(ranks * commands, table.banks * table.refresh_period)
         case _:
             assert_never(table.refresh)
 
@@ -205,11 +206,11 @@ def refreshes_each_period(table: DramTable) -> float:
 def refreshes(machine: Machine, cycles: Number) -> Number:
     """Return how often a DRAM refreshes all banks of its ranks, or of its channels if it has no ranks, in `cycles`, as a mean. Other
     memories are not refreshed."""
-    if not isinstance(machine.memory, DramMemory) or machine.memory.dram.refresh == "none":
+    if not isinstance(machine.memory, DramMemory):
         return 0
     table, clock = machine.memory.dram, machine.memory.cycles_in(machine.clock_ghz)
-    memory_cycles = cycles * clock.numerator / clock.denominator
-    return table.channels * refreshes_each_period(table) * memory_cycles / table.refresh_period
+    memory_cycles, rate = cycles * clock.numerator / clock.denominator, refreshes_per_cycle(table)
+    return table.channels * memory_cycles * rate.numerator / rate.denominator
 
 
 def _no_rows(machine: Machine) -> str:

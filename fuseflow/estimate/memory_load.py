@@ -19,9 +19,10 @@ from fuseflow.memory.settings import ComalFixedMemory, DramMemory, FixedMemory, 
 from fuseflow.samml import nodes as n
 from fuseflow.samml.lane_writers import LanePart
 
-ROW_PART = 1.73
+ROW_PART = 2.8 / (8 * (64 / 134.6 - 64 / 228))
 """The time for which a channel moves nothing when a line lies in another row than the one that its bank has open, as a part of what a
-random line takes longer than a line in order. Runs on `rda`, with HBM2, lose 2.8 cycles."""
+random line takes longer than a line in order. Runs on `rda` lose 2.8 cycles, and its eight channels of HBM2 move 134.6 and 228 bytes a
+cycle."""
 WINDOW = 18
 """The lines that a channel has in its queue at once, and among which it chooses."""
 CROWD = 64

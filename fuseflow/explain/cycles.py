@@ -19,6 +19,7 @@ from fuseflow.estimate.program_estimate import ProgramEstimate, RegionEstimate
 from fuseflow.lower.lanes import scheduled_lanes
 from fuseflow.lower.primitive_choice import lower_for
 from fuseflow.lower.regions import CompiledRegion
+from fuseflow.machine.files import with_settings
 from fuseflow.machine.machine import Machine
 from fuseflow.run.callback_types import ProgressCallback
 from fuseflow.run.compiled import Compiled
@@ -236,8 +237,7 @@ def memory_candidates(machine: Machine, path: CriticalPath) -> Iterator[tuple[st
         return
     for key, value in machine.memory.model_dump().items():
         if key in MEMORY_SETTING_LIMITS and 0 < value < MEMORY_SETTING_LIMITS[key]:
-            memory = machine.memory.model_copy(update={key: 2 * value})
-            yield f"memory.{key}", 2 * value, machine.model_copy(update={"memory": memory})
+            yield f"memory.{key}", 2 * value, with_settings(machine, {f"memory.{key}": 2 * value})
 
 
 def schedule_candidates(compiled: Compiled, region: CompiledRegion) -> Iterator[tuple[str, Schedule]]:

@@ -190,6 +190,7 @@ def faults(table: DramTable) -> Iterator[Fault]:
         yield from _distances(table)
         yield from _missing(table)
         yield from _refresh(table)
+        yield from _controller(table)
 
 
 def _sizes(table: DramTable) -> Iterator[Fault]:
@@ -326,3 +327,25 @@ def _refresh(table: DramTable) -> Iterator[Fault]:
     if takes >= between:
         message = f"a refresh takes {takes:,} cycles, but the next one of the same banks is due after {between:,}"
         yield Fault("refresh_period", message, f"the period is longer than {command}-{table.activate}")
+
+
+def _controller(table: DramTable) -> Iterator[Fault]:
+    """Yield a fault where a rule of the controller matters that the model leaves out, since other distances are longer in all devices."""
+    if table.lpddr5 is not None:
+        for then in ("RD", "WR"):
+            if (cycles := table.least("ACT1", then)) < table.lpddr5.activation:
+                message = f"ACT2 may come {table.lpddr5.activation} cycles after ACT1, but a {then} {cycles} cycles after it"
+                yield Fault("lpddr5", message, f"ACT1-{then} is at least as long")
+    if table.controller != "hbm34":
+        return
+    closes = ("PREpb", "PREab") if table.refresh == "all-bank" else ("PREpb",)
+    pairs = [(table.activate, then, 4) for then in closes] + [("PREpb", "PREab", 2)] * (len(closes) - 1)
+    for first, then, least in pairs:
+        if (cycles := table.least(first, then)) < least:
+            yield Fault(
+                "distances", f"{then} may not follow {first} after {cycles} cycles", f"{first}-{then} is at least {least}"
+            )
+    takes = table.least("REFpb", table.activate)
+    if table.refresh == "per-bank" and dict(table.levels).get("sid", 1) == 1 and takes >= table.refresh_period:
+        message = f"a refresh takes {takes:,} cycles, but with one stack the next round begins after {table.refresh_period:,}"
+        yield Fault("refresh_period", message, "take `all-bank`, or a longer period")

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from math import inf, prod
 
 from fuseflow.memory.dram_table import CHANNEL, DramTable
+from fuseflow.memory.mapping import LINE
 from fuseflow.memory.table_files import Measured
 
-LINE = 64
 WITHOUT_WRITE = 44 / 51
 """The share of the cycles from a write to a RD of another row that remains without the cycles in which its data arrive, as it is in
 HBM2."""

@@ -34,8 +34,6 @@ if TYPE_CHECKING:
 
 MOST_PARTS = 10_000
 """The largest numerator and denominator of the ratio of two clocks, so that products with cycles stay far inside 64 bits."""
-
-
 MOST_LINES = 1 << 20
 RANKS = (1, 2, 4, 8)
 
@@ -190,6 +188,8 @@ class DramMemory(TimedMemory):
     @classmethod
     def _defaults(cls, values: Any) -> Any:
         """Add what follows from the table: the number of channels, and the clock of `hbm2`."""
+        if not isinstance(values, Mapping):
+            return values  # it is made already, or refused as it is
         values = dict(values)
         model = values.setdefault("model", OWN_TABLE if "table" in values else HBM2)
         try:
@@ -197,7 +197,7 @@ class DramMemory(TimedMemory):
         except TableError as error:
             raise _refused(error, "table", *error.keys) from error
         if model == HBM2 and values.get("clock_ghz") is None:
-            values["clock_ghz"] = usual.peak / usual.bytes_per_cycle
+            values["clock_ghz"] = 1000 / usual.cycle_ps
         return {"channels": usual.channels, **values}
 
     @model_validator(mode="after")
@@ -211,7 +211,7 @@ class DramMemory(TimedMemory):
             plain = usual.table(self.refresh)
         except TableError as error:
             raise _refused(error, "refresh") from error
-        if self.ranks and plain.levels[0][0] != "rank":
+        if self.ranks and "rank" not in dict(plain.levels):
             raise _refused(MachineError(f"`{self.model}` has no ranks"), "ranks")
         table = self.dram
         fault = next(faults(table), None)
@@ -236,7 +236,7 @@ class DramMemory(TimedMemory):
 
 def _refused(error: MachineError, *below: str) -> PydanticCustomError:
     """Return an error as pydantic takes it, for the setting to which the keys lead."""
-    return PydanticCustomError("table", error.message.replace("{", "{{"), {"hint": error.hint, "below": below})
+    return PydanticCustomError("table", error.message, {"hint": error.hint, "below": below})
 
 
 def _table_file(model: str, own: Mapping[str, Any] | None) -> TableFile:

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from dram import table_of
 
-from fuseflow.memory.dram_table import CHANNEL, Distance, DramTable
+from fuseflow.memory.dram_table import CHANNEL, Distance, DramTable, faults
 from fuseflow.memory.mapping import MAPPINGS, decode_addresses
 from fuseflow.memory.memory import Memory
 from fuseflow.memory.models import Dram
@@ -86,6 +86,30 @@ def compare(seed: int, count: int) -> None:
     (channel,) = memory.model.channels()
     for name in ("hits", "misses", "conflicts", "forwarded", "absorbed"):
         assert getattr(channel, name) == counts[name], (seed, table)
+
+
+def base(name: str) -> DramTable:
+    return next(table for table in BASES if table.name == name)
+
+
+def messages(table: DramTable) -> list[str]:
+    return [fault.message for fault in faults(table)]
+
+
+def test_the_recorded_tables_have_no_faults() -> None:
+    assert not any(messages(table) for table in BASES)
+
+
+def test_tables_for_which_the_model_lacks_a_rule_are_refused() -> None:
+    lpddr5, hbm3, hbm4 = base("lpddr5 A"), base("hbm3 A"), base("hbm4 A")
+    assert lpddr5.lpddr5 is not None
+    late = replace(lpddr5, lpddr5=replace(lpddr5.lpddr5, activation=16))
+    assert messages(late) == [f"ACT2 may come 16 cycles after ACT1, but a {then} 15 cycles after it" for then in ("RD", "WR")]
+    early = tuple(replace(d, cycles=1) if "PREpb" in d.first and "PREab" in d.then else d for d in hbm3.distances)
+    assert messages(replace(hbm3, distances=early)) == ["PREab may not follow PREpb after 1 cycles"]
+    one_stack = tuple((name, 1 if name == "sid" else size) for name, size in hbm4.levels)
+    (message,) = messages(replace(hbm4, levels=one_stack))
+    assert message == "a refresh takes 1,118 cycles, but with one stack the next round begins after 488"
 
 
 @pytest.mark.parametrize("seed", range(20))

@@ -12,6 +12,7 @@ from random_graphs.case import Case
 
 from fuseflow.memory.mapping import CHANNEL_COUNTS, MAPPINGS
 from fuseflow.memory.settings import ComalFixedMemory, DramMemory, FixedMemory, MemorySettings
+from fuseflow.memory.table_files import preset, preset_names
 from fuseflow.sim import Machine, load_machine
 from fuseflow.sim.outcome.statistics import Outcome
 
@@ -27,7 +28,7 @@ def without_refresh(**settings: Any) -> Machine:
 
 
 def random_memory(rng: random.Random, clock_ghz: float = 1.0) -> MemorySettings:
-    """One of ten is the fixed pipe, the others are HBM2 of that clock."""
+    """One of ten is the fixed pipe. Four of five of the others are HBM2 of that clock, and the fifth is another DRAM."""
     ports = {
         "line": rng.choice((32, 64, 64, 128, 256, 4096)),
         "prefetch": rng.choice((0, 1, 3, 8)),
@@ -36,7 +37,18 @@ def random_memory(rng: random.Random, clock_ghz: float = 1.0) -> MemorySettings:
     if rng.random() < 0.1:
         return ComalFixedMemory(**ports)
     channels, mapping = rng.choice(CHANNEL_COUNTS), rng.choice(list(MAPPINGS))
+    if rng.random() < 0.2:
+        return random_dram(rng, channels, mapping, {**ports, "line": max(64, ports["line"])})
     return DramMemory(channels=channels, mapping=mapping, clock_ghz=clock_ghz, **ports)
+
+
+def random_dram(rng: random.Random, channels: int, mapping: str, ports: dict[str, int]) -> DramMemory:
+    """A DRAM that is not HBM2, with any of the refreshes that it has."""
+    name = rng.choice([name for name in preset_names() if name != "hbm2"])
+    refresh = rng.choice([table.refresh for table in preset(name).tables])
+    queue = rng.choice((None, None, 1, 8, 128))
+    settings = {"model": name, "channels": channels, "mapping": mapping, "refresh": refresh, "queue": queue}
+    return DramMemory.model_validate({**settings, **ports})
 
 
 def random_fixed_memory(rng: random.Random) -> FixedMemory:

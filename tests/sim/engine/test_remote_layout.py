@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
@@ -22,6 +23,7 @@ from fuseflow.memory.memory import Memory
 from fuseflow.memory.memory_interface import Controller, ControllerFactory
 from fuseflow.memory.models import Dram
 from fuseflow.memory.settings import DramMemory
+from fuseflow.memory.table_files import preset_names
 from fuseflow.native.kernel_library import library
 from fuseflow.samml.nodes import Edge
 from fuseflow.samml.text import parse
@@ -110,12 +112,15 @@ def with_depth(case: Case, edge: Edge, depth: int) -> Case:
     return replace(case, graph=replace(case.graph, depths=tuple({**dict(case.graph.depths), edge: depth}.items())))
 
 
-def test_enough_of_the_random_graphs_are_at_hbm2() -> None:
+def test_enough_of_the_random_graphs_are_at_every_dram() -> None:
     memories = [at_memory(random_case(seed), seed).machine.memory for seed in range(GRAPHS)]
-    at_hbm2 = [memory for memory in memories if isinstance(memory, DramMemory)]
-    assert len(at_hbm2) >= 500 and len(memories) - len(at_hbm2) >= 30
-    assert {memory.channels for memory in at_hbm2} == set(CHANNEL_COUNTS)
-    assert {memory.mapping for memory in at_hbm2} == set(MAPPINGS)
+    drams = [memory for memory in memories if isinstance(memory, DramMemory)]
+    assert len(memories) - len(drams) >= 30
+    models = Counter(memory.model for memory in drams)
+    assert models["hbm2"] >= 400 and all(models[name] >= 5 for name in preset_names())
+    for some in (drams, [memory for memory in drams if memory.model == "hbm2"]):
+        assert {memory.channels for memory in some} == set(CHANNEL_COUNTS)
+        assert {memory.mapping for memory in some} == set(MAPPINGS)
 
 
 ROWS = """
