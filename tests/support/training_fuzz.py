@@ -162,7 +162,7 @@ def _function(draw: random.Random, rows: int, columns: int) -> nn.Module:
             lambda: Lambda(lambda x: x.cumsum(1)),
             lambda: Lambda(lambda x: x - x.logsumexp(1, keepdim=True)),
             lambda: Lambda(lambda x: x / (0.5 + x.var(1, keepdim=True))),
-            lambda: Lambda(lambda x: x * x.abs().sum(0).sqrt()),
+            lambda: Lambda(lambda x: x * (0.1 + x.abs().sum(0)).sqrt()),
             lambda: Lambda(lambda x: torch.minimum(x, x.flip(1))),
             lambda: Lambda(lambda x: x @ x.t() @ x),
             lambda: Lambda(lambda x: torch.cat([x[:, 1:], x[:, :1]], 1)),
