@@ -11,11 +11,12 @@ import math
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
-from fuseflow.cut.costs import PartCosts, prepare_costs
+from fuseflow.cut.costs import PartCosts, RegionEstimates, prepare_costs
 from fuseflow.cut.units import ProgramUnit, with_regions
 from fuseflow.einsum.nodes import Program
 from fuseflow.errors import FusionError, ScheduleError
 from fuseflow.estimate.program import Estimator
+from fuseflow.garbage_collection import collection_rare
 from fuseflow.lower.partition import PartitionedProgram, with_later_readers
 from fuseflow.lower.primitive_choice import lower_for
 from fuseflow.lower.regions import CompiledRegion
@@ -35,6 +36,7 @@ class Cut:
     cycles: float = math.nan
 
 
+@collection_rare()
 def lower_best(
     program: Program, schedule: Schedule, machine: Machine, tensors: Mapping[str, Tensor]
 ) -> tuple[Schedule, PartitionedProgram, Iterable[CompiledRegion]]:
@@ -46,7 +48,7 @@ def lower_best(
     """
     memo = LoweringMemo()
     stored = replace(schedule, recomputed=())  # a cut decides which regions are later ones
-    costs = prepare_costs(program, stored, machine, tensors, Estimator(assume_unknown=True), memo)
+    costs = prepare_costs(program, stored, tensors, RegionEstimates(Estimator(assume_unknown=True), machine), memo)
     best, fewest = None, math.inf
     if costs is None:  # an operator cannot be lowered alone, or its cycles are not known
         cuts = [Cut(name, replace(schedule, fuse_regions=(name,))) for name in ("none", "layerwise", "full")]

@@ -263,19 +263,18 @@ class PartCosts:
 def prepare_costs(
     program: Program,
     schedule: Schedule,
-    machine: Machine,
     tensors: Mapping[str, Tensor],
-    estimator: Estimator,
+    estimates: RegionEstimates,
     memo: LoweringMemo | None = None,
 ) -> PartCosts | None:
     """Return the costs of the ranges of a program that is cut between all operators, except in the regions that the schedule
-    names. None if an operator cannot be lowered, or if its cycles are not known. If the schedule names regions, `FusionError`,
-    `MachineError` or `ScheduleError` is raised instead."""
+    names, on the machine of the estimates. None if an operator cannot be lowered, or if its cycles are not known. If the schedule
+    names regions, `FusionError`, `MachineError` or `ScheduleError` is raised instead."""
     named = section_regions(with_associations(program, schedule), schedule)
     alone = replace(schedule, fuse_regions=named or ("none",))
     try:
-        partitioned, _ = lower_for(program, alone, machine, tensors, memo)
-        return PartCosts.of(partitioned, alone, tensors, RegionEstimates(estimator, machine), memo)
+        partitioned, _ = lower_for(program, alone, estimates.machine, tensors, memo)
+        return PartCosts.of(partitioned, alone, tensors, estimates, memo)
     except (FusionError, MachineError, ScheduleError):
         if named:
             raise

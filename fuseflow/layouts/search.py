@@ -9,10 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
-from fuseflow.cut.costs import PartCosts, prepare_costs
+from fuseflow.cut.costs import PartCosts, RegionEstimates, prepare_costs
 from fuseflow.einsum.nodes import Access, Einsum, Program
 from fuseflow.estimate.program import Estimator
 from fuseflow.frontend.imported_program import Source
+from fuseflow.garbage_collection import collection_rare
 from fuseflow.layouts.candidates import Alternatives, StepFacts
 from fuseflow.layouts.changes import LayoutChange
 from fuseflow.layouts.constants import Constants
@@ -33,10 +34,15 @@ ALTERNATIVE = 0.9
 of a GCN in 8 lanes of its nodes takes 0.77 times as many by row without fusion, and 0.73 times by default.)"""
 
 
+@collection_rare()
 def choose_layouts(source: Source, schedule: Schedule, machine: Machine) -> tuple[Source, tuple[LayoutChange, ...]]:
     """Return a training step with its tensors in the layouts in which it is expected to take the fewest cycles, and the changes in their
     order. Its notices say what changed, and what copies of inputs cost."""
-    search, kept, tried = _LayoutSearch(_unfused(schedule), machine), list[LayoutChange](), set[Alternatives]()
+    search, kept, tried = (
+        _LayoutSearch(_unfused(schedule), RegionEstimates(Estimator(assume_unknown=True), machine)),
+        list[LayoutChange](),
+        set[Alternatives](),
+    )
     first = best = search.priced(source)
     if first is None or best is None:
         return source, ()
@@ -73,11 +79,10 @@ class _PricedStep:
 
 @dataclass(slots=True)
 class _LayoutSearch:
-    """The facts and the memos that the steps that are compared share."""
+    """The facts and the memos that the steps that are compared share: most of their operators are the same."""
 
     schedule: Schedule
-    machine: Machine
-    estimator: Estimator = field(default_factory=lambda: Estimator(assume_unknown=True))
+    estimates: RegionEstimates
     memo: LoweringMemo = field(default_factory=LoweringMemo)
 
     @property
@@ -91,7 +96,7 @@ class _LayoutSearch:
     def priced(self, source: Source) -> _PricedStep | None:
         """Return a step with its costs, or None if an operator cannot be lowered alone."""
         memo = self.memo.for_other_formats()
-        costs = prepare_costs(source.program, self.schedule, self.machine, source.tensors, self.estimator, memo)
+        costs = prepare_costs(source.program, self.schedule, source.tensors, self.estimates, memo)
         return None if costs is None else _PricedStep(source, costs)
 
     def better(self, step: _PricedStep, changes: Alternatives) -> tuple[_PricedStep, LayoutChange] | None:

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import fuseflow as ff
-from fuseflow.cut.costs import PartCosts, prepare_costs
+from fuseflow.cut.costs import PartCosts, RegionEstimates, prepare_costs
 from fuseflow.cut.merges import merged_units, unit_links, unit_readers
 from fuseflow.cut.units import UnitGroup, cheapest_partitions, greedy_partition, operator_units
 from fuseflow.einsum.parse import parse
@@ -55,7 +55,8 @@ def tensors() -> dict[str, np.ndarray]:
 @pytest.fixture(scope="module")
 def costs() -> PartCosts:
     source = ff.compile(parse(STEP), tensors=tensors(), schedule=ff.Schedule.fuse("none")).source
-    costs = prepare_costs(source.program, ff.Schedule(), ff.load_machine("rda"), source.tensors, Estimator())
+    estimates = RegionEstimates(Estimator(), ff.load_machine("rda"))
+    costs = prepare_costs(source.program, ff.Schedule(), source.tensors, estimates)
     assert costs is not None
     return costs
 
@@ -110,3 +111,19 @@ output E, F
     units = operator_units(partition_program(program, ff.Schedule.fuse("none")))
     assert list(map(set, unit_readers(program, units))) == [{1}, {3}, {4}, set(), set()]
     assert list(map(set, unit_links(program, units))) == [{1, 2}, {0, 3}, {0, 4}, {1}, {2}]
+
+
+def test_what_takes_far_longer_together_is_not_tried_in_larger_regions() -> None:
+    asked = list[UnitGroup]()
+
+    def cost(group: UnitGroup) -> float:
+        asked.append(group)
+        return 1000.0 if {0, 1} <= set(group) else 5.0 if len(group) == 1 else 6.0
+
+    readers, links = (
+        [frozenset({1}), frozenset(), frozenset({1}), frozenset()],
+        [frozenset({1}), frozenset({0, 2}), frozenset({1})],
+    )
+    cycles, groups = merged_units([(0,), (1,), (2,)], readers[:3], links, cost)
+    assert (cycles, groups) == (11.0, ((0,), (1, 2)))
+    assert (0, 1) in asked and (0, 1, 2) not in asked

@@ -25,7 +25,7 @@ from fuseflow.autoscheduler.budget.path_search import Variant
 from fuseflow.autoscheduler.budget.request import Deadline
 from fuseflow.autoscheduler.budget.settings import SETTINGS
 from fuseflow.costs.statistics import stored_statistics
-from fuseflow.cut.costs import prepare_costs
+from fuseflow.cut.costs import RegionEstimates, prepare_costs
 from fuseflow.einsum.association import chain_orders
 from fuseflow.einsum.blocks import BlockAxis, block_axes
 from fuseflow.einsum.nodes import Program
@@ -205,7 +205,8 @@ class VariantFactory:
 
     def __call__(self, schedule: Schedule) -> Variant | None:
         """Return the variant of a schedule. None if one of its operators cannot be lowered alone, or if it has too many."""
-        costs = prepare_costs(self.source.program, schedule, self.machine, self.source.tensors, self.estimator)
+        estimates = RegionEstimates(self.estimator, self.machine)
+        costs = prepare_costs(self.source.program, schedule, self.source.tensors, estimates)
         if costs is None or not costs.refine(SETTINGS.max_einsums):
             return None
         memo = self.memo.for_other_formats()
