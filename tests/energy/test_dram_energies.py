@@ -201,9 +201,9 @@ def test_runs_take_the_energies_of_their_memory(memory: str, row: float, bit: fl
     result = ff.compile("docs/example/spmm.ein", tensors="docs/example/tensors.yaml", machine=memory).run()
     spent = result.energy()
     (region,) = result.regions
-    channels = region.simulation.memory.channels
-    rows = sum(channel.misses + channel.conflicts for channel in channels)
-    bits = 8 * region.simulation.memory.bus_bytes
+    used = region.simulation.memory
+    assert used is not None
+    rows, bits = sum(channel.misses + channel.conflicts for channel in used.channels), 8 * used.bus_bytes
     assert rows > 0 and bits > 0
     assert spent.of_part("dram") == pytest.approx(row * rows + bit * bits + refresh * region.cycles)
     assert spent.technologies["dram"].startswith(memory.partition("-")[0].upper())
