@@ -18,7 +18,7 @@ from fuseflow.einsum.nodes import Program
 from fuseflow.einsum.phases import carried_inputs
 from fuseflow.einsum.sparse_arrays import Operand
 from fuseflow.einsum.structures import at_shared_places
-from fuseflow.errors import UsageError
+from fuseflow.errors import HardwareError, UsageError
 from fuseflow.frontend.sources import Source
 from fuseflow.lower.buffers import buffer_notices, preload_notices
 from fuseflow.lower.lanes import writer_notices
@@ -137,10 +137,13 @@ class Compiled:
         """Write the circuits of all regions on the program's machine as SystemVerilog, into a directory that lists its files.
 
         A directory that was written this way and holds nothing else is replaced. Raises `FileError` for any other directory, and
-        `HardwareError` if a region has no circuit on this machine, or `pycde` is not installed.
+        `HardwareError` if a region has no circuit on this machine or runs in tiles, or `pycde` is not installed.
         """
         from fuseflow.hardware.circuit_files import save_verilog
 
+        tiled = next((region.name for region in self.regions if region.tiles), None)
+        if tiled is not None:
+            raise HardwareError(f"region `{tiled}` runs in tiles, and a circuit has no loop over them", hint="leave `tile` out")
         save_verilog(directory, [region.graph for region in self.regions], self.machine)
 
     @property

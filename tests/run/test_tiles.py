@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 from scipy import sparse
 
 import fuseflow as ff
 from fuseflow.einsum.parse import parse
-from fuseflow.errors import SamplingError, ScheduleError, SimulationError
+from fuseflow.errors import HardwareError, SamplingError, ScheduleError, SimulationError
 from fuseflow.memory.statistics import MemoryStatistics
 from fuseflow.run.result import RegionResult
 from fuseflow.sim import load_machine
+from fuseflow.sim.traced_rerun import find_timeline
 from fuseflow.tensors import Format, pack
 
 NODES, PER_ROW = 4096, 2
@@ -184,9 +187,14 @@ def test_all_coordinates_in_one_tile_are_a_run_without_tiles() -> None:
     assert spmm(16, 32, ff.Schedule().tile(j=32)).cycles == spmm(16, 32, ff.Schedule()).cycles
 
 
-def test_samples_and_traces_refuse_tiles() -> None:
+def test_samples_circuits_and_traces_refuse_tiles(tmp_path: Path) -> None:
     program = parse(SPMM.format(rows=16, columns=32))
     tensors = {"A": matrix(16, NODES), "X": pack(np.ones((4096, 32), np.float32), Format.dense(2))}
     compiled = ff.compile(program, tensors=tensors, schedule=ff.Schedule().tile(j=8))
     with pytest.raises(SamplingError, match="a run in tiles cannot be sampled"):
         compiled.run(sample=ff.Sample(fraction=1))
+    with pytest.raises(HardwareError, match="region `Y` runs in tiles"):
+        compiled.save_verilog(tmp_path)
+    (region,), memory = compiled.regions, compiled.memory()
+    with pytest.raises(SimulationError, match="graph `Y` ran in 4 tiles, and a trace follows one run"):
+        find_timeline(region.graph, memory, compiled.machine, compiled.run().regions[0].simulation)

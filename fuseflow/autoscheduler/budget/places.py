@@ -21,6 +21,10 @@ WORTH = 2.0
 load comes first. Not tuned: each choice is simulated."""
 
 
+MOST_PLACES = 3
+"""The most schedules with places that are simulated."""
+
+
 @dataclass(frozen=True, slots=True)
 class PlacedTensors:
     """The tensors of a compiled program that are worth a place: their bytes by name, the most useful first."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import islice
 from math import inf
 
 from fuseflow.autoscheduler.budget.buffers import BufferVariants
@@ -16,7 +17,7 @@ from fuseflow.autoscheduler.budget.costs import RegionCost
 from fuseflow.autoscheduler.budget.cut_graph import OrderedRange
 from fuseflow.autoscheduler.budget.decision import RegionDecision
 from fuseflow.autoscheduler.budget.path_search import ALL_LEVERS, UNFUSED, BudgetSearch, DealtPath, Levers
-from fuseflow.autoscheduler.budget.places import PlacedTensors
+from fuseflow.autoscheduler.budget.places import MOST_PLACES, PlacedTensors
 from fuseflow.autoscheduler.budget.range_costs import RangeCosts
 from fuseflow.autoscheduler.budget.region_tuning import (
     RegionChange,
@@ -266,7 +267,7 @@ class TrialRuns:
         compiled = self.estimates.compiled(first.schedule)
         estimate = compiled.estimate(self.estimates.estimator)
         tensors, tried = PlacedTensors.of(compiled, estimate, self.budget.limits.get("buffer", inf)), list[Trial]()
-        for how, schedule in tensors.options():
+        for how, schedule in islice(tensors.options(), MOST_PLACES):
             try:
                 self.estimates.compiled(schedule)
             except FuseFlowError:
@@ -303,4 +304,5 @@ def most_changes(request: BudgetRequest, ranges: int) -> int:
     lanes = ranges * SETTINGS.max_orders if request.top > 1 else 0
     fewer_preloads = "preloads" in request.allow
     runs = 2 * SETTINGS.change_rounds * (1 + fewer_preloads) if SPLITS in request.allow else 0
-    return lanes + request.top - 1 + runs + SETTINGS.change_rounds + 2 * fewer_preloads + SETTINGS.times_put_together
+    placed = 2 * MOST_PLACES if PLACES in request.allow else 0  # also of the unfused program
+    return lanes + request.top - 1 + runs + placed + SETTINGS.change_rounds + 2 * fewer_preloads + SETTINGS.times_put_together
