@@ -169,9 +169,10 @@ def test_a_memory_without_energies_is_an_error() -> None:
     ],
 )
 def test_ranks_and_channels_are_refreshed_while_a_machine_runs(memory: str, units: int, interval: float) -> None:
-    """`units` are the ranks of all channels, or the channels, each of which is refreshed once in `interval` nanoseconds."""
+    """`units` are the ranks of all channels, or the channels, each of which is refreshed once in `interval` nanoseconds. A cycle of the
+    machine has one."""
     machine = machine_at(memory)
-    assert refreshes(machine, 15_000) == pytest.approx(units * 10_000 / interval)
+    assert refreshes(machine, 10_000) == pytest.approx(units * 10_000 / interval)
 
 
 @pytest.mark.parametrize("file", sorted(RECORDED.glob("*/golden_*.npz")), ids=lambda file: f"{file.parent.name}-{file.stem}")
@@ -183,7 +184,7 @@ def test_as_many_banks_are_refreshed_as_ramulator_recorded(file: Path) -> None:
     commands = sizes.get(table.refresh_scope, 1)
     refreshed = all_banks * table.banks // commands + one_bank
     expected = float(refreshes_per_cycle(table)) * end * table.banks / sizes.get("rank", 1)
-    assert refreshed == pytest.approx(expected, abs=table.banks)
+    assert refreshed == pytest.approx(expected, abs=2 * table.banks)
     assert refreshed > 400
 
 
@@ -196,15 +197,15 @@ def test_as_many_banks_are_refreshed_as_ramulator_recorded(file: Path) -> None:
     ],
 )
 def test_runs_take_the_energies_of_their_memory(memory: str, row: float, bit: float, refresh: float) -> None:
-    """`refresh` is the energy of all refreshes in a nanosecond."""
+    """`refresh` is the energy of all refreshes in a nanosecond, which is a cycle of the machine."""
     result = ff.compile("docs/example/spmm.ein", tensors="docs/example/tensors.yaml", machine=memory).run()
     spent = result.energy()
     (region,) = result.regions
-    channels = region.simulation.memory.channels
-    rows = sum(channel.misses + channel.conflicts for channel in channels)
-    bits = 8 * region.simulation.memory.bus_bytes
+    used = region.simulation.memory
+    assert used is not None
+    rows, bits = sum(channel.misses + channel.conflicts for channel in used.channels), 8 * used.bus_bytes
     assert rows > 0 and bits > 0
-    assert spent.of_part("dram") == pytest.approx(row * rows + bit * bits + refresh * region.cycles / 1.5)
+    assert spent.of_part("dram") == pytest.approx(row * rows + bit * bits + refresh * region.cycles)
     assert spent.technologies["dram"].startswith(memory.partition("-")[0].upper())
 
 
