@@ -25,8 +25,6 @@ from fuseflow.garbage_collection import collection_paused
 from fuseflow.lower.machine_type_check import refuse_wide_tensors
 from fuseflow.lower.partition import refuse_auto
 from fuseflow.lower.regions import CompiledRegion
-from fuseflow.lower.scratchpad import with_places
-from fuseflow.lower.tiles import with_tiles
 from fuseflow.machine.files import load_machine
 from fuseflow.machine.machine import Machine
 from fuseflow.plan_application import planned
@@ -135,7 +133,11 @@ def compile_source(
         from fuseflow.run.needed_depths import with_needed_depths  # estimates, which takes long to load
 
         regions = with_needed_depths(regions, partitioned.program, source.tensors, machine)
-    regions = with_places(with_tiles(regions, schedule), partitioned)
+    if schedule.tiles or schedule.memories:
+        from fuseflow.lower.scratchpad import with_places  # which most programs do without
+        from fuseflow.lower.tiles import with_tiles
+
+        regions = with_places(with_tiles(regions, schedule), partitioned)
     return Compiled(
         source,
         partitioned.program,

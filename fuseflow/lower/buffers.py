@@ -112,6 +112,14 @@ def preload_notices(schedule: Schedule, graphs: Sequence[Graph], machine: Machin
     return tuple(f"it has no effect that `{name}` is preloaded: it is read once, in order" for name in names if name not in read)
 
 
+def place_notices(schedule: Schedule, machine: Machine) -> tuple[str, ...]:
+    """Return a sentence about places without effect, where the memory answers at once."""
+    if not schedule.memories or isinstance(machine.memory, TimedMemory):
+        return ()
+    names = ", ".join(f"`{name}`" for name, _ in schedule.memories)
+    return (f"the memory of {machine.name} answers at once, so it has no effect that {names} is placed in the scratchpad",)
+
+
 def buffer_notices(schedule: Schedule, graphs: Iterable[Graph], machine: Machine) -> tuple[str, ...]:
     """Return sentences about buffers without effect: where the memory answers at once, and of tensors read in order alone."""
     if not schedule.buffers:

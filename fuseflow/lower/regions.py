@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from fuseflow.costs import Estimate
 from fuseflow.einsum.nodes import TensorType
@@ -17,7 +17,6 @@ from fuseflow.lower.copies import copy_region, dense_copy, permuting_region
 from fuseflow.lower.graphs import estimated, region_graph, scheduled_form, verified
 from fuseflow.lower.lanes import LaneAssignment, StageLoops, stages_of, with_depths, with_lanes
 from fuseflow.lower.region_fusion import fuse_region
-from fuseflow.lower.region_tile import RegionTile
 from fuseflow.lower.reshape_views import TensorView, required_order, source_of, view_format, view_refusal, view_tensor
 from fuseflow.lower.state import LoweringState, Precedent, RegionRequest
 from fuseflow.notebook_table import Cell, SummaryTable
@@ -25,6 +24,9 @@ from fuseflow.samml.nodes import Alu, Graph
 from fuseflow.schedule import Schedule
 from fuseflow.table import FusionTable, build_table, emit
 from fuseflow.transform import mark_fiber_fifos
+
+if TYPE_CHECKING:
+    from fuseflow.lower.region_tile import RegionTile
 
 
 @dataclass(frozen=True)  # with a place for cached values

@@ -17,10 +17,7 @@ from fuseflow.lower.buffers import buffer_names, read_tensors
 from fuseflow.lower.partition import PartitionedProgram
 from fuseflow.lower.regions import CompiledRegion
 from fuseflow.lower.tiles import is_cut, place_tiles
-from fuseflow.machine.machine import Machine
-from fuseflow.memory.settings import TimedMemory
 from fuseflow.samml.nodes import TensorDecl, Transfer
-from fuseflow.schedule import Schedule
 
 
 def with_places(regions: Sequence[CompiledRegion], partitioned: PartitionedProgram) -> list[CompiledRegion]:
@@ -128,11 +125,3 @@ def refuse_places(partitioned: PartitionedProgram, regions: Sequence[CompiledReg
         else:
             message, hint = "the program has no such tensor", did_you_mean(name, known)
         raise ScheduleError(f"`{name}` cannot be placed: {message}", hint=hint, span=schedule.place("place", name))
-
-
-def place_notices(schedule: Schedule, machine: Machine) -> tuple[str, ...]:
-    """Return a sentence about places without effect, where the memory answers at once."""
-    if not schedule.memories or isinstance(machine.memory, TimedMemory):
-        return ()
-    names = ", ".join(f"`{name}`" for name, _ in schedule.memories)
-    return (f"the memory of {machine.name} answers at once, so it has no effect that {names} is placed in the scratchpad",)

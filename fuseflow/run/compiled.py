@@ -20,14 +20,13 @@ from fuseflow.einsum.sparse_arrays import Operand
 from fuseflow.einsum.structures import at_shared_places
 from fuseflow.errors import HardwareError, UsageError
 from fuseflow.frontend.sources import Source
-from fuseflow.lower.buffers import buffer_notices, preload_notices
+from fuseflow.lower.buffers import buffer_notices, place_notices, preload_notices
 from fuseflow.lower.lanes import writer_notices
 from fuseflow.lower.machine_type_check import refuse_wide_tensors
 from fuseflow.lower.partition import PartitionedProgram, partition_program
 from fuseflow.lower.regions import CompiledRegion
 from fuseflow.lower.reshape_views import add_views
 from fuseflow.lower.schedule_annotations import overruled_notices
-from fuseflow.lower.scratchpad import place_notices
 from fuseflow.machine.machine import Machine
 from fuseflow.notebook_table import SummaryTable
 from fuseflow.run.callback_types import GraphExecutor, ProgressCallback, SimulationCallback

@@ -23,7 +23,6 @@ from fuseflow.run.callback_types import GraphExecutor, ProgressCallback, Simulat
 from fuseflow.run.check import Check
 from fuseflow.run.isolated_regions import check_region, stand_in
 from fuseflow.run.repeated_regions import RunHistory
-from fuseflow.run.tiles import run_tiles
 from fuseflow.samml.nodes import Graph
 from fuseflow.sim import Engine, Simulation
 from fuseflow.tensors import Tensor
@@ -109,7 +108,11 @@ class ExactRegions:
             return self.execute(graph, tensors, self.machine, report, engine=self.engine, expected=self.longest)
 
         try:
-            return run_tiles(region, read, execute) if region.tiles else execute(region.graph, read)
+            if not region.tiles:
+                return execute(region.graph, read)
+            from fuseflow.run.tiles import run_tiles  # which most programs do without
+
+            return run_tiles(region, read, execute)
         except DeadlockError as error:
             error.region = region.name
             raise

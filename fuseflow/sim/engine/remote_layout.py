@@ -19,7 +19,7 @@ from fuseflow.samml.lane_writers import lane_part
 from fuseflow.sim.engine.kernels.ask_remote import GATE, run_ask, run_fetch, run_gate, run_preload, run_store
 from fuseflow.sim.engine.kernels.load import LOAD, load_fields, run_load_answered
 from fuseflow.sim.engine.kernels.locate import STORED, kept_fields, locate_fields, run_point, run_point_kept
-from fuseflow.sim.engine.kernels.root_remote import LOADED_ROOT, run_root_loaded
+from fuseflow.sim.engine.kernels.root import LOADED_ROOT, run_root_loaded
 from fuseflow.sim.engine.kernels.scan import SCAN, run_scan, scan_fields
 from fuseflow.sim.engine.kernels.scan_remote import REMOTE_SCAN, run_give, run_give_narrow, run_walk
 from fuseflow.sim.engine.kernels.write import WRITE, level_buffers, run_write_remote, value_buffers
