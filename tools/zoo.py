@@ -78,9 +78,10 @@ class Store:
 
 
 def revision() -> str:
-    """A digest of the code of fuseflow and of the zoo."""
+    """A digest of the code of fuseflow, of the zoo, and of the comparison of gradients."""
     digest = hashlib.sha256()
-    for path in sorted([*(ROOT / "fuseflow").rglob("*.py"), *ZOO.glob("*.py")]):
+    comparison = ROOT / "tests" / "support" / "gradient_checks.py"
+    for path in sorted([*(ROOT / "fuseflow").rglob("*.py"), *ZOO.glob("*.py"), comparison]):
         digest.update(path.read_bytes())
     return digest.hexdigest()[:16]
 

@@ -1,4 +1,5 @@
-"""Whether the gradients of a model of the zoo are those of PyTorch: of the sum of squares of its floats, for all of its parameters."""
+"""Whether the gradients of a model of the zoo are those of PyTorch: of the squared distance of its floats from a wave, for all of its
+parameters."""
 
 from __future__ import annotations
 
@@ -8,15 +9,18 @@ from collections.abc import Iterable
 from pathlib import Path
 
 import gradient_checks
+import zoo_table
 from zoo_registry import Model
 from zoo_verdict import Row, failure
 
 TABLE = Path(__file__).with_name("gradients.jsonl")
+WORDS = ("right", "none", "refused", "limit", "wrong", "crash")
+"""What the table may say of a model."""
 
 
 def row(model: Model) -> Row:
     """The row of a model in the table of gradients. Its verdict is `right`, `wrong`, `refused` or `crash`, or `none` if PyTorch has no
-    gradient: no parameter that the sum depends on, or an operator without one."""
+    gradient: no parameter that the sum depends on, or an operator without one. A model that takes too much has `limit`."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         verdict, reason = _verdict(model)
@@ -41,10 +45,16 @@ def _verdict(model: Model) -> tuple[str, str]:
     return ("wrong", wrong) if wrong else ("right", "")
 
 
+def counts(rows: Iterable[Row]) -> list[list[str]]:
+    """How many models of each family there are, and how many of each verdict: a heading and a line for each family
+    that has models."""
+    return zoo_table.counts(rows, WORDS, lambda row: row["gradients"])
+
+
 def summary(rows: Iterable[Row]) -> str:
     """How many rows have which verdict, and the reasons of refusals, the most frequent first."""
     rows = list(rows)
     verdicts = Counter(row["gradients"] for row in rows)
-    counts = ", ".join(f"{count} {verdict}" for verdict, count in verdicts.most_common())
+    shown = ", ".join(f"{count} {verdict}" for verdict, count in verdicts.most_common())
     reasons = Counter(f"{row['gradients']}: {row['reason']}" for row in rows if "reason" in row and row["gradients"] != "none")
-    return "\n".join([*(f"{count:4}  {reason}" for reason, count in reasons.most_common()), f"{len(rows)} models: {counts}"])
+    return "\n".join([*(f"{count:4}  {reason}" for reason, count in reasons.most_common()), f"{len(rows)} models: {shown}"])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import get_args
 
@@ -13,6 +13,8 @@ from zoo_verdict import Row
 
 TABLE = Path(__file__).with_name("table.jsonl")
 FAMILIES = get_args(Family)
+WORDS = ("accepted", "hollow", "refused", "limit", "wrong", "crash")
+"""What `verdict` may say."""
 
 
 def line(row: Row) -> str:
@@ -37,14 +39,15 @@ def verdict(row: Row) -> str:
     return "hollow" if worst == "accepted" and row.get("hollow") else worst
 
 
-def counts(rows: Iterable[Row]) -> list[list[str]]:
-    """How many models of each family there are, and how many of each verdict: a heading and a line for each family."""
-    words = ("accepted", "hollow", "refused", "limit", "wrong", "crash")
-    verdicts = Counter((row["family"], verdict(row)) for row in rows)
+def counts(rows: Iterable[Row], words: Sequence[str] = WORDS, word_of: Callable[[Row], str] = verdict) -> list[list[str]]:
+    """How many models of each family there are, and how many of each verdict: a heading and a line for each family
+    that has models."""
+    verdicts = Counter((row["family"], word_of(row)) for row in rows)
     lines = [["family", "models", *words]]
     for family in FAMILIES:
         numbers = [verdicts[family, word] for word in words]
-        lines.append([family, *map(str, (sum(numbers), *numbers))])
+        if any(numbers):
+            lines.append([family, *map(str, (sum(numbers), *numbers))])
     return lines
 
 
@@ -52,7 +55,7 @@ def summary(rows: Iterable[Row]) -> str:
     return "\n".join(f"{family:12}" + "".join(f"{number:>10}" for number in numbers) for family, *numbers in counts(rows))
 
 
-def markdown(rows: Iterable[Row]) -> str:
-    """The summary as a table of a page."""
-    heading, *lines = [f"| {' | '.join(line)} |" for line in counts(rows)]
-    return "\n".join([heading, "|---|" + "---|" * (heading.count("|") - 2), *lines])
+def markdown(lines: list[list[str]]) -> str:
+    """Counts as a table of a page."""
+    heading, *others = [f"| {' | '.join(line)} |" for line in lines]
+    return "\n".join([heading, "|---|" + "---|" * (heading.count("|") - 2), *others])
