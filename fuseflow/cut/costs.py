@@ -40,10 +40,15 @@ LARGEST_REGION = 32
 
 @dataclass  # without slots: cached properties are stored in the instance
 class ProgramRanges:
-    """The ranges of `units` of a program that is partitioned into single operators."""
+    """The ranges of `units` of a program that is partitioned into single operators.
+
+    With `borders`, which are cuts between units, a range of several units is what lies between two of them, or a part of what lies between
+    two neighbours that begins or ends at one.
+    """
 
     partitioned: PartitionedProgram
     units: UnitSequence
+    borders: frozenset[int] = frozenset()
 
     @cached_property
     def readers(self) -> Mapping[str, frozenset[str]]:
@@ -80,7 +85,18 @@ class ProgramRanges:
 
     def is_region(self, part: UnitRange) -> bool:
         """Return whether a range may be one region and is small enough to be estimated."""
-        return self.units.legal(part) and (part[1] - part[0] == 1 or len(self.members(part)) <= LARGEST_REGION)
+        if part[1] - part[0] == 1:
+            return True
+        return self._is_at_borders(part) and self.units.legal(part) and len(self.members(part)) <= LARGEST_REGION
+
+    def _is_at_borders(self, part: UnitRange) -> bool:
+        at = [end in self.borders for end in part]
+        return not self.borders or all(at) or (any(at) and self.borders.isdisjoint(range(part[0] + 1, part[1])))
+
+    def apart(self) -> ProgramRanges:
+        """Return the ranges of the operators that the units are made of, with the borders of these units."""
+        operators = self.units.apart(operator_units(self.partitioned))
+        return ProgramRanges(self.partitioned, operators, frozenset(self.units.borders()))
 
     def _computed_in(self, members: Sequence[str]) -> tuple[str, ...]:
         """Return the Einsums that a region of the Einsums `members` computes. An Einsum that only renames an output is left out

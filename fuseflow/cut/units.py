@@ -79,6 +79,15 @@ class UnitSequence:
         cuts = tuple(accumulate(map(len, groups)))[:-1]
         return replace(self, units=tuple(self.units[n] for group in groups for n in group)), partition_at(cuts, len(self))
 
+    def borders(self) -> tuple[int, ...]:
+        """Return how many operators stand before each unit, and how many there are in all."""
+        return tuple(accumulate((unit.parts for unit in self.units), initial=0))
+
+    def apart(self, operators: UnitSequence) -> UnitSequence:
+        """Return the operators that these units are made of, in their order. `operators` has them in any order."""
+        place = {e: n for n, e in enumerate(e for unit in self.units for e in unit.einsums)}
+        return replace(operators, units=tuple(sorted(operators.units, key=lambda unit: place[unit.einsums[0]])))
+
     def joined(self, partition: UnitPartition) -> UnitSequence:
         """Return the ranges of a partition as units that no cut separates."""
         bounds = ((part, self.units[part[0]], self.units[part[1] - 1]) for part in partition)

@@ -5,18 +5,21 @@ K[b, i] = sum(o) G[b, o] * W[o, i]                       dense in place of csr: 
 D[o, i] = P[o, i] * (sum(b) G[b, o] * X[b, i])           G and X by column, as a sampled sum reads them
 D[f, h] = P[f, h] * (sum(j) X[j, f] * G[j, h])           X a constant in csr: a second copy in csc
 R[j, h] = sum(k) A[k, j] * G[k, h]                       A a constant that equals its transpose: A[j, k]
+next.W[f, h] = W[f, h] - D[f, h], D stored by column     W and next.W by column, too, so that D is not copied
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from math import prod
 from typing import TypeAlias
 
 from fuseflow.costs import TensorStatistics
+from fuseflow.directed_graphs import distances
 from fuseflow.einsum.nodes import Access, Apply, Einsum, Keep, Program, Reduce, TensorType, accesses, walk
+from fuseflow.einsum.phases import carried_inputs
 from fuseflow.layouts.changes import LayoutChange, SecondCopy, StoredAs, WithoutZeros
 from fuseflow.layouts.constants import Constants
 from fuseflow.tensors import Format
@@ -35,7 +38,8 @@ class StepFacts:
     """The facts about a training step that decide which changes are candidates.
 
     `types` has the inferred types of its tensors, and `statistics` what they are expected to store, as far as it is known. Tensors in
-    `fixed` stay as they are: the user decided about them. With `copies`, inputs may be stored twice.
+    `fixed` stay as they are: the user decided about them. With `copies`, inputs may be stored twice. `stored` has the types in which
+    tensors are really stored without fusion: a dense level has the place of the loop that writes it.
     """
 
     program: Program
@@ -44,6 +48,7 @@ class StepFacts:
     constants: Constants
     fixed: frozenset[str]
     copies: bool
+    stored: Mapping[str, TensorType] = field(default_factory=dict)
 
     def candidates(self) -> Iterator[Alternatives]:
         """Yield the changes that may make the step faster, those first on which others depend. Of alternatives, one is made at most."""
@@ -51,6 +56,7 @@ class StepFacts:
         yield from self._dense_results()
         yield from self._relus()
         yield from self._columns()
+        yield from self._updated()
         if self.copies:
             yield from self._second_copies()
 
@@ -95,6 +101,35 @@ class StepFacts:
             turned = [(n, BY_COLUMN) for n in names if n in movable and self._format(n) == Format.dense(2)]
             if turned:
                 yield tuple(dict.fromkeys((StoredAs(tuple(turned)), *(StoredAs((one,)) for one in turned))))
+
+    def _updated(self) -> Iterator[Alternatives]:
+        """Yield matrices that the step changes by column, all that are updated together, where a gradient of them is stored by column."""
+        carried = carried_inputs(self.program)
+        for together in self._pointwise_groups():
+            names = [name for name in together if name in carried or name in carried.values()]
+            by_column = (self.stored[n].format for n in together if n in self.program.defined and n in self.stored)
+            if not names or self.fixed.intersection(names) or not any(f is not None and f.order == (1, 0) for f in by_column):
+                continue
+            if all(self._format(name) == Format.dense(2) for name in names):
+                yield (StoredAs(tuple((name, BY_COLUMN) for name in names)),)
+
+    def _pointwise_groups(self) -> Iterator[tuple[str, ...]]:
+        """Yield the matrices that pointwise Einsums read and compute together, in the order of the program."""
+        near: dict[str, dict[str, None]] = {}
+        for einsum in self.program.einsums:
+            matrices = [access for access in einsum.accesses if len(access.indices) == 2]
+            if len(einsum.indices) != 2 or any(isinstance(node, Reduce) for node in walk(einsum.body)):
+                continue
+            if all(access.is_plain and access.indices == einsum.indices for access in matrices):
+                for access in matrices:
+                    near.setdefault(access.tensor, {})[einsum.name] = None
+                    near.setdefault(einsum.name, {})[access.tensor] = None
+        seen = set[str]()
+        for name in near:
+            if name not in seen:
+                together = distances(near, name)
+                seen |= together.keys()
+                yield tuple(together)
 
     def _second_copies(self) -> Iterator[Alternatives]:
         """Yield copies of compressed constants for the Einsums that sum over their outer dimension."""

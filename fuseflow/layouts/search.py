@@ -73,8 +73,9 @@ class _PricedStep:
 
     def facts(self, constants: Constants, fixed: frozenset[str], copies: bool) -> StepFacts:
         """Return the facts that decide how the step may be changed."""
-        types, statistics = self.costs.partitioned.original.declared, self.costs.knowledge.statistics
-        return StepFacts(self.source.program, types, statistics, constants, fixed, copies)
+        costs = self.costs
+        types, statistics = costs.partitioned.original.declared, costs.knowledge.statistics
+        return StepFacts(self.source.program, types, statistics, constants, fixed, copies, costs.state.stored)
 
 
 @dataclass(slots=True)

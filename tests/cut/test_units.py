@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from fuseflow.compiler import compile_source
+from fuseflow.cut.costs import ProgramRanges
 from fuseflow.cut.units import UnitSequence, operator_units, partition_at, product_units
 from fuseflow.einsum.parse import parse
 from fuseflow.frontend.model_spec import ModelSpec
@@ -72,3 +73,23 @@ output A, C
     assert stuck == ["B"]
     assert not units.legal((0, len(units)))
     assert units.legal((0, 1))
+
+
+def test_units_are_taken_apart_into_their_operators() -> None:
+    operators = operator_units(partitioned("gcn"))
+    ordered, ranges = operators.in_order_of([(0, 1), (3,), (2, 4, 5), (6, 7)])
+    joined = ordered.joined(ranges)
+    assert joined.borders() == (0, 2, 3, 6, 8)
+    assert joined.apart(operators) == ordered
+
+
+def test_ranges_of_what_is_taken_apart_end_at_its_borders() -> None:
+    program = partitioned("gcn")
+    operators = operator_units(program)
+    joined = operators.joined(partition_at((2, 3, 6), len(operators)))
+    apart = ProgramRanges(program, joined).apart()
+    assert apart.units == operators
+    parts = {(start, end) for start in range(8) for end in range(start + 2, 9) if apart.is_region((start, end))}
+    whole = {(0, 2), (0, 3), (0, 6), (0, 8), (2, 6), (2, 8), (3, 6), (3, 8), (6, 8)}
+    assert parts == whole | {(3, 5), (4, 6)}
+    assert all(apart.is_region((n, n + 1)) for n in range(8))

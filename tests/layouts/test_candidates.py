@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from fuseflow.costs import TensorStatistics
 from fuseflow.einsum.format_inference import infer
 from fuseflow.einsum.parse import parse
@@ -78,3 +80,33 @@ def test_a_result_is_dense_if_most_entries_are_expected_unless_it_is_an_output()
     assert str(types.declared["K"].format) == "(dense, compressed)"
     assert dense(3.1) == [(StoredAs((("K", Format.dense(2)),)),)]
     assert dense(2.9) == [(columns("X"),)]
+
+
+def test_what_is_updated_together_is_stored_by_column_where_its_gradient_is() -> None:
+    text = """
+tensor X[4, 6] dense
+tensor G[4, 5] dense
+tensor W[6, 5] dense
+tensor M[6, 5] dense
+tensor V[6, 5] dense
+Y[b, o] = sum(i) X[b, i] * W[i, o]
+D[i, o] = sum(b) X[b, i] * G[b, o]
+next.M[i, o] = 0.9 * M[i, o] + D[i, o]
+next.W[i, o] = W[i, o] - next.M[i, o]
+next.V[i, o] = V[i, o] * V[i, o]
+output Y, next.M, next.W, next.V
+"""
+    program, none = parse(text), Constants(frozenset(), frozenset())
+    types = infer(program).declared
+
+    def changes(gradient: Format, fixed: str = "") -> list[Alternatives]:
+        stored = {**types, "D": replace(types["D"], format=gradient)}
+        return list(StepFacts(program, types, {}, none, frozenset(fixed), False, stored).candidates())
+
+    ((turned,),) = changes(BY_COLUMN)
+    assert isinstance(turned, StoredAs)
+    assert {name for name, _ in turned.formats} == {"W", "M", "next.W", "next.M"} and {f for _, f in turned.formats} == {
+        BY_COLUMN
+    }
+    assert changes(Format.parse("csc", 2)) == [(turned,)]
+    assert not changes(Format.dense(2)) and not changes(BY_COLUMN, fixed="M")

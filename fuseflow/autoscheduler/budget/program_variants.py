@@ -25,7 +25,7 @@ from fuseflow.autoscheduler.budget.path_search import Variant
 from fuseflow.autoscheduler.budget.request import Deadline
 from fuseflow.autoscheduler.budget.settings import SETTINGS
 from fuseflow.costs.statistics import stored_statistics
-from fuseflow.cut.costs import RegionEstimates, prepare_costs
+from fuseflow.cut.costs import PartCosts, ProgramRanges, RegionEstimates, prepare_costs
 from fuseflow.einsum.association import chain_orders
 from fuseflow.einsum.blocks import BlockAxis, block_axes
 from fuseflow.einsum.nodes import Program
@@ -205,13 +205,27 @@ class VariantFactory:
 
     def __call__(self, schedule: Schedule) -> Variant | None:
         """Return the variant of a schedule. None if one of its operators cannot be lowered alone, or if it has too many."""
-        estimates = RegionEstimates(self.estimator, self.machine)
-        costs = prepare_costs(self.source.program, schedule, self.source.tensors, estimates)
+        costs = self._costs(schedule)
         if costs is None or not costs.refine(SETTINGS.max_einsums):
             return None
+        return Variant(schedule, self._graph(costs.ranges), self.published)
+
+    def apart(self, variant: Variant) -> Variant:
+        """Return a variant that may also be cut between the operators of its units. It is the variant itself if its units are operators,
+        or if these are too many."""
+        costs = self._costs(variant.base)
+        if costs is None or variant.graph.ranges.units.granularity == costs.units.granularity:
+            return variant
+        costs.ranges = variant.graph.ranges.apart()
+        return replace(variant, graph=self._graph(costs.ranges)) if costs.fits(SETTINGS.max_einsums) else variant
+
+    def _costs(self, schedule: Schedule) -> PartCosts | None:
+        estimates = RegionEstimates(self.estimator, self.machine)
+        return prepare_costs(self.source.program, schedule, self.source.tensors, estimates)
+
+    def _graph(self, ranges: ProgramRanges) -> CutGraph:
         memo = self.memo.for_other_formats()
-        graph = CutGraph.of(costs.ranges, self.source.tensors, self.machine, self.estimator, self.orders, self.deadline, memo)
-        return Variant(schedule, graph, self.published)
+        return CutGraph.of(ranges, self.source.tensors, self.machine, self.estimator, self.orders, self.deadline, memo)
 
 
 @dataclass(slots=True)

@@ -133,6 +133,8 @@ class _Chooser:
             self.search.variants = variants.best() if self._changes_variants else (self.published,)
         with self.agenda.step("best"):
             best = self.search.cheapest(self.budget, self._kept)
+        with self.agenda.step("apart"):
+            best = self._apart(best)
         if self._changes_buffers:
             with self.agenda.step("buffers"):
                 best = self._with_turned_inputs(self._with_buffers(best), variants)
@@ -219,6 +221,7 @@ class _Chooser:
         self.agenda.expect("unfused", ranges)
         self.agenda.expect("variants", variants.most() if self._changes_variants else 0)
         self.agenda.expect("best", ranges)
+        self.agenda.expect("apart", ranges)
         self.agenda.expect("buffers", ranges if self._changes_buffers else 0)
         again = 2 * SETTINGS.searches_again * (ranges + 1) if {"fifo", "area"} & self.budget.limits.keys() else 0
         changes = most_changes(self.request, len(self.published.graph.ranges.units))
@@ -229,10 +232,21 @@ class _Chooser:
 
     def _unfused(self) -> SearchOutcome:
         """Return the unfused program in the formats of the user. If there is no time to search for its lanes, it has one lane."""
-        unfused = self.search.cheapest(self.budget, 1, UNFUSED)
+        search = replace(self.search, variants=(self.factory.apart(self.published),))
+        unfused = search.cheapest(self.budget, 1, UNFUSED)
         if unfused.programs or unfused.is_complete:
             return unfused
-        return replace(replace(self.search, deadline=Deadline()).cheapest(self.budget, 1, NO_LEVERS), is_complete=False)
+        return replace(replace(search, deadline=Deadline()).cheapest(self.budget, 1, NO_LEVERS), is_complete=False)
+
+    def _apart(self, best: SearchOutcome) -> SearchOutcome:
+        """Return the cheapest programs if the regions between which the program was cut may be taken apart, too: lanes help some of their
+        operators more than others."""
+        finer = tuple(map(self.factory.apart, self.search.variants))
+        if finer == self.search.variants:
+            return best
+        self.search.variants = finer
+        found = self.search.cheapest(self.budget, self._kept)
+        return min(found, best, key=lambda outcome: outcome.programs[0].cycles if outcome.programs else inf)
 
     def _with_buffers(self, best: SearchOutcome) -> SearchOutcome:
         """Return the cheapest programs if tensors may have reuse buffers or preloads, too. First come the ones that leave the

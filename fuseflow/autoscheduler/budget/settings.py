@@ -128,6 +128,8 @@ class SearchSettings:
     """Schedules are searched again where one is expected to take less than this share of the cycles of the fastest run."""
     slower: float = 2.0
     """A decision is not simulated if it is expected to take more than this many times the cycles of the best one."""
+    most_refined: int = 12
+    """How many programs with other decisions about regions are simulated at most, while each makes regions faster."""
     times_put_together: int = 3
     """How often the fastest runs of each region are put together."""
     change_rounds: int = 2

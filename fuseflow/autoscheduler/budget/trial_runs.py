@@ -27,6 +27,7 @@ from fuseflow.autoscheduler.budget.region_tuning import (
     region_depths,
     rounds,
     row_runs,
+    saved_cycles,
 )
 from fuseflow.autoscheduler.budget.request import BudgetRequest, Deadline
 from fuseflow.autoscheduler.budget.settings import SETTINGS
@@ -204,7 +205,8 @@ class TrialRuns:
         return tried[len(done) :]
 
     def _refined(self, done: Sequence[Trial], refinement: Refinement) -> list[Trial]:
-        """Return the simulations of the best of some trials with other decisions about its regions."""
+        """Return the simulations of the best of some trials with other decisions about its regions: as many as the request asks for, and
+        more as long as the last one made regions so much faster that it is worth while."""
         first = best_trial(done)
         if first is None or self.request.top == 1 or self.deadline.passed:
             return []
@@ -214,9 +216,19 @@ class TrialRuns:
             return not self.deadline.passed
 
         refinement.widen(first.taken, trying)
-        programs = refinement.others(self.request.top - 1)
+        programs = refinement.others(SETTINGS.most_refined)
         others = (self.estimates.of_program(program, first.is_unfused) for program in programs)
-        return self.simulations.of_programs([trial for trial in others if not trial.refused])
+        waiting = (trial for trial in others if not trial.refused)
+        tried = self.simulations.of_programs(list(islice(waiting, self.request.top - 1)))
+        while self._are_worthwhile(first, tried) and (trial := next(waiting, None)) is not None:
+            tried += self.simulations.of_programs([trial])
+        return tried
+
+    def _are_worthwhile(self, first: Trial, tried: Sequence[Trial]) -> bool:
+        """Return whether the last of the trials `tried` made regions so much faster that there is reason to try others, and time."""
+        if not tried or self.deadline.passed:
+            return False
+        return saved_cycles(tried[-1], (first, *tried[:-1])) >= (1 - SETTINGS.gain) * (first.cycles or 0)
 
     def _put_together(self, done: Sequence[Trial]) -> list[Trial]:
         """Return the simulation of the best trial with each region as it was fastest in any of `done`, if that schedule is new."""

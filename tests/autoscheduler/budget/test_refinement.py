@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from math import inf
 
 import numpy as np
 import pytest
 from budget_spaces import random_source
 
-from fuseflow.autoscheduler.budget.costs import LoweredCosts
+from fuseflow.autoscheduler.budget.costs import LoweredCosts, RegionRun
 from fuseflow.autoscheduler.budget.cut_graph import OrderedRange
 from fuseflow.autoscheduler.budget.decision import Freedom
-from fuseflow.autoscheduler.budget.path_search import ALL_LEVERS, BudgetSearch
+from fuseflow.autoscheduler.budget.path_search import ALL_LEVERS, UNFUSED, BudgetSearch
 from fuseflow.autoscheduler.budget.program_variants import VariantFactory
 from fuseflow.autoscheduler.budget.range_costs import RangeCosts
-from fuseflow.autoscheduler.budget.region_tuning import fastest_regions, region_contents
+from fuseflow.autoscheduler.budget.region_tuning import fastest_regions, region_contents, saved_cycles
 from fuseflow.autoscheduler.budget.request import BudgetRequest
 from fuseflow.autoscheduler.budget.scheduler import budget_schedule
+from fuseflow.autoscheduler.budget.settings import SETTINGS
 from fuseflow.autoscheduler.budget.trial_runs import Refinement
 from fuseflow.autoscheduler.budget.trials import SimulateHere, Trial
 from fuseflow.autoscheduler.simulation_cache import SimulationCache
@@ -101,6 +103,36 @@ def twice(size: int = 6, text: str = TWICE) -> Source:
     rng = np.random.default_rng(0)
     tensors = {name: pack(np.where(rng.random((size, size)) < 0.5, 1.0, 0.0), Format.parse("csr", 2)) for name in "ABC"}
     return Source("twice", parse(text.replace("6", str(size))), tensors)
+
+
+def test_regions_between_which_a_program_is_cut_are_taken_apart(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A program whose ranges of operators are too many is cut between regions first. The unfused one still has single operators."""
+    source, budget = twice(), Budget.parse("mul=8")
+    for limit in range(4, 40):
+        monkeypatch.setattr("fuseflow.autoscheduler.budget.program_variants.SETTINGS", replace(SETTINGS, max_einsums=limit))
+        factory = VariantFactory(source, RDA, Estimator(assume_unknown=True), NONE)
+        variant = factory(NONE)
+        if variant is not None and variant.graph.ranges.units.granularity == "regions":
+            break
+    assert variant is not None and len(variant.graph.ranges.units) < 5
+    assert factory.apart(variant) is variant  # there are too many parts, too
+    monkeypatch.undo()
+    finer = factory.apart(variant)
+    assert len(finer.graph.ranges.units) == 5
+    search = replace(searched(source), variants=(finer,))
+    (unfused,) = search.cheapest(budget, 1, UNFUSED).programs
+    assert unfused.schedule.fuse_regions == ("none",) and len(unfused.path.edges) == 5
+    joined = replace(search, variants=(variant,)).cheapest(budget, 1).programs[0]
+    assert search.cheapest(budget, 1).programs[0].cycles <= joined.cycles
+
+
+def test_cycles_that_regions_save_are_those_of_the_ones_that_are_faster_than_in_all_others() -> None:
+    def ran(**cycles: int) -> Trial:
+        regions = {name: RegionRun(number, None) for name, number in cycles.items()}
+        return Trial("", NONE, 0.0, Resources(), cycles=sum(cycles.values()), regions=regions)
+
+    assert saved_cycles(ran(a=5, b=9, c=1), [ran(a=8, b=7, c=1), ran(a=6, b=8, c=2)]) == 1
+    assert saved_cycles(ran(a=9), [ran(a=8)]) == 0
 
 
 def test_regions_that_repeat_one_take_the_cycles_of_it() -> None:
