@@ -166,8 +166,10 @@ def _joined_channel(runs: Sequence[ChannelStatistics]) -> ChannelStatistics:
         return sum(map(of, runs))
 
     return ChannelStatistics(
+        transaction=runs[-1].transaction,
         reads=total(lambda c: c.reads),
         writes=total(lambda c: c.writes),
+        activations=total(lambda c: c.activations),
         hits=total(lambda c: c.hits),
         misses=total(lambda c: c.misses),
         conflicts=total(lambda c: c.conflicts),
