@@ -9,12 +9,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cache
 from math import inf
-from typing import assert_never
+from typing import NamedTuple, assert_never
 
 from fuseflow.machine.machine import Machine
-from fuseflow.memory.mapping import FIELD_WIDTHS
+from fuseflow.memory.dram_table import CHANNEL, DramTable
+from fuseflow.memory.mapping import MAPPINGS, AddressMapping
 from fuseflow.memory.settings import ComalFixedMemory, FixedMemory, Hbm2Memory, IdealMemory, MemorySettings, clock_ratio
-from fuseflow.memory.timing import HBM2_2000, command_distances
+from fuseflow.memory.table_files import preset
 
 IN_ORDER_SHARE = 228 / 256
 """The share of its peak that HBM2 moves where lines are read one behind the other, chosen on runs on `rda`. The rest is lost to refresh
@@ -36,7 +37,14 @@ class RefreshPace:
     gap: float
 
 
-@dataclass(frozen=True, slots=True)
+class Places(NamedTuple):
+    """Where the bytes of an address lie: the mapping of the addresses of a table."""
+
+    table: DramTable
+    mapping: AddressMapping
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class MemoryPace:
     """The speed of a memory, in cycles of the machine. What is not said is that of a memory without banks, which only has a latency and
     a peak.
@@ -50,7 +58,8 @@ class MemoryPace:
     `in_order` is the share of the peak at which lines in order come. `row_cycles` is how long a channel moves nothing where a line lies
     in another row than the open one of its bank. `window` is the number of lines among which a channel chooses. `answer` is how long
     a port waits for a line, and `write` for the answer to a write, where the memory has little else to do. `reopen` is the time from a
-    write until its bank can read another row. `mapping` is the name of the address mapping.
+    write until its bank can read another row. `places` says in which bank an address
+    lies.
     """
 
     line: int
@@ -73,7 +82,7 @@ class MemoryPace:
     write: float = 0.0
     reopen: float = 0.0
     refresh: RefreshPace | None = None
-    mapping: str = ""
+    places: Places | None = None
 
 
 def memory_pace(machine: Machine) -> MemoryPace:
@@ -85,7 +94,7 @@ def memory_pace(machine: Machine) -> MemoryPace:
 def _pace(memory: MemorySettings, clock_ghz: float) -> MemoryPace:
     match memory:
         case Hbm2Memory():
-            return _hbm2_pace(memory, clock_ghz)
+            return _dram_pace(memory, clock_ghz)
         case FixedMemory():
             return MemoryPace(memory.line, inf, memory.latency - 1, memory.outstanding, memory.prefetch)
         case ComalFixedMemory():
@@ -96,33 +105,49 @@ def _pace(memory: MemorySettings, clock_ghz: float) -> MemoryPace:
             assert_never(unknown)
 
 
-def _hbm2_pace(memory: Hbm2Memory, clock_ghz: float) -> MemoryPace:
-    device, distances = HBM2_2000, command_distances(HBM2_2000)
-    ratio = float(clock_ratio(memory.clock_ghz, clock_ghz))
-    group = 2 * device.nCCDL  # two transactions of 32 bytes
-    latency = distances["act_to_read"] + distances["read_data"] + device.nCCDL
-    answer = latency + 2
-    closing = device.nRTPL + device.nRP
+def _dram_pace(memory: Hbm2Memory, clock_ghz: float) -> MemoryPace:
+    table = preset("hbm2").table()
+    ratio, levels = float(clock_ratio(memory.clock_ghz, clock_ghz)), dict(table.levels)
+    transactions = max(1, 64 // table.transaction)
+    buses, opening = levels.get("pseudo_channel", 1), table.least(table.activate, "RD")
+    group = table.least("RD", "RD")
+    latency = opening + table.read_latency + (transactions - 1) * group
+    reopen = table.least("WR", "PREpb") + table.least("PREpb", table.activate) + opening - _written(table)
     return MemoryPace(
         line=memory.line,
-        peak=32 * memory.channels * ratio,
+        peak=table.bytes_per_cycle * memory.channels * ratio,
         latency=round(latency / ratio),
         outstanding=memory.outstanding,
         prefetch=memory.prefetch,
         channels=memory.channels,
-        buses=2,
-        groups=8,
-        banks=4,
-        bus_cycles=2 * device.nCCDS / ratio,
-        group_cycles=group / ratio,
-        open_bytes=32 * 1024,
-        row_bytes=1 << (FIELD_WIDTHS["byte"] + FIELD_WIDTHS["column"]),
+        buses=buses,
+        groups=table.banks // levels["bank"],
+        banks=levels["bank"],
+        bus_cycles=transactions * table.least("RD", "RD", CHANNEL, table.bus_scope) / ratio,
+        group_cycles=transactions * group / ratio,
+        open_bytes=table.banks * table.row_bytes,
+        row_bytes=table.row_bytes,
         in_order=IN_ORDER_SHARE,
         row_cycles=ROW_CYCLES / ratio,
-        window=18,
-        answer=answer / ratio,
-        write=40 / ratio,
-        reopen=(device.nWR + device.nRP + device.nRCDRD) / ratio,
-        refresh=RefreshPace(device.nREFI / ratio, device.nRFC / ratio, (closing + device.nRFC + answer) / ratio),
-        mapping=memory.mapping,
+        window=table.read_queue * table.transaction // 64 + 2,
+        answer=(latency + 2) / ratio,
+        write=(latency + 5) / ratio,
+        reopen=reopen / ratio,
+        refresh=_refresh_pace(table, latency + 2, ratio),
+        places=Places(table, MAPPINGS[memory.mapping](table)),
     )
+
+
+def _written(table: DramTable) -> float:
+    """Return the cycles from a WR to the end of its data. Data of reads and writes are two cycles apart on the bus."""
+    data = table.transaction * dict(table.levels).get("pseudo_channel", 1) / table.bytes_per_cycle
+    return table.read_latency + 2 - table.least("RD", "WR") + data
+
+
+def _refresh_pace(table: DramTable, answer: int, ratio: float) -> RefreshPace | None:
+    """Return the pace of refreshes of all banks. Before one, rows are closed; and behind it, a row is opened for the next answer."""
+    if table.refresh != "all-bank":
+        return None
+    cycles = table.least("REFab", table.activate) + dict(table.command_cycles).get(table.activate, 1) - 1
+    closing = table.least("RD", "PREab") + table.least("PREab", "REFab")
+    return RefreshPace(table.refresh_period / ratio, cycles / ratio, (closing + cycles + answer) / ratio)

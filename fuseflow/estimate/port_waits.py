@@ -13,7 +13,7 @@ from fuseflow.estimate.memory_load import ArrayLoad, MemoryLoad
 from fuseflow.estimate.memory_pace import MemoryPace
 from fuseflow.estimate.port_lines import AT_ONCE
 from fuseflow.estimate.stream_flow import Number
-from fuseflow.memory.mapping import MAPPINGS, decode_addresses
+from fuseflow.memory.mapping import decode_addresses
 
 LONGEST_STRIDE = 1024
 """How many lines of a loop are inspected to tell how lines that lie evenly apart spread over the memory."""
@@ -66,8 +66,8 @@ def queue_cycles(read: ArrayLoad, busy: Number, pace: MemoryPace) -> float:
 
 
 def _evenly_apart_cycles(read: ArrayLoad, pace: MemoryPace) -> float:
-    """Return the cycles for a line where all lie evenly apart, 0 where they do not, or in a memory without banks."""
-    if not pace.mapping or read.port.along is None or not read.port.along.is_apart or read.port.in_order:
+    """Return the cycles for a line where all lie evenly apart, 0 where they do not."""
+    if read.port.along is None or not read.port.along.is_apart or read.port.in_order:
         return 0.0
     return strided_line_cycles(pace, read.port.along)
 
@@ -75,19 +75,21 @@ def _evenly_apart_cycles(read: ArrayLoad, pace: MemoryPace) -> float:
 @cache
 def strided_line_cycles(pace: MemoryPace, loop: OwnLoop) -> float:
     """Return the cycles for each line along a loop, if `AT_ONCE` lines are under way at once: the cycles of the bank group, or of
-    the data bus, in which most of them lie.
+    the data bus, in which most of them lie. 0 in a memory without banks.
 
     Example: in eight channels of HBM2, lines 4,096 bytes apart lie in one bank group, which takes 8 cycles for each.
     """
+    if pace.places is None:
+        return 0.0
     run = max(1, round(loop.run))
     starts = np.arange(max(1, min(loop.size, LONGEST_STRIDE // run))) * loop.stride
-    places = (pace.line * np.add.outer(starts, np.arange(run)).ravel()).astype(np.int64)
-    channel, bank, _ = decode_addresses(MAPPINGS[pace.mapping], pace.channels, places)
+    addresses = (pace.line * np.add.outer(starts, np.arange(run)).ravel()).astype(np.int64)
+    channel, bank, _ = decode_addresses(pace.places.mapping, pace.places.table, pace.channels, addresses)
     bus = channel * pace.buses + bank // (pace.groups // pace.buses * pace.banks)
     ways = (channel * pace.groups + bank // pace.banks, pace.group_cycles), (bus, pace.bus_cycles)
-    windows = range(0, len(places), AT_ONCE)
-    return sum(float(max(np.bincount(way[at : at + AT_ONCE]).max() * cycles for way, cycles in ways)) for at in windows) / len(
-        places
+    windows = range(0, len(addresses), AT_ONCE)
+    return sum(max(float(np.bincount(way[at : at + AT_ONCE]).max()) * cycles for way, cycles in ways) for at in windows) / len(
+        addresses
     )
 
 

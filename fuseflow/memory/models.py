@@ -22,6 +22,7 @@ from fuseflow.memory.mailboxes import COMPLETION, MESSAGE, REQUESTS, THREAD_BITS
 from fuseflow.memory.mapping import Ints
 from fuseflow.memory.ports import PORT_SIZE
 from fuseflow.memory.statistics import ChannelStatistics
+from fuseflow.memory.table_files import preset
 from fuseflow.memory.timing import HBM2_2000, DeviceTiming, command_distances, lookahead
 from fuseflow.native.records import LONGEST, address
 from fuseflow.native.signatures import Function
@@ -128,19 +129,21 @@ class ComalFixed(_Pipe):
 class Hbm2:
     """Channels of HBM2 behind an address mapping. Raises `MachineError` for an impossible number of channels."""
 
-    name, divides, advance, transaction = "hbm2", True, staticmethod(advance_hbm2), maps.TRANSACTION
+    name, divides, advance, transaction = "hbm2", True, staticmethod(advance_hbm2), 32
 
     def __init__(
         self,
         channels: int = 8,
-        mapping: maps.AddressMapping = maps.DEFAULT_MAPPING,
+        mapping: maps.MappingRule = maps.bgint_xor,
         device: DeviceTiming = HBM2_2000,
         clock: Fraction = Fraction(1),
     ) -> None:
         self.clock, self.delay = clock, lookahead(device)
         self.peak: Fraction = BUS_BYTES * channels * clock
         self.lookahead = self.delay if clock == 1 else max(int((self.delay - 1) / clock), 1)
-        self.places = maps.place_tables(mapping, channels)
+        table = preset("hbm2").table()
+        packed = maps.place_tables(mapping(table), table, channels)
+        self.places = packed >> maps.PLACE_BITS << 21 | (packed >> maps.BANK_BITS & 0xFFFF) << 5 | packed & 31
         timing = command_distances(device)
         assert 2 * max(timing.values()) < LONGEST, "a channel counts cycles from one refresh to the next in short integers"
         self.timing = np.array(list(timing.values()), np.int64)

@@ -14,6 +14,7 @@ from pydantic_core import PydanticCustomError
 from fuseflow.errors import did_you_mean
 from fuseflow.memory import mapping as maps
 from fuseflow.memory.memory_interface import Controller
+from fuseflow.memory.table_files import preset
 
 if TYPE_CHECKING:
     from fuseflow.memory.memory import Memory
@@ -65,7 +66,7 @@ def _mapping(value: Any) -> Any:
     return value
 
 
-LINES = tuple(1 << k for k in range(maps.TRANSACTION.bit_length() - 1, MOST_LINE.bit_length()))
+LINES = tuple(1 << k for k in range(5, MOST_LINE.bit_length()))
 """The bytes that a line may have."""
 Clock = Annotated[float, Field(gt=0, allow_inf_nan=False, strict=True)]
 
@@ -85,7 +86,7 @@ class TimedMemory(Strict):
         int,
         number_in(
             LINES,
-            f"must be a power of two of bytes, from {maps.TRANSACTION}, which is one transaction of the memory, to {MOST_LINE}",
+            f"must be a power of two of bytes, from {LINES[0]}, which is one transaction of the memory, to {MOST_LINE}",
         ),
     ] = 64
     prefetch: Annotated[int, _lines(0)] = 8
@@ -114,7 +115,7 @@ class Hbm2Memory(TimedMemory):
     channels: Annotated[
         int, number_in(maps.CHANNEL_COUNTS, f"must be one of {', '.join(map(str, maps.CHANNEL_COUNTS))} channels")
     ] = 8
-    mapping: Annotated[str, BeforeValidator(_mapping)] = maps.DEFAULT_MAPPING.name
+    mapping: Annotated[str, BeforeValidator(_mapping)] = maps.DEFAULT_MAPPING
     clock_ghz: Clock = 1.0
 
 
@@ -159,11 +160,13 @@ def controller(settings: MemorySettings, clock_ghz: float) -> Controller | None:
     machine."""
     if isinstance(settings, IdealMemory):
         return None
-    clock, channels = Fraction(1), maps.CHANNEL_COUNTS[-1]
+    clock, channels = Fraction(1), 16
     if isinstance(settings, Hbm2Memory):  # Other models ignore addresses.
         clock, channels = clock_ratio(settings.clock_ghz, clock_ghz), settings.channels
     make = partial(_make, settings, clock)
-    return Controller(make, settings.line, settings.outstanding, settings.prefetch, maps.capacity(channels))
+    return Controller(
+        make, settings.line, settings.outstanding, settings.prefetch, channels * preset("hbm2").table().channel_bytes
+    )
 
 
 def _make(settings: TimedMemory, clock: Fraction, ports: int) -> Memory:

@@ -97,7 +97,7 @@ def test_two_names_of_a_model_are_no_traceback() -> None:
     assert load_machine("rda", {"memory": "hbm2", "memory.model": "ideal"}).memory == IdealMemory()
 
 
-CHANNELS = "must be one of 1, 2, 4, 8, 16 channels"
+CHANNELS = "must be one of 1, 2, 4, 8, 16, 32 channels"
 LINE = "must be a power of two of bytes, from 32, which is one transaction of the memory, to 4096"
 MAPPINGS = "there is no such mapping\n  hint: known: `BGint_xor`, `MOP4CLXOR`, `RoBaRaCoCh`"
 REFUSED = [
