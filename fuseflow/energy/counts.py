@@ -14,8 +14,7 @@ from typing import Protocol
 from fuseflow.errors import EnergyError
 from fuseflow.machine.machine import Machine
 from fuseflow.memory.buffer_assignment import preloaded_readers
-from fuseflow.memory.settings import Hbm2Memory
-from fuseflow.memory.timing import HBM2_2000
+from fuseflow.memory.settings import DramMemory
 from fuseflow.ops import operator, reducer
 from fuseflow.resources.area import AreaCount, memory_area
 from fuseflow.resources.graph_resources import HeldEntries, has_sram_fifo, holds_sram, sram_bits
@@ -142,7 +141,7 @@ def energy_counts(
     require_energy(machine)
     areas = AreaCount(graph, machine)
     buffers = MemoryBits.of(dram.buffered, dram.hits, is_sram=True)
-    notices = [] if machine.memory.model == "hbm2" else [_no_rows(machine)]
+    notices = [] if isinstance(machine.memory, DramMemory) else [_no_rows(machine)]
     sram, time = sram_bits(areas, held, slots), cycles / machine.clock_ghz
     if area is None:
         notices.append("FIFOs without a bound have no area, so what leaks is left out")
@@ -171,11 +170,11 @@ def require_energy(machine: Machine) -> None:
 
 
 def _refreshes(machine: Machine, cycles: Number) -> Number:
-    """Return how often the channels of HBM2 refresh all banks in `cycles`, as a mean. Other memories are not refreshed."""
-    if not isinstance(machine.memory, Hbm2Memory):
+    """Return how often the channels of a DRAM refresh in `cycles`, as a mean. Other memories are not refreshed."""
+    memory = machine.memory
+    if not isinstance(memory, DramMemory) or memory.dram.refresh == "none":
         return 0
-    memory_cycles = cycles * machine.memory.clock_ghz / machine.clock_ghz
-    return machine.memory.channels * memory_cycles / HBM2_2000.nREFI
+    return memory.channels * cycles * float(memory.cycles_in(machine.clock_ghz)) / memory.dram.refresh_period
 
 
 def _no_rows(machine: Machine) -> str:

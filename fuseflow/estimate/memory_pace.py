@@ -13,16 +13,12 @@ from typing import NamedTuple, assert_never
 
 from fuseflow.machine.machine import Machine
 from fuseflow.memory.dram_table import CHANNEL, DramTable
-from fuseflow.memory.mapping import MAPPINGS, AddressMapping
-from fuseflow.memory.settings import ComalFixedMemory, FixedMemory, Hbm2Memory, IdealMemory, MemorySettings, clock_ratio
-from fuseflow.memory.table_files import preset
+from fuseflow.memory.mapping import AddressMapping
+from fuseflow.memory.settings import ComalFixedMemory, DramMemory, FixedMemory, IdealMemory, MemorySettings
 
-IN_ORDER_SHARE = 228 / 256
-"""The share of its peak that HBM2 moves where lines are read one behind the other, chosen on runs on `rda`. The rest is lost to refresh
-and to rows."""
-ROW_CYCLES = 2.8
-"""The cycles for which a channel of HBM2 moves nothing when a line lies in another row than the one that its bank has open, chosen on
-runs on `rda`."""
+ROW_PART = 2.8 / (2 / 0.517578 - 2 / 0.890625)
+"""The time for which a channel moves nothing where a line lies in another row than the open one of its bank, as a part of what a
+random line takes longer than a line in order. Runs on `rda`, whose memory is HBM2, lose 2.8 cycles."""
 FIXED_PIPE_BYTES = 16
 """The bytes that the fixed pipe of Comal moves in a cycle: four words."""
 
@@ -93,7 +89,7 @@ def memory_pace(machine: Machine) -> MemoryPace:
 @cache
 def _pace(memory: MemorySettings, clock_ghz: float) -> MemoryPace:
     match memory:
-        case Hbm2Memory():
+        case DramMemory():
             return _dram_pace(memory, clock_ghz)
         case FixedMemory():
             return MemoryPace(memory.line, inf, memory.latency - 1, memory.outstanding, memory.prefetch)
@@ -105,13 +101,15 @@ def _pace(memory: MemorySettings, clock_ghz: float) -> MemoryPace:
             assert_never(unknown)
 
 
-def _dram_pace(memory: Hbm2Memory, clock_ghz: float) -> MemoryPace:
-    table = preset("hbm2").table()
-    ratio, levels = float(clock_ratio(memory.clock_ghz, clock_ghz)), dict(table.levels)
+def _dram_pace(memory: DramMemory, clock_ghz: float) -> MemoryPace:
+    table, ratio = memory.dram, float(memory.cycles_in(clock_ghz))
+    levels, in_order = dict(table.levels), memory.measured.sequential / 100
+    line = 64 / table.bytes_per_cycle
+    row = ROW_PART * max(0.0, line / (memory.measured.random / 100) - line / in_order)
     transactions = max(1, 64 // table.transaction)
     buses, opening = levels.get("pseudo_channel", 1), table.least(table.activate, "RD")
     group = table.least("RD", "RD")
-    latency = opening + table.read_latency + (transactions - 1) * group
+    latency = table.idle_reads()[1] + (transactions - 1) * group - 1
     reopen = table.least("WR", "PREpb") + table.least("PREpb", table.activate) + opening - _written(table)
     return MemoryPace(
         line=memory.line,
@@ -127,14 +125,14 @@ def _dram_pace(memory: Hbm2Memory, clock_ghz: float) -> MemoryPace:
         group_cycles=transactions * group / ratio,
         open_bytes=table.banks * table.row_bytes,
         row_bytes=table.row_bytes,
-        in_order=IN_ORDER_SHARE,
-        row_cycles=ROW_CYCLES / ratio,
+        in_order=in_order,
+        row_cycles=row / ratio,
         window=table.read_queue * table.transaction // 64 + 2,
         answer=(latency + 2) / ratio,
         write=(latency + 5) / ratio,
         reopen=reopen / ratio,
         refresh=_refresh_pace(table, latency + 2, ratio),
-        places=Places(table, MAPPINGS[memory.mapping](table)),
+        places=Places(table, memory.address_mapping),
     )
 
 

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from fuseflow.compiler import compile_source
 from fuseflow.errors import FuseFlowError
+from fuseflow.memory.settings import DramMemory
 from fuseflow.run.compiled import Compiled
 from fuseflow.schedule import Schedule
 
@@ -54,7 +55,7 @@ def slow_cut_notice(compiled: Compiled, asked: Schedule) -> str:
 def long_run_notice(compiled: Compiled) -> str:
     """Return a sentence on a program whose simulation is expected to take more than a minute, and on faster ways, or ''."""
     firings = sum(region.estimate.firings for region in compiled.regions)
-    seconds = firings / (HBM_FIRINGS if compiled.machine.memory.model == "hbm2" else FIRINGS)
+    seconds = firings / (HBM_FIRINGS if isinstance(compiled.machine.memory, DramMemory) else FIRINGS)
     if seconds < 60:
         return ""
     return (

@@ -1,5 +1,6 @@
 """Machines are read from YAML: those that ship with the package, the user's own files, and single settings on top. An unknown key
-is an error. A file may name a machine as its `base`, and then has only the settings that differ from it."""
+is an error. A file may name a machine as its `base`, and then has only the settings that differ from it. The base is `rda` where a file
+has a memory that takes time, and says nothing of FIFOs."""
 
 from __future__ import annotations
 
@@ -14,7 +15,8 @@ from pydantic import ValidationError
 from fuseflow.errors import FuseFlowError, MachineError, Span, did_you_mean
 from fuseflow.filesystem import read_text
 from fuseflow.machine.machine import Lanes, Machine, UnitCycles, UnitIntervals
-from fuseflow.memory.settings import MODEL_SETTINGS
+from fuseflow.memory.settings import MEMORY_KINDS, OWN_TABLE
+from fuseflow.memory.table_files import preset_names
 from fuseflow.yaml_text import read_yaml, shortened
 
 Setting = int | float | str | bool | None
@@ -33,8 +35,8 @@ def machine_summaries() -> dict[str, str]:
 
 
 def load_machine(name_or_path: str | Path, settings: Mapping[str, Setting] | None = None) -> Machine:
-    """Return a machine that ships with the package, by its name, or a machine from a YAML file, with `settings` as in `with_settings`.
-    Raises `MachineError` or `FileError`.
+    """Return a machine that ships with the package, by its name, or `rda` with a preset of a memory, by the preset's name, or a
+    machine from a YAML file; with `settings` as in `with_settings`. Raises `MachineError` or `FileError`.
 
     >>> load_machine("rda", {"fifo_depth": 16, "latency.add": 2}).latency.of("add")
     2
@@ -42,8 +44,10 @@ def load_machine(name_or_path: str | Path, settings: Mapping[str, Setting] | Non
     name, path = str(name_or_path), Path(name_or_path)
     if name in machine_names():
         machine = _shipped(name)
+    elif name in preset_names():
+        machine = read_machine(f"name: {name}\nbase: {USUAL}\nmemory: {name}\n", name)
     elif path.suffix not in (".yaml", ".yml") and not path.is_file():
-        raise MachineError(f"unknown machine `{name}`", hint=did_you_mean(name, machine_names()))
+        raise MachineError(f"unknown machine `{name}`", hint=did_you_mean(name, (*machine_names(), *preset_names())))
     else:
         machine = read_machine(read_text(path, "the machine"), name)
     return with_settings(machine, settings) if settings else machine
@@ -98,6 +102,8 @@ def _read(text: str, file: str, above: tuple[Path, ...]) -> Machine:
     content = data.content
     if not isinstance(content, dict):
         raise MachineError("a machine is a YAML mapping", hint=did_you_mean("", Machine.model_fields), span=Span(file, 1))
+    if _needs_base(content):
+        content = {"base": USUAL, **content}
     if "base" not in content:
         return _validated(content, lambda keys: data.place(*keys))
     name, own = content["base"], {key: value for key, value in content.items() if key != "base"}
@@ -113,6 +119,17 @@ def _read(text: str, file: str, above: tuple[Path, ...]) -> Machine:
         if not error.message.startswith(("unknown key", *(f"`{key}" for key in own))):
             error.notes += (f"what the file does not say is as in its base `{name}`",)
         raise
+
+
+USUAL = "rda"
+"""The base of machines that name little more than a memory."""
+
+
+def _needs_base(content: Mapping[str, Any]) -> bool:
+    """Return whether a file has a memory that takes time and does not say how deep FIFOs are. They must not be unbounded then."""
+    memory = content.get("memory", "ideal")
+    model = memory.get("model") if isinstance(memory, Mapping) else memory
+    return model != "ideal" and not content.keys() & {"base", "fifo_depth", "rules"}
 
 
 def _base(name: object, file: Path, above: tuple[Path, ...]) -> Machine:
@@ -142,12 +159,19 @@ def _merged(base: Machine, own: Mapping[str, Any]) -> dict[str, Any]:
     for key, value in own.items():
         inside: Any = values.get(key)
         if key == "memory":
-            model = value.get("model", inside["model"]) if isinstance(value, Mapping) else value
+            model = _model(value, inside["model"])
             inside = inside if model == inside["model"] else None
             value = {} if inside and not isinstance(value, Mapping) else value
         merges = isinstance(inside, dict) and isinstance(value, Mapping)
         values[key] = {**inside, **{str(part): change for part, change in value.items()}} if merges else value
     return values
+
+
+def _model(value: object, inside: str) -> object:
+    """Return the model that settings of a memory name, which is that of the base (`inside`) if they name none."""
+    if not isinstance(value, Mapping):
+        return value
+    return value.get("model", OWN_TABLE if "table" in value else inside)
 
 
 def _validated(values: Mapping[str, Any], place: Callable[[list[str]], Span | None]) -> Machine:
@@ -156,8 +180,8 @@ def _validated(values: Mapping[str, Any], place: Callable[[list[str]], Span | No
     except ValidationError as error:
         first = error.errors()[0]
         keys = [
-            str(part) for k, part in enumerate(first["loc"]) if k != 1 or part not in MODEL_SETTINGS
-        ]  # pydantic names the model, too
+            str(part) for k, part in enumerate(first["loc"]) if k != 1 or part not in MEMORY_KINDS
+        ]  # pydantic names the kind of the memory, too
         keys += first.get("ctx", {}).get("below", ())
         raise _refused(first, keys, place(keys)) from error
 
@@ -182,16 +206,18 @@ def _nearest(keys: list[str], error: Any) -> str:
         return f"the widths are {', '.join(Lanes.widths())} bits"
     if keys[0] in UNIT_TABLES:
         return did_you_mean(keys[-1], UNIT_TABLES[keys[0]].model_fields)
-    model = error["loc"][1]
-    others = [f"`{name}`" for name, kind in MODEL_SETTINGS.items() if keys[-1] in kind.model_fields]
+    kind = error["loc"][1]
+    others = [f"`{name}`" for name, settings in MEMORY_KINDS.items() if keys[-1] in settings.model_fields and name != OWN_TABLE]
+    others += ["every DRAM"] if keys[-1] in MEMORY_KINDS[OWN_TABLE].model_fields else []
     if others:
         listed = " and ".join([", ".join(others[:-1]), others[-1]] if len(others) > 1 else others)
-        return f"it is one of {listed}; the model here is `{model}`"
-    return did_you_mean(keys[-1], MODEL_SETTINGS[model].model_fields)
+        here = "memory here is a DRAM" if kind == OWN_TABLE else f"model here is `{kind}`"
+        return f"it is a key of {listed}; the {here}"
+    return did_you_mean(keys[-1], MEMORY_KINDS[kind].model_fields)
 
 
 def _keys() -> list[str]:
     units = [f"{table}.{unit}" for table, kind in UNIT_TABLES.items() for unit in kind.model_fields]
-    memory = [f"memory.{key}" for kind in MODEL_SETTINGS.values() for key in kind.model_fields]
+    memory = [f"memory.{key}" for kind in MEMORY_KINDS.values() for key in kind.model_fields]
     lanes = [f"lanes.{width}" for width in Lanes.widths()]
     return [*Machine.model_fields, *units, *lanes, *memory]

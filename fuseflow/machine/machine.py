@@ -14,12 +14,11 @@ from pydantic_core import PydanticCustomError
 from fuseflow.memory.memory_interface import Controller
 from fuseflow.memory.settings import (
     MOST,
+    AnyMemory,
     Clock,
-    Hbm2Memory,
+    DramMemory,
     IdealMemory,
-    MemorySettings,
     Strict,
-    clock_ratio,
     controller,
     memory_settings,
     number_in,
@@ -160,7 +159,7 @@ class Machine(Strict):
     tile_macs: Count = 256
     lanes: Annotated[Lanes, BeforeValidator(_lanes)] = Lanes()
     config_bytes: Bytes = CONFIG_BYTES
-    memory: Annotated[MemorySettings, Field(discriminator="model"), BeforeValidator(memory_settings)] = IdealMemory()
+    memory: Annotated[AnyMemory, BeforeValidator(memory_settings)] = IdealMemory()
 
     @property
     def first_depth(self) -> int | None:
@@ -189,9 +188,9 @@ class Machine(Strict):
         """Refuse clocks of the memory and the machine that are not in a ratio of small whole numbers. A clock that was refused
         already is not compared."""
         clock = info.data.get("clock_ghz")
-        if isinstance(value, Hbm2Memory) and clock is not None:
+        if isinstance(value, DramMemory) and clock is not None:
             try:
-                clock_ratio(value.clock_ghz, clock)
+                value.cycles_in(clock)
             except ValueError as error:
                 raise PydanticCustomError("clock", str(error), {"hint": "change `clock_ghz` or `memory.clock_ghz`"}) from error
         return value

@@ -1,29 +1,29 @@
-"""The state of an HBM2 channel, which is one block of 64-bit words in memory. Functions get the address of the block as
-`channel`.
+"""The state of a channel of a DRAM, which is one block of 64-bit words in memory. Functions get the address of the block as `channel`.
 
-A channel has 2 pseudo channels (PC) of 4 bank groups of 4 banks, and one controller. The number of a bank in its channel is `pc *
-16 + group * 4 + bank`. Arrays hold, for every bank, the earliest cycles of its next commands, and words hold sets of banks, so
-that a command slot checks all banks at once. Requests wait in two queues (`queues.py`), until a command serves them, or until
-their row is opened: then they are active.
+A channel has up to 128 banks, and one controller. For each of RD, WR, PRE and ACT, an array holds the earliest cycle in which every bank
+may have the command, and words hold sets of 32 banks, so that a controller checks 32 banks at once. A command postpones others: a
+row of numbers, one for each array and bank, is added to its cycle and raises all arrays (`dram_rows.py`). Requests wait in two queues
+(`queues.py`), until a command serves them, or until their row is opened: then they are active.
 
-The earliest cycles of the next commands follow from earlier commands. They never become earlier while the state of the bank stays
-the same, so they bound the cycles in which a slot must search for a command again. They count from `epoch`, the last cycle in which
-a refresh was due, and so are short integers: those of all banks fit into one vector.
+Earliest cycles never become earlier while the state of the bank stays the same, so they bound the cycles in which a controller must
+search for a command again. They count from `epoch`, a cycle that is at most `EPOCH` ago, and so are short integers.
+
+Tables of different shapes have different kernels: `SHAPE` is a name that the kernels of other shapes have with other numbers
+(`dram.py`), so that the compiler knows them.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from fuseflow.memory.histogram import BUCKETS
+from fuseflow.memory.mapping import BANK_BITS
 from fuseflow.memory.ports import FOREVER
-from fuseflow.memory.timing import DISTANCE_NAMES
 from fuseflow.native.records import (
     LANES,
-    LONGEST,
     WORDS,
     Record,
     at_most,
@@ -32,106 +32,197 @@ from fuseflow.native.records import (
     inline,
     least,
     outline,
-    raise_all,
+    raise_by,
     set_int,
     set_short,
     whole_lines,
     zeros,
 )
 
-BANKS, PCS = LANES, 2
-NEAR, FAR = 4, BANKS // PCS
-"""The number of banks of a bank group, and of a pseudo channel."""
-QUEUE = 32
-"""The most entries of the read queue, and of the write queue."""
-
-TIMING = Record(" ".join(DISTANCE_NAMES))
 CHANNEL = Record(
-    "clock epoch timing "
-    "queued_reads queued_writes "  # their numbers
-    "pinned_reads pinned_writes "  # sets of banks: whose row was opened for a read, or a write, that is still to be served
-    "opened conflicted "  # sets of banks: with an open row; that were closed for a request to another row
+    "clock epoch deadline "  # the next cycle in which a refresh is due or the epoch ends
+    "rows windows latest units "  # addresses of the table of distances: see `dram_rows.py`
+    "queued_reads queued_writes read_room write_room "  # their numbers, and the most
+    "high low "  # above and below these numbers of queued writes, the controller turns to writes and back
     "writing "  # the queue that is served: 0 reads, 1 writes
-    "refreshes refresh_due next_refresh "  # PCs whose refresh is pending, and since when
+    "refreshes refresh_due next_refresh "  # the number of pending ones, the due cycle of the first, and of the next to come
+    "refreshed_unit added_unit unit_count "  # the unit of the first pending refresh, of the next to come, and their number
+    "read_latency opening_cycles refresh_end "  # cycles from RD to the end of its data, from ACT to RD or WR, from REF to ACT
+    "window_shift bus_shift "  # of the number of a bank: the node whose ACTs a window limits, and the data bus
     "last_data "  # of any read: data leave in order
-    "row_bus "  # free from this cycle on
     "column_wake row_wake accept_wake "  # no column command, no row command, no acceptance can be before
+    "opening opened activation "  # LPDDR5: whether an ACT2 is to come, the cycle of its ACT1, and the most cycles between the two
+    "chosen chosen_bank "  # the slot of the request whose CAS was issued, or -1; its bank if it is active, else -1
+    "clocked after_read after_write "  # the data clock runs before this cycle, and so many cycles after a RD and a WR
     "first last "  # of the FIFO: slots of the pool, -1 if it is empty
     "pool free room "  # address of the transactions, first free slot, number of free ones
     "outboxes "  # for each thread, what it learns about its requests; 0: there is one thread, and requests are finished at once
     # statistics
     "hits misses conflicts forwarded absorbed turnarounds "
+    "activations closes closes_of_all refreshes_done read_clocks write_clocks "  # commands: ACT, PRE, PREab, REF, CAS
     "refreshing refreshed "  # cycles of all refreshes so far; of those before the last completion
-    "reads writes read_latency write_latency service last_done"
+    "reads writes read_latencies write_latencies service last_done"
 )
-PC = Record(
-    "read write close refresh "  # cycles of the last RD, WR, PRE or PREab, and REFab
-    "act_1 act_2 act_3 "  # cycles of the last ACTs
-    "next_act"  # as far as ACTs of other bank groups matter
-)
-WAITING = Record("end all hits hit_banks row_banks")
-"""A queue: the position behind the last request; sets of positions: of all requests, and of those for open rows; sets of banks: those
-with requests for their open row, and those with requests that need a row command. A bank whose row was opened for a request that
-is still to be served gets no row command."""
 TRANSACTION = Record(
-    "next "  # slot, in the FIFO or among the free ones
-    "arrival unit place write accepted "  # unit: the address in 32 B; place: row * 32 + bank
+    "next "  # slot, in the FIFO or among the free ones; in a queue 1 if it had a command before, else 0
+    "arrival unit place write accepted "  # unit: the address in transactions; place: row and bank
     "port request"  # whose answer it is part of
 )
-CHANNEL_SIZE, PC_SIZE = CHANNEL.size, PC.size
-TRANSACTION_SIZE = TRANSACTION.size
-channel_at, timing_at, transaction_at = CHANNEL.at, TIMING.at, TRANSACTION.at
-pc_at, waiting_at = PC.at, WAITING.at
+UNIT = Record("banks_0 banks_1 banks_2 banks_3 bank alone gap")
+"""What one refresh command refreshes: the set of banks, the first of them, and whether it is the only one; then the cycles until the next
+refresh is due."""
+CHANNEL_SIZE, TRANSACTION_SIZE, UNIT_SIZE = CHANNEL.size, TRANSACTION.size, UNIT.size
+channel_at, transaction_at, unit_at = CHANNEL.at, TRANSACTION.at, UNIT.at
 
 READS, WRITES = 0, 1
 """The numbers of the queues."""
-POSITIONS = WORDS - 2
-"""The positions of a queue, so that a set of them fits into a word. A queue has more positions than requests, so gaps are closed
-seldom."""
-
-# Where the parts of the block stand, in bytes. A vector starts with a cache line.
-COUNTS, PINNED = CHANNEL.offset("queued_reads"), CHANNEL.offset("pinned_reads")
-PCS_AT = CHANNEL_SIZE
-CYCLES = 2 * BANKS
-"""The size of an array with a cycle for each bank."""
-OF_BANKS = 8 * BANKS
-"""The size of an array with a word for each bank."""
-COLUMNS_AT = whole_lines(PCS_AT + PCS * PC_SIZE)  # the earliest cycle of a RD of each bank's open row, and behind these of a WR
-ROWS_AT = COLUMNS_AT + 2 * CYCLES  # of a PRE of each open bank, and of an ACT of each closed one
-OPEN_AT = ROWS_AT + CYCLES  # the place of the open row, -1 if there is none
-ACTIVE_AT = OPEN_AT + OF_BANKS  # the slot of the request for which the row was opened
-ACCEPTED_AT = ACTIVE_AT + OF_BANKS  # the cycle in which it was accepted
-OPENED_AT = ACCEPTED_AT + OF_BANKS  # the cycle of the last ACT
-GROUPS_AT = OPENED_AT + OF_BANKS  # the cycle of the last ACT of each bank group
-WAITING_AT = whole_lines(GROUPS_AT + 8 * BANKS // NEAR)
-# In a queue: the place, the unit and the slot of the request at each position, and the set of the positions of each bank
-BY_POSITION = 4 * WORDS
-PLACES_AT = whole_lines(WAITING.size)
-UNITS_AT = PLACES_AT + BY_POSITION
-SLOTS_AT = UNITS_AT + BY_POSITION
-BY_BANK = SLOTS_AT + BY_POSITION
-WAITING_SIZE = BY_BANK + OF_BANKS
-HISTOGRAM_AT = WAITING_AT + 2 * WAITING_SIZE
-BLOCK = HISTOGRAM_AT + 8 * BUCKETS
+RD, WR, PRE, ACT, PREAB, REF = range(6)
+"""The numbers of the commands. The first four have an array of earliest cycles; PREAB and REF are of a refresh."""
+ARRAYS, COMMANDS = 4, 6
+EPOCH = 1 << 13
+NONE = -(1 << 14)
+"""A number of cycles that postpones nothing."""
+PLACE_BANK = (1 << BANK_BITS) - 1
+"""The bits of a place that are its bank."""
+COUNTS, ROOM = CHANNEL.offset("queued_reads"), CHANNEL.offset("read_room")
+BY_WORD = 4 * WORDS
+"""The bytes of a 32-bit number for each position of a word of a queue."""
 
 
-def new_channel(timing: int, refresh_period: int) -> npt.NDArray[np.int64]:
-    """Return the block of a channel at cycle 0, with all banks closed and without a pool. `timing` is the address of the command
-    distances."""
-    block = zeros(BLOCK // 8, np.int64)
+class Shape(NamedTuple):
+    """The shape of a channel, which is known when its kernels are compiled. Sets of banks have `bank_words` words, and sets of
+    positions of a queue `queue_words`. `one_bus` is 1 if a cycle has one command of any kind, else 0. `edges` is 1 if only odd cycles
+    may have another command than PRE, else 0. The others are offsets of arrays in the block."""
+
+    bank_words: int
+    queue_words: int
+    one_bus: int
+    edges: int
+    opened: int  # sets of banks: with an open row
+    pinned: int  # for each queue: whose row was opened for a request that is still to be served
+    hit_banks: int  # for each queue: with requests for their open row
+    row_banks: int  # for each queue: with requests that need a row command, if not pinned
+    cycles: int  # the arrays of earliest cycles
+    past: int  # for each command and bank, the cycle of the last one
+    open_places: int  # the place of the open row of each bank, -1 if there is none
+    active: int  # the slot of the request for which the row was opened
+    accepted: int  # the cycle in which it was accepted
+    acts: int  # for each node whose ACTs a window limits, the cycles of the last three
+    directions: int  # for each data bus, whether it read (1) or wrote (2) last
+    queues: int
+    # in a queue
+    all: int  # the set of positions of all requests
+    hits: int  # of those for open rows
+    of_word: int  # for each word of banks, the set of positions of its requests
+    places: int  # the place of the request at each position
+    request_units: int  # its address in transactions
+    slots: int  # its slot of the pool
+    of_bank: int  # the set of positions of each bank
+    queue_size: int
+    histogram: int
+    block: int
+
+
+def shape_of(bank_words: int, queue_words: int, one_bus: int, edges: int) -> Shape:
+    """Lay out the block of a channel."""
+    at = 0
+
+    def take(count: int, size: int = 8) -> int:
+        """Take the next lines of the block for an array."""
+        nonlocal at
+        start, at = at, at + whole_lines(count * size)
+        return start
+
+    banks, positions = LANES * bank_words, WORDS * queue_words
+    take(1, CHANNEL_SIZE)
+    opened = take(7 * bank_words)
+    pinned, hit_banks, row_banks = (opened + 8 * bank_words * k for k in (1, 3, 5))
+    cycles, past = take(ARRAYS * banks, 2), take(COMMANDS * banks, 2)
+    of_banks = [take(banks) for _ in range(3)]
+    acts, directions, queues = take(4 * banks), take(banks), at
+    at = 8  # in a queue; the end of its positions comes first
+    every, hits, of_word = 8, 8 + 8 * queue_words, 8 + 16 * queue_words
+    at = whole_lines(of_word + 8 * bank_words * queue_words)
+    arrays = [take(positions, 4) for _ in range(3)]
+    of_bank, size = take(banks * queue_words), at
+    at = queues + 2 * size
+    return Shape(
+        *(
+            bank_words,
+            queue_words,
+            one_bus,
+            edges,
+            opened,
+            pinned,
+            hit_banks,
+            row_banks,
+            cycles,
+            past,
+            *of_banks,
+            acts,
+            directions,
+        ),
+        *(queues, every, hits, of_word, *arrays, of_bank, size, take(BUCKETS), at),
+    )
+
+
+SHAPE = shape_of(1, 1, one_bus=0, edges=0)
+
+
+def new_channel(shape: Shape) -> npt.NDArray[np.int64]:
+    """Return the block of a channel at cycle 0, with all banks closed and without a table and a pool."""
+    block = zeros(shape.block // 8, np.int64)
     channel = block[: CHANNEL_SIZE // 8].view(CHANNEL.dtype)[0]
-    channel["timing"], channel["next_refresh"] = timing, refresh_period
-    channel["first"] = channel["last"] = channel["free"] = -1
+    channel["first"] = channel["last"] = channel["free"] = channel["chosen"] = -1
     channel["column_wake"] = channel["row_wake"] = channel["accept_wake"] = 1
-    block[OPEN_AT // 8 : OPEN_AT // 8 + BANKS] = -1
-    block[OPENED_AT // 8 : WAITING_AT // 8] = -LONGEST
-    block[PCS_AT // 8 : (PCS_AT + PCS * PC_SIZE) // 8] = -LONGEST
+    block[shape.open_places // 8 : shape.active // 8] = -1
+    block[shape.past // 8 : shape.open_places // 8].view(np.int16)[:] = NONE
+    block[shape.acts // 8 : shape.directions // 8] = NONE
     return block
 
 
+# Sets of banks, at an offset of the block
+
+
 @inline
-def pc_of(channel: int, bank: int) -> Any:
-    return pc_at(channel + PCS_AT + PC_SIZE * (bank >> 4))
+def word_of(bank: int) -> int:
+    """Return the word that has a bank, in a set of banks."""
+    return bank >> 5 if SHAPE.bank_words > 1 else 0
+
+
+@inline
+def bit_of(bank: int) -> int:
+    return 1 << (bank & LANES - 1)
+
+
+@inline
+def has_bank(channel: int, at: int, bank: int) -> bool:
+    return bool(get_int(channel + at, word_of(bank)) >> (bank & LANES - 1) & 1)
+
+
+@inline
+def add_bank(channel: int, at: int, bank: int) -> None:
+    w = word_of(bank)
+    set_int(channel + at, w, get_int(channel + at, w) | bit_of(bank))
+
+
+@inline
+def discard_bank(channel: int, at: int, bank: int) -> None:
+    w = word_of(bank)
+    set_int(channel + at, w, get_int(channel + at, w) & ~bit_of(bank))
+
+
+@inline
+def of_queue(at: int, queue: int) -> int:
+    """Return the offset of the set of banks of a queue, of two sets from `at` on."""
+    return at + 8 * SHAPE.bank_words * queue
+
+
+@inline
+def pinned_banks(channel: int, w: int) -> int:
+    """Return word `w` of the set of pinned banks."""
+    banks: int = get_int(channel + SHAPE.pinned, w) | get_int(channel + of_queue(SHAPE.pinned, WRITES), w)
+    return banks
 
 
 @inline
@@ -141,95 +232,82 @@ def transaction_of(channel: int, slot: int) -> Any:
 
 @inline
 def open_place(channel: int, bank: int) -> int:
-    """Return the open row of a bank and the bank, packed as a place (row * 32 + bank), or -1 if the bank has no open row."""
-    place: int = get_int(channel + OPEN_AT, bank)
+    """Return the place of the open row of a bank, or -1 if the bank has no open row."""
+    place: int = get_int(channel + SHAPE.open_places, bank)
     return place
 
 
-@inline
-def pinned_banks(channel: int, queue: int) -> int:
-    """Return the set of pinned banks of a queue: their row was opened for a request of the queue that is still to be served."""
-    banks: int = get_int(channel + PINNED, queue)
-    return banks
+# Earliest cycles
 
 
 @inline
-def pin(channel: int, bank: int, queue: int, slot: int) -> None:
-    """Pin a bank: note that its row was opened in this cycle for the request of a queue in a slot of the pool."""
-    set_int(channel + ACTIVE_AT, bank, slot)
-    set_int(channel + ACCEPTED_AT, bank, transaction_of(channel, slot).accepted)
-    set_int(channel + PINNED, queue, pinned_banks(channel, queue) | 1 << bank)
+def cycles_of(channel: int, command: int, w: int = 0) -> int:
+    """Return the address of the earliest cycles of a command for the banks of word `w`."""
+    return channel + SHAPE.cycles + 2 * LANES * (SHAPE.bank_words * command + w)
 
 
 @inline
-def unpin(channel: int, bank: int, queue: int) -> None:
-    """Unpin a bank: note that the request of a queue for which its row was opened was served."""
-    set_int(channel + PINNED, queue, pinned_banks(channel, queue) & ~(1 << bank))
-
-
-@inline
-def columns(channel: int, queue: int) -> int:
-    """Return the address of the array with the earliest cycle of a RD (read queue) or a WR (write queue) of each bank's open row."""
-    return channel + COLUMNS_AT + CYCLES * queue
-
-
-@inline
-def ready_banks(channel: int, cycles: int) -> int:
-    """Return the set of banks whose earliest cycle, in an array at the address `cycles`, has come."""
+def ready_banks(channel: int, command: int, w: int) -> int:
+    """Return the banks of word `w` that may have a command now."""
     c = channel_at(channel)
-    banks: int = at_most(cycles, c.clock - c.epoch)
+    banks: int = at_most(cycles_of(channel, command, w), c.clock - c.epoch)
     return banks
 
 
 @inline
-def first_cycle(channel: int, cycles: int, banks: int, soonest: int) -> int:
-    """Return the earliest of the cycles of a set of banks in an array at the address `cycles`, `soonest` if that is later, and
-    FOREVER if the set is empty. It often is `soonest`, which is found out faster than which of the cycles is the earliest."""
-    epoch = channel_at(channel).epoch
+def bank_cycle(channel: int, command: int, bank: int) -> int:
+    """Return the earliest cycle of a command of a bank."""
+    cycle: int = channel_at(channel).epoch + get_short(cycles_of(channel, command), bank)
+    return cycle
+
+
+@inline
+def first_cycle(channel: int, command: int, w: int, banks: int, soonest: int) -> int:
+    """Return the earliest cycle of a command of a set of banks of word `w`, `soonest` if that is later, and FOREVER if the set is empty.
+    It often is `soonest`, which is found out faster than which of the cycles is the earliest."""
+    epoch, cycles = channel_at(channel).epoch, cycles_of(channel, command, w)
     if banks & at_most(cycles, soonest - epoch) != 0:
         return soonest
     return epoch + least(cycles, banks) if banks != 0 else FOREVER
 
 
 @inline
-def postpone(channel: int, cycles: int, banks: int, cycle: int) -> None:
-    """Postpone the next commands of a set of banks to a cycle or later. `cycles` is the address of an array of earliest cycles."""
-    raise_all(cycles, banks, cycle - channel_at(channel).epoch)
+def edge(cycle: int) -> int:
+    """Return the first cycle, from a cycle on, that may have another command than PRE."""
+    return cycle | SHAPE.edges
 
 
 @inline
-def near_banks(bank: int) -> int:
-    """Return the banks of a bank's group, with the bank itself."""
-    return ((1 << NEAR) - 1) << (bank & -NEAR)
+def issue(channel: int, command: int, bank: int) -> None:
+    """Postpone all commands as a command of a bank demands that is issued now. PREAB and REF are issued for the first of their banks."""
+    c = channel_at(channel)
+    now, k = c.clock - c.epoch, LANES * SHAPE.bank_words * command + bank
+    row = c.rows + 2 * ARRAYS * LANES * SHAPE.bank_words * k
+    for line in range(ARRAYS * SHAPE.bank_words):
+        raise_by(channel + SHAPE.cycles + 2 * LANES * line, row + 2 * LANES * line, now)
+    set_short(channel + SHAPE.past, k, now)
 
 
 @inline
-def far_banks(bank: int) -> int:
-    """Return the banks of a bank's pseudo channel, with the bank itself."""
-    return ((1 << FAR) - 1) << (bank & -FAR)
+def limit_acts(channel: int, bank: int) -> None:
+    """Postpone further ACTs of a bank's node after an ACT that is issued now: five take longer than a window."""
+    c = channel_at(channel)
+    node = channel + SHAPE.acts + 32 * (bank >> c.window_shift)
+    for w in range(SHAPE.bank_words):
+        row = c.windows + 2 * LANES * (SHAPE.bank_words * bank + w)
+        raise_by(cycles_of(channel, ACT, w), row, max(get_int(node, 2) - c.epoch, NONE))
+    set_int(node, 2, get_int(node, 1))
+    set_int(node, 1, get_int(node, 0))
+    set_int(node, 0, c.clock)
 
 
 @outline
 def begin_epoch(channel: int) -> None:
-    """Count the cycles of the next commands from now on."""
+    """Count cycles from now on."""
     c = channel_at(channel)
     passed = c.clock - c.epoch
     c.epoch = c.clock
-    for k in range(3 * BANKS):
-        set_short(channel + COLUMNS_AT, k, max(get_short(channel + COLUMNS_AT, k) - passed, 0))
-
-
-@inline
-def next_row_command(channel: int, banks: int) -> int:
-    """Return the first cycle after this one in which a PRE or an ACT may be issued for a bank of a set, or FOREVER if the set is empty."""
-    c = channel_at(channel)
-    cycle: int = first_cycle(channel, channel + ROWS_AT, banks, max(c.row_bus, c.clock + 1))
-    return cycle
-
-
-@inline
-def row_ready(channel: int, bank: int) -> int:
-    """Return the earliest cycle of a row command of a bank: of a PRE if the bank is open, of an ACT if it is closed."""
-    c = channel_at(channel)
-    ready: int = max(c.epoch + get_short(channel + ROWS_AT, bank), c.row_bus)
-    return ready
+    for k in range(ARRAYS * LANES * SHAPE.bank_words):
+        set_short(channel + SHAPE.cycles, k, max(get_short(channel + SHAPE.cycles, k) - passed, 0))
+    for k in range(COMMANDS * LANES * SHAPE.bank_words):
+        set_short(channel + SHAPE.past, k, max(get_short(channel + SHAPE.past, k) - passed, NONE))

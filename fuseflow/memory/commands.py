@@ -1,142 +1,98 @@
-"""The commands of a channel: a cycle has a column slot for one RD or WR, and a row slot for one ACT, PRE, PREab or REFab."""
+"""The commands of a channel, and how each changes its state."""
 
 from __future__ import annotations
 
 from fuseflow.memory.channel import (
-    ACCEPTED_AT,
-    ACTIVE_AT,
-    FAR,
-    GROUPS_AT,
-    NEAR,
-    OPEN_AT,
-    OPENED_AT,
-    PCS,
-    QUEUE,
+    ACT,
+    COMMANDS,
+    NONE,
+    PLACE_BANK,
+    PRE,
+    PREAB,
     READS,
-    ROWS_AT,
+    REF,
+    SHAPE,
+    UNIT_SIZE,
     WRITES,
+    add_bank,
+    bank_cycle,
     channel_at,
-    columns,
-    far_banks,
+    discard_bank,
+    edge,
     first_cycle,
-    near_banks,
-    next_row_command,
-    pc_of,
-    pin,
+    has_bank,
+    issue,
+    limit_acts,
+    of_queue,
     pinned_banks,
-    postpone,
     ready_banks,
-    row_ready,
-    timing_at,
-    unpin,
+    transaction_of,
+    unit_at,
 )
+from fuseflow.memory.ports import FOREVER
 from fuseflow.memory.queues import (
     complete,
-    first_hit,
-    first_other,
     note_closed,
     note_opened,
     note_unpinned,
     place_at,
     remove_request,
     slot_at,
-    waiting_of,
 )
-from fuseflow.native.records import get_int, inline, outline, set_int, trailing_zeros
+from fuseflow.native.records import LANES, get_int, get_short, inline, latest, outline, set_int, trailing_zeros
 
-HIGH = 8 * QUEUE // 10
-"""The controller turns to writes when more than this many are queued, which is more than 0.8 of the queue."""
-LOW = -(-2 * QUEUE // 10)
-"""The controller turns back to reads when fewer than this many writes are queued, which is fewer than 0.2 of the queue."""
+# RD and WR
 
 
 @inline
-def flips(channel: int) -> bool:
-    """Return whether the controller of a channel switches from reads to writes or back. Writes wait until there are many, or no reads.
-    During a refresh nothing is switched."""
-    c = channel_at(channel)
-    if c.writing == 0:
-        return bool((c.queued_writes > HIGH or c.queued_reads == 0) and c.refreshes == 0)
-    return bool(c.queued_writes < LOW and c.queued_reads != 0 and c.refreshes == 0)
-
-
-@inline
-def column_slot(channel: int) -> None:
-    """Issue the RD or WR of this cycle, if a request is ready, and note the first cycle in which the next one may be issued."""
-    c = channel_at(channel)
-    queue = c.writing
-    ready = ready_banks(channel, columns(channel, queue))
-    active, others, hits = ready & pinned_banks(channel, queue), pinned_banks(channel, 1 - queue), ready & _hit_banks(channel)
-    if others != 0:
-        active |= others & ready_banks(channel, columns(channel, 1 - queue))
-    if active != 0:
-        _serve_active(channel, _oldest_active(channel, active))
-    elif hits != 0:
-        position = first_hit(channel, queue, hits)
-        bank, slot = place_at(channel, queue, position) & 31, slot_at(channel, queue, position)
-        remove_request(channel, queue, position)
-        c.hits += 1
-        _serve(channel, bank, queue, slot)
-        if flips(channel):  # before the row slot of the same cycle
-            c.writing = 1 - c.writing
-            c.row_wake = c.clock
-    c.column_wake = _next_column(channel)
-
-
-@inline
-def _serve_active(channel: int, bank: int) -> None:
-    """Issue the RD or WR for which the row of a bank was opened. The bank may be closed again."""
-    c = channel_at(channel)
-    queue = pinned_banks(channel, WRITES) >> bank & 1
-    unpin(channel, bank, queue)
-    note_unpinned(channel, bank)
-    _serve(channel, bank, queue, get_int(channel + ACTIVE_AT, bank))
-    c.row_wake = min(c.row_wake, row_ready(channel, bank))
-
-
-@inline
-def _hit_banks(channel: int) -> int:
-    """Return the set of banks with requests of the served queue to their open row; during a refresh it is empty."""
-    c = channel_at(channel)
-    banks: int = waiting_of(channel, c.writing).hit_banks if c.refreshes == 0 else 0
-    return banks
-
-
-@inline
-def _next_column(channel: int) -> int:
-    """Return the first cycle after this one in which a RD or a WR may be issued, or FOREVER if no request waits for one."""
-    c = channel_at(channel)
-    queue = c.writing
-    banks, others = pinned_banks(channel, queue) | _hit_banks(channel), pinned_banks(channel, 1 - queue)
-    cycle: int = first_cycle(channel, columns(channel, queue), banks, c.clock + 1)
-    if others != 0:
-        cycle = min(cycle, first_cycle(channel, columns(channel, 1 - queue), others, c.clock + 1))
-    return cycle
-
-
-@inline
-def _oldest_active(channel: int, banks: int) -> int:
-    """Return the bank of a set whose active request was accepted first, and of several such the bank whose row was opened first."""
-    bank, left = trailing_zeros(banks), banks & (banks - 1)
-    while left != 0:
-        other = trailing_zeros(left)
-        left &= left - 1
-        accepted, others = _accepted(channel, bank), _accepted(channel, other)
-        if others < accepted or (others == accepted and _opened(channel, other) < _opened(channel, bank)):
-            bank = other
+def oldest_active(channel: int) -> int:
+    """Return the bank whose active request may have its RD or WR now and was accepted first, or -1. Of several such it is the bank whose
+    row was opened first."""
+    bank = -1
+    for w in range(SHAPE.bank_words):
+        active = 0
+        for queue in range(READS, WRITES + 1):
+            banks = get_int(channel + of_queue(SHAPE.pinned, queue), w)
+            if banks != 0:
+                active |= banks & ready_banks(channel, queue, w)
+        while active != 0:
+            other = LANES * w + trailing_zeros(active)
+            active &= active - 1
+            if bank < 0 or _is_older(channel, other, bank):
+                bank = other
     return bank
 
 
 @inline
-def _accepted(channel: int, bank: int) -> int:
-    cycle: int = get_int(channel + ACCEPTED_AT, bank)
-    return cycle
+def _is_older(channel: int, bank: int, other: int) -> bool:
+    """Return whether the active request of a bank goes before that of another bank."""
+    accepted, others = get_int(channel + SHAPE.accepted, bank), get_int(channel + SHAPE.accepted, other)
+    if accepted != others:
+        return bool(accepted < others)
+    acts = channel + SHAPE.past + 2 * LANES * SHAPE.bank_words * ACT
+    return bool(get_short(acts, bank) < get_short(acts, other))
 
 
 @inline
-def _opened(channel: int, bank: int) -> int:
-    cycle: int = get_int(channel + OPENED_AT, bank)
-    return cycle
+def serve_active(channel: int, bank: int) -> None:
+    """Issue the RD or WR for which the row of a bank was opened. The bank may be closed again."""
+    c = channel_at(channel)
+    queue = 1 if has_bank(channel, of_queue(SHAPE.pinned, WRITES), bank) else 0
+    discard_bank(channel, of_queue(SHAPE.pinned, queue), bank)
+    note_unpinned(channel, bank)
+    _serve(channel, bank, queue, get_int(channel + SHAPE.active, bank))
+    c.row_wake = min(c.row_wake, c.clock if c.refreshes > 0 else bank_cycle(channel, PRE, bank))
+
+
+@inline
+def serve_queued(channel: int, position: int) -> None:
+    """Issue the RD or WR of a request at a position of the served queue."""
+    c = channel_at(channel)
+    queue = c.writing
+    bank, slot = place_at(channel, queue, position) & PLACE_BANK, slot_at(channel, queue, position)
+    remove_request(channel, queue, position)
+    c.hits += 1 - transaction_of(channel, slot).next
+    _serve(channel, bank, queue, slot)
 
 
 @inline
@@ -144,144 +100,166 @@ def _serve(channel: int, bank: int, queue: int, slot: int) -> None:
     """Issue the RD or WR of the request of a queue in a slot of the pool, and complete the request."""
     c = channel_at(channel)
     done = c.clock
+    issue(channel, queue, bank)
     if queue == READS:
-        _read(channel, bank)
-        c.last_data = max(c.last_data, c.clock + timing_at(c.timing).read_data)  # data leave in order
+        c.last_data = max(c.last_data, c.clock + c.read_latency)  # data leave in order
         done = c.last_data
-    else:
-        _write(channel, bank)
+    _drive(channel, bank, queue)
     complete(channel, slot, done)
 
 
 @inline
-def _read(channel: int, bank: int) -> None:
-    c, p, reads, writes = channel_at(channel), pc_of(channel, bank), columns(channel, READS), columns(channel, WRITES)
-    clock, after, far = c.clock, timing_at(c.timing), far_banks(bank)
-    postpone(channel, reads, far, clock + after.same_far)
-    postpone(channel, reads, near_banks(bank), clock + after.same_near)
-    postpone(channel, writes, far, clock + after.read_to_write)
-    postpone(channel, channel + ROWS_AT, 1 << bank, clock + after.read_to_close)
-    c.turnarounds += p.read < p.write
-    p.read = clock
+def _drive(channel: int, bank: int, queue: int) -> None:
+    """Note in which direction data go on the bus of a bank."""
+    c = channel_at(channel)
+    directions, bus = channel + SHAPE.directions, bank >> c.bus_shift
+    before = get_int(directions, bus)
+    c.turnarounds += before == 2 - queue
+    set_int(directions, bus, queue + 1)
 
 
 @inline
-def _write(channel: int, bank: int) -> None:
-    c, p, reads, writes = channel_at(channel), pc_of(channel, bank), columns(channel, READS), columns(channel, WRITES)
-    clock, after, near, far = c.clock, timing_at(c.timing), near_banks(bank), far_banks(bank)
-    postpone(channel, writes, far, clock + after.same_far)
-    postpone(channel, writes, near, clock + after.same_near)
-    postpone(channel, reads, far, clock + after.write_to_read_far)
-    postpone(channel, reads, near, clock + after.write_to_read_near)
-    postpone(channel, channel + ROWS_AT, 1 << bank, clock + after.write_to_close)
-    c.turnarounds += p.write < p.read
-    p.write = clock
+def next_column(channel: int) -> int:
+    """Return the first cycle after this one in which a RD or a WR may be issued, or FOREVER if no request waits for one."""
+    c = channel_at(channel)
+    queue, soonest, cycle = c.writing, edge(c.clock + 1), FOREVER
+    for w in range(SHAPE.bank_words):
+        banks = get_int(channel + of_queue(SHAPE.pinned, queue), w)
+        others = get_int(channel + of_queue(SHAPE.pinned, 1 - queue), w)
+        if c.refreshes == 0:
+            banks |= get_int(channel + of_queue(SHAPE.hit_banks, queue), w)
+        cycle = min(cycle, first_cycle(channel, queue, w, banks, soonest))
+        if others != 0:
+            cycle = min(cycle, first_cycle(channel, 1 - queue, w, others, soonest))
+    return edge(cycle)
+
+
+# ACT and PRE
 
 
 @inline
-def row_slot(channel: int) -> None:
-    """Issue a row command of a channel for the oldest request that is ready: ACT if its bank is closed, or PRE if another row is
-    open and the bank is not pinned."""
+def open_or_close(channel: int, position: int) -> None:
+    """Issue the ACT of the request at a position of the served queue, or the PRE of its bank if another row is open."""
     c = channel_at(channel)
     queue = c.writing
-    q = waiting_of(channel, queue)
-    ready = q.row_banks & ready_banks(channel, channel + ROWS_AT) if q.row_banks != 0 and c.row_bus <= c.clock else 0
-    if ready != 0:
-        position = first_other(channel, queue, ready)
-        place = place_at(channel, queue, position)
-        if c.opened >> (place & 31) & 1:
-            _close(channel, place & 31)
-        else:
-            slot = slot_at(channel, queue, position)
-            remove_request(channel, queue, position)
-            _activate(channel, place, queue, slot)
-            if flips(channel):  # perhaps not any more after the next acceptance
-                c.accept_wake = c.clock + 1
-    c.row_wake = next_row_command(channel, q.row_banks)
+    place, slot = place_at(channel, queue, position), slot_at(channel, queue, position)
+    t = transaction_of(channel, slot)
+    if has_bank(channel, SHAPE.opened, place & PLACE_BANK):
+        c.conflicts += 1 - t.next
+        t.next = 1
+        c.closes += 1
+        issue(channel, PRE, place & PLACE_BANK)
+        _close(channel, place & PLACE_BANK)
+    else:
+        c.misses += 1 - t.next
+        remove_request(channel, queue, position)
+        _activate(channel, place, queue, slot)
 
 
 @inline
 def _close(channel: int, bank: int) -> None:
-    c, p = channel_at(channel), pc_of(channel, bank)
-    set_int(channel + OPEN_AT, bank, -1)
-    c.opened &= ~(1 << bank)
-    c.conflicted |= 1 << bank
+    set_int(channel + SHAPE.open_places, bank, -1)
+    discard_bank(channel, SHAPE.opened, bank)
     note_closed(channel, bank)
-    _postpone_act(channel, bank)
-    p.close = c.clock
-
-
-@inline
-def _postpone_act(channel: int, bank: int) -> None:
-    """Postpone the next ACT of a bank that is closed now, as its PRE and earlier ACTs demand."""
-    c, after = channel_at(channel), timing_at(channel_at(channel).timing)
-    own = get_int(channel + OPENED_AT, bank) + after.act_to_act
-    near = get_int(channel + GROUPS_AT, bank // NEAR) + after.act_to_act_near
-    cycle = max(c.clock + after.close_to_act, own, near, pc_of(channel, bank).next_act)
-    postpone(channel, channel + ROWS_AT, 1 << bank, cycle)
-
-
-@outline
-def _close_all(channel: int, first: int) -> None:
-    """Close all banks of the pseudo channel whose first bank is `first`."""
-    for bank in range(first, first + FAR):
-        channel_at(channel).opened &= ~(1 << bank)
-        set_int(channel + OPEN_AT, bank, -1)
-        note_closed(channel, bank)
-        _postpone_act(channel, bank)
 
 
 @inline
 def _activate(channel: int, place: int, queue: int, slot: int) -> None:
-    """Issue the ACT that opens the row `place` for the request of a queue in a slot of the pool, pin the bank, and postpone other
-    commands accordingly."""
-    bank, rows = place & 31, channel + ROWS_AT
-    c, p = channel_at(channel), pc_of(channel, bank)
-    clock, after = c.clock, timing_at(c.timing)
-    conflicted = c.conflicted >> bank & 1
-    c.conflicts += conflicted
-    c.misses += 1 - conflicted
-    c.conflicted &= ~(1 << bank)
-    c.opened |= 1 << bank
-    set_int(channel + OPEN_AT, bank, place)
-    pin(channel, bank, queue, slot)
+    """Issue the ACT that opens the row `place` for the request of a queue in a slot of the pool, and pin the bank."""
+    c, bank = channel_at(channel), place & PLACE_BANK
+    c.activations += 1
+    add_bank(channel, SHAPE.opened, bank)
+    set_int(channel + SHAPE.open_places, bank, place)
+    set_int(channel + SHAPE.active, bank, slot)
+    set_int(channel + SHAPE.accepted, bank, transaction_of(channel, slot).accepted)
+    add_bank(channel, of_queue(SHAPE.pinned, queue), bank)
     note_opened(channel, place)
-    p.next_act = max(clock + after.act_to_act_far, p.act_3 + after.four_acts)
-    set_int(channel + OPENED_AT, bank, clock)
-    set_int(channel + GROUPS_AT, bank // NEAR, clock)
-    postpone(channel, rows, far_banks(bank) & ~c.opened, p.next_act)
-    postpone(channel, rows, near_banks(bank) & ~c.opened, clock + after.act_to_act_near)
-    postpone(channel, rows, 1 << bank, clock + after.act_to_close)
-    postpone(channel, columns(channel, READS), 1 << bank, clock + after.act_to_read)
-    postpone(channel, columns(channel, WRITES), 1 << bank, clock + after.act_to_write)
-    p.act_3, p.act_2, p.act_1 = p.act_2, p.act_1, clock
-    c.row_bus = clock + after.act_on_bus
-    c.column_wake = min(c.column_wake, clock + min(after.act_to_read, after.act_to_write))
+    issue(channel, ACT, bank)
+    limit_acts(channel, bank)
+    c.column_wake = min(c.column_wake, c.clock + c.opening_cycles)
 
 
 @inline
-def refresh_slot(channel: int) -> None:
-    """Issue the next command of a channel's pending refreshes, pseudo channel 0 first: PREab while a bank is open, and then REFab."""
+def next_row_command(channel: int, opens: int) -> int:
+    """Return the first cycle after this one in which a PRE or, with `opens` (1, else 0), an ACT may be issued for the served queue, or
+    FOREVER if no request waits for one."""
     c = channel_at(channel)
-    clock, after = c.clock, timing_at(c.timing)
-    bank = (PCS - c.refreshes) * FAR
-    p, banks = pc_of(channel, bank), far_banks(bank)
-    opened = c.opened & banks
-    if opened != 0:
-        ready = max(p.read + after.read_to_close, p.write + after.write_to_close, p.act_1 + after.act_to_close, c.row_bus)
-        ready = max(ready, p.refresh + after.refresh_to_close)
+    at, cycle = of_queue(SHAPE.row_banks, c.writing), FOREVER
+    for w in range(SHAPE.bank_words):
+        banks, opened = get_int(channel + at, w), get_int(channel + SHAPE.opened, w)
+        if banks != 0:
+            cycle = min(cycle, first_cycle(channel, PRE, w, banks & opened, c.clock + 1))
+            cycle = min(cycle, edge(first_cycle(channel, ACT, w, banks & ~opened & -opens, edge(c.clock + 1))))
+    return cycle
+
+
+# Refresh
+
+
+@outline
+def issue_refresh(channel: int) -> bool:
+    """Issue the next command of the first pending refresh, if it is ready: PRE or PREab while a bank is open, and then REF. Return whether
+    a command was issued, and set the wake-up for the next one."""
+    c = channel_at(channel)
+    unit = c.units + UNIT_SIZE * c.refreshed_unit
+    u, single = unit_at(unit), unit_at(unit).alone != 0
+    opened, pinned = 0, 0
+    for w in range(SHAPE.bank_words):
+        banks = get_int(unit, w)
+        opened |= banks & get_int(channel + SHAPE.opened, w)
+        pinned |= banks & pinned_banks(channel, w)
+    if opened != 0 and single:
+        ready = bank_cycle(channel, PRE, u.bank)
+    elif opened != 0:
+        ready = _refresh_cycle(channel, PREAB)
     else:
-        ready = max(p.act_1 + after.act_to_refresh, p.close + after.close_to_refresh, c.row_bus)
-    c.row_wake = max(ready, clock + 1)
-    if ready > clock:
-        return
+        ready = edge(max(_refresh_cycle(channel, REF), c.clock))
+    c.row_wake = FOREVER if pinned != 0 else max(ready, c.clock + 1)
+    if pinned != 0 or ready > c.clock:
+        return False
     if opened == 0:
-        postpone(channel, channel + ROWS_AT, banks, clock + after.refresh_to_act)
-        p.refresh = clock
-        c.refreshes -= 1
-        if c.refreshes == 0:
-            c.column_wake = c.accept_wake = clock + 1
-            c.refreshing += clock + after.refresh_to_act - c.refresh_due
-    elif (pinned_banks(channel, READS) | pinned_banks(channel, WRITES)) & banks == 0:
-        _close_all(channel, bank)
-        p.close = clock
+        _refresh(channel)
+    elif single:
+        c.closes += 1
+        issue(channel, PRE, u.bank)
+        _close(channel, u.bank)
+    else:
+        c.closes_of_all += 1
+        issue(channel, PREAB, u.bank)
+        _close_all(channel, unit)
+    return True
+
+
+@inline
+def _refresh_cycle(channel: int, command: int) -> int:
+    """Return the earliest cycle of the PREAB or REF of the first pending refresh, from all commands before."""
+    c = channel_at(channel)
+    row = c.latest + 2 * COMMANDS * LANES * SHAPE.bank_words * (2 * c.refreshed_unit + command - PREAB)
+    now = NONE
+    for line in range(COMMANDS * SHAPE.bank_words):
+        now = max(now, latest(channel + SHAPE.past + 2 * LANES * line, row + 2 * LANES * line))
+    cycle: int = c.epoch + now
+    return cycle
+
+
+@inline
+def _refresh(channel: int) -> None:
+    """Issue the REF of the first pending refresh."""
+    c = channel_at(channel)
+    issue(channel, REF, unit_at(c.units + UNIT_SIZE * c.refreshed_unit).bank)
+    c.refreshes_done += 1
+    c.refreshed_unit = (c.refreshed_unit + 1) % c.unit_count
+    c.refreshes -= 1
+    if c.refreshes == 0:
+        c.column_wake = c.accept_wake = c.clock + 1
+        c.refreshing += c.clock + c.refresh_end - c.refresh_due
+
+
+@inline
+def _close_all(channel: int, unit: int) -> None:
+    """Close all banks of a unit of refreshes."""
+    for w in range(SHAPE.bank_words):
+        banks = get_int(unit, w) & get_int(channel + SHAPE.opened, w)
+        while banks != 0:
+            _close(channel, LANES * w + trailing_zeros(banks))
+            banks &= banks - 1

@@ -99,6 +99,10 @@ class DramTable:
     refresh_period: int = 0
     lpddr5: Lpddr5 | None = None
 
+    def __hash__(self) -> int:
+        """Return a hash of few fields: tables are keys of caches, and most are the same object."""
+        return hash((self.name, self.refresh, self.channels, self.read_queue, self.levels))
+
     @property
     def ticks_per_clock(self) -> int:
         """The number of cycles in a clock of the commands."""
@@ -145,6 +149,14 @@ class DramTable:
         lpddr5 = ("ACT2", "CAS_RD", "CAS_WR") if self.controller == "lpddr5" else ()
         refreshes = {"all-bank": ("PREab", "REFab"), "per-bank": ("REFpb",), "none": ()}[self.refresh]
         return (self.activate, *lpddr5, "PREpb", "RD", "WR", *refreshes)
+
+    def idle_reads(self) -> tuple[int, int, int]:
+        """Return the cycles from the acceptance of a read to the end of its data in an idle channel: where the bank has the row open, is
+        closed, and has another row open. With `hbm34` it is accepted in an even cycle, else it takes one more."""
+        tick, clocked = self.ticks_per_clock, self.lpddr5 is not None and self.lpddr5.data_clock is not None
+        hit = self.read_latency + 1 + clocked  # the clock of the data has stopped
+        closed = hit + -(-self.least(self.activate, "RD") // tick) * tick
+        return hit, closed, closed + -(-self.least("PREpb", self.activate) // tick) * tick
 
     def least(self, first: str, then: str, *scopes: str) -> int:
         """Return the largest number of cycles that a distance at one of the scopes (all scopes if none is given) demands from `first` to

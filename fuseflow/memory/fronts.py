@@ -1,7 +1,7 @@
 """The fronts of a memory: each thread of a simulation has one, with the ports of its own nodes.
 
 A thread sends the requests of its own ports and makes their answers visible, so it needs no lock. What the threads tell each other
-is in the model (`hbm2_threads.py`).
+is in the model (`dram_threads.py`).
 """
 
 from __future__ import annotations

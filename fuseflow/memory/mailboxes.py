@@ -1,5 +1,5 @@
-"""Mailboxes carry transactions between threads: from the threads whose ports request to the threads that run the channels of HBM2, and
-back.
+"""Mailboxes carry transactions between threads: from the threads whose ports request to the threads that run the channels of a DRAM,
+and back.
 
 A mailbox has one sender and one receiver. The sender fills it, all threads meet, and the receiver empties it.
 """
@@ -18,8 +18,8 @@ MAILBOX = Record("messages mask count taken " + " ".join(f"unused_{k}" for k in 
 """The address of a ring of messages, and its size minus 1; the messages that were put in so far, and taken out. The record fills a
 cache line."""
 MESSAGE = Record("cycle arrival unit place write port request number")
-"""A transaction on the way to its channel: cycle of its request in cycles of the accelerator and of the memory, address in 32 B, row and
-bank, whether it writes, address of its port and number of its request there, and number of the port."""
+"""A transaction on the way to its channel: cycle of its request in cycles of the accelerator and of the memory, address in transactions,
+row and bank, whether it writes, address of its port and number of its request there, and number of the port."""
 COMPLETION = Record("port request accepted done")
 """A transaction on the way back: address of its port and number of its request there, and the memory cycles in which it was accepted and
 completed."""

@@ -34,8 +34,8 @@ INITIAL_RING = 64
 class Memory:
     """A memory with `ports` ports in front of a model.
 
-    >>> from fuseflow.memory.models import Hbm2
-    >>> memory = Memory(Hbm2(), ports=1)
+    >>> from fuseflow.memory.models import Dram
+    >>> memory = Memory(Dram(), ports=1)
     >>> request = memory.issue(0, address=0, size=32, write=False, cycle=0)
     >>> memory.advance(40)
     >>> memory.answer_cycle(0, request)  # the bank was closed

@@ -12,35 +12,35 @@ import numpy as np
 import numpy.typing as npt
 
 from fuseflow.memory import mapping as maps
-from fuseflow.memory.channel import CHANNEL, HISTOGRAM_AT, TRANSACTION, new_channel
+from fuseflow.memory.channel import CHANNEL, EPOCH, TRANSACTION, new_channel
 from fuseflow.memory.comal_fixed import CHANNELS, COMAL, INTERVAL, ROUND_TRIP, WORD, advance_comal
+from fuseflow.memory.dram import DRAM
+from fuseflow.memory.dram_kernels import dram_kernels
+from fuseflow.memory.dram_rows import bus_shift, distance_rows
+from fuseflow.memory.dram_table import DramTable
+from fuseflow.memory.dram_threads import SHARE, receive_answers, send_to_channels
 from fuseflow.memory.fixed_latency import FIXED, advance_fixed
-from fuseflow.memory.hbm2 import HBM2, advance_hbm2
-from fuseflow.memory.hbm2_threads import SHARE, receive_answers, run_channels, send_to_channels
 from fuseflow.memory.histogram import percentile
 from fuseflow.memory.mailboxes import COMPLETION, MESSAGE, REQUESTS, THREAD_BITS, mailboxes
 from fuseflow.memory.mapping import Ints
-from fuseflow.memory.ports import PORT_SIZE
+from fuseflow.memory.ports import FOREVER, PORT_SIZE
 from fuseflow.memory.statistics import ChannelStatistics
 from fuseflow.memory.table_files import preset
-from fuseflow.memory.timing import HBM2_2000, DeviceTiming, command_distances, lookahead
-from fuseflow.native.records import LONGEST, address
+from fuseflow.native.records import address
 from fuseflow.native.signatures import Function
 
 NumpyArray = npt.NDArray[Any]
-BUS_BYTES = 32
-"""The most bytes that a channel moves in a memory cycle."""
 POOL = 256
 """The number of transactions for which each channel has room at first."""
 
 
-_COUNTED = ("reads", "writes", "hits", "misses", "conflicts", "forwarded", "absorbed", "turnarounds")
+_COUNTED = ("reads", "writes", "activations", "hits", "misses", "conflicts", "forwarded", "absorbed", "turnarounds")
 """The statistics of a channel that its record counts under the same name."""
 
 
 @dataclass(frozen=True, slots=True)
 class ThreadedModel:
-    """How a memory model runs in threads: the functions of the three steps of a window (`hbm2_threads.py`), None for a step that
+    """How a memory model runs in threads: the functions of the three steps of a window (`dram_threads.py`), None for a step that
     there is not, and the address of the share of each thread in the model's state. `leave` takes the model out of the threads."""
 
     send: Function
@@ -126,34 +126,65 @@ class ComalFixed(_Pipe):
         self.state["free"] = address(self.free)
 
 
-class Hbm2:
-    """Channels of HBM2 behind an address mapping. Raises `MachineError` for an impossible number of channels."""
+class Dram:
+    """Channels of a DRAM behind an address mapping. The preset `hbm2` is used for a `table` of None. Raises `MachineError` for an
+    impossible number of channels."""
 
-    name, divides, advance, transaction = "hbm2", True, staticmethod(advance_hbm2), 32
+    divides = True
 
     def __init__(
         self,
         channels: int = 8,
         mapping: maps.MappingRule = maps.bgint_xor,
-        device: DeviceTiming = HBM2_2000,
+        table: DramTable | None = None,
         clock: Fraction = Fraction(1),
     ) -> None:
-        self.clock, self.delay = clock, lookahead(device)
-        self.peak: Fraction = BUS_BYTES * channels * clock
+        table = table or preset("hbm2").table()
+        self.name, self.table, self.clock = table.name, table, clock
+        self.transaction, self.delay = table.transaction, table.read_latency + 1
+        self.peak: Fraction = table.bytes_per_cycle * channels * clock
         self.lookahead = self.delay if clock == 1 else max(int((self.delay - 1) / clock), 1)
-        table = preset("hbm2").table()
-        packed = maps.place_tables(mapping(table), table, channels)
-        self.places = packed >> maps.PLACE_BITS << 21 | (packed >> maps.BANK_BITS & 0xFFFF) << 5 | packed & 31
-        timing = command_distances(device)
-        assert 2 * max(timing.values()) < LONGEST, "a channel counts cycles from one refresh to the next in short integers"
-        self.timing = np.array(list(timing.values()), np.int64)
-        self.blocks = [new_channel(address(self.timing), timing["refresh_period"]) for _ in range(channels)]
+        self.kernels = dram_kernels(table)
+        self.advance = self.kernels.advance
+        self.distances = distance_rows(table, self.kernels.shape.bank_words)
+        self.places = maps.place_tables(mapping(table), table, channels)
+        self.blocks = [new_channel(self.kernels.shape) for _ in range(channels)]
         self.pools: list[NumpyArray] = [TRANSACTION.array(0) for _ in range(channels)]
         self.listed = np.array([address(block) for block in self.blocks], np.int64)
-        self.state: NumpyArray = HBM2.array(1)
-        self.state[0] = (address(self.listed), channels, address(self.places))
+        self.state: NumpyArray = DRAM.array(1)
+        self.state[0] = (address(self.listed), channels, address(self.places), table.transaction.bit_length() - 1)
         for k in range(channels):
+            self._set_up(self.record(k))
             self.grow(k + 1)
+
+    def _set_up(self, channel: Any) -> None:
+        """Give a channel its table."""
+        table, rows = self.table, self.distances
+        for name in ("rows", "windows", "latest", "units"):
+            channel[name] = address(getattr(rows, name))
+        channel["window_shift"], channel["bus_shift"], channel["unit_count"] = (
+            rows.window_shift,
+            bus_shift(table),
+            len(rows.units),
+        )
+        channel["read_room"], channel["write_room"] = table.read_queue, table.write_queue
+        channel["high"], channel["low"] = 8 * table.write_queue // 10, -(-2 * table.write_queue // 10)
+        channel["read_latency"] = table.read_latency
+        channel["opening_cycles"] = min(table.least(table.activate, command) for command in ("RD", "WR"))
+        channel["refresh_end"] = table.least("REFab", table.activate) or 1
+        channel["next_refresh"] = table.refresh_period if table.refresh != "none" else FOREVER
+        channel["deadline"] = min(channel["next_refresh"], EPOCH)
+        channel["clocked"] = FOREVER
+        if table.lpddr5 is not None:
+            channel["activation"], clock = table.lpddr5.activation, table.lpddr5.data_clock
+            if clock is not None:
+                channel["clocked"], channel["after_read"], channel["after_write"] = 0, clock.after_read, clock.after_write
+
+    def advance_refresh(self, phase: float) -> None:
+        """Let the first refreshes come earlier, by a part of a period from 0 to 1. No cycle may have been simulated."""
+        for channel in map(self.record, range(len(self.blocks))):
+            channel["next_refresh"] -= int(phase * self.table.refresh_period)
+            channel["deadline"] = min(channel["next_refresh"], EPOCH)
 
     def grow(self, short: int) -> None:
         """Double the pool of transactions of channel number `short` - 1. Old slots keep their numbers, and the new slots are free."""
@@ -172,7 +203,8 @@ class Hbm2:
         outboxes, completions = mailboxes(np.tile(most, channels), COMPLETION)
         bounds = np.arange(threads + 1) * channels // threads
         shares = SHARE.array(threads)
-        shares["channels"], shares["count"], shares["places"] = address(self.listed), channels, address(self.places)
+        for name in self.state.dtype.names or ():
+            shares[name] = self.state[name]
         shares["number"], shares["threads"], shares["first"], shares["last"] = range(threads), threads, bounds[:-1], bounds[1:]
         shares["inboxes"], shares["outboxes"] = address(inboxes), address(outboxes)
         for k, pool in enumerate(self.pools):
@@ -185,9 +217,8 @@ class Hbm2:
             for k in range(channels):
                 self.record(k)["outboxes"] = 0
 
-        return ThreadedModel(
-            send_to_channels, run_channels, receive_answers, [address(shares[k:]) for k in range(threads)], leave, kept
-        )
+        addresses = [address(shares[k:]) for k in range(threads)]
+        return ThreadedModel(send_to_channels, self.kernels.run, receive_answers, addresses, leave, kept)
 
     def record(self, k: int) -> Any:
         """Return the record of channel `k`."""
@@ -200,11 +231,12 @@ class Hbm2:
         counts = {name: int(self.record(k)[name]) for name in CHANNEL.dtype.names or ()}
         reads, writes = counts["reads"], counts["writes"]
         return ChannelStatistics(
+            transaction=self.transaction,
             **{name: counts[name] for name in _COUNTED},
             refresh_cycles=counts["refreshed"],
             service=counts["service"] / max(reads + writes, 1),
-            read_latency=counts["read_latency"] / max(reads, 1),
-            read_latency_p99=percentile(self.blocks[k][HISTOGRAM_AT // 8 :], 99),
-            write_latency=counts["write_latency"] / max(writes, 1),
+            read_latency=counts["read_latencies"] / max(reads, 1),
+            read_latency_p99=percentile(self.blocks[k][self.kernels.shape.histogram // 8 :], 99),
+            write_latency=counts["write_latencies"] / max(writes, 1),
             last_completion=counts["last_done"],
         )

@@ -2,8 +2,8 @@
 commands: its arrival in the FIFO, its acceptance by the controller, and its completion.
 
 A request has a position in its queue, higher than the positions of all older requests, until it leaves. Sets of positions are bits
-of a word. One instruction compares the places of all positions, so a slot finds the oldest request for a bank that is ready without
-inspecting others.
+of words. One instruction compares the places of all positions of a word, so a controller finds the oldest request for a bank that is
+ready without inspecting others.
 """
 
 from __future__ import annotations
@@ -11,37 +11,39 @@ from __future__ import annotations
 from typing import Any
 
 from fuseflow.memory.channel import (
-    BANKS,
-    BY_BANK,
+    ACT,
+    BY_WORD,
     COUNTS,
-    HISTOGRAM_AT,
-    PLACES_AT,
-    POSITIONS,
-    QUEUE,
+    PLACE_BANK,
+    PRE,
     READS,
-    SLOTS_AT,
+    ROOM,
+    SHAPE,
     TRANSACTION_SIZE,
-    UNITS_AT,
-    WAITING_AT,
-    WAITING_SIZE,
     WRITES,
+    add_bank,
+    bank_cycle,
+    bit_of,
     channel_at,
-    columns,
+    discard_bank,
+    has_bank,
+    of_queue,
     open_place,
     pinned_banks,
-    row_ready,
+    ready_banks,
     transaction_of,
-    waiting_at,
+    word_of,
 )
 from fuseflow.memory.histogram import count_latency
 from fuseflow.memory.mailboxes import report
 from fuseflow.memory.ports import FOREVER, finish, request_of
 from fuseflow.native.records import (
+    LANES,
+    WORDS,
     among,
     equal,
     get_int,
     get_int32,
-    get_short,
     inline,
     outline,
     prefetch,
@@ -51,36 +53,51 @@ from fuseflow.native.records import (
     trailing_zeros,
 )
 
-
-@inline
-def queue_address(channel: int, queue: int) -> int:
-    return channel + WAITING_AT + WAITING_SIZE * queue
-
-
-@inline
-def waiting_of(channel: int, queue: int) -> Any:
-    """Return the record of a queue (READS or WRITES) of a channel, with its sets of requests."""
-    return waiting_at(queue_address(channel, queue))
+POSITIONS = WORDS - 2
+"""The positions of a word of a queue. A queue has more positions than requests, so gaps are closed seldom."""
+NOWHERE = 1 << 20
+"""A position that is higher than all others."""
 
 
 @inline
-def of_bank(channel: int, queue: int, bank: int) -> int:
-    """Return the set of positions of a queue's requests that are for a bank."""
-    members: int = get_int(queue_address(channel, queue) + BY_BANK, bank)
+def queue_of(channel: int, queue: int) -> int:
+    """Return the address of a queue (READS or WRITES) of a channel."""
+    return channel + SHAPE.queues + SHAPE.queue_size * queue
+
+
+@inline
+def word_at(position: int) -> int:
+    """Return the word that has a position, in a set of positions."""
+    return position >> 6 if SHAPE.queue_words > 1 else 0
+
+
+@inline
+def is_empty(address: int) -> bool:
+    """Return whether the queue at an address has no request."""
+    every = 0
+    for v in range(SHAPE.queue_words):
+        every |= get_int(address + SHAPE.all, v)
+    return every == 0
+
+
+@inline
+def of_bank(address: int, bank: int, v: int) -> int:
+    """Return word `v` of the set of positions of the requests for a bank, in the queue at an address."""
+    members: int = get_int(address + SHAPE.of_bank, SHAPE.queue_words * bank + v)
     return members
 
 
 @inline
 def place_at(channel: int, queue: int, position: int) -> int:
     """Return the place (row and bank) of the request at a position of a queue."""
-    place: int = get_int32(queue_address(channel, queue) + PLACES_AT, position)
+    place: int = get_int32(queue_of(channel, queue) + SHAPE.places, position)
     return place
 
 
 @inline
 def slot_at(channel: int, queue: int, position: int) -> int:
     """Return the slot of the pool of the request at a position of a queue."""
-    slot: int = get_int32(queue_address(channel, queue) + SLOTS_AT, position)
+    slot: int = get_int32(queue_of(channel, queue) + SHAPE.slots, position)
     return slot
 
 
@@ -92,102 +109,182 @@ def queue_length(channel: int, queue: int) -> int:
 
 
 @inline
-def first_hit(channel: int, queue: int, banks: int) -> int:
-    """Return the position of the oldest request for an open row of a set of banks. One of the banks must have such a request."""
-    position: int = trailing_zeros(waiting_of(channel, queue).hits & among(queue_address(channel, queue) + PLACES_AT, banks))
-    return position
+def _positions(address: int, v: int, w: int, banks: int) -> int:
+    """Return word `v` of the set of positions of requests for a set of banks of word `w`, and of others that are not in the queue."""
+    found: int = among(address + SHAPE.places + BY_WORD * v, banks)
+    if SHAPE.bank_words > 1:
+        found &= get_int(address + SHAPE.of_word, SHAPE.queue_words * w + v)
+    return found
 
 
 @inline
-def first_other(channel: int, queue: int, banks: int) -> int:
-    """Return the position of the oldest request for a row that is not open, of a set of banks. One of the banks must have such a
-    request."""
-    q = waiting_of(channel, queue)
-    position: int = trailing_zeros(q.all & ~q.hits & among(queue_address(channel, queue) + PLACES_AT, banks))
-    return position
+def first_hit(channel: int, queue: int) -> int:
+    """Return the position of the oldest request of a queue that may have its RD or WR now, or NOWHERE."""
+    address, at = queue_of(channel, queue), of_queue(SHAPE.hit_banks, queue)
+    for v in range(SHAPE.queue_words):
+        found = 0
+        for w in range(SHAPE.bank_words):
+            banks = get_int(channel + at, w) & ready_banks(channel, queue, w)
+            if banks != 0:
+                found |= _positions(address, v, w, banks)
+        found &= get_int(address + SHAPE.hits, v)
+        if found != 0:
+            return WORDS * v + trailing_zeros(found)
+    return NOWHERE
+
+
+@inline
+def first_other(channel: int, queue: int, opens: int) -> int:
+    """Return the position of the oldest request of a queue that may have its PRE or, with `opens` (1, else 0), its ACT now, or NOWHERE."""
+    address, at = queue_of(channel, queue), of_queue(SHAPE.row_banks, queue)
+    for v in range(SHAPE.queue_words):
+        found = 0
+        for w in range(SHAPE.bank_words):
+            banks, opened = get_int(channel + at, w), get_int(channel + SHAPE.opened, w)
+            if banks != 0:
+                banks &= (opened & ready_banks(channel, PRE, w)) | (~opened & -opens & ready_banks(channel, ACT, w))
+            if banks != 0:
+                found |= _positions(address, v, w, banks)
+        found &= get_int(address + SHAPE.all, v) & ~get_int(address + SHAPE.hits, v)
+        if found != 0:
+            return WORDS * v + trailing_zeros(found)
+    return NOWHERE
+
+
+@inline
+def position_of(channel: int, queue: int, slot: int) -> int:
+    """Return the position in a queue of the request in a slot of the pool, or NOWHERE."""
+    address = queue_of(channel, queue)
+    for v in range(SHAPE.queue_words):
+        found = get_int(address + SHAPE.all, v) & equal(address + SHAPE.slots + BY_WORD * v, slot)
+        if found != 0:
+            return WORDS * v + trailing_zeros(found)
+    return NOWHERE
 
 
 @inline
 def append_request(channel: int, queue: int, place: int, unit: int, slot: int) -> None:
     """Put the request in a slot of the pool at the end of a queue."""
-    address = queue_address(channel, queue)
-    q, bank = waiting_at(address), place & 31
-    if q.end == POSITIONS:
+    address, bank = queue_of(channel, queue), place & PLACE_BANK
+    if get_int(address, 0) == WORDS * SHAPE.queue_words - 2:
         _close_gaps(channel, queue)
-    position = q.end
-    q.end = position + 1
-    q.all |= 1 << position
-    put(address + PLACES_AT, position, place)
-    put(address + UNITS_AT, position, unit)
-    set_int32(address + SLOTS_AT, position, slot)
-    set_int(address + BY_BANK, bank, of_bank(channel, queue, bank) | 1 << position)
+    position = get_int(address, 0)
+    _place(address, position, bank)
+    put(address + SHAPE.places, position, place)
+    put(address + SHAPE.request_units, position, unit)
+    set_int32(address + SHAPE.slots, position, slot)
     set_int(channel + COUNTS, queue, queue_length(channel, queue) + 1)
     if open_place(channel, bank) == place:
-        q.hits |= 1 << position
-        q.hit_banks |= 1 << bank
+        v = word_at(position)
+        set_int(address + SHAPE.hits, v, get_int(address + SHAPE.hits, v) | 1 << (position & WORDS - 1))
+        add_bank(channel, of_queue(SHAPE.hit_banks, queue), bank)
     else:
-        q.row_banks |= 1 << bank & ~(pinned_banks(channel, READS) | pinned_banks(channel, WRITES))
+        w = word_of(bank)
+        at = channel + of_queue(SHAPE.row_banks, queue)
+        set_int(at, w, get_int(at, w) | (bit_of(bank) & ~pinned_banks(channel, w)))
+
+
+@inline
+def _place(address: int, position: int, bank: int) -> None:
+    """Put the last position of the queue at an address into the sets."""
+    v, bit = word_at(position), 1 << (position & WORDS - 1)
+    following = position + 1
+    if SHAPE.queue_words > 1 and following & WORDS - 1 == POSITIONS and v + 1 < SHAPE.queue_words:
+        following = WORDS * (v + 1)
+    set_int(address, 0, following)
+    set_int(address + SHAPE.all, v, get_int(address + SHAPE.all, v) | bit)
+    k = SHAPE.queue_words * bank + v
+    set_int(address + SHAPE.of_bank, k, get_int(address + SHAPE.of_bank, k) | bit)
+    if SHAPE.bank_words > 1:
+        k = SHAPE.queue_words * word_of(bank) + v
+        set_int(address + SHAPE.of_word, k, get_int(address + SHAPE.of_word, k) | bit)
 
 
 @inline
 def remove_request(channel: int, queue: int, position: int) -> None:
     """Remove the request at a position of a queue. It is for an open row, or its row is opened next."""
-    address = queue_address(channel, queue)
-    q, bank, others = waiting_at(address), place_at(channel, queue, position) & 31, ~(1 << position)
-    q.all &= others
-    q.hits &= others
-    if q.all == 0:
-        q.end = 0
-    mine = of_bank(channel, queue, bank) & others
-    set_int(address + BY_BANK, bank, mine)
-    if queue_length(channel, queue) == QUEUE:  # a transaction may have been refused
+    address, bank = queue_of(channel, queue), place_at(channel, queue, position) & PLACE_BANK
+    v, others = word_at(position), ~(1 << (position & WORDS - 1))
+    set_int(address + SHAPE.all, v, get_int(address + SHAPE.all, v) & others)
+    set_int(address + SHAPE.hits, v, get_int(address + SHAPE.hits, v) & others)
+    k = SHAPE.queue_words * bank + v
+    set_int(address + SHAPE.of_bank, k, get_int(address + SHAPE.of_bank, k) & others)
+    if SHAPE.bank_words > 1:
+        k = SHAPE.queue_words * word_of(bank) + v
+        set_int(address + SHAPE.of_word, k, get_int(address + SHAPE.of_word, k) & others)
+    if is_empty(address):
+        set_int(address, 0, 0)
+    if queue_length(channel, queue) == get_int(channel + ROOM, queue):  # a transaction may have been refused
         channel_at(channel).accept_wake = channel_at(channel).clock + 1
     set_int(channel + COUNTS, queue, queue_length(channel, queue) - 1)
-    q.hit_banks &= ~((mine & q.hits == 0) << bank)
+    if not _has(address, bank, True):
+        discard_bank(channel, of_queue(SHAPE.hit_banks, queue), bank)
+
+
+@inline
+def _has(address: int, bank: int, hits: bool) -> bool:
+    """Return whether the queue at an address has a request for the open row of a bank, or, without `hits`, for another row of it."""
+    found = 0
+    for v in range(SHAPE.queue_words):
+        own = get_int(address + SHAPE.hits, v)
+        found |= of_bank(address, bank, v) & (own if hits else ~own)
+    return found != 0
 
 
 @outline
 def _close_gaps(channel: int, queue: int) -> None:
     """Move the requests of a queue to its first positions, in the same order."""
-    address = queue_address(channel, queue)
-    q = waiting_at(address)
-    left, hits, end = q.all, 0, 0
-    for bank in range(BANKS):
-        set_int(address + BY_BANK, bank, 0)
-    while left != 0:
-        position = trailing_zeros(left)
-        left &= left - 1
-        for array in (PLACES_AT, UNITS_AT, SLOTS_AT):
-            set_int32(address + array, end, get_int32(address + array, position))
-        bank = place_at(channel, queue, end) & 31
-        set_int(address + BY_BANK, bank, of_bank(channel, queue, bank) | 1 << end)
-        hits |= (q.hits >> position & 1) << end
-        end += 1
-    q.end, q.all, q.hits = end, (1 << end) - 1, hits
+    address = queue_of(channel, queue)
+    set_int(address, 0, 0)
+    for k in range(SHAPE.queue_words * LANES * SHAPE.bank_words):
+        set_int(address + SHAPE.of_bank, k, 0)
+    for k in range(SHAPE.queue_words * SHAPE.bank_words):
+        set_int(address + SHAPE.of_word, k, 0)
+    for v in range(SHAPE.queue_words):
+        left, hits = get_int(address + SHAPE.all, v), get_int(address + SHAPE.hits, v)
+        set_int(address + SHAPE.all, v, 0)
+        set_int(address + SHAPE.hits, v, 0)
+        while left != 0:
+            k = trailing_zeros(left)
+            left &= left - 1
+            position, end = WORDS * v + k, get_int(address, 0)
+            for array in (SHAPE.places, SHAPE.request_units, SHAPE.slots):
+                set_int32(address + array, end, get_int32(address + array, position))
+            _place(address, end, place_at(channel, queue, end) & PLACE_BANK)
+            into = address + SHAPE.hits
+            set_int(into, word_at(end), get_int(into, word_at(end)) | (hits >> k & 1) << (end & WORDS - 1))
 
 
 @inline
 def note_opened(channel: int, place: int) -> None:
     """Update both queues after the row `place` was opened for a request: all requests for it can be served, and others of the bank
     get no row command."""
-    bank = place & 31
+    bank = place & PLACE_BANK
     for queue in range(READS, WRITES + 1):
-        q = waiting_of(channel, queue)
-        q.row_banks &= ~(1 << bank)
-        if q.all != 0:
-            hits = q.all & equal(queue_address(channel, queue) + PLACES_AT, place)
-            q.hits |= hits
-            q.hit_banks |= (hits != 0) << bank
+        address, found = queue_of(channel, queue), 0
+        discard_bank(channel, of_queue(SHAPE.row_banks, queue), bank)
+        for v in range(SHAPE.queue_words):
+            every = get_int(address + SHAPE.all, v)
+            if every != 0:
+                hits = every & equal(address + SHAPE.places + BY_WORD * v, place)
+                set_int(address + SHAPE.hits, v, get_int(address + SHAPE.hits, v) | hits)
+                found |= hits
+        if found != 0:
+            add_bank(channel, of_queue(SHAPE.hit_banks, queue), bank)
 
 
 @inline
 def note_closed(channel: int, bank: int) -> None:
     """Update both queues after the row of a bank was closed: all requests of the bank need a row."""
     for queue in range(READS, WRITES + 1):
-        q, mine = waiting_of(channel, queue), of_bank(channel, queue, bank)
-        q.hits &= ~mine
-        q.hit_banks &= ~(1 << bank)
-        q.row_banks |= (mine != 0) << bank
+        address, found = queue_of(channel, queue), 0
+        for v in range(SHAPE.queue_words):
+            mine = of_bank(address, bank, v)
+            set_int(address + SHAPE.hits, v, get_int(address + SHAPE.hits, v) & ~mine)
+            found |= mine
+        discard_bank(channel, of_queue(SHAPE.hit_banks, queue), bank)
+        if found != 0:
+            add_bank(channel, of_queue(SHAPE.row_banks, queue), bank)
 
 
 @inline
@@ -195,13 +292,13 @@ def note_unpinned(channel: int, bank: int) -> None:
     """Update both queues after the request for which the row of a bank was opened was served: requests for other rows may close
     the row."""
     for queue in range(READS, WRITES + 1):
-        q = waiting_of(channel, queue)
-        q.row_banks |= (of_bank(channel, queue, bank) & ~q.hits != 0) << bank
+        if _has(queue_of(channel, queue), bank, False):
+            add_bank(channel, of_queue(SHAPE.row_banks, queue), bank)
 
 
 @inline
 def enqueue(channel: int, arrival: int, unit: int, place: int, write: int, port: int, request: int) -> None:
-    """Put a transaction at the end of the FIFO of a channel. `unit` is its address in 32 bytes, `place` its row and bank, and
+    """Put a transaction at the end of the FIFO of a channel. `unit` is its address in transactions, `place` its row and bank, and
     `request` the number of its request at the port. The pool must have room."""
     c = channel_at(channel)
     slot = c.free
@@ -232,9 +329,9 @@ def accept(channel: int) -> None:
             return
         following, queue = t.next, t.write
         queued = is_queued(channel, t)
-        if not queued and queue_length(channel, queue) >= QUEUE:
+        if not queued and queue_length(channel, queue) >= get_int(channel + ROOM, queue):
             return
-        t.accepted = c.clock - 1
+        t.accepted, t.next = c.clock - 1, 0
         c.first = following
         if not queued:
             if c.outboxes == 0:
@@ -262,22 +359,31 @@ def _join_queued(channel: int, slot: int) -> None:
 
 @inline
 def _expect_command(channel: int, place: int) -> None:
-    """Set the wake-up of the column slot or the row slot to the cycle in which the first command of a request at `place`, just
-    queued, can be issued. The request of a pinned bank waits until another is served, which wakes the row slot."""
-    c, bank = channel_at(channel), place & 31
-    pinned = pinned_banks(channel, READS) | pinned_banks(channel, WRITES)
+    """Set the wake-up for column commands or for row commands to the cycle in which the first command of a request at `place`, just
+    queued, can be issued. The request of a pinned bank waits until another is served, which wakes the channel."""
+    c, bank = channel_at(channel), place & PLACE_BANK
     if open_place(channel, bank) == place:
-        c.column_wake = min(c.column_wake, c.epoch + get_short(columns(channel, c.writing), bank))
-    elif pinned >> bank & 1 == 0:
-        c.row_wake = min(c.row_wake, row_ready(channel, bank))
+        c.column_wake = min(c.column_wake, bank_cycle(channel, c.writing, bank))
+    elif pinned_banks(channel, word_of(bank)) >> (bank & LANES - 1) & 1 == 0:
+        c.row_wake = min(c.row_wake, row_cycle(channel, bank))
+
+
+@inline
+def row_cycle(channel: int, bank: int) -> int:
+    """Return the earliest cycle of a row command of a bank: of a PRE if the bank is open, of an ACT if it is closed."""
+    return bank_cycle(channel, PRE if has_bank(channel, SHAPE.opened, bank) else ACT, bank)
 
 
 @inline
 def is_queued(channel: int, t: Any) -> bool:
-    """Return whether a write to the same 32 bytes as transaction `t` is in the write queue. A write whose row was opened for it
-    has left the queue."""
-    q = waiting_of(channel, WRITES)
-    return bool(q.all != 0 and q.all & equal(queue_address(channel, WRITES) + UNITS_AT, t.unit) != 0)
+    """Return whether a write to the same bytes as transaction `t` is in the write queue. A write whose row was opened for it has left the
+    queue."""
+    address, found = queue_of(channel, WRITES), 0
+    for v in range(SHAPE.queue_words):
+        every = get_int(address + SHAPE.all, v)
+        if every != 0:
+            found |= every & equal(address + SHAPE.request_units + BY_WORD * v, t.unit)
+    return found != 0
 
 
 @inline
@@ -292,11 +398,11 @@ def complete(channel: int, slot: int, done: int) -> None:
     c.service += done - t.accepted
     if t.write == 0:
         c.reads += 1
-        c.read_latency += done - t.arrival
-        count_latency(channel + HISTOGRAM_AT, done - t.arrival)
+        c.read_latencies += done - t.arrival
+        count_latency(channel + SHAPE.histogram, done - t.arrival)
     else:
         c.writes += 1
-        c.write_latency += done - t.arrival
+        c.write_latencies += done - t.arrival
     c.last_done = max(c.last_done, done)
     c.refreshed = c.refreshing
     t.next = c.free

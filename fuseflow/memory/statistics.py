@@ -47,16 +47,19 @@ class ChannelStatistics:
     """The statistics of one channel, in memory cycles. How far the channel was advanced after its last completion changes no
     number.
 
-    `reads` and `writes` are the completed transactions. Each is a hit (its row was open), a miss (its bank was closed), a
-    conflict (another row was open), forwarded or absorbed (by a queued write). `turnarounds` is the number of changes between
-    reading and writing on the buses of the pseudo channels. `refresh_cycles` are the cycles from the due time of each refresh
-    until rows may open again. `service` is the mean number of cycles from acceptance to completion. `read_latency` and
+    `reads` and `writes` are the completed transactions, of `transaction` bytes each. When its first command was issued, each was a
+    hit (its row was open), a miss (its bank was closed) or a conflict (another row was open); or it is forwarded or absorbed by a
+    queued write. `activations` are the rows that were opened. `turnarounds` is the number of changes between reading and writing on
+    the data buses. `refresh_cycles` are the cycles from the due time of all-bank refreshes until rows may open again, or in which a
+    due refresh of one bank holds the others back. `service` is the mean number of cycles from acceptance to completion. `read_latency` and
     `write_latency` are the mean numbers of cycles from arrival to completion, and `read_latency_p99` is the 99th percentile, at
     most 3 % too high.
     """
 
+    transaction: int
     reads: int
     writes: int
+    activations: int
     hits: int
     misses: int
     conflicts: int
@@ -73,7 +76,7 @@ class ChannelStatistics:
     @property
     def moved_bytes(self) -> int:
         """The bytes that moved on the data buses."""
-        return 32 * (self.hits + self.misses + self.conflicts)
+        return self.transaction * (self.hits + self.misses + self.conflicts)
 
 
 @dataclass(frozen=True, slots=True)

@@ -144,8 +144,7 @@ def _on_base(values: Mapping[str, Any]) -> dict[str, Any]:
     if base not in preset_names():
         raise TableError(("base",), f"there is no memory `{base}`", hint=did_you_mean(str(base), preset_names()))
     own = {key: value for key, value in values.items() if key != "base"}
-    content = _merged(_mapping((), read_yaml(_preset_text(base), base, MachineError).content), own)
-    return {key: value for key, value in content.items() if key != "measured"}
+    return _merged(_mapping((), read_yaml(_preset_text(base), base, MachineError).content), own)
 
 
 def _merged(base: Mapping[str, Any], own: Mapping[str, Any]) -> dict[str, Any]:

@@ -38,6 +38,28 @@ def specialize(template: Function, name: str, **meanings: Function) -> Function:
     return specialized
 
 
+def specialize_all(kernel: Function, name: str, **meanings: object) -> Function:
+    """Return a copy of a kernel, called `name`, in which each global name in `meanings` has the given value, also in all helpers that
+    the kernel calls, directly or not."""
+    copies: dict[Function, Function] = {}
+
+    def copy(function: Function) -> Function:
+        if function not in copies:
+            assert isinstance(function, FunctionType)
+            scope = {**function.__globals__, **meanings}
+            copies[function] = copied = FunctionType(function.__code__, scope, function.__name__, function.__defaults__)
+            copied.__qualname__, copied.__module__ = function.__qualname__, function.__module__
+            copied.__dict__.update(function.__dict__)
+            for used in function.__code__.co_names:
+                if isinstance(scope.get(used), FunctionType):
+                    scope[used] = copy(scope[used])
+        return copies[function]
+
+    copied = copy(kernel)
+    copied.__name__ = copied.__qualname__ = name
+    return copied
+
+
 class Library:
     """A library finds the machine code of kernels, and compiles the kernels that no store has. `made_ahead` are the stores of the
     package, the best for this processor first, and `own` is the store of kernels that this user's runs compiled."""

@@ -34,13 +34,14 @@ from fuseflow.native.records import (
     BitLength,
     Equal,
     FetchAdd,
+    Latest,
     Least,
     Load,
     LoadAcquire,
     Pointer,
     Prefetch,
     Put,
-    Raise,
+    RaiseBy,
     Scalar,
     Store,
     StoreRelease,
@@ -208,8 +209,10 @@ def _definition(instruction: Instruction) -> Callable[..., Any]:
             return lambda typing, address, limit: (types.int64(types.int64, types.int64), _at_most)
         case Least():
             return lambda typing, address, indices: (types.int64(types.int64, types.int64), _least)
-        case Raise():
-            return lambda typing, address, indices, limit: (types.void(types.int64, types.int64, types.int64), _raise)
+        case RaiseBy():
+            return lambda typing, address, others, added: (types.void(types.int64, types.int64, types.int64), _raise_by)
+        case Latest():
+            return lambda typing, address, others: (types.int64(types.int64, types.int64), _latest)
         case Equal():
             return lambda typing, address, number: (types.int64(types.int64, types.int64), _equal)
         case Among():
@@ -313,14 +316,20 @@ def _least(context: Any, builder: Any, signature: Any, values: Any) -> Any:
     return builder.zext(builder.call(function, [builder.select(_as_lanes(builder, indices), numbers, most)]), ir.IntType(64))
 
 
-def _raise(context: Any, builder: Any, signature: Any, values: Any) -> Any:
-    address, indices, limit = values
+def _raise_by(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+    address, others, added = values
     at = _lanes(builder, INT16, LANES, address)
-    numbers = builder.load(at, align=2)
-    limits = _in_all_lanes(builder, builder.trunc(limit, INT16), LANES)
-    higher = builder.select(builder.icmp_signed(">", numbers, limits), numbers, limits)
-    builder.store(builder.select(_as_lanes(builder, indices), higher, numbers), at, align=2)
+    numbers, other = builder.load(at, align=2), builder.load(_lanes(builder, INT16, LANES, others), align=2)
+    limits = builder.add(other, _in_all_lanes(builder, builder.trunc(added, INT16), LANES))
+    builder.store(builder.select(builder.icmp_signed(">", numbers, limits), numbers, limits), at, align=2)
     return context.get_dummy_value()
+
+
+def _latest(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+    numbers, others = (builder.load(_lanes(builder, INT16, LANES, address), align=2) for address in values)
+    name = f"llvm.vector.reduce.smax.v{LANES}i16"
+    function = cgutils.get_or_insert_function(builder.module, ir.FunctionType(INT16, [numbers.type]), name)
+    return builder.sext(builder.call(function, [builder.add(numbers, others)]), ir.IntType(64))
 
 
 def _equal(context: Any, builder: Any, signature: Any, values: Any) -> Any:

@@ -121,14 +121,21 @@ class Least:
 
 
 @dataclass(frozen=True, slots=True, weakref_slot=True, eq=False)
-class Raise:
-    """An instruction that raises those of the `LANES` short integers at an address whose indices are in a set to a limit, if they
+class RaiseBy:
+    """An instruction that raises the `LANES` short integers at an address to those at another address plus a number, where they
     are lower. All are stored at once, since loading a vector soon after a store of a part of it is slow."""
 
-    def __call__(self, address: int, indices: int, limit: int) -> None:
+    def __call__(self, address: int, others: int, added: int) -> None:
         for k in range(LANES):
-            if indices >> k & 1:
-                set_short(address, k, max(get_short(address, k), limit))
+            set_short(address, k, max(get_short(address, k), get_short(others, k) + added))
+
+
+@dataclass(frozen=True, slots=True, weakref_slot=True, eq=False)
+class Latest:
+    """An instruction that adds the `LANES` short integers at two addresses, and returns the largest sum."""
+
+    def __call__(self, address: int, others: int) -> int:
+        return max(get_short(address, k) + get_short(others, k) for k in range(LANES))
 
 
 @dataclass(frozen=True, slots=True, weakref_slot=True, eq=False)
@@ -219,7 +226,7 @@ get_int32, set_int32 = Load("int32"), Store("int32")
 get_float32, set_float32 = Load("float32"), Store("float32")
 prefetch, trailing_zeros, bit_length = Prefetch(), TrailingZeros(), BitLength()
 get_short, set_short = Load("int16"), Store("int16")
-at_most, least, raise_all, equal, among, put = AtMost(), Least(), Raise(), Equal(), Among(), Put()
+at_most, least, raise_by, latest, equal, among, put = AtMost(), Least(), RaiseBy(), Latest(), Equal(), Among(), Put()
 fetch_add, load_acquire, store_release, yield_processor = FetchAdd(), LoadAcquire(), StoreRelease(), YieldProcessor()
 
 

@@ -25,13 +25,14 @@ from fuseflow.native.records import (
     BitLength,
     Equal,
     FetchAdd,
+    Latest,
     Least,
     Load,
     LoadAcquire,
     Pointer,
     Prefetch,
     Put,
-    Raise,
+    RaiseBy,
     Store,
     StoreRelease,
     TrailingZeros,
@@ -41,7 +42,7 @@ from fuseflow.native.records import (
 from fuseflow.native.signatures import Call, Function, Signature
 
 Instruction: TypeAlias = (
-    Pointer | Load | Store | Prefetch | TrailingZeros | BitLength | AtMost | Least | Raise | Equal | Among | Put | FetchAdd
+    Pointer | Load | Store | Prefetch | TrailingZeros | BitLength | AtMost | Least | RaiseBy | Latest | Equal | Among | Put | FetchAdd
     | LoadAcquire | StoreRelease | YieldProcessor | Call
 )  # fmt: skip
 """Operations that Python lacks, and that compiled code has as one or two instructions."""

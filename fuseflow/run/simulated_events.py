@@ -33,7 +33,7 @@ def dram_events(machine: Machine, simulation: Simulation) -> DramEvents:
     if memory is None or isinstance(machine.memory, IdealMemory):
         return DramEvents(0, 8 * (sum(row.bytes for row in simulation.traffic) + simulation.config_bytes))
     moved = memory.bus_bytes
-    rows, line = memory.total("misses") + memory.total("conflicts"), 8 * machine.memory.line
+    rows, line = memory.total("activations"), 8 * machine.memory.line
     buffered = [statistics for port, statistics in memory.ports if port.buffer]
     fetches, hits = sum(port.fetches for port in buffered), sum(port.hits for port in buffered)
     return DramEvents(rows, 8 * (moved + simulation.config_bytes), line * fetches, line * hits)

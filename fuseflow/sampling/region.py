@@ -163,13 +163,12 @@ class PlacedController(Controller):
 
     def open(self) -> None:
         """Begin at the phase between two refreshes that the position says."""
-        from fuseflow.memory.models import Hbm2  # loads the compiler
+        from fuseflow.memory.models import Dram  # loads the compiler
 
         super().open()
         model = self.memory.model
-        if isinstance(model, Hbm2):
-            for channel in map(model.record, range(len(model.blocks))):
-                channel["next_refresh"] -= int(self.restricted.position.phase * int(channel["next_refresh"]))
+        if isinstance(model, Dram):
+            model.advance_refresh(self.restricted.position.phase)
 
     def _base(self, array: ArrayName, own: AddressRange) -> int:
         tensor, level, kind = array

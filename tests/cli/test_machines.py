@@ -7,6 +7,7 @@ from click.testing import CliRunner
 
 from fuseflow.cli.main import main
 from fuseflow.machine.files import read_machine
+from fuseflow.memory.table_files import preset_names
 from fuseflow.sim import load_machine, machine_names
 
 
@@ -17,7 +18,18 @@ def fuseflow(*words: str) -> tuple[int, str, str]:
 
 def test_the_machines_are_listed() -> None:
     status, out, _ = fuseflow()
-    assert status == 0 and [line.split()[0] for line in out.splitlines()] == list(machine_names())
+    machines, memories = out.split("\n\n")
+    assert status == 0 and [line.split()[0] for line in machines.splitlines()] == list(machine_names())
+    rows = {line.split()[0]: line.split()[1:] for line in memories.splitlines()[3:]}
+    assert list(rows) == list(preset_names())
+    assert rows["hbm2"][:5] == ["8", "256.0", "17.0", "32.0", "45.0"]
+    assert rows["ddr4-3200"][:5] == ["2", "51.2", "16.9", "30.6", "44.4"]
+    assert all(len(row) == 8 and 0 < float(share) <= 100 for row in rows.values() for share in row[5:])
+
+
+def test_a_preset_is_rda_at_that_memory() -> None:
+    status, out, _ = fuseflow("lpddr5-6400")
+    assert status == 0 and "model: lpddr5-6400, channels: 4" in out and read_machine(out) == load_machine("lpddr5-6400")
 
 
 @pytest.mark.parametrize("name", machine_names())

@@ -13,18 +13,22 @@ from fuseflow.estimate.memory_load import ArrayLoad, MemoryLoad, shared_line_cyc
 from fuseflow.estimate.memory_pace import memory_pace
 from fuseflow.estimate.port_lines import PortLines
 from fuseflow.estimate.port_waits import answer_cycles, strided_line_cycles
-from fuseflow.memory.memory import Memory
-from fuseflow.memory.models import Hbm2
+from fuseflow.machine.machine import Machine
 from fuseflow.sim import load_machine
 
-PACE = memory_pace(load_machine("rda"))
+RDA = load_machine("rda")
+PACE = memory_pace(RDA)
 PORTS, OUTSTANDING = 16, 32
 
 
-def run_ports(address: Callable[[int, int], int], lines: int, ports: int, every: int = 0) -> tuple[int, int]:
+def run_ports(
+    address: Callable[[int, int], int], lines: int, ports: int, every: int = 0, machine: Machine = RDA
+) -> tuple[int, int]:
     """Return the cycles in which ports read so many lines each, with at most 32 without an answer, and how many lines another port
     wrote: one for `every` lines that the first port read. `address` says which are read, by port and number."""
-    memory = Memory(Hbm2(channels=8), ports=ports + 1)
+    controller = machine.controller()
+    assert controller is not None
+    memory = controller.make(ports + 1)
     requests: list[list[int]] = [[] for _ in range(ports)]
     cycle = written = 0
     while any(len(r) < lines for r in requests):
@@ -129,3 +133,13 @@ def test_a_write_closes_the_row_of_what_a_port_reads():
     waits = answer_cycles(load, PACE.banks * written, PACE)
     assert waits == pytest.approx(took, rel=0.15)
     assert waits > answer_cycles(load, 0, PACE)
+
+
+@pytest.mark.parametrize("name", ["hbm2", "hbm3-6400", "ddr5-4800", "ddr4-3200", "gddr6-14000", "lpddr5-6400"])
+def test_lines_in_order_and_lines_anywhere_of_other_memories(name: str):
+    machine, rng = load_machine("rda", {"memory": name}), random.Random(0)
+    pace, lines = memory_pace(machine), 500 * PORTS
+    took, _ = run_ports(lambda port, n: n * PORTS + port, 500, PORTS, machine=machine)
+    assert max(500, transfer_cycles(MemoryLoad((), 0, 0, 0), lines, pace)) == pytest.approx(took, rel=0.15)
+    took, _ = run_ports(lambda port, n: rng.randrange(1 << 24), 500, PORTS, machine=machine)
+    assert max(500, transfer_cycles(MemoryLoad((), lines, 0, 0), lines, pace)) == pytest.approx(took, rel=0.5)

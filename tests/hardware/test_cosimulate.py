@@ -19,7 +19,7 @@ from fuseflow.hardware.comparison import simulated
 from fuseflow.hardware.cosimulate import cosimulate
 from fuseflow.hardware.python_code import Step
 from fuseflow.hardware.rtl_simulators import TOOLS, find_tool, library_text
-from fuseflow.memory.settings import FixedMemory, Hbm2Memory
+from fuseflow.memory.settings import DramMemory, FixedMemory
 from fuseflow.samml.text import parse
 from fuseflow.sim import Machine
 
@@ -73,7 +73,7 @@ def test_icarus_at_a_memory(seed: int) -> None:
     require("pycde", "iverilog", "vvp")
     case = hardware_case(seed, "fixed")
     if seed in AT_HBM2:
-        case = replace(case, machine=case.machine.model_copy(update={"memory": Hbm2Memory(outstanding=5, line=32)}))
+        case = replace(case, machine=case.machine.model_copy(update={"memory": DramMemory(outstanding=5, line=32)}))
     run = cosimulate(case.graph, case.tensors, case.machine, "icarus")
     assert run.difference is None
     assert run.cycles == run.simulator_cycles > 0

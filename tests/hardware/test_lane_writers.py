@@ -14,14 +14,14 @@ from fuseflow.cli.main import main
 from fuseflow.hardware.comparison import simulated
 from fuseflow.hardware.cosimulate import cosimulate
 from fuseflow.hardware.python_code import Step
-from fuseflow.memory.settings import FixedMemory, Hbm2Memory
+from fuseflow.memory.settings import DramMemory, FixedMemory
 from fuseflow.samml import nodes as n
 from fuseflow.sim import Machine, load_machine
 from fuseflow.tile_ops import TileShape
 
 LINE = 32
 """The bytes of a line: eight words."""
-MEMORIES = {"fixed": FixedMemory(latency=5, outstanding=2, line=LINE), "hbm2": Hbm2Memory(outstanding=5, line=LINE)}
+MEMORIES = {"fixed": FixedMemory(latency=5, outstanding=2, line=LINE), "hbm2": DramMemory(outstanding=5, line=LINE)}
 
 FORMS: dict[str, tuple[tuple[int, ...], TileShape, int]] = {
     "scalars in lanes of the innermost index": ((3, 7), (), 1),

@@ -240,7 +240,10 @@ def test_settings_of_the_memory_are_merged_unless_the_model_is_another(memory: s
         ("bas: rda\nname: x\n", "unknown key `bas`\n  hint: did you mean `base`"),
         ("base: rda\nlatncy: {add: 3}\n", ":2:1: error[machine]: unknown key `latncy`\n  hint: did you mean `latency`"),
         ("base: rda\nlatency: {ad: 3}\n", "unknown key `latency.ad`\n  hint: did you mean `add`"),
-        ("base: ideal\nmemory: {line: 3}\n", "unknown key `memory.line`\n  hint: it is one of `fixed`, `comal_fixed` and `hbm2`"),
+        (
+            "base: ideal\nmemory: {line: 3}\n",
+            "unknown key `memory.line`\n  hint: it is a key of `fixed`, `comal_fixed` and every DRAM",
+        ),
         ("base: rda\nmemory: null\n", "`memory: null`: must name a model"),
         ("base: rda\nlatency: 3\n", "`latency: 3`: must be a mapping from units to cycles"),
         ("base: rda\nlanes: {8: 0}\n", "`lanes.8: 0`: must be a whole number, 1 or more"),

@@ -7,13 +7,13 @@ import pytest
 
 from fuseflow.memory.mapping import MAPPINGS
 from fuseflow.memory.memory import Memory
-from fuseflow.memory.models import Hbm2
+from fuseflow.memory.models import Dram
 
 N = 60_000
 
 
 def bandwidth(mapping: str, units: np.ndarray) -> float:
-    memory = Memory(Hbm2(8, MAPPINGS[mapping]), ports=1)
+    memory = Memory(Dram(8, MAPPINGS[mapping]), ports=1)
     memory.issue_all(0, units * 32, 32, 0, np.arange(len(units)) // 16)
     memory.drain()
     return 32 * len(units) / int(memory.requests(0)["done"].max())

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,14 +14,16 @@ import hbm_adapter
 import numpy as np
 import pytest
 
+from fuseflow.memory.dram_table import Distance, DramTable
 from fuseflow.memory.memory import Memory
-from fuseflow.memory.timing import DISTANCE_NAMES
+from fuseflow.memory.table_files import preset
 
 ROOT = Path(__file__).parents[2]
 DATA = ROOT / "tests" / "data" / "hbm"
 ALL = ROOT.parent / "shared" / "golden" / "hbm"
 FILES = {"RoBaRaCoCh": "golden_r21_ro.npz", "MOP4CLXOR": "golden_r21_mop.npz"}
 ADAPTER = vars(hbm_adapter)
+HBM2 = preset("hbm2").table()
 
 Case = tuple[dict[str, Any], Any, Any]
 """A trace, the completions, and the acceptances if they are known; each counted from arrival."""
@@ -65,25 +68,28 @@ def test_all_traces(mapping: str, faw30: bool, how: str) -> None:
     check(ALL, mapping, faw30, ADAPTER[how])
 
 
-@pytest.mark.parametrize("name", [name for name in DISTANCE_NAMES if name != "refresh_to_close"])
-def test_every_distance_counts(name: str) -> None:
-    """One more cycle is noticed (a refresh period of ten more). REFab to PREab is the only distance that cannot bind."""
-    faw30, by = name == "four_acts", 10 if name == "refresh_period" else 1
-    assert any(_differs(case, mapping, name, by) for mapping in FILES for case in cases(DATA, mapping, faw30))
+@pytest.mark.parametrize("distance", HBM2.distances, ids=lambda d: f"{d.scope} {'/'.join(d.first)}-{'/'.join(d.then)} {d.window}")
+def test_every_distance_counts(distance: Distance) -> None:
+    """One more cycle is noticed. REFab to PREab is the only distance that cannot bind."""
+    longer = tuple(replace(d, cycles=d.cycles + (d == distance)) for d in HBM2.distances)
+    noticed = _is_noticed(replace(HBM2, distances=longer), 1 if distance.window > 1 else 0)
+    assert noticed == ((distance.first, distance.then) != (("REFab",), ("PREab",)))
 
 
-def test_no_other_cycle_is_noticed() -> None:
-    assert not any(_differs(case, mapping, "refresh_period", 0) for mapping in FILES for case in cases(DATA, mapping))
+def test_a_longer_refresh_period_and_latency_and_longer_queues_are_noticed() -> None:
+    assert not _is_noticed(HBM2)
+    assert _is_noticed(replace(HBM2, refresh_period=HBM2.refresh_period + 10))
+    for name in ("read_latency", "read_queue", "write_queue"):
+        assert _is_noticed(replace(HBM2, **{name: getattr(HBM2, name) + 1}))
 
 
-def _differs(case: Case, mapping: str, name: str, by: int) -> bool:
+def _is_noticed(table: DramTable, faw: int = 0) -> bool:
+    return any(_differs(case, mapping, table, faw) for mapping in FILES for case in cases(DATA, mapping, faw > 0))
+
+
+def _differs(case: Case, mapping: str, table: DramTable, faw: int) -> bool:
     trace, latency, _ = case
-    memory: Memory = ADAPTER["memory_of"](trace, mapping)
-    model: Any = memory.model
-    model.timing[DISTANCE_NAMES.index(name)] += by
-    if name == "refresh_period":
-        for k in range(trace["nch"]):
-            model.record(k)["next_refresh"] += by
+    memory: Memory = ADAPTER["memory_of"]({**trace, "nFAW": trace["nFAW"] + faw}, mapping, table=table)
     memory.issue_all(0, trace["addr"], 32, trace["rw"], trace["arr"])
     memory.drain()
     return not np.array_equal(memory.requests(0)["done"] - trace["arr"], latency)

@@ -9,7 +9,7 @@ import sys
 import numpy as np
 
 from fuseflow.memory.memory import Memory
-from fuseflow.memory.models import ComalFixed, Hbm2, MemoryModel
+from fuseflow.memory.models import ComalFixed, Dram, MemoryModel
 
 SCRIPT = """
 import runpy, sys
@@ -19,7 +19,7 @@ print([found["cycles"](model) for model in found["models"]()])
 
 
 def models() -> list[MemoryModel]:
-    return [Hbm2(2), ComalFixed()]
+    return [Dram(2), ComalFixed()]
 
 
 def cycles(model: MemoryModel) -> list[list[int]]:

@@ -9,7 +9,7 @@ import pytest
 
 from fuseflow.memory.mapping import MAPPINGS
 from fuseflow.memory.memory import Memory
-from fuseflow.memory.models import ComalFixed, Hbm2, MemoryModel
+from fuseflow.memory.models import ComalFixed, Dram, MemoryModel
 
 
 def closed_loop(
@@ -42,21 +42,21 @@ def closed_loop(
 @pytest.mark.parametrize("mapping", MAPPINGS)
 @pytest.mark.parametrize("lines", [1 << 20, 64])  # the few lines are forwarded and absorbed often
 def test_windows_of_up_to_17_cycles_give_the_same(mapping: str, lines: int) -> None:
-    runs = {w: closed_loop(Hbm2(2, MAPPINGS[mapping]), w, lines=lines) for w in (1, 16, 17, 32)}
+    runs = {w: closed_loop(Dram(2, MAPPINGS[mapping]), w, lines=lines) for w in (1, 16, 17, 32)}
     assert runs[1] == runs[16] == runs[17] != runs[32]
 
 
 def test_windows_of_a_single_port_that_waits() -> None:
-    runs = {w: closed_loop(Hbm2(1), w, ports=1, depth=1, writes=0) for w in (1, 16, 17, 32)}
+    runs = {w: closed_loop(Dram(1), w, ports=1, depth=1, writes=0) for w in (1, 16, 17, 32)}
     assert runs[1] == runs[16] == runs[17] != runs[32]
 
 
 @pytest.mark.parametrize("clock", [Fraction(1, 2), Fraction(2), Fraction(3, 4)])
 def test_a_memory_with_another_clock(clock: Fraction) -> None:
-    oracle, model = closed_loop(Hbm2(1, clock=clock), 1), Hbm2(1, clock=clock)
+    oracle, model = closed_loop(Dram(1, clock=clock), 1), Dram(1, clock=clock)
     assert model.lookahead == {Fraction(1, 2): 32, Fraction(2): 8, Fraction(3, 4): 21}[clock]
     assert closed_loop(model, model.lookahead) == oracle
-    memory = Memory(Hbm2(1, clock=clock), 1)
+    memory = Memory(Dram(1, clock=clock), 1)
     memory.issue(0, 0, 32, False, 3)
     memory.drain()
     assert memory.answer_cycle(0, 0) == -(-(int(3 * clock) + 32) // clock)
@@ -105,7 +105,7 @@ def test_requests_of_many_ports_are_sent_in_the_order_of_arrival() -> None:
 
 
 def test_answers_come_in_order_of_issue() -> None:
-    memory = Memory(Hbm2(1, MAPPINGS["RoBaRaCoCh"]), ports=1)
+    memory = Memory(Dram(1, MAPPINGS["RoBaRaCoCh"]), ports=1)
     requests = ((0, 0), (100, 1 << 15), (101, 1 << 10))  # open a row; a conflict; another pseudo channel, which is faster
     for cycle, address in requests:
         memory.issue(0, address, 32, False, cycle)
@@ -122,7 +122,7 @@ def test_everything_grows() -> None:
     random = np.random.default_rng(3)
     n = 3000
     addresses, writes, cycles = random.integers(0, 1 << 25, n) * 32, random.integers(0, 2, n), np.arange(n) // 8
-    one, all_ = (Memory(Hbm2(2), ports=2) for _ in range(2))
+    one, all_ = (Memory(Dram(2), ports=2) for _ in range(2))
     for address, write, cycle in zip(addresses.tolist(), writes.tolist(), cycles.tolist(), strict=True):
         one.issue(1, address, 64, write, cycle)
     all_.issue_all(1, addresses, 64, writes, cycles)
@@ -134,7 +134,7 @@ def test_everything_grows() -> None:
 
 
 def test_a_ring_stays_as_small_as_what_is_asked_of_it() -> None:
-    memory = Memory(Hbm2(1), ports=1)
+    memory = Memory(Dram(1), ports=1)
     for k in range(1000):
         memory.issue(0, 64 * k, 64, False, memory.cycle)
         memory.advance(memory.cycle + 60)
@@ -143,7 +143,7 @@ def test_a_ring_stays_as_small_as_what_is_asked_of_it() -> None:
 
 
 def test_bytes_asked_for_and_moved() -> None:
-    memory = Memory(Hbm2(4), ports=2)
+    memory = Memory(Dram(4), ports=2)
     memory.issue(0, 100, 4, False, 0)  # within one transaction
     memory.issue(0, 124, 8, False, 1)  # on both sides of a border
     memory.issue(1, 4096, 256, True, 1)  # a tile: in all four channels
@@ -156,8 +156,8 @@ def test_bytes_asked_for_and_moved() -> None:
     assert first.latency == np.mean(memory.requests(0)["visible"] - [0, 1])
 
 
-@pytest.mark.parametrize("model", [Hbm2, ComalFixed])
-def test_a_request_of_a_window_that_is_over_is_refused(model: type[Hbm2] | type[ComalFixed]) -> None:
+@pytest.mark.parametrize("model", [Dram, ComalFixed])
+def test_a_request_of_a_window_that_is_over_is_refused(model: type[Dram] | type[ComalFixed]) -> None:
     memory = Memory(model(), ports=2)
     memory.advance(16)
     with pytest.raises(AssertionError):
@@ -168,7 +168,7 @@ def test_a_request_of_a_window_that_is_over_is_refused(model: type[Hbm2] | type[
 
 
 def test_statistics_do_not_depend_on_how_far_it_went_on() -> None:
-    short, long = (Memory(Hbm2(1), ports=1) for _ in range(2))
+    short, long = (Memory(Dram(1), ports=1) for _ in range(2))
     for memory, cycles in ((short, 7800), (long, 100_000)):
         memory.issue_all(0, np.arange(300) * 64, 64, 0, np.arange(300) * 20)
         memory.advance(cycles)

@@ -15,7 +15,7 @@ from random_graphs import Case, Size, random_case
 from fuseflow.errors import GraphError, MachineError
 from fuseflow.memory.buffer_assignment import buffered_ports
 from fuseflow.memory.memory import Memory
-from fuseflow.memory.models import FixedLatency, Hbm2
+from fuseflow.memory.models import Dram, FixedLatency
 from fuseflow.samml.text import parse, show
 from fuseflow.samml.verify import verify
 from fuseflow.sim.outcome.statistics import Outcome
@@ -79,7 +79,7 @@ def test_windows_change_nothing(window: int) -> None:
     """Of every length up to the look-ahead: the answers of ports that write, have a buffer, or have none."""
     results = []
     for step in (window, 5):
-        rng, memory = random.Random(4), Memory(Hbm2(channels=1), ports=3)
+        rng, memory = random.Random(4), Memory(Dram(channels=1), ports=3)
         memory.add_buffer(0, 3)
         memory.add_buffer(1, 40)
         due = [(cycle, port, rng.randrange(60)) for port in range(3) for cycle in sorted(rng.sample(range(4000), 900))]

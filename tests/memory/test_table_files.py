@@ -82,6 +82,25 @@ def test_hbm2_has_the_timing_of_its_data_sheet() -> None:
     assert slow.least("REFab", "ACT") == 350 - 1 and slow.least("ACT", "REFab") == nRC + 1
 
 
+IDLE = {
+    "ddr4-3200": (27, 49, 71),
+    "ddr5-4800": (43, 77, 110),
+    "ddr5-6400": (55, 101, 146),
+    "gddr6-14000": (27, 54, 81),
+    "hbm2": (17, 32, 45),
+    "hbm2-2400-perbank": (20, 38, 54),
+    "hbm3-6400": (45, 109, 159),
+    "hbm4-8000": (45, 125, 189),
+    "lpddr5-6400": (21, 36, 51),
+}
+"""The cycles of a read of an idle channel of Ramulator: of an open row, a closed bank, and a bank with another row open."""
+
+
+@pytest.mark.parametrize("name", preset_names())
+def test_reads_of_an_idle_channel(name: str) -> None:
+    assert preset(name).table().idle_reads() == IDLE[name]
+
+
 @pytest.mark.parametrize("name", preset_names())
 def test_every_preset_says_what_it_is(name: str) -> None:
     tables = preset(name).tables

@@ -21,9 +21,10 @@ from fuseflow.native.records import (
     at_most,
     bit_length,
     equal,
+    latest,
     least,
     put,
-    raise_all,
+    raise_by,
     zeros,
 )
 from fuseflow.native.signatures import Function, Signature, integers
@@ -37,8 +38,12 @@ def smallest(numbers: int, indices: int) -> int:
     return least(numbers, indices)
 
 
-def lift(numbers: int, indices: int, limit: int) -> None:
-    raise_all(numbers, indices, limit)
+def lift(numbers: int, others: int, added: int) -> None:
+    raise_by(numbers, others, added)
+
+
+def largest_sum(numbers: int, others: int) -> int:
+    return latest(numbers, others)
 
 
 def same(numbers: int, number: int) -> int:
@@ -112,15 +117,27 @@ def test_the_least_of_some_numbers(compile_for: Compile) -> None:
     assert found(address(array), 0) == LONGEST
 
 
-def test_numbers_are_raised_to_a_limit_and_none_behind_them(compile_for: Compile) -> None:
+def halves(source: random.Random) -> list[int]:
+    """Numbers whose sums are short integers, too."""
+    return [number // 2 for number in draws(source)]
+
+
+def test_numbers_are_raised_to_others_and_none_behind_them(compile_for: Compile) -> None:
     source, found = random.Random(3), compile_for(lift, Signature(None, ("int64",) * 3))
     for _ in range(300):
-        numbers, indices, behind = draws(source), sets(source), draws(source)
-        limit = source.choice((*numbers, 7))
-        array = np.array(numbers + behind, np.int16)
-        found(address(array), indices, limit)
-        raised = [max(number, limit) if indices >> k & 1 else number for k, number in enumerate(numbers)]
+        numbers, others, behind, added = draws(source), halves(source), draws(source), source.choice((0, 7, -(1 << 14), 1 << 14))
+        array, other = np.array(numbers + behind, np.int16), np.array(others, np.int16)
+        found(address(array), address(other), added)
+        raised = [max(number, another + added) for number, another in zip(numbers, others, strict=True)]
         assert array.tolist() == raised + behind
+
+
+def test_the_largest_sum(compile_for: Compile) -> None:
+    source, found = random.Random(6), compile_for(largest_sum, integers(2))
+    for _ in range(300):
+        numbers, others = halves(source), halves(source)
+        array, other = np.array(numbers, np.int16), np.array(others, np.int16)
+        assert found(address(array), address(other)) == max(map(sum, zip(numbers, others, strict=True)))
 
 
 def test_which_numbers_are_equal_or_end_in_a_member_of_a_set(compile_for: Compile) -> None:

@@ -11,7 +11,7 @@ from scipy import sparse
 
 import fuseflow as ff
 from fuseflow.einsum.parse import parse
-from fuseflow.memory.timing import HBM2_2000
+from fuseflow.memory.settings import DramMemory
 from fuseflow.sampling.replicate_length import FILLS, REFRESHES, WALKED, replicate_length
 from fuseflow.sim import Machine, load_machine
 
@@ -39,7 +39,7 @@ def memory(**settings: int) -> Machine:
 
 
 def test_a_replicate_sees_some_refreshes() -> None:
-    assert length(load_machine("rda"))[0] == REFRESHES * HBM2_2000.nREFI
+    assert length(load_machine("rda"))[0] == REFRESHES * DramMemory().dram.refresh_period
     assert length(load_machine("ideal")) == (1, 1)
 
 

@@ -14,7 +14,7 @@ from random_graphs import Case
 import fuseflow as ff
 from fuseflow.einsum.parse import parse as parse_program
 from fuseflow.errors import GraphError, TensorError
-from fuseflow.memory.settings import Hbm2Memory
+from fuseflow.memory.settings import DramMemory
 from fuseflow.samml.nodes import Graph, Scan
 from fuseflow.samml.text import parse, show
 from fuseflow.samml.verify import verify
@@ -116,7 +116,7 @@ def test_simulators_agree_on_a_level_that_is_kept(limits: int, outstanding: int)
     wide[::3] = 0
     graph = parse(show(KEPT).replace(f"A[{ROWS}, {COLUMNS}]", "A[400, 2]").replace(f"M[{COLUMNS}, {ROWS}]", f"M[{COLUMNS}, 400]"))
     tensors = {"A": pack(wide, graph.declared["A"].format), "M": pack(np.eye(COLUMNS, 400, 7), graph.declared["M"].format)}
-    machine = Machine(name="test", memory=Hbm2Memory(channels=2, outstanding=outstanding, prefetch=0), fifo_depth=3)
+    machine = Machine(name="test", memory=DramMemory(channels=2, outstanding=outstanding, prefetch=0), fifo_depth=3)
     assert list(disagreements(Case(graph, tensors, machine), LIMITS[limits])) == []
 
 
@@ -137,7 +137,7 @@ def test_only_an_outermost_compressed_level_is_kept(change: tuple[str, str], mes
 @pytest.mark.parametrize("limits", range(len(LIMITS)))
 @pytest.mark.parametrize("outstanding", [1, 2, 32])
 def test_simulators_agree_on_a_locate_that_asks_memory(limits: int, outstanding: int) -> None:
-    machine = Machine(name="test", memory=Hbm2Memory(channels=2, outstanding=outstanding, prefetch=0), fifo_depth=3)
+    machine = Machine(name="test", memory=DramMemory(channels=2, outstanding=outstanding, prefetch=0), fifo_depth=3)
     assert list(disagreements(Case(LOCATE, tensors(), machine), LIMITS[limits])) == []
 
 

@@ -11,7 +11,7 @@ from engines import Found
 from random_graphs.case import Case
 
 from fuseflow.memory.mapping import CHANNEL_COUNTS, MAPPINGS
-from fuseflow.memory.settings import ComalFixedMemory, FixedMemory, Hbm2Memory, MemorySettings
+from fuseflow.memory.settings import ComalFixedMemory, DramMemory, FixedMemory, MemorySettings
 from fuseflow.sim import Machine, load_machine
 from fuseflow.sim.outcome.statistics import Outcome
 
@@ -36,7 +36,7 @@ def random_memory(rng: random.Random, clock_ghz: float = 1.0) -> MemorySettings:
     if rng.random() < 0.1:
         return ComalFixedMemory(**ports)
     channels, mapping = rng.choice(CHANNEL_COUNTS), rng.choice(list(MAPPINGS))
-    return Hbm2Memory(channels=channels, mapping=mapping, clock_ghz=clock_ghz, **ports)
+    return DramMemory(channels=channels, mapping=mapping, clock_ghz=clock_ghz, **ports)
 
 
 def random_fixed_memory(rng: random.Random) -> FixedMemory:

@@ -1,6 +1,7 @@
-"""How many transactions a second the HBM2 model completes, trace by trace, next to the golden check.
+"""How many transactions a second the model of DRAM completes, trace by trace, next to the golden check.
 
     python tools/bench/memory.py --golden ../shared/golden/hbm [--trace c1_rand]... [--repeats 5] [--json FILE|-]
+    python tools/bench/memory.py --golden ../shared/golden/dram/ddr5
 
 Each trace, under both mappings of the golden data, is issued at once and advanced until everything is answered. The rate is that of the
 median CPU time; memory and requests are made before. A completion that is not the golden one is exit status 1.
@@ -18,19 +19,31 @@ import click
 import numpy as np
 from host import JSON, finish
 
+from fuseflow.memory.dram_table import DramTable
 from fuseflow.memory.mapping import MAPPINGS
 from fuseflow.memory.memory import Memory
-from fuseflow.memory.models import Hbm2
+from fuseflow.memory.models import Dram
+from fuseflow.memory.table_files import preset
 
-GOLDEN = {"RoBaRaCoCh": "golden_r21_ro.npz", "MOP4CLXOR": "golden_r21_mop.npz"}
+MAPPING_FILES = {"RoBaRaCoCh": "ro", "MOP4CLXOR": "mop"}
+PRESETS = {
+    "ddr4": ("ddr4-3200", "A"),
+    "ddr5": ("ddr5-4800", "A"),
+    "lpddr5": ("lpddr5-6400", "A"),
+    "gddr6": ("gddr6-14000", "A"),
+    "hbm2": ("hbm2-2400-perbank", "B"),
+    "hbm3": ("hbm3-6400", "A"),
+    "hbm4": ("hbm4-8000", "A"),
+}
+"""The preset and the configuration of the golden data of each standard. Other folders have those of `hbm2`."""
 
 
-def measure(trace: dict[str, Any], mapping: str, latency: Any, repeats: int) -> dict[str, Any]:
+def measure(trace: dict[str, Any], table: DramTable, mapping: str, latency: Any, repeats: int) -> dict[str, Any]:
     """The figures of a trace."""
     seconds = []
     for repeat in range(repeats + 1):  # the first loads the kernels
-        memory = Memory(Hbm2(trace["nch"], MAPPINGS[mapping]), ports=1)
-        memory.issue_all(0, trace["addr"], 32, trace["rw"], trace["arr"])
+        memory = Memory(Dram(trace["nch"], MAPPINGS[mapping], table), ports=1)
+        memory.issue_all(0, trace["addr"], table.transaction, trace["rw"], trace["arr"])
         start = time.process_time()
         memory.drain()
         if repeat:
@@ -43,13 +56,13 @@ def measure(trace: dict[str, Any], mapping: str, latency: Any, repeats: int) -> 
         "channels": trace["nch"],
         "transactions": count,
         "identical": same,
-        "bytes_per_cycle": round(32 * count / int(done.max()), 2),
+        "bytes_per_cycle": round(table.transaction * count / int(done.max()), 2),
         "cpu_seconds": round(statistics.median(seconds), 6),
         "transactions_per_second": round(count / statistics.median(seconds)),
     }
 
 
-def traces(golden: Path, names: tuple[str, ...]) -> list[dict[str, Any]]:
+def traces(golden: Path, transaction: int, names: tuple[str, ...]) -> list[dict[str, Any]]:
     with np.load(golden / "traces.npz") as stored:
         found = [key.removesuffix("/nch") for key in stored.files if key.endswith("/nch")]
         return [
@@ -57,7 +70,7 @@ def traces(golden: Path, names: tuple[str, ...]) -> list[dict[str, Any]]:
                 "name": name,
                 "nch": int(stored[f"{name}/nch"]),
                 "arr": stored[f"{name}/arr"].astype(np.int64),
-                "addr": stored[f"{name}/addr"].astype(np.int64) * 32,
+                "addr": stored[f"{name}/addr"].astype(np.int64) * transaction,
                 "rw": stored[f"{name}/rw"].astype(np.int64),
             }
             for name in found
@@ -73,10 +86,13 @@ def traces(golden: Path, names: tuple[str, ...]) -> list[dict[str, Any]]:
 @click.option("--repeats", default=5, show_default=True, type=click.IntRange(min=1), help="runs of a trace")
 @JSON
 def main(golden: Path, names: tuple[str, ...], repeats: int, output: str | None) -> None:
-    cases = []
-    for mapping, file in GOLDEN.items():
-        with np.load(golden / file) as latencies:
-            cases += [measure(t, mapping, latencies[f"{t['name']}/lat"], repeats) for t in traces(golden, names)]
+    name, config = PRESETS.get(golden.name, ("hbm2", "r21"))
+    table, cases = preset(name).table(), []
+    for mapping, file in MAPPING_FILES.items():
+        with np.load(golden / f"golden_{config}_{file}.npz") as latencies:
+            for trace in traces(golden, table.transaction, names):
+                if f"{trace['name']}/lat" in latencies:
+                    cases.append(measure(trace, table, mapping, latencies[f"{trace['name']}/lat"], repeats))
     if not cases:
         raise click.UsageError("no trace has such a name")
     rates = [case["transactions_per_second"] for case in cases]

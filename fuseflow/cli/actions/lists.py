@@ -5,6 +5,7 @@ from __future__ import annotations
 from fuseflow.cli.common import console, parse_settings, print_pieces, say
 from fuseflow.errors import UsageError
 from fuseflow.machine.files import load_machine, machine_summaries
+from fuseflow.report.preset_table import preset_table
 from fuseflow.yaml_text import write_yaml
 
 
@@ -16,6 +17,7 @@ def machines(name: str | None, settings: tuple[str, ...]) -> None:
             )
         for shipped, summary in machine_summaries().items():
             say(f"{shipped:6} {summary}")
+        print_pieces(console(), ["", preset_table()])
         return
     machine = load_machine(name, parse_settings(settings))
     say(write_yaml({"name": machine.name, **machine.settings}).rstrip())

@@ -18,11 +18,12 @@ from typing import Any
 
 from fuseflow.float32.operator_precision import ARITHMETICS
 from fuseflow.memory.comal_fixed import advance_comal
+from fuseflow.memory.dram_kernels import dram_kernels
+from fuseflow.memory.dram_threads import receive_answers, send_to_channels
 from fuseflow.memory.fixed_latency import advance_fixed
-from fuseflow.memory.hbm2 import advance_hbm2
-from fuseflow.memory.hbm2_threads import receive_answers, run_channels, send_to_channels
 from fuseflow.memory.memory import ISSUE
 from fuseflow.memory.ports import issue
+from fuseflow.memory.table_files import preset, preset_names
 from fuseflow.native.kernel_library import package_store
 from fuseflow.native.object_store import ObjectCode, symbol_of
 from fuseflow.native.processor import FEATURES_BY_LEVEL, OPTIMIZED_LEVEL, has_levels
@@ -64,7 +65,9 @@ def all_kernels() -> dict[str, tuple[Function, Signature]]:
         for name in REDUCERS:
             pairs += [(fold(name, arithmetic), FOLD), (fold_into(name, arithmetic), FOLD_INTO)]
     pairs += [(sweep, SWEEP), (sweep_at_memory, SWEEP_AT_MEMORY), (settle_all, SWEEP), (note_firings, NOTE)]
-    advances = (advance_hbm2, advance_comal, advance_fixed, send_to_channels, run_channels, receive_answers)
+    dram = [dram_kernels(table) for name in preset_names() for table in preset(name).tables]
+    advances = [advance_comal, advance_fixed, send_to_channels, receive_answers]
+    advances += [kernel for kernels_of_table in dram for kernel in (kernels_of_table.advance, kernels_of_table.run)]
     pairs += [(sweep_in_threads, SWEEP_TOGETHER), (issue, ISSUE), *((advance, ADVANCE) for advance in advances)]
     return {f"{function.__module__}.{function.__qualname__}": (function, signature) for function, signature in pairs}
 

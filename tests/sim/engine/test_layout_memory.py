@@ -10,7 +10,7 @@ import pytest
 
 from fuseflow.memory.memory import Memory
 from fuseflow.memory.memory_interface import Controller
-from fuseflow.memory.models import Hbm2
+from fuseflow.memory.models import Dram
 from fuseflow.native.kernel_library import library
 from fuseflow.samml.nodes import Port
 from fuseflow.samml.text import parse
@@ -48,7 +48,7 @@ def test_narrow_coordinates_are_not_copied_and_wide_ones_once(is_remote: bool, b
     graph = parse(TWO_SCANS)
     level = CompressedFibers(2 * ENTRIES, np.array([0, ENTRIES]), np.arange(0, 2 * ENTRIES, 2, dtype=np.int32))
     tensors = {"A": Tensor((2 * ENTRIES,), graph.declared["A"].format, (level,), np.ones(ENTRIES, np.float32))}
-    controller = Controller(lambda ports: Memory(Hbm2(), ports)) if is_remote else None
+    controller = Controller(lambda ports: Memory(Dram(), ports)) if is_remote else None
     tracemalloc.start()
     layout = lay_out(graph, tensors, IDEAL, library(), DEFAULT_LIMITS, controller=controller)
     allocated, _ = tracemalloc.get_traced_memory()

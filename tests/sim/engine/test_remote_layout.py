@@ -20,8 +20,8 @@ from fuseflow.memory import memory as memory_module
 from fuseflow.memory.mapping import CHANNEL_COUNTS, MAPPINGS
 from fuseflow.memory.memory import Memory
 from fuseflow.memory.memory_interface import Controller, ControllerFactory
-from fuseflow.memory.models import Hbm2
-from fuseflow.memory.settings import Hbm2Memory
+from fuseflow.memory.models import Dram
+from fuseflow.memory.settings import DramMemory
 from fuseflow.native.kernel_library import library
 from fuseflow.samml.nodes import Edge
 from fuseflow.samml.text import parse
@@ -112,7 +112,7 @@ def with_depth(case: Case, edge: Edge, depth: int) -> Case:
 
 def test_enough_of_the_random_graphs_are_at_hbm2() -> None:
     memories = [at_memory(random_case(seed), seed).machine.memory for seed in range(GRAPHS)]
-    at_hbm2 = [memory for memory in memories if isinstance(memory, Hbm2Memory)]
+    at_hbm2 = [memory for memory in memories if isinstance(memory, DramMemory)]
     assert len(at_hbm2) >= 500 and len(memories) - len(at_hbm2) >= 30
     assert {memory.channels for memory in at_hbm2} == set(CHANNEL_COUNTS)
     assert {memory.mapping for memory in at_hbm2} == set(MAPPINGS)
@@ -146,7 +146,7 @@ write_Y_val = write(acc.val) Y.vals
 def test_a_product_agrees(limits: Limits, outstanding: int, ahead: int, channels: int) -> None:
     """The run is long enough that rings of requests and of runs turn over many times, and refreshes come between."""
     case = case_of(ROWS.format(n=12, m=40).partition("graph rows")[2], seed=1)
-    memory = Hbm2Memory(channels=channels, outstanding=outstanding, prefetch=ahead)
+    memory = DramMemory(channels=channels, outstanding=outstanding, prefetch=ahead)
     case = replace(case, machine=case.machine.model_copy(update={"memory": memory}))
     assert not list(disagreements(case, limits))
 
@@ -154,7 +154,7 @@ def test_a_product_agrees(limits: Limits, outstanding: int, ahead: int, channels
 def test_tiny_limits_leave_parts_for_later_windows_where_all_fifos_are_shallow() -> None:
     """With the usual limits such a graph is run in rounds, so random graphs with shallow FIFOs would not try the other way."""
     case = case_of(ROWS.format(n=6, m=20).partition("graph rows")[2], seed=1)
-    machine = case.machine.model_copy(update={"memory": Hbm2Memory(channels=8), "fifo_depth": 2})
+    machine = case.machine.model_copy(update={"memory": DramMemory(channels=8), "fifo_depth": 2})
     defers = {
         limits: bool(
             lay_out(case.graph, case.tensors, machine, library(), limits, controller=machine.controller()).agenda["defers"]
@@ -172,7 +172,7 @@ def test_a_part_that_waits_for_room_is_served(monkeypatch: pytest.MonkeyPatch, r
     the part again and again."""
     monkeypatch.setattr(memory_module, "INITIAL_RING", room)
     case = case_of(ROWS.format(n=12, m=40).partition("graph rows")[2], seed=1)
-    case = replace(case, machine=case.machine.model_copy(update={"memory": Hbm2Memory(channels=8)}))
+    case = replace(case, machine=case.machine.model_copy(update={"memory": DramMemory(channels=8)}))
     assert not list(disagreements(case, DEFAULT_LIMITS))
 
 
@@ -186,7 +186,7 @@ def test_memory_does_not_grow_with_what_is_far_ahead() -> None:
     )
     graph = parse(text.replace("A_val =", "A_j = scan(A_i.ref) A.1\nA_val =").replace("Y.0", "Y.1"))
     tensors = {"A": pack(np.ones((2000, 50), np.float32), graph.declared["A"].format)}
-    controller = Controller(lambda ports: Memory(Hbm2(), ports))
+    controller = Controller(lambda ports: Memory(Dram(), ports))
     layout = lay_out(graph, tensors, IDEAL, library(), DEFAULT_LIMITS, controller=controller)
     assert run(layout, PartOutput(), library())
     assert layout.streams["tail"].max() > 10 * DEFAULT_LIMITS.runs
@@ -199,4 +199,4 @@ def test_more_than_the_memory_holds_is_refused_alike() -> None:
     tensors = {"A": pack(np.ones(17, np.float32), graph.declared["A"].format)}
     for execute in (fast, reference):
         with pytest.raises(SimulationError, match=r"`write_Y_val` .*: writes more than the 64 bytes that the memory has for it"):
-            execute(graph, tensors, IDEAL, attach=lambda: Controller(lambda ports: Memory(Hbm2(), ports), capacity=192))
+            execute(graph, tensors, IDEAL, attach=lambda: Controller(lambda ports: Memory(Dram(), ports), capacity=192))

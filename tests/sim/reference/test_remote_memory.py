@@ -15,7 +15,7 @@ from fuseflow.memory.buffer_assignment import sequential_readers
 from fuseflow.memory.layout import array_label, lay_out
 from fuseflow.memory.memory import Memory
 from fuseflow.memory.memory_interface import Controller, ControllerFactory
-from fuseflow.memory.models import Hbm2
+from fuseflow.memory.models import Dram
 from fuseflow.memory.settings import IdealMemory
 from fuseflow.samml.nodes import Graph
 from fuseflow.samml.text import parse
@@ -31,7 +31,7 @@ IDEAL, LINE = load_machine("ideal"), 64
 
 
 def hbm2(**options: int) -> Controller:
-    return Controller(lambda ports: Memory(Hbm2(), ports), **options)
+    return Controller(lambda ports: Memory(Dram(), ports), **options)
 
 
 def graph_of(text: str) -> Graph:

@@ -8,7 +8,7 @@ import pytest
 
 from fuseflow.memory.mapping import MAPPINGS
 from fuseflow.memory.memory import Memory
-from fuseflow.memory.models import Hbm2
+from fuseflow.memory.models import Dram
 from fuseflow.memory.statistics import ChannelStatistics
 
 READ, WRITE = False, True
@@ -30,7 +30,7 @@ def place(bank: int = 0, row: int = 0, column: int = 0) -> int:
 
 def run(*requests: tuple[int, bool, int]) -> Run:
     """Arrival, whether it writes, and address of each."""
-    memory = Memory(Hbm2(1, MAPPINGS["RoBaRaCoCh"]), ports=1)
+    memory = Memory(Dram(1, MAPPINGS["RoBaRaCoCh"]), ports=1)
     for cycle, write, address in requests:
         memory.issue(0, address, 32, write, cycle)
     memory.drain()
@@ -62,7 +62,7 @@ def test_a_read_of_a_queued_write_is_forwarded() -> None:
 
 
 def test_a_port_sees_a_forwarded_read_17_cycles_after_its_acceptance() -> None:
-    memory = Memory(Hbm2(1, MAPPINGS["RoBaRaCoCh"]), ports=2)
+    memory = Memory(Dram(1, MAPPINGS["RoBaRaCoCh"]), ports=2)
     for row in range(3):
         memory.issue(0, place(row=row), 32, READ, 0)
     memory.issue(0, place(4), 32, WRITE, 0)
@@ -120,7 +120,8 @@ def test_a_young_request_may_close_a_row_that_older_hits_wait_for() -> None:
     waiting, young = (100, READ, place(0, column=1)), (100, READ, place(0, row=1))
     assert run(*opening, *older, waiting).channel.hits == 9
     found = run(*opening, *older, waiting, young).channel
-    assert (found.hits, found.conflicts) == (8, 2)
+    assert (found.hits, found.misses, found.conflicts) == (8, 3, 1)  # the older one finds the bank closed
+    assert found.activations == 4
 
 
 def test_a_row_stays_open_for_the_request_that_opened_it() -> None:

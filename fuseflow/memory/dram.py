@@ -1,15 +1,16 @@
-"""HBM2, command by command: banks, bank groups, pseudo channels, FR-FCFS scheduling, write drain and refresh.
+"""DRAM, command by command: banks, bank groups, ranks and pseudo channels, FR-FCFS scheduling, write drain and refresh.
 
-The oracle is Ramulator 2.1 (SAFARI Research Group, ETH Zurich and Carnegie Mellon University; MIT licence; the successor of Luo et al.,
-"Ramulator 2.0", IEEE CAL 2023), with the DRAM `HBM2` and the controller `HBM12`. The model is written anew, without any of its code. It
-accepts and completes every transaction in the same cycle as Ramulator (docs/memory.md).
+One model runs all tables (`dram_table.py`). The oracle is Ramulator 2.1 (SAFARI Research Group, ETH Zurich and Carnegie Mellon University;
+MIT licence; the successor of Luo et al., "Ramulator 2.0", IEEE CAL 2023), with its controllers `GenericDDR`, `HBM12`, `HBM34` and
+`LPDDR5`. The model is written anew, without any of its code. It accepts and completes every transaction in the same cycle as
+Ramulator (docs/memory.md).
 """
 
 from __future__ import annotations
 
-from fuseflow.memory.channel import PCS, begin_epoch, channel_at, timing_at
-from fuseflow.memory.commands import column_slot, flips, refresh_slot, row_slot
-from fuseflow.memory.mapping import DIGIT, DIGIT_BITS, DIGITS
+from fuseflow.memory.channel import EPOCH, UNIT_SIZE, begin_epoch, channel_at, unit_at
+from fuseflow.memory.controllers import note_accepted, tick_two_buses
+from fuseflow.memory.mapping import DIGIT, DIGIT_BITS, DIGITS, PLACE_BITS
 from fuseflow.memory.ports import (
     LATE,
     arrival,
@@ -20,19 +21,20 @@ from fuseflow.memory.ports import (
 )
 from fuseflow.memory.queues import accept, enqueue
 from fuseflow.memory.sending import head_of, mark_sent, next_port, start_sending
-from fuseflow.native.records import Record, get_int, inline
+from fuseflow.native.records import Record, get_int, inline, outline
 
-HBM2 = Record("channels count places")
-"""The state of the model: the address of the channels' addresses, their number, and the address of the mapping's tables."""
-hbm2_at = HBM2.at
-UNIT_BITS = 5  # of the bytes of a transaction
-PLACE_BITS = 21  # of row and bank in a packed place
+DRAM = Record("channels count places unit_bits")
+"""The state of the model: the address of the channels' addresses, their number, the address of the mapping's tables, and the bits of the
+bytes of a transaction."""
+dram_at = DRAM.at
+tick = tick_two_buses
+"""The cycle of a controller: a name that the kernels of other controllers have with another function."""
 
 
-def advance_hbm2(memory: int, until: int) -> int:
+def advance_dram(memory: int, until: int) -> int:
     """Run all channels of the memory at an address to cycle `until` of the ports. Returns 0, or 1 + the number of a channel whose
     pool needs room before it can continue, or LATE if a request is older than the last window."""
-    model = hbm2_at(memory_at(memory).model)
+    model = dram_at(memory_at(memory).model)
     if start_sending(memory, until) == LATE:
         return LATE
     port = next_port(memory, until)
@@ -52,10 +54,10 @@ def advance_hbm2(memory: int, until: int) -> int:
 def _send(memory: int, port: int) -> int:
     """Put the transactions of a port's first unsent request into the FIFOs of channels. Returns 0, or 1 + the number of a channel
     without room."""
-    model, p = hbm2_at(memory_at(memory).model), port_at(port)
+    model, p = dram_at(memory_at(memory).model), port_at(port)
     r = request_at(head_of(port))
     cycle = arrival(memory, r.cycle)
-    first, last = r.address >> UNIT_BITS, (r.address + r.bytes - 1) >> UNIT_BITS
+    first, last = r.address >> model.unit_bits, (r.address + r.bytes - 1) >> model.unit_bits
     if p.part == 0:
         r.left = last - first + 1
     for unit in range(first + p.part, last + 1):
@@ -85,25 +87,30 @@ def packed_place(places: int, unit: int) -> int:
 def advance_channel(channel: int, end: int) -> None:
     """Run a channel to memory cycle `end`. Requests that arrive at `end` or later may be enqueued afterwards."""
     c = channel_at(channel)
-    cycle = min(c.column_wake, c.row_wake, c.accept_wake, c.next_refresh)  # nothing can happen before
+    cycle = min(c.column_wake, c.row_wake, c.accept_wake, c.deadline)  # nothing can happen before
     while cycle <= end:
         c.clock = cycle
-        if cycle == c.next_refresh:
-            c.next_refresh += timing_at(c.timing).refresh_period
-            c.refreshes, c.refresh_due = PCS, cycle
-            begin_epoch(channel)
-            c.column_wake = c.row_wake = cycle
+        if cycle == c.deadline:
+            _meet_deadline(channel)
         if cycle >= c.accept_wake:
             accept(channel)
-            if flips(channel):
-                c.writing = 1 - c.writing
-                c.column_wake = c.row_wake = cycle
-        if cycle >= c.column_wake:
-            column_slot(channel)
-        if cycle >= c.row_wake:
-            if c.refreshes > 0:
-                refresh_slot(channel)
-            else:
-                row_slot(channel)
-        cycle = min(c.column_wake, c.row_wake, c.accept_wake, c.next_refresh)
+            note_accepted(channel)
+        tick(channel)
+        cycle = min(c.column_wake, c.row_wake, c.accept_wake, c.deadline)
     c.clock = max(c.clock, end)
+
+
+@outline
+def _meet_deadline(channel: int) -> None:
+    """Put the refreshes that are due on the list, and begin another epoch if this one ends."""
+    c = channel_at(channel)
+    if c.clock >= c.epoch + EPOCH:
+        begin_epoch(channel)
+    while c.next_refresh == c.clock:
+        if c.refreshes == 0:
+            c.refresh_due = c.clock
+        c.refreshes += 1
+        c.column_wake = c.row_wake = c.clock
+        c.next_refresh += unit_at(c.units + UNIT_SIZE * c.added_unit).gap
+        c.added_unit = (c.added_unit + 1) % c.unit_count
+    c.deadline = min(c.next_refresh, c.epoch + EPOCH)

@@ -1,4 +1,4 @@
-"""HBM2 in threads: each thread sends the requests of its own ports, and runs some of the channels.
+"""DRAM in threads: each thread sends the requests of its own ports, and runs some of the channels.
 
 A window has three steps, between which all threads meet. In the first, each thread puts the transactions of its ports into
 mailboxes, one for each channel. In the second, each channel takes them in the order in which one thread would have sent them, runs
@@ -11,15 +11,16 @@ from __future__ import annotations
 from typing import Any
 
 from fuseflow.memory.channel import channel_at
-from fuseflow.memory.hbm2 import PLACE_BITS, UNIT_BITS, advance_channel, packed_place
+from fuseflow.memory.dram import advance_channel, packed_place
 from fuseflow.memory.mailboxes import MAILBOX_SIZE, THREAD_BITS, mailbox_at, message_at, message_of, take_completions
+from fuseflow.memory.mapping import PLACE_BITS
 from fuseflow.memory.ports import FOREVER, LATE, arrival, memory_at, port_at, request_at, settle
 from fuseflow.memory.queues import enqueue
 from fuseflow.memory.sending import head_of, mark_sent, next_port, start_sending
 from fuseflow.native.records import Record, get_int, inline
 
 SHARE = Record(
-    "channels count places "  # as in the state of the model
+    "channels count places unit_bits "  # as in the state of the model
     "number threads first last "  # of this thread; how many there are; the channels `first` to `last` - 1 are run by this thread
     "inboxes outboxes"  # of all threads and channels: those of one thread, or of one channel, stand one behind the other
 )
@@ -45,7 +46,7 @@ def _post(memory: int, port: int) -> None:
     share, p = share_at(memory_at(memory).model), port_at(port)
     r = request_at(head_of(port))
     cycle = arrival(memory, r.cycle)
-    first, last = r.address >> UNIT_BITS, (r.address + r.bytes - 1) >> UNIT_BITS
+    first, last = r.address >> share.unit_bits, (r.address + r.bytes - 1) >> share.unit_bits
     r.left = last - first + 1
     for unit in range(first, last + 1):
         packed = packed_place(share.places, unit)

@@ -1,0 +1,145 @@
+"""Completion, acceptance and commands of every request of all standards, against Ramulator 2.1: no tolerance, no averages.
+
+`tests/data/dram` holds some of the traces; the full data, where they are, are checked by the slow tests. The README of each standard
+says which distances its traces do not notice.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import dram_adapter
+import numpy as np
+import pytest
+from dram import table_of
+
+from fuseflow.memory.dram_table import Distance, DramTable
+
+ROOT = Path(__file__).parents[2]
+DATA = ROOT / "tests" / "data" / "dram"
+ALL = ROOT.parent / "shared" / "golden" / "dram"
+FILES = {"RoBaRaCoCh": "ro", "MOP4CLXOR": "mop"}
+COUNTS = (
+    *("hits", "misses", "conflicts", "forwarded", "absorbed", "ACT", "PREpb", "PREab", "RD", "WR", "REFab", "REFpb"),
+    *("CAS_RD", "CAS_WR", "end"),
+)
+CONFIGURATIONS = [
+    *("ddr4 A", "ddr4 B", "ddr5 A", "ddr5 B", "lpddr5 A", "lpddr5 B", "lpddr5 C", "gddr6 A", "gddr6 B"),
+    *("hbm2 B", "hbm3 A", "hbm3 B", "hbm3 C", "hbm4 A", "hbm4 B"),
+]
+Case = tuple[dict[str, Any], str, Any, Any, dict[str, int]]
+"""A trace, its mapping, completions and acceptances from arrival, and counts."""
+
+needs_all = pytest.mark.skipif(not ALL.is_dir(), reason="../shared/golden/dram is not here")
+
+
+def config_of(configuration: str) -> dict[str, Any]:
+    standard, name = configuration.split()
+    config: dict[str, Any] = json.loads((DATA / standard / "config.json").read_text())[name]
+    return config
+
+
+def cases(folder: Path, configuration: str) -> Iterator[Case]:
+    standard, config = configuration.split()
+    size = config_of(configuration)["transaction_bytes"]
+    with np.load(folder / standard / "traces.npz") as traces:
+        for mapping, file in FILES.items():
+            path = folder / standard / f"golden_{config}_{file}.npz"
+            for key, golden in dict(np.load(path)).items() if path.exists() else ():
+                name, what = key.split("/")
+                if what == "lat":
+                    arr, addr, rw = (traces[f"{name}/{part}"].astype(np.int64) for part in ("arr", "addr", "rw"))
+                    trace = {"nch": int(traces[f"{name}/nch"]), "arr": arr, "addr": addr * size, "rw": rw}
+                    with np.load(path) as rest:
+                        counts = dict(zip(COUNTS, rest[f"{name}/stat"].tolist(), strict=True))
+                        yield trace, mapping, golden.astype(np.int64), rest[f"{name}/q"].astype(np.int64), counts
+
+
+def check(folder: Path, configuration: str, how: str) -> None:
+    found, config = 0, config_of(configuration)
+    for trace, mapping, latency, queued, wanted in cases(folder, configuration):
+        done, accepted, *counts = getattr(dram_adapter, how)(trace, config, mapping)
+        assert np.array_equal(done - trace["arr"], latency)
+        assert np.array_equal(accepted - trace["arr"], queued)
+        assert all(found_counts == {name: wanted[name] for name in found_counts} for found_counts in counts)
+        found += 1
+    assert found >= 2
+
+
+@pytest.mark.parametrize("how", ["complete", "complete_in_chunks", "complete_in_threads"])
+@pytest.mark.parametrize("configuration", CONFIGURATIONS)
+def test_some_traces(configuration: str, how: str) -> None:
+    check(DATA, configuration, how)
+
+
+@needs_all
+@pytest.mark.slow
+@pytest.mark.parametrize("how", ["complete", "complete_in_chunks", "complete_in_threads"])
+@pytest.mark.parametrize("configuration", CONFIGURATIONS)
+def test_all_traces(configuration: str, how: str) -> None:
+    check(ALL, configuration, how)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("configuration", CONFIGURATIONS)
+def test_the_reference_completes_some_traces(configuration: str) -> None:
+    check(DATA, configuration, "interpret")
+
+
+NOTICED = {
+    "ddr4 A": (28, 31), "ddr4 B": (26, 31), "ddr5 A": (35, 53), "ddr5 B": (44, 53), "lpddr5 A": (24, 30), "lpddr5 B": (31, 38),
+    "lpddr5 C": (24, 30), "gddr6 A": (23, 33), "gddr6 B": (24, 33), "hbm2 B": (24, 25), "hbm3 A": (29, 41), "hbm3 B": (29, 34),
+    "hbm3 C": (28, 41), "hbm4 A": (31, 36), "hbm4 B": (28, 41),
+}  # fmt: skip
+"""How many distances between two commands the traces notice, if they are a cycle longer, and how many there are, as the READMEs say."""
+
+
+def single_distances(table: DramTable) -> list[Distance]:
+    """The distances of a table, each from one command to one other."""
+    pairs = {
+        replace(distance, first=(first,), then=(then,))
+        for distance in table.distances
+        for first in distance.first
+        for then in distance.then
+    }
+    return sorted(pairs, key=repr)
+
+
+def is_noticed(configuration: str, table: DramTable) -> bool:
+    config = config_of(configuration)
+    for trace, mapping, latency, _, _ in cases(ALL, configuration):
+        memory = dram_adapter.memory_of(trace, config, mapping, table)
+        memory.issue_all(0, trace["addr"], table.transaction, trace["rw"], trace["arr"])
+        memory.drain()
+        if not np.array_equal(memory.requests(0)["done"] - trace["arr"], latency):
+            return True
+    return False
+
+
+@needs_all
+@pytest.mark.slow
+@pytest.mark.parametrize("configuration", CONFIGURATIONS)
+def test_as_many_distances_are_noticed_as_the_readme_says(configuration: str) -> None:
+    table = table_of(config_of(configuration))
+    distances = single_distances(table)
+    noticed = 0
+    for k, distance in enumerate(distances):
+        longer = replace(distance, cycles=distance.cycles + 1)
+        noticed += is_noticed(configuration, replace(table, distances=(*distances[:k], longer, *distances[k + 1 :])))
+    assert (noticed, len(distances)) == NOTICED[configuration]
+
+
+@needs_all
+@pytest.mark.slow
+@pytest.mark.parametrize("configuration", CONFIGURATIONS)
+def test_every_other_number_is_noticed(configuration: str) -> None:
+    table = table_of(config_of(configuration))
+    assert not is_noticed(configuration, table)
+    for name, more in (("read_queue", 1), ("write_queue", 1), ("refresh_period", 3), ("read_latency", 1)):
+        assert is_noticed(configuration, replace(table, **{name: getattr(table, name) + more})), name
+    if table.lpddr5 is not None:
+        assert is_noticed(configuration, replace(table, lpddr5=replace(table.lpddr5, activation=table.lpddr5.activation + 1)))
