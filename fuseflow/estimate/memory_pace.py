@@ -16,7 +16,7 @@ from fuseflow.memory.dram_table import CHANNEL, DramTable
 from fuseflow.memory.mapping import AddressMapping
 from fuseflow.memory.settings import ComalFixedMemory, DramMemory, FixedMemory, IdealMemory, MemorySettings
 
-ROW_PART = 2.8 / (2 / 0.517578 - 2 / 0.890625)
+ROW_PART = 2.8 / (2 / 0.525781 - 2 / 0.890625)
 """The time for which a channel moves nothing where a line lies in another row than the open one of its bank, as a part of what a
 random line takes longer than a line in order. Runs on `rda`, whose memory is HBM2, lose 2.8 cycles."""
 FIXED_PIPE_BYTES = 16
@@ -25,8 +25,7 @@ FIXED_PIPE_BYTES = 16
 
 @dataclass(frozen=True, slots=True)
 class RefreshPace:
-    """A refresh every `period` cycles, which takes `cycles`. A port gets no answer for `gap` cycles, since rows are closed before and
-    opened behind it."""
+    """A refresh every `period` cycles, which keeps a channel waiting for `cycles`. A port gets no answer for `gap` cycles."""
 
     period: float
     cycles: float
@@ -143,9 +142,16 @@ def _written(table: DramTable) -> float:
 
 
 def _refresh_pace(table: DramTable, answer: int, ratio: float) -> RefreshPace | None:
-    """Return the pace of refreshes of all banks. Before one, rows are closed; and behind it, a row is opened for the next answer."""
-    if table.refresh != "all-bank":
-        return None
-    cycles = table.least("REFab", table.activate) + dict(table.command_cycles).get(table.activate, 1) - 1
-    closing = table.least("RD", "PREab") + table.least("PREab", "REFab")
-    return RefreshPace(table.refresh_period / ratio, cycles / ratio, (closing + cycles + answer) / ratio)
+    """Return the pace of refreshes. Before one of all banks, rows are closed; and behind it, a row is opened for the next answer. One of a
+    single bank keeps the channel waiting only until the bank is closed."""
+    match table.refresh:
+        case "none":
+            return None
+        case "per-bank":
+            cycles = gap = table.least("RD", "PREpb") + table.least("PREpb", "REFpb")
+        case "all-bank":
+            cycles = table.least("REFab", table.activate) + dict(table.command_cycles).get(table.activate, 1) - 1
+            gap = table.least("RD", "PREab") + table.least("PREab", "REFab") + cycles + answer
+        case unknown:
+            assert_never(unknown)
+    return RefreshPace(table.refresh_period / ratio, cycles / ratio, gap / ratio)

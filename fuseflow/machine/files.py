@@ -127,9 +127,9 @@ USUAL = "rda"
 
 def _needs_base(content: Mapping[str, Any]) -> bool:
     """Return whether a file has a memory that takes time and does not say how deep FIFOs are. They must not be unbounded then."""
-    memory = content.get("memory", "ideal")
-    model = memory.get("model") if isinstance(memory, Mapping) else memory
-    return model != "ideal" and not content.keys() & {"base", "fifo_depth", "rules"}
+    memory = content.get("memory")
+    model = _model(memory, "ideal")
+    return isinstance(model, str) and model != "ideal" and not content.keys() & {"base", "fifo_depth", "rules"}
 
 
 def _base(name: object, file: Path, above: tuple[Path, ...]) -> Machine:

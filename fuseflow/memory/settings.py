@@ -300,7 +300,7 @@ def memory_models() -> tuple[str, ...]:
 
 def memory_kind(settings: Any) -> str:
     """Return the key in `MEMORY_KINDS` for settings of a memory, whose model must be known."""
-    model = settings.model if isinstance(settings, BaseModel) else settings["model"]
+    model = settings["model"] if isinstance(settings, Mapping) else settings.model
     return model if model in MEMORY_KINDS else OWN_TABLE
 
 

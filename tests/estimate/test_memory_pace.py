@@ -10,7 +10,7 @@ import fuseflow as ff
 from fuseflow.estimate.memory_pace import MemoryPace, memory_pace
 from fuseflow.machine.machine import Machine
 from fuseflow.memory.settings import DramMemory
-from fuseflow.memory.table_files import preset_names
+from fuseflow.memory.table_files import preset, preset_names
 
 
 def machine(name: str, **settings: Any) -> Machine:
@@ -45,9 +45,36 @@ def test_the_peak_of_a_preset_is_that_of_its_table(name: str) -> None:
     assert pace_of(name).peak == pytest.approx(memory.dram.peak * memory.dram.channels)  # a machine cycle is a nanosecond
 
 
-def test_only_refreshes_of_all_banks_are_pauses() -> None:
-    assert pace_of("hbm3-6400").refresh is not None
-    assert pace_of("hbm3-6400", refresh="per-bank").refresh is None and pace_of("hbm3-6400", refresh="none").refresh is None
+@pytest.mark.parametrize(
+    ("name", "group", "groups", "buses", "open_kb"),
+    [("ddr4-3200", 8, 8, 1, 256), ("ddr5-4800", 12, 8, 1, 128), ("gddr6-14000", 8, 4, 1, 64), ("hbm3-6400", 16, 16, 2, 64)],
+)
+def test_other_standards(name: str, group: float, groups: int, buses: int, open_kb: int) -> None:
+    """A line is one transaction of DDR, and two of GDDR6 and HBM3, whose cycles are half a clock."""
+    pace, memory = pace_of(name), machine(name).memory
+    assert isinstance(memory, DramMemory)
+    assert pace.group_cycles * float(memory.cycles_in(1.0)) == pytest.approx(group)
+    assert (pace.groups, pace.buses, pace.open_bytes) == (groups, buses, open_kb * 1024)
+
+
+def test_a_refresh_of_one_bank_keeps_a_channel_waiting_only_until_the_bank_is_closed() -> None:
+    one, every, ns = pace_of("hbm3-6400", refresh="per-bank").refresh, pace_of("hbm3-6400", refresh="all-bank").refresh, 0.312
+    assert one is not None and (one.cycles, one.period) == pytest.approx(((19 + 52) * ns, 390 * ns))
+    assert every is not None and (every.cycles, every.period) == pytest.approx((1120 * ns, 12480 * ns))
+    assert pace_of("hbm3-6400", refresh="none").refresh is None
+
+
+@pytest.mark.parametrize("name", preset_names())
+def test_the_share_of_lines_in_order_is_the_one_that_was_measured(name: str) -> None:
+    measured = preset(name).measured
+    assert measured is not None and pace_of(name).in_order == measured.sequential / 100 <= 1
+    assert pace_of(name).row_cycles > 0
+
+
+def test_a_table_of_ones_own_has_the_shares_of_its_base() -> None:
+    own = DramMemory(model="dram", table={"base": "ddr4-3200", "read_queue": 8})
+    on = ff.load_machine("rda").model_copy(update={"memory": own})
+    assert memory_pace(on).in_order == pace_of("ddr4-3200").in_order and memory_pace(on).window == 8 + 2
 
 
 def pace_of(name: str, **settings: Any) -> MemoryPace:

@@ -272,7 +272,7 @@ CLOCKS = "clocks must be in a ratio of whole numbers up to 10,000\n  hint: chang
         ("memory: {model: comal_fixed, clock_ghz: 2}", "2:30: error[machine]: unknown key `memory.clock_ghz`\n  hint: it is a key of"),
         (
             "memory: hbm2\nclock_ghz: 1.7001",
-            f"2:1: error[machine]: `memory: hbm2`: a memory of 1.0 GHz is not in step with a machine of 1.7001 GHz: {CLOCKS}",
+            f"2:1: error[machine]: `memory`: a memory of 1.0 GHz is not in step with a machine of 1.7001 GHz: {CLOCKS}",
         ),
         (
             "memory: {model: hbm2, clock_ghz: 1.0e-9}",

@@ -24,6 +24,8 @@ from fuseflow.memory.settings import DramMemory
 LINE = 64
 REFRESHES = 1.92308
 """How many refreshes of all banks a run meets: those of 30,000 lines at HBM2 with eight channels."""
+STEPS = 2560
+"""Shares are multiples of 1 / 2,560, a tenth of a byte of the 256 bytes that HBM2 moves in a cycle."""
 WITHOUT_REFRESH = 3900
 """The cycles that count as the period of a memory without refresh."""
 PRESETS = Path(table_files.__file__).parent / "presets"
@@ -46,9 +48,11 @@ def shares(memory: DramMemory) -> dict[str, float]:
     lines, found = round(REFRESHES * period * peak / LINE), dict[str, float]()
     for name, addresses in patterns(lines, memory.channels * table.channel_bytes).items():
         model = Memory(Dram(memory.channels, lambda _: memory.address_mapping, table), ports=1)
-        model.issue_all(0, addresses, LINE, 0, np.arange(lines) * LINE // (2 * peak))
+        units = (addresses[:, None] + np.arange(0, LINE, table.transaction)).ravel()
+        model.issue_all(0, units, table.transaction, 0, np.arange(len(units)) * table.transaction // (2 * peak))
         model.drain()
-        found[name] = round(100 * LINE * lines / int(model.requests(0)["done"].max()) / peak, 4)
+        share = LINE * lines / int(model.requests(0)["done"].max()) / peak
+        found[name] = round(STEPS * share) / STEPS * 100
     return found
 
 
@@ -60,7 +64,7 @@ def main(names: tuple[str, ...], write: bool) -> None:
         memory = load_machine(name).memory
         if not isinstance(memory, DramMemory):
             raise click.UsageError(f"{name} has no DRAM")
-        line = "measured: {" + ", ".join(f"{pattern}: {share:g}" for pattern, share in shares(memory).items()) + "}"
+        line = "measured: {" + ", ".join(f"{pattern}: {share:.4f}" for pattern, share in shares(memory).items()) + "}"
         print(f"{name}: {line}")
         if write and name in table_files.preset_names():
             path = PRESETS / f"{name}.yaml"
