@@ -3,11 +3,13 @@
     python evaluation/estimate_runs.py --store rows.jsonl [--data-dir DIR] [--only 'gcn/*'] [--again]
     python evaluation/estimate_runs.py --store rows.jsonl --table [--data-dir DIR]
     python evaluation/estimate_runs.py --held-out [--table] [--data-dir DIR]
+    python evaluation/estimate_runs.py --memories [--table] [--data-dir DIR]
 
 A row is one run: its point, the cycles of its regions, and what the estimate expected of them on the day when it was run. `--table` makes
 the estimate of every point again, so that both stand beside the run. It exits with 1 if an estimate of now is above a bar. A study that
 is ended goes on behind its last row. `--held-out` takes other data, sizes and numbers of lanes: points that no constant of the estimate was
-chosen on.
+chosen on. `--memories` takes five memories, with bars of their own: every second run is held out, so that each program and each memory
+is in both halves.
 """
 
 from __future__ import annotations
@@ -30,8 +32,12 @@ from fuseflow.estimate.program import Estimator
 ROWS = Path(__file__).resolve().parent / "rows" / "estimate_runs.jsonl"
 HELD_OUT = ROWS.with_name("estimate_runs_held_out.jsonl")
 MACHINE = "rda"
+MEMORY_ROWS = ROWS.with_name("estimate_runs_memories.jsonl")
+MEMORIES = ("hbm2", "hbm3-6400", "ddr5-4800", "ddr4-3200", "gddr6-14000")
 BARS = {"median": 5.0, "worst": 20.0}
 """Percent that the cycles may be off, over all points."""
+MEMORY_BARS = {"median": 8.0, "worst": 25.0}
+"""The same for the points on other memories."""
 LEAST_TAU = 0.9
 """Kendall's tau that the estimates and the runs of a family have at least."""
 DECODER = "bigbird:block=8,length=64,features=48"
@@ -67,7 +73,7 @@ class Point:
     formats: tuple[str, ...] = ()
     blocks: tuple[str, ...] = ()
     options: dict[str, Any] = field(default_factory=dict)
-    settings: dict[str, int] = field(default_factory=dict)
+    settings: dict[str, Any] = field(default_factory=dict)
 
     @property
     def key(self) -> str:
@@ -140,6 +146,26 @@ def held_out_points() -> Iterator[Point]:
             yield dealt("sae", "images:side=48", fused, lanes)
     for fused, lanes in product(("unfused", "partial"), (1, 6, 12)):
         yield replace(dealt("gpt", "bigbird:block=8,length=96,features=36", fused, lanes), options={"decoders": 1, "heads": 2})
+
+
+def memory_points() -> Iterator[Point]:
+    """Sixteen programs at each memory. The memories of a program follow each other, and are odd in number."""
+    decoder, attention = {"decoders": 1, "heads": 3}, {"part": "attention", "heads": 3}
+    programs = [
+        dealt("gcn", "cora:nodes=300", "partial", 4),
+        dealt("gcn", "cora:nodes=300", "unfused", 16),
+        dealt("graphsage", "cora:nodes=300", "full", 4),
+        replace(dealt("gcn", "cora", "partial", 8), formats=("X=csr", "W1=csr")),
+        *(dealt("sae", "images:side=32", fused, lanes) for fused, lanes in product(("unfused", "partial", "full"), (1, 8))),
+        *(
+            replace(dealt("gpt", DECODER, fused, lanes), options=decoder)
+            for fused, lanes in product(("unfused", "partial"), (1, 16))
+        ),
+        Point("gpt", DECODER, "full", 4, ("j=4",), options=attention),
+        Point("gpt", DECODER, "unfused", 16, ("j=16",), options=attention),
+    ]
+    for program, memory in product(programs, MEMORIES):
+        yield replace(program, settings={"memory": memory})
 
 
 def decoders() -> Iterator[Point]:
@@ -233,10 +259,27 @@ def table(compared: list[Comparison]) -> str:
     return "\n".join(lines) + "\n"
 
 
+def memory_table(compared: list[Comparison]) -> str:
+    """Markdown: for each memory, and for all, the errors of the runs that rates and rules were chosen on, and of those held out."""
+    places = {point.key: place for place, point in enumerate(memory_points())}
+    lines = ["| memory | runs | median | worst | held out | median | worst |", "|---|---:|---:|---:|---:|---:|---:|"]
+    for memory in (*MEMORIES, "all"):
+        own = [each for each in compared if memory in ("all", each.point.settings["memory"])]
+        halves = [[each for each in own if places[each.point.key] % 2 == half] for half in (0, 1)]
+        cells = [f"{len(half)} | {f['median']:.1f} % | {f['worst']:.1f} %" for half in halves for f in [figures(half, "now")]]
+        lines.append(f"| {memory} | {' | '.join(cells)} |")
+    return "\n".join(lines) + "\n"
+
+
+def above(compared: list[Comparison], bars: dict[str, float]) -> list[str]:
+    """What is above a bar."""
+    found = figures(compared, "now")
+    return [f"the {what} error is {found[what]:.1f} %, more than {bar:g} %" for what, bar in bars.items() if found[what] > bar]
+
+
 def misses(compared: list[Comparison]) -> list[str]:
     """What is above a bar, or below one."""
-    found = figures(compared, "now")
-    lines = [f"the {what} error is {found[what]:.1f} %, more than {bar:g} %" for what, bar in BARS.items() if found[what] > bar]
+    lines = above(compared, BARS)
     for name in dict.fromkeys(each.point.family for each in compared):
         tau = figures([each for each in compared if each.point.family == name], "now")["tau"]
         if tau < LEAST_TAU:
@@ -250,22 +293,35 @@ def misses(compared: list[Comparison]) -> list[str]:
 @ONLY
 @AGAIN
 @click.option("--held-out", is_flag=True, help="Points that no constant was chosen on.")
+@click.option("--memories", is_flag=True, help="Points on five memories, of which every second one is held out.")
 @TABLE
-def main(store: Path | None, data_dir: Path | None, only: tuple[str, ...], again: bool, held_out: bool, only_table: bool) -> None:
-    store = store or (HELD_OUT if held_out else ROWS)
+def main(
+    store: Path | None,
+    data_dir: Path | None,
+    only: tuple[str, ...],
+    again: bool,
+    held_out: bool,
+    memories: bool,
+    only_table: bool,
+) -> None:
+    usual, of = (HELD_OUT, held_out_points) if held_out else (MEMORY_ROWS, memory_points) if memories else (ROWS, points)
+    store = store or usual
     rows = load(store, Row)
     if not only_table:
-        for point in held_out_points() if held_out else points():
+        for point in of():
             if like(point.key, only) and (again or point.key not in rows):
                 row = run(point, data_dir)
                 append(store, row)
                 click.echo(f"{row.key}: {sum(row.cycles.values()):,} cycles, {row.seconds:,.1f} s", err=True)
         return
     compared = comparisons([row for key, row in rows.items() if like(key, only)], data_dir)
+    if memories:
+        click.echo(memory_table(compared))
     click.echo(table(compared), nl=False)
-    for miss in misses(compared):
+    missed = above(compared, MEMORY_BARS) if memories else misses(compared)
+    for miss in missed:
         click.echo(miss, err=True)
-    raise SystemExit(1 if misses(compared) else 0)
+    raise SystemExit(1 if missed else 0)
 
 
 if __name__ == "__main__":

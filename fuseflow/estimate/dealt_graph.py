@@ -23,7 +23,8 @@ from fuseflow.estimate.graph_counts import collected_stream, held_entries
 from fuseflow.estimate.graph_cycles import Bound, GraphCycles
 from fuseflow.estimate.lane_batch import LaneBatch
 from fuseflow.estimate.lane_template import LaneTemplate, TemplateNode
-from fuseflow.estimate.memory_load import ArrayLoad, MemoryLoad, memory_answers, memory_latency, open_bytes, request_bytes
+from fuseflow.estimate.memory_load import ArrayLoad, MemoryLoad, memory_answers
+from fuseflow.estimate.memory_pace import memory_pace
 from fuseflow.estimate.pipeline_stages import LaneTurns, Pipeline, Stage, stages_behind
 from fuseflow.estimate.stream_flow import Number, as_number
 from fuseflow.machine.machine import Machine
@@ -243,20 +244,19 @@ class DealtGraph:
 
     def _graph(self, nodes: Sequence[NodeNumbers], ports: Sequence[ArrayLoad], machine: Machine) -> _LaneGraph:
         """Return the graph of a candidate with the cycles of its stages and its load of the memory."""
-        pipeline, answer = self._pipeline(nodes), memory_latency(machine)
+        pipeline, pace = self._pipeline(nodes), memory_pace(machine)
         timings = self.nodes.timings(machine)
-        latency = [timing.latency + answer * stage.answers for timing, stage in zip(timings, pipeline.stages, strict=True)]
+        latency = [timing.latency + pace.latency * stage.answers for timing, stage in zip(timings, pipeline.stages, strict=True)]
         occupied = [node.occupied for node in nodes]
         bound = self.serial.on(machine).bound
         imbalance = bound.imbalance / bound.compute * max(occupied) if bound.compute else 0
-        counts, memory = self.serial.counts, machine.memory
-        line = request_bytes(memory)
+        counts = self.serial.counts
         parts = {
             each.node.tensor: replace(lane_part(each.node, counts.graph.declared[each.node.tensor]), lanes=int(own.lanes))
             for each, own in zip(self.template.nodes, nodes, strict=True)
             if isinstance(each.node, n.WriteLaneValues)
         }
-        load = MemoryLoad.of_lanes(ports, counts.array_bytes, lines_written(counts, line, parts), line, open_bytes(memory))
+        load = MemoryLoad.of_lanes(ports, counts.array_bytes, lines_written(counts, pace.line, parts), pace)
         return _LaneGraph(nodes, GraphCycles(machine, pipeline, latency, occupied, load, imbalance, True))
 
     def _pipeline(self, nodes: Sequence[NodeNumbers]) -> Pipeline:

@@ -11,7 +11,8 @@ from fuseflow.estimate.counted.memo import Uncountable
 from fuseflow.estimate.dealt_nodes import NodeStreams
 from fuseflow.estimate.lane_batch import LaneBatch
 from fuseflow.estimate.lane_template import LaneTemplate, TemplateNode
-from fuseflow.estimate.memory_load import ArrayLoad, request_bytes
+from fuseflow.estimate.memory_load import ArrayLoad
+from fuseflow.estimate.memory_pace import memory_pace
 from fuseflow.estimate.port_lines import ArrayPlace, PortLines, ReaderNode, buffered, node_lines, preloaded
 from fuseflow.estimate.reference_origins import Addresses
 from fuseflow.estimate.stream_flow import Flow, Number, as_number, largest, least
@@ -64,7 +65,7 @@ class DealtPorts:
         """Yield the ports of node number `at`, each with the number of its candidate. `numbers` has the lanes for each."""
         node, memory = each.node, machine.memory
         assert isinstance(node, ReaderNode)
-        line, count = request_bytes(memory), len(streams.inputs)
+        line, count = memory_pace(machine).line, len(streams.inputs)
         inputs = [batch.busiest(flow, axis) for flow, axis in zip(streams.inputs, streams.axes, strict=False)]
         outputs = [batch.busiest(flow, axis) for flow, axis in zip(streams.outputs, streams.axes[count:], strict=True)]
         if self.template.graph.declared[node.tensor].preload:

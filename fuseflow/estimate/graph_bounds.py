@@ -23,8 +23,9 @@ import numpy as np
 from fuseflow.estimate.counted.memo import CountMemo, Uncountable
 from fuseflow.estimate.fifo_loops import BusyLoops, FifoLoops, Matrix, hidden_work, loop_cycles
 from fuseflow.estimate.graph_counts import GraphCounts, Intervals, Work, node_timings, work_on
-from fuseflow.estimate.graph_cycles import Bound, GraphCycles, refresh_gap
-from fuseflow.estimate.memory_load import MemoryLoad, WrittenLines, memory_latency, open_bytes, request_bytes
+from fuseflow.estimate.graph_cycles import Bound, GraphCycles
+from fuseflow.estimate.memory_load import MemoryLoad, WrittenLines
+from fuseflow.estimate.memory_pace import memory_pace
 from fuseflow.estimate.pipeline_batches import LevelStages, measure_stages, total_cycles
 from fuseflow.estimate.pipeline_stages import Pipeline
 from fuseflow.estimate.port_lines import read_lines
@@ -32,7 +33,7 @@ from fuseflow.estimate.scratchpad_load import ScratchpadLoad
 from fuseflow.estimate.stream_flow import Number
 from fuseflow.machine.machine import Machine
 from fuseflow.memory.buffer_assignment import buffered_ports
-from fuseflow.memory.settings import DramMemory, IdealMemory, TimedMemory
+from fuseflow.memory.settings import IdealMemory, TimedMemory
 from fuseflow.resources.resource_count import token_bytes
 from fuseflow.samml.lane_writers import LanePart, WriteLaneValues, lane_part
 from fuseflow.samml.nodes import Edge, Graph
@@ -95,14 +96,14 @@ class DepthChoice:
 
     def _held_up(self, shares: Matrix) -> _Lack | None:
         """Return a way around a port that holds too little to go on with while the memory refreshes itself, else None."""
-        memory = self.graph.machine.memory
-        if not isinstance(memory, DramMemory):
+        pace = self.graph.pace
+        if pace.refresh is None:
             return None
-        gap = refresh_gap(self.graph.machine, memory) / self.base
+        gap = pace.refresh.gap / self.base
         for read in self.graph.load.reads:
             if read.most * gap < 1:  # it reads nothing, or less than one line in that time
                 continue
-            wanted = gap - (memory.prefetch / read.most if read.port.in_order else 0.0)
+            wanted = gap - (pace.prefetch / read.most if read.port.in_order else 0.0)
             if hidden_work(shares, read.stage) * TOLERANCE >= wanted:
                 continue
             before, after = np.isfinite(shares[read.stage]), np.isfinite(shares[:, read.stage])
@@ -191,7 +192,7 @@ class GraphBounds:
         key = machine.rules, machine.memory.model, line, machine.scratchpad, intervals
         work = self._once(("work", key), lambda: work_on(self.counts, intervals, machine))
         busy = pipeline.most([node.occupied for node in work.nodes])
-        answer = memory_latency(machine)
+        answer = memory_pace(machine).latency
         own = pipeline.most([timing.latency for timing in timings])
         latency = [cycles + answer * stage.answers for cycles, stage in zip(own, pipeline.stages, strict=True)]
         graph = GraphCycles(
@@ -199,7 +200,7 @@ class GraphBounds:
             pipeline,
             latency,
             busy,
-            self._memory_load(request_bytes(machine.memory), machine),
+            self._memory_load(machine),
             max(0, self._largest_stages(key, work, intervals, machine) - max(busy)),
             machine.rules != "comal",
             ScratchpadLoad.of(self.counts, machine),
@@ -222,19 +223,19 @@ class GraphBounds:
         loops = self._once(("loops", ahead), lambda: pipeline.loops(*ahead))
         return loops, self._once(("busy", key, ahead), lambda: loops.work(busy))
 
-    def _memory_load(self, line: int, machine: Machine) -> MemoryLoad:
-        """Return the load of the memory by the graph, in lines of `line` bytes."""
-        memory = machine.memory
+    def _memory_load(self, machine: Machine) -> MemoryLoad:
+        """Return the load of the memory by the graph."""
+        memory, pace = machine.memory, memory_pace(machine)
 
         def load() -> MemoryLoad:
             counts, pipeline = self.counts, self._kept["pipeline"]
             stages = dict(zip((node.name for node in counts.graph.nodes), pipeline.of_node, strict=True))
-            written = lines_written(counts, line)
+            written = lines_written(counts, pace.line)
             buffers = buffered_ports(counts.graph, memory.line) if isinstance(memory, TimedMemory) else {}
-            ports = read_lines(counts.graph, counts.flows, line, counts.array_bytes, buffers)
-            return MemoryLoad.of(ports, stages, counts.array_bytes, written, line, open_bytes(memory))
+            ports = read_lines(counts.graph, counts.flows, pace.line, counts.array_bytes, buffers)
+            return MemoryLoad.of(ports, stages, counts.array_bytes, written, pace)
 
-        return self._once(("load", line, open_bytes(memory)), load)
+        return self._once(("load", pace.line, pace.open_bytes, pace.channels), load)
 
     def _largest_stages(self, key: Hashable, work: Work, intervals: tuple[Intervals, ...], machine: Machine) -> Number:
         """Return the cycles of the largest stages of all batches. They are 0 where a stage never waits, or was not counted."""

@@ -22,36 +22,26 @@ from fuseflow.estimate.memory_load import (
     Writer,
     alternating_cycles,
     first_line_cycles,
-    memory_latency,
     preload_cycles,
     shared_line_cycles,
     transfer_cycles,
     uneven_lane_cycles,
     write_wait,
 )
+from fuseflow.estimate.memory_pace import MemoryPace, memory_pace
 from fuseflow.estimate.pipeline_stages import Pipeline
 from fuseflow.estimate.port_waits import answer_cycles, port_cycles, queue_cycles
 from fuseflow.estimate.scratchpad_load import ScratchpadLoad
 from fuseflow.estimate.stream_flow import Number
 from fuseflow.machine.machine import Machine
-from fuseflow.memory.settings import DramMemory, IdealMemory
+from fuseflow.memory.settings import IdealMemory
 
-REOPENING = 1.75
-"""The time without an answer beyond a refresh of all banks, in latencies of the idle memory: it closes its banks before that, and opens
-them again behind it. With HBM2 it was 56 cycles."""
 A_BATCH = 0.95
 """A graph stands still where FIFOs have room for less than this share of a batch: nodes hold a few tokens of it themselves."""
 
 
 Limit = Literal["compute", "imbalance", "FIFOs", "control", "memory"]
 """The names of the bounds."""
-
-
-def refresh_gap(machine: Machine, memory: DramMemory) -> float:
-    """Return the cycles without an answer when the memory refreshes itself."""
-    times = memory.times
-    reopening = REOPENING * times.idle if memory.dram.refresh == "all-bank" else 0.0
-    return (times.pause + reopening) / float(memory.cycles_in(machine.clock_ghz))
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,6 +125,11 @@ class GraphCycles:
     chip: ScratchpadLoad = field(default_factory=ScratchpadLoad)
 
     @cached_property
+    def pace(self) -> MemoryPace:
+        """The speed of the memory."""
+        return memory_pace(self.machine)
+
+    @cached_property
     def first_tokens(self) -> tuple[list[float], dict[int, int]]:
         """The cycle in which the first token reaches each stage, and for each stage the one from which the last of these comes."""
         return self.pipeline.first_tokens(self.latency, self.occupied)
@@ -166,16 +161,16 @@ class GraphCycles:
         latency = list(self.latency)
         for read in self.load.reads:
             if read.port.in_order:
-                latency[read.stage] -= min(latency[read.stage], memory_latency(self.machine))
+                latency[read.stage] -= min(latency[read.stage], self.pace.latency)
                 continue
-            queued = self.latency[read.stage] + queue_cycles(read, self.compute, self.machine)
+            queued = self.latency[read.stage] + queue_cycles(read, self.compute, self.pace)
             latency[read.stage] = max(latency[read.stage], queued)
         return latency
 
     @cached_property
     def answers(self) -> float:
         """The cycles for which the busiest port waits for answers of the memory."""
-        return answer_cycles(self.load, self.written_alone, self.machine)
+        return answer_cycles(self.load, self.written_alone, self.pace)
 
     @property
     def written_alone(self) -> Number:
@@ -261,38 +256,36 @@ class GraphCycles:
 
     def _with_memory(self, bound: Bound, around: BusyLoops | None) -> Bound:
         """Return the bounds with the time that the memory takes for reads and writes added."""
-        load, memory, behind_lanes = self.load, self.machine.memory, self.pipeline.behind
-        if isinstance(memory, IdealMemory) or not (load.reads or load.written):
+        load, pace, behind_lanes = self.load, self.pace, self.pipeline.behind
+        if isinstance(self.machine.memory, IdealMemory) or not (load.reads or load.written):
             return replace(bound, lanes=0)  # stages behind the lanes wait for no memory
         base = max(bound.stages, bound.fifos, bound.answers)
         refresh = self._refresh(base, around)
-        crowded, preloading = shared_line_cycles(load, self.machine), preload_cycles(load, self.machine)
+        crowded, preloading = shared_line_cycles(load, pace), preload_cycles(load, pace)
         # Lines that are written behind the lanes come later.
-        transfer = transfer_cycles(load, load.lines_read if behind_lanes else load.lines_read + load.written, self.machine)
+        transfer = transfer_cycles(load, load.lines_read if behind_lanes else load.lines_read + load.written, pace)
         reading = max(base / (1 - refresh), transfer, crowded)
         behind: Number = 0
         if behind_lanes:
             left = max(self.occupied[at] for at in behind_lanes)
-            wait = write_wait(load, reading, self.machine, "behind lanes")
-            done = min(1.0, reading * memory.outstanding / max(1, wait * load.most_written))
+            wait = write_wait(load, reading, pace, "behind lanes")
+            done = min(1.0, reading * pace.outstanding / max(1, wait * load.most_written))
             behind = max(left * (1 - done), bound.control + left / (1 - refresh) - reading)
         elif load.most_written:
             later = transfer - preloading
             uneven = uneven_lane_cycles(load, base, later)
-            alternating = alternating_cycles(load, self.machine, later, self.pipeline.workspace)
+            alternating = alternating_cycles(load, pace, later, self.pipeline.workspace)
             crowded = max(crowded, self._writing(reading), uneven, alternating)
-        control = bound.control + preloading + first_line_cycles(load, self.machine)
+        control = bound.control + preloading + first_line_cycles(load, pace)
         return replace(bound, control=control, memory=transfer, refresh=refresh, crowded=crowded, behind=behind)
 
     def _writing(self, reading: float) -> float:
         """Return the cycles for which the writer of most lines waits for answers, 0 if it ends within the cycles of `reading`. A
         writer waits longer the more lines are read in a cycle, and fewer are read in a cycle the longer it waits."""
-        memory = self.machine.memory
-        assert not isinstance(memory, IdealMemory)
         writer: Writer = "in lanes" if self.load.in_lanes else "alone"
 
         def waits(cycles: float) -> float:
-            return self.load.most_written * write_wait(self.load, cycles, self.machine, writer) / memory.outstanding
+            return self.load.most_written * write_wait(self.load, cycles, self.pace, writer) / self.pace.outstanding
 
         low, high = reading, reading
         while waits(high) > high:
@@ -307,20 +300,18 @@ class GraphCycles:
     def _refresh(self, base: Number, around: BusyLoops | None) -> float:
         """Return the share of the time for which the graph stands still because the memory refreshes itself: less than the memory
         does, if FIFOs and lines that were fetched ahead keep stages going. `base` are the cycles without refreshes."""
-        memory = self.machine.memory
-        if not isinstance(memory, DramMemory):
+        if self.pace.refresh is None:
             return 0.0
-        ratio = float(memory.cycles_in(self.machine.clock_ghz))
-        gap, period = refresh_gap(self.machine, memory), memory.times.period / ratio
+        gap, period = self.pace.refresh.gap, self.pace.refresh.period
         longest = 0.0
         for read in self.load.reads:
             if read.most < base / period:  # few refreshes meet it
                 continue
             hidden = hidden_work(around.shares, read.stage) * base if around is not None else np.inf
-            if self.answers >= base and port_cycles(read, self.written_alone, self.machine) >= base:
+            if self.answers >= base and port_cycles(read, self.written_alone, self.pace) >= base:
                 hidden = 0.0  # nothing makes up for what it loses
             if read.port.in_order:
-                hidden += memory.prefetch * base / read.most
+                hidden += self.pace.prefetch * base / read.most
             longest = max(longest, gap - hidden)
         if self.load.in_lanes:
             whole = longest * (base / (1 - longest / period) // period)  # such runs are short, and some meet no refresh

@@ -9,22 +9,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from math import ceil, exp, gcd, inf
+from math import ceil, exp, gcd
 from typing import Literal, NamedTuple, TypeAlias, assert_never
 
+from fuseflow.estimate.memory_pace import MemoryPace
 from fuseflow.estimate.port_lines import ArrayPlace, PortLines
 from fuseflow.estimate.stream_flow import Number
-from fuseflow.machine.machine import Machine
-from fuseflow.memory.settings import ComalFixedMemory, DramMemory, FixedMemory, IdealMemory, MemorySettings
 from fuseflow.samml import nodes as n
 from fuseflow.samml.lane_writers import LanePart
 
-ROW_PART = 2.8 / (8 * (64 / 134.6 - 64 / 228))
-"""The time for which a channel moves nothing when a line lies in another row than the one that its bank has open, as a part of what a
-random line takes longer than a line in order. Runs on `rda` lose 2.8 cycles, and its eight channels of HBM2 move 134.6 and 228 bytes a
-cycle."""
-WINDOW = 18
-"""The lines that a channel has in its queue at once, and among which it chooses."""
 CROWD = 64
 """From this many ports on, the queues of the channels lose time among them."""
 SCATTERED = 1.1
@@ -33,37 +26,16 @@ ALTERNATING = 0.85
 """The share of the time for other lines that is added to the time for the lines of a small array."""
 FIRST_LINE = 0.75
 """The share of the lanes that ask for one line for whose answers the busiest lane waits."""
-STARVED_WRITES = (40.0, 2.2, 0.7)
-"""A write is answered after a * e^(b r) cycles, where r lines are read in a cycle from all channels of eight, since a channel writes where
-no reads wait. The rate counts b = 2.2 on one lane, and 0.7 where the lanes write themselves: then more writes wait, and the lanes that wait
-for their answers read nothing."""
+STARVED_WRITES = (2.2, 0.7)
+"""A write is answered after a * e^(b r) cycles: a in an idle memory, and r lines of 64 bytes are read in the time in which four could be.
+A channel writes where no reads wait. The rate counts b = 2.2 on one lane, and 0.7 where the lanes write themselves: then more writes wait,
+and the lanes that wait for their answers read nothing."""
 STARVED_BEHIND = (2.4, 5.0)
 """How much the rate counts behind lanes that read, where all lines lie in rows that are open, and where each opens a row: then it waits
 longer in its channel. Runs of the memory alone have 1.5 where writes lie in other banks than reads, 2 to 4 where they lie in the same, and
 5 to 7 where each read opens a row. On 54 products with compressed results in lanes, 1.6, 2.4 and 3.2 were tried."""
 LONGEST_WRITE = 40_000.0
 """The most cycles for which a write waits."""
-BEYOND_IDLE = 3
-"""The cycles from a request to its answer beyond those of the idle memory."""
-FIXED_PIPE_BYTES = 16
-"""The bytes that the fixed pipe of Comal moves in a cycle: four words."""
-
-
-def memory_latency(machine: Machine) -> int:
-    """Return the cycles from a request to its answer in an idle memory, beyond the one cycle that a memory that answers at once
-    takes."""
-    memory = machine.memory
-    match memory:
-        case DramMemory():
-            return round(memory.times.idle / memory.cycles_in(machine.clock_ghz)) + BEYOND_IDLE
-        case ComalFixedMemory():
-            return 18
-        case FixedMemory():
-            return memory.latency - 1
-        case IdealMemory():
-            return 0
-        case unknown:
-            assert_never(unknown)
 
 
 def memory_answers(node: n.Primitive, declared: Mapping[str, n.TensorDecl]) -> int:
@@ -86,47 +58,6 @@ def memory_answers(node: n.Primitive, declared: Mapping[str, n.TensorDecl]) -> i
             return 0
         case unknown:
             assert_never(unknown)
-
-
-def peak_bandwidth(machine: Machine) -> float:
-    """Return the bytes that the memory can move in a cycle of the machine."""
-    match machine.memory:
-        case DramMemory() as memory:
-            return float(memory.dram.bytes_per_cycle * memory.channels * memory.cycles_in(machine.clock_ghz))
-        case ComalFixedMemory():
-            return FIXED_PIPE_BYTES
-        case IdealMemory() | FixedMemory():
-            return inf
-        case unknown:
-            assert_never(unknown)
-
-
-def request_bytes(memory: MemorySettings) -> int:
-    """Return the bytes of one request that a memory answers."""
-    match memory:
-        case DramMemory() | FixedMemory():
-            return memory.line
-        case ComalFixedMemory():
-            return 4
-        case IdealMemory():
-            return 64
-        case unknown:
-            assert_never(unknown)
-
-
-def open_bytes(memory: MemorySettings) -> int:
-    """Return the bytes of the rows that all banks have open together. A memory without banks has one row of one byte."""
-    return memory.times.open_bytes * memory.channels if isinstance(memory, DramMemory) else 1
-
-
-def bank_groups(memory: DramMemory) -> int:
-    """Return the number of bank groups of all channels."""
-    return memory.times.groups * memory.channels
-
-
-def group_cycles(machine: Machine, memory: DramMemory) -> float:
-    """Return the cycles of the machine for which a line of 64 bytes keeps a bank group occupied."""
-    return memory.times.group / float(memory.cycles_in(machine.clock_ghz))
 
 
 class ArrayLoad(NamedTuple):
@@ -188,11 +119,10 @@ class MemoryLoad:
         stages: Mapping[str, int],
         array_bytes: Mapping[ArrayPlace, int],
         written: Iterable[WrittenLines],
-        line: int,
-        open_bytes: int,
+        pace: MemoryPace,
     ) -> MemoryLoad:
         """Add up the requests of ports, given the stage of each node, the bytes of the arrays that are read, in the order in
-        which they lie in the memory, and the lines that are written to each array. `open_bytes` are as in the function of this name.
+        which they lie in the memory, and the lines that are written to each array.
         """
         groups: dict[tuple[int, str], list[PortLines]] = {}
         for port in ports:
@@ -209,7 +139,7 @@ class MemoryLoad:
             )
             for (stage, _), group in groups.items()
         ]
-        return cls.of_lanes(together, array_bytes, written, line, open_bytes)
+        return cls.of_lanes(together, array_bytes, written, pace)
 
     @classmethod
     def of_lanes(
@@ -217,12 +147,11 @@ class MemoryLoad:
         ports: Sequence[ArrayLoad],
         array_bytes: Mapping[ArrayPlace, int],
         written: Iterable[WrittenLines],
-        line: int,
-        open_bytes: int,
+        pace: MemoryPace,
     ) -> MemoryLoad:
         """Add up the requests of ports, given all lanes together. The other arguments are as in `of`."""
-        reads = tuple(each.of_array(array_bytes.get(each.port.array, 0), line) for each in ports)
-        jumps = sum(each.jumps for each in ports) * _other_row(ports, array_bytes, line, open_bytes)
+        reads = tuple(each.of_array(array_bytes.get(each.port.array, 0), pace.line) for each in ports)
+        jumps = sum(each.jumps for each in ports) * _other_row(ports, array_bytes, pace)
         out = tuple(written)
         most = max(out, key=lambda each: each.lines, default=WrittenLines(0))
         awaited = sum(each.lines for each in ports if each.port.awaited)
@@ -250,57 +179,49 @@ class WrittenLines:
         return cls(min(lines, each), part.lanes)
 
 
-def _other_row(ports: Iterable[ArrayLoad], array_bytes: Mapping[ArrayPlace, int], line: int, size: int) -> float:
-    """Return how likely a bank has another row open than the row of the next request. Lines within `size` bytes, which all open rows
-    have, do not close each other's rows. So it is how likely two requests are in different pieces of this size."""
+def _other_row(ports: Iterable[ArrayLoad], array_bytes: Mapping[ArrayPlace, int], pace: MemoryPace) -> float:
+    """Return how likely a bank has another row open than the row of the next request. Lines within as many bytes as all open rows
+    have do not close each other's rows. So it is how likely two requests are in different pieces of this size."""
     lines: dict[ArrayPlace, Number] = {}
     for each in ports:
         lines[each.port.array] = lines.get(each.port.array, 0) + each.lines
+    size = pace.open_bytes * pace.channels
     pieces: dict[int, float] = {}
     start = 0
     for array, length in array_bytes.items():
         for piece in range(start // size, (start + max(1, length) - 1) // size + 1):
             inside = min(start + length, (piece + 1) * size) - max(start, piece * size)
             pieces[piece] = pieces.get(piece, 0.0) + lines.get(array, 0) * inside / max(1, length)
-        start += -(-length // line) * line
+        start += -(-length // pace.line) * pace.line
     total = sum(pieces.values())
     return 1 - sum((number / total) ** 2 for number in pieces.values()) if total else 0.0
 
 
-def transfer_cycles(load: MemoryLoad, lines: Number, machine: Machine) -> float:
+def transfer_cycles(load: MemoryLoad, lines: Number, pace: MemoryPace) -> float:
     """Return the cycles in which the memory moves `lines`, and opens rows for the jumps of the load."""
-    memory, peak = machine.memory, peak_bandwidth(machine)
-    if not isinstance(memory, DramMemory):
-        return lines * request_bytes(memory) / peak
-    in_order = memory.line / (peak * memory.times.sequential)
-    longer = max(0.0, memory.line / (peak * memory.times.random) - in_order)
-    return lines * in_order + load.jumps * ROW_PART * longer
+    return lines * pace.line / (pace.peak * pace.in_order) + load.jumps * pace.row_cycles / pace.channels
 
 
-def preload_cycles(load: MemoryLoad, machine: Machine) -> float:
+def preload_cycles(load: MemoryLoad, pace: MemoryPace) -> float:
     """Return the cycles for which nodes wait until the arrays that they look up are preloaded."""
-    share = machine.memory.times.sequential if isinstance(machine.memory, DramMemory) else 1.0
-    return load.awaited * request_bytes(machine.memory) / (peak_bandwidth(machine) * share)
+    return load.awaited * pace.line / (pace.peak * pace.in_order)
 
 
-def shared_line_cycles(load: MemoryLoad, machine: Machine) -> float:
+def shared_line_cycles(load: MemoryLoad, pace: MemoryPace) -> float:
     """Return the most cycles that any array takes that many lanes read at once, or that has few lines.
 
     A line lies in one bank group, so an array of few lines keeps few groups busy. The rate for many lanes was fitted to runs: it
     includes the time that queues lose among `CROWD` busy ports or more. It was seen where these want the same lines, but that is
     not the reason: 256 ports that read the same lines take about as long as 256 that read others (9,117 and 10,070 cycles).
     """
-    memory = machine.memory
-    if not isinstance(memory, DramMemory):
-        return 0.0
-    times = memory.times
-    cycles = group_cycles(machine, memory) * memory.line / 64 / (1 - times.pause / times.period)
+    standing = pace.refresh.cycles / pace.refresh.period if pace.refresh else 0.0
+    cycles = pace.group_cycles * pace.line / 64 / (1 - standing)
     longest = 0.0
     for read in load.reads:
         if read.alike > 1.5 and read.ports >= CROWD:
-            at_once = min(times.groups, 1 + WINDOW / read.alike) * memory.channels
+            at_once = min(pace.groups, 1 + pace.window / read.alike) * pace.channels
             longest = max(longest, read.lines * cycles / at_once)
-        if 0 < read.array_lines < bank_groups(memory):
+        if 0 < read.array_lines < pace.groups * pace.channels:
             longest = max(longest, read.lines * cycles / ceil(read.array_lines))
     return longest
 
@@ -319,26 +240,22 @@ def uneven_lane_cycles(load: MemoryLoad, cycles: Number, transfer: float) -> flo
     return moved + (cycles - mean) * mean / moved if moved > mean else 0.0
 
 
-def first_line_cycles(load: MemoryLoad, machine: Machine) -> float:
+def first_line_cycles(load: MemoryLoad, pace: MemoryPace) -> float:
     """Return the cycles for which a lane waits for its first line, where lanes that write by themselves begin side by side: neighbours ask
     for elements of 4 bytes of one line, and a bank group answers them one after the other."""
-    memory = machine.memory
     first = min((read for read in load.reads if read.ports > 1), key=lambda read: read.stage, default=None)
-    if not isinstance(memory, DramMemory) or not load.in_lanes or first is None:
+    if not load.in_lanes or first is None:
         return 0.0
-    return FIRST_LINE * group_cycles(machine, memory) * (min(first.ports, memory.line // 4) - 1)
+    return FIRST_LINE * pace.group_cycles * (min(first.ports, pace.line // 4) - 1)
 
 
-def alternating_cycles(load: MemoryLoad, machine: Machine, transfer: float, workspace: int) -> float:
+def alternating_cycles(load: MemoryLoad, pace: MemoryPace, transfer: float, workspace: int) -> float:
     """Return the cycles of lanes that write by themselves and, row after row, ask for the few lines of one small array, such as a
     bias. While they wait for these lines they ask for little else. `workspace` is the first stage that is one. 0 for other
     graphs."""
-    memory = machine.memory
-    if not isinstance(memory, DramMemory):
-        return 0.0
-    few = bank_groups(memory)
+    few = pace.groups * pace.channels
     again = tuple(read for read in load.reads if read.stage > workspace and read.array_lines < min(few, read.most))
-    later = shared_line_cycles(replace(load, reads=again), machine)
+    later = shared_line_cycles(replace(load, reads=again), pace)
     other = 1 - sum(read.lines for read in again) / max(1, load.lines_read + load.written)
     return later + ALTERNATING * other * transfer if load.in_lanes and later else 0.0
 
@@ -347,13 +264,11 @@ Writer: TypeAlias = Literal["behind lanes", "alone", "in lanes"]
 """A writer behind lanes that read, the writer of a graph without lanes, or one of the writers of all lanes."""
 
 
-def write_wait(load: MemoryLoad, cycles: Number, machine: Machine, writer: Writer) -> float:
-    """Return the cycles after which a write is answered, where all lines are read in `cycles`; 0 in a memory that is not HBM2."""
-    memory = machine.memory
-    if not isinstance(memory, DramMemory):
-        return 0.0
-    idle, alone, lanes = STARVED_WRITES
+def write_wait(load: MemoryLoad, cycles: Number, pace: MemoryPace, writer: Writer) -> float:
+    """Return the cycles after which a write is answered, where all lines are read in `cycles`; 0 in a memory without banks."""
+    alone, lanes = STARVED_WRITES
     is_open, opened = STARVED_BEHIND
     behind = is_open + (opened - is_open) * min(1.0, load.jumps / max(1, load.lines_read))
     weight = {"behind lanes": behind, "alone": alone, "in lanes": lanes}[writer]
-    return min(LONGEST_WRITE, idle * exp(min(20.0, weight * load.lines_read / max(1, cycles) * 8 / memory.channels)))
+    rate = weight * load.lines_read / max(1, cycles) * 4 * 64 / pace.peak
+    return min(LONGEST_WRITE, pace.write * exp(min(20.0, rate)))

@@ -9,14 +9,11 @@ from math import exp, gcd
 import numpy as np
 
 from fuseflow.estimate.buffer_reuse import OwnLoop
-from fuseflow.estimate.memory_load import ArrayLoad, MemoryLoad, bank_groups, memory_latency
+from fuseflow.estimate.memory_load import ArrayLoad, MemoryLoad
+from fuseflow.estimate.memory_pace import MemoryPace
 from fuseflow.estimate.port_lines import AT_ONCE
 from fuseflow.estimate.stream_flow import Number
-from fuseflow.machine.machine import Machine
-from fuseflow.memory.dram_table import DramTable
-from fuseflow.memory.dram_times import DramTimes
-from fuseflow.memory.mapping import AddressMapping, decode_addresses
-from fuseflow.memory.settings import DramMemory
+from fuseflow.memory.mapping import decode_addresses
 
 LONGEST_STRIDE = 1024
 """How many lines of a loop are inspected to tell how lines that lie evenly apart spread over the memory."""
@@ -25,21 +22,15 @@ MEET_ANOTHER = 1.6
 MISS_CYCLES = 4.5
 """The cycles for which a port waits at each piece of an array that is not in its reuse buffer: at the first the whole answer, and while it
 waits it asks for some that are next."""
-BESIDE_OTHERS = 2
-"""The cycles by which an answer comes later than in an idle memory, where the memory has little else to do."""
 
 
-def _latency(machine: Machine) -> int:
-    return memory_latency(machine) + BESIDE_OTHERS
-
-
-def answer_cycles(load: MemoryLoad, written: Number, machine: Machine) -> float:
+def answer_cycles(load: MemoryLoad, written: Number, pace: MemoryPace) -> float:
     """Return the most cycles for which a port waits for answers, since few of its lines may be without one. It asks for one line
     a cycle at most, also in its reuse buffer, and waits where one is missing. `written` is as in `port_cycles`."""
-    return max((port_cycles(read, written, machine) for read in load.reads), default=0)
+    return max((port_cycles(read, written, pace) for read in load.reads), default=0)
 
 
-def port_cycles(read: ArrayLoad, written: Number, machine: Machine) -> float:
+def port_cycles(read: ArrayLoad, written: Number, pace: MemoryPace) -> float:
     """Return the cycles for which a port waits for its answers.
 
     The lines that it waits for at once lie in any of the bank groups, some of them in one, and lines of the other ports beside
@@ -47,64 +38,58 @@ def port_cycles(read: ArrayLoad, written: Number, machine: Machine) -> float:
     be in one. After the mean number of lines of all ports, fewer and fewer go on beside the busiest one. Each of the lines
     `written` one by one closes the row of a line that is read in the same bank.
     """
-    memory = machine.memory
-    if not isinstance(memory, DramMemory):
+    if not pace.answer:
         return 0.0
     asked = read.asked + read.jumps / read.ports * MISS_CYCLES if read.asked > read.most else 0.0
-    ratio = float(memory.cycles_in(machine.clock_ghz))
-    apart = read.alike * read.port.in_list * _evenly_apart_cycles(read, memory)  # beside the lines of other lists it is less
-    mean, wait = read.lines / read.ports, max(_latency(machine) / memory.outstanding, apart / ratio)
-    together = max(wait, _group_cycles(read, read.ports - 1, memory) / ratio)
-    fewer = max(wait, _group_cycles(read, (read.ports - 1) / 2, memory) / ratio)
-    reopened = written / memory.times.group_banks * memory.times.reopen / ratio * min(1.0, MEET_ANOTHER / read.ports)
+    apart = read.alike * read.port.in_list * _evenly_apart_cycles(read, pace)  # beside the lines of other lists it is less
+    mean, wait = read.lines / read.ports, max(pace.answer / pace.outstanding, apart)
+    together = max(wait, _group_cycles(read, read.ports - 1, pace))
+    fewer = max(wait, _group_cycles(read, (read.ports - 1) / 2, pace))
+    reopened = written / pace.banks * pace.reopen * min(1.0, MEET_ANOTHER / read.ports)
     return max(asked, mean * together + (read.most - mean) * fewer + (reopened if read.most > written else 0.0))
 
 
-def _group_cycles(read: ArrayLoad, others: float, memory: DramMemory) -> float:
-    """Return the cycles of the memory for a line of `read` in the busiest bank group, beside `others` ports that ask for as much."""
-    groups = bank_groups(memory)
+def _group_cycles(read: ArrayLoad, others: float, pace: MemoryPace) -> float:
+    """Return the cycles for a line of `read` in the busiest bank group, beside `others` ports that ask for as much."""
+    groups = pace.groups * pace.channels
     stride = read.port.along.stride if read.port.along is not None and read.port.along.is_apart else 1.0
     own = (read.port.at_once - read.port.in_turn) / 2 * (gcd(groups, int(stride)) if stride >= 1 and stride == int(stride) else 1)
-    return (
-        memory.times.group
-        * (1 + expected_largest((own + others * read.port.at_once) / groups, read.port.at_once))
-        / read.port.at_once
-    )
+    largest = expected_largest((own + others * read.port.at_once) / groups, read.port.at_once)
+    return pace.group_cycles * (1 + largest) / read.port.at_once
 
 
-def queue_cycles(read: ArrayLoad, busy: Number, machine: Machine) -> float:
+def queue_cycles(read: ArrayLoad, busy: Number, pace: MemoryPace) -> float:
     """Return the cycles for which a line waits behind the others of its port, if these meet in few bank groups and keep them
     occupied for most of the `busy` cycles of the graph; else 0."""
-    memory = machine.memory
-    if not isinstance(memory, DramMemory):
-        return 0.0
-    each = _evenly_apart_cycles(read, memory) / float(memory.cycles_in(machine.clock_ghz))
-    return max(0.0, memory.outstanding * each - _latency(machine)) if read.most * each > busy / 2 else 0.0
+    each = _evenly_apart_cycles(read, pace)
+    return max(0.0, pace.outstanding * each - pace.answer) if read.most * each > busy / 2 else 0.0
 
 
-def _evenly_apart_cycles(read: ArrayLoad, memory: DramMemory) -> float:
+def _evenly_apart_cycles(read: ArrayLoad, pace: MemoryPace) -> float:
     """Return the cycles for a line where all lie evenly apart, 0 where they do not."""
     if read.port.along is None or not read.port.along.is_apart or read.port.in_order:
         return 0.0
-    return strided_line_cycles(memory.address_mapping, memory.dram, memory.times, memory.line, read.port.along)
+    return strided_line_cycles(pace, read.port.along)
 
 
 @cache
-def strided_line_cycles(mapping: AddressMapping, table: DramTable, times: DramTimes, line: int, loop: OwnLoop) -> float:
-    """Return the cycles of the memory for each line along a loop, if `AT_ONCE` lines are under way at once: the cycles of the
-    bank group, or of the data bus, in which most of them lie.
+def strided_line_cycles(pace: MemoryPace, loop: OwnLoop) -> float:
+    """Return the cycles for each line along a loop, if `AT_ONCE` lines are under way at once: the cycles of the bank group, or of
+    the data bus, in which most of them lie. 0 in a memory without banks.
 
-    Example: in eight channels, lines 4,096 bytes apart lie in one bank group, which takes 8 cycles for each.
+    Example: in eight channels of HBM2, lines 4,096 bytes apart lie in one bank group, which takes 8 cycles for each.
     """
+    if pace.places is None:
+        return 0.0
     run = max(1, round(loop.run))
     starts = np.arange(max(1, min(loop.size, LONGEST_STRIDE // run))) * loop.stride
-    places = (line * np.add.outer(starts, np.arange(run)).ravel()).astype(np.int64)
-    channel, bank, _ = decode_addresses(mapping, table, table.channels, places)
-    group, bus = (channel * table.banks + bank) // times.group_banks, (channel * table.banks + bank) * times.buses // table.banks
-    ways = (group, times.group), (bus, times.bus)
-    windows = range(0, len(places), AT_ONCE)
-    return sum(float(max(np.bincount(way[at : at + AT_ONCE]).max() * cycles for way, cycles in ways)) for at in windows) / len(
-        places
+    addresses = (pace.line * np.add.outer(starts, np.arange(run)).ravel()).astype(np.int64)
+    channel, bank, _ = decode_addresses(pace.places.mapping, pace.places.table, pace.channels, addresses)
+    bus = channel * pace.buses + bank // (pace.groups // pace.buses * pace.banks)
+    ways = (channel * pace.groups + bank // pace.banks, pace.group_cycles), (bus, pace.bus_cycles)
+    windows = range(0, len(addresses), AT_ONCE)
+    return sum(max(float(np.bincount(way[at : at + AT_ONCE]).max()) * cycles for way, cycles in ways) for at in windows) / len(
+        addresses
     )
 
 

@@ -16,7 +16,7 @@ from fuseflow.estimate import Assumptions, CountMemo, TensorOverlap
 from fuseflow.estimate.counted.patterns import Pattern, dense_pattern, tensor_pattern, view_pattern
 from fuseflow.estimate.graph_bounds import GraphBounds
 from fuseflow.estimate.graph_counts import Work, count_graph
-from fuseflow.estimate.memory_load import peak_bandwidth
+from fuseflow.estimate.memory_pace import memory_pace
 from fuseflow.estimate.program_estimate import ProgramEstimate, RegionEstimate
 from fuseflow.estimate.stated_statistics import KeptShares
 from fuseflow.estimate.tiled_region import TiledGraph, all_cycles, all_tiles, part_statistics
@@ -149,7 +149,7 @@ class Estimator:
         counts, bounds = counted_bounds.counts, counted_bounds.on(machine)
         work = bounds.work
         require_room(region.graph, work.config_bytes, machine)
-        config = ConfigurationLoad.at(peak_bandwidth(machine), work.config_bytes)
+        config = ConfigurationLoad.at(memory_pace(machine).peak, work.config_bytes)
         knowledge.write(region.graph, work, {name: name for name in region.graph.declared})
         self.add_views(region.views_after, knowledge)
         return RegionEstimate(

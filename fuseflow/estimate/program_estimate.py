@@ -12,11 +12,12 @@ from fuseflow.energy.counts import DramEvents, EnergyCounts, NodeEvents, energy_
 from fuseflow.energy.energy import PARTS
 from fuseflow.estimate.graph_counts import GraphCounts, Work, held_entries
 from fuseflow.estimate.graph_cycles import Bound
-from fuseflow.estimate.memory_load import MemoryLoad, request_bytes
+from fuseflow.estimate.memory_load import MemoryLoad
+from fuseflow.estimate.memory_pace import memory_pace
 from fuseflow.estimate.node_work import node_values
 from fuseflow.estimate.scratchpad_load import ScratchpadLoad
 from fuseflow.machine.machine import Machine
-from fuseflow.memory.settings import DramMemory, IdealMemory
+from fuseflow.memory.settings import IdealMemory
 from fuseflow.notebook_table import SummaryTable
 from fuseflow.resources import Resources, graph_resources
 from fuseflow.samml.nodes import Edge, Workspace
@@ -73,12 +74,12 @@ class RegionEstimate:
     @property
     def _dram(self) -> DramEvents:
         """The expected events of the DRAM. Lines in order open a row once for all its bytes, and each jump opens one."""
-        memory, work, load = self.machine.memory, self.work, self.load
+        memory, pace, work, load = self.machine.memory, memory_pace(self.machine), self.work, self.load
         if isinstance(memory, IdealMemory):
             return DramEvents(0, 8 * (sum(row.bytes for row in work.traffic) + work.config_bytes))
         chip, runs = self.chip, self.runs
-        moved = (load.lines_read + load.written) * request_bytes(memory) + chip.loaded + chip.stored
-        rows = runs * (moved / memory.dram.row_bytes + load.jumps) if isinstance(memory, DramMemory) else 0
+        moved = (load.lines_read + load.written) * pace.line + chip.loaded + chip.stored
+        rows = runs * (moved / pace.row_bytes + load.jumps) if pace.row_bytes else 0
         line, buffered = 8 * memory.line, [read for read in load.reads if read.asked > read.most]
         fetches, hits = sum(read.lines for read in buffered), sum((read.asked - read.most) * read.ports for read in buffered)
         word = 0 if self.machine.scratchpad is None else 8 * self.machine.scratchpad.bytes_a_cycle

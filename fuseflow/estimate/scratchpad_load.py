@@ -6,12 +6,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from fuseflow.estimate.graph_counts import GraphCounts
-from fuseflow.estimate.memory_load import memory_latency, peak_bandwidth, request_bytes
+from fuseflow.estimate.memory_pace import memory_pace
 from fuseflow.estimate.port_lines import read_lines
 from fuseflow.estimate.stream_flow import Number
 from fuseflow.machine.machine import Machine
 from fuseflow.memory.memory_interface import TRANSFER_PORTS
-from fuseflow.memory.settings import DramMemory, IdealMemory
+from fuseflow.memory.settings import IdealMemory
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +56,6 @@ class ScratchpadLoad:
         return self._cycles(self.beside, machine) if self.beside else 0.0
 
     def _cycles(self, bytes_: Number, machine: Machine) -> float:
-        memory = machine.memory
-        line, share = request_bytes(memory), memory.times.sequential if isinstance(memory, DramMemory) else 1.0
-        rate = min(peak_bandwidth(machine) * share, TRANSFER_PORTS * line)
-        return float(bytes_ / rate + memory_latency(machine))
+        pace = memory_pace(machine)
+        rate = min(pace.peak * pace.in_order, TRANSFER_PORTS * pace.line)
+        return float(bytes_ / rate + pace.latency)

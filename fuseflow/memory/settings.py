@@ -24,10 +24,9 @@ from pydantic_core import PydanticCustomError
 from fuseflow.errors import MachineError, did_you_mean
 from fuseflow.memory import mapping as maps
 from fuseflow.memory.dram_table import MOST_QUEUE, REFRESHES, TRANSACTIONS, DramTable, RefreshKind, faults
-from fuseflow.memory.dram_times import DramTimes
 from fuseflow.memory.memory_interface import Controller
 from fuseflow.memory.setting_types import MOST_LATENCY, MOST_LINE, Strict, number_in, whole_number
-from fuseflow.memory.table_files import TableError, TableFile, preset, preset_names, table_file
+from fuseflow.memory.table_files import Measured, TableError, TableFile, preset, preset_names, table_file
 
 if TYPE_CHECKING:
     from fuseflow.memory.memory import Memory
@@ -155,6 +154,10 @@ class DramMemory(TimedMemory):
     refresh: Annotated[RefreshKind | None, BeforeValidator(_refresh)] = None
     table: dict[str, Any] | None = None
 
+    def __hash__(self) -> int:
+        """Leave out the fields that are mappings, which have no hash."""
+        return hash((self.model, self.channels, self.line, self.prefetch, self.outstanding, self.refresh, self.clock_ghz))
+
     @cached_property
     def dram(self) -> DramTable:
         """The table of the memory, with what the settings replace."""
@@ -164,11 +167,11 @@ class DramMemory(TimedMemory):
         return replace(table, channels=self.channels, levels=tuple(levels), read_queue=queue.read, write_queue=queue.write)
 
     @cached_property
-    def times(self) -> DramTimes:
-        """The times that estimates reckon with. A table without measured shares has those of HBM2."""
+    def measured(self) -> Measured:
+        """The shares of the peak that were measured of the memory, or those of HBM2 if none were."""
         measured = _table_file(self.model, self.table).measured or preset(HBM2).measured
         assert measured is not None
-        return DramTimes.of(self.dram, measured)
+        return measured
 
     @cached_property
     def address_mapping(self) -> maps.AddressMapping:

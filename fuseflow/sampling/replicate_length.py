@@ -14,11 +14,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from math import ceil, hypot, sqrt
 
-from fuseflow.estimate.memory_load import memory_latency, peak_bandwidth
+from fuseflow.estimate.memory_pace import memory_pace
 from fuseflow.fusion import FusedRegion
 from fuseflow.machine.machine import Machine
 from fuseflow.memory.layout import array_elements, tensor_arrays
-from fuseflow.memory.settings import DramMemory, IdealMemory
+from fuseflow.memory.settings import IdealMemory
 from fuseflow.samml.nodes import Graph
 from fuseflow.sampling.interval import EndUncertainty
 from fuseflow.sampling.restriction import sampled_index
@@ -38,7 +38,7 @@ def replicate_length(fused: FusedRegion, graph: Graph, read: Mapping[str, Tensor
     """Return the fewest cycles and the fewest coordinates of a replicate of a region. `graph` is its graph, and `read` has the
     tensors that it reads.
     """
-    memory = machine.memory
+    memory, pace = machine.memory, memory_pace(machine)
     if isinstance(memory, IdealMemory):
         return 1, 1
     index = sampled_index(fused)
@@ -46,9 +46,9 @@ def replicate_length(fused: FusedRegion, graph: Graph, read: Mapping[str, Tensor
     whole = {view.tensor for view in fused.views if index not in view.indices}
     held = min(memory.outstanding, _longest_array(graph, read, whole, memory.line))
     walked = _longest_array(graph, read, restricted, memory.line)
-    cycles = FILLS * held * memory_latency(machine)
-    if isinstance(memory, DramMemory):
-        cycles = max(cycles, ceil(REFRESHES * memory.dram.refresh_period / memory.cycles_in(machine.clock_ghz)))
+    cycles = FILLS * held * pace.latency
+    if pace.refresh is not None:
+        cycles = max(cycles, ceil(REFRESHES * pace.refresh.period))
     coordinates = ceil(fused.sizes[index] * min(1, WALKED / walked)) if walked else 1
     return max(1, cycles), coordinates
 
@@ -71,11 +71,9 @@ def end_uncertainty(machine: Machine, arrays: int) -> EndUncertainty:
     a few bytes. A run has one more or one less of them than its share, and short ones may have none at all. Without them, rows that
     are all equal would make an interval without width.
     """
-    slack, memory = float(machine.first_depth or 0), machine.memory
+    slack, memory, pace = float(machine.first_depth or 0), machine.memory, memory_pace(machine)
     if isinstance(memory, IdealMemory):
         return EndUncertainty(slack, 0.0)
-    pause = 0.0
-    if isinstance(memory, DramMemory):
-        pause = memory.times.pause / float(memory.cycles_in(machine.clock_ghz))
-    line = memory_latency(machine) + memory.line / peak_bandwidth(machine)
+    pause = pace.refresh.cycles if pace.refresh is not None else 0.0
+    line = pace.latency + memory.line / pace.peak
     return EndUncertainty(hypot(slack, pause), sqrt(arrays) * line)

@@ -10,28 +10,25 @@ import pytest
 
 from fuseflow.estimate.buffer_reuse import OwnLoop
 from fuseflow.estimate.memory_load import ArrayLoad, MemoryLoad, shared_line_cycles, transfer_cycles
+from fuseflow.estimate.memory_pace import memory_pace
 from fuseflow.estimate.port_lines import PortLines
 from fuseflow.estimate.port_waits import answer_cycles, strided_line_cycles
-from fuseflow.memory.memory import Memory
-from fuseflow.memory.models import Dram
-from fuseflow.memory.settings import DramMemory
+from fuseflow.machine.machine import Machine
 from fuseflow.sim import load_machine
 
 RDA = load_machine("rda")
-HBM2 = DramMemory()
-
-
-def line_cycles(loop: OwnLoop) -> float:
-    return strided_line_cycles(HBM2.address_mapping, HBM2.dram, HBM2.times, 64, loop)
-
-
+PACE = memory_pace(RDA)
 PORTS, OUTSTANDING = 16, 32
 
 
-def run_ports(address: Callable[[int, int], int], lines: int, ports: int, every: int = 0) -> tuple[int, int]:
+def run_ports(
+    address: Callable[[int, int], int], lines: int, ports: int, every: int = 0, machine: Machine = RDA
+) -> tuple[int, int]:
     """Return the cycles in which ports read so many lines each, with at most 32 without an answer, and how many lines another port
     wrote: one for `every` lines that the first port read. `address` says which are read, by port and number."""
-    memory = Memory(Dram(channels=8), ports=ports + 1)
+    controller = machine.controller()
+    assert controller is not None
+    memory = controller.make(ports + 1)
     requests: list[list[int]] = [[] for _ in range(ports)]
     cycle = written = 0
     while any(len(r) < lines for r in requests):
@@ -61,14 +58,14 @@ def load_of(ports: int, each: int, array_lines: int, alike: float = 1.0, **setti
 def test_lines_in_order_come_at_the_share_of_the_peak_that_is_stated():
     took = cycles_of(lambda port, n: n * PORTS + port, 1500)
     load = MemoryLoad((), 0, 0, 0)
-    assert transfer_cycles(load, PORTS * 1500, RDA) == pytest.approx(took, rel=0.08)
-    assert PORTS * 1500 * 64 / took / 256 == pytest.approx(HBM2.times.sequential, rel=0.08)
+    assert transfer_cycles(load, PORTS * 1500, PACE) == pytest.approx(took, rel=0.08)
+    assert PORTS * 1500 * 64 / took / 256 == pytest.approx(PACE.in_order, rel=0.08)
 
 
 def test_lines_anywhere_in_the_memory_take_the_cycles_of_a_row_more():
     rng = random.Random(0)
     took = cycles_of(lambda port, n: rng.randrange(1 << 26), 1000)
-    assert transfer_cycles(MemoryLoad((), PORTS * 1000, 0, 0), PORTS * 1000, RDA) == pytest.approx(took, rel=0.35)
+    assert transfer_cycles(MemoryLoad((), PORTS * 1000, 0, 0), PORTS * 1000, PACE) == pytest.approx(took, rel=0.35)
 
 
 @pytest.mark.parametrize("lines", [1, 4, 8])
@@ -76,21 +73,21 @@ def test_an_array_of_few_lines_gives_eight_bytes_a_cycle_for_each(lines: int):
     rng = random.Random(0)
     took = cycles_of(lambda port, n: rng.randrange(lines), 60)
     load = load_of(PORTS, 60, lines)
-    assert HBM2.times.group == 8 and PORTS * 60 * 64 / took <= 8 * lines
-    assert shared_line_cycles(load, RDA) == pytest.approx(took, rel=0.3)
+    assert PACE.group_cycles == 8 and PORTS * 60 * 64 / took <= 8 * lines
+    assert shared_line_cycles(load, PACE) == pytest.approx(took, rel=0.3)
 
 
 def test_many_ports_crowd_the_queues():
     """Sixteen groups of sixteen ports read the same lines, one group apart from the other. The rate is fitted, not derived."""
     took = cycles_of(lambda port, n: port // 16 * 1003 + n, 60, ports=256)
     load = load_of(256, 60, 16_000, alike=16.0)
-    assert took > 1.5 * transfer_cycles(load, 256 * 60, RDA)
-    assert shared_line_cycles(load, RDA) == pytest.approx(took, rel=0.3)
+    assert took > 1.5 * transfer_cycles(load, 256 * 60, PACE)
+    assert shared_line_cycles(load, PACE) == pytest.approx(took, rel=0.3)
 
 
 def test_a_port_alone_waits_for_its_answers():
     took = cycles_of(lambda port, n: n, 1000, ports=1)
-    assert answer_cycles(load_of(1, 1000, 1000), 0, RDA) == pytest.approx(took, rel=0.15)
+    assert answer_cycles(load_of(1, 1000, 1000), 0, PACE) == pytest.approx(took, rel=0.15)
 
 
 @pytest.mark.parametrize(
@@ -99,21 +96,21 @@ def test_a_port_alone_waits_for_its_answers():
 def test_lines_evenly_apart_wait_for_the_bank_group_in_which_most_of_them_lie(stride: float, size: int):
     """A column of a row-major matrix: rows of 4,096 bytes put it into one bank group, and rows of 5,732 nearly anywhere."""
     took = cycles_of(lambda port, n: int(n % size * stride), 800, ports=1) / 800
-    assert max(1.0, line_cycles(OwnLoop(size, stride))) == pytest.approx(took, rel=0.15)
+    assert max(1.0, strided_line_cycles(PACE, OwnLoop(size, stride))) == pytest.approx(took, rel=0.15)
 
 
 @pytest.mark.parametrize(("stride", "size"), [(256, 256), (512, 64), (512, 256), (1000, 64), (1000, 1024)])
 def test_of_lines_in_many_rows_only_the_order_of_magnitude_is_known(stride: int, size: int):
     """Lines that a window of 32 does not show: the memory takes later ones of other groups first, or opens a row for each."""
     took = cycles_of(lambda port, n: n % size * stride, 800, ports=1) / 800
-    assert took > 2 and line_cycles(OwnLoop(size, stride)) == pytest.approx(took, rel=0.45)
+    assert took > 2 and strided_line_cycles(PACE, OwnLoop(size, stride)) == pytest.approx(took, rel=0.45)
 
 
 @pytest.mark.parametrize(("stride", "run"), [(64, 2), (64, 4), (64, 16), (512, 16), (512, 512)])
 def test_tiles_evenly_apart_wait_less_the_more_lines_they_have(stride: int, run: int):
     """Tiles of a column of tiles: each is a run of lines, which lie in different bank groups."""
     took = cycles_of(lambda port, n: n // run % 8 * stride + n % run, 800, ports=1) / 800
-    assert max(1.0, line_cycles(OwnLoop(8, stride, run))) == pytest.approx(took, rel=0.2)
+    assert max(1.0, strided_line_cycles(PACE, OwnLoop(8, stride, run))) == pytest.approx(took, rel=0.2)
 
 
 @pytest.mark.parametrize(("ports", "again"), [(1, 3), (1, 8), (2, 5), (4, 3), (8, 5)])
@@ -125,7 +122,7 @@ def test_lines_that_are_asked_for_again_wait_for_the_bank_group_that_has_most_to
     took = cycles_of(lambda port, n: lines[port][begin[port] + n], number, ports)
     at_once = again * (1 + (OUTSTANDING / again - 1) / times)
     load = load_of(ports, number, 512, at_once=at_once)
-    assert answer_cycles(load, 0, RDA) == pytest.approx(took, rel=0.2)
+    assert answer_cycles(load, 0, PACE) == pytest.approx(took, rel=0.2)
 
 
 def test_a_write_closes_the_row_of_what_a_port_reads():
@@ -133,6 +130,16 @@ def test_a_write_closes_the_row_of_what_a_port_reads():
     rng, lines = random.Random(1), 2000
     took, written = run_ports(lambda port, n: rng.randrange(128), lines, 1, every=200)
     load = load_of(1, lines, 128)
-    waits = answer_cycles(load, HBM2.times.group_banks * written, RDA)
+    waits = answer_cycles(load, PACE.banks * written, PACE)
     assert waits == pytest.approx(took, rel=0.15)
-    assert waits > answer_cycles(load, 0, RDA)
+    assert waits > answer_cycles(load, 0, PACE)
+
+
+@pytest.mark.parametrize("name", ["hbm2", "hbm3-6400", "ddr5-4800", "ddr4-3200", "gddr6-14000", "lpddr5-6400"])
+def test_lines_in_order_and_lines_anywhere_of_other_memories(name: str):
+    machine, rng = load_machine("rda", {"memory": name}), random.Random(0)
+    pace, lines = memory_pace(machine), 500 * PORTS
+    took, _ = run_ports(lambda port, n: n * PORTS + port, 500, PORTS, machine=machine)
+    assert max(500, transfer_cycles(MemoryLoad((), 0, 0, 0), lines, pace)) == pytest.approx(took, rel=0.15)
+    took, _ = run_ports(lambda port, n: rng.randrange(1 << 24), 500, PORTS, machine=machine)
+    assert max(500, transfer_cycles(MemoryLoad((), lines, 0, 0), lines, pace)) == pytest.approx(took, rel=0.5)

@@ -23,7 +23,7 @@ from fuseflow.autoscheduler.budget.path_search import DealtPath, Variant
 from fuseflow.autoscheduler.budget.program_variants import VariantFactory
 from fuseflow.autoscheduler.budget.settings import SETTINGS
 from fuseflow.compiler import compile_source
-from fuseflow.estimate.memory_load import request_bytes
+from fuseflow.estimate.memory_pace import memory_pace
 from fuseflow.estimate.program import Estimator
 from fuseflow.estimate.program_estimate import ProgramEstimate
 from fuseflow.estimate.region_conversion import estimator_regions
@@ -111,10 +111,10 @@ class BufferChoice:
     def preloads(self, ports: int) -> BufferSizes:
         """Return how many ports, at most `ports`, preload each tensor: tensors that are stored dense and have room, and small
         inputs, which another way to cut the program may look up."""
-        room, memory = self.budget.limits.get("buffer", inf), self.compiled.machine.memory
-        if not isinstance(memory, TimedMemory):
+        room = self.budget.limits.get("buffer", inf)
+        if not isinstance(self.compiled.machine.memory, TimedMemory):
             return {}
-        line, sizes = request_bytes(memory), self._small_inputs()
+        line, sizes = memory_pace(self.compiled.machine).line, self._small_inputs()
         for tensor in self._tensors.values():
             if tensor.is_dense and tensor.whole <= room:
                 sizes |= dict.fromkeys(tensor.alike, tensor.whole)
@@ -160,7 +160,7 @@ class BufferChoice:
 
     @cached_property
     def _ladders(self) -> Mapping[str, tuple[int, ...]]:
-        line = request_bytes(self.compiled.machine.memory)
+        line = memory_pace(self.compiled.machine).line
         return {name: tensor.ladder(line) for name, tensor in self._tensors.items()}
 
     def _estimate(self, sizes: BufferSizes) -> ProgramEstimate:

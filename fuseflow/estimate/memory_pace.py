@@ -1,0 +1,157 @@
+"""How fast a memory answers and what limits it, in cycles of the machine: all that the estimate and samples ask a memory.
+
+A DRAM has channels with data buses, and each bus has bank groups with banks. Most of its numbers follow from the distances between
+commands. The rest are rates that were measured once.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+from math import inf
+from typing import NamedTuple, assert_never
+
+from fuseflow.machine.machine import Machine
+from fuseflow.memory.dram_table import CHANNEL, DramTable
+from fuseflow.memory.mapping import AddressMapping
+from fuseflow.memory.settings import ComalFixedMemory, DramMemory, FixedMemory, IdealMemory, MemorySettings
+
+ROW_PART = 2.8 / (2 / 0.525781 - 2 / 0.890625)
+"""The time for which a channel moves nothing where a line lies in another row than the open one of its bank, as a part of what a
+random line takes longer than a line in order. Runs on `rda`, whose memory is HBM2, lose 2.8 cycles."""
+FIXED_PIPE_BYTES = 16
+"""The bytes that the fixed pipe of Comal moves in a cycle: four words."""
+
+
+@dataclass(frozen=True, slots=True)
+class RefreshPace:
+    """A refresh every `period` cycles, which keeps a channel waiting for `cycles`. A port gets no answer for `gap` cycles."""
+
+    period: float
+    cycles: float
+    gap: float
+
+
+class Places(NamedTuple):
+    """Where the bytes of an address lie: the mapping of the addresses of a table."""
+
+    table: DramTable
+    mapping: AddressMapping
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class MemoryPace:
+    """The speed of a memory, in cycles of the machine. What is not said is that of a memory without banks, which only has a latency and
+    a peak.
+
+    `line` is the number of bytes of a request, and `peak` the most bytes in a cycle. `latency` is the number of cycles from a request
+    to its answer in an idle memory, beyond the one cycle that a memory that answers at once takes. A port has up to `outstanding` lines
+    without an answer, and fetches up to `prefetch` lines ahead.
+
+    A channel has `buses` data buses, and together they have `groups` bank groups of `banks` banks. A bus takes `bus_cycles` for a
+    block of 64 bytes, and a bank group `group_cycles`. All banks of a channel have `open_bytes` in open rows, each `row_bytes`.
+    `in_order` is the share of the peak at which lines in order come. `row_cycles` is how long a channel moves nothing where a line lies
+    in another row than the open one of its bank. `window` is the number of lines among which a channel chooses. `answer` is how long
+    a port waits for a line, and `write` for the answer to a write, where the memory has little else to do. `reopen` is the time from a
+    write until its bank can read another row. `places` says in which bank an address
+    lies.
+    """
+
+    line: int
+    peak: float = inf
+    latency: int = 0
+    outstanding: int = 1
+    prefetch: int = 0
+    channels: int = 1
+    buses: int = 1
+    groups: int = 1
+    banks: int = 1
+    bus_cycles: float = 0.0
+    group_cycles: float = 0.0
+    open_bytes: int = 1 << 62
+    row_bytes: int = 0
+    in_order: float = 1.0
+    row_cycles: float = 0.0
+    window: int = 1
+    answer: float = 0.0
+    write: float = 0.0
+    reopen: float = 0.0
+    refresh: RefreshPace | None = None
+    places: Places | None = None
+
+
+def memory_pace(machine: Machine) -> MemoryPace:
+    """Return the speed of the memory of a machine."""
+    return _pace(machine.memory, machine.clock_ghz)
+
+
+@cache
+def _pace(memory: MemorySettings, clock_ghz: float) -> MemoryPace:
+    match memory:
+        case DramMemory():
+            return _dram_pace(memory, clock_ghz)
+        case FixedMemory():
+            return MemoryPace(memory.line, inf, memory.latency - 1, memory.outstanding, memory.prefetch)
+        case ComalFixedMemory():
+            return MemoryPace(4, FIXED_PIPE_BYTES, 18, memory.outstanding, memory.prefetch)
+        case IdealMemory():
+            return MemoryPace(64)
+        case unknown:
+            assert_never(unknown)
+
+
+def _dram_pace(memory: DramMemory, clock_ghz: float) -> MemoryPace:
+    table, ratio = memory.dram, float(memory.cycles_in(clock_ghz))
+    levels, in_order = dict(table.levels), memory.measured.sequential / 100
+    line = 64 / table.bytes_per_cycle
+    row = ROW_PART * max(0.0, line / (memory.measured.random / 100) - line / in_order)
+    transactions = max(1, 64 // table.transaction)
+    buses, opening = levels.get("pseudo_channel", 1), table.least(table.activate, "RD")
+    group = table.least("RD", "RD")
+    latency = table.idle_reads()[1] + (transactions - 1) * group - 1
+    reopen = table.least("WR", "PREpb") + table.least("PREpb", table.activate) + opening - _written(table)
+    return MemoryPace(
+        line=memory.line,
+        peak=table.bytes_per_cycle * memory.channels * ratio,
+        latency=round(latency / ratio),
+        outstanding=memory.outstanding,
+        prefetch=memory.prefetch,
+        channels=memory.channels,
+        buses=buses,
+        groups=table.banks // levels["bank"],
+        banks=levels["bank"],
+        bus_cycles=transactions * table.least("RD", "RD", CHANNEL, table.bus_scope) / ratio,
+        group_cycles=transactions * group / ratio,
+        open_bytes=table.banks * table.row_bytes,
+        row_bytes=table.row_bytes,
+        in_order=in_order,
+        row_cycles=row / ratio,
+        window=table.read_queue * table.transaction // 64 + 2,
+        answer=(latency + 2) / ratio,
+        write=(latency + 5) / ratio,
+        reopen=reopen / ratio,
+        refresh=_refresh_pace(table, latency + 2, ratio),
+        places=Places(table, memory.address_mapping),
+    )
+
+
+def _written(table: DramTable) -> float:
+    """Return the cycles from a WR to the end of its data. Data of reads and writes are two cycles apart on the bus."""
+    data = table.transaction * dict(table.levels).get("pseudo_channel", 1) / table.bytes_per_cycle
+    return table.read_latency + 2 - table.least("RD", "WR") + data
+
+
+def _refresh_pace(table: DramTable, answer: int, ratio: float) -> RefreshPace | None:
+    """Return the pace of refreshes. Before one of all banks, rows are closed; and behind it, a row is opened for the next answer. One of a
+    single bank keeps the channel waiting only until the bank is closed."""
+    match table.refresh:
+        case "none":
+            return None
+        case "per-bank":
+            cycles = gap = table.least("RD", "PREpb") + table.least("PREpb", "REFpb")
+        case "all-bank":
+            cycles = table.least("REFab", table.activate) + dict(table.command_cycles).get(table.activate, 1) - 1
+            gap = table.least("RD", "PREab") + table.least("PREab", "REFab") + cycles + answer
+        case unknown:
+            assert_never(unknown)
+    return RefreshPace(table.refresh_period / ratio, cycles / ratio, gap / ratio)
