@@ -1,4 +1,4 @@
-"""The zoo: how many models it has, and that the committed table says what becomes of its fast models. `make zoo` runs all."""
+"""The zoo: how many models it has, and that the committed tables say what becomes of its fast models. `make zoo` runs all."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+import zoo_gradients
 import zoo_hollow
 import zoo_registry
 import zoo_table
@@ -16,8 +17,10 @@ import zoo_verdict
 
 from fuseflow.frontend.sources import Source
 
-PAGE = Path(__file__).resolve().parents[2] / "docs" / "models.md"
+DOCS = Path(__file__).resolve().parents[2] / "docs"
+PAGE, TRAINING_PAGE = DOCS / "models.md", DOCS / "training.md"
 FAST = [name for name, row in zoo_table.read().items() if row["fast"]]
+LIBRARIES = ("pyg", "huggingface", "plain")
 LONGEST = {"vit", "gpt2", "llama"}
 """Transformers that take seconds each. BERT, which is left, has what they have."""
 
@@ -49,6 +52,25 @@ def test_no_model_of_the_table_crashes_or_is_wrong() -> None:
 
 def test_the_page_shows_the_summary_of_the_table() -> None:
     assert zoo_table.markdown(zoo_table.counts(zoo_table.read().values())) in PAGE.read_text()
+
+
+def test_the_table_of_gradients_has_models_of_libraries_in_order_and_none_is_wrong(models: dict[str, zoo_registry.Model]) -> None:
+    rows = zoo_table.read(zoo_gradients.TABLE)
+    assert {name for name, model in models.items() if model.family in LIBRARIES} <= rows.keys()
+    assert list(rows) == [name for name in models if name in rows]
+    assert zoo_table.text(rows.values()) == zoo_gradients.TABLE.read_text()
+    assert not {name for name, row in rows.items() if row["gradients"] in ("crash", "wrong")}
+
+
+def test_the_page_shows_the_summary_of_gradients() -> None:
+    counts = zoo_gradients.counts(zoo_table.read(zoo_gradients.TABLE).values())
+    assert zoo_table.markdown(counts) in TRAINING_PAGE.read_text()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", [name for name in FAST if name in zoo_table.read(zoo_gradients.TABLE)])
+def test_the_table_says_what_becomes_of_the_gradients_of_a_fast_model(name: str, models: dict[str, zoo_registry.Model]) -> None:
+    assert zoo_gradients.row(models[name]) == zoo_table.read(zoo_gradients.TABLE)[name]
 
 
 @pytest.mark.parametrize("name", [pytest.param(name, marks=[pytest.mark.slow] * (name in LONGEST)) for name in FAST])
