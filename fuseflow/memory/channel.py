@@ -92,12 +92,14 @@ BY_WORD = 4 * WORDS
 class Shape(NamedTuple):
     """The shape of a channel, which is known when its kernels are compiled. Sets of banks have `bank_words` words, and sets of
     positions of a queue `queue_words`. `one_bus` is 1 if a cycle has one command of any kind, else 0. `edges` is 1 if only odd cycles
-    may have another command than PRE, else 0. The others are offsets of arrays in the block."""
+    may have another command than PRE, else 0. `apart` is 1 if a RD or WR postpones no ACT, and a PRE postpones ACTs only, else 0. The
+    others are offsets of arrays in the block."""
 
     bank_words: int
     queue_words: int
     one_bus: int
     edges: int
+    apart: int
     opened: int  # sets of banks: with an open row
     pinned: int  # for each queue: whose row was opened for a request that is still to be served
     hit_banks: int  # for each queue: with requests for their open row
@@ -123,7 +125,7 @@ class Shape(NamedTuple):
     block: int
 
 
-def shape_of(bank_words: int, queue_words: int, one_bus: int, edges: int) -> Shape:
+def shape_of(bank_words: int, queue_words: int, one_bus: int, edges: int, apart: int) -> Shape:
     """Lay out the block of a channel."""
     at = 0
 
@@ -135,38 +137,19 @@ def shape_of(bank_words: int, queue_words: int, one_bus: int, edges: int) -> Sha
 
     banks, positions = LANES * bank_words, WORDS * queue_words
     take(1, CHANNEL_SIZE)
-    opened = take(7 * bank_words)
-    pinned, hit_banks, row_banks = (opened + 8 * bank_words * k for k in (1, 3, 5))
-    cycles, past = take(ARRAYS * banks, 2), take(COMMANDS * banks, 2)
-    of_banks = [take(banks) for _ in range(3)]
-    acts, directions, queues = take(4 * banks), take(banks), at
-    at = 8  # in a queue; the end of its positions comes first
-    every, hits, of_word = 8, 8 + 8 * queue_words, 8 + 16 * queue_words
+    sets = take(7 * bank_words)
+    of_channel = [sets, *(sets + 8 * bank_words * k for k in (1, 3, 5)), take(ARRAYS * banks, 2), take(COMMANDS * banks, 2)]
+    of_channel += [take(banks), take(banks), take(banks), take(4 * banks), take(banks)]
+    queues = at
+    every, hits, of_word = 8, 8 + 8 * queue_words, 8 + 16 * queue_words  # behind the end of the positions
     at = whole_lines(of_word + 8 * bank_words * queue_words)
-    arrays = [take(positions, 4) for _ in range(3)]
-    of_bank, size = take(banks * queue_words), at
-    at = queues + 2 * size
-    return Shape(
-        *(
-            bank_words,
-            queue_words,
-            one_bus,
-            edges,
-            opened,
-            pinned,
-            hit_banks,
-            row_banks,
-            cycles,
-            past,
-            *of_banks,
-            acts,
-            directions,
-        ),
-        *(queues, every, hits, of_word, *arrays, of_bank, size, take(BUCKETS), at),
-    )
+    of_queue = [every, hits, of_word, *(take(positions, 4) for _ in range(3)), take(banks * queue_words), at]
+    at = queues + 2 * at
+    offsets = [*of_channel, queues, *of_queue, take(BUCKETS)]
+    return Shape._make((bank_words, queue_words, one_bus, edges, apart, *offsets, at))
 
 
-SHAPE = shape_of(1, 1, one_bus=0, edges=0)
+SHAPE = shape_of(1, 1, one_bus=0, edges=0, apart=0)
 
 
 def new_channel(shape: Shape) -> npt.NDArray[np.int64]:
@@ -201,15 +184,17 @@ def has_bank(channel: int, at: int, bank: int) -> bool:
 
 
 @inline
-def add_bank(channel: int, at: int, bank: int) -> None:
+def add_bank(channel: int, at: int, bank: int, wanted: bool = True) -> None:
+    """Add a bank to a set if `wanted`. There is no branch, which would be taken by chance."""
     w = word_of(bank)
-    set_int(channel + at, w, get_int(channel + at, w) | bit_of(bank))
+    set_int(channel + at, w, get_int(channel + at, w) | wanted << (bank & LANES - 1))
 
 
 @inline
-def discard_bank(channel: int, at: int, bank: int) -> None:
+def discard_bank(channel: int, at: int, bank: int, wanted: bool = True) -> None:
+    """Remove a bank from a set if `wanted`."""
     w = word_of(bank)
-    set_int(channel + at, w, get_int(channel + at, w) & ~bit_of(bank))
+    set_int(channel + at, w, get_int(channel + at, w) & ~(wanted << (bank & LANES - 1)))
 
 
 @inline
@@ -262,13 +247,13 @@ def bank_cycle(channel: int, command: int, bank: int) -> int:
 
 
 @inline
-def first_cycle(channel: int, command: int, w: int, banks: int, soonest: int) -> int:
-    """Return the earliest cycle of a command of a set of banks of word `w`, `soonest` if that is later, and FOREVER if the set is empty.
-    It often is `soonest`, which is found out faster than which of the cycles is the earliest."""
-    epoch, cycles = channel_at(channel).epoch, cycles_of(channel, command, w)
-    if banks & at_most(cycles, soonest - epoch) != 0:
+def first_cycle(channel: int, w: int, command: int, banks: int, other: int, others: int, soonest: int) -> int:
+    """Return the earliest cycle of a command of a set of banks of word `w`, or of another command of another set; `soonest` if that is
+    later, and FOREVER if both sets are empty. It often is `soonest`, which is found out faster than which cycle is the earliest."""
+    epoch, cycles, other_cycles = channel_at(channel).epoch, cycles_of(channel, command, w), cycles_of(channel, other, w)
+    if (banks & at_most(cycles, soonest - epoch)) | (others & at_most(other_cycles, soonest - epoch)) != 0:
         return soonest
-    return epoch + least(cycles, banks) if banks != 0 else FOREVER
+    return epoch + least(cycles, banks, other_cycles, others) if banks | others != 0 else FOREVER
 
 
 @inline
@@ -283,15 +268,19 @@ def issue(channel: int, command: int, bank: int) -> None:
     c = channel_at(channel)
     now, k = c.clock - c.epoch, LANES * SHAPE.bank_words * command + bank
     row = c.rows + 2 * ARRAYS * LANES * SHAPE.bank_words * k
-    for line in range(ARRAYS * SHAPE.bank_words):
+    first = ACT if SHAPE.apart != 0 and command == PRE else 0
+    last = PRE if SHAPE.apart != 0 and command < PRE else ACT
+    for line in range(first * SHAPE.bank_words, (last + 1) * SHAPE.bank_words):
         raise_by(channel + SHAPE.cycles + 2 * LANES * line, row + 2 * LANES * line, now)
     set_short(channel + SHAPE.past, k, now)
 
 
 @inline
 def limit_acts(channel: int, bank: int) -> None:
-    """Postpone further ACTs of a bank's node after an ACT that is issued now: five take longer than a window."""
+    """Postpone further ACTs of a bank's node after an ACT that is issued now: five take longer than a window, if that matters."""
     c = channel_at(channel)
+    if c.windows == 0:
+        return
     node = channel + SHAPE.acts + 32 * (bank >> c.window_shift)
     for w in range(SHAPE.bank_words):
         row = c.windows + 2 * LANES * (SHAPE.bank_words * bank + w)

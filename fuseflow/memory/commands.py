@@ -50,11 +50,8 @@ def oldest_active(channel: int) -> int:
     row was opened first."""
     bank = -1
     for w in range(SHAPE.bank_words):
-        active = 0
-        for queue in range(READS, WRITES + 1):
-            banks = get_int(channel + of_queue(SHAPE.pinned, queue), w)
-            if banks != 0:
-                active |= banks & ready_banks(channel, queue, w)
+        active = get_int(channel + SHAPE.pinned, w) & ready_banks(channel, READS, w)
+        active |= get_int(channel + of_queue(SHAPE.pinned, WRITES), w) & ready_banks(channel, WRITES, w)
         while active != 0:
             other = LANES * w + trailing_zeros(active)
             active &= active - 1
@@ -128,9 +125,7 @@ def next_column(channel: int) -> int:
         others = get_int(channel + of_queue(SHAPE.pinned, 1 - queue), w)
         if c.refreshes == 0:
             banks |= get_int(channel + of_queue(SHAPE.hit_banks, queue), w)
-        cycle = min(cycle, first_cycle(channel, queue, w, banks, soonest))
-        if others != 0:
-            cycle = min(cycle, first_cycle(channel, 1 - queue, w, others, soonest))
+        cycle = min(cycle, first_cycle(channel, w, queue, banks, 1 - queue, others, soonest))
     return edge(cycle)
 
 
@@ -187,9 +182,12 @@ def next_row_command(channel: int, opens: int) -> int:
     at, cycle = of_queue(SHAPE.row_banks, c.writing), FOREVER
     for w in range(SHAPE.bank_words):
         banks, opened = get_int(channel + at, w), get_int(channel + SHAPE.opened, w)
-        if banks != 0:
-            cycle = min(cycle, first_cycle(channel, PRE, w, banks & opened, c.clock + 1))
-            cycle = min(cycle, edge(first_cycle(channel, ACT, w, banks & ~opened & -opens, edge(c.clock + 1))))
+        closed = banks & ~opened & -opens
+        if SHAPE.edges == 0:
+            cycle = min(cycle, first_cycle(channel, w, PRE, banks & opened, ACT, closed, c.clock + 1))
+        elif banks != 0:
+            cycle = min(cycle, first_cycle(channel, w, PRE, banks & opened, ACT, 0, c.clock + 1))
+            cycle = min(cycle, edge(first_cycle(channel, w, PRE, 0, ACT, closed, edge(c.clock + 1))))
     return cycle
 
 

@@ -7,6 +7,7 @@ and REF stand at the first bank of what they close or refresh, and belong to all
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cache
 from math import prod
 from typing import Any
 
@@ -27,16 +28,19 @@ class DistanceRows:
     """All that channels need of the distances of a table.
 
     `rows[first, bank, then]` is the row from a command of a bank to RD, WR, PRE or ACT. `windows[bank]` is the row from the fourth
-    last ACT before an ACT of the bank to the next one, in nodes of `1 << window_shift` banks. `units` are the records of what
-    refreshes refresh, in order, and `latest[unit, then, first]` is the row from earlier commands to its PREAB or REF."""
+    last ACT before an ACT of the bank to the next one, in nodes of `1 << window_shift` banks; it is None if five ACTs take longer
+    anyway. `units` are the records of what refreshes refresh, in order, and `latest[unit, then, first]` is the row from earlier
+    commands to its PREAB or REF. `apart` is that of `Shape`."""
 
     rows: Shorts
-    windows: Shorts
+    windows: Shorts | None
     window_shift: int
     units: npt.NDArray[Any]
     latest: Shorts
+    apart: bool
 
 
+@cache
 def distance_rows(table: DramTable, bank_words: int) -> DistanceRows:
     """Return the rows of a table. They are padded to words of banks."""
     banks, least, units = table.banks, _least_cycles(table), _units(table)
@@ -49,13 +53,14 @@ def distance_rows(table: DramTable, bank_words: int) -> DistanceRows:
     for k, unit in enumerate(units):
         low, high = int(unit["bank"]), int(unit["bank"]) + _size(unit)
         latest[k, ..., :banks] = least[:, PREAB:, :, low:high].max(axis=3).swapaxes(0, 1)
-    windows = _padded((banks, LANES * bank_words))
-    shift = 0
+    windows, shift = None, 0
     for distance in table.distances:
-        if distance.window > 1:
-            windows[:, :banks] = np.where(_is_between(table, distance), distance.cycles, windows[:, :banks])
-            shift = _shift(table, distance.scope)
-    return DistanceRows(rows, windows, shift, units, latest)
+        inside = _is_between(table, distance)
+        if distance.window > 1 and distance.cycles > distance.window * least[ACT, ACT][inside].min():  # else it never limits
+            windows, shift = _padded((banks, LANES * bank_words)), _shift(table, distance.scope)
+            windows[:, :banks][inside] = distance.cycles
+    apart = bool((least[:PRE, ACT] == NONE).all() and (least[PRE, :ACT] == NONE).all())
+    return DistanceRows(rows, windows, shift, units, latest, apart)
 
 
 def _padded(shape: tuple[int, ...]) -> Shorts:

@@ -161,7 +161,7 @@ class Dram:
         """Give a channel its table."""
         table, rows = self.table, self.distances
         for name in ("rows", "windows", "latest", "units"):
-            channel[name] = address(getattr(rows, name))
+            channel[name] = 0 if getattr(rows, name) is None else address(getattr(rows, name))
         channel["window_shift"], channel["bus_shift"], channel["unit_count"] = (
             rows.window_shift,
             bus_shift(table),

@@ -217,8 +217,7 @@ def remove_request(channel: int, queue: int, position: int) -> None:
     if queue_length(channel, queue) == get_int(channel + ROOM, queue):  # a transaction may have been refused
         channel_at(channel).accept_wake = channel_at(channel).clock + 1
     set_int(channel + COUNTS, queue, queue_length(channel, queue) - 1)
-    if not _has(address, bank, True):
-        discard_bank(channel, of_queue(SHAPE.hit_banks, queue), bank)
+    discard_bank(channel, of_queue(SHAPE.hit_banks, queue), bank, not _has(address, bank, True))
 
 
 @inline
@@ -269,8 +268,7 @@ def note_opened(channel: int, place: int) -> None:
                 hits = every & equal(address + SHAPE.places + BY_WORD * v, place)
                 set_int(address + SHAPE.hits, v, get_int(address + SHAPE.hits, v) | hits)
                 found |= hits
-        if found != 0:
-            add_bank(channel, of_queue(SHAPE.hit_banks, queue), bank)
+        add_bank(channel, of_queue(SHAPE.hit_banks, queue), bank, found != 0)
 
 
 @inline
@@ -283,8 +281,7 @@ def note_closed(channel: int, bank: int) -> None:
             set_int(address + SHAPE.hits, v, get_int(address + SHAPE.hits, v) & ~mine)
             found |= mine
         discard_bank(channel, of_queue(SHAPE.hit_banks, queue), bank)
-        if found != 0:
-            add_bank(channel, of_queue(SHAPE.row_banks, queue), bank)
+        add_bank(channel, of_queue(SHAPE.row_banks, queue), bank, found != 0)
 
 
 @inline
@@ -292,8 +289,7 @@ def note_unpinned(channel: int, bank: int) -> None:
     """Update both queues after the request for which the row of a bank was opened was served: requests for other rows may close
     the row."""
     for queue in range(READS, WRITES + 1):
-        if _has(queue_of(channel, queue), bank, False):
-            add_bank(channel, of_queue(SHAPE.row_banks, queue), bank)
+        add_bank(channel, of_queue(SHAPE.row_banks, queue), bank, _has(queue_of(channel, queue), bank, False))
 
 
 @inline

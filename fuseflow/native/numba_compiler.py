@@ -208,7 +208,7 @@ def _definition(instruction: Instruction) -> Callable[..., Any]:
         case AtMost():
             return lambda typing, address, limit: (types.int64(types.int64, types.int64), _at_most)
         case Least():
-            return lambda typing, address, indices: (types.int64(types.int64, types.int64), _least)
+            return lambda typing, address, indices, other, others: (types.int64(*[types.int64] * 4), _least)
         case RaiseBy():
             return lambda typing, address, others, added: (types.void(types.int64, types.int64, types.int64), _raise_by)
         case Latest():
@@ -308,12 +308,14 @@ def _at_most(context: Any, builder: Any, signature: Any, values: Any) -> Any:
 
 
 def _least(context: Any, builder: Any, signature: Any, values: Any) -> Any:
-    address, indices = values
-    numbers = builder.load(_lanes(builder, INT16, LANES, address), align=2)
-    most = ir.Constant(numbers.type, [LONGEST] * LANES)
+    chosen = []
+    for address, indices in (values[:2], values[2:]):
+        numbers = builder.load(_lanes(builder, INT16, LANES, address), align=2)
+        chosen.append(builder.select(_as_lanes(builder, indices), numbers, ir.Constant(numbers.type, [LONGEST] * LANES)))
+    least = builder.select(builder.icmp_unsigned("<", *chosen), *chosen)
     name = f"llvm.vector.reduce.umin.v{LANES}i16"  # of numbers that are not negative: some processors have an instruction for it
-    function = cgutils.get_or_insert_function(builder.module, ir.FunctionType(INT16, [numbers.type]), name)
-    return builder.zext(builder.call(function, [builder.select(_as_lanes(builder, indices), numbers, most)]), ir.IntType(64))
+    function = cgutils.get_or_insert_function(builder.module, ir.FunctionType(INT16, [least.type]), name)
+    return builder.zext(builder.call(function, [least]), ir.IntType(64))
 
 
 def _raise_by(context: Any, builder: Any, signature: Any, values: Any) -> Any:

@@ -114,10 +114,11 @@ class AtMost:
 @dataclass(frozen=True, slots=True, weakref_slot=True, eq=False)
 class Least:
     """An instruction that returns the least of those of the `LANES` short integers at an address, none of them negative, whose
-    indices are in a set, or `LONGEST` if the set is empty."""
+    indices are in a set, and of those at another address and in another set, or `LONGEST` if both sets are empty."""
 
-    def __call__(self, address: int, indices: int) -> int:
-        return min((get_short(address, k) for k in range(LANES) if indices >> k & 1), default=LONGEST)
+    def __call__(self, address: int, indices: int, other: int, others: int) -> int:
+        pairs = ((address, indices), (other, others))
+        return min((get_short(at, k) for at, chosen in pairs for k in range(LANES) if chosen >> k & 1), default=LONGEST)
 
 
 @dataclass(frozen=True, slots=True, weakref_slot=True, eq=False)

@@ -34,8 +34,8 @@ def which(numbers: int, limit: int) -> int:
     return at_most(numbers, limit)
 
 
-def smallest(numbers: int, indices: int) -> int:
-    return least(numbers, indices)
+def smallest(numbers: int, indices: int, other: int, others: int) -> int:
+    return least(numbers, indices, other, others)
 
 
 def lift(numbers: int, others: int, added: int) -> None:
@@ -108,13 +108,13 @@ def test_which_numbers_are_at_most_a_limit(compile_for: Compile) -> None:
 
 
 def test_the_least_of_some_numbers(compile_for: Compile) -> None:
-    source, found = random.Random(2), compile_for(smallest, integers(2))
+    source, found = random.Random(2), compile_for(smallest, integers(4))
     for _ in range(300):
-        numbers, indices = draws(source, 0), sets(source)
-        array = np.array(numbers, np.int16)
-        chosen = [number for k, number in enumerate(numbers) if indices >> k & 1]
-        assert found(address(array), indices) == min(chosen, default=LONGEST)
-    assert found(address(array), 0) == LONGEST
+        pairs = [(draws(source, 0), sets(source)) for _ in range(2)]
+        (array, indices), (other, others) = ((np.array(numbers, np.int16), chosen) for numbers, chosen in pairs)
+        members = [number for numbers, chosen in pairs for k, number in enumerate(numbers) if chosen >> k & 1]
+        assert found(address(array), indices, address(other), others) == min(members, default=LONGEST)
+        assert found(address(array), 0, address(other), 0) == LONGEST
 
 
 def halves(source: random.Random) -> list[int]:
