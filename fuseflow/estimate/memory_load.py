@@ -27,9 +27,12 @@ ALTERNATING = 0.85
 FIRST_LINE = 0.75
 """The share of the lanes that ask for one line for whose answers the busiest lane waits."""
 STARVED_WRITES = (2.2, 0.7)
-"""A write is answered after a * e^(b r) cycles: a in an idle memory, and r lines of 64 bytes are read in the time in which four could be.
-A channel writes where no reads wait. The rate counts b = 2.2 on one lane, and 0.7 where the lanes write themselves: then more writes wait,
-and the lanes that wait for their answers read nothing."""
+"""A write is answered after a * e^(b r) cycles: a in an idle memory, and r lines are read in a cycle from eight channels of HBM2. In other
+memories r is the rate at which as many lines are under way in a channel, since a channel writes where no reads wait. The rate counts
+b = 2.2 on one lane, and 0.7 where the lanes write themselves: then more writes wait, and the lanes that wait for their answers read
+nothing."""
+STARVED_ANSWER = 37.0
+"""The cycles from a request to its answer in HBM2, on which these rates were chosen."""
 STARVED_BEHIND = (2.4, 5.0)
 """How much the rate counts behind lanes that read, where all lines lie in rows that are open, and where each opens a row: then it waits
 longer in its channel. Runs of the memory alone have 1.5 where writes lie in other banks than reads, 2 to 4 where they lie in the same, and
@@ -270,5 +273,5 @@ def write_wait(load: MemoryLoad, cycles: Number, pace: MemoryPace, writer: Write
     is_open, opened = STARVED_BEHIND
     behind = is_open + (opened - is_open) * min(1.0, load.jumps / max(1, load.lines_read))
     weight = {"behind lanes": behind, "alone": alone, "in lanes": lanes}[writer]
-    rate = weight * load.lines_read / max(1, cycles) * 4 * 64 / pace.peak
+    rate = weight * load.lines_read / max(1, cycles) * 8 / pace.channels * (pace.answer / STARVED_ANSWER)
     return min(LONGEST_WRITE, pace.write * exp(min(20.0, rate)))

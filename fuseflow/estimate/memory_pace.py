@@ -16,9 +16,6 @@ from fuseflow.memory.dram_table import CHANNEL, DramTable
 from fuseflow.memory.mapping import AddressMapping
 from fuseflow.memory.settings import ComalFixedMemory, DramMemory, FixedMemory, IdealMemory, MemorySettings
 
-ROW_PART = 2.8 / (2 / 0.525781 - 2 / 0.890625)
-"""The time for which a channel moves nothing where a line lies in another row than the open one of its bank, as a part of what a
-random line takes longer than a line in order. Runs on `rda`, whose memory is HBM2, lose 2.8 cycles."""
 FIXED_PIPE_BYTES = 16
 """The bytes that the fixed pipe of Comal moves in a cycle: four words."""
 
@@ -102,9 +99,7 @@ def _pace(memory: MemorySettings, clock_ghz: float) -> MemoryPace:
 
 def _dram_pace(memory: DramMemory, clock_ghz: float) -> MemoryPace:
     table, ratio = memory.dram, float(memory.cycles_in(clock_ghz))
-    levels, in_order = dict(table.levels), memory.measured.sequential / 100
-    line = 64 / table.bytes_per_cycle
-    row = ROW_PART * max(0.0, line / (memory.measured.random / 100) - line / in_order)
+    levels = dict(table.levels)
     transactions = max(1, 64 // table.transaction)
     buses, opening = levels.get("pseudo_channel", 1), table.least(table.activate, "RD")
     group = table.least("RD", "RD")
@@ -124,8 +119,8 @@ def _dram_pace(memory: DramMemory, clock_ghz: float) -> MemoryPace:
         group_cycles=transactions * group / ratio,
         open_bytes=table.banks * table.row_bytes,
         row_bytes=table.row_bytes,
-        in_order=in_order,
-        row_cycles=row / ratio,
+        in_order=memory.measured.sequential / 100,
+        row_cycles=memory.row_cycles / ratio,
         window=table.read_queue * table.transaction // 64 + 2,
         answer=(latency + 2) / ratio,
         write=(latency + 5) / ratio,

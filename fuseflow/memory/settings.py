@@ -173,6 +173,14 @@ class DramMemory(TimedMemory):
         assert measured is not None
         return measured
 
+    @property
+    def row_cycles(self) -> float:
+        """The cycles for which a channel moves nothing where a line opens a row, as estimates count them."""
+        stated, shares = _table_file(self.model, self.table).row_cycles, self.measured
+        if stated is not None:
+            return stated
+        return 100 * maps.LINE / self.dram.bytes_per_cycle * max(0.0, 1 / shares.random - 1 / shares.sequential)
+
     @cached_property
     def address_mapping(self) -> maps.AddressMapping:
         """The address mapping for the table of the memory."""

@@ -14,6 +14,7 @@ from fuseflow.memory.dram_table import (
     CHANNEL,
     CONTROLLERS,
     LEVELS,
+    MOST_CYCLES,
     REFRESHES,
     DataClock,
     Distance,
@@ -37,8 +38,8 @@ NUMBERS = (
     "write_queue",
 )
 """The keys of a table that are whole numbers, and fields of `DramTable` of the same name."""
-KEYS = ("base", "controller", *NUMBERS, "levels", "command_cycles", "lpddr5", "distances", "refresh", "measured")
-OPTIONAL = ("base", "command_cycles", "lpddr5", "refresh", "measured")
+KEYS = ("base", "controller", *NUMBERS, "levels", "command_cycles", "lpddr5", "distances", "refresh", "measured", "row_cycles")
+OPTIONAL = ("base", "command_cycles", "lpddr5", "refresh", "measured", "row_cycles")
 OTHER = "other_"
 """The prefix of a scope whose distances are between siblings. For example, `other_rank` is from one rank to another."""
 FOUR_ACTIVATES = "FAW"
@@ -60,10 +61,13 @@ class Measured:
 
 @dataclass(frozen=True, slots=True)
 class TableFile:
-    """The content of a table file: the table of each kind of refresh that the file has, the usual kind first, and what was measured."""
+    """The content of a table file: the table of each kind of refresh that the file has, the usual kind first, and what was measured.
+    `row_cycles` is the number of cycles for which a channel moves nothing where a line opens a row, as estimates count it; without it they
+    take what a random line takes longer than one in order."""
 
     tables: tuple[DramTable, ...]
     measured: Measured | None
+    row_cycles: float | None = None
 
     def table(self, refresh: RefreshKind | None = None) -> DramTable:
         """Return the table with a kind of refresh, the usual one for None. Raises `TableError` for a kind that the file does not
@@ -135,7 +139,7 @@ def table_file(content: object, name: str) -> TableFile:
     _check(plain, places)
     kinds = sorted((kind for kind in REFRESHES if kind in refreshes), key=[*refreshes].index)
     tables = [_with_refresh(plain, places, kind, refreshes[kind]) for kind in kinds]
-    return TableFile((*tables, plain), _measured(values))
+    return TableFile((*tables, plain), _measured(values), _row_cycles(values))
 
 
 def _on_base(values: Mapping[str, Any]) -> dict[str, Any]:
@@ -263,6 +267,13 @@ def _measured(values: Mapping[str, Any]) -> Measured | None:
         if not isinstance(share, int | float) or isinstance(share, bool) or not 0 < share <= 100:
             raise TableError(("measured", key), f"must be a share of the peak in percent, not `{share}`")
     return Measured(**shares)
+
+
+def _row_cycles(values: Mapping[str, Any]) -> float | None:
+    cycles = values.get("row_cycles")
+    if cycles is not None and (not isinstance(cycles, int | float) or isinstance(cycles, bool) or not 0 <= cycles <= MOST_CYCLES):
+        raise TableError(("row_cycles",), f"must be a number of cycles, 0 to {MOST_CYCLES:,}, not `{cycles}`")
+    return cycles
 
 
 def _mapping(keys: tuple[str, ...], value: object) -> dict[str, Any]:

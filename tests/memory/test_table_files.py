@@ -258,6 +258,11 @@ MISTAKES = [
         "11:27: error[machine]: `measured.strided`: must be a share of the peak in percent, not `101`",
     ),
     (
+        "read_queue: 32",
+        "read_queue: 32\nrow_cycles: -1",
+        "11:1: error[machine]: `row_cycles`: must be a number of cycles, 0 to 16,384, not `-1`",
+    ),
+    (
         "controller: generic_ddr",
         "base: ddr9",
         "1:1: error[machine]: `base`: there is no memory `ddr9`\n  hint: known: `ddr4-3200`",
