@@ -50,7 +50,7 @@ def _scratchpad_table(regions: list[RegionResult]) -> Table:
     """Return a table of what the scratchpad does in each region: the bytes that are loaded from the memory and stored there, the words that
     nodes read and write, and their share of the most words that it can give in all cycles."""
     table = plain_table(
-        "region", "loaded", "stored", "words\nread", "words\nwritten", "of peak\n%", "latency\nmean", numbers_from=1
+        "region", "bytes\nloaded", "bytes\nstored", "words\nread", "words\nwritten", "of peak\n%", "latency\nmean", numbers_from=1
     )
     for region in regions:
         memory = region.simulation.memory

@@ -62,7 +62,7 @@ def test_a_library_without_gates(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
         ("  div:", "  # div:", "the key `operators.div` is missing", "operators:"),
         ("value: 3.7", "value: -3.7", "`operators.mul.value`: must not be negative, not `-3.7`", "  mul:"),
         ("  div:", "  dib: {}\n  div:", "unknown key `operators.dib`", "  dib:"),
-        ("  refresh:", "  # refresh:", "the key `dram.refresh` is missing", "dram:"),
+        ("    refresh:", "    # refresh:", "the key `dram.hbm2.refresh` is missing", "  hbm2:"),
     ],
 )
 @pytest.mark.parametrize("command", ["run", "estimate"])

@@ -26,6 +26,8 @@ from fuseflow.sim.engine.ahead import all_kernels, is_made, make_all
 
 needs_levels = pytest.mark.skipif(not has_levels(), reason="kernels are made ahead for x86-64 on Linux")
 COMAL = load_machine("comal")
+OF_DRAMS = ("fuseflow.memory.dram.advance_dram_", "fuseflow.memory.dram_threads.run_channels_")
+"""What the names of kernels begin with that are specialized for the shape of a table."""
 ROOT = Path(__file__).parents[3]
 EXAMPLE = ROOT / "docs" / "example"
 FIRST_RUN = """
@@ -113,7 +115,8 @@ def test_all_kernels_that_random_graphs_need_are_known() -> None:
             on_engine(variant, limits)
     known = set(all_kernels())
     used = {name for name in library().addresses if name.startswith("fuseflow.")} - (others - known)
-    assert used <= known
+    longer = {name for name in used if name.startswith(OF_DRAMS)}  # queues that no preset has
+    assert used - longer <= known
     assert len(used) > 0.6 * len(known)
 
 

@@ -13,6 +13,7 @@ from graph_fuzz import drawn
 from random_graphs.case import Case
 
 from fuseflow.memory.buffer_assignment import preloaded_readers
+from fuseflow.memory.fronts import divides
 from fuseflow.native.kernel_library import library
 from fuseflow.sim.engine import team
 from fuseflow.sim.engine.buffer_growth import PartOutput
@@ -26,8 +27,9 @@ EAGER = Limits(alone=0, threads=2)
 
 
 def at_memory() -> Case:
-    """A case with a memory that takes time, which runs to its end."""
-    return next(case for seed in range(1, 200, 2) if len((case := drawn(seed, "medium")).graph.nodes) > 12)
+    """A case with a memory that takes time and that threads may share, which runs to its end."""
+    cases = (case for seed in range(1, 200, 2) if len((case := drawn(seed, "medium")).graph.nodes) > 12)
+    return next(case for case in cases if (of := laid_out(case).controller) is not None and divides(of))
 
 
 def laid_out(case: Case, limits: Limits = DEFAULT_LIMITS) -> NetworkLayout:
