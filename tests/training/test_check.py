@@ -51,6 +51,12 @@ def test_errors_are_relative_to_the_largest_entry_or_to_that_of_f32(changed, wor
         assert check.worst is not None and check.worst.name == worst and f"`{worst}` differs from PyTorch" in check.problem
 
 
+def test_the_error_of_a_step_is_of_what_is_no_rounding_alone():
+    """The state is off by 30 times its largest entry, as it may be, since PyTorch's own f32 is wrong by 4 times that."""
+    check = check_step(results(state=[3e-8, 0.0], grad=[1.0, -4.0 - 1e-5]), OWN, EXACT)
+    assert check.passed and check.worst.name == "grad.w" and check.worst.error == pytest.approx(2.5e-6)
+
+
 def test_the_error_of_a_tensor_is_said():
     check = check_step(results(grad=[1.0, -4.4]), OWN, EXACT)
     assert check.problem == "`grad.w` differs from PyTorch: relative error 0.1, where PyTorch's own in f32 is 0"
