@@ -81,8 +81,8 @@ class StepCheck:
 
     @property
     def worst(self) -> TensorError | None:
-        """The tensor whose difference is the largest share of what passes, or None if nothing was compared. A tensor that is rounding alone,
-        and passes, is it only if all are."""
+        """The tensor whose difference is the largest share of what passes, or None if nothing was compared. A tensor that is rounding
+        alone, and passes, is it only if all are."""
         known = [tensor for tensor in self.tensors if not (tensor.passed and tensor.is_rounding)]
         return max(known or self.tensors, key=lambda tensor: tensor.share, default=None)
 
