@@ -150,7 +150,15 @@ def export_graph(call: ModelCall, formats: Mapping[str, str], training: Training
 
 
 def _trainable(module: nn.Module) -> list[str]:
-    return [name for name, parameter in module.named_parameters() if parameter.requires_grad]
+    """Return the names of the parameters that a step trains. Raise `TrainingError` for complex numbers, which no optimizer here knows."""
+    parameters = {name: parameter for name, parameter in module.named_parameters() if parameter.requires_grad}
+    for name, parameter in parameters.items():
+        if parameter.is_complex():
+            raise TrainingError(
+                f"the parameter `{name}` has complex numbers, and optimizers are formulas of real ones",
+                hint="make its real and imaginary parts one parameter of real numbers, and use `torch.view_as_complex` in `forward`",
+            )
+    return [*parameters]
 
 
 def _format_refusal(pattern: str, error: TensorError) -> FrontendError:

@@ -174,6 +174,13 @@ def test_a_model_that_trains_nothing_is_refused():
         ff.training_step(model, (X,), Y, loss="mse")
 
 
+def test_a_complex_parameter_is_refused():
+    model = Model(lambda self, x: self.first(x) * torch.fft.ifft(torch.fft.fft(self.scale) * self.filter).real)
+    model.filter = nn.Parameter(torch.ones(3, dtype=torch.complex64))
+    with pytest.raises(FuseFlowError, match="the parameter `filter` has complex numbers"):
+        ff.training_step(model, (X,), Y, loss="mse")
+
+
 def test_a_step_owns_its_parameters():
     model = Model(same_layer_twice)
     step = ff.training_step(model, (X,), Y, loss="mse", schedule=ff.Schedule.fuse("none"))
