@@ -273,8 +273,8 @@ def memory_table(compared: list[Comparison]) -> str:
 
 def above(compared: list[Comparison], bars: dict[str, float]) -> list[str]:
     """What is above a bar."""
-    found = figures(compared, "now")
-    return [f"the {what} error is {found[what]:.1f} %, more than {bar:g} %" for what, bar in bars.items() if found[what] > bar]
+    errors = figures(compared, "now")
+    return [f"the {what} error is {errors[what]:.1f} %, more than {bar:g} %" for what, bar in bars.items() if errors[what] > bar]
 
 
 def misses(compared: list[Comparison]) -> list[str]:

@@ -19,7 +19,7 @@ from fuseflow.estimate.graph_counts import Work, count_graph
 from fuseflow.estimate.memory_pace import memory_pace
 from fuseflow.estimate.program_estimate import ProgramEstimate, RegionEstimate
 from fuseflow.estimate.stated_statistics import KeptShares
-from fuseflow.estimate.tiled_region import TiledGraph, all_cycles, all_tiles, part_statistics
+from fuseflow.estimate.tiled_region import TileGraph, all_cycles, all_tiles, part_statistics
 from fuseflow.loop_progress import counted
 from fuseflow.machine.machine import Machine
 from fuseflow.memory.layout import used_tensors
@@ -53,7 +53,7 @@ class EstimatorRegion:
     graph: Graph
     views_before: tuple[StoredView, ...] = ()
     views_after: tuple[StoredView, ...] = ()
-    tiled: TiledGraph | None = None
+    tiled: TileGraph | None = None
 
     @property
     def views(self) -> dict[str, str]:
@@ -156,7 +156,7 @@ class Estimator:
             region.name, region.einsums, work, bounds.bound, config, counts, machine, bounds.load, chip=bounds.chip
         )
 
-    def _tiled(self, region: EstimatorRegion, tiled: TiledGraph, machine: Machine, knowledge: TensorKnowledge) -> RegionEstimate:
+    def _tiled(self, region: EstimatorRegion, tiled: TileGraph, machine: Machine, knowledge: TensorKnowledge) -> RegionEstimate:
         """Estimate a region that runs in tiles, and add its results to `knowledge`."""
         parts, declared = knowledge.copy(), tiled.graph.declared
         for name, source in tiled.parts.items():

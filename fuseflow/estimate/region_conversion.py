@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from fuseflow.estimate.program import EstimatorRegion, StoredView
-from fuseflow.estimate.tiled_region import TiledGraph
+from fuseflow.estimate.tiled_region import TileGraph
 from fuseflow.lower.regions import CompiledRegion
 from fuseflow.lower.reshape_views import TensorView
 
@@ -17,7 +17,7 @@ def estimator_regions(regions: Iterable[CompiledRegion]) -> Iterator[EstimatorRe
         yield EstimatorRegion(region.name, region.einsums, region.graph, before, after, _tiled(region))
 
 
-def _tiled(region: CompiledRegion) -> TiledGraph | None:
+def _tiled(region: CompiledRegion) -> TileGraph | None:
     """Return a tile in the middle of a region, None if it runs as a whole."""
     if not region.tiles:
         return None
@@ -28,7 +28,7 @@ def _tiled(region: CompiledRegion) -> TiledGraph | None:
     parts |= {name: parts[own] for name, own in tile.ahead.items()}
     parts |= dict(tile.behind)
     runs = sum(each.size for each in region.tiles) / tile.size
-    return TiledGraph(tile.graph, runs, parts, region.graph.declared)
+    return TileGraph(tile.graph, runs, parts, region.graph.declared)
 
 
 def _stored_views(steps: Iterable[TensorView]) -> tuple[StoredView, ...]:

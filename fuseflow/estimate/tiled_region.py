@@ -17,7 +17,7 @@ from fuseflow.samml.nodes import Graph, TensorDecl
 
 
 @dataclass(frozen=True, slots=True)
-class TiledGraph:
+class TileGraph:
     """The graph of a tile. `runs` is the number of tiles, where a smaller one counts as a part. `parts` has the tensor of which a tensor
     of the graph is a part, and `whole` the declarations of the whole region."""
 
@@ -34,7 +34,7 @@ def part_statistics(whole: TensorStatistics, part: TensorDecl) -> TensorStatisti
     return TensorStatistics(sizes, tuple(fanout * share for fanout, share in zip(whole.fanouts, shares, strict=True)))
 
 
-def all_tiles(work: Work, tiled: TiledGraph) -> Work:
+def all_tiles(work: Work, tiled: TileGraph) -> Work:
     """Return the work of all tiles of a region, given that of one, and what is known of the whole results."""
     runs = tiled.runs
     statistics, patterns = dict(work.statistics), {}
@@ -62,7 +62,7 @@ SHARES = ("refresh", "node", "fifo", "stands_still", "limit")
 """The fields of `Bound` that are no cycles."""
 
 
-def all_cycles(bound: Bound, tiled: TiledGraph, first: Number) -> Bound:
+def all_cycles(bound: Bound, tiled: TileGraph, first: Number) -> Bound:
     """Return the bounds of all tiles, given those of one, and the cycles of the transfers before the first and behind the last."""
     times = {field.name: tiled.runs * getattr(bound, field.name) for field in fields(bound) if field.name not in SHARES}
     return replace(bound, **{**times, "control": times["control"] + first})

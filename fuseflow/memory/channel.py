@@ -53,7 +53,7 @@ CHANNEL = Record(
     "column_wake row_wake accept_wake "  # no column command, no row command, no acceptance can be before
     "opening opened activation "  # LPDDR5: whether an ACT2 is to come, the cycle of its ACT1, and the most cycles between the two
     "chosen chosen_bank "  # the slot of the request whose CAS was issued, or -1; its bank if it is active, else -1
-    "clocked after_read after_write "  # the data clock runs before this cycle, and so many cycles after a RD and a WR
+    "clocked after_read after_write "  # the data clock runs before this cycle, and for these numbers of cycles after a RD and a WR
     "first last "  # of the FIFO: slots of the pool, -1 if it is empty
     "pool free room "  # address of the transactions, first free slot, number of free ones
     "outboxes "  # for each thread, what it learns about its requests; 0: there is one thread, and requests are finished at once

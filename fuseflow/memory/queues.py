@@ -111,10 +111,10 @@ def queue_length(channel: int, queue: int) -> int:
 @inline
 def _positions(address: int, v: int, w: int, banks: int) -> int:
     """Return word `v` of the set of positions of requests for a set of banks of word `w`, and of others that are not in the queue."""
-    found: int = among(address + SHAPE.places + BY_WORD * v, banks)
+    members: int = among(address + SHAPE.places + BY_WORD * v, banks)
     if SHAPE.bank_words > 1:
-        found &= get_int(address + SHAPE.of_word, SHAPE.queue_words * w + v)
-    return found
+        members &= get_int(address + SHAPE.of_word, SHAPE.queue_words * w + v)
+    return members
 
 
 @inline
@@ -122,14 +122,14 @@ def first_hit(channel: int, queue: int) -> int:
     """Return the position of the oldest request of a queue that may have its RD or WR now, or NOWHERE."""
     address, at = queue_of(channel, queue), of_queue(SHAPE.hit_banks, queue)
     for v in range(SHAPE.queue_words):
-        found = 0
+        members = 0
         for w in range(SHAPE.bank_words):
             banks = get_int(channel + at, w) & ready_banks(channel, queue, w)
             if banks != 0:
-                found |= _positions(address, v, w, banks)
-        found &= get_int(address + SHAPE.hits, v)
-        if found != 0:
-            return WORDS * v + trailing_zeros(found)
+                members |= _positions(address, v, w, banks)
+        members &= get_int(address + SHAPE.hits, v)
+        if members != 0:
+            return WORDS * v + trailing_zeros(members)
     return NOWHERE
 
 
@@ -138,16 +138,16 @@ def first_other(channel: int, queue: int, opens: int) -> int:
     """Return the position of the oldest request of a queue that may have its PRE or, with `opens` (1, else 0), its ACT now, or NOWHERE."""
     address, at = queue_of(channel, queue), of_queue(SHAPE.row_banks, queue)
     for v in range(SHAPE.queue_words):
-        found = 0
+        members = 0
         for w in range(SHAPE.bank_words):
             banks, opened = get_int(channel + at, w), get_int(channel + SHAPE.opened, w)
             if banks != 0:
                 banks &= (opened & ready_banks(channel, PRE, w)) | (~opened & -opens & ready_banks(channel, ACT, w))
             if banks != 0:
-                found |= _positions(address, v, w, banks)
-        found &= get_int(address + SHAPE.all, v) & ~get_int(address + SHAPE.hits, v)
-        if found != 0:
-            return WORDS * v + trailing_zeros(found)
+                members |= _positions(address, v, w, banks)
+        members &= get_int(address + SHAPE.all, v) & ~get_int(address + SHAPE.hits, v)
+        if members != 0:
+            return WORDS * v + trailing_zeros(members)
     return NOWHERE
 
 
@@ -156,9 +156,9 @@ def position_of(channel: int, queue: int, slot: int) -> int:
     """Return the position in a queue of the request in a slot of the pool, or NOWHERE."""
     address = queue_of(channel, queue)
     for v in range(SHAPE.queue_words):
-        found = get_int(address + SHAPE.all, v) & equal(address + SHAPE.slots + BY_WORD * v, slot)
-        if found != 0:
-            return WORDS * v + trailing_zeros(found)
+        members = get_int(address + SHAPE.all, v) & equal(address + SHAPE.slots + BY_WORD * v, slot)
+        if members != 0:
+            return WORDS * v + trailing_zeros(members)
     return NOWHERE
 
 
@@ -223,11 +223,11 @@ def remove_request(channel: int, queue: int, position: int) -> None:
 @inline
 def _has(address: int, bank: int, hits: bool) -> bool:
     """Return whether the queue at an address has a request for the open row of a bank, or, without `hits`, for another row of it."""
-    found = 0
+    members = 0
     for v in range(SHAPE.queue_words):
         own = get_int(address + SHAPE.hits, v)
-        found |= of_bank(address, bank, v) & (own if hits else ~own)
-    return found != 0
+        members |= of_bank(address, bank, v) & (own if hits else ~own)
+    return members != 0
 
 
 @outline
@@ -260,28 +260,28 @@ def note_opened(channel: int, place: int) -> None:
     get no row command."""
     bank = place & PLACE_BANK
     for queue in range(READS, WRITES + 1):
-        address, found = queue_of(channel, queue), 0
+        address, members = queue_of(channel, queue), 0
         discard_bank(channel, of_queue(SHAPE.row_banks, queue), bank)
         for v in range(SHAPE.queue_words):
             every = get_int(address + SHAPE.all, v)
             if every != 0:
                 hits = every & equal(address + SHAPE.places + BY_WORD * v, place)
                 set_int(address + SHAPE.hits, v, get_int(address + SHAPE.hits, v) | hits)
-                found |= hits
-        add_bank(channel, of_queue(SHAPE.hit_banks, queue), bank, found != 0)
+                members |= hits
+        add_bank(channel, of_queue(SHAPE.hit_banks, queue), bank, members != 0)
 
 
 @inline
 def note_closed(channel: int, bank: int) -> None:
     """Update both queues after the row of a bank was closed: all requests of the bank need a row."""
     for queue in range(READS, WRITES + 1):
-        address, found = queue_of(channel, queue), 0
+        address, members = queue_of(channel, queue), 0
         for v in range(SHAPE.queue_words):
             mine = of_bank(address, bank, v)
             set_int(address + SHAPE.hits, v, get_int(address + SHAPE.hits, v) & ~mine)
-            found |= mine
+            members |= mine
         discard_bank(channel, of_queue(SHAPE.hit_banks, queue), bank)
-        add_bank(channel, of_queue(SHAPE.row_banks, queue), bank, found != 0)
+        add_bank(channel, of_queue(SHAPE.row_banks, queue), bank, members != 0)
 
 
 @inline
@@ -374,12 +374,12 @@ def row_cycle(channel: int, bank: int) -> int:
 def is_queued(channel: int, t: Any) -> bool:
     """Return whether a write to the same bytes as transaction `t` is in the write queue. A write whose row was opened for it has left the
     queue."""
-    address, found = queue_of(channel, WRITES), 0
+    address, members = queue_of(channel, WRITES), 0
     for v in range(SHAPE.queue_words):
         every = get_int(address + SHAPE.all, v)
         if every != 0:
-            found |= every & equal(address + SHAPE.request_units + BY_WORD * v, t.unit)
-    return found != 0
+            members |= every & equal(address + SHAPE.request_units + BY_WORD * v, t.unit)
+    return members != 0
 
 
 @inline

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from fractions import Fraction
 from functools import cache, cached_property, partial
-from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, TypeAlias, assert_never
 
 from pydantic import (
     BaseModel,
@@ -26,7 +26,7 @@ from fuseflow.memory import mapping as maps
 from fuseflow.memory.dram_table import MOST_QUEUE, REFRESHES, TRANSACTIONS, DramTable, RefreshKind, faults
 from fuseflow.memory.memory_interface import Controller
 from fuseflow.memory.setting_types import MOST_LATENCY, MOST_LINE, Strict, number_in, whole_number
-from fuseflow.memory.table_files import Measured, TableError, TableFile, preset, preset_names, table_file
+from fuseflow.memory.table_files import BandwidthShares, TableError, TableFile, preset, preset_names, table_file
 
 if TYPE_CHECKING:
     from fuseflow.memory.memory import Memory
@@ -167,7 +167,7 @@ class DramMemory(TimedMemory):
         return replace(table, channels=self.channels, levels=tuple(levels), read_queue=queue.read, write_queue=queue.write)
 
     @cached_property
-    def measured(self) -> Measured:
+    def measured(self) -> BandwidthShares:
         """The shares of the peak that were measured of the memory, or those of HBM2 if none were."""
         measured = _table_file(self.model, self.table).measured or preset(HBM2).measured
         assert measured is not None
@@ -341,13 +341,17 @@ def controller(settings: MemorySettings, clock_ghz: float) -> Controller | None:
     return Controller(make, settings.line, settings.outstanding, settings.prefetch, capacity)
 
 
-def _make(settings: TimedMemory, clock_ghz: float, ports: int) -> Memory:
+def _make(settings: FixedMemory | ComalFixedMemory | DramMemory, clock_ghz: float, ports: int) -> Memory:
     from fuseflow.memory.memory import Memory  # loads the compiler
     from fuseflow.memory.models import ComalFixed, Dram, FixedLatency
 
-    if isinstance(settings, DramMemory):
-        model = Dram(settings.channels, lambda _: settings.address_mapping, settings.dram, settings.cycles_in(clock_ghz))
-        return Memory(model, ports)
-    if isinstance(settings, FixedMemory):
-        return Memory(FixedLatency(settings.latency, settings.line, ports), ports)
-    return Memory(ComalFixed(), ports)
+    match settings:
+        case DramMemory():
+            mapping = settings.address_mapping
+            return Memory(Dram(settings.channels, lambda _: mapping, settings.dram, settings.cycles_in(clock_ghz)), ports)
+        case FixedMemory():
+            return Memory(FixedLatency(settings.latency, settings.line, ports), ports)
+        case ComalFixedMemory():
+            return Memory(ComalFixed(), ports)
+        case unknown:
+            assert_never(unknown)

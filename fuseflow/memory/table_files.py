@@ -50,7 +50,7 @@ PATTERNS = ("sequential", "strided", "random")
 
 
 @dataclass(frozen=True, slots=True)
-class Measured:
+class BandwidthShares:
     """The shares of the peak, in percent, that a memory moves at three patterns of reads at saturation: lines in order, lines 4 KB apart,
     and random lines. The command that measured them is `tools/bench/memory_shares.py`."""
 
@@ -66,17 +66,17 @@ class TableFile:
     take what a random line takes longer than one in order."""
 
     tables: tuple[DramTable, ...]
-    measured: Measured | None
+    measured: BandwidthShares | None
     row_cycles: float | None = None
 
     def table(self, refresh: RefreshKind | None = None) -> DramTable:
         """Return the table with a kind of refresh, the usual one for None. Raises `TableError` for a kind that the file does not
         have."""
-        found = next((table for table in self.tables if refresh in (None, table.refresh)), None)
-        if found is None:
+        table = next((table for table in self.tables if refresh in (None, table.refresh)), None)
+        if table is None:
             kinds = ", ".join(table.refresh for table in self.tables)
             raise TableError((), f"`{self.tables[0].name}` has no refresh `{refresh}`", hint=f"it has {kinds}")
-        return found
+        return table
 
 
 class TableError(MachineError):
@@ -91,11 +91,6 @@ def preset_names() -> tuple[str, ...]:
     """Return the names of the presets, sorted."""
     files = resources.files("fuseflow.memory").joinpath("presets").iterdir()
     return tuple(sorted(f.name.removesuffix(".yaml") for f in files if f.name.endswith(".yaml")))
-
-
-def preset_summary(name: str) -> str:
-    """Return what a preset is, in a line: the first comment of its file."""
-    return _preset_text(name).partition("\n")[0].removeprefix("# ")
 
 
 @cache
@@ -177,18 +172,18 @@ def _plain_table(values: Mapping[str, Any], name: str) -> tuple[DramTable, Place
         raise TableError(
             ("controller",), f"there is no controller `{controller}`", hint=did_you_mean(str(controller), CONTROLLERS)
         )
-    found = list(_distances(("distances",), values["distances"], tuple(levels), "ACT1" if controller == "lpddr5" else "ACT"))
+    entries = list(_distances(("distances",), values["distances"], tuple(levels), "ACT1" if controller == "lpddr5" else "ACT"))
     table = DramTable(
         name=name,
         controller=controller,
         refresh="none",
         levels=tuple(levels.items()),
-        distances=tuple(distance for _, distance in found),
+        distances=tuple(distance for _, distance in entries),
         command_cycles=tuple(_numbers(("command_cycles",), values.get("command_cycles", {})).items()),
         lpddr5=_lpddr5(values["lpddr5"]) if "lpddr5" in values else None,
         **numbers,
     )
-    return table, tuple(keys for keys, _ in found)
+    return table, tuple(keys for keys, _ in entries)
 
 
 def _with_refresh(plain: DramTable, places: Places, kind: RefreshKind, content: object) -> DramTable:
@@ -199,10 +194,10 @@ def _with_refresh(plain: DramTable, places: Places, kind: RefreshKind, content: 
         raise TableError(above, "the key `period` is missing")
     period = _number((*above, "period"), values["period"])
     scopes = {key: value for key, value in values.items() if key != "period"}
-    found = list(_distances(above, scopes, tuple(name for name, _ in plain.levels), plain.activate))
-    distances = (*plain.distances, *(distance for _, distance in found))
+    entries = list(_distances(above, scopes, tuple(name for name, _ in plain.levels), plain.activate))
+    distances = (*plain.distances, *(distance for _, distance in entries))
     table = replace(plain, refresh=kind, refresh_period=period, distances=distances)
-    _check(table, (*places, *(keys for keys, _ in found)))
+    _check(table, (*places, *(keys for keys, _ in entries)))
     return table
 
 
@@ -257,7 +252,7 @@ def _lpddr5(content: object) -> Lpddr5:
     return Lpddr5(activation, DataClock(**clock))
 
 
-def _measured(values: Mapping[str, Any]) -> Measured | None:
+def _measured(values: Mapping[str, Any]) -> BandwidthShares | None:
     if "measured" not in values:
         return None
     shares = _mapping(("measured",), values["measured"])
@@ -266,7 +261,7 @@ def _measured(values: Mapping[str, Any]) -> Measured | None:
     for key, share in shares.items():
         if not isinstance(share, int | float) or isinstance(share, bool) or not 0 < share <= 100:
             raise TableError(("measured", key), f"must be a share of the peak in percent, not `{share}`")
-    return Measured(**shares)
+    return BandwidthShares(**shares)
 
 
 def _row_cycles(values: Mapping[str, Any]) -> float | None:

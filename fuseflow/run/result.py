@@ -289,8 +289,8 @@ def _scratchpad_values(memory: MemoryStatistics) -> dict[str, Any]:
 def _port_values(port: MemoryPort, statistics: PortStatistics) -> dict[str, Any]:
     """Return the statistics of a port. The lines and the hits of a reuse buffer are left out if it has none."""
     values = {**asdict(port), **asdict(statistics)}
-    left_out = {"buffer", "hits"} if not port.buffer else set()
-    return {name: value for name, value in values.items() if name not in left_out and (port.on_chip or name != "on_chip")}
+    left_out = {*(() if port.buffer else ("buffer", "hits")), *(() if port.on_chip else ("on_chip",))}
+    return {name: value for name, value in values.items() if name not in left_out}
 
 
 def _node_values(node: NodeStatistics) -> dict[str, Any]:

@@ -79,8 +79,8 @@ class Schedule:
     splits: Entries[int] = ()
     """The indices that are two loops in their region, as `T1.i`: the value is the number of coordinates of the inner loop."""
     tiles: Entries[int] = ()
-    """The indices of which a region runs so many coordinates at a time: in every region that has one, or, written `layer1.i`, in one
-    region, which takes precedence."""
+    """The tiles of indices, as numbers of coordinates: a region runs for one tile of an index after the other. They hold in every
+    region that has the index, or, written `layer1.i`, in one region, which takes precedence."""
     vector: int = 1
     """The number of elements of a dense innermost dimension that go through a stream together."""
     parallel: Entries[int] = ()
@@ -202,7 +202,7 @@ class Schedule:
 
     @_fluent
     def tile(self, /, **sizes: int) -> Schedule:
-        """Run a region in tiles of so many coordinates of an index: `tile(i=1024)`; in one region: `tile(**{"layer1.i": 1024})`."""
+        """Run regions in tiles of an index, of 1,024 coordinates in `tile(i=1024)`; in one region: `tile(**{"layer1.i": 1024})`."""
         return self._with("tile", sizes)
 
     @_fluent

@@ -12,7 +12,7 @@ from dram import table_of
 
 from fuseflow.errors import MachineError
 from fuseflow.memory.dram_table import DramTable, RefreshKind, faults
-from fuseflow.memory.table_files import TableError, TableFile, preset, preset_names, preset_summary, read_table
+from fuseflow.memory.table_files import TableError, TableFile, preset, preset_names, read_table
 
 DATA = Path(__file__).parents[1] / "data" / "dram"
 RECORDED: list[tuple[str, RefreshKind, str, str]] = [
@@ -106,7 +106,6 @@ def test_every_preset_says_what_it_is(name: str) -> None:
     tables = preset(name).tables
     assert [table.refresh for table in tables][-1] == "none" and len(tables) >= 2
     assert all(table.name == name and not list(faults(table)) for table in tables)
-    assert preset_summary(name).endswith(".") and name.split("-")[0].upper() in preset_summary(name)
 
 
 def test_an_unknown_preset_is_refused_with_the_nearest_name() -> None:

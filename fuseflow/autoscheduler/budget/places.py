@@ -19,14 +19,12 @@ from fuseflow.schedule import Schedule
 WORTH = 2.0
 """A tensor is placed if its lines are asked for this many times. It is loaded once, so that 1 would be no worse by the bytes, but the
 load comes first. Not tuned: each choice is simulated."""
-
-
 MOST_PLACES = 3
 """The most schedules with places that are simulated."""
 
 
 @dataclass(frozen=True, slots=True)
-class PlacedTensors:
+class ScratchpadCandidates:
     """The tensors of a compiled program that are worth a place: their bytes by name, the most useful first."""
 
     compiled: Compiled
@@ -34,7 +32,7 @@ class PlacedTensors:
     room: int
 
     @classmethod
-    def of(cls, compiled: Compiled, estimate: ProgramEstimate, buffer: float) -> PlacedTensors:
+    def of(cls, compiled: Compiled, estimate: ProgramEstimate, buffer: float) -> ScratchpadCandidates:
         """Return them by an estimate of the program. They find room in the scratchpad, and in `buffer` bytes."""
         machine, fetched, sizes = compiled.machine, Counter[str](), dict[str, int]()
         if machine.scratchpad is None or not isinstance(machine.memory, TimedMemory):
@@ -69,7 +67,8 @@ class PlacedTensors:
                     yield f"{name} in tiles of {index}", schedule.memory(name).tile(**{f"{region.name}.{index}": size})
 
     def _tiles(self, region: CompiledRegion, name: str, left: int) -> Iterator[tuple[str, int]]:
-        """Yield indices of a tensor in a region, each with the largest power of two of coordinates of which two tiles fit."""
+        """Yield indices of a tensor in a region, each with a number of coordinates: the largest power of two for which two
+        tiles fit."""
         indices = dict.fromkeys(index for view in region.fused.views if view.tensor == name for index in view.indices)
         for index in indices:
             extent = region.fused.sizes[index]

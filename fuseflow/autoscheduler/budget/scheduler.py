@@ -245,8 +245,8 @@ class _Chooser:
         if finer == self.search.variants:
             return best
         self.search.variants = finer
-        found = self.search.cheapest(self.budget, self._kept)
-        return min(found, best, key=lambda outcome: outcome.programs[0].cycles if outcome.programs else inf)
+        cheapest = self.search.cheapest(self.budget, self._kept)
+        return min(cheapest, best, key=lambda outcome: outcome.programs[0].cycles if outcome.programs else inf)
 
     def _with_buffers(self, best: SearchOutcome) -> SearchOutcome:
         """Return the cheapest programs if tensors may have reuse buffers or preloads, too. First come the ones that leave the

@@ -17,7 +17,7 @@ from fuseflow.autoscheduler.budget.costs import RegionCost
 from fuseflow.autoscheduler.budget.cut_graph import OrderedRange
 from fuseflow.autoscheduler.budget.decision import RegionDecision
 from fuseflow.autoscheduler.budget.path_search import ALL_LEVERS, UNFUSED, BudgetSearch, DealtPath, Levers
-from fuseflow.autoscheduler.budget.places import MOST_PLACES, PlacedTensors
+from fuseflow.autoscheduler.budget.places import MOST_PLACES, ScratchpadCandidates
 from fuseflow.autoscheduler.budget.range_costs import RangeCosts
 from fuseflow.autoscheduler.budget.region_tuning import (
     RegionChange,
@@ -278,7 +278,7 @@ class TrialRuns:
             return []
         compiled = self.estimates.compiled(first.schedule)
         estimate = compiled.estimate(self.estimates.estimator)
-        tensors, tried = PlacedTensors.of(compiled, estimate, self.budget.limits.get("buffer", inf)), list[Trial]()
+        tensors, tried = ScratchpadCandidates.of(compiled, estimate, self.budget.limits.get("buffer", inf)), list[Trial]()
         for how, schedule in islice(tensors.options(), MOST_PLACES):
             try:
                 self.estimates.compiled(schedule)

@@ -39,14 +39,14 @@ def _of_x_log_y(gradients: Gradients, _: tuple[Tensor, ...], x: Tensor | float, 
     """Return the gradients of `x * log(y)`, which is 0 where x is 0. There, the one of x is 0 where y has no logarithm."""
     (gradient,) = gradients
     assert gradient is not None
-    found = list[Tensor]()
+    known = list[Tensor]()
     if isinstance(x, Tensor):
         logarithms = torch.log(torch.as_tensor(y, dtype=x.dtype))
         no_logarithm = torch.logical_or(gradient == 0, torch.logical_and(x == 0, torch.as_tensor(y) <= 0))
-        found.append(torch.where(no_logarithm, 0.0, gradient * logarithms).sum_to_size(x.shape))
+        known.append(torch.where(no_logarithm, 0.0, gradient * logarithms).sum_to_size(x.shape))
     if isinstance(y, Tensor):
-        found.append((gradient * x / y).sum_to_size(y.shape))
-    return tuple(found)
+        known.append((gradient * x / y).sum_to_size(y.shape))
+    return tuple(known)
 
 
 POINTWISE_RULES: dict[Any, Rule] = {

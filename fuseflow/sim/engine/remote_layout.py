@@ -248,7 +248,7 @@ class RemoteLayout:
     def _banks(
         self, node: n.Node, layout: NodeLayout, name: Name, ports: int, write: bool = False
     ) -> tuple[Array, list[Part], int]:
-        """Return a requester that waits for lines of an array, the parts that read (or write) all of them once through so many ports,
+        """Return a requester that waits for lines of an array, the parts that read (or write) all of them once through `ports` ports,
         and the first of these ports."""
         banks = [self._banked(layout, name, ports, bank=bank) for bank in range(ports)]
         first, *_ = numbers = [self.controller.join(node.name, name, write) for _ in banks]
@@ -260,7 +260,7 @@ class RemoteLayout:
         return reader, parts, first
 
     def _banked(self, layout: NodeLayout, name: Name, ports: int, **fields: int) -> Array:
-        """Return the record of a requester of an array that so many ports read once."""
+        """Return the record of a requester of an array that `ports` ports read once."""
         lines = -(-self.spans[name].length // self.controller.line_of(name))
         return self._state(layout, name, lines=lines, banks=ports, **fields)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from fuseflow.autoscheduler.budget.places import PlacedTensors
+from fuseflow.autoscheduler.budget.places import ScratchpadCandidates
 from fuseflow.autoscheduler.budget.request import BudgetRequest
 from fuseflow.autoscheduler.budget.scheduler import budget_schedule
 from fuseflow.compiler import compile_source
@@ -42,7 +42,7 @@ def machine(size: int) -> Machine:
 
 def options(size: int, buffer: float = float("inf")) -> list[tuple[str, dict[str, str], dict[str, int]]]:
     compiled = compile_source(source_of(), ORDER, machine(size))
-    found = PlacedTensors.of(compiled, compiled.estimate(), buffer).options()
+    found = ScratchpadCandidates.of(compiled, compiled.estimate(), buffer).options()
     return [(how, dict(schedule.memories), dict(schedule.tiles)) for how, schedule in found]
 
 

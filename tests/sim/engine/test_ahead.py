@@ -16,6 +16,8 @@ from engines import LIMITS, disagreements, on_engine
 from memories import at_memory
 from random_graphs import random_case
 
+from fuseflow.memory.dram_kernels import dram_kernels
+from fuseflow.memory.table_files import preset, preset_names
 from fuseflow.native.kernel_library import Library, library, package_store
 from fuseflow.native.machine_code import Loader
 from fuseflow.native.object_store import symbol_of
@@ -115,6 +117,8 @@ def test_all_kernels_that_random_graphs_need_are_known() -> None:
             on_engine(variant, limits)
     known = set(all_kernels())
     used = {name for name in library().addresses if name.startswith("fuseflow.")} - (others - known)
+    drams = [dram_kernels(table) for name in preset_names() for table in preset(name).tables]
+    assert {f"{kernel.__module__}.{kernel.__name__}" for of in drams for kernel in (of.advance, of.run)} <= known
     longer = {name for name in used if name.startswith(OF_DRAMS)}  # queues that no preset has
     assert used - longer <= known
     assert len(used) > 0.6 * len(known)
