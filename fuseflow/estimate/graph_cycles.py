@@ -308,11 +308,11 @@ class GraphCycles:
             if read.most < base / period:  # few refreshes meet it
                 continue
             hidden = hidden_work(around.shares, read.stage) * base if around is not None else np.inf
-            if self.answers >= base and port_cycles(read, self.written_alone, self.pace) >= base:
-                hidden = 0.0  # nothing makes up for what it loses
             if read.port.in_order:
                 hidden += self.pace.prefetch * base / read.most
-            longest = max(longest, gap - hidden)
+            busy = port_cycles(read, self.written_alone, self.pace)
+            late = period - (period - gap) * base / busy if busy else 0.0  # what a port loses it makes up where it is idle
+            longest = max(longest, gap - hidden, late)
         if self.load.in_lanes:
             whole = longest * (base / (1 - longest / period) // period)  # such runs are short, and some meet no refresh
             return float(whole / (base + whole)) if base else 0.0

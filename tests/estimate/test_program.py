@@ -138,3 +138,14 @@ def test_blocks_of_several_lines_are_not_single_lines_far_apart(block: tuple[int
     tensors = {"A": rng.random((256, 256)), "B": rng.random((256, 256)) * (rng.random((256, 256)) < 0.1)}
     compiled = ff.compile(program, tensors=tensors, schedule=ff.Schedule.fuse("full").par(i=2), machine="rda")
     assert compiled.estimate().cycles == pytest.approx(compiled.run(check=False).cycles, rel=0.1)
+
+
+def test_a_port_that_is_busy_all_the_time_cannot_make_up_for_a_refresh():
+    """The columns of W are read a line for nearly every element. It was expected to go on while the memory refreshes itself, as FIFOs
+    are full then, but it has no time to fill them again."""
+    rng = np.random.default_rng(0)
+    tensors = {"X": rng.random((300, 1433)) * (rng.random((300, 1433)) < 18 / 1433), "W": rng.random((1433, 16))}
+    for layout in ("dense", "(dense, dense) order (1, 0)"):
+        program = parse(f"tensor X[300, 1433] csr\ntensor W[1433, 16] {layout}\nY[j, h] = sum(k) X[j, k] * W[k, h]\noutput Y")
+        compiled = ff.compile(program, tensors=tensors, machine="rda")
+        assert compiled.estimate().cycles == pytest.approx(compiled.run(check=False).cycles, rel=0.02)
