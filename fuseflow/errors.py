@@ -227,8 +227,13 @@ def first_names(names: Sequence[str], most: int = 4) -> str:
     return ", ".join(f"`{name}`" for name in names[:most]) + (f" and {len(names) - most} more" if len(names) > most else "")
 
 
+_SHORTEST_BEGINNING = 3
+"""The fewest letters that say something of a name that begins with them."""
+
+
 def did_you_mean(name: str, choices: Iterable[str]) -> str:
-    """Return a hint that names the choice nearest to `name`, or lists the choices if none is near.
+    """Return a hint that names the choice nearest to `name`, or lists the choices if none is near. A choice that begins with `name` is
+    nearer than one with other letters, so that `hbm3` is `hbm3-6400`, and not `hbm2`.
 
     >>> did_you_mean("lyaer1", ["layer1", "layer2"]), did_you_mean("CSR", ["csc", "csr"])
     ('did you mean `layer1`?', 'did you mean `csr`?')
@@ -238,6 +243,8 @@ def did_you_mean(name: str, choices: Iterable[str]) -> str:
     names = sorted(set(choices))
     folded = {k.casefold(): k for k in reversed(names)}  # Of names that differ in case only, the first one stays.
     matches = get_close_matches(name, names, n=1, cutoff=0.8)
+    if len(name) >= _SHORTEST_BEGINNING:
+        matches = matches or sorted((k for k in names if k.casefold().startswith(name.casefold())), key=len)
     matches = matches or [folded[k] for k in get_close_matches(name.casefold(), folded, n=1, cutoff=0.5)]
     if matches:
         return f"did you mean `{matches[0]}`?"

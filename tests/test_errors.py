@@ -45,6 +45,9 @@ def test_exit_status_is_2_for_bad_input_and_1_for_runs_and_checks_that_fail(kind
         ("t", ["T", "m"], "did you mean `T`?"),
         ("X1", ["X2", "x1"], "did you mean `x1`?"),
         ("Ab", ["AB", "aB", "ab"], "did you mean `AB`?"),
+        ("hbm3", ["hbm2", "hbm2-2400", "hbm3-6400"], "did you mean `hbm3-6400`?"),
+        ("DDR4", ["ddr4-3200", "ddr5-4800", "lpddr5-6400"], "did you mean `ddr4-3200`?"),
+        ("hbm", ["hbm2-2400", "hbm2"], "did you mean `hbm2`?"),
     ],
 )
 def test_did_you_mean(name, choices, hint):

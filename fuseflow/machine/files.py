@@ -30,6 +30,11 @@ def machine_names() -> tuple[str, ...]:
     return tuple(sorted(f.name.removesuffix(".yaml") for f in files if f.name.endswith(".yaml")))
 
 
+def named_machines() -> tuple[str, ...]:
+    """Return all names of machines: of those that ship with the package, and of memories, each of which is `rda` at that memory."""
+    return (*machine_names(), *preset_names())
+
+
 def machine_summaries() -> dict[str, str]:
     """Return a summary of each machine that ships with the package, by its name: the first comment of its file."""
     return {name: _shipped_text(name).partition("\n")[0].removeprefix("# ") for name in machine_names()}
@@ -48,7 +53,7 @@ def load_machine(name_or_path: str | Path, settings: Mapping[str, Setting] | Non
     elif name in preset_names():
         machine = read_machine(f"name: {name}\nbase: {USUAL}\nmemory: {name}\n", name)
     elif path.suffix not in (".yaml", ".yml") and not path.is_file():
-        raise MachineError(f"unknown machine `{name}`", hint=did_you_mean(name, (*machine_names(), *preset_names())))
+        raise MachineError(f"unknown machine `{name}`", hint=did_you_mean(name, named_machines()))
     else:
         machine = read_machine(read_text(path, "the machine"), name)
     return with_settings(machine, settings) if settings else machine
@@ -64,12 +69,23 @@ def _shipped_text(name: str) -> str:
     return resources.files("fuseflow.machine").joinpath("machines", f"{name}.yaml").read_text(encoding="utf-8")
 
 
+USUAL = "rda"
+"""The base of machines that name little more than a memory."""
 UNIT_TABLES: Mapping[str, type[UnitCycles]] = {"latency": UnitCycles, "interval": UnitIntervals}
 """The keys that hold cycles by kind of unit."""
 MEMORY_KEYS = ("memory", "memory.model")
 """The keys that choose the model of the memory."""
 SCRATCHPAD = "scratchpad"
 """The key of the scratchpad, which may be its bytes alone."""
+
+
+NEEDED: Mapping[str, str] = {
+    "name": f"or write a base, from which the file differs: `base: {USUAL}`",
+    "scratchpad.bytes": "write `scratchpad: {bytes: 1MB, ...}`, or `scratchpad: 1MB`",
+    "memory.queue.read": "write both, `queue: {read: 32, write: 32}`, or one number for both: `queue: 32`",
+    "memory.queue.write": "write both, `queue: {read: 32, write: 32}`, or one number for both: `queue: 32`",
+}
+"""What works where a key is missing."""
 
 
 def with_settings(machine: Machine, settings: Mapping[str, Setting]) -> Machine:
@@ -106,7 +122,8 @@ def _read(text: str, file: str, above: tuple[Path, ...]) -> Machine:
     data = read_yaml(text, file, MachineError)
     content = data.content
     if not isinstance(content, dict):
-        raise MachineError("a machine is a YAML mapping", hint=did_you_mean("", Machine.model_fields), span=Span(file, 1))
+        hint = f"write `base: {USUAL}`, and below it what differs: `memory: hbm2`"
+        raise MachineError("a machine is a YAML mapping", hint=hint, span=Span(file, 1))
     if _needs_base(content):
         content = {"base": USUAL, **content}
     if "base" not in content:
@@ -121,13 +138,9 @@ def _read(text: str, file: str, above: tuple[Path, ...]) -> Machine:
     try:
         return _validated(_merged(base, {**named, **own}), lambda keys: data.place(*keys))
     except MachineError as error:
-        if not error.message.startswith(("unknown key", *(f"`{key}" for key in own))):
+        if not error.message.startswith(("unknown key", "the key", *(f"`{key}" for key in own))):
             error.notes += (f"what the file does not say is as in its base `{name}`",)
         raise
-
-
-USUAL = "rda"
-"""The base of machines that name little more than a memory."""
 
 
 def _needs_base(content: Mapping[str, Any]) -> bool:
@@ -138,18 +151,18 @@ def _needs_base(content: Mapping[str, Any]) -> bool:
 
 
 def _base(name: object, file: Path, above: tuple[Path, ...]) -> Machine:
-    """Return the machine that `file` names as its base: one that ships with the package, or a file beside it. `above` is as in
-    `_read`."""
+    """Return the machine that `file` names as its base: one that ships with the package, `rda` with a preset of a memory, or a file
+    beside it. `above` is as in `_read`."""
     if not isinstance(name, str) or not name:
         raise MachineError(
             f"`base: {shortened(str(name))}`: must be the name of a machine, or a file",
             hint=f"one of {', '.join(machine_names())}",
         )
-    if name in machine_names():
-        return _shipped(name)
+    if name in named_machines():
+        return load_machine(name)
     path, files = file.parent / name, (*above, file.resolve())
     if path.suffix not in (".yaml", ".yml"):
-        raise MachineError(f"unknown machine `{name}` as the base", hint=did_you_mean(name, machine_names()))
+        raise MachineError(f"unknown machine `{name}` as the base", hint=did_you_mean(name, named_machines()))
     if path.resolve() in files:
         raise MachineError(
             f"`base: {name}`: a machine is its own base", hint="one of the files must say all, or name a machine of the package"
@@ -196,7 +209,7 @@ def _refused(first: Any, keys: list[str], span: Span | None) -> MachineError:
     if first["type"] == "extra_forbidden":
         return MachineError(f"unknown key `{path}`", hint=_nearest(keys, first), span=span)
     if first["type"] == "missing":
-        return MachineError(f"the key `{path}` is missing", span=span)
+        return MachineError(f"the key `{path}` is missing", hint=NEEDED.get(path, ""), span=span)
     value = "null" if first["input"] is None else first["input"]
     setting = path if isinstance(first["input"], Mapping | UnitCycles | Lanes) else f"{path}: {shortened(str(value))}"
     message = first["msg"][:1].lower() + first["msg"][1:]

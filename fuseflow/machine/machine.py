@@ -194,7 +194,7 @@ class Machine(Strict):
             try:
                 value.cycles_in(clock)
             except ValueError as error:
-                raise PydanticCustomError("clock", str(error), {"hint": "change `clock_ghz` or `memory.clock_ghz`"}) from error
+                raise PydanticCustomError("clock", str(error), {"hint": value.clock_hint(clock)}) from error
         return value
 
     @field_validator("latency", "interval", "fifo_depth", "handover_depth", "tile_macs", "lanes", "memory", "scratchpad")

@@ -5,7 +5,7 @@ The shipped tables are in `presets/`. Times are in cycles of the memory's contro
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from math import prod
 from typing import Literal, TypeAlias, get_args
@@ -288,10 +288,10 @@ def _has_ranks(table: DramTable) -> bool:
 
 
 def _missing(table: DramTable) -> Iterator[Fault]:
-    for scope, first, then in required(table):
-        if table.least(first, then, CHANNEL, *_above(table, scope)) == 0:
-            hint = f"write `{scope}: {{{first}-{then}: CYCLES}}`"
-            yield Fault("distances", f"there is no distance from {first} to {then} in a {scope.replace('_', ' ')}", hint)
+    absent = [pair for pair in required(table) if table.least(*pair[1:], CHANNEL, *_above(table, pair[0])) == 0]
+    for scope, first, then in absent[:1]:
+        message = f"there is no distance from {first} to {then} in a {scope.replace('_', ' ')}"
+        yield Fault("distances", message, f"write {_entries(absent)}")
     burst = table.transaction * dict(table.levels).get("pseudo_channel", 1) / table.bytes_per_cycle
     for command in ("RD", "WR"):
         cycles = table.least(command, command, CHANNEL, table.bus_scope)
@@ -299,6 +299,14 @@ def _missing(table: DramTable) -> Iterator[Fault]:
             message = f"{command} after {cycles} cycles, but {table.transaction} bytes take {burst:g} on the data bus"
             at = _position(table, command, command, (CHANNEL, table.bus_scope))
             yield Fault("distances", message, f"{command}-{command} is at least {burst:g}", distance=at)
+
+
+def _entries(pairs: Iterable[tuple[str, str, str]]) -> str:
+    """Return what a table must have for pairs of commands at their scopes."""
+    by_scope: dict[str, dict[str, None]] = {}
+    for scope, first, then in pairs:
+        by_scope.setdefault(scope, {})[f"{first}-{then}: CYCLES"] = None
+    return ", ".join(f"`{scope}: {{{', '.join(entries)}}}`" for scope, entries in by_scope.items())
 
 
 def _above(table: DramTable, scope: str) -> tuple[str, ...]:
@@ -326,7 +334,9 @@ def _refresh(table: DramTable) -> Iterator[Fault]:
     takes = table.least(command, table.activate)
     if takes >= between:
         message = f"a refresh takes {takes:,} cycles, but the next one of the same banks is due after {between:,}"
-        yield Fault("refresh_period", message, f"the period is longer than {command}-{table.activate}")
+        least = takes // (between // table.refresh_period) + 1
+        hint = f"write `period: {least}` or more, or a shorter {command}-{table.activate}"
+        yield Fault("refresh_period", message, hint)
 
 
 def _controller(table: DramTable) -> Iterator[Fault]:

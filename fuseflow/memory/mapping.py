@@ -161,7 +161,8 @@ def own_mapping(bits: Sequence[str], xor: Mapping[str, str], table: DramTable, c
     for field in fields:
         named = sum(piece.bits or 0 for piece in pieces if piece.field == field)
         if named != widths[field]:
-            raise MachineError(f"`bits` names {named} of the {widths[field]} bits of `{field}`")
+            hint = f"write `{field}` behind the others" if named < widths[field] else ""
+            raise MachineError(f"`bits` names {named} of the {widths[field]} bits of `{field}`", hint=hint)
     targets = [field for field in fields if field != "column"]
     xors = tuple(Xor(_field(target, targets), *_source(source, fields)) for target, source in xor.items())
     mapping = AddressMapping(OWN, tuple(pieces), xors)

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from fractions import Fraction
 from functools import cache, cached_property, partial
+from math import inf
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, TypeAlias, assert_never
 
 from pydantic import (
@@ -43,7 +44,16 @@ def _lines(least: int) -> BeforeValidator:
 
 LINES = tuple(1 << k for k in range(TRANSACTIONS[0].bit_length() - 1, MOST_LINE.bit_length()))
 """The bytes that a line may have."""
-Clock = Annotated[float, Field(gt=0, allow_inf_nan=False, strict=True)]
+
+
+def _clock(value: Any) -> Any:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < inf:
+        quotes = ", without quotes" if isinstance(value, str) else ""
+        raise PydanticCustomError("clock", f"must be a number of GHz above 0, such as 0.8{quotes}")
+    return value
+
+
+Clock = Annotated[float, BeforeValidator(_clock)]
 
 
 class IdealMemory(Strict):
@@ -52,12 +62,19 @@ class IdealMemory(Strict):
     model: Literal["ideal"] = "ideal"
 
 
-_queue = number_in(range(1, MOST_QUEUE + 1), f"must be a whole number of requests, 1 to {MOST_QUEUE}")
+QUEUE = f"must be a whole number of requests, 1 to {MOST_QUEUE}"
+_queue = number_in(range(1, MOST_QUEUE + 1), QUEUE)
 
 
 def _queues(value: Any) -> Any:
     """Return the queues of a channel. One number is that of both."""
-    return {"read": value, "write": value} if isinstance(value, int) else value
+    if value is None or isinstance(value, Mapping | Queues):
+        return value
+    if whole_number(value) not in range(1, MOST_QUEUE + 1):
+        raise PydanticCustomError(
+            "queue", QUEUE, {"hint": "one number is that of both queues; else `queue: {read: 64, write: 32}`"}
+        )
+    return {"read": value, "write": value}
 
 
 def _ranks(value: Any) -> Any:
@@ -102,7 +119,7 @@ class TimedMemory(Strict):
         int,
         number_in(
             LINES,
-            f"must be a power of two of bytes, from {LINES[0]}, which is one transaction of the memory, to {MOST_LINE}",
+            f"must be a power of two of bytes, {LINES[0]} to {MOST_LINE:,}, and at least one transaction of the memory",
         ),
     ] = 64
     prefetch: Annotated[int, _lines(0)] = 8
@@ -188,6 +205,24 @@ class DramMemory(TimedMemory):
             return maps.own_mapping(self.mapping.bits, self.mapping.xor, self.dram, self.channels)
         return maps.MAPPINGS[self.mapping](self.dram)
 
+    def clock_hint(self, clock_ghz: float) -> str:
+        """Return a hint for a clock of a machine that is not in step with this memory: a clock near it that is, or one of the memory."""
+        for near in (round(clock_ghz, digits) for digits in (3, 2, 1)):
+            if self._is_in_step(near):
+                return f"`clock_ghz: {near}` is in step"
+        if self.clock_ghz is None:
+            return "change `clock_ghz`"
+        for near in (round(self.clock_ghz, digits) for digits in (3, 2, 1)):
+            if near > 0 and self.model_copy(update={"clock_ghz": near})._is_in_step(clock_ghz):
+                return f"`memory.clock_ghz: {near}` is in step"
+        return "change `clock_ghz` or `memory.clock_ghz`"
+
+    def _is_in_step(self, clock_ghz: float) -> bool:
+        try:
+            return clock_ghz > 0 and self.cycles_in(clock_ghz) > 0
+        except ValueError:
+            return False
+
     def cycles_in(self, clock_ghz: float) -> Fraction:
         """Return the number of memory cycles in a cycle of a machine with this clock. Raises `ValueError` if the ratio is not one of small
         whole numbers."""
@@ -223,16 +258,18 @@ class DramMemory(TimedMemory):
         except TableError as error:
             raise _refused(error, "refresh") from error
         if self.ranks and "rank" not in dict(plain.levels):
-            raise _refused(MachineError(f"`{self.model}` has no ranks"), "ranks")
+            hint = f"leave it out; those with ranks are {', '.join(_with_ranks())}"
+            raise _refused(MachineError(f"`{self.model}` has no ranks", hint=hint), "ranks")
         table = self.dram
         fault = next(faults(table), None)
         if fault is not None:
-            raise _refused(MachineError(fault.message, hint=fault.hint), "ranks" if self.ranks else fault.field)
+            hint = fault.hint or ("write fewer ranks" if self.ranks else "")
+            raise _refused(MachineError(fault.message, hint=hint), "ranks" if self.ranks else fault.field)
         if self.line < table.transaction:
             message = (
                 f"a line of {self.line} bytes is smaller than a transaction of `{self.model}`, which has {table.transaction}"
             )
-            raise _refused(MachineError(message), "line")
+            raise _refused(MachineError(message, hint=f"write `line: {table.transaction}`, or more"), "line")
         try:
             _ = self.address_mapping
         except MachineError as error:
@@ -248,6 +285,11 @@ class DramMemory(TimedMemory):
 def _refused(error: MachineError, *below: str) -> PydanticCustomError:
     """Return an error as pydantic takes it, for the setting to which the keys lead."""
     return PydanticCustomError("table", error.message, {"hint": error.hint, "below": below})
+
+
+def _with_ranks() -> tuple[str, ...]:
+    """Return the presets whose channels have ranks."""
+    return tuple(name for name in preset_names() if "rank" in dict(preset(name).table().levels))
 
 
 def _table_file(model: str, own: Mapping[str, Any] | None) -> TableFile:

@@ -161,6 +161,14 @@ def test_a_preset_is_the_base_of_a_table() -> None:
     assert replace(found, name=base.name, read_queue=32, distances=()) == replace(base, distances=())
 
 
+def test_all_distances_that_are_missing_are_named_at_once() -> None:
+    """Who writes a table from a data sheet need not run it once for each of them."""
+    with pytest.raises(MachineError) as caught:
+        own(TEXT.replace("ACT-RD/WR: 22, ", "").replace("WR-RD: 24, ", ""))
+    assert caught.value.message == "`distances`: there is no distance from ACT to RD in a bank"
+    assert caught.value.hint == "write `bank: {ACT-RD: CYCLES, ACT-WR: CYCLES}`, `rank: {WR-RD: CYCLES}`"
+
+
 MISTAKES = [
     ("cycle_ps: 625", "cycle_p: 625", "2:1: error[machine]: `cycle_p`: unknown key\n  hint: did you mean `cycle_ps`?"),
     (
