@@ -104,14 +104,18 @@ def place_on_chip(graph: Graph, tensors: Mapping[str, Tensor], scratchpad: Scrat
 
 
 def _too_large(graph: Graph, tensor: TensorDecl, size: int, taken: int, scratchpad: Scratchpad) -> SimulationError:
-    """Return the error for a tensor of `size` bytes that finds no room in a scratchpad of which `taken` bytes are taken."""
-    beside = f", of which others take {taken:,}" if taken else ""
-    room = scratchpad.bytes - taken
+    """Return the error for a tensor of `size` bytes that finds no room in a scratchpad of which `taken` bytes are taken. A tile of a
+    tensor that is moved while another one is used has room beside that other one, which is among those that are taken."""
+    is_second = tensor.scratchpad in ("ahead", "behind")
+    name = f"each of two tiles of `{tensor.name.rpartition('.')[0]}`" if is_second else f"`{tensor.name}`"
+    others = max(taken - size, 0) if is_second else taken
+    beside = f", of which others take {others:,}" if others else ""
+    room = scratchpad.bytes - others
     fitting = ((room * extent // max(2 * size, 1), extent, d) for d, extent in enumerate(tensor.shape))
     tiles = " or ".join(f"{most:,} of {extent:,} coordinates of dimension {d}" for most, extent, d in fitting if most)
     hint = f"two tiles of {tiles} fit: `--tile INDEX=SIZE`" if tiles else "leave it in the memory"
     return SimulationError(
-        f"graph `{graph.name}`: `{tensor.name}` has {size:,} bytes, and the scratchpad {scratchpad.bytes:,}{beside}", hint=hint
+        f"graph `{graph.name}`: {name} has {size:,} bytes, and the scratchpad {scratchpad.bytes:,}{beside}", hint=hint
     )
 
 

@@ -95,6 +95,15 @@ def test_an_operand_that_does_not_fit_is_refused_with_the_tile_that_would() -> N
     assert caught.value.hint == f"{fitting}: `--tile INDEX=SIZE`"
 
 
+def test_a_tile_without_room_for_a_second_is_refused_in_the_words_of_the_user() -> None:
+    """A tile of 64 columns has 1 MB, which is the scratchpad; the tensor has its own name, and the size of a tile that fits is right."""
+    with pytest.raises(
+        SimulationError, match="each of two tiles of `X` has 1,048,576 bytes, and the scratchpad 1,048,576\n"
+    ) as caught:
+        spmm(256, 128, ff.Schedule().memory("X").tile(j=64))
+    assert "or 32 of 64 coordinates of dimension 1 fit" in caught.value.hint
+
+
 def test_an_operand_that_does_not_fit_is_tiled_and_each_byte_of_it_read_once() -> None:
     """Four tiles of 32 columns, of 512 KB each: two fit. A is read four times."""
     plain = spmm(256, 128, ff.Schedule())
