@@ -117,6 +117,7 @@ class Shape(NamedTuple):
     hits: int  # of those for open rows
     of_word: int  # for each word of banks, the set of positions of its requests
     places: int  # the place of the request at each position
+    bank_sets: int  # the set of its bank alone, in its word of banks
     request_units: int  # its address in transactions
     slots: int  # its slot of the pool
     of_bank: int  # the set of positions of each bank
@@ -143,7 +144,7 @@ def shape_of(bank_words: int, queue_words: int, one_bus: int, edges: int, apart:
     queues = at
     every, hits, of_word = 8, 8 + 8 * queue_words, 8 + 16 * queue_words  # behind the end of the positions
     at = whole_lines(of_word + 8 * bank_words * queue_words)
-    of_queue = [every, hits, of_word, *(take(positions, 4) for _ in range(3)), take(banks * queue_words), at]
+    of_queue = [every, hits, of_word, *(take(positions, 4) for _ in range(4)), take(banks * queue_words), at]
     at = queues + 2 * at
     offsets = [*of_channel, queues, *of_queue, take(BUCKETS)]
     return Shape._make((bank_words, queue_words, one_bus, edges, apart, *offsets, at))

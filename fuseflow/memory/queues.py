@@ -2,7 +2,7 @@
 commands: its arrival in the FIFO, its acceptance by the controller, and its completion.
 
 A request has a position in its queue, higher than the positions of all older requests, until it leaves. Sets of positions are bits
-of words. One instruction compares the places of all positions of a word, so a controller finds the oldest request for a bank that is
+of words. One instruction compares the banks of all positions of a word, so a controller finds the oldest request for a bank that is
 ready without inspecting others.
 """
 
@@ -40,7 +40,7 @@ from fuseflow.memory.ports import FOREVER, finish, request_of
 from fuseflow.native.records import (
     LANES,
     WORDS,
-    among,
+    common,
     equal,
     get_int,
     get_int32,
@@ -111,7 +111,7 @@ def queue_length(channel: int, queue: int) -> int:
 @inline
 def _positions(address: int, v: int, w: int, banks: int) -> int:
     """Return word `v` of the set of positions of requests for a set of banks of word `w`, and of others that are not in the queue."""
-    members: int = among(address + SHAPE.places + BY_WORD * v, banks)
+    members: int = common(address + SHAPE.bank_sets + BY_WORD * v, banks)
     if SHAPE.bank_words > 1:
         members &= get_int(address + SHAPE.of_word, SHAPE.queue_words * w + v)
     return members
@@ -171,6 +171,7 @@ def append_request(channel: int, queue: int, place: int, unit: int, slot: int) -
     position = get_int(address, 0)
     _place(address, position, bank)
     put(address + SHAPE.places, position, place)
+    put(address + SHAPE.bank_sets, position, bit_of(bank))
     put(address + SHAPE.request_units, position, unit)
     set_int32(address + SHAPE.slots, position, slot)
     set_int(channel + COUNTS, queue, queue_length(channel, queue) + 1)
@@ -247,7 +248,7 @@ def _close_gaps(channel: int, queue: int) -> None:
             k = trailing_zeros(left)
             left &= left - 1
             position, end = WORDS * v + k, get_int(address, 0)
-            for array in (SHAPE.places, SHAPE.request_units, SHAPE.slots):
+            for array in (SHAPE.places, SHAPE.bank_sets, SHAPE.request_units, SHAPE.slots):
                 set_int32(address + array, end, get_int32(address + array, position))
             _place(address, end, place_at(channel, queue, end) & PLACE_BANK)
             into = address + SHAPE.hits
