@@ -264,13 +264,12 @@ def edge(cycle: int) -> int:
 
 
 @inline
-def issue(channel: int, command: int, bank: int) -> None:
-    """Postpone all commands as a command of a bank demands that is issued now. PREAB and REF are issued for the first of their banks."""
+def issue(channel: int, command: int, bank: int, first: int = RD, last: int = ACT) -> None:
+    """Postpone all commands as a command of a bank demands that is issued now: those from `first` to `last`. PREAB and REF are issued for
+    the first of their banks."""
     c = channel_at(channel)
     now, k = c.clock - c.epoch, LANES * SHAPE.bank_words * command + bank
     row = c.rows + 2 * ARRAYS * LANES * SHAPE.bank_words * k
-    first = ACT if SHAPE.apart != 0 and command == PRE else 0
-    last = PRE if SHAPE.apart != 0 and command < PRE else ACT
     for line in range(first * SHAPE.bank_words, (last + 1) * SHAPE.bank_words):
         raise_by(channel + SHAPE.cycles + 2 * LANES * line, row + 2 * LANES * line, now)
     set_short(channel + SHAPE.past, k, now)
