@@ -164,8 +164,10 @@ def position_of(channel: int, queue: int, slot: int) -> int:
 
 @inline
 def append_request(channel: int, queue: int, place: int, unit: int, slot: int) -> None:
-    """Put the request in a slot of the pool at the end of a queue."""
-    address, bank = queue_of(channel, queue), place & PLACE_BANK
+    """Put the request in a slot of the pool at the end of a queue. If the queue is served, set the wake-up for column commands or for row
+    commands to the cycle in which its first command can be issued. The request of a pinned bank waits until another is served, which
+    wakes the channel."""
+    c, address, bank = channel_at(channel), queue_of(channel, queue), place & PLACE_BANK
     if get_int(address, 0) == WORDS * SHAPE.queue_words - 2:
         _close_gaps(channel, queue)
     position = get_int(address, 0)
@@ -179,10 +181,12 @@ def append_request(channel: int, queue: int, place: int, unit: int, slot: int) -
         v = word_at(position)
         set_int(address + SHAPE.hits, v, get_int(address + SHAPE.hits, v) | 1 << (position & WORDS - 1))
         add_bank(channel, of_queue(SHAPE.hit_banks, queue), bank)
-    else:
-        w = word_of(bank)
-        at = channel + of_queue(SHAPE.row_banks, queue)
-        set_int(at, w, get_int(at, w) | (bit_of(bank) & ~pinned_banks(channel, w)))
+        if queue == c.writing:
+            c.column_wake = min(c.column_wake, bank_cycle(channel, queue, bank))
+    elif pinned_banks(channel, word_of(bank)) & bit_of(bank) == 0:
+        add_bank(channel, of_queue(SHAPE.row_banks, queue), bank)
+        if queue == c.writing:
+            c.row_wake = min(c.row_wake, row_cycle(channel, bank))
 
 
 @inline
@@ -334,8 +338,6 @@ def accept(channel: int) -> None:
             if c.outboxes == 0:
                 prefetch(request_of(t.port, t.request))  # it is completed soon
             append_request(channel, queue, t.place, t.unit, slot)
-            if queue == c.writing:
-                _expect_command(channel, t.place)
         else:
             _join_queued(channel, slot)
 
@@ -352,17 +354,6 @@ def _join_queued(channel: int, slot: int) -> None:
         c.forwarded += 1
         c.last_data = max(c.last_data, c.clock)  # data leave in order
         complete(channel, slot, c.last_data)
-
-
-@inline
-def _expect_command(channel: int, place: int) -> None:
-    """Set the wake-up for column commands or for row commands to the cycle in which the first command of a request at `place`, just
-    queued, can be issued. The request of a pinned bank waits until another is served, which wakes the channel."""
-    c, bank = channel_at(channel), place & PLACE_BANK
-    if open_place(channel, bank) == place:
-        c.column_wake = min(c.column_wake, bank_cycle(channel, c.writing, bank))
-    elif pinned_banks(channel, word_of(bank)) >> (bank & LANES - 1) & 1 == 0:
-        c.row_wake = min(c.row_wake, row_cycle(channel, bank))
 
 
 @inline
