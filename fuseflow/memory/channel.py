@@ -47,7 +47,7 @@ CHANNEL = Record(
     "writing "  # the queue that is served: 0 reads, 1 writes
     "refreshes refresh_due next_refresh "  # the number of pending ones, the due cycle of the first, and of the next to come
     "refreshed_unit added_unit unit_count "  # the unit of the first pending refresh, of the next to come, and their number
-    "read_latency opening_cycles refresh_end "  # cycles from RD to the end of its data, from ACT to RD or WR, from REF to ACT
+    "read_latency refresh_end "  # cycles from RD to the end of its data, and from REF to ACT
     "window_shift bus_shift "  # of the number of a bank: the node whose ACTs a window limits, and the data bus
     "last_data "  # of any read: data leave in order
     "column_wake row_wake accept_wake "  # no column command, no row command, no acceptance can be before

@@ -174,7 +174,7 @@ def _activate(channel: int, place: int, queue: int, slot: int) -> None:
     note_opened(channel, place)
     issue(channel, ACT, bank)
     limit_acts(channel, bank)
-    c.column_wake = min(c.column_wake, c.clock + c.opening_cycles)
+    c.column_wake = min(c.column_wake, bank_cycle(channel, queue, bank))
 
 
 @inline

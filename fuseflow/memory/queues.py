@@ -329,6 +329,7 @@ def accept(channel: int) -> None:
             c.accept_wake = t.arrival + 1
             return
         following, queue = t.next, t.write
+        prefetch(c.pool + TRANSACTION_SIZE * following)
         queued = is_queued(channel, t)
         if not queued and queue_length(channel, queue) >= get_int(channel + ROOM, queue):
             return
