@@ -51,7 +51,7 @@ def oldest_active(channel: int) -> int:
     row was opened first."""
     bank, queue = -1, channel_at(channel).writing
     for w in range(SHAPE.bank_words):
-        active = get_int(channel + of_queue(SHAPE.pinned, queue), w) & ready_banks(channel, queue, w)  # which `first_hit` needs, too
+        active = get_int(channel + of_queue(SHAPE.pinned, queue), w) & ready_banks(channel, queue, w)
         others = get_int(channel + of_queue(SHAPE.pinned, 1 - queue), w)
         if others != 0:
             active |= others & ready_banks(channel, 1 - queue, w)
