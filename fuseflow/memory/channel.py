@@ -47,7 +47,7 @@ CHANNEL = Record(
     "writing "  # the queue that is served: 0 reads, 1 writes
     "refreshes refresh_due next_refresh "  # the number of pending ones, the due cycle of the first, and of the next to come
     "refreshed_unit added_unit unit_count "  # the unit of the first pending refresh, of the next to come, and their number
-    "read_latency opening_cycles refresh_end "  # cycles from RD to the end of its data, from ACT to RD or WR, from REF to ACT
+    "read_latency refresh_end "  # cycles from RD to the end of its data, and from REF to ACT
     "window_shift bus_shift "  # of the number of a bank: the node whose ACTs a window limits, and the data bus
     "last_data "  # of any read: data leave in order
     "column_wake row_wake accept_wake "  # no column command, no row command, no acceptance can be before
@@ -117,6 +117,7 @@ class Shape(NamedTuple):
     hits: int  # of those for open rows
     of_word: int  # for each word of banks, the set of positions of its requests
     places: int  # the place of the request at each position
+    bank_sets: int  # the set of its bank alone, in its word of banks
     request_units: int  # its address in transactions
     slots: int  # its slot of the pool
     of_bank: int  # the set of positions of each bank
@@ -143,7 +144,7 @@ def shape_of(bank_words: int, queue_words: int, one_bus: int, edges: int, apart:
     queues = at
     every, hits, of_word = 8, 8 + 8 * queue_words, 8 + 16 * queue_words  # behind the end of the positions
     at = whole_lines(of_word + 8 * bank_words * queue_words)
-    of_queue = [every, hits, of_word, *(take(positions, 4) for _ in range(3)), take(banks * queue_words), at]
+    of_queue = [every, hits, of_word, *(take(positions, 4) for _ in range(4)), take(banks * queue_words), at]
     at = queues + 2 * at
     offsets = [*of_channel, queues, *of_queue, take(BUCKETS)]
     return Shape._make((bank_words, queue_words, one_bus, edges, apart, *offsets, at))
@@ -263,13 +264,12 @@ def edge(cycle: int) -> int:
 
 
 @inline
-def issue(channel: int, command: int, bank: int) -> None:
-    """Postpone all commands as a command of a bank demands that is issued now. PREAB and REF are issued for the first of their banks."""
+def issue(channel: int, command: int, bank: int, first: int = RD, last: int = ACT) -> None:
+    """Postpone all commands as a command of a bank demands that is issued now: those from `first` to `last`. PREAB and REF are issued for
+    the first of their banks."""
     c = channel_at(channel)
     now, k = c.clock - c.epoch, LANES * SHAPE.bank_words * command + bank
     row = c.rows + 2 * ARRAYS * LANES * SHAPE.bank_words * k
-    first = ACT if SHAPE.apart != 0 and command == PRE else 0
-    last = PRE if SHAPE.apart != 0 and command < PRE else ACT
     for line in range(first * SHAPE.bank_words, (last + 1) * SHAPE.bank_words):
         raise_by(channel + SHAPE.cycles + 2 * LANES * line, row + 2 * LANES * line, now)
     set_short(channel + SHAPE.past, k, now)

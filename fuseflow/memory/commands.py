@@ -9,6 +9,7 @@ from fuseflow.memory.channel import (
     PLACE_BANK,
     PRE,
     PREAB,
+    RD,
     READS,
     REF,
     SHAPE,
@@ -48,10 +49,12 @@ from fuseflow.native.records import LANES, get_int, get_short, inline, latest, o
 def oldest_active(channel: int) -> int:
     """Return the bank whose active request may have its RD or WR now and was accepted first, or -1. Of several such it is the bank whose
     row was opened first."""
-    bank = -1
+    bank, queue = -1, channel_at(channel).writing
     for w in range(SHAPE.bank_words):
-        active = get_int(channel + SHAPE.pinned, w) & ready_banks(channel, READS, w)
-        active |= get_int(channel + of_queue(SHAPE.pinned, WRITES), w) & ready_banks(channel, WRITES, w)
+        active = get_int(channel + of_queue(SHAPE.pinned, queue), w) & ready_banks(channel, queue, w)
+        others = get_int(channel + of_queue(SHAPE.pinned, 1 - queue), w)
+        if others != 0:
+            active |= others & ready_banks(channel, 1 - queue, w)
         while active != 0:
             other = LANES * w + trailing_zeros(active)
             active &= active - 1
@@ -97,7 +100,7 @@ def _serve(channel: int, bank: int, queue: int, slot: int) -> None:
     """Issue the RD or WR of the request of a queue in a slot of the pool, and complete the request."""
     c = channel_at(channel)
     done = c.clock
-    issue(channel, queue, bank)
+    issue(channel, queue, bank, last=PRE if SHAPE.apart != 0 else ACT)
     if queue == READS:
         c.last_data = max(c.last_data, c.clock + c.read_latency)  # data leave in order
         done = c.last_data
@@ -143,7 +146,7 @@ def open_or_close(channel: int, position: int) -> None:
         c.conflicts += 1 - t.next
         t.next = 1
         c.closes += 1
-        issue(channel, PRE, place & PLACE_BANK)
+        issue(channel, PRE, place & PLACE_BANK, first=ACT if SHAPE.apart != 0 else RD)
         _close(channel, place & PLACE_BANK)
     else:
         c.misses += 1 - t.next
@@ -171,7 +174,7 @@ def _activate(channel: int, place: int, queue: int, slot: int) -> None:
     note_opened(channel, place)
     issue(channel, ACT, bank)
     limit_acts(channel, bank)
-    c.column_wake = min(c.column_wake, c.clock + c.opening_cycles)
+    c.column_wake = min(c.column_wake, bank_cycle(channel, queue, bank))
 
 
 @inline

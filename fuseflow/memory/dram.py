@@ -87,7 +87,7 @@ def packed_place(places: int, unit: int) -> int:
 def advance_channel(channel: int, end: int) -> None:
     """Run a channel to memory cycle `end`. Requests that arrive at `end` or later may be enqueued afterwards."""
     c = channel_at(channel)
-    cycle = min(c.column_wake, c.row_wake, c.accept_wake, c.deadline)  # nothing can happen before
+    cycle = min(c.deadline, c.accept_wake, c.column_wake, c.row_wake)  # nothing can happen before
     while cycle <= end:
         c.clock = cycle
         if cycle == c.deadline:
@@ -96,7 +96,7 @@ def advance_channel(channel: int, end: int) -> None:
             accept(channel)
             note_accepted(channel)
         tick(channel)
-        cycle = min(c.column_wake, c.row_wake, c.accept_wake, c.deadline)
+        cycle = min(c.deadline, c.accept_wake, c.column_wake, c.row_wake)
     c.clock = max(c.clock, end)
 
 

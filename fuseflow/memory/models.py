@@ -170,7 +170,6 @@ class Dram:
         channel["read_room"], channel["write_room"] = table.read_queue, table.write_queue
         channel["high"], channel["low"] = 8 * table.write_queue // 10, -(-2 * table.write_queue // 10)
         channel["read_latency"] = table.read_latency
-        channel["opening_cycles"] = min(table.least(table.activate, command) for command in ("RD", "WR"))
         channel["refresh_end"] = table.least("REFab", table.activate) or 1
         channel["next_refresh"] = table.refresh_period if table.refresh != "none" else FOREVER
         channel["deadline"] = min(channel["next_refresh"], EPOCH)

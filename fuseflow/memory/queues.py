@@ -2,7 +2,7 @@
 commands: its arrival in the FIFO, its acceptance by the controller, and its completion.
 
 A request has a position in its queue, higher than the positions of all older requests, until it leaves. Sets of positions are bits
-of words. One instruction compares the places of all positions of a word, so a controller finds the oldest request for a bank that is
+of words. One instruction compares the banks of all positions of a word, so a controller finds the oldest request for a bank that is
 ready without inspecting others.
 """
 
@@ -40,7 +40,7 @@ from fuseflow.memory.ports import FOREVER, finish, request_of
 from fuseflow.native.records import (
     LANES,
     WORDS,
-    among,
+    common,
     equal,
     get_int,
     get_int32,
@@ -111,7 +111,7 @@ def queue_length(channel: int, queue: int) -> int:
 @inline
 def _positions(address: int, v: int, w: int, banks: int) -> int:
     """Return word `v` of the set of positions of requests for a set of banks of word `w`, and of others that are not in the queue."""
-    members: int = among(address + SHAPE.places + BY_WORD * v, banks)
+    members: int = common(address + SHAPE.bank_sets + BY_WORD * v, banks)
     if SHAPE.bank_words > 1:
         members &= get_int(address + SHAPE.of_word, SHAPE.queue_words * w + v)
     return members
@@ -164,13 +164,16 @@ def position_of(channel: int, queue: int, slot: int) -> int:
 
 @inline
 def append_request(channel: int, queue: int, place: int, unit: int, slot: int) -> None:
-    """Put the request in a slot of the pool at the end of a queue."""
-    address, bank = queue_of(channel, queue), place & PLACE_BANK
+    """Put the request in a slot of the pool at the end of a queue. If the queue is served, set the wake-up for column commands or for row
+    commands to the cycle in which its first command can be issued. The request of a pinned bank waits until another is served, which
+    wakes the channel."""
+    c, address, bank = channel_at(channel), queue_of(channel, queue), place & PLACE_BANK
     if get_int(address, 0) == WORDS * SHAPE.queue_words - 2:
         _close_gaps(channel, queue)
     position = get_int(address, 0)
     _place(address, position, bank)
     put(address + SHAPE.places, position, place)
+    put(address + SHAPE.bank_sets, position, bit_of(bank))
     put(address + SHAPE.request_units, position, unit)
     set_int32(address + SHAPE.slots, position, slot)
     set_int(channel + COUNTS, queue, queue_length(channel, queue) + 1)
@@ -178,10 +181,12 @@ def append_request(channel: int, queue: int, place: int, unit: int, slot: int) -
         v = word_at(position)
         set_int(address + SHAPE.hits, v, get_int(address + SHAPE.hits, v) | 1 << (position & WORDS - 1))
         add_bank(channel, of_queue(SHAPE.hit_banks, queue), bank)
-    else:
-        w = word_of(bank)
-        at = channel + of_queue(SHAPE.row_banks, queue)
-        set_int(at, w, get_int(at, w) | (bit_of(bank) & ~pinned_banks(channel, w)))
+        if queue == c.writing:
+            c.column_wake = min(c.column_wake, bank_cycle(channel, queue, bank))
+    elif pinned_banks(channel, word_of(bank)) & bit_of(bank) == 0:
+        add_bank(channel, of_queue(SHAPE.row_banks, queue), bank)
+        if queue == c.writing:
+            c.row_wake = min(c.row_wake, row_cycle(channel, bank))
 
 
 @inline
@@ -247,7 +252,7 @@ def _close_gaps(channel: int, queue: int) -> None:
             k = trailing_zeros(left)
             left &= left - 1
             position, end = WORDS * v + k, get_int(address, 0)
-            for array in (SHAPE.places, SHAPE.request_units, SHAPE.slots):
+            for array in (SHAPE.places, SHAPE.bank_sets, SHAPE.request_units, SHAPE.slots):
                 set_int32(address + array, end, get_int32(address + array, position))
             _place(address, end, place_at(channel, queue, end) & PLACE_BANK)
             into = address + SHAPE.hits
@@ -324,6 +329,7 @@ def accept(channel: int) -> None:
             c.accept_wake = t.arrival + 1
             return
         following, queue = t.next, t.write
+        prefetch(c.pool + TRANSACTION_SIZE * following)
         queued = is_queued(channel, t)
         if not queued and queue_length(channel, queue) >= get_int(channel + ROOM, queue):
             return
@@ -333,8 +339,6 @@ def accept(channel: int) -> None:
             if c.outboxes == 0:
                 prefetch(request_of(t.port, t.request))  # it is completed soon
             append_request(channel, queue, t.place, t.unit, slot)
-            if queue == c.writing:
-                _expect_command(channel, t.place)
         else:
             _join_queued(channel, slot)
 
@@ -351,17 +355,6 @@ def _join_queued(channel: int, slot: int) -> None:
         c.forwarded += 1
         c.last_data = max(c.last_data, c.clock)  # data leave in order
         complete(channel, slot, c.last_data)
-
-
-@inline
-def _expect_command(channel: int, place: int) -> None:
-    """Set the wake-up for column commands or for row commands to the cycle in which the first command of a request at `place`, just
-    queued, can be issued. The request of a pinned bank waits until another is served, which wakes the channel."""
-    c, bank = channel_at(channel), place & PLACE_BANK
-    if open_place(channel, bank) == place:
-        c.column_wake = min(c.column_wake, bank_cycle(channel, c.writing, bank))
-    elif pinned_banks(channel, word_of(bank)) >> (bank & LANES - 1) & 1 == 0:
-        c.row_wake = min(c.row_wake, row_cycle(channel, bank))
 
 
 @inline

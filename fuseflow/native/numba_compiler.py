@@ -29,9 +29,9 @@ from fuseflow.native.records import (
     LINE,
     LONGEST,
     WORDS,
-    Among,
     AtMost,
     BitLength,
+    Common,
     Equal,
     FetchAdd,
     Latest,
@@ -215,8 +215,8 @@ def _definition(instruction: Instruction) -> Callable[..., Any]:
             return lambda typing, address, others: (types.int64(types.int64, types.int64), _latest)
         case Equal():
             return lambda typing, address, number: (types.int64(types.int64, types.int64), _equal)
-        case Among():
-            return lambda typing, address, chosen: (types.int64(types.int64, types.int64), _among)
+        case Common():
+            return lambda typing, address, chosen: (types.int64(types.int64, types.int64), _common)
         case Put():
             return lambda typing, address, i, number: (types.void(types.int64, types.int64, types.int64), _put)
         case FetchAdd():
@@ -340,12 +340,10 @@ def _equal(context: Any, builder: Any, signature: Any, values: Any) -> Any:
     return _as_set(builder, builder.icmp_signed("==", numbers, _in_all_lanes(builder, builder.trunc(number, INT32), WORDS)))
 
 
-def _among(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+def _common(context: Any, builder: Any, signature: Any, values: Any) -> Any:
     address, chosen = values
     numbers = builder.load(_lanes(builder, INT32, WORDS, address), align=4)
-    shifts = builder.and_(numbers, ir.Constant(numbers.type, [LANES - 1] * WORDS))
-    bits = builder.shl(ir.Constant(numbers.type, [1] * WORDS), shifts)
-    common = builder.and_(bits, _in_all_lanes(builder, builder.trunc(chosen, INT32), WORDS))
+    common = builder.and_(numbers, _in_all_lanes(builder, builder.trunc(chosen, INT32), WORDS))
     return _as_set(builder, builder.icmp_signed("!=", common, ir.Constant(numbers.type, [0] * WORDS)))
 
 

@@ -148,12 +148,12 @@ class Equal:
 
 
 @dataclass(frozen=True, slots=True, weakref_slot=True, eq=False)
-class Among:
-    """An instruction that returns the set of indices of the `WORDS` 32-bit integers at an address whose lowest five bits are a
-    number in the set `chosen`."""
+class Common:
+    """An instruction that returns the set of indices of the `WORDS` 32-bit integers at an address that have a bit in common with
+    `chosen`."""
 
     def __call__(self, address: int, chosen: int) -> int:
-        return sum((chosen >> (get_int32(address, k) & LANES - 1) & 1) << k for k in range(WORDS))
+        return sum((get_int32(address, k) & chosen != 0) << k for k in range(WORDS))
 
 
 @dataclass(frozen=True, slots=True, weakref_slot=True, eq=False)
@@ -227,7 +227,7 @@ get_int32, set_int32 = Load("int32"), Store("int32")
 get_float32, set_float32 = Load("float32"), Store("float32")
 prefetch, trailing_zeros, bit_length = Prefetch(), TrailingZeros(), BitLength()
 get_short, set_short = Load("int16"), Store("int16")
-at_most, least, raise_by, latest, equal, among, put = AtMost(), Least(), RaiseBy(), Latest(), Equal(), Among(), Put()
+at_most, least, raise_by, latest, equal, common, put = AtMost(), Least(), RaiseBy(), Latest(), Equal(), Common(), Put()
 fetch_add, load_acquire, store_release, yield_processor = FetchAdd(), LoadAcquire(), StoreRelease(), YieldProcessor()
 
 

@@ -20,9 +20,9 @@ from typing import TypeAlias, get_args
 
 from fuseflow.errors import SimulationError
 from fuseflow.native.records import (
-    Among,
     AtMost,
     BitLength,
+    Common,
     Equal,
     FetchAdd,
     Latest,
@@ -42,7 +42,7 @@ from fuseflow.native.records import (
 from fuseflow.native.signatures import Call, Function, Signature
 
 Instruction: TypeAlias = (
-    Pointer | Load | Store | Prefetch | TrailingZeros | BitLength | AtMost | Least | RaiseBy | Latest | Equal | Among | Put | FetchAdd
+    Pointer | Load | Store | Prefetch | TrailingZeros | BitLength | AtMost | Least | RaiseBy | Latest | Equal | Common | Put | FetchAdd
     | LoadAcquire | StoreRelease | YieldProcessor | Call
 )  # fmt: skip
 """Operations that Python lacks, and that compiled code has as one or two instructions."""
