@@ -168,6 +168,15 @@ class DeadlockError(SimulationError, code="deadlock"):
     region: str = ""
 
 
+class ScratchpadError(SimulationError):
+    """A tensor of a graph finds no room in the scratchpad. `tensor` has `size` bytes, 0 if that is not known before, and the tensors before
+    it leave `room` bytes."""
+
+    tensor: str = ""
+    size: int = 0
+    room: int = 0
+
+
 class SamplingError(FuseFlowError, code="sampling"):
     """A region cannot be sampled, or not as it was asked for."""
 

@@ -19,12 +19,14 @@ from fuseflow.tile_ops import TileShape
 OVERLAPPED_SHARE = 0.9
 """The share of the work outside of the busiest node that is assumed to overlap with the work of that node."""
 BANDWIDTH = 256
-"""The bytes that a memory moves in a cycle: the peak of eight channels of HBM2 at 1 GHz."""
+"""The bytes that a memory moves in a cycle, on any machine: the peak of that of `rda`. Here costs only compare the loop orders of one
+region, and no machine is known, so that a schedule has the same graphs on every machine. What is expected of a machine is estimated in
+`fuseflow.estimate`, which asks its memory. The default cut and the searches compare these estimates."""
 
 TILE_MACS = 256
-"""The multiply-accumulates on tiles that a unit does in a cycle."""
+"""The multiply-accumulates on tiles that a unit does in a cycle, those of `rda`."""
 TILE_LANES = Lanes()
-"""The lanes of the units for tiles."""
+"""The lanes of the units for tiles, those of `rda`."""
 
 Mover: TypeAlias = Scan | Locate | Load | WriteLevel | WriteValues
 """A node that moves bytes of a tensor."""

@@ -302,7 +302,7 @@ class GraphCycles:
         does, if FIFOs and lines that were fetched ahead keep stages going. `base` are the cycles without refreshes."""
         if self.pace.refresh is None:
             return 0.0
-        gap, period = self.pace.refresh.gap, self.pace.refresh.period
+        pause, period = self.pace.refresh.pause, self.pace.refresh.period
         longest = 0.0
         for read in self.load.reads:
             if read.most < base / period:  # few refreshes meet it
@@ -310,9 +310,10 @@ class GraphCycles:
             hidden = hidden_work(around.shares, read.stage) * base if around is not None else np.inf
             if read.port.in_order:
                 hidden += self.pace.prefetch * base / read.most
-            busy = port_cycles(read, self.written_alone, self.pace)
-            late = period - (period - gap) * base / busy if busy else 0.0  # what a port loses it makes up where it is idle
-            longest = max(longest, gap - hidden, late)
+            busy, rate = port_cycles(read, self.written_alone, self.pace), read.most / max(1, base)
+            # What a port loses it makes up where it is idle.
+            late = period - (period - pause(0.0, rate)) * base / busy if busy else 0.0
+            longest = max(longest, pause(hidden, rate), late)
         if self.load.in_lanes:
             whole = longest * (base / (1 - longest / period) // period)  # such runs are short, and some meet no refresh
             return float(whole / (base + whole)) if base else 0.0

@@ -217,7 +217,7 @@ def shared_line_cycles(load: MemoryLoad, pace: MemoryPace) -> float:
     includes the time that queues lose among `CROWD` busy ports or more. It was seen where these want the same lines, but that is
     not the reason: 256 ports that read the same lines take about as long as 256 that read others (9,117 and 10,070 cycles).
     """
-    standing = pace.refresh.cycles / pace.refresh.period if pace.refresh else 0.0
+    standing = pace.refresh.lines * pace.refresh.cycles / pace.refresh.period if pace.refresh else 0.0
     cycles = pace.group_cycles * pace.line / 64 / (1 - standing)
     longest = 0.0
     for read in load.reads:

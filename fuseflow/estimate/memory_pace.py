@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cache
-from math import inf
+from math import expm1, inf
 from typing import NamedTuple, assert_never
 
 from fuseflow.machine.machine import Machine
@@ -22,11 +22,21 @@ FIXED_PIPE_BYTES = 16
 
 @dataclass(frozen=True, slots=True)
 class RefreshPace:
-    """A refresh every `period` cycles, which keeps a channel waiting for `cycles`. A port gets no answer for `gap` cycles."""
+    """A refresh every `period` cycles, which keeps the share `lines` of all lines waiting for `cycles`. A port that wants one of them gets
+    no answer for `gap` cycles."""
 
     period: float
     cycles: float
     gap: float
+    lines: float = 1.0
+
+    def pause(self, hidden: float, rate: float) -> float:
+        """Return the mean cycles for which a port that asks for `rate` lines a cycle holds up its stage, which can go on for `hidden`
+        cycles without answers. The port goes on until it wants a line that has to wait."""
+        pause, wanted = max(0.0, self.gap - hidden), self.lines * rate
+        if self.lines == 1:
+            return pause
+        return pause + expm1(-wanted * pause) / wanted if wanted else 0.0
 
 
 class Places(NamedTuple):
@@ -137,16 +147,22 @@ def _written(table: DramTable) -> float:
 
 
 def _refresh_pace(table: DramTable, answer: int, ratio: float) -> RefreshPace | None:
-    """Return the pace of refreshes. Before one of all banks, rows are closed; and behind it, a row is opened for the next answer. One of a
-    single bank keeps the channel waiting only until the bank is closed."""
+    """Return the pace of refreshes. Before one, rows are closed; and behind it, a row is opened for the next answer. A refresh of a single
+    bank keeps the lines in this bank waiting. What is read lies in one bank of each bank group: most refreshes are of other banks."""
+    sizes, opening = dict(table.levels), dict(table.command_cycles).get(table.activate, 1) - 1
+    period, lines = float(table.refresh_period), 1.0
     match table.refresh:
         case "none":
             return None
         case "per-bank":
-            cycles = gap = table.least("RD", "PREpb") + table.least("PREpb", "REFpb")
+            cycles = table.least("REFpb", table.activate) + opening
+            gap = table.least("RD", "PREpb") + table.least("PREpb", "REFpb") + cycles + table.least(table.activate, "RD")
+            period *= sizes["bank"] * sizes.get("sid", 1)
+            at_once = sizes.get("pseudo_channel", 1) if table.controller == "hbm34" else 1  # one bank of each pseudo channel
+            lines = at_once / (sizes.get("pseudo_channel", 1) * sizes.get("bank_group", 1))
         case "all-bank":
-            cycles = table.least("REFab", table.activate) + dict(table.command_cycles).get(table.activate, 1) - 1
+            cycles = table.least("REFab", table.activate) + opening
             gap = table.least("RD", "PREab") + table.least("PREab", "REFab") + cycles + answer
         case unknown:
             assert_never(unknown)
-    return RefreshPace(table.refresh_period / ratio, cycles / ratio, gap / ratio)
+    return RefreshPace(period / ratio, cycles / ratio, gap / ratio, lines)

@@ -49,7 +49,7 @@ def _tiles(region: CompiledRegion, schedule: Schedule) -> tuple[RegionTile, ...]
     if why is not None:
         raise ScheduleError(
             f"tiles of `{index}` in region `{region.name}`: {why}",
-            hint="tile an index of all results, in regions that have it: `--tile REGION.i=1024`",
+            hint=_possible(region, index, sizes[name]),
             span=schedule.place("tile", name),
         )
     extent, size = region.fused.sizes[index], sizes[name]
@@ -69,6 +69,36 @@ def _tiles(region: CompiledRegion, schedule: Schedule) -> tuple[RegionTile, ...]
             span=schedule.place("tile", name),
         )
     return tuple(replace(tile, graph=replace(tile.graph, tensors=tuple(_as_whole(region, tile)))) for tile in tiles.values())
+
+
+def _possible(region: CompiledRegion, index: str, size: int) -> str:
+    """Return a hint with the indices over which a region can be tiled, where `index` is refused."""
+    possible = [other for other in region.fused.order if tile_refusal(region, other) is None]
+    if not possible:
+        return f"`{region.name}` can be tiled over no index; other regions are named as `--tile REGION.{index}={size}`"
+    others = " or ".join(f"`{index}`" for index in possible)
+    return f"`{region.name}` can be tiled over {others}: `--tile {region.name}.{possible[0]}={size}`"
+
+
+def fitting_tiles(region: CompiledRegion, name: str, size: int, room: int, word: int) -> str:
+    """Return a hint with the tiles with which a tensor of a graph of a region fits into a scratchpad, '' if none does. It has `size`
+    bytes, and is to lie in `room` bytes in words of `word`. If the region runs in tiles, the tensor is one of a tile."""
+    fused, sizes = region.fused, dict(region.fused.sizes)
+    indices = [index for index in fused.order if tile_refusal(region, index) is None]
+    if region.tiles:
+        tile = region.tiles[0]
+        moved = next((each[name] for part in region.tiles for each in (part.ahead, part.behind) if name in each), "")
+        name, room, indices = tile.region.source(moved or name), room + (size if moved else 0), [tile.index]
+        sizes[tile.index] = tile.size
+    own = {*(index for view in fused.views if view.tensor == name for index in view.indices)}
+    own |= {index for result in fused.results if result.name == name for index in result.indices}
+    fitting = [(index, room // 2 // word * word * sizes[index] // size) for index in indices if index in own and size]
+    tiles = [
+        f"{most:,} of {sizes[index]:,} coordinates of `{index}` fit: `--tile {region.name}.{index}={most}`"
+        for index, most in fitting
+        if 0 < most < sizes[index]
+    ]
+    return f"two tiles of {', or of '.join(tiles)}" if tiles else ""
 
 
 def tile_refusal(region: CompiledRegion, index: str) -> str | None:

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from math import prod
 from typing import Literal, TypeAlias
 
-from fuseflow.errors import SimulationError
+from fuseflow.errors import ScratchpadError, SimulationError
 from fuseflow.memory.scratchpad_settings import Scratchpad
 from fuseflow.samml.nodes import TRANSFERS, Graph, TensorDecl, TensorUser, Transfer
 from fuseflow.tensors import Tensor
@@ -76,7 +76,7 @@ def transfer_range(graph: Graph, ranges: Mapping[ArrayName, AddressRange], trans
 
 def place_on_chip(graph: Graph, tensors: Mapping[str, Tensor], scratchpad: Scratchpad) -> dict[ArrayName, AddressRange]:
     """Return the range of every array that lies in a scratchpad, each at a multiple of a word. `tensors` has the inputs. Results whose
-    length is unknown share the rest of the scratchpad evenly. Raises `SimulationError` if the scratchpad is too small."""
+    length is unknown share the rest of the scratchpad evenly. Raises `ScratchpadError` if the scratchpad is too small."""
     ranges: dict[ArrayName, AddressRange] = {}
     open_ended: list[tuple[ArrayName, int]] = []
     end, word = 0, scratchpad.bytes_a_cycle
@@ -93,30 +93,30 @@ def place_on_chip(graph: Graph, tensors: Mapping[str, Tensor], scratchpad: Scrat
             ranges[array] = AddressRange(end, length, bits)
             end += -(-length // word) * word
         if end > scratchpad.bytes:
-            raise _too_large(graph, tensor, end - before, before, scratchpad)
+            raise _no_room(graph, tensor, end - before, before, scratchpad)
     share = (scratchpad.bytes - end) // max(len(open_ended), 1) // word * word
     for array, bits in open_ended:
         if share < word:
-            raise _too_large(graph, graph.declared[array[0]], word, end, scratchpad)
+            raise _no_room(graph, graph.declared[array[0]], 0, end, scratchpad)
         ranges[array] = AddressRange(end, share, bits)
         end += share
     return ranges
 
 
-def _too_large(graph: Graph, tensor: TensorDecl, size: int, taken: int, scratchpad: Scratchpad) -> SimulationError:
-    """Return the error for a tensor of `size` bytes that finds no room in a scratchpad of which `taken` bytes are taken. A tile of a
+def _no_room(graph: Graph, tensor: TensorDecl, size: int, taken: int, scratchpad: Scratchpad) -> ScratchpadError:
+    """Return the error for a tensor of `size` bytes, 0 if that is not known, in a scratchpad of which `taken` bytes are taken. A tile of a
     tensor that is moved while another one is used has room beside that other one, which is among those that are taken."""
     is_second = tensor.scratchpad in ("ahead", "behind")
     name = f"each of two tiles of `{tensor.name.rpartition('.')[0]}`" if is_second else f"`{tensor.name}`"
     others = max(taken - size, 0) if is_second else taken
     beside = f", of which others take {others:,}" if others else ""
-    room = scratchpad.bytes - others
-    fitting = ((room * extent // max(2 * size, 1), extent, d) for d, extent in enumerate(tensor.shape))
-    tiles = " or ".join(f"{most:,} of {extent:,} coordinates of dimension {d}" for most, extent, d in fitting if most)
-    hint = f"two tiles of {tiles} fit: `--tile INDEX=SIZE`" if tiles else "leave it in the memory"
-    return SimulationError(
-        f"graph `{graph.name}`: {name} has {size:,} bytes, and the scratchpad {scratchpad.bytes:,}{beside}", hint=hint
+    bytes_ = f"{size:,} bytes" if size else "no known size"
+    error = ScratchpadError(
+        f"graph `{graph.name}`: {name} has {bytes_}, and the scratchpad {scratchpad.bytes:,}{beside}",
+        hint="leave it in the memory, or give the machine a larger scratchpad",
     )
+    error.tensor, error.size, error.room = tensor.name, size, scratchpad.bytes - taken
+    return error
 
 
 def used_tensors(graph: Graph) -> tuple[str, ...]:

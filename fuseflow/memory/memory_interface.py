@@ -34,8 +34,8 @@ STORED: ArrayName = ("", 0, "val")
 """The name of all lines that are stored from the scratchpad when a graph has ended."""
 MOVED: Mapping[ArrayName, Transfer] = MappingProxyType({LOADED: "moved", AHEAD: "ahead", BEHIND: "behind"})
 TRANSFER_PORTS = 8
-"""The ports between the memory and the scratchpad, each of which asks for one line in a cycle: more lines than eight channels of
-HBM2 move."""
+"""The ports between the memory and the scratchpad of any machine, each of which asks for one line in a cycle. Eight channels of HBM2 move
+fewer lines, and HBM3 and HBM4 more."""
 
 
 @dataclass(slots=True)

@@ -185,10 +185,16 @@ class DramMemory(TimedMemory):
 
     @cached_property
     def measured(self) -> BandwidthShares:
-        """The shares of the peak that were measured of the memory, or those of HBM2 if none were."""
-        measured = _table_file(self.model, self.table).measured or preset(HBM2).measured
+        """The shares of the peak that were measured of the memory with its refresh, or those of HBM2 if none were."""
+        refresh = self.dram.refresh
+        measured = _table_file(self.model, self.table).shares(refresh) or preset(HBM2).shares(refresh)
         assert measured is not None
         return measured
+
+    @property
+    def refreshes(self) -> tuple[RefreshKind, ...]:
+        """The kinds of refresh that the memory may have, the usual one first."""
+        return tuple(table.refresh for table in _table_file(self.model, self.table).tables)
 
     @property
     def row_cycles(self) -> float:

@@ -61,12 +61,12 @@ class BandwidthShares:
 
 @dataclass(frozen=True, slots=True)
 class TableFile:
-    """The content of a table file: the table of each kind of refresh that the file has, the usual kind first, and what was measured.
-    `row_cycles` is the number of cycles for which a channel moves nothing where a line opens a row, as estimates count it; without it they
-    take what a random line takes longer than one in order."""
+    """The content of a table file: the table of each kind of refresh that the file has, the usual kind first, and what was measured with
+    each. `row_cycles` is the number of cycles for which a channel moves nothing where a line opens a row, as estimates count it; without
+    it they take what a random line takes longer than one in order."""
 
     tables: tuple[DramTable, ...]
-    measured: BandwidthShares | None
+    measured: tuple[tuple[RefreshKind, BandwidthShares], ...] = ()
     row_cycles: float | None = None
 
     def table(self, refresh: RefreshKind | None = None) -> DramTable:
@@ -77,6 +77,10 @@ class TableFile:
             kinds = ", ".join(table.refresh for table in self.tables)
             raise TableError((), f"`{self.tables[0].name}` has no refresh `{refresh}`", hint=f"it has {kinds}")
         return table
+
+    def shares(self, refresh: RefreshKind) -> BandwidthShares | None:
+        """Return what was measured with a kind of refresh, or with another one if nothing was. None if nothing was with any."""
+        return dict(self.measured).get(refresh) or next((shares for _, shares in self.measured), None)
 
 
 class TableError(MachineError):
@@ -134,7 +138,7 @@ def table_file(content: object, name: str) -> TableFile:
     _check(plain, places)
     kinds = sorted((kind for kind in REFRESHES if kind in refreshes), key=[*refreshes].index)
     tables = [_with_refresh(plain, places, kind, refreshes[kind]) for kind in kinds]
-    return TableFile((*tables, plain), _measured(values), _row_cycles(values))
+    return TableFile((*tables, plain), tuple(_measured(values)), _row_cycles(values))
 
 
 def _on_base(values: Mapping[str, Any]) -> dict[str, Any]:
@@ -252,15 +256,22 @@ def _lpddr5(content: object) -> Lpddr5:
     return Lpddr5(activation, DataClock(**clock))
 
 
-def _measured(values: Mapping[str, Any]) -> BandwidthShares | None:
-    if "measured" not in values:
-        return None
-    shares = _mapping(("measured",), values["measured"])
-    _known(("measured",), shares, PATTERNS)
-    _all(("measured",), shares, PATTERNS)
+def _measured(values: Mapping[str, Any]) -> Iterator[tuple[RefreshKind, BandwidthShares]]:
+    """Yield the shares that were measured with each kind of refresh."""
+    measured = _mapping(("measured",), values.get("measured", {}))
+    _known(("measured",), measured, REFRESHES)
+    for kind in REFRESHES:
+        if kind in measured:
+            yield kind, _shares(("measured", kind), measured[kind])
+
+
+def _shares(above: tuple[str, ...], content: object) -> BandwidthShares:
+    shares = _mapping(above, content)
+    _known(above, shares, PATTERNS)
+    _all(above, shares, PATTERNS)
     for key, share in shares.items():
         if not isinstance(share, int | float) or isinstance(share, bool) or not 0 < share <= 100:
-            raise TableError(("measured", key), f"must be a share of the peak in percent, not `{share}`")
+            raise TableError((*above, key), f"must be a share of the peak in percent, not `{share}`")
     return BandwidthShares(**shares)
 
 

@@ -158,6 +158,7 @@ COLUMN_MEANINGS = {
     "read later": "an Einsum whose result later regions read",
     "reduced by": "the Einsums that reduce over it",
     "reduction": "the reduction, as in programs",
+    "refresh": "how the memory is refreshed: all banks at a time, or one by one; the usual way first",
     "refresh %": "in how many percent of its time the memory is refreshed and answers nothing",
     "region": "what runs as one graph; regions that run alike share a row, with the numbers of one",
     "regions": "how many regions it has",

@@ -15,7 +15,7 @@ from threading import Event, Lock
 from typing import TYPE_CHECKING, TypeAlias
 
 from fuseflow.einsum.nodes import Program
-from fuseflow.errors import DeadlockError, FuseFlowError
+from fuseflow.errors import DeadlockError, FuseFlowError, ScratchpadError
 from fuseflow.lower.regions import CompiledRegion
 from fuseflow.lower.reshape_views import add_views
 from fuseflow.machine.machine import Machine
@@ -115,6 +115,13 @@ class ExactRegions:
             return run_tiles(region, read, execute)
         except DeadlockError as error:
             error.region = region.name
+            raise
+        except ScratchpadError as error:
+            from fuseflow.lower.tiles import fitting_tiles
+
+            assert self.machine.scratchpad is not None
+            word = self.machine.scratchpad.bytes_a_cycle
+            error.hint = fitting_tiles(region, error.tensor, error.size, error.room, word) or error.hint
             raise
 
     def _record_begun(self, last: int) -> None:

@@ -182,6 +182,8 @@ def plan_of(plan: Plan | Path) -> Plan:
     return Plan(auto=True) if str(plan) == AUTO else read_plan(plan)
 
 
+MOST_PRELOAD_PORTS = 1024
+"""The most ports that preload a tensor."""
 _ORDER_POLICY = Word(key="order_policy", words=("best", "first", "auto"))
 _DEPTH_POLICY = Word(key="depth_policy", words=("machine", "auto"))
 
@@ -303,7 +305,7 @@ SECTIONS: tuple[Section, ...] = (
     Named(
         key="preload",
         of=int,
-        number=Number("a number of ports", most=1024),
+        number=Number("a number of ports", most=MOST_PRELOAD_PORTS),
         example="W1=8",
         metavar="TENSOR=8",
         completion="tensors",

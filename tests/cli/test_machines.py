@@ -7,7 +7,7 @@ from click.testing import CliRunner
 
 from fuseflow.cli.main import main
 from fuseflow.machine.files import read_machine
-from fuseflow.memory.table_files import preset_names
+from fuseflow.memory.table_files import preset, preset_names
 from fuseflow.sim import load_machine, machine_names
 
 
@@ -20,10 +20,11 @@ def test_the_machines_are_listed() -> None:
     status, out, _ = fuseflow()
     machines, memories = out.split("\n\n")
     assert status == 0 and [line.split()[0] for line in machines.splitlines()] == list(machine_names())
-    rows = {line.split()[0]: line.split()[1:] for line in memories.splitlines()[3:]}
-    assert list(rows) == list(preset_names())
-    assert rows["hbm2"][:5] == ["8", "256.0", "17.0", "32.0", "45.0"]
-    assert rows["ddr4-3200"][:5] == ["2", "51.2", "16.9", "30.6", "44.4"]
+    rows = {tuple(line.split()[:2]): line.split()[2:] for line in memories.splitlines()[3:]}
+    kinds = [(name, each.refresh) for name in preset_names() for each in preset(name).tables if each.refresh != "none"]
+    assert list(rows) == kinds and {("hbm4-8000", "per-bank"), ("hbm4-8000", "all-bank")} < set(kinds)
+    assert rows["hbm2", "all-bank"][:5] == ["8", "256.0", "17.0", "32.0", "45.0"]
+    assert rows["ddr4-3200", "all-bank"][:5] == ["2", "51.2", "16.9", "30.6", "44.4"]
     assert all(len(row) == 8 and 0 < float(share) <= 100 for row in rows.values() for share in row[5:])
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytest
@@ -14,6 +14,8 @@ from fuseflow.estimate.memory_pace import memory_pace
 from fuseflow.estimate.port_lines import PortLines
 from fuseflow.estimate.port_waits import answer_cycles, strided_line_cycles
 from fuseflow.machine.machine import Machine
+from fuseflow.memory.settings import DramMemory
+from fuseflow.memory.table_files import preset, preset_names
 from fuseflow.sim import load_machine
 
 RDA = load_machine("rda")
@@ -135,11 +137,42 @@ def test_a_write_closes_the_row_of_what_a_port_reads():
     assert waits > answer_cycles(load, 0, PACE)
 
 
-@pytest.mark.parametrize("name", ["hbm2", "hbm3-6400", "ddr5-4800", "ddr4-3200", "gddr6-14000", "lpddr5-6400"])
-def test_lines_in_order_and_lines_anywhere_of_other_memories(name: str):
-    machine, rng = load_machine("rda", {"memory": name}), random.Random(0)
-    pace, lines = memory_pace(machine), 500 * PORTS
-    took, _ = run_ports(lambda port, n: n * PORTS + port, 500, PORTS, machine=machine)
-    assert max(500, transfer_cycles(MemoryLoad((), 0, 0, 0), lines, pace)) == pytest.approx(took, rel=0.15)
-    took, _ = run_ports(lambda port, n: rng.randrange(1 << 24), 500, PORTS, machine=machine)
-    assert max(500, transfer_cycles(MemoryLoad((), lines, 0, 0), lines, pace)) == pytest.approx(took, rel=0.5)
+EVERY_REFRESH = [(name, table.refresh) for name in preset_names() for table in preset(name).tables]
+
+
+@pytest.mark.parametrize(("name", "refresh"), EVERY_REFRESH)
+def test_lines_in_order_and_lines_anywhere_of_every_memory_with_every_refresh(name: str, refresh: str):
+    """Enough ports ask that the channels never wait for one."""
+    machine, rng = load_machine("rda", {"memory": name, "memory.refresh": refresh}), random.Random(0)
+    pace = memory_pace(machine)
+    ports, each = (128, 200) if pace.peak > 512 else (16, 500)
+    lines = ports * each
+    took, _ = run_ports(lambda port, n: n * ports + port, each, ports, machine=machine)
+    assert transfer_cycles(MemoryLoad((), 0, 0, 0), lines, pace) == pytest.approx(took, rel=0.25)
+    took, _ = run_ports(lambda port, n: rng.randrange(1 << 24), each, ports, machine=machine)
+    assert transfer_cycles(MemoryLoad((), lines, 0, 0), lines, pace) == pytest.approx(took, rel=0.45)
+
+
+@pytest.mark.parametrize("ports", [1, 2, 4])
+@pytest.mark.parametrize("name", sorted({name for name, refresh in EVERY_REFRESH if refresh == "per-bank"}))
+def test_ports_wait_for_the_banks_that_are_refreshed_one_by_one(name: str, ports: int):
+    """Ports ask for lines in order, and anywhere in one row of a bank of each bank group."""
+    each, took = 6000, dict[str, list[int]]()
+    for refresh in ("none", "per-bank"):
+        machine = load_machine("rda", {"memory": name, "memory.refresh": refresh})
+        pace, memory = memory_pace(machine), machine.memory
+        assert isinstance(memory, DramMemory)
+        rows = pace.groups * pace.channels * pace.row_bytes // 64 // dict(memory.dram.levels).get("sid", 1)
+        anywhere = [random.Random(port).choices(range(rows), k=each) for port in range(ports)]
+        in_order = [range(port, each * ports, ports) for port in range(ports)]
+        took[refresh] = [run_lines(lines, machine) for lines in (in_order, anywhere)]
+    assert pace.refresh is not None
+    for plain, refreshed, near in zip(took["none"], took["per-bank"], (0.2, 0.1), strict=True):
+        share = pace.refresh.pause(0.0, each / plain) / pace.refresh.period
+        assert plain / (1 - share) == pytest.approx(refreshed, rel=near)
+        assert refreshed > 1.03 * plain
+
+
+def run_lines(lines: Sequence[Sequence[int]], machine: Machine) -> int:
+    """Return the cycles in which each port reads its lines."""
+    return run_ports(lambda port, n: lines[port][n], len(lines[0]), len(lines), machine=machine)[0]

@@ -57,20 +57,32 @@ def test_other_standards(name: str, group: float, groups: int, buses: int, open_
     assert (pace.groups, pace.buses, pace.open_bytes) == (groups, buses, open_kb * 1024)
 
 
-def test_a_refresh_of_one_bank_keeps_a_channel_waiting_only_until_the_bank_is_closed() -> None:
+def test_a_refresh_of_one_bank_keeps_the_lines_of_a_bank_group_waiting() -> None:
+    """One of the 4 bank groups of each pseudo channel. Its 8 banks with both stacks are refreshed in turn, and one of them is read."""
     one, every, ns = pace_of("hbm3-6400", refresh="per-bank").refresh, pace_of("hbm3-6400", refresh="all-bank").refresh, 0.312
-    assert one is not None and (one.cycles, one.period) == pytest.approx(((19 + 52) * ns, 390 * ns))
+    assert one is not None and (one.cycles, one.period, one.lines) == pytest.approx((640 * ns, 8 * 4 * 390 * ns / 4, 1 / 4))
+    assert one.gap == pytest.approx((19 + 52 + 640 + 63) * ns)
     assert every is not None and (every.cycles, every.period) == pytest.approx((1120 * ns, 12480 * ns))
     assert pace_of("hbm3-6400", refresh="none").refresh is None
 
 
-@pytest.mark.parametrize("name", preset_names())
-def test_the_share_of_lines_in_order_is_the_one_that_was_measured(name: str) -> None:
-    measured = preset(name).measured
-    assert measured is not None and pace_of(name).in_order == measured.sequential / 100 <= 1
-    bus, memory = 64 / pace_of(name).peak * pace_of(name).channels, machine(name).memory
+def test_a_pause_is_shorter_where_a_port_wants_the_lines_that_wait_later() -> None:
+    one, every = (pace_of("hbm4-8000", refresh=kind).refresh for kind in ("per-bank", "all-bank"))
+    assert one is not None and every is not None
+    assert every.pause(0.0, 1e-9) == every.gap and every.pause(100.0, 1.0) == every.gap - 100
+    assert one.gap > one.pause(0.0, 100.0) > one.pause(0.0, 1.0) > one.pause(0.0, 0.01) > 0
+    assert one.pause(one.gap, 1.0) == one.pause(0.0, 0.0) == 0
+    assert one.pause(0.0, 1e-6) == pytest.approx(one.lines * 1e-6 * one.gap**2 / 2, rel=1e-3)
+
+
+@pytest.mark.parametrize(("name", "refresh"), [(name, table.refresh) for name in preset_names() for table in preset(name).tables])
+def test_the_share_of_lines_in_order_is_the_one_that_was_measured_with_this_refresh(name: str, refresh: str) -> None:
+    pace, memory = pace_of(name, refresh=refresh), machine(name, refresh=refresh).memory
     assert isinstance(memory, DramMemory)
-    random = bus / pace_of(name).in_order + pace_of(name).row_cycles
+    measured = dict(preset(name).measured)[memory.dram.refresh]
+    assert pace.in_order == measured.sequential / 100 <= 1
+    bus = 64 / pace.peak * pace.channels
+    random = bus / pace.in_order + pace.row_cycles
     assert random == pytest.approx(100 * bus / measured.random) or memory.model == "hbm2"  # its rows were chosen on runs
 
 

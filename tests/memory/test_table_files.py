@@ -261,8 +261,13 @@ MISTAKES = [
     ),
     (
         "read_queue: 32",
-        "read_queue: 32\nmeasured: {sequential: 5, strided: 101, random: 3}",
-        "11:27: error[machine]: `measured.strided`: must be a share of the peak in percent, not `101`",
+        "read_queue: 32\nmeasured: {none: {sequential: 5, strided: 101, random: 3}}",
+        "11:34: error[machine]: `measured.none.strided`: must be a share of the peak in percent, not `101`",
+    ),
+    (
+        "read_queue: 32",
+        "read_queue: 32\nmeasured: {sequential: 5, strided: 10, random: 3}",
+        "11:12: error[machine]: `measured.sequential`: unknown key\n  hint: known: `all-bank`, `none`, `per-bank`",
     ),
     (
         "read_queue: 32",

@@ -88,20 +88,34 @@ def test_an_operand_that_fits_is_loaded_once() -> None:
 
 
 def test_an_operand_that_does_not_fit_is_refused_with_the_tile_that_would() -> None:
-    """X has 4096 x 128 values, which are 2 MB; two tiles of 1024 rows, or of 32 columns, are 1 MB."""
+    """X has 4096 x 128 values, which are 2 MB; two tiles of 32 columns are 1 MB. Its rows are reduced, so there are no tiles of them."""
     with pytest.raises(SimulationError, match="`X` has 2,097,152 bytes, and the scratchpad 1,048,576") as caught:
         spmm(256, 128, ff.Schedule().memory("X"))
-    fitting = "two tiles of 1,024 of 4,096 coordinates of dimension 0 or 32 of 128 coordinates of dimension 1 fit"
-    assert caught.value.hint == f"{fitting}: `--tile INDEX=SIZE`"
+    assert caught.value.hint == "two tiles of 32 of 128 coordinates of `j` fit: `--tile Y.j=32`"
+    spmm(256, 128, ff.Schedule().memory("X").tile(**{"Y.j": 32}))
 
 
-def test_a_tile_without_room_for_a_second_is_refused_in_the_words_of_the_user() -> None:
-    """A tile of 64 columns has 1 MB, which is the scratchpad; the tensor has its own name, and the size of a tile that fits is right."""
+def test_tiles_that_are_too_large_are_refused_with_those_that_would_fit() -> None:
+    """A tile of 64 columns takes all of the scratchpad, and two are to lie there."""
     with pytest.raises(
-        SimulationError, match="each of two tiles of `X` has 1,048,576 bytes, and the scratchpad 1,048,576\n"
+        SimulationError, match=r"each of two tiles of `X` has 1,048,576 bytes, and the scratchpad 1,048,576"
     ) as caught:
         spmm(256, 128, ff.Schedule().memory("X").tile(j=64))
-    assert "or 32 of 64 coordinates of dimension 1 fit" in caught.value.hint
+    assert caught.value.hint == "two tiles of 32 of 64 coordinates of `j` fit: `--tile Y.j=32`"
+
+
+def test_a_result_that_does_not_fit_is_refused_with_the_tiles_of_all_its_indices() -> None:
+    """Y has 4096 x 128 values; X is in the memory."""
+    with pytest.raises(SimulationError, match="`Y` has 2,097,152 bytes") as caught:
+        spmm(4096, 128, ff.Schedule().memory("Y"))
+    fitting = "1,024 of 4,096 coordinates of `i` fit: `--tile Y.i=1024`, or of 32 of 128 coordinates of `j` fit: `--tile Y.j=32`"
+    assert caught.value.hint == f"two tiles of {fitting}"
+
+
+def test_a_tensor_that_lacks_the_tiled_index_is_not_helped_by_smaller_tiles() -> None:
+    with pytest.raises(SimulationError, match="`X` has 2,097,152 bytes") as caught:
+        spmm(64, 128, ff.Schedule().memory("X").tile(i=32))
+    assert caught.value.hint == "leave it in the memory, or give the machine a larger scratchpad"
 
 
 def test_an_operand_that_does_not_fit_is_tiled_and_each_byte_of_it_read_once() -> None:
@@ -188,8 +202,16 @@ def test_an_estimate_of_tiles_is_near() -> None:
     ],
 )
 def test_what_cannot_be_tiled(tiles: dict[str, int], message: str) -> None:
-    with pytest.raises(ScheduleError, match=message):
+    with pytest.raises(ScheduleError, match=message) as caught:
         spmm(16, 32, ff.Schedule().tile(**tiles))
+    assert caught.value.hint == "`Y` can be tiled over `i` or `j`: `--tile Y.i=4`" or "q" in tiles
+
+
+def test_a_region_without_an_index_for_tiles_says_so() -> None:
+    text = "tensor X[8, 4]\nS[i] = sum(j) X[i, j]\nY = sum(i) S[i]\noutput Y\n"
+    with pytest.raises(ScheduleError, match="tiles of `i` in region `Y`: it is reduced") as caught:
+        run(text, ff.Schedule.fuse("none").tile(i=4))
+    assert caught.value.hint == "`Y` can be tiled over no index; other regions are named as `--tile REGION.i=4`"
 
 
 def test_all_coordinates_in_one_tile_are_a_run_without_tiles() -> None:

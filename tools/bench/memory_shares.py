@@ -3,8 +3,8 @@
     python tools/bench/memory_shares.py [--write] [NAME...]
 
 NAME is a preset (all if none is given), or a machine file. Lines of 64 bytes are offered twice as fast as the peak: in order, 4 KB apart,
-and at random places. A run meets two refreshes of each bank. A line of YAML is printed for each memory; `--write` puts it into the file
-of the preset.
+and at random places. A run meets two refreshes of each bank. For each kind of refresh of a memory a line of YAML is printed; `--write` puts
+them into the file of the preset.
 """
 
 from __future__ import annotations
@@ -64,12 +64,17 @@ def main(names: tuple[str, ...], write: bool) -> None:
         memory = load_machine(name).memory
         if not isinstance(memory, DramMemory):
             raise click.UsageError(f"{name} has no DRAM")
-        line = "measured: {" + ", ".join(f"{pattern}: {share:.4f}" for pattern, share in shares(memory).items()) + "}"
-        print(f"{name}: {line}")
+        lines = ["measured: # in percent of the peak"]
+        for kind in memory.refreshes:
+            refreshed = load_machine(name, {"memory.refresh": kind}).memory
+            assert isinstance(refreshed, DramMemory)
+            cells = ", ".join(f"{pattern}: {share:.4f}" for pattern, share in shares(refreshed).items())
+            lines.append(f"  {kind}: {{{cells}}}")
+        print(f"{name}:", *lines, sep="\n", flush=True)
         if write and name in table_files.preset_names():
             path = PRESETS / f"{name}.yaml"
-            kept = [text for text in path.read_text().splitlines() if not text.startswith("measured:")]
-            path.write_text("\n".join([*kept, line, ""]))
+            kept, _, _ = path.read_text().partition("measured:")
+            path.write_text(kept + "\n".join([*lines, ""]))
 
 
 if __name__ == "__main__":

@@ -16,7 +16,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from math import inf, prod
+from math import ceil, inf, prod
 from typing import Any, TypeAlias
 
 from fuseflow.autoscheduler.budget.path_search import DealtPath, Variant
@@ -29,11 +29,13 @@ from fuseflow.estimate.program_estimate import ProgramEstimate
 from fuseflow.estimate.region_conversion import estimator_regions
 from fuseflow.lower.buffers import buffer_names, with_buffers
 from fuseflow.lower.partition import PartitionedProgram, partition_program
+from fuseflow.machine.machine import Machine
 from fuseflow.memory.settings import TimedMemory
 from fuseflow.resources import Resources
 from fuseflow.resources.budget import Budget
 from fuseflow.run.compiled import Compiled
 from fuseflow.schedule import Schedule
+from fuseflow.schedule.sections import MOST_PRELOAD_PORTS
 from fuseflow.tensors import DTYPES
 
 BufferSizes: TypeAlias = Mapping[str, int]
@@ -178,6 +180,13 @@ class BufferChoice:
         return {name: size for first, size in sizes.items() if size for name in self._tensors[first].alike}
 
 
+def most_preload_ports(machine: Machine) -> tuple[int, ...]:
+    """Return the most ports of each preload that are tried on a machine: they ask for several times the lines that its memory moves."""
+    pace = memory_pace(machine)
+    lines = SETTINGS.boundless_lines if pace.peak == inf else pace.peak / pace.line
+    return tuple(min(ceil(rate * lines), MOST_PRELOAD_PORTS) for rate in SETTINGS.preload_rates)
+
+
 @dataclass(frozen=True, slots=True)
 class BufferVariants:
     """A factory of variants with reuse buffers or preloads. Each is made for a program that was found in another variant."""
@@ -200,8 +209,8 @@ class BufferVariants:
     def of_preloads(self, program: DealtPath) -> tuple[Variant, ...]:
         """Return the variants that preload the operands which a program looks up again and again. A search decides later how many
         lanes there are."""
-        choice = self._choice(replace(program.schedule, parallel=()))
-        return self._variants(program, [("preloads", choice.preloads(ports)) for ports in SETTINGS.preload_ports])
+        choice, most = self._choice(replace(program.schedule, parallel=())), most_preload_ports(self.factory.machine)
+        return self._variants(program, [("preloads", choice.preloads(ports)) for ports in most])
 
     def preloads_of_use(self, schedule: Schedule) -> Schedule:
         """Return a schedule without the preloads that save nothing in its lanes, such as of tensors that it reads once."""

@@ -113,8 +113,11 @@ class SearchSettings:
 
     most_buffers: int = 6
     """How many tensors get a buffer at most: the ones of which most bytes are read again."""
-    preload_ports: tuple[int, ...] = (8, 16)
-    """The most ports of each preload that is tried: more than 16 took no fewer cycles on HBM2 in eight channels."""
+    preload_rates: tuple[int, ...] = (2, 4)
+    """The most ports of each preload that is tried, for each line that the memory moves in a cycle at its peak: more than 4, which are 16
+    ports, took no fewer cycles on HBM2 in eight channels."""
+    boundless_lines: int = 4
+    """The lines in a cycle of a memory without a peak, for that."""
     small_bytes: int = 4096
     """Inputs of at most this many bytes are preloaded wherever any tensor is: they lie in a few lines, which all lanes want."""
     buffer_step: int = 4

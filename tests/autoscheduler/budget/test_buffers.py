@@ -7,7 +7,7 @@ from typing import Literal
 import numpy as np
 import pytest
 
-from fuseflow.autoscheduler.budget.buffers import BufferChoice, BufferSizes, BufferVariants
+from fuseflow.autoscheduler.budget.buffers import BufferChoice, BufferSizes, BufferVariants, most_preload_ports
 from fuseflow.autoscheduler.budget.costs import LoweredCosts
 from fuseflow.autoscheduler.budget.decision import RegionDecision
 from fuseflow.autoscheduler.budget.path_search import BudgetSearch, Variant
@@ -119,6 +119,16 @@ def test_a_small_input_is_preloaded_by_no_more_ports_than_it_has_lines() -> None
     schedule = Schedule.fuse("none").format("X", "dense")
     choice = BufferChoice(compile_source(source, schedule, RDA), Estimator(assume_unknown=True), Budget({}))
     assert choice.preloads(16)["W"] == 16 and choice.preloads(128)["W"] == 64
+
+
+@pytest.mark.parametrize(
+    ("memory", "most"),
+    [("hbm2", (8, 16)), ("ddr4-3200", (2, 4)), ("hbm4-8000", (64, 128)), ("comal_fixed", (8, 16)), ("fixed", (8, 16))],
+)
+def test_preloads_have_ports_for_the_lines_that_the_memory_moves(memory: str, most: tuple[int, ...]) -> None:
+    """HBM2 moves 4 lines in a cycle of the machine, one module of DDR4 with two channels 0.8, and HBM4 32."""
+    assert most_preload_ports(load_machine("rda", {"memory": memory})) == most
+    assert max(most_preload_ports(load_machine("rda", {"memory": "hbm4-8000", "clock_ghz": 0.01}))) == 1024
 
 
 def test_preloads_of_what_a_program_reads_once_are_left_out() -> None:
