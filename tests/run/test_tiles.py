@@ -5,8 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
+import program_fuzz
 import pytest
 from scipy import sparse
+from tiled_programs import KINDS
 
 import fuseflow as ff
 from fuseflow.einsum.parse import parse
@@ -181,6 +183,13 @@ def test_an_estimate_of_tiles_is_near() -> None:
 def test_what_cannot_be_tiled(tiles: dict[str, int], message: str) -> None:
     with pytest.raises(ScheduleError, match=message):
         spmm(16, 32, ff.Schedule().tile(**tiles))
+
+
+def test_random_programs_in_tiles() -> None:
+    """Some are sparse, some tiles do not divide, some have places, and all give what they give without tiles, to the last bit."""
+    tally = program_fuzz.run(5, examples=25, tile=True, smaller=False)
+    assert not tally.differing
+    assert all(tally.quotas[kind] > 0 for kind in KINDS)
 
 
 def test_all_coordinates_in_one_tile_are_a_run_without_tiles() -> None:
